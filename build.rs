@@ -1,0 +1,6 @@
+//! Gives the cdylib the name that programs look for.
+fn main() {
+    // Without DT_SONAME glibc does not recognise a preloaded library as the `libcuda.so.1` that cudart asks dlopen for.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");
+    println!("cargo:rerun-if-changed=build.rs");
+}

@@ -1,0 +1,1 @@
+//! What `cuModuleLoad*` is handed → PTX text.

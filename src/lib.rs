@@ -1,0 +1,16 @@
+//! Margay: a `libcuda.so.1` that runs CUDA programs on the CPU.
+//!
+//! The journey of one launch, room by room; knowledge points one way, left to right and never back:
+//!
+//! 1. [`api`]: a C call arrives through one table of entry points, is traced, and becomes a call on
+//! 2. [`driver`]: devices, contexts, modules, functions, streams, events: their life and their rules; a module's
+//! 3. [`image`]: bytes (fat binary, ELF, file) become PTX text;
+//! 4. [`ptx`]: text becomes a syntax tree with spans;
+//! 5. [`isa`]: the instruction table says what each instruction is and what it computes;
+//! 6. [`program`]: the tree becomes a `Program`: names resolved, types checked, registers slotted, control flow known;
+//! 7. [`simt`]: a program and a launch become effects: grid, CTA, warp, lane; upon
+//! 8. [`memory`]: one address space in which every access is checked.
+//!
+//! [`trace`] stands aside and watches. `docs/architecture.md` is the whole map.
+
+pub mod image;
