@@ -1,9 +1,9 @@
 //! Margay: a `libcuda.so.1` that runs CUDA programs on the CPU.
 //!
-//! The journey of one launch, room by room; knowledge points one way, left to right and never back:
+//! The journey of one launch, room by room; knowledge points one way, from the API towards memory and never back:
 //!
-//! 1. [`api`]: a C call arrives through one table of entry points, is traced, and becomes a call on
-//! 2. [`driver`]: devices, contexts, modules, functions, streams, events: their life and their rules; a module's
+//! 1. `api`: a C call arrives through one table of entry points, is traced, and becomes a call on
+//! 2. `driver`: devices, contexts, modules, functions, streams, events: their life and their rules; a module's
 //! 3. [`image`]: bytes (fat binary, ELF, file) become PTX text;
 //! 4. [`ptx`]: text becomes a syntax tree with spans;
 //! 5. [`isa`]: the instruction table says what each instruction is and what it computes;
@@ -11,6 +11,11 @@
 //! 7. [`simt`]: a program and a launch become effects: grid, CTA, warp, lane; upon
 //! 8. [`memory`]: one address space in which every access is checked.
 //!
-//! [`trace`] stands aside and watches. `docs/architecture.md` is the whole map.
+//! `trace` stands aside and watches. `docs/architecture.md` is the whole map.
 
 pub mod image;
+pub mod isa;
+pub mod memory;
+pub mod program;
+pub mod ptx;
+pub mod simt;
