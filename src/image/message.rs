@@ -1,0 +1,66 @@
+//! What to tell the person whose image cannot be run: what it holds, and how to rebuild it.
+//!
+//! Flows in: what was found. Flows out: sentences. The wording is product and under test.
+
+use super::{Found, Kind};
+use std::collections::BTreeSet;
+
+/// `sm_80 and sm_90 machine code and sm_90 LTO-IR`; `None` when nothing was found at all.
+pub(super) fn listing(found: &[Found]) -> Option<String> {
+    let mut kinds: Vec<(Kind, BTreeSet<_>)> = Vec::new();
+    for item in found {
+        match kinds.iter_mut().find(|(kind, _)| *kind == item.kind) {
+            Some((_, targets)) => {
+                targets.insert(item.target);
+            }
+            None => kinds.push((item.kind, BTreeSet::from([item.target]))),
+        }
+    }
+    kinds.sort();
+    let parts = kinds.iter().map(|(kind, targets)| {
+        let targets: Vec<String> = targets.iter().flatten().map(|target| target.to_string()).collect();
+        if targets.is_empty() {
+            kind.to_string()
+        } else {
+            format!("{} {kind}", enumerate(&targets))
+        }
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| enumerate(&parts))
+}
+
+/// The message for an image, or a unit of it, without PTX.
+pub(super) fn no_ptx(origin: Option<&str>, found: &[Found], missing: usize, units: usize) -> String {
+    let what = origin.map_or("this image".to_string(), |origin| format!("the GPU code of {origin}"));
+    let mut text = if units > missing {
+        format!("{missing} of {units} translation units in {what} hold no PTX, which is what Margay runs")
+    } else {
+        format!("{what} holds no PTX, which is what Margay runs")
+    };
+    match listing(found) {
+        Some(listing) => text += &format!("; it holds {listing}."),
+        None => text += "; it is empty.",
+    }
+    // The PTX to ask for: of the newest architecture the program was built for.
+    let newest = found
+        .iter()
+        .filter_map(|item| item.target)
+        .max_by_key(|target| target.number);
+    let number = newest.map_or("75".to_string(), |target| target.number.to_string());
+    text += &format!(
+        " Rebuild it with PTX: nvcc -gencode arch=compute_{number},code=compute_{number} beside the options it has \
+         (-arch=sm_{number} alone embeds PTX too)."
+    );
+    if found.iter().any(|item| item.kind == Kind::LtoIr) {
+        text += " LTO-IR (-dlto, code=lto_XX) does not do: it is NVIDIA's private format.";
+    }
+    text
+}
+
+fn enumerate(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}

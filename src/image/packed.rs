@@ -1,0 +1,92 @@
+//! Compressed payloads of fat binaries → bytes.
+//!
+//! Flows in: a payload with its encoding and the size its header declares. Flows out: exactly that many bytes, or an
+//! error. It must never know what the bytes say.
+//!
+//! The declared size is a promise of untrusted input: it is checked against the compressed size before memory is spent,
+//! and nothing beyond it is ever produced.
+
+use super::error::{ErrorKind, ImageError};
+use std::io::Read;
+
+/// How a payload is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As it is.
+    Plain,
+    /// One raw LZ4 block without a frame header.
+    Lz4,
+    /// One ordinary zstd frame.
+    Zstd,
+    /// NVIDIA's obfuscation of LTO-IR; never decoded.
+    Scrambled,
+}
+
+/// Sizes up to here are believed whatever the ratio.
+const SMALL: u64 = 64 << 20;
+/// Beyond [`SMALL`], a text does not compress better than this; real PTX reaches 10 to 50.
+const RATIO: u64 = 1024;
+/// No module is larger. The largest known PTX of one fat binary is some 10 MB.
+const LIMIT: u64 = 2 << 30;
+
+/// Bytes as stored, with what it takes to unpack them. Cloning is not needed: share it by `Arc`.
+#[derive(Debug)]
+pub(super) struct Packed {
+    pub encoding: Encoding,
+    pub stored: Box<[u8]>,
+    /// Size after unpacking; meaningless for [`Encoding::Plain`].
+    pub unpacked: u64,
+}
+
+impl Packed {
+    /// The bytes before compression.
+    pub fn unpack(&self) -> Result<Vec<u8>, ImageError> {
+        let corrupt = |message: String| ImageError::new(ErrorKind::Corrupt, message);
+        match self.encoding {
+            Encoding::Plain => Ok(self.stored.to_vec()),
+            Encoding::Scrambled => Err(ImageError::new(
+                ErrorKind::Unsupported,
+                "a scrambled payload cannot be read",
+            )),
+            Encoding::Lz4 => {
+                let size = self.believable_size()?;
+                let bytes = lz4_flex::block::decompress(&self.stored, size)
+                    .map_err(|error| corrupt(format!("LZ4 payload cannot be decompressed: {error}")))?;
+                self.exactly(bytes)
+            }
+            Encoding::Zstd => {
+                let size = self.believable_size()?;
+                let broken = |error: std::io::Error| corrupt(format!("zstd payload cannot be decompressed: {error}"));
+                let decoder = zstd::stream::read::Decoder::new(&self.stored[..])
+                    .map_err(broken)?
+                    .single_frame();
+                let mut bytes = Vec::new();
+                // One byte more than declared, so that a longer frame is noticed; memory grows only as bytes come.
+                decoder.take(size as u64 + 1).read_to_end(&mut bytes).map_err(broken)?;
+                self.exactly(bytes)
+            }
+        }
+    }
+
+    fn believable_size(&self) -> Result<usize, ImageError> {
+        let stored = self.stored.len() as u64;
+        if self.unpacked > LIMIT || self.unpacked > SMALL.max(stored.saturating_mul(RATIO)) {
+            let message = format!("refused to decompress {stored} bytes to the declared {}", self.unpacked);
+            return Err(ImageError::new(ErrorKind::TooLarge, message));
+        }
+        Ok(self.unpacked as usize)
+    }
+
+    fn exactly(&self, bytes: Vec<u8>) -> Result<Vec<u8>, ImageError> {
+        if bytes.len() as u64 == self.unpacked {
+            return Ok(bytes);
+        }
+        let (got, want) = (bytes.len(), self.unpacked);
+        let message = if got as u64 > want {
+            format!("payload decompresses to more than the declared {want} bytes")
+        } else {
+            format!("payload decompresses to {got} bytes where {want} were declared")
+        };
+        Err(ImageError::new(ErrorKind::Corrupt, message))
+    }
+}
