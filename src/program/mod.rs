@@ -55,7 +55,10 @@ pub enum Space {
     Param,
 }
 
-/// A memory operand: `[address + offset]`; `address` is `None` for an absolute one.
+/// A memory operand: `[register + offset]`. Without a register the offset is the address itself: absolute for generic,
+/// global and const, from the start of the block's window for shared, of the *running frame* for local, of the
+/// parameter block for param. With a register, shared and local addresses count from the window's start
+/// ([`Kind::FrameAddress`] makes those of locals).
 #[derive(Clone, Copy, Debug)]
 pub struct Address {
     pub space: Space,
@@ -268,6 +271,12 @@ pub enum Kind {
     ReadSpecial {
         which: Special,
         dst: Slot,
+    },
+    /// Address of a byte of the running frame: its offset in the lane's local window, `offset` bytes above the frame's
+    /// start (each activation of a recursive function has its own).
+    FrameAddress {
+        dst: Slot,
+        offset: u32,
     },
     /// `cvta` between shared or local windows and generic addresses (the other spaces are the identity).
     ConvertAddress {
