@@ -11,11 +11,13 @@
 //! 7. [`simt`]: a program and a launch become effects: grid, CTA, warp, lane; upon
 //! 8. [`memory`]: one address space in which every access is checked.
 //!
-//! `trace` stands aside and watches. `docs/architecture.md` is the whole map.
+//! [`trace`] stands aside and watches; [`config`] knows every environment variable. `docs/architecture.md` is the whole map.
 
+pub mod config;
 pub mod image;
 pub mod isa;
 pub mod memory;
 pub mod program;
 pub mod ptx;
 pub mod simt;
+pub mod trace;

@@ -1,0 +1,344 @@
+//! Every `MARGAY_*` environment variable: one table, read once.
+//!
+//! Flows in: the environment. Flows out: [`Config`], and sentences about what was not understood. It must never know what
+//! a setting is used for: a profile's name, say, is checked where profiles are known.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// One environment variable.
+pub struct Variable {
+    pub name: &'static str,
+    /// What an unset (or empty) variable stands for, in the variable's own notation.
+    pub default: &'static str,
+    /// One line for `margay info` and the README.
+    pub meaning: &'static str,
+    /// Takes the default or the environment's value into the configuration; an error says what was expected.
+    set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+/// The table: the only list of variables there is.
+pub const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "MARGAY_LOG",
+        default: "warn",
+        meaning: "what to log, as in warn or info,cuda::api=debug (levels: off error warn info debug trace)",
+        set: |config, value| {
+            config.log = value.into();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_LOG_FILE",
+        default: "",
+        meaning: "file to append the log to; %p in it becomes the process id (default: standard error)",
+        set: |config, value| {
+            config.log_file = (!value.is_empty()).then(|| PathBuf::from(value));
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_THREADS",
+        default: "0",
+        meaning: "worker threads that run kernels; 0 = one per available core",
+        set: |config, value| {
+            config.threads = match number(value, 0, 4096)? as usize {
+                0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+                threads => threads,
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_DEVICE",
+        default: "sm_120",
+        meaning: "profile of the device to report: sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120",
+        set: |config, value| {
+            config.device = value.into();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_DEVICES",
+        default: "1",
+        meaning: "number of devices to report; 0 = none",
+        set: |config, value| {
+            config.devices = number(value, 0, 64)? as u32;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_MEMORY",
+        default: "0",
+        meaning: "memory of each device, as in 512M, 8G or 1.5T; 0 = what its profile says",
+        set: |config, value| {
+            config.memory = match size(value)? {
+                0 => None,
+                bytes => Some(bytes),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_TIMEOUT",
+        default: "0",
+        meaning: "seconds a kernel may run before it fails with CUDA_ERROR_LAUNCH_TIMEOUT; 0 = for ever",
+        set: |config, value| {
+            let seconds: f64 = value.parse().map_err(|_| "expected a number of seconds".to_string())?;
+            let limit = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
+            config.timeout = (!limit.is_zero()).then_some(limit);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_SEED",
+        default: "",
+        meaning: "a number that makes the order of warps and blocks reproducible; each seed is one legal order",
+        set: |config, value| {
+            config.seed = match value {
+                "" => None,
+                value => Some(number(value, 0, u64::MAX)?),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_FMAD",
+        default: "0",
+        meaning: "1 = fuse mul and add without rounding modifier into fma, as ptxas may; 0 = never",
+        set: |config, value| {
+            config.fmad = switch(value)?;
+            Ok(())
+        },
+    },
+];
+
+/// The settings in effect.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// `MARGAY_LOG`: a filter in `EnvFilter` syntax.
+    pub log: String,
+    /// `MARGAY_LOG_FILE`; `None` = standard error.
+    pub log_file: Option<PathBuf>,
+    /// `MARGAY_THREADS`: at least 1.
+    pub threads: usize,
+    /// `MARGAY_DEVICE`: name of a device profile, unchecked.
+    pub device: String,
+    /// `MARGAY_DEVICES`.
+    pub devices: u32,
+    /// `MARGAY_MEMORY` in bytes; `None` = as the profile says.
+    pub memory: Option<u64>,
+    /// `MARGAY_TIMEOUT`: how long a kernel may run; `None` = for ever.
+    pub timeout: Option<Duration>,
+    /// `MARGAY_SEED`.
+    pub seed: Option<u64>,
+    /// `MARGAY_FMAD`.
+    pub fmad: bool,
+    /// What was not understood, one sentence each, for the log.
+    pub problems: Vec<String>,
+}
+
+/// The configuration of this process. The environment is read at the first call; later changes to it have no effect.
+pub fn get() -> &'static Config {
+    static CONFIG: OnceLock<Config> = OnceLock::new();
+    CONFIG.get_or_init(|| {
+        // Values that are not UTF-8 are no values of ours; lossily they end in a sentence about them.
+        Config::parse(std::env::vars_os().filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            Some((name, value.to_string_lossy().into_owned()))
+        }))
+    })
+}
+
+impl Config {
+    /// The configuration that an environment asks for. Never fails: what is not understood leaves the default in place.
+    pub fn parse(environment: impl IntoIterator<Item = (String, String)>) -> Config {
+        let mut config = Config::default();
+        for variable in VARIABLES {
+            let default = (variable.set)(&mut config, variable.default);
+            debug_assert_eq!(default, Ok(()), "default of {}", variable.name);
+        }
+        for (name, value) in environment.into_iter().filter(|(name, _)| name.starts_with("MARGAY_")) {
+            match VARIABLES.iter().find(|variable| variable.name == name) {
+                Some(_) if value.trim().is_empty() => {}
+                Some(variable) => {
+                    if let Err(expected) = (variable.set)(&mut config, value.trim()) {
+                        let default = if variable.default.is_empty() {
+                            "unset"
+                        } else {
+                            variable.default
+                        };
+                        config
+                            .problems
+                            .push(format!("{name}={value}: {expected}; it counts as {default}"));
+                    }
+                }
+                None => {
+                    let mut problem = format!("{name} is no variable of Margay's");
+                    if let Some(near) = nearest(&name) {
+                        let _ = write!(problem, "; is {near} meant?");
+                    }
+                    config.problems.push(problem);
+                }
+            }
+        }
+        config
+    }
+}
+
+fn number(value: &str, least: u64, most: u64) -> Result<u64, String> {
+    match value
+        .strip_prefix("0x")
+        .map_or_else(|| value.parse(), |digits| u64::from_str_radix(digits, 16))
+    {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        Ok(_) => Err(format!("expected a number from {least} to {most}")),
+        Err(_) => Err("expected a number".into()),
+    }
+}
+
+/// `8G`, `8GiB`, `1.5g`, `1073741824`: binary units.
+fn size(value: &str) -> Result<u64, String> {
+    let expected = || "expected a size such as 512M or 8G".to_string();
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let shift = match value[digits.len()..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(expected()),
+    };
+    // Whole numbers exactly; a fraction in floating point, for it is a matter of taste anyway.
+    if let Ok(whole) = digits.parse::<u64>() {
+        return whole.checked_mul(1 << shift).ok_or_else(expected);
+    }
+    let bytes = digits.parse::<f64>().map_err(|_| expected())? * (1u64 << shift) as f64;
+    if bytes.is_finite() && (0.0..u64::MAX as f64).contains(&bytes) {
+        Ok(bytes as u64)
+    } else {
+        Err(expected())
+    }
+}
+
+fn switch(value: &str) -> Result<bool, String> {
+    match value.to_ascii_lowercase().as_str() {
+        "1" | "on" | "yes" | "true" => Ok(true),
+        "0" | "off" | "no" | "false" => Ok(false),
+        _ => Err("expected 0 or 1".into()),
+    }
+}
+
+/// The variable whose name differs in the fewest letters, if the difference can be a slip.
+fn nearest(name: &str) -> Option<&'static str> {
+    let (distance, name) = VARIABLES
+        .iter()
+        .map(|variable| (edits(name, variable.name), variable.name))
+        .min()?;
+    (distance <= 3).then_some(name)
+}
+
+/// Levenshtein's distance.
+fn edits(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Config {
+        Config::parse(pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())))
+    }
+
+    #[test]
+    fn an_empty_environment_gives_the_defaults() {
+        let config = parse(&[("PATH", "/bin")]);
+        assert_eq!((config.log.as_str(), &config.log_file), ("warn", &None));
+        assert_eq!(
+            (config.device.as_str(), config.devices, config.memory),
+            ("sm_120", 1, None)
+        );
+        assert_eq!((config.timeout, config.seed, config.fmad), (None, None, false));
+        assert!(config.threads >= 1);
+        assert!(config.problems.is_empty());
+        // Setting a variable to nothing is not setting it.
+        assert_eq!(parse(&[("MARGAY_LOG", ""), ("MARGAY_DEVICES", " ")]), config);
+    }
+
+    #[test]
+    fn values_are_taken() {
+        let config = parse(&[
+            ("MARGAY_THREADS", "3"),
+            ("MARGAY_DEVICE", "sm_90"),
+            ("MARGAY_DEVICES", "2"),
+            ("MARGAY_MEMORY", "8G"),
+            ("MARGAY_TIMEOUT", "0.25"),
+            ("MARGAY_SEED", "0xff"),
+            ("MARGAY_FMAD", "on"),
+            ("MARGAY_LOG_FILE", "/tmp/log.%p"),
+        ]);
+        assert_eq!(config.problems, Vec::<String>::new());
+        assert_eq!(
+            (config.threads, config.device.as_str(), config.devices),
+            (3, "sm_90", 2)
+        );
+        assert_eq!(config.memory, Some(8_589_934_592));
+        assert_eq!(config.timeout, Some(Duration::from_millis(250)));
+        assert_eq!((config.seed, config.fmad), (Some(255), true));
+        assert_eq!(config.log_file, Some("/tmp/log.%p".into()));
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17", 17),
+            ("1k", 1024),
+            ("512M", 536_870_912),
+            ("1.5 GiB", 1_610_612_736),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "8Q", "-1", "-1G", "1e400", "99999999999T", "NaN", "inf", "é"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_reported_and_changes_nothing() {
+        let config = parse(&[
+            ("MARGAY_TIMEOUT", "-3"),
+            ("MARGAY_MEMORY", "much"),
+            ("MARGAY_FMAD", "2"),
+        ]);
+        assert_eq!(config.problems.len(), 3);
+        assert_eq!(
+            config.problems[1],
+            "MARGAY_MEMORY=much: expected a size such as 512M or 8G; it counts as 0"
+        );
+        assert_eq!((config.timeout, config.memory, config.fmad), (None, None, false));
+    }
+
+    #[test]
+    fn unknown_names_are_reported_with_a_guess() {
+        let config = parse(&[("MARGAY_THREAD", "1"), ("MARGAY_FROBNICATE", "1")]);
+        assert_eq!(
+            config.problems[0],
+            "MARGAY_THREAD is no variable of Margay's; is MARGAY_THREADS meant?"
+        );
+        assert_eq!(config.problems[1], "MARGAY_FROBNICATE is no variable of Margay's");
+    }
+}
