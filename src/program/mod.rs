@@ -390,6 +390,8 @@ pub struct Function {
     pub lines: Vec<(Pc, u32, u32)>,
     /// The text this came from.
     pub source: Arc<crate::ptx::Source>,
+    /// The executor's own forms of this function, for bundles of 1, 2 and 4 warps, once somebody ran it.
+    pub executable: [OnceLock<Arc<dyn std::any::Any + Send + Sync>>; 3],
 }
 
 /// What can be said of a kernel without lowering it.
