@@ -17,7 +17,6 @@ use super::error::{ErrorKind, ImageError};
 use super::packed::{Encoding, Packed};
 use super::source::Source;
 use super::{Found, Kind, PtxEntry, Stored, Suffix, Target, Unit};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) const WRAPPER_MAGIC: [u8; 4] = 0x4662_43B1_u32.to_le_bytes();
@@ -320,7 +319,7 @@ impl Header {
             |start: usize, len: usize, what: &str, field: u64| match bytes.get(start..).and_then(|b| b.get(..len)) {
                 Some(string) => {
                     length = length.max((start + len + 1).next_multiple_of(8));
-                    Ok(Cow::into_owned(String::from_utf8_lossy(string)))
+                    Ok((len != 0).then(|| String::from_utf8_lossy(string).into_owned()))
                 }
                 None => {
                     let message =
@@ -330,7 +329,7 @@ impl Header {
             };
         let name = match (fields.u32(0x20) as usize, fields.u32(0x24) as usize) {
             (0, _) => None,
-            (start, len) => Some(string(start, len, "name", 0x20)?),
+            (start, len) => string(start, len, "name", 0x20)?,
         };
         let options_at = fields.u32(0x14) as usize;
         let options = match options_at {
@@ -346,7 +345,7 @@ impl Header {
                             format!("fatbin entry whose options record at {record:#x} is outside of its header");
                         ImageError::corrupt(at + 0x14, message)
                     })?;
-                Some(string(record.u32(0) as usize, record.u32(4) as usize, "options", 0x14)?)
+                string(record.u32(0) as usize, record.u32(4) as usize, "options", 0x14)?
             }
         };
         Ok(Header {

@@ -5,7 +5,7 @@
 use super::{Found, Kind};
 use std::collections::BTreeSet;
 
-/// `sm_80 and sm_90 machine code and sm_90 LTO-IR`; `None` when nothing was found at all.
+/// `machine code for sm_80 and sm_90; LTO-IR for sm_90`; `None` when nothing was found at all.
 pub(super) fn listing(found: &[Found]) -> Option<String> {
     let mut kinds: Vec<(Kind, BTreeSet<_>)> = Vec::new();
     for item in found {
@@ -22,11 +22,11 @@ pub(super) fn listing(found: &[Found]) -> Option<String> {
         if targets.is_empty() {
             kind.to_string()
         } else {
-            format!("{} {kind}", enumerate(&targets))
+            format!("{kind} for {}", enumerate(&targets))
         }
     });
     let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| enumerate(&parts))
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// The message for an image, or a unit of it, without PTX.

@@ -273,7 +273,7 @@ impl Image {
         (!complete).then(|| message::no_ptx(self.origin.as_deref(), &self.found, self.units_without_ptx, units))
     }
 
-    /// What the image holds in a few words, for log lines: `sm_75 PTX and sm_75 and sm_90 machine code`.
+    /// What the image holds in a few words, for log lines: `PTX for sm_75; machine code for sm_75 and sm_90`.
     pub fn summary(&self) -> String {
         message::listing(&self.found).unwrap_or("nothing".into())
     }

@@ -1,0 +1,66 @@
+//! `margay info`: what this Margay is, and every variable that steers it.
+
+use crate::{Outcome, run::find_library};
+use clap::{ArgMatches, Command};
+use cuda::config::{self, VARIABLES};
+use std::process::ExitCode;
+
+pub fn command() -> Command {
+    Command::new("info").about("Show version, library, machine and the environment variables with their values")
+}
+
+pub fn run(_: &ArgMatches) -> Outcome {
+    let config = config::get();
+    println!("Margay {}", env!("CARGO_PKG_VERSION"));
+    match find_library() {
+        Ok(path) => println!("library   {}", path.display()),
+        Err(_) => println!("library   not found beside this command"),
+    }
+    println!("machine   {} worker threads, {}", config.threads, vector_units());
+    println!();
+    println!("Environment variables:");
+    for variable in VARIABLES {
+        let set = std::env::var(variable.name)
+            .ok()
+            .filter(|value| !value.trim().is_empty());
+        let value = match &set {
+            Some(value) => format!("{value} (set)"),
+            None if variable.default.is_empty() => "unset (default)".into(),
+            None => format!("{} (default)", variable.default),
+        };
+        println!("  {:16} {value}", variable.name);
+        println!("  {:16}   {}", "", variable.meaning);
+    }
+    for problem in &config.problems {
+        eprintln!("margay info: {problem}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn vector_units() -> String {
+    let features = [
+        ("AVX2", is_x86_feature_detected!("avx2")),
+        ("FMA", is_x86_feature_detected!("fma")),
+        ("F16C", is_x86_feature_detected!("f16c")),
+        ("AVX-512F", is_x86_feature_detected!("avx512f")),
+        ("AVX-512BW", is_x86_feature_detected!("avx512bw")),
+        ("AVX-512DQ", is_x86_feature_detected!("avx512dq")),
+        ("AVX-512VL", is_x86_feature_detected!("avx512vl")),
+    ];
+    let present: Vec<_> = features
+        .iter()
+        .filter(|(_, present)| *present)
+        .map(|(name, _)| *name)
+        .collect();
+    if present.is_empty() {
+        "no vector units beyond the baseline".into()
+    } else {
+        present.join(" ")
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn vector_units() -> String {
+    format!("{} baseline", std::env::consts::ARCH)
+}

@@ -1,0 +1,46 @@
+//! `margay`, the command people type.
+//!
+//! Flows in: the command line. Flows out: text on standard output, or another program started under the library. One file
+//! per sub-command; each offers `command`, its place in the usage, and `run`, its work. To add one, write its file and
+//! its line in [`SUBCOMMANDS`].
+
+mod image;
+mod info;
+mod run;
+
+use clap::{ArgMatches, Command};
+use std::process::ExitCode;
+
+/// What a sub-command returns: the exit code, or the sentence to complain with.
+type Outcome = Result<ExitCode, String>;
+
+type Subcommand = (fn() -> Command, fn(&ArgMatches) -> Outcome);
+
+const SUBCOMMANDS: &[Subcommand] = &[
+    (run::command, run::run),
+    (info::command, info::run),
+    (image::command, image::run),
+];
+
+fn main() -> ExitCode {
+    // A reader that has seen enough (`margay image … | head`) ends the command, as it does any other.
+    // SAFETY: no other thread runs yet, and SIG_DFL is no handler of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    let command = Command::new("margay")
+        .about("Runs CUDA programs on the CPU")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(SUBCOMMANDS.iter().map(|(command, _)| command()));
+    let matches = command.get_matches();
+    let Some((name, matches)) = matches.subcommand() else {
+        return ExitCode::FAILURE;
+    };
+    let Some((_, run)) = SUBCOMMANDS.iter().find(|(command, _)| command().get_name() == name) else {
+        return ExitCode::FAILURE;
+    };
+    run(matches).unwrap_or_else(|complaint| {
+        eprintln!("margay {name}: {complaint}");
+        ExitCode::FAILURE
+    })
+}
