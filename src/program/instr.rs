@@ -164,6 +164,9 @@ pub enum Kind {
     Lane {
         kernel: LaneKernel,
         operands: Operands,
+        /// Widths of the destinations and sources that `operands` names, in order.
+        dst: &'static [Width],
+        src: &'static [Width],
     },
     /// `dst[i]` receives element `i`; a vector access is one access of `dst.len() × element.bytes`. `None`: `_` sink.
     Load {

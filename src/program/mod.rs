@@ -13,6 +13,8 @@
 
 mod instr;
 mod module;
+mod visit;
 
 pub use instr::*;
 pub use module::*;
+pub use visit::Role;
