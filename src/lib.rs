@@ -3,7 +3,7 @@
 //! The journey of one launch, room by room; knowledge points one way, from the API towards memory and never back:
 //!
 //! 1. `api`: a C call arrives through one table of entry points, is traced, and becomes a call on
-//! 2. `driver`: devices, contexts, modules, functions, streams, events: their life and their rules; a module's
+//! 2. [`driver`]: devices, contexts, modules, functions, streams, events: their life and their rules; a module's
 //! 3. [`image`]: bytes (fat binary, ELF, file) become PTX text;
 //! 4. [`ptx`]: text becomes a syntax tree with spans;
 //! 5. [`isa`]: the instruction table says what each instruction is and what it computes;
@@ -14,6 +14,7 @@
 //! [`trace`] stands aside and watches; [`config`] knows every environment variable. `docs/architecture.md` is the whole map.
 
 pub mod config;
+pub mod driver;
 pub mod image;
 pub mod isa;
 pub mod memory;

@@ -1,0 +1,1 @@
+//! Handles: numbers given to programs, and the tables that say what they stand for.
