@@ -32,10 +32,10 @@ pub(super) fn cubin(header: &[u8], stored: u64) -> Option<Found> {
         return None;
     }
     // The flags word moved with the file format's second version, which byte EI_OSABI tells (LLVM's BinaryFormat/ELF.h
-    // lists both layouts).
+    // lists both layouts). The second version does not tell `sm_90a` from `sm_90`.
     let flags = u32_at(48);
     let (number, specific) = match header[7] {
-        0x41 => (flags >> 8 & 0xFFFF, flags & 0x8 != 0),
+        0x41 => (flags >> 8 & 0xFFFF, false),
         _ => (flags & 0xFF, flags & 0x800 != 0),
     };
     let target = Target {

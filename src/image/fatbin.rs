@@ -328,25 +328,29 @@ impl Header {
                 }
             };
         let name = match (fields.u32(0x20) as usize, fields.u32(0x24) as usize) {
-            (0, _) => None,
-            (start, len) => string(start, len, "name", 0x20)?,
+            (0, _) => Ok(None),
+            (start, len) => string(start, len, "name", 0x20),
         };
         let options_at = fields.u32(0x14) as usize;
         let options = match options_at {
-            0 => None,
-            _ if kind == KIND_CONTAINER => None,
-            record => {
-                let record = bytes
-                    .get(record..)
-                    .filter(|bytes| bytes.len() >= 8)
-                    .map(Fields)
-                    .ok_or_else(|| {
-                        let message =
-                            format!("fatbin entry whose options record at {record:#x} is outside of its header");
-                        ImageError::corrupt(at + 0x14, message)
-                    })?;
-                string(record.u32(0) as usize, record.u32(4) as usize, "options", 0x14)?
-            }
+            0 => Ok(None),
+            _ if kind == KIND_CONTAINER => Ok(None),
+            record => match bytes.get(record..).filter(|bytes| bytes.len() >= 8).map(Fields) {
+                Some(record) => string(record.u32(0) as usize, record.u32(4) as usize, "options", 0x14),
+                None => {
+                    let message = format!("fatbin entry whose options record at {record:#x} is outside of its header");
+                    Err(ImageError::corrupt(at + 0x14, message))
+                }
+            },
+        };
+        // Machine code keeps bytes of another meaning where PTX has its options, and what other kinds keep is nobody's
+        // business: only PTX is held to the format.
+        let (name, options) = match kind {
+            KIND_PTX => (name?, options?),
+            _ => (
+                name.ok().flatten(),
+                options.ok().flatten().filter(|text| !text.contains(char::is_control)),
+            ),
         };
         Ok(Header {
             kind,

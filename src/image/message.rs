@@ -39,7 +39,7 @@ pub(super) fn no_ptx(origin: Option<&str>, found: &[Found], missing: usize, unit
     };
     match listing(found) {
         Some(listing) => text += &format!("; it holds {listing}."),
-        None => text += "; it is empty.",
+        None => return format!("{} holds no GPU code at all", origin.unwrap_or("this image")),
     }
     // The PTX to ask for: of the newest architecture the program was built for.
     let newest = found

@@ -25,8 +25,9 @@ pub(super) fn looks_like_ptx(head: &[u8]) -> bool {
         .iter()
         .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0B | 0x0C))
     {
-        Some(first) => matches!(first, b'.' | b'/'),
-        // Nothing but blanks so far: an empty text is the parser's to refuse.
+        // NUL: an empty text is the parser's to refuse.
+        Some(first) => matches!(first, b'.' | b'/' | 0),
+        // Nothing but blanks so far.
         None => true,
     }
 }

@@ -86,7 +86,7 @@ fn line(found: &Found) -> String {
     );
     for (what, value) in [("of", &found.name), ("options", &found.options)] {
         if let Some(value) = value {
-            line += &format!(" {what} {value}");
+            line += &format!(" {what} {}", value.trim().escape_debug());
         }
     }
     line.trim_end().to_string()

@@ -1,0 +1,2 @@
+__device__ int shared_counter;
+__device__ int twice(int x) { return x * 2; }
