@@ -1,19 +1,91 @@
 //! The address space of all devices: one reserved region (the arena), its allocations, host ranges that kernels may
-//! touch, and the check that every access of a kernel passes. Knows nothing of instructions or of CUDA handles.
+//! touch, and the check that every access of a kernel passes.
+//!
+//! Flows in: sizes, kinds and owners; addresses. Flows out: addresses that are valid on both sides, answers about
+//! them, and [`View`], by which the executor checks an access. It must never know instructions or CUDA handles (an
+//! owner is a number to it).
+//!
+//! ```text
+//! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
+//! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
+//! ```
+
+mod blocks;
+mod hosts;
+mod nearest;
+mod space;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use hosts::HostRange;
+pub use nearest::{Nearest, Relation};
+pub use space::{AddressSpace, Allocation, Kind, MAX_DEVICES, OutOfMemory, Region, Request};
 
 /// Pages of the access map.
 pub const PAGE_BITS: u32 = 12;
+pub const PAGE: u64 = 1 << PAGE_BITS;
 /// Map bits.
 pub const READ: u8 = 1;
 pub const WRITE: u8 = 2;
 
 /// What a kernel's access check needs, by value: a range test and one byte per page. The map outlives the process's
 /// last kernel (it is never unmapped).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct View {
     pub base: u64,
     /// Bytes of the arena.
     pub len: u64,
-    /// One byte per page, indexed by `(address - base) >> PAGE_BITS`.
-    pub map: *const std::sync::atomic::AtomicU8,
+    /// One byte per page, indexed by `(address - base) >> PAGE_BITS`; a page more than the arena has.
+    pub map: *const AtomicU8,
+}
+
+// SAFETY: the map is immutable in place, never unmapped, and its bytes are atomics.
+unsafe impl Send for View {}
+// SAFETY: as above.
+unsafe impl Sync for View {}
+
+impl View {
+    /// Whether all of `bytes` (at least 1) bytes from `address` are in pages that have all of `bits`.
+    #[inline(always)]
+    pub fn check(&self, address: u64, bytes: u64, bits: u8) -> bool {
+        let offset = address.wrapping_sub(self.base);
+        // 0 bytes wrap around, and take the long way.
+        if offset >= self.len || bytes.wrapping_sub(1) >= PAGE {
+            return self.check_long(address, bytes, bits);
+        }
+        // At most one page boundary lies in the range, and the map has a byte for the page after the last.
+        let first = offset >> PAGE_BITS;
+        let last = (offset + bytes - 1) >> PAGE_BITS;
+        // SAFETY: `first` and `last` are at most the number of pages of the arena, and the map has one more.
+        let both = unsafe {
+            (*self.map.add(first as usize)).load(Ordering::Relaxed)
+                & (*self.map.add(last as usize)).load(Ordering::Relaxed)
+        };
+        both & bits == bits
+    }
+
+    #[cold]
+    fn check_long(&self, address: u64, bytes: u64, bits: u8) -> bool {
+        let offset = address.wrapping_sub(self.base);
+        let Some(end) = offset.checked_add(bytes.max(1)) else {
+            return false;
+        };
+        if offset >= self.len || end > self.len {
+            return false;
+        }
+        (offset >> PAGE_BITS..=(end - 1) >> PAGE_BITS).all(|page| {
+            // SAFETY: `page` lies in the arena.
+            let entry = unsafe { (*self.map.add(page as usize)).load(Ordering::Relaxed) };
+            entry & bits == bits
+        })
+    }
+
+    /// Whether the address lies in the arena at all.
+    #[inline(always)]
+    pub fn contains(&self, address: u64) -> bool {
+        address.wrapping_sub(self.base) < self.len
+    }
 }

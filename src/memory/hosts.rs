@@ -1,0 +1,133 @@
+//! Host ranges that a program registered (`cuMemHostRegister`): few, long-lived, and asked about by every thread that runs
+//! a kernel.
+//!
+//! Flows in: ranges. Flows out: whether a range lies in one of them, without a lock. It must never know why.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use parking_lot::Mutex;
+
+/// More registrations at a time than this are refused.
+const CAPACITY: usize = 1 << 14;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRange {
+    pub start: u64,
+    pub bytes: u64,
+    /// `READ`, `WRITE` for kernels.
+    pub bits: u8,
+    /// The context that registered it.
+    pub owner: u64,
+    pub device: u32,
+    /// As the caller of the API gave them.
+    pub flags: u32,
+    pub id: u64,
+}
+
+#[derive(Default)]
+struct Entry {
+    start: AtomicU64,
+    end: AtomicU64,
+    bits: AtomicU64,
+}
+
+/// A table sorted by address, read under a sequence count: readers retry when a writer was there meanwhile.
+pub(super) struct HostRanges {
+    sequence: AtomicU64,
+    count: AtomicUsize,
+    entries: std::sync::OnceLock<Box<[Entry]>>,
+    ranges: Mutex<BTreeMap<u64, HostRange>>,
+}
+
+impl HostRanges {
+    pub const fn new() -> HostRanges {
+        HostRanges {
+            sequence: AtomicU64::new(0),
+            count: AtomicUsize::new(0),
+            entries: std::sync::OnceLock::new(),
+            ranges: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// `false` when it overlaps a registered one, or there are too many.
+    pub fn insert(&self, range: HostRange) -> bool {
+        let mut ranges = self.ranges.lock();
+        let end = range.start + range.bytes;
+        let overlaps = ranges
+            .range(..end)
+            .next_back()
+            .is_some_and(|(_, last)| last.start + last.bytes > range.start);
+        if overlaps || ranges.len() == CAPACITY {
+            return false;
+        }
+        ranges.insert(range.start, range);
+        self.publish(&ranges);
+        true
+    }
+
+    pub fn remove(&self, start: u64) -> Option<HostRange> {
+        let mut ranges = self.ranges.lock();
+        let range = ranges.remove(&start)?;
+        self.publish(&ranges);
+        Some(range)
+    }
+
+    pub fn remove_of(&self, owner: u64) {
+        let mut ranges = self.ranges.lock();
+        ranges.retain(|_, range| range.owner != owner);
+        self.publish(&ranges);
+    }
+
+    pub fn find(&self, address: u64) -> Option<HostRange> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let ranges = self.ranges.lock();
+        let (_, range) = ranges.range(..=address).next_back()?;
+        (address - range.start < range.bytes).then_some(*range)
+    }
+
+    fn publish(&self, ranges: &BTreeMap<u64, HostRange>) {
+        let entries = self
+            .entries
+            .get_or_init(|| (0..CAPACITY).map(|_| Entry::default()).collect());
+        self.sequence.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (entry, range) in entries.iter().zip(ranges.values()) {
+            entry.start.store(range.start, Ordering::Relaxed);
+            entry.end.store(range.start + range.bytes, Ordering::Relaxed);
+            entry.bits.store(range.bits.into(), Ordering::Relaxed);
+        }
+        self.count.store(ranges.len(), Ordering::Relaxed);
+        self.sequence.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether all of `bytes` bytes from `address` lie in one range with all of `bits`.
+    pub fn contains(&self, address: u64, bytes: u64, bits: u8) -> bool {
+        let Some(entries) = self.entries.get() else {
+            return false;
+        };
+        loop {
+            let before = self.sequence.load(Ordering::Acquire);
+            if before & 1 == 1 {
+                std::hint::spin_loop();
+                continue;
+            }
+            let count = self.count.load(Ordering::Relaxed).min(CAPACITY);
+            let after = entries[..count].partition_point(|entry| entry.start.load(Ordering::Relaxed) <= address);
+            let answer = after.checked_sub(1).is_some_and(|index| {
+                let entry = &entries[index];
+                let end = entry.end.load(Ordering::Relaxed);
+                address
+                    .checked_add(bytes)
+                    .is_some_and(|last| address < end && last <= end)
+                    && entry.bits.load(Ordering::Relaxed) as u8 & bits == bits
+            });
+            fence(Ordering::Acquire);
+            if self.sequence.load(Ordering::Relaxed) == before {
+                return answer;
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What to say of an address at which a kernel went wrong: the allocation it belongs to, belonged to, or just missed.
+//!
+//! Flows in: an address. Flows out: a [`Nearest`], whose words are product and under test.
+
+use std::fmt;
+
+use super::{Allocation, Kind};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// So many bytes from its start.
+    Inside(u64),
+    /// So many bytes before its start.
+    Before(u64),
+    /// So many bytes after its end: 0 is the first byte that is not its own.
+    After(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    pub allocation: Allocation,
+    pub relation: Relation,
+    /// It has been freed since.
+    pub freed: bool,
+}
+
+impl fmt::Display for Nearest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.relation {
+            Relation::Inside(0) => f.write_str("the start of ")?,
+            Relation::Inside(offset) => write!(f, "{} inside ", bytes(offset))?,
+            Relation::Before(distance) => write!(f, "{} before ", bytes(distance))?,
+            Relation::After(0) => f.write_str("just past the end of ")?,
+            Relation::After(distance) => write!(f, "{} past the end of ", bytes(distance))?,
+        }
+        f.write_str(if self.freed {
+            "a freed allocation of "
+        } else {
+            "an allocation of "
+        })?;
+        let kind = match self.allocation.kind {
+            Kind::Device => "device memory",
+            Kind::Managed => "managed memory",
+            Kind::Host => "pinned host memory",
+            Kind::Array => "array memory",
+            Kind::Constant => "constant memory, which kernels may only read",
+            Kind::Heap => "the device heap",
+            Kind::Internal => "the driver's own memory",
+        };
+        write!(
+            f,
+            "{} at {:#x} ({kind})",
+            bytes(self.allocation.bytes),
+            self.allocation.start
+        )
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_string(),
+        _ => format!("{count} bytes"),
+    }
+}

@@ -1,0 +1,529 @@
+//! The arena: one region of address space, reserved once, in which every allocation of every device lies.
+//!
+//! Flows in: [`Request`]s. Flows out: [`Allocation`]s, and what is known of an address.
+//!
+//! Pages become readable and writable for the *process* in large steps as the arena fills up, and stay so: a mapping per
+//! allocation would run into the system's limit of mappings (65530) long before a program runs out of memory. What a
+//! *kernel* may touch is the access map's business, page by page; a page after every allocation is never in it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
+use super::hosts::{HostRange, HostRanges};
+use super::nearest::{Nearest, Relation};
+use super::{PAGE, PAGE_BITS, READ, View, WRITE};
+
+pub const MAX_DEVICES: usize = 64;
+
+/// The arena's size; halved as often as the system refuses.
+const LARGEST: u64 = 1 << 40;
+const SMALLEST: u64 = 1 << 28;
+/// Pages become accessible in steps of this many bytes.
+const STEP: u64 = 64 << 20;
+/// Transparent huge pages.
+const HUGE: u64 = 2 << 20;
+/// Freed memory is kept for reuse up to so many bytes, and a single block up to so many.
+const KEEP: u64 = 256 << 20;
+const KEEP_ONE: u64 = 64 << 20;
+/// How many freed allocations are remembered for messages.
+const HISTORY: usize = 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Device,
+    Managed,
+    /// Pinned host memory, which kernels reach at the same address.
+    Host,
+    Array,
+    /// Read-only for kernels.
+    Constant,
+    /// `malloc` of kernels.
+    Heap,
+    /// Not for kernels at all: windows of shared and local memory, staging.
+    Internal,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub bytes: u64,
+    /// A power of two; at least [`Request::MIN_ALIGN`] is given.
+    pub align: u64,
+    pub kind: Kind,
+    pub device: u32,
+    /// The context that owns it; 0 = none.
+    pub owner: u64,
+    /// For whoever asks later: flags of the call that allocated, the pool it came from.
+    pub flags: u32,
+    pub pool: u64,
+}
+
+impl Request {
+    /// Allocations are aligned to at least 256 bytes by the manual; pages are given anyway.
+    pub const MIN_ALIGN: u64 = 512;
+
+    pub fn new(kind: Kind, bytes: u64) -> Request {
+        Request {
+            bytes,
+            align: Request::MIN_ALIGN,
+            kind,
+            device: 0,
+            owner: 0,
+            flags: 0,
+            pool: 0,
+        }
+    }
+}
+
+/// A live allocation (or, in messages, one that was).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    pub start: u64,
+    /// As asked for.
+    pub bytes: u64,
+    pub kind: Kind,
+    pub device: u32,
+    pub owner: u64,
+    pub flags: u32,
+    pub pool: u64,
+    /// Never used twice (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
+    pub id: u64,
+    /// Pages taken.
+    pages: u64,
+}
+
+impl Allocation {
+    pub fn contains(&self, address: u64, bytes: u64) -> bool {
+        address
+            .checked_sub(self.start)
+            .and_then(|offset| offset.checked_add(bytes))
+            .is_some_and(|end| end <= self.bytes)
+    }
+    pub fn end(&self) -> u64 {
+        self.start + self.bytes
+    }
+}
+
+/// The device's limit, the arena or the system has no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+struct Usage {
+    limit: AtomicU64,
+    used: AtomicU64,
+}
+
+struct State {
+    small: SmallBlocks,
+    large: LargeBlocks,
+    /// Up to where pages are accessible to the process, in each half.
+    small_open: u64,
+    large_open: u64,
+    /// Bytes of freed blocks that may still hold pages of the system, about.
+    kept: u64,
+    live: BTreeMap<u64, Allocation>,
+    freed: VecDeque<Allocation>,
+}
+
+pub struct AddressSpace {
+    view: View,
+    state: RwLock<State>,
+    hosts: HostRanges,
+    usage: [Usage; MAX_DEVICES],
+    /// Pinned and managed memory of all devices, bounded by what the machine has.
+    host_usage: Usage,
+    next_id: AtomicU64,
+}
+
+/// Memory of the driver's own, freed with it.
+#[derive(Debug)]
+pub struct Region {
+    start: u64,
+    bytes: u64,
+}
+
+impl Region {
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        AddressSpace::get().free(self.start);
+    }
+}
+
+impl AddressSpace {
+    /// The process's. Reserves the arena when first called; aborts the process if not even a quarter of a GiB of address
+    /// space is to be had.
+    pub fn get() -> &'static AddressSpace {
+        static SPACE: OnceLock<AddressSpace> = OnceLock::new();
+        SPACE.get_or_init(AddressSpace::reserve)
+    }
+
+    fn reserve() -> AddressSpace {
+        let mut len = LARGEST;
+        let (base, map) = loop {
+            let map_bytes = (len >> PAGE_BITS) + PAGE;
+            if let Some(base) = reserve(len + HUGE, libc::PROT_NONE) {
+                if let Some(map) = reserve(map_bytes, libc::PROT_READ | libc::PROT_WRITE) {
+                    break (base.next_multiple_of(HUGE), map);
+                }
+                // SAFETY: the region was mapped just above and nobody knows of it.
+                unsafe { libc::munmap(base as *mut _, (len + HUGE) as usize) };
+            }
+            len /= 2;
+            assert!(len >= SMALLEST, "no address space left for the arena");
+        };
+        let pages = len >> PAGE_BITS;
+        let middle = pages / 4;
+        AddressSpace {
+            view: View {
+                base,
+                len,
+                map: map as *const AtomicU8,
+            },
+            state: RwLock::new(State {
+                // Page 0 stays free of allocations: an address just before the first is nobody's.
+                small: SmallBlocks::new(1, middle),
+                large: LargeBlocks::new(middle, pages),
+                small_open: 0,
+                large_open: middle,
+                kept: 0,
+                live: BTreeMap::new(),
+                freed: VecDeque::new(),
+            }),
+            hosts: HostRanges::new(),
+            usage: std::array::from_fn(|_| Usage {
+                limit: AtomicU64::new(u64::MAX),
+                used: AtomicU64::new(0),
+            }),
+            host_usage: Usage {
+                limit: AtomicU64::new(physical_memory()),
+                used: AtomicU64::new(0),
+            },
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    /// What the executor checks accesses with.
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// How much a device may have at most.
+    pub fn set_limit(&self, device: u32, bytes: u64) {
+        self.usage[device as usize].limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes in use on a device.
+    pub fn used(&self, device: u32) -> u64 {
+        self.usage[device as usize].used.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    /// When the device's limit would be passed, or there is no memory or address space.
+    pub fn allocate(&self, request: &Request) -> Result<Allocation, OutOfMemory> {
+        let bytes = request.bytes.max(1);
+        if bytes > self.view.len {
+            return Err(OutOfMemory);
+        }
+        let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
+        if let Some(usage) = self.charged(request.kind, request.device) {
+            let taken = usage.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(charge)
+                    .filter(|sum| *sum <= usage.limit.load(Ordering::Relaxed))
+            });
+            taken.map_err(|_| OutOfMemory)?;
+        }
+        let placed = self.place(bytes.div_ceil(PAGE), request);
+        if placed.is_err()
+            && let Some(usage) = self.charged(request.kind, request.device)
+        {
+            usage.used.fetch_sub(charge, Ordering::Relaxed);
+        }
+        placed
+    }
+
+    fn place(&self, pages: u64, request: &Request) -> Result<Allocation, OutOfMemory> {
+        let align = (request.align.max(PAGE) >> PAGE_BITS).next_power_of_two();
+        let mut state = self.state.write();
+        let small = if pages <= SMALL && align == 1 {
+            state.small.allocate(pages)
+        } else {
+            None
+        };
+        let block = match small {
+            Some(block) => {
+                let end = state.small.used_end();
+                if end > state.small_open {
+                    state.small_open = self.open(state.small_open, end).inspect_err(|_| {
+                        state.small.free(block, pages);
+                    })?;
+                }
+                block
+            }
+            None => {
+                // Memory of some size is aligned so that the system may back it with huge pages.
+                let huge = if pages << PAGE_BITS >= HUGE {
+                    HUGE >> PAGE_BITS
+                } else {
+                    1
+                };
+                let block = state.large.allocate(pages, align.max(huge)).ok_or(OutOfMemory)?;
+                let end = state.large.used_end();
+                if end > state.large_open {
+                    state.large_open = self.open(state.large_open, end).inspect_err(|_| {
+                        state.large.free(block, pages);
+                    })?;
+                }
+                block
+            }
+        };
+        state.kept = state.kept.saturating_sub(pages << PAGE_BITS);
+        let allocation = Allocation {
+            start: self.view.base + (block << PAGE_BITS),
+            bytes: request.bytes.max(1),
+            kind: request.kind,
+            device: request.device,
+            owner: request.owner,
+            flags: request.flags,
+            pool: request.pool,
+            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            pages,
+        };
+        state.live.insert(allocation.start, allocation);
+        // Before the lock is released: nobody else can free what is not returned yet.
+        self.mark(&allocation, bits_of(request.kind));
+        Ok(allocation)
+    }
+
+    /// Frees the allocation that starts at `start`: kernels lose it first, then its memory goes.
+    pub fn free(&self, start: u64) -> Option<Allocation> {
+        let mut state = self.state.write();
+        let allocation = state.live.remove(&start)?;
+        self.mark(&allocation, 0);
+        let pages = allocation.pages;
+        let bytes = pages << PAGE_BITS;
+        if bytes > KEEP_ONE || state.kept + bytes > KEEP {
+            // SAFETY: the pages belong to this allocation alone, which is gone; they read as zero when used again.
+            unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_DONTNEED) };
+        } else {
+            state.kept += bytes;
+        }
+        let block = (start - self.view.base) >> PAGE_BITS;
+        if block < self.middle() {
+            state.small.free(block, pages);
+        } else {
+            state.large.free(block, pages);
+        }
+        if allocation.kind != Kind::Internal {
+            if state.freed.len() == HISTORY {
+                state.freed.pop_front();
+            }
+            state.freed.push_back(allocation);
+        }
+        drop(state);
+        if let Some(usage) = self.charged(allocation.kind, allocation.device) {
+            let charge = allocation.bytes.next_multiple_of(Request::MIN_ALIGN);
+            usage.used.fetch_sub(charge, Ordering::Relaxed);
+        }
+        Some(allocation)
+    }
+
+    /// Frees everything that an owner has left.
+    pub fn free_all_of(&self, owner: u64) {
+        let starts: Vec<u64> = {
+            let state = self.state.read();
+            let owned = state.live.values().filter(|allocation| allocation.owner == owner);
+            owned.map(|allocation| allocation.start).collect()
+        };
+        for start in starts {
+            self.free(start);
+        }
+        self.hosts.remove_of(owner);
+    }
+
+    /// The live allocation that holds an address. The driver's own memory is not found.
+    pub fn find(&self, address: u64) -> Option<Allocation> {
+        if !self.view.contains(address) {
+            return None;
+        }
+        let state = self.state.read();
+        let (_, allocation) = state.live.range(..=address).next_back()?;
+        let found = address < allocation.end() && allocation.kind != Kind::Internal;
+        found.then_some(*allocation)
+    }
+
+    /// What an address that a kernel must not touch is next to: what holds it, held it, or is nearest to it.
+    pub fn nearest(&self, address: u64) -> Option<Nearest> {
+        let state = self.state.read();
+        let visible = |allocation: &&Allocation| allocation.kind != Kind::Internal;
+        let before = state
+            .live
+            .range(..=address)
+            .rev()
+            .map(|entry| entry.1)
+            .find(visible)
+            .copied();
+        let after = state.live.range(address..).map(|entry| entry.1).find(visible).copied();
+        let describe = |allocation: Allocation, freed: bool| Nearest {
+            allocation,
+            relation: if address < allocation.start {
+                Relation::Before(allocation.start - address)
+            } else if address < allocation.end() {
+                Relation::Inside(address - allocation.start)
+            } else {
+                Relation::After(address - allocation.end())
+            },
+            freed,
+        };
+        if let Some(allocation) = before.filter(|allocation| allocation.contains(address, 1)) {
+            return Some(describe(allocation, false));
+        }
+        if let Some(allocation) = state.freed.iter().rev().find(|freed| freed.contains(address, 1)) {
+            return Some(describe(*allocation, true));
+        }
+        let distance = |nearest: &Nearest| match nearest.relation {
+            Relation::Inside(_) => 0,
+            Relation::Before(distance) | Relation::After(distance) => distance,
+        };
+        let candidates = before.into_iter().chain(after).map(|live| describe(live, false));
+        candidates.min_by_key(distance)
+    }
+
+    /// Memory of the driver's own: accessible to the process, not to kernels by the map.
+    ///
+    /// # Errors
+    /// When there is no memory or address space.
+    pub fn allocate_internal(&self, bytes: u64, align: u64) -> Result<Region, OutOfMemory> {
+        let request = Request {
+            align,
+            ..Request::new(Kind::Internal, bytes)
+        };
+        let allocation = self.allocate(&request)?;
+        Ok(Region {
+            start: allocation.start,
+            bytes: allocation.bytes,
+        })
+    }
+
+    /// Lets kernels touch a range of the host's. `false`: it overlaps one that they may touch already.
+    pub fn register_host(&self, start: u64, bytes: u64, bits: u8, owner: u64, device: u32, flags: u32) -> bool {
+        let arena = self.view.base..self.view.base + self.view.len;
+        let Some(end) = start.checked_add(bytes) else {
+            return false;
+        };
+        if start < arena.end && end > arena.start {
+            return false;
+        }
+        self.hosts.insert(HostRange {
+            start,
+            bytes,
+            bits,
+            owner,
+            device,
+            flags,
+            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+        })
+    }
+
+    /// Takes a registered range away; `start` is where it was registered.
+    pub fn unregister_host(&self, start: u64) -> Option<HostRange> {
+        self.hosts.remove(start)
+    }
+
+    /// The registered range that holds an address.
+    pub fn find_host(&self, address: u64) -> Option<HostRange> {
+        self.hosts.find(address)
+    }
+
+    /// Whether kernels may touch `bytes` bytes from `address` because the host registered them: the slow path of an
+    /// access check. Takes no lock.
+    pub fn host_range_contains(&self, address: u64, bytes: u64, bits: u8) -> bool {
+        self.hosts.contains(address, bytes, bits)
+    }
+
+    /// The first page of the half for large blocks.
+    fn middle(&self) -> u64 {
+        (self.view.len >> PAGE_BITS) / 4
+    }
+
+    fn charged(&self, kind: Kind, device: u32) -> Option<&Usage> {
+        match kind {
+            Kind::Device | Kind::Array | Kind::Constant | Kind::Heap => Some(&self.usage[device as usize]),
+            Kind::Managed | Kind::Host => Some(&self.host_usage),
+            Kind::Internal => None,
+        }
+    }
+
+    fn mark(&self, allocation: &Allocation, bits: u8) {
+        let first = (allocation.start - self.view.base) >> PAGE_BITS;
+        for page in first..first + allocation.pages {
+            // SAFETY: the pages of an allocation lie in the arena.
+            unsafe { (*self.view.map.add(page as usize)).store(bits, Ordering::Relaxed) };
+        }
+    }
+
+    /// Makes pages from `open` on accessible, at least up to `end`; answers up to where they are now.
+    fn open(&self, open: u64, end: u64) -> Result<u64, OutOfMemory> {
+        let limit = if open < self.middle() {
+            self.middle()
+        } else {
+            self.view.len >> PAGE_BITS
+        };
+        let to = end.next_multiple_of(STEP >> PAGE_BITS).min(limit).max(end);
+        let start = self.view.base + (open << PAGE_BITS);
+        let bytes = (to - open) << PAGE_BITS;
+        // SAFETY: the range lies in the arena, which is ours and has not been used there yet.
+        let done = unsafe { libc::mprotect(start as *mut _, bytes as usize, libc::PROT_READ | libc::PROT_WRITE) };
+        if done != 0 {
+            return Err(OutOfMemory);
+        }
+        if open >= self.middle() {
+            // SAFETY: as above; only advice.
+            unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_HUGEPAGE) };
+        }
+        Ok(to)
+    }
+}
+
+fn bits_of(kind: Kind) -> u8 {
+    match kind {
+        Kind::Device | Kind::Managed | Kind::Host | Kind::Array | Kind::Heap => READ | WRITE,
+        Kind::Constant => READ,
+        Kind::Internal => 0,
+    }
+}
+
+fn reserve(bytes: u64, protection: libc::c_int) -> Option<u64> {
+    // SAFETY: a fresh private mapping at an address of the system's choice.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes as usize,
+            protection,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    (address != libc::MAP_FAILED).then_some(address as u64)
+}
+
+/// Bytes of memory that the machine has.
+pub(super) fn physical_memory() -> u64 {
+    // SAFETY: sysconf only answers.
+    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    match (u64::try_from(pages), u64::try_from(size)) {
+        (Ok(pages), Ok(size)) => pages.saturating_mul(size),
+        _ => u64::MAX,
+    }
+}
