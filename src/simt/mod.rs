@@ -18,6 +18,9 @@ pub struct Launch {
     pub params: Box<[u8]>,
     /// All blocks resident and taking turns.
     pub cooperative: bool,
+    /// What `%envreg1` (high half) and `%envreg2` (low half) read: a zeroed workspace of 8 bytes or more for
+    /// `grid.sync()`, an ordinary device allocation; 0 unless the launch is cooperative.
+    pub workspace: u64,
     pub grid_id: u64,
     /// What `%nsmid` reads.
     pub multiprocessors: u32,
