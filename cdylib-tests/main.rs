@@ -1,0 +1,13 @@
+//! Tests that load the built `libcuda.so.1` through its C ABI, as a program does.
+//!
+//! Flows in: the library that cargo has built beside this test. Flows out: findings. It must never know of Rust types or
+//! modules of the crate: what is used here is what the driver API manual says, in C's types.
+//!
+//! One file per chapter of the manual (`CUDA Driver API`, "Modules"), so that one finds the tests of a function where one
+//! finds the function. To call one that nobody has called yet, add its line to the table in `c.rs`. A test that leaves a
+//! context unusable, needs its own environment, or looks at what is printed runs in a process of its own: `alone.rs`.
+
+mod alone;
+mod c;
+mod command;
+mod exports;
