@@ -1,0 +1,306 @@
+//! The text of a function body → statements. Finds where each statement ends, hands it to the grammar, and after an
+//! error goes on behind the next `;` or `}`, so that one reading reports them all. Blocks are kept on a list, not on
+//! the stack, and their depth is bounded.
+
+use std::sync::Arc;
+
+use chumsky::Parser;
+use chumsky::error::{EmptyErr, Rich};
+use chumsky::extra::SimpleState;
+
+use super::Source;
+use super::ast::{Span, Statement};
+use super::declaration;
+use super::diagnostic::{Diagnostic, Diagnostics, Findings};
+use super::grammar;
+use super::lexer::{Kind, Lexer, Token};
+use super::names::Context;
+
+/// Blocks within blocks.
+const MAX_DEPTH: usize = 200;
+
+/// Opening marks and operators that one operand may hold: what bounds the grammar's recursion.
+const MAX_NESTING: usize = 200;
+
+/// Reads with `$parser`, whose errors say nothing; if it fails, again with `$slow` to say why.
+macro_rules! read {
+    ($parser:expr, $slow:expr, $tokens:expr, $context:expr) => {{
+        let tokens: &[Token] = $tokens;
+        match $parser.parse_with_state(tokens, $context).into_result() {
+            Ok(tree) => Ok(tree),
+            Err(_) => match $slow.parse_with_state(tokens, $context).into_result() {
+                Ok(tree) => Ok(tree),
+                Err(errors) => Err($crate::ptx::diagnostic::explain(errors, tokens, $context.source)),
+            },
+        }
+    }};
+}
+pub(super) use read;
+
+/// How far a statement that starts at `start` reaches: behind its `;`, or up to the `}` that cuts it off.
+pub(super) fn extent(tokens: &[Token], start: usize) -> Result<usize, (usize, &'static str)> {
+    let mut braces = 0usize;
+    let mut nesting = 0usize;
+    for (at, token) in tokens.iter().enumerate().skip(start) {
+        match token.kind {
+            Kind::Semicolon => return Ok(at + 1),
+            Kind::OpenBrace => {
+                nesting = 0;
+                braces += 1;
+                if braces > MAX_NESTING {
+                    return Err((at, "braces are nested too deeply"));
+                }
+            }
+            Kind::CloseBrace if braces == 0 => return Ok(at),
+            Kind::CloseBrace => braces -= 1,
+            Kind::Comma => nesting = 0,
+            Kind::OpenParen | Kind::Not | Kind::Minus | Kind::Plus | Kind::Tilde | Kind::Question => {
+                nesting += 1;
+                if nesting > MAX_NESTING {
+                    return Err((at, "the expression is nested too deeply"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(tokens.len())
+}
+
+/// How far a `.loc` that starts at `start` reaches: it ends without a mark.
+fn location_extent(tokens: &[Token], start: usize) -> usize {
+    let kind = |at: usize| tokens.get(at).map(|token| token.kind);
+    let numbers = |mut at: usize| {
+        for _ in 0..3 {
+            if kind(at) == Some(Kind::Number) {
+                at += 1;
+            }
+        }
+        at
+    };
+    let mut at = numbers(start + 1);
+    while kind(at) == Some(Kind::Comma) {
+        at += 1;
+        if kind(at) == Some(Kind::Name) {
+            at += 1;
+        }
+        if kind(at) == Some(Kind::Name) {
+            at += 1;
+            if kind(at) == Some(Kind::Plus) {
+                at += 1;
+                at += usize::from(kind(at) == Some(Kind::Number));
+            }
+        } else {
+            at = numbers(at);
+        }
+    }
+    at
+}
+
+/// Words that start a variable's declaration.
+fn declares(word: &str) -> bool {
+    matches!(
+        word,
+        ".reg"
+            | ".sreg"
+            | ".local"
+            | ".shared"
+            | ".param"
+            | ".const"
+            | ".global"
+            | ".tex"
+            | ".surf"
+            | ".align"
+            | ".attribute"
+            | ".extern"
+            | ".visible"
+            | ".weak"
+            | ".common"
+            | ".shared::cta"
+            | ".shared::cluster"
+            | ".param::func"
+            | ".param::entry"
+    )
+}
+
+/// The statements of the body at `span` (from `{` to `}`).
+pub(super) fn parse(source: &Arc<Source>, span: Span, legacy: bool) -> Result<Vec<Statement>, Diagnostics> {
+    let (start, end) = (span.start as usize + 1, span.end as usize - 1);
+    let mut findings = Findings::default();
+    let statements = statements(&source.text, start, end, legacy, &mut findings);
+    findings.finish(source, statements)
+}
+
+/// The statements of `text[start..end]`.
+pub(super) fn statements(
+    text: &str,
+    start: usize,
+    end: usize,
+    legacy: bool,
+    findings: &mut Findings,
+) -> Vec<Statement> {
+    let mut tokens = Vec::with_capacity((end - start) / 5);
+    tokens.extend(Lexer::new(text, start, end));
+    let tokens = &tokens[..];
+    let mut context = SimpleState(Context::new(text, legacy));
+    let instruction = grammar::instruction::<EmptyErr>();
+    let call = grammar::call::<EmptyErr>();
+    let variables = declaration::variables::<EmptyErr>();
+    let targets = declaration::targets::<EmptyErr>();
+    let location = declaration::location::<EmptyErr>();
+    let pragma = declaration::pragma::<EmptyErr>();
+
+    let mut open: Vec<(Span, Vec<Statement>)> = Vec::new();
+    let mut list: Vec<Statement> = Vec::with_capacity(tokens.len() / 8);
+    let mut at = 0;
+    while let Some(&first) = tokens.get(at) {
+        if findings.enough() {
+            break;
+        }
+        match first.kind {
+            Kind::OpenBrace => {
+                if open.len() == MAX_DEPTH {
+                    findings.push(Diagnostic::error(first.span, "blocks are nested too deeply"));
+                    break;
+                }
+                open.push((first.span, std::mem::take(&mut list)));
+                at += 1;
+                continue;
+            }
+            Kind::CloseBrace => {
+                match open.pop() {
+                    Some((_, outer)) => {
+                        let inner = std::mem::replace(&mut list, outer);
+                        list.push(Statement::Block(inner));
+                    }
+                    None => findings.push(Diagnostic::error(first.span, "this `}` closes nothing")),
+                }
+                at += 1;
+                continue;
+            }
+            Kind::Semicolon => {
+                findings.push(
+                    Diagnostic::error(first.span, "a statement is missing before `;`")
+                        .note("PTX has no empty statement"),
+                );
+                at += 1;
+                continue;
+            }
+            Kind::Name if tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Colon) => {
+                let introduces = tokens.get(at + 2).is_some_and(|word| {
+                    word.kind == Kind::Word
+                        && matches!(word.text(text), ".callprototype" | ".calltargets" | ".branchtargets")
+                });
+                if !introduces {
+                    list.push(Statement::Label(context.name(first.span)));
+                    at += 2;
+                    if let Some(next) = tokens.get(at).filter(|next| next.kind == Kind::Semicolon) {
+                        findings.push(
+                            Diagnostic::error(next.span, "a label needs a statement behind it")
+                                .note("a label may stand before `}`, but not before `;`"),
+                        );
+                        at += 1;
+                    }
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        let word = if first.kind == Kind::Word { first.text(text) } else { "" };
+        if word == ".loc" {
+            let to = location_extent(tokens, at);
+            match read!(
+                location,
+                declaration::location::<Rich<Token>>(),
+                &tokens[at..to],
+                &mut context
+            ) {
+                Ok(statement) => list.push(statement),
+                Err(error) => findings.push(error),
+            }
+            at = to;
+            continue;
+        }
+        let to = match extent(tokens, at) {
+            Ok(to) => to,
+            Err((place, message)) => {
+                findings.push(Diagnostic::error(tokens[place].span, message));
+                at = tokens[place..]
+                    .iter()
+                    .position(|token| token.kind == Kind::Semicolon)
+                    .map_or(tokens.len(), |semicolon| place + semicolon + 1);
+                continue;
+            }
+        };
+        let statement = &tokens[at..to];
+        at = to;
+        let result = match first.kind {
+            Kind::At | Kind::Dotted | Kind::Name if is_call(statement, text) => {
+                read!(call, grammar::call::<Rich<Token>>(), statement, &mut context)
+                    .map(|call| list.push(Statement::Instruction(call)))
+            }
+            Kind::Name if statement.get(1).is_some_and(|next| next.kind == Kind::Colon) => {
+                read!(targets, declaration::targets::<Rich<Token>>(), statement, &mut context)
+                    .map(|targets| list.push(targets))
+            }
+            Kind::At | Kind::Dotted | Kind::Name => read!(
+                instruction,
+                grammar::instruction::<Rich<Token>>(),
+                statement,
+                &mut context
+            )
+            .map(|instruction| list.push(Statement::Instruction(instruction))),
+            Kind::Word if word == ".pragma" => {
+                read!(pragma, declaration::pragma::<Rich<Token>>(), statement, &mut context)
+                    .map(|texts| list.push(Statement::Pragma(texts)))
+            }
+            Kind::Word if declares(word) => read!(
+                variables,
+                declaration::variables::<Rich<Token>>(),
+                statement,
+                &mut context
+            )
+            .map(|variables| {
+                list.extend(
+                    variables
+                        .into_iter()
+                        .map(|variable| Statement::Variable(Box::new(variable))),
+                );
+            }),
+            Kind::Word => Err(Diagnostic::error(
+                first.span,
+                format!("`{word}` does not start a statement"),
+            )),
+            _ => Err(super::diagnostic::unexpected(&first, text, "a statement")),
+        };
+        if let Err(error) = result {
+            findings.push(error);
+        }
+    }
+    if let Some((brace, _)) = open.first().filter(|_| !findings.enough()) {
+        findings.push(Diagnostic::error(*brace, "this `{` is not closed"));
+    }
+    for (_, outer) in open.into_iter().rev() {
+        let inner = std::mem::replace(&mut list, outer);
+        list.push(Statement::Block(inner));
+    }
+    list
+}
+
+/// `call` and `call.uni`, behind a guard perhaps.
+fn is_call(statement: &[Token], text: &str) -> bool {
+    let opcode = statement
+        .iter()
+        .find(|token| matches!(token.kind, Kind::Dotted | Kind::Name));
+    let opcode = match statement.first().map(|token| token.kind) {
+        // The first name behind `@` is the predicate.
+        Some(Kind::At) => statement
+            .iter()
+            .filter(|token| matches!(token.kind, Kind::Dotted | Kind::Name))
+            .nth(1),
+        _ => opcode,
+    };
+    opcode.is_some_and(|token| {
+        let word = token.text(text);
+        word == "call" || word.starts_with("call.")
+    })
+}

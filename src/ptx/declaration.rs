@@ -1,0 +1,466 @@
+//! The shape of declarations: variables with their initialisers, function headers, prototypes, directives with their
+//! arguments (PTX ISA, Directives; State Spaces, Types, and Variables). Flows in: the tokens of one declaration. Flows
+//! out: a piece of tree. It must never know what a directive makes of a kernel, or which space takes an initialiser.
+
+use chumsky::prelude::*;
+
+use super::ast::{
+    CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Space, Span, Statement, Type, Variable,
+};
+use super::grammar::{At, Failure, Part, initial_value, integer, mark, name, place, token, word};
+use super::lexer::{Kind, Token};
+
+/// A dotted word of a declaration, with what belongs to it.
+enum Trait {
+    Linkage(Linkage),
+    Space(Space, Option<u32>),
+    Align(u64),
+    Vector(u8),
+    Type(Type),
+    Pointer,
+    Attributes(Vec<(Name, Vec<u64>)>),
+}
+
+/// `.attribute(.managed, .unified(1, 2))`
+fn attributes<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<(Name, Vec<u64>)>, E> {
+    let arguments = integer()
+        .separated_by(mark(Kind::Comma))
+        .collect()
+        .delimited_by(mark(Kind::OpenParen), mark(Kind::CloseParen));
+    let one = undotted()
+        .then(arguments.or_not())
+        .map(|(name, arguments): (Name, Option<Vec<u64>>)| (name, arguments.unwrap_or_default()));
+    word(".attribute").ignore_then(
+        one.separated_by(mark(Kind::Comma))
+            .at_least(1)
+            .collect()
+            .delimited_by(mark(Kind::OpenParen), mark(Kind::CloseParen)),
+    )
+}
+
+/// A dotted word as a name without its dot.
+fn undotted<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Name, E> {
+    token(Kind::Word).map_with(|token, e| {
+        let Span { start, end } = token.span;
+        e.state().name(Span { start: start + 1, end })
+    })
+}
+
+fn linkage<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Linkage, E> {
+    token(Kind::Word).try_map_with(|token, e: &mut At<'t, '_, 's, E>| {
+        Ok(match e.state().at(token.span) {
+            ".extern" => Linkage::Extern,
+            ".visible" => Linkage::Visible,
+            ".weak" => Linkage::Weak,
+            ".common" => Linkage::Common,
+            other => return Err(E::because(e.span(), format!("`{other}` is not a linking directive"))),
+        })
+    })
+}
+
+/// The words before a variable's name, in any order that makes sense.
+fn traits<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Variable, E> {
+    let align = word(".align").ignore_then(integer()).map(Trait::Align);
+    let bank = integer().delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket));
+    let banked = token(Kind::Word)
+        .then(bank)
+        .try_map_with(|(token, bank), e: &mut At<'t, '_, 's, E>| {
+            let text = &e.state().at(token.span)[1..];
+            match (Space::from_word(text), u32::try_from(bank)) {
+                (Some(space @ (Space::Const | Space::Tex | Space::Surf)), Ok(bank)) => {
+                    Ok(Trait::Space(space, Some(bank)))
+                }
+                _ => Err(E::because(e.span(), format!("`.{text}` has no banks"))),
+            }
+        });
+    let plain = token(Kind::Word).try_map_with(|token, e: &mut At<'t, '_, 's, E>| {
+        let text = &e.state().at(token.span)[1..];
+        if let Some(ty) = Type::from_word(text) {
+            return Ok(Trait::Type(ty));
+        }
+        if let Some(space) = Space::from_word(text) {
+            return Ok(Trait::Space(space, None));
+        }
+        Ok(match text {
+            "v2" => Trait::Vector(2),
+            "v3" if e.state().legacy => Trait::Vector(3),
+            "v4" => Trait::Vector(4),
+            "v8" => Trait::Vector(8),
+            "ptr" => Trait::Pointer,
+            "extern" => Trait::Linkage(Linkage::Extern),
+            "visible" => Trait::Linkage(Linkage::Visible),
+            "weak" => Trait::Linkage(Linkage::Weak),
+            "common" => Trait::Linkage(Linkage::Common),
+            _ => {
+                let message = format!(
+                    "`.{text}` is neither a type, nor a state space, nor anything else that a declaration may say"
+                );
+                return Err(E::because(e.span(), message));
+            }
+        })
+    });
+    choice((align, attributes().map(Trait::Attributes), banked, plain))
+        .map_with(|one, e: &mut At<'t, '_, 's, E>| (one, e.span()))
+        .repeated()
+        .at_least(1)
+        .collect::<Vec<_>>()
+        .try_map_with(|list, e: &mut At<'t, '_, 's, E>| {
+            let mut variable = Variable {
+                linkage: Linkage::Internal,
+                space: Space::Generic,
+                bank: None,
+                align: None,
+                vector: None,
+                ty: Type::B8,
+                name: Name {
+                    text: "".into(),
+                    span: Span::default(),
+                },
+                count: None,
+                dims: Vec::new(),
+                init: None,
+                attributes: Vec::new(),
+                ptr: None,
+                span: place(e),
+            };
+            let mut ty = None;
+            for (one, span) in list {
+                let twice = match one {
+                    Trait::Linkage(linkage) => std::mem::replace(&mut variable.linkage, linkage) != Linkage::Internal,
+                    Trait::Type(new) => ty.replace(new).is_some(),
+                    Trait::Vector(width) => variable.vector.replace(width).is_some(),
+                    Trait::Pointer => variable.ptr.replace((Space::Generic, None)).is_some(),
+                    Trait::Attributes(list) => {
+                        variable.attributes.extend(list);
+                        false
+                    }
+                    Trait::Align(align) => match &mut variable.ptr {
+                        Some((_, aligned)) => aligned.replace(align).is_some(),
+                        None => variable.align.replace(align).is_some(),
+                    },
+                    Trait::Space(space, bank) => match &mut variable.ptr {
+                        Some((pointed, _)) => std::mem::replace(pointed, space) != Space::Generic,
+                        None => {
+                            variable.bank = bank;
+                            std::mem::replace(&mut variable.space, space) != Space::Generic
+                        }
+                    },
+                };
+                if twice {
+                    return Err(E::because(span, "a declaration says this once".to_owned()));
+                }
+            }
+            match ty {
+                Some(ty) => variable.ty = ty,
+                // The first specification's textures and surfaces have no type of their own.
+                None if e.state().legacy && matches!(variable.space, Space::Tex | Space::Surf) => {
+                    variable.ty = Type::B32;
+                }
+                None => return Err(E::because(e.span(), "this declaration has no type".to_owned())),
+            }
+            Ok(variable)
+        })
+        .boxed()
+}
+
+struct Declarator {
+    name: Name,
+    count: Option<u32>,
+    dims: Vec<Option<u64>>,
+    init: Option<Init>,
+}
+
+/// `name`, `%r<100>`, `name[4][]`
+fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> {
+    let anonymous = token(Kind::Underscore).map_with(|token, e: &mut At<'t, '_, 's, E>| e.state().name(token.span));
+    let count = integer()
+        .delimited_by(mark(Kind::Less), mark(Kind::Greater))
+        .try_map(|count, span| {
+            u32::try_from(count).map_err(|_| E::because(span, "so many registers cannot be numbered".to_owned()))
+        });
+    let dim = integer()
+        .or_not()
+        .delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket));
+    let dims = dim
+        .repeated()
+        .collect::<Vec<_>>()
+        .try_map_with(|dims, e: &mut At<'t, '_, 's, E>| {
+            if dims.iter().skip(1).any(Option::is_none) && !e.state().legacy {
+                return Err(E::because(
+                    e.span(),
+                    "only the first dimension may be left open".to_owned(),
+                ));
+            }
+            Ok(dims)
+        });
+    choice((name(), anonymous))
+        .then(count.or_not())
+        .then(dims)
+        .map(|((name, count), dims)| Declarator {
+            name,
+            count,
+            dims,
+            init: None,
+        })
+        .boxed()
+}
+
+/// `= value`, `= { … }`
+fn initialiser<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Init, E> {
+    let value = initial_value();
+    let init = recursive(|init| {
+        let field_value = choice((
+            value.clone(),
+            name().map(|name| Expr::Symbol {
+                span: name.span,
+                name,
+                offset: 0,
+                generic: false,
+                mask: None,
+            }),
+        ));
+        let field = name().then_ignore(mark(Kind::Equals)).then(field_value);
+        let fields = field
+            .separated_by(mark(Kind::Comma))
+            .at_least(1)
+            .collect()
+            .map(Init::Fields);
+        let list = init.separated_by(mark(Kind::Comma)).collect().map(Init::List);
+        let braces = choice((fields, list)).delimited_by(mark(Kind::OpenBrace), mark(Kind::CloseBrace));
+        choice((value.clone().map(Init::Value), braces))
+    });
+    mark(Kind::Equals).ignore_then(init).boxed()
+}
+
+fn named(mut variable: Variable, declarator: Declarator, span: Span) -> Variable {
+    variable.name = declarator.name;
+    variable.count = declarator.count;
+    variable.dims = declarator.dims;
+    variable.init = declarator.init;
+    variable.span = span;
+    variable
+}
+
+/// `.global .align 4 .b8 a[4] = {1, 2}, b;`: one variable for each name.
+pub fn variables<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Variable>, E> {
+    let one = declarator()
+        .then(initialiser().or_not())
+        .map(|(declarator, init)| Declarator { init, ..declarator });
+    traits()
+        .then(one.separated_by(mark(Kind::Comma)).at_least(1).collect::<Vec<_>>())
+        .then_ignore(mark(Kind::Semicolon))
+        .map_with(|(variable, list), e: &mut At<'t, '_, 's, E>| {
+            let span = place(e);
+            list.into_iter().map(|one| named(variable.clone(), one, span)).collect()
+        })
+}
+
+/// `(.param .b32 a, .reg .u64 b)`
+fn parameters<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Variable>, E> {
+    traits()
+        .then(declarator())
+        .map_with(|(variable, one), e: &mut At<'t, '_, 's, E>| named(variable, one, place(e)))
+        .separated_by(mark(Kind::Comma))
+        .collect()
+        .delimited_by(mark(Kind::OpenParen), mark(Kind::CloseParen))
+        .boxed()
+}
+
+/// Directives between a function's header and its body, and how many arguments they take (PTX ISA, Performance-Tuning
+/// Directives; Cluster Dimension Directives; Miscellaneous).
+const HEADER: &[(&str, usize, usize)] = &[
+    ("maxntid", 1, 3),
+    ("reqntid", 1, 3),
+    ("maxnreg", 1, 1),
+    ("local_maxnreg", 1, 1),
+    ("minnctapersm", 1, 1),
+    ("maxnctapersm", 1, 1),
+    ("noreturn", 0, 0),
+    ("explicitcluster", 0, 0),
+    ("reqnctapercluster", 1, 3),
+    ("maxclusterrank", 1, 1),
+    ("blocksareclusters", 0, 0),
+    ("abi_preserve", 1, 1),
+    ("abi_preserve_control", 1, 1),
+];
+
+/// `.maxntid 256, 1, 1`, `.pragma "nounroll";`
+fn header_directive<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Directive, E> {
+    let pragma = word(".pragma")
+        .map_with(|token, e: &mut At<'t, '_, 's, E>| {
+            let Span { start, end } = token.span;
+            e.state().name(Span { start: start + 1, end })
+        })
+        .then(strings())
+        .then_ignore(mark(Kind::Semicolon).or_not())
+        .map(|(name, text)| Directive {
+            name,
+            args: Vec::new(),
+            text,
+        });
+    let known = undotted().try_map(|name, span| match HEADER.iter().find(|known| known.0 == &*name.text) {
+        Some(&(_, least, most)) => Ok((name, least, most)),
+        None => Err(E::because(
+            span,
+            format!("`.{}` is not a directive of a function", name.text),
+        )),
+    });
+    let numbers = known
+        .then(integer().separated_by(mark(Kind::Comma)).collect::<Vec<_>>())
+        .try_map(|((name, least, most), args), span| {
+            if (least..=most).contains(&args.len()) {
+                return Ok(Directive {
+                    name,
+                    args,
+                    text: Vec::new(),
+                });
+            }
+            let count = match (least, most) {
+                (0, 0) => "no argument".to_owned(),
+                (1, 1) => "one integer".to_owned(),
+                _ => format!("{least} to {most} integers"),
+            };
+            Err(E::because(span, format!("`.{}` takes {count}", name.text)))
+        });
+    choice((pragma, numbers))
+}
+
+/// `"a", "b"`, without the quotes.
+pub fn strings<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<String>, E> {
+    string().separated_by(mark(Kind::Comma)).at_least(1).collect()
+}
+
+/// A string without its quotes, escapes as written.
+pub fn string<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, String, E> {
+    token(Kind::Text).map_with(|token, e: &mut At<'t, '_, 's, E>| {
+        let text = e.state().at(token.span);
+        text[1..text.len() - 1].to_owned()
+    })
+}
+
+fn is_open(params: &[Variable]) -> bool {
+    params.last().is_some_and(|last| last.dims.first() == Some(&None))
+}
+
+/// A function's header, up to its `;` or its body. The body is the caller's to attach.
+pub fn function<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Function, E> {
+    let kind = choice((word(".entry").to(true), word(".func").to(false)));
+    let end = choice((mark(Kind::Semicolon), mark(Kind::Braces)));
+    linkage()
+        .repeated()
+        .at_most(1)
+        .collect::<Vec<_>>()
+        .then(kind)
+        .then(attributes().or_not())
+        .then(parameters().or_not())
+        .then(name())
+        .then(parameters().or_not())
+        .then(header_directive().repeated().collect::<Vec<_>>())
+        .then_ignore(end)
+        .map_with(
+            |((((((linkage, entry), attributes), returns), name), params), directives), e: &mut At<'t, '_, 's, E>| {
+                let params = params.unwrap_or_default();
+                Function {
+                    linkage: linkage.first().copied().unwrap_or_default(),
+                    entry,
+                    name,
+                    returns: returns.unwrap_or_default(),
+                    variadic: is_open(&params),
+                    params,
+                    noreturn: directives.iter().any(|directive| &*directive.name.text == "noreturn"),
+                    directives,
+                    attributes: attributes.unwrap_or_default(),
+                    body: None,
+                    span: place(e),
+                }
+            },
+        )
+}
+
+/// `label: .callprototype (…) _ (…) .noreturn;`, `label: .calltargets f, g;`, `label: .branchtargets a, b;`
+pub fn targets<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E> {
+    let label = name().then_ignore(mark(Kind::Colon));
+    let names = name().separated_by(mark(Kind::Comma)).at_least(1).collect::<Vec<_>>();
+    let list = choice((word(".calltargets").to(true), word(".branchtargets").to(false)));
+    let list = label.clone().then(list).then(names).map(|((label, calls), targets)| {
+        if calls {
+            Statement::CallTargets { label, targets }
+        } else {
+            Statement::BranchTargets { label, targets }
+        }
+    });
+    let directives = header_directive().repeated().collect::<Vec<_>>();
+    let prototype = label
+        .then_ignore(word(".callprototype"))
+        .then(parameters().or_not())
+        .then_ignore(mark(Kind::Underscore))
+        .then(parameters().or_not())
+        .then(directives)
+        .map_with(|(((label, returns), params), directives), e: &mut At<'t, '_, 's, E>| {
+            Statement::CallPrototype(Box::new(CallPrototype {
+                label,
+                returns: returns.unwrap_or_default(),
+                params: params.unwrap_or_default(),
+                noreturn: directives.iter().any(|directive| &*directive.name.text == "noreturn"),
+                directives,
+                span: place(e),
+            }))
+        });
+    choice((list, prototype)).then_ignore(mark(Kind::Semicolon))
+}
+
+/// `.loc 1 20 0`, `.loc 1 20 0, function_name $L__info+2, inlined_at 1 10 3`
+pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E> {
+    let small = || {
+        integer().try_map(|value, span| {
+            u32::try_from(value).map_err(|_| E::because(span, "lines and columns are 32-bit numbers".to_owned()))
+        })
+    };
+    let keyword = |text: &'static str| {
+        token(Kind::Name).try_map_with(move |token: Token, e: &mut At<'t, '_, 's, E>| {
+            if e.state().at(token.span) == text {
+                Ok(())
+            } else {
+                Err(E::because(e.span(), format!("expected `{text}`")))
+            }
+        })
+    };
+    let place = || {
+        integer()
+            .then(small())
+            .then(small())
+            .map(|((file, line), column)| (file, line, column))
+    };
+    let function = mark(Kind::Comma)
+        .ignore_then(keyword("function_name"))
+        .ignore_then(name())
+        .then(mark(Kind::Plus).ignore_then(integer()).or_not());
+    let inlined = mark(Kind::Comma)
+        .ignore_then(keyword("inlined_at"))
+        .ignore_then(place());
+    word(".loc")
+        .ignore_then(place())
+        .then(function.or_not())
+        .then(inlined.or_not())
+        .map(|(((file, line, column), function), inlined_at)| {
+            let (function, offset) = match function {
+                Some((name, offset)) => (Some(name), offset.unwrap_or(0)),
+                None => (None, 0),
+            };
+            Statement::Loc {
+                file,
+                line,
+                column,
+                function,
+                offset,
+                inlined_at,
+            }
+        })
+}
+
+/// `.pragma "…", "…";`
+pub fn pragma<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<String>, E> {
+    word(".pragma")
+        .ignore_then(strings())
+        .then_ignore(mark(Kind::Semicolon))
+}
