@@ -165,6 +165,27 @@ impl PartialEq for Module {
     }
 }
 
+impl Module {
+    /// Parses every body.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    pub fn check(&self) -> Result<(), Diagnostics> {
+        let bodies = self.items.iter().filter_map(|item| match item {
+            Item::Function(function) => function.body.as_ref(),
+            Item::Variable(_) | Item::Alias { .. } | Item::File { .. } | Item::Section(_) | Item::Pragma(_) => None,
+        });
+        let mut found: Option<Diagnostics> = None;
+        for wrong in bodies.filter_map(|body| body.statements().err()) {
+            match &mut found {
+                Some(found) => found.list.extend(wrong.list.iter().cloned()),
+                None => found = Some(wrong.clone()),
+            }
+        }
+        found.map_or(Ok(()), Err)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     Variable(Box<Variable>),

@@ -163,7 +163,7 @@ pub fn binary(op: Binary, left: Folded, right: Folded, span: Span) -> Folded {
                 ..
             },
             Expr::Int { bits, .. },
-        ) if op == Binary::Add => match offset.checked_add(bits as i64) {
+        ) if op == Binary::Add && mask.is_none() => match offset.checked_add(bits as i64) {
             Some(offset) => Ok(Expr::Symbol {
                 name,
                 offset,

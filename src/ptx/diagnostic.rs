@@ -102,6 +102,7 @@ fn found(token: &Token, text: &str) -> String {
         Kind::UnclosedText => "this string is not closed".to_owned(),
         Kind::Braces => "`{`".to_owned(),
         Kind::Unknown => match word.chars().next() {
+            Some(char::REPLACEMENT_CHARACTER) => "a byte that is not UTF-8".to_owned(),
             Some(c) if c.is_control() => format!("the character U+{:04X}", c as u32),
             _ => format!("`{word}`"),
         },

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] scans a module's declarations and skips bodies; [`ast::Body::statements`] reads one when first asked.
 //! `lexer` makes tokens, `grammar` and `declaration` say what statements look like, `module` and `body` find where each
-//! begins and ends.
+//! begins and ends. The tree's parts print themselves (`printer`).
 
 pub mod ast;
 mod body;
@@ -13,10 +13,23 @@ mod grammar;
 mod lexer;
 mod module;
 mod names;
+mod printer;
 
 pub use module::parse;
 
 use std::sync::Arc;
+
+/// Reads a module from bytes that may be padded with NULs, may start with a byte order mark, and may hold anything in
+/// comments and strings.
+///
+/// # Errors
+/// As [`parse`]; bytes that are not UTF-8 outside of comments and strings are reported where they stand.
+pub fn parse_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<ast::Module, diagnostic::Diagnostics> {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    // What is not UTF-8 becomes U+FFFD, which the lexer refuses wherever it means anything.
+    parse(Source::new(name, String::from_utf8_lossy(&bytes[..end])))
+}
 
 /// A PTX text and the name it goes by in messages.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 
 mod image;
 mod info;
+mod ptx;
 mod run;
 
 use clap::{ArgMatches, Command};
@@ -20,6 +21,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     (run::command, run::run),
     (info::command, info::run),
     (image::command, image::run),
+    (ptx::command, ptx::run),
 ];
 
 fn main() -> ExitCode {
