@@ -95,7 +95,7 @@ impl Grid {
         let warps = threads.div_ceil(WARP as u32);
         let mut width = match warps {
             0..=1 => 1,
-            2..=3 => 2,
+            2 => 2,
             _ => 4,
         };
         while width > 1 && function.window * width > WINDOW_BUDGET {
