@@ -56,7 +56,12 @@ pub struct Barriers {
 
 impl Barriers {
     fn new() -> Barriers {
-        Barriers { all: Default::default(), live: Vec::new(), due: 0, used: 0 }
+        Barriers {
+            all: Default::default(),
+            live: Vec::new(),
+            due: 0,
+            used: 0,
+        }
     }
 
     fn reset(&mut self, bundles: &[Bundle]) {
@@ -149,11 +154,17 @@ impl Barriers {
             let arrived: u32 = b.arrived.iter().map(|m| m.count_ones()).sum();
             if arrived > 0 {
                 let live: u32 = self.live.iter().map(|m| m.count_ones()).sum();
-                let wanted = b.threads.map_or_else(|| format!("all {live} remaining"), |n| n.to_string());
+                let wanted = b
+                    .threads
+                    .map_or_else(|| format!("all {live} remaining"), |n| n.to_string());
                 out.push(format!("barrier {id}: {arrived} threads wait, {wanted} are needed"));
             }
         }
-        if out.is_empty() { "nobody waits at a barrier".into() } else { out.join("; ") }
+        if out.is_empty() {
+            "nobody waits at a barrier".into()
+        } else {
+            out.join("; ")
+        }
     }
 }
 
@@ -178,7 +189,11 @@ impl<'l> Block<'l> {
         let bundles = (0..grid.bundles)
             .map(|i| Bundle::new(&grid.kernel, i * lanes, (grid.threads - i * lanes).min(lanes), &env))
             .collect();
-        Block { env, bundles, barriers: Barriers::new() }
+        Block {
+            env,
+            bundles,
+            barriers: Barriers::new(),
+        }
     }
 
     /// Puts all threads at the kernel's start, as block `ctaid`.
@@ -234,7 +249,12 @@ impl<'l> Block<'l> {
         let bundle = self.bundles.iter().find(|b| !b.is_done()).expect("somebody is left");
         let fragment = &bundle.fragments[0];
         let lane = first_lane(&fragment.mask);
-        let fault = RawFault { cause: Cause::Deadlock { why: self.barriers.describe() }, lane };
+        let fault = RawFault {
+            cause: Cause::Deadlock {
+                why: self.barriers.describe(),
+            },
+            lane,
+        };
         interp::located(bundle, fragment, fault)
     }
 }

@@ -106,7 +106,11 @@ impl Grid {
         let mut params = vec![0u128; launch.params.len().div_ceil(16)];
         // SAFETY: the destination has at least as many bytes; any bytes make a u128.
         unsafe {
-            std::ptr::copy_nonoverlapping(launch.params.as_ptr(), params.as_mut_ptr().cast::<u8>(), launch.params.len());
+            std::ptr::copy_nonoverlapping(
+                launch.params.as_ptr(),
+                params.as_mut_ptr().cast::<u8>(),
+                launch.params.len(),
+            );
         }
         let per_block = kernel
             .initial
@@ -197,7 +201,9 @@ impl Grid {
                 spinning = 0;
                 open.push_front((block, scratch));
             }
-            let Some((mut block, scratch)) = open.pop_front() else { break };
+            let Some((mut block, scratch)) = open.pop_front() else {
+                break;
+            };
             match block.turn() {
                 Ok(Turn::Done) => {
                     spinning = 0;
@@ -209,7 +215,9 @@ impl Grid {
                     }
                     if self.deadline.is_some_and(|d| Instant::now() > d) {
                         let limit = self.launch.timeout.unwrap_or_default();
-                        let cause = Cause::Timeout { milliseconds: limit.as_millis() as u64 };
+                        let cause = Cause::Timeout {
+                            milliseconds: limit.as_millis() as u64,
+                        };
                         self.report(Box::new(self.fault_of(cause, block.env.ctaid)));
                         break;
                     }
@@ -275,13 +283,22 @@ impl Grid {
         let [x, y, _] = self.launch.block;
         let t = located.first_thread + located.fault.lane as u32;
         let text = &function.source.text;
-        let span = function.code.get(located.pc as usize).map(|i| i.span).unwrap_or_default();
+        let span = function
+            .code
+            .get(located.pc as usize)
+            .map(|i| i.span)
+            .unwrap_or_default();
         let (start, end) = (span.start as usize, span.end as usize);
         let last = function.lines.partition_point(|(pc, _, _)| *pc <= located.pc);
         Fault {
             thread: [t % x, t / x % y, t / x / y],
             function: Arc::clone(&function.name),
-            instruction: text.get(start..end).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "),
+            instruction: text
+                .get(start..end)
+                .unwrap_or_default()
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" "),
             ptx_line: text.get(..start).map_or(0, |t| t.matches('\n').count() as u32 + 1),
             source_line: last.checked_sub(1).map(|i| (function.lines[i].1, function.lines[i].2)),
             ..self.fault_of(located.fault.cause.clone(), block)
@@ -298,9 +315,13 @@ fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
         // Frames here hold what hardware keeps in registers: parameters and results.
         None => u64::from(kernel.local) + 4 * stack,
     };
-    let stride = need.next_multiple_of(64).max(64).min(1 << 30) as u32;
+    let stride = need.next_multiple_of(64).clamp(64, 1 << 30) as u32;
     // Lanes a power of two apart would fight over the same cache sets.
-    if stride > 64 && stride.is_multiple_of(128) { stride + 64 } else { stride }
+    if stride > 64 && stride.is_multiple_of(128) {
+        stride + 64
+    } else {
+        stride
+    }
 }
 
 fn allocates(function: &Function) -> bool {
@@ -339,7 +360,10 @@ impl Scratch {
         {
             return Ok(Scratch(kept));
         }
-        AddressSpace::get().allocate_internal(bytes, 4096).map(Scratch).map_err(|_| bytes)
+        AddressSpace::get()
+            .allocate_internal(bytes, 4096)
+            .map(Scratch)
+            .map_err(|_| bytes)
     }
 
     fn keep(self) {

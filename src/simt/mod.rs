@@ -85,7 +85,12 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// 700 `CUDA_ERROR_ILLEGAL_ADDRESS`. Addresses of the shared, local and param spaces count from their window's start.
-    IllegalAddress { address: u64, bytes: u32, write: bool, space: Space },
+    IllegalAddress {
+        address: u64,
+        bytes: u32,
+        write: bool,
+        space: Space,
+    },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
     Misaligned { address: u64, bytes: u32 },
     /// 715 `CUDA_ERROR_ILLEGAL_INSTRUCTION`: undefined behaviour such as a wild `brx.idx` index.
@@ -111,7 +116,12 @@ pub enum Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::IllegalAddress { address, bytes, write, space } => {
+            Cause::IllegalAddress {
+                address,
+                bytes,
+                write,
+                space,
+            } => {
                 let what = if *write { "write" } else { "read" };
                 let space = match space {
                     Space::Generic | Space::Global => "",
@@ -123,12 +133,18 @@ impl fmt::Display for Cause {
                 write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")
             }
             Cause::Misaligned { address, bytes } => {
-                write!(f, "access of {bytes} bytes at {address:#x}, which is not a multiple of {bytes}")
+                write!(
+                    f,
+                    "access of {bytes} bytes at {address:#x}, which is not a multiple of {bytes}"
+                )
             }
             Cause::IllegalInstruction { why } => write!(f, "illegal instruction: {why}"),
             Cause::InvalidPc { address } => write!(f, "call of {address:#x}, which is no function"),
             Cause::StackOverflow { needed, limit } => {
-                write!(f, "call stack overflow: {needed} bytes of local memory needed, {limit} there (CU_LIMIT_STACK_SIZE)")
+                write!(
+                    f,
+                    "call stack overflow: {needed} bytes of local memory needed, {limit} there (CU_LIMIT_STACK_SIZE)"
+                )
             }
             Cause::Trap => f.write_str("trap"),
             Cause::Assert => f.write_str("assertion failed"),

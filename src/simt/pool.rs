@@ -49,7 +49,9 @@ fn pool() -> &'static Pool {
         }));
         for i in 0..helpers {
             // A machine that refuses threads still has the caller's.
-            let _ = std::thread::Builder::new().name(format!("margay-worker-{i}")).spawn(move || pool.work(i as u32 + 1));
+            let _ = std::thread::Builder::new()
+                .name(format!("margay-worker-{i}"))
+                .spawn(move || pool.work(i as u32 + 1));
         }
         pool
     })
@@ -62,7 +64,10 @@ pub fn invite(grid: &Arc<Grid>, wanted: usize) {
     }
     let pool = pool();
     let wanted = wanted.min(pool.helpers);
-    pool.offers.lock().push_back(Offer { grid: Arc::clone(grid), wanted });
+    pool.offers.lock().push_back(Offer {
+        grid: Arc::clone(grid),
+        wanted,
+    });
     pool.waiting.fetch_add(1, Ordering::SeqCst);
     if pool.asleep.load(Ordering::SeqCst) > 0 {
         for _ in 0..wanted {

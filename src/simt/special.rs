@@ -110,7 +110,9 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         IsExplicitCluster => u128::from(launch.cluster != [1, 1, 1]),
         SharedBase(i) => {
             let shared = &env.kernel.function.shared;
-            shared.binary_search_by_key(&i, |(index, _)| *index).map_or(0, |at| u128::from(shared[at].1))
+            shared
+                .binary_search_by_key(&i, |(index, _)| *index)
+                .map_or(0, |at| u128::from(shared[at].1))
         }
         Ctaid(i) => axis(&block.ctaid, i),
         ClusterId(i) => axis(&block.ctaid, i) / axis(&launch.cluster, i).max(1),
@@ -151,7 +153,9 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
 }
 
 fn nanoseconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos() as u64)
 }
 
 /// A counter that goes up steadily: the CPU's time stamp.

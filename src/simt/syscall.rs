@@ -58,7 +58,10 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
                 let address = argument(cx, lane, 0);
                 if address != 0 && !services.free(address) {
                     let why = format!("free({address:#x}): not an allocation of the device heap, or freed before");
-                    return Err(RawFault { cause: Cause::IllegalInstruction { why }, lane });
+                    return Err(RawFault {
+                        cause: Cause::IllegalInstruction { why },
+                        lane,
+                    });
                 }
             }
         }
@@ -77,7 +80,10 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
                     "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}` failed."
                 ));
             }
-            return Err(RawFault { cause: Cause::Assert, lane: first_lane(&cx.mask.lanes) });
+            return Err(RawFault {
+                cause: Cause::Assert,
+                lane: first_lane(&cx.mask.lanes),
+            });
         }
     }
     Ok(())
@@ -147,13 +153,27 @@ fn conversion(format: &[u8]) -> Option<(Conversion, usize)> {
         i += 1;
     }
     let letter = *format.get(i)?;
-    b"diouxXfFeEgGaAcsp%n".contains(&letter).then_some((Conversion { spec, stars, size, letter }, i + 1))
+    b"diouxXfFeEgGaAcsp%n".contains(&letter).then_some((
+        Conversion {
+            spec,
+            stars,
+            size,
+            letter,
+        },
+        i + 1,
+    ))
 }
 
 /// Formats one call of one lane. The result is the number of arguments, -1 for a format that cannot be.
 fn print(cx: &Cx<'_, '_>, lane: usize, format: u64, block: u64, out: &mut Vec<u8>) -> Result<i32, RawFault> {
     let format = string(cx, lane, format)?;
-    let mut arguments = Arguments { cx, lane, block, offset: 0, count: 0 };
+    let mut arguments = Arguments {
+        cx,
+        lane,
+        block,
+        offset: 0,
+        count: 0,
+    };
     let mut i = 0;
     while i < format.len() {
         if format[i] != b'%' {
@@ -182,7 +202,11 @@ fn print(cx: &Cx<'_, '_>, lane: usize, format: u64, block: u64, out: &mut Vec<u8
         }
         one(cx, lane, &c, &stars, &mut arguments, out)?;
     }
-    Ok(if arguments.count > MAX_ARGUMENTS { -1 } else { arguments.count as i32 })
+    Ok(if arguments.count > MAX_ARGUMENTS {
+        -1
+    } else {
+        arguments.count as i32
+    })
 }
 
 /// Takes arguments from a vprintf block: natural alignment, C promotions.
@@ -243,7 +267,11 @@ fn one(
         }
         b's' => {
             let address = arguments.next(8)?;
-            let text = if address == 0 { b"(null)".to_vec() } else { string(cx, lane, address)? };
+            let text = if address == 0 {
+                b"(null)".to_vec()
+            } else {
+                string(cx, lane, address)?
+            };
             spec.push(b's');
             let text = CString::new(text).unwrap_or_default();
             format_with(&spec, stars, Value::Pointer(text.as_ptr().cast()), out);

@@ -13,7 +13,7 @@ use crate::program::{Element, Ordering, Space};
 
 use super::code::{MemOp, NONE};
 use super::{Cx, RawFault};
-use crate::isa::simd::Level;
+use crate::isa::Level;
 
 /// Carries out an access for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
 pub type AccessFn = unsafe fn(&mut Cx<'_, '_>, &MemOp) -> bool;
@@ -79,7 +79,6 @@ pub trait Convert<D: Raw>: Raw {
     fn narrow(d: D) -> Self;
 }
 
-
 macro_rules! convert_pair {
     ($($t:ty as $s:ty => $d:ty as $sd:ty),* $(,)?) => {$(
         impl Convert<$d> for $t {
@@ -117,7 +116,15 @@ fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
 /// # Safety
 /// `op.register` is a slot of the running window.
 #[inline(always)]
-pub unsafe fn addresses(cx: &mut Cx<'_, '_>, op: &MemOp, w: usize, active: u32, bytes: u64, write: bool, out: &mut Lanes) -> bool {
+pub unsafe fn addresses(
+    cx: &mut Cx<'_, '_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    bytes: u64,
+    write: bool,
+    out: &mut Lanes,
+) -> bool {
     if op.register == NONE {
         *out = [op.offset as u64; WARP];
     } else {
@@ -347,7 +354,10 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Access for L
 }
 
 #[inline(always)]
-unsafe fn gather_strided<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(src: *const T, out: &mut [D; WARP]) {
+unsafe fn gather_strided<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
+    src: *const T,
+    out: &mut [D; WARP],
+) {
     for (i, o) in out.iter_mut().enumerate() {
         // SAFETY: the caller checked `32·N` elements less the part before `src`.
         *o = unsafe { src.add(i * N).read() }.widen(SIGNED);
@@ -412,7 +422,11 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Access for Store<T, D, STRONG> {
                         rest &= rest - 1;
                         let at = (a[i] as *mut T).add(k);
                         let value = T::narrow(*src.add(i));
-                        if STRONG { T::store_strong(at, value, order) } else { at.write(value) }
+                        if STRONG {
+                            T::store_strong(at, value, order)
+                        } else {
+                            at.write(value)
+                        }
                     }
                 }
             }
@@ -499,7 +513,11 @@ pub fn load_fn(element: Element, slot: Option<Width>, ordering: Ordering) -> Acc
 /// The function that stores such elements from slots of such a width.
 pub fn store_fn(element: Element, slot: Width, ordering: Ordering) -> AccessFn {
     fn by_strength<T: Convert<D>, D: Raw>(ordering: Ordering) -> AccessFn {
-        if ordering == Ordering::Weak { pick::<Store<T, D, false>>() } else { pick::<Store<T, D, true>>() }
+        if ordering == Ordering::Weak {
+            pick::<Store<T, D, false>>()
+        } else {
+            pick::<Store<T, D, true>>()
+        }
     }
     match (element.bytes, slot) {
         (1, Width::B16) => by_strength::<u8, u16>(ordering),

@@ -88,7 +88,10 @@ fn canonical(x: f32) -> u32 {
 }
 
 fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
-    canonical(flush(flush(f32::from_bits(a), ftz) + flush(f32::from_bits(b), ftz), ftz))
+    canonical(flush(
+        flush(f32::from_bits(a), ftz) + flush(f32::from_bits(b), ftz),
+        ftz,
+    ))
 }
 
 fn add_f64(a: u64, b: u64) -> u64 {
@@ -105,7 +108,11 @@ fn f16_op(a: u16, b: u16, f: impl Fn(f32, f32) -> f32) -> u16 {
 
 fn bf16_op(a: u16, b: u16, f: impl Fn(f32, f32) -> f32) -> u16 {
     let r = f(bf16::from_bits(a).to_f32(), bf16::from_bits(b).to_f32());
-    if r.is_nan() { 0x7fff } else { bf16::from_f32(r).to_bits() }
+    if r.is_nan() {
+        0x7fff
+    } else {
+        bf16::from_f32(r).to_bits()
+    }
 }
 
 fn pair(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
@@ -121,8 +128,20 @@ fn least(a: f32, b: f32) -> f32 {
     match (a.is_nan(), b.is_nan()) {
         (true, _) => b,
         (_, true) => a,
-        _ if a == b => if a.is_sign_negative() { a } else { b },
-        _ => if a < b { a } else { b },
+        _ if a == b => {
+            if a.is_sign_negative() {
+                a
+            } else {
+                b
+            }
+        }
+        _ => {
+            if a < b {
+                a
+            } else {
+                b
+            }
+        }
     }
 }
 
@@ -192,7 +211,11 @@ unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> 
             // SAFETY: slots are runs of 32 cells in the window; addresses of active lanes were checked.
             unsafe {
                 let b = (cx.regs.add(slot as usize) as *const [K::Cell; WARP]).add(w) as *const K::Cell;
-                let c = if op.c == NONE { b } else { (cx.regs.add(op.c as usize) as *const [K::Cell; WARP]).add(w) as *const K::Cell };
+                let c = if op.c == NONE {
+                    b
+                } else {
+                    (cx.regs.add(op.c as usize) as *const [K::Cell; WARP]).add(w) as *const K::Cell
+                };
                 let dst = op.dst.get(k).filter(|&&d| d != NONE);
                 let dst = dst.map(|&d| (cx.regs.add(d as usize) as *mut [K::Cell; WARP]).add(w) as *mut K::Cell);
                 let first = active.trailing_zeros() as usize;
@@ -204,7 +227,9 @@ unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> 
                         total = K::apply(total, *b.add(rest.trailing_zeros() as usize), total, op.ftz);
                         rest &= rest - 1;
                     }
-                    K::Cell::update((a[first] as *mut K::Cell).add(k), |old| K::apply(old, total, total, op.ftz));
+                    K::Cell::update((a[first] as *mut K::Cell).add(k), |old| {
+                        K::apply(old, total, total, op.ftz)
+                    });
                     continue;
                 }
                 let mut rest = active;

@@ -32,8 +32,14 @@ impl Window {
         let layout = Layout::from_size_align(bytes as usize + 128, 128).expect("windows are small");
         // SAFETY: the size is not zero.
         let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
-        Window { memory, layout, epoch: 0 }
+        let Some(memory) = NonNull::new(memory) else {
+            handle_alloc_error(layout)
+        };
+        Window {
+            memory,
+            layout,
+            epoch: 0,
+        }
     }
 
     pub fn regs(&self) -> *mut u8 {
@@ -66,7 +72,16 @@ pub struct Frame {
 
 impl Frame {
     pub fn kernel(exec: Arc<Executable>, window: Window) -> Frame {
-        Frame { exec, window: Some(window), base: 0, refs: 1, depth: 0, parent: NONE, call: 0, tops: None }
+        Frame {
+            exec,
+            window: Some(window),
+            base: 0,
+            refs: 1,
+            depth: 0,
+            parent: NONE,
+            call: 0,
+            tops: None,
+        }
     }
 
     /// The register window.
@@ -83,7 +98,9 @@ impl Frame {
     /// First byte above the frame that no lane uses.
     fn top(&self) -> u32 {
         let fixed = self.base + self.exec.function.local;
-        self.tops.as_ref().map_or(fixed, |tops| tops.iter().copied().max().unwrap_or(0).max(fixed))
+        self.tops
+            .as_ref()
+            .map_or(fixed, |tops| tops.iter().copied().max().unwrap_or(0).max(fixed))
     }
 }
 
@@ -149,7 +166,10 @@ impl Bundle {
             }
             let index = target.wrapping_sub(module.code_base) / 16;
             if target % 16 != 0 || index >= module.functions.len() as u64 {
-                return Err(RawFault { cause: Cause::InvalidPc { address: target }, lane });
+                return Err(RawFault {
+                    cause: Cause::InvalidPc { address: target },
+                    lane,
+                });
             }
             let function = lowered(module, index as u32).map_err(|why| illegal(why, lane))?;
             if function.param_bytes > call.params || function.return_bytes > call.returns {
@@ -172,11 +192,23 @@ impl Bundle {
         // Windows live on the host's heap: bound the depth of frames that use no local memory as well.
         if end > u64::from(cx.block.local_stride) || u64::from(depth) > cx.block.env.max_depth {
             let limit = u64::from(cx.block.local_stride);
-            return Err(RawFault { cause: Cause::StackOverflow { needed: end, limit }, lane });
+            return Err(RawFault {
+                cause: Cause::StackOverflow { needed: end, limit },
+                lane,
+            });
         }
         copy(cx, &mask, &call.args, caller.base, base);
         let window = self.window_for(&exec, cx);
-        let frame = Frame { exec, window: Some(window), base, refs: 1, depth, parent, call: pc, tops: None };
+        let frame = Frame {
+            exec,
+            window: Some(window),
+            base,
+            refs: 1,
+            depth,
+            parent,
+            call: pc,
+            tops: None,
+        };
         let index = match self.vacant.pop() {
             Some(i) => {
                 self.frames[i as usize] = frame;
@@ -196,9 +228,17 @@ impl Bundle {
 
     fn window_for(&mut self, exec: &Arc<Executable>, cx: &Cx<'_, '_>) -> Window {
         let key = Arc::as_ptr(exec) as usize;
-        let mut window = self.windows.get_mut(&key).and_then(Vec::pop).unwrap_or_else(|| Window::new(exec.window));
+        let mut window = self
+            .windows
+            .get_mut(&key)
+            .and_then(Vec::pop)
+            .unwrap_or_else(|| Window::new(exec.window));
         if window.epoch != self.epoch {
-            let place = Place { block: cx.block, first_thread: self.first_thread, warps: self.warps };
+            let place = Place {
+                block: cx.block,
+                first_thread: self.first_thread,
+                warps: self.warps,
+            };
             for (slot, initial) in &exec.initial {
                 let stale = match initial {
                     Initial::Special(which) => !special::outlives_block(*which),
@@ -271,7 +311,10 @@ impl Bundle {
             let start = tops[lane].next_multiple_of(align.max(1));
             let end = u64::from(start).saturating_add(bytes);
             if end > limit {
-                return Rare::Fault(RawFault { cause: Cause::StackOverflow { needed: end, limit }, lane });
+                return Rare::Fault(RawFault {
+                    cause: Cause::StackOverflow { needed: end, limit },
+                    lane,
+                });
             }
             tops[lane] = end as u32;
             // SAFETY: as above.
@@ -305,7 +348,10 @@ fn lowered(module: &crate::program::Module, index: u32) -> Result<Arc<crate::pro
 }
 
 fn illegal(why: String, lane: usize) -> RawFault {
-    RawFault { cause: Cause::IllegalInstruction { why }, lane }
+    RawFault {
+        cause: Cause::IllegalInstruction { why },
+        lane,
+    }
 }
 
 /// Active lanes of a bundle, ascending.

@@ -52,13 +52,29 @@ pub struct AtomOp {
 
 /// What to do; hot operations in place, rare ones as the program has them (with offsets multiplied).
 pub enum Code {
-    Lane { kernel: LaneKernel, operands: Operands },
-    Load { run: AccessFn, mem: Box<MemOp> },
-    Store { run: AccessFn, mem: Box<MemOp> },
-    Atomic { run: AtomicFn, atom: Box<AtomOp> },
-    Branch { target: Pc },
+    Lane {
+        kernel: LaneKernel,
+        operands: Operands,
+    },
+    Load {
+        run: AccessFn,
+        mem: Box<MemOp>,
+    },
+    Store {
+        run: AccessFn,
+        mem: Box<MemOp>,
+    },
+    Atomic {
+        run: AtomicFn,
+        atom: Box<AtomOp>,
+    },
+    Branch {
+        target: Pc,
+    },
     /// A barrier over the whole block without operands worth a look: `bar.sync n`.
-    BarrierAll { id: u32 },
+    BarrierAll {
+        id: u32,
+    },
     Call(Box<CallOp>),
     Return,
     Exit,
@@ -96,7 +112,9 @@ impl Executable {
         let cell = &function.executable[width.trailing_zeros() as usize];
         let any = cell.get_or_init(|| Arc::new(Executable::build(function, width)));
         // The cell is weak on purpose about types: only this function fills it.
-        Arc::clone(any).downcast::<Executable>().expect("only executables are stored here")
+        Arc::clone(any)
+            .downcast::<Executable>()
+            .expect("only executables are stored here")
     }
 
     fn build(function: &Arc<Function>, width: u32) -> Executable {
@@ -108,7 +126,15 @@ impl Executable {
             initial: function
                 .initial
                 .iter()
-                .map(|(slot, init)| (Slot { offset: slot.offset * width, ..*slot }, *init))
+                .map(|(slot, init)| {
+                    (
+                        Slot {
+                            offset: slot.offset * width,
+                            ..*slot
+                        },
+                        *init,
+                    )
+                })
                 .collect(),
             window: function.window * width,
             function: Arc::clone(function),
@@ -131,13 +157,24 @@ fn build_op(instr: &Instr, width: u32) -> Op {
     let mut instr = instr.clone();
     instr.slots_mut(&mut |offset, _, _| *offset *= width);
     let guard = match instr.guard {
-        None => OpGuard { offset: NONE, negated: false },
-        Some(g) => OpGuard { offset: g.slot.offset, negated: g.negated },
+        None => OpGuard {
+            offset: NONE,
+            negated: false,
+        },
+        Some(g) => OpGuard {
+            offset: g.slot.offset,
+            negated: g.negated,
+        },
     };
     let offsets = |slots: &[Slot]| slots.iter().map(|s| s.offset).collect::<Box<[u32]>>();
     let code = match instr.kind {
         Kind::Lane { kernel, operands, .. } => Code::Lane { kernel, operands },
-        Kind::Load { address, element, ordering, dst } => {
+        Kind::Load {
+            address,
+            element,
+            ordering,
+            dst,
+        } => {
             let wide = dst.iter().flatten().next().map(|s| s.width);
             let data = dst.iter().map(|s| s.map_or(NONE, |s| s.offset)).collect();
             Code::Load {
@@ -145,11 +182,25 @@ fn build_op(instr: &Instr, width: u32) -> Op {
                 mem: Box::new(mem_op(&address, ordering, data)),
             }
         }
-        Kind::Store { address, element, ordering, src } => Code::Store {
+        Kind::Store {
+            address,
+            element,
+            ordering,
+            src,
+        } => Code::Store {
             run: access::store_fn(element, src[0].width, ordering),
             mem: Box::new(mem_op(&address, ordering, offsets(&src))),
         },
-        Kind::Atomic { op, ty, ftz, ordering, address, dst, b, c } => Code::Atomic {
+        Kind::Atomic {
+            op,
+            ty,
+            ftz,
+            ordering,
+            address,
+            dst,
+            b,
+            c,
+        } => Code::Atomic {
             run: atomic::function(op, ty),
             atom: Box::new(AtomOp {
                 mem: mem_op(&address, ordering, Box::new([])),
@@ -160,16 +211,31 @@ fn build_op(instr: &Instr, width: u32) -> Op {
             }),
         },
         Kind::Branch { target } => Code::Branch { target },
-        Kind::Barrier { op: BarrierOp::Sync, id: Value::Immediate(id), threads: None, .. } if id < 16 => {
-            Code::BarrierAll { id }
-        }
+        Kind::Barrier {
+            op: BarrierOp::Sync,
+            id: Value::Immediate(id),
+            threads: None,
+            ..
+        } if id < 16 => Code::BarrierAll { id },
         Kind::Call { callee, args, results } => {
             let (function, address, params, returns) = match callee {
                 Callee::Direct(index) => (index, NONE, 0, 0),
-                Callee::Indirect { address, params, returns } => (NONE, address.offset, params, returns),
+                Callee::Indirect {
+                    address,
+                    params,
+                    returns,
+                } => (NONE, address.offset, params, returns),
             };
             let resolved = OnceLock::new();
-            Code::Call(Box::new(CallOp { function, address, params, returns, args, results, resolved }))
+            Code::Call(Box::new(CallOp {
+                function,
+                address,
+                params,
+                returns,
+                args,
+                results,
+                resolved,
+            }))
         }
         Kind::Return => Code::Return,
         Kind::Exit => Code::Exit,

@@ -57,12 +57,26 @@ pub struct RawFault {
 impl RawFault {
     #[cold]
     fn address(address: u64, bytes: u64, write: bool, warp: usize, lane: usize, space: Space) -> RawFault {
-        let cause = Cause::IllegalAddress { address, bytes: bytes as u32, write, space };
-        RawFault { cause, lane: warp * 32 + lane }
+        let cause = Cause::IllegalAddress {
+            address,
+            bytes: bytes as u32,
+            write,
+            space,
+        };
+        RawFault {
+            cause,
+            lane: warp * 32 + lane,
+        }
     }
     #[cold]
     fn misaligned(address: u64, bytes: u64, warp: usize, lane: usize) -> RawFault {
-        RawFault { cause: Cause::Misaligned { address, bytes: bytes as u32 }, lane: warp * 32 + lane }
+        RawFault {
+            cause: Cause::Misaligned {
+                address,
+                bytes: bytes as u32,
+            },
+            lane: warp * 32 + lane,
+        }
     }
 }
 
@@ -131,12 +145,19 @@ impl Bundle {
             *lanes = if n == 32 { u32::MAX } else { (1 << n) - 1 };
         }
         let window = Window::new(kernel.window);
-        let place = Place { block, first_thread, warps };
+        let place = Place {
+            block,
+            first_thread,
+            warps,
+        };
         for (slot, initial) in &kernel.initial {
             // SAFETY: the window was made for this executable, whose slots these are.
             unsafe { special::set_initial(window.regs(), *slot, initial, &place) };
         }
-        let mask = Mask { warps, lanes: [u32::MAX; MAX_WARPS] };
+        let mask = Mask {
+            warps,
+            lanes: [u32::MAX; MAX_WARPS],
+        };
         for op in &kernel.prologue {
             if let Code::Lane { kernel, operands } = &op.code {
                 // SAFETY: as above; the level was detected.
@@ -162,8 +183,18 @@ impl Bundle {
         self.epoch += 1;
         self.live = self.exist;
         self.fragments.clear();
-        self.fragments.push(Fragment { pc: 0, frame: 0, mask: self.exist, state: State::Ready, passed: false });
-        let place = Place { block, first_thread: self.first_thread, warps: self.warps };
+        self.fragments.push(Fragment {
+            pc: 0,
+            frame: 0,
+            mask: self.exist,
+            state: State::Ready,
+            passed: false,
+        });
+        let place = Place {
+            block,
+            first_thread: self.first_thread,
+            warps: self.warps,
+        };
         let frame = &mut self.frames[0];
         frame.reset();
         for &(slot, which) in &block.env.per_block {
@@ -245,7 +276,9 @@ impl Bundle {
             if self.fragments.len() > 1 {
                 self.merge();
             }
-            let Some(at) = self.pick() else { return Ok(Pause::Waiting) };
+            let Some(at) = self.pick() else {
+                return Ok(Pause::Waiting);
+            };
             match self.run_fragment(at, block, barriers)? {
                 Stop::Reschedule => {}
                 Stop::Share => {
@@ -299,7 +332,10 @@ impl Bundle {
         let frame = &self.frames[fragment.frame as usize];
         let exec = Arc::clone(&frame.exec);
         let code: &[Op] = &exec.code;
-        let own = Mask { warps: self.warps, lanes: fragment.mask };
+        let own = Mask {
+            warps: self.warps,
+            lanes: fragment.mask,
+        };
         let mut cx = Cx {
             regs: frame.regs(),
             mask: own,
@@ -418,26 +454,29 @@ impl Bundle {
                     barriers.left(self);
                     return Ok(Stop::Reschedule);
                 }
-                Code::Rare(kind) => {
-                    match self.rare(at, pc, kind, full, &mut cx, barriers) {
-                        Rare::Next => pc += 1,
-                        Rare::Yield => {
-                            pc += 1;
-                            share = 0;
-                        }
-                        Rare::Left => return Ok(Stop::Reschedule),
-                        Rare::Barrier => return Ok(Stop::Barrier),
-                        Rare::Gather => break Stop::Gather,
-                        Rare::Fault(fault) => {
-                            cx.fault = Some(fault);
-                            break Stop::Fault;
-                        }
+                Code::Rare(kind) => match self.rare(at, pc, kind, full, &mut cx, barriers) {
+                    Rare::Next => pc += 1,
+                    Rare::Yield => {
+                        pc += 1;
+                        share = 0;
                     }
-                }
+                    Rare::Left => return Ok(Stop::Reschedule),
+                    Rare::Barrier => return Ok(Stop::Barrier),
+                    Rare::Gather => break Stop::Gather,
+                    Rare::Fault(fault) => {
+                        cx.fault = Some(fault);
+                        break Stop::Fault;
+                    }
+                },
             }
         };
         if let Some(fault) = cx.fault {
-            return Err(Box::new(Located { fault, pc, exec, first_thread: self.first_thread }));
+            return Err(Box::new(Located {
+                fault,
+                pc,
+                exec,
+                first_thread: self.first_thread,
+            }));
         }
         self.fragments[at].pc = pc;
         Ok(stop)
@@ -450,7 +489,11 @@ impl Bundle {
         for (lanes, t) in f.mask.iter_mut().zip(taken) {
             *lanes &= !t;
         }
-        let other = Fragment { pc: target, mask: taken, ..f.clone() };
+        let other = Fragment {
+            pc: target,
+            mask: taken,
+            ..f.clone()
+        };
         self.frames[other.frame as usize].refs += 1;
         self.fragments.push(other);
     }
@@ -473,7 +516,10 @@ impl Bundle {
             if let Code::Rare(kind) = &frame.exec.code[f.pc as usize].code
                 && let Kind::Barrier { op, dst: Some(dst), .. } = &**kind
             {
-                let mask = Mask { warps: self.warps, lanes: f.mask };
+                let mask = Mask {
+                    warps: self.warps,
+                    lanes: f.mask,
+                };
                 // SAFETY: the destination is a slot of the frame's window.
                 unsafe { warp::write_reduction(frame.regs(), *dst, *op, result, &mask) };
             }
@@ -502,14 +548,30 @@ impl Bundle {
         barriers: &mut Barriers,
     ) -> Rare {
         match kind {
-            Kind::Barrier { op, id, threads, dst: _, pred } => {
+            Kind::Barrier {
+                op,
+                id,
+                threads,
+                dst: _,
+                pred,
+            } => {
                 let taken = cx.mask.lanes;
                 let lane = first_lane(&taken);
                 // SAFETY: slots of the running window.
-                let (id, threads) = unsafe { (warp::value(cx.regs, *id, lane), threads.map(|t| warp::value(cx.regs, t, lane))) };
+                let (id, threads) = unsafe {
+                    (
+                        warp::value(cx.regs, *id, lane),
+                        threads.map(|t| warp::value(cx.regs, t, lane)),
+                    )
+                };
                 if id > 15 || threads.is_some_and(|t| t % 32 != 0 || t == 0) {
-                    let why = format!("barrier {id} with {threads:?} threads: the barrier is one of 0 to 15, the count a multiple of 32");
-                    return Rare::Fault(RawFault { cause: Cause::IllegalInstruction { why }, lane });
+                    let why = format!(
+                        "barrier {id} with {threads:?} threads: the barrier is one of 0 to 15, the count a multiple of 32"
+                    );
+                    return Rare::Fault(RawFault {
+                        cause: Cause::IllegalInstruction { why },
+                        lane,
+                    });
                 }
                 // SAFETY: a predicate slot of the running window.
                 let votes = pred.map(|(slot, negated)| unsafe { warp::predicate(cx.regs, slot, negated) });
@@ -527,9 +589,15 @@ impl Bundle {
             }
             Kind::BranchIndexed { index, targets } => self.branch_indexed(at, pc, *index, targets, cx),
             Kind::Nanosleep => Rare::Yield,
-            Kind::Trap => Rare::Fault(RawFault { cause: Cause::Trap, lane: first_lane(&cx.mask.lanes) }),
+            Kind::Trap => Rare::Fault(RawFault {
+                cause: Cause::Trap,
+                lane: first_lane(&cx.mask.lanes),
+            }),
             // Without a debugger a breakpoint ends the program like a trap (PTX ISA, brkpt).
-            Kind::Breakpoint => Rare::Fault(RawFault { cause: Cause::Trap, lane: first_lane(&cx.mask.lanes) }),
+            Kind::Breakpoint => Rare::Fault(RawFault {
+                cause: Cause::Trap,
+                lane: first_lane(&cx.mask.lanes),
+            }),
             Kind::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
             Kind::StackSave { dst } => {
                 self.stack_save(at, *dst, cx);
@@ -539,12 +607,10 @@ impl Bundle {
                 self.stack_restore(at, *src, cx);
                 Rare::Next
             }
-            Kind::Syscall { which, args, results } => {
-                match super::syscall::call(*which, args, results, cx) {
-                    Ok(()) => Rare::Next,
-                    Err(fault) => Rare::Fault(fault),
-                }
-            }
+            Kind::Syscall { which, args, results } => match super::syscall::call(*which, args, results, cx) {
+                Ok(()) => Rare::Next,
+                Err(fault) => Rare::Fault(fault),
+            },
             other => {
                 if let Some(members) = warp::members(other)
                     && !full
@@ -566,7 +632,10 @@ impl Bundle {
 
     /// Whether anybody else of this bundle may still come to where fragment `at` waits.
     fn could_gather(&self, at: usize) -> bool {
-        self.fragments.iter().enumerate().any(|(i, f)| i != at && f.state == State::Ready)
+        self.fragments
+            .iter()
+            .enumerate()
+            .any(|(i, f)| i != at && f.state == State::Ready)
     }
 
     fn branch_indexed(&mut self, at: usize, pc: Pc, index: Slot, targets: &[Pc], cx: &Cx<'_, '_>) -> Rare {
@@ -577,7 +646,10 @@ impl Bundle {
         let chosen = at_lane(lane);
         let Some(&target) = targets.get(chosen as usize) else {
             let why = format!("brx.idx with index {chosen} into a list of {} labels", targets.len());
-            return Rare::Fault(RawFault { cause: Cause::IllegalInstruction { why }, lane });
+            return Rare::Fault(RawFault {
+                cause: Cause::IllegalInstruction { why },
+                lane,
+            });
         };
         let mut same = [0; MAX_WARPS];
         for (w, lanes) in taken.iter().enumerate() {
@@ -619,7 +691,12 @@ pub struct Located {
 /// A fault of a fragment that is not running.
 pub fn located(bundle: &Bundle, fragment: &Fragment, fault: RawFault) -> Located {
     let exec = Arc::clone(&bundle.frames[fragment.frame as usize].exec);
-    Located { fault, pc: fragment.pc, exec, first_thread: bundle.first_thread }
+    Located {
+        fault,
+        pc: fragment.pc,
+        exec,
+        first_thread: bundle.first_thread,
+    }
 }
 
 /// Lanes of `own` in which an instruction's guard holds.
@@ -630,15 +707,18 @@ pub fn located(bundle: &Bundle, fragment: &Fragment, fault: RawFault) -> Located
 unsafe fn guarded(regs: *mut u8, op: &Op, own: &Mask) -> [u32; MAX_WARPS] {
     let flip = if op.guard.negated { u32::MAX } else { 0 };
     let mut taken = [0; MAX_WARPS];
-    for w in 0..own.warps as usize {
+    for (w, (taken, lanes)) in taken.iter_mut().zip(own.lanes).enumerate().take(own.warps as usize) {
         // SAFETY: a predicate slot holds one word a warp.
         let bits = unsafe { *(regs.add(op.guard.offset as usize) as *const u32).add(w) };
-        taken[w] = own.lanes[w] & (bits ^ flip);
+        *taken = lanes & (bits ^ flip);
     }
     taken
 }
 
 /// The first active lane of a bundle.
 pub fn first_lane(mask: &[u32; MAX_WARPS]) -> usize {
-    mask.iter().enumerate().find(|(_, m)| **m != 0).map_or(0, |(w, m)| w * 32 + m.trailing_zeros() as usize)
+    mask.iter()
+        .enumerate()
+        .find(|(_, m)| **m != 0)
+        .map_or(0, |(w, m)| w * 32 + m.trailing_zeros() as usize)
 }

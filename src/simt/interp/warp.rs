@@ -87,15 +87,22 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
             continue;
         }
         // SAFETY: the caller's word, here and below.
-        let partners = |m: Option<Value>, i: usize| unsafe {
-            m.map_or(active, |m| value(cx.regs, m, w * WARP + i) & active)
-        };
+        let partners =
+            |m: Option<Value>, i: usize| unsafe { m.map_or(active, |m| value(cx.regs, m, w * WARP + i) & active) };
         let get = |slot: Slot, i: usize| unsafe { read(cx.regs, slot, w * WARP + i) };
         let put = |slot: Slot, i: usize, v: u64| unsafe { write(cx.regs, slot, w * WARP + i, v) };
         match kind {
             Kind::WarpBarrier { .. } => {}
             Kind::Fence => atomic::fence(atomic::Ordering::SeqCst),
-            Kind::Shuffle { mode, dst, dst_pred, a, b, c, members: _ } => {
+            Kind::Shuffle {
+                mode,
+                dst,
+                dst_pred,
+                a,
+                b,
+                c,
+                members: _,
+            } => {
                 let mut source = [0u32; WARP];
                 (0..WARP).for_each(|i| source[i] = get(*a, i) as u32);
                 let mut moved = [(0u32, false); WARP];
@@ -109,7 +116,12 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     }
                 }
             }
-            Kind::Vote { mode, dst, pred, members } => {
+            Kind::Vote {
+                mode,
+                dst,
+                pred,
+                members,
+            } => {
                 let set = unsafe { predicate(cx.regs, pred.0, pred.1) }[w];
                 let mut result = [0u32; WARP];
                 for i in bits(active) {
@@ -123,7 +135,13 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                 }
                 bits(active).for_each(|i| put(*dst, i, u64::from(result[i])));
             }
-            Kind::Match { all, dst, dst_pred, a, members } => {
+            Kind::Match {
+                all,
+                dst,
+                dst_pred,
+                a,
+                members,
+            } => {
                 let mut result = [0u32; WARP];
                 for i in bits(active) {
                     let group = partners(Some(*members), i);
@@ -202,8 +220,15 @@ unsafe fn whole_bundle(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
             Kind::ReadSpecial { which, dst } => {
                 // Read once for all lanes into scratch memory laid out as the slot, then blended in by lane.
                 let mut scratch = Scratch([0; MAX_WARPS * WARP * 16]);
-                let place = Place { block, first_thread: cx.first_thread, warps: cx.mask.warps };
-                let at = Slot { offset: 0, width: dst.width };
+                let place = Place {
+                    block,
+                    first_thread: cx.first_thread,
+                    warps: cx.mask.warps,
+                };
+                let at = Slot {
+                    offset: 0,
+                    width: dst.width,
+                };
                 special::set_special(scratch.0.as_mut_ptr(), at, *which, &place);
                 for lane in lanes(&active) {
                     write(cx.regs, *dst, lane, read(scratch.0.as_mut_ptr(), at, lane));
@@ -213,7 +238,12 @@ unsafe fn whole_bundle(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                 let address = u64::from(cx.frame + offset);
                 lanes(&active).for_each(|lane| write(cx.regs, *dst, lane, address));
             }
-            Kind::ConvertAddress { space, to_generic, dst, src } => {
+            Kind::ConvertAddress {
+                space,
+                to_generic,
+                dst,
+                src,
+            } => {
                 for lane in lanes(&active) {
                     let x = read(cx.regs, *src, lane);
                     let base = match space {
@@ -222,7 +252,11 @@ unsafe fn whole_bundle(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                         Space::Param => block.param,
                         Space::Generic | Space::Global | Space::Const => 0,
                     };
-                    let y = if *to_generic { base.wrapping_add(x) } else { x.wrapping_sub(base) };
+                    let y = if *to_generic {
+                        base.wrapping_add(x)
+                    } else {
+                        x.wrapping_sub(base)
+                    };
                     write(cx.regs, *dst, lane, y);
                 }
             }
@@ -232,7 +266,13 @@ unsafe fn whole_bundle(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     write(cx.regs, *dst, lane, u64::from(in_space(cx, *space, x)));
                 }
             }
-            Kind::CopyAsync { dst, src, bytes, src_size, ignore } => {
+            Kind::CopyAsync {
+                dst,
+                src,
+                bytes,
+                src_size,
+                ignore,
+            } => {
                 return copy_async(cx, dst, src, *bytes, *src_size, *ignore);
             }
             _ => unreachable!("only called for the kinds above"),
@@ -426,7 +466,13 @@ mod tests {
         assert_eq!(redux(ReduxOp::MinF { abs: false, nan: false }, nan, one), one);
         assert_eq!(redux(ReduxOp::MinF { abs: false, nan: true }, nan, one), 0x7fff_ffff);
         assert_eq!(redux(ReduxOp::MaxF { abs: false, nan: false }, 0x8000_0000, 0), 0);
-        assert_eq!(redux(ReduxOp::MinF { abs: false, nan: false }, 0, 0x8000_0000), 0x8000_0000);
-        assert_eq!(redux(ReduxOp::MaxF { abs: true, nan: false }, (-3f32).to_bits(), one), 3f32.to_bits());
+        assert_eq!(
+            redux(ReduxOp::MinF { abs: false, nan: false }, 0, 0x8000_0000),
+            0x8000_0000
+        );
+        assert_eq!(
+            redux(ReduxOp::MaxF { abs: true, nan: false }, (-3f32).to_bits(), one),
+            3f32.to_bits()
+        );
     }
 }
