@@ -136,7 +136,7 @@ pub enum Linkage {
 }
 
 /// A whole module. Function bodies are parsed when first asked for ([`Body::statements`]).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Module {
     /// `.version major.minor`
     pub version: (u16, u16),
@@ -145,6 +145,24 @@ pub struct Module {
     /// 32 or 64; 64 when `.address_size` is absent on a target that implies it.
     pub address_size: u8,
     pub items: Vec<Item>,
+    /// The text that all spans point into.
+    pub source: Arc<super::Source>,
+}
+
+impl PartialEq for Module {
+    fn eq(&self, other: &Module) -> bool {
+        let Module {
+            version,
+            target,
+            address_size,
+            items,
+            source: _,
+        } = self;
+        *version == other.version
+            && *target == other.target
+            && *address_size == other.address_size
+            && *items == other.items
+    }
 }
 
 impl Module {

@@ -169,6 +169,7 @@ pub fn parse(source: Arc<Source>) -> Result<Module, Diagnostics> {
         target: Vec::new(),
         address_size: 64,
         items: Vec::new(),
+        source: source.clone(),
     };
     if source.text.len() > u32::MAX as usize {
         findings.push(Diagnostic::error(Span::default(), "the text is longer than 4 GiB"));

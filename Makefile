@@ -1,0 +1,57 @@
+# The commands of this project. `make demo` and `make test` are the two to know; both fetch what they lack.
+
+CARGO ?= cargo
+CC ?= cc
+JOBS ?= 2
+
+.PHONY: all build setup demo test lint unit examples clients bench header clean
+
+all: build
+
+# The library as programs look for it: a directory for LD_LIBRARY_PATH, and a file for LD_PRELOAD.
+build:
+	$(CARGO) build --release
+	@mkdir -p build/lib
+	@ln -sf libcuda.so target/release/libcuda.so.1
+	@ln -sf ../../target/release/libcuda.so build/lib/libcuda.so.1
+	@ln -sf libcuda.so.1 build/lib/libcuda.so
+
+setup:
+	scripts/setup
+
+# A program that nvcc compiled and a C program linked with -lcuda, on the CPU.
+demo: setup build
+	CC="$(CC)" scripts/demo
+
+# Every test there is.
+test: setup
+	$(MAKE) lint
+	$(MAKE) build
+	$(MAKE) unit examples clients
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+
+unit:
+	$(CARGO) test --release --workspace
+
+# C programs over the driver API, against NVIDIA's header and against ours.
+examples: setup build
+	CC="$(CC)" c-examples/run
+
+# CUDA C++ programs by an unmodified nvcc, with three runtimes, in two ways of loading.
+clients: setup build
+	clients/cuda/run --jobs $(JOBS)
+
+bench: build
+	$(CARGO) bench
+
+# include/cuda.h is written by the build; this writes it anew.
+header:
+	touch build.rs
+	$(CARGO) build --release
+
+clean:
+	$(CARGO) clean
+	rm -rf build
