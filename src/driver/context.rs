@@ -1,136 +1,607 @@
 //! Contexts: life, current stacks, limits, context-local storage, sticky errors.
+//!
+//! Flows in: devices, threads' wishes. Flows out: the [`Context`] that a call concerns, fit for work or with the reason why
+//! not. It must never know what code or memory is for; it only sees to it that they end with it.
+//!
+//! A device's primary context exists from the beginning, with its handle, and is *active* while it is retained. `Shared`
+//! is the part that streams and running kernels hold on to.
 
-use std::sync::Arc;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-use super::{Device, Handle, Result};
+use parking_lot::{Mutex, RwLock};
 
-pub struct Context {
-    handle: Handle,
-}
+use super::handle::{self, Registry};
+use super::heap::{DEFAULT_HEAP, Heap};
+use super::services::Printer;
+use super::stream::{Point, Role, check_host_function};
+use super::{Device, Error, Event, Handle, Result, Stream, module, pump};
+use crate::memory::AddressSpace;
+
+/// `CU_CTX_FLAGS_MASK`.
+const FLAGS: u32 = 0xFF;
+const SCHEDULING: u32 = 0x07;
 
 /// Destructor of context-local storage: `(context, key, value)`.
 pub type StorageDrop = extern "C" fn(Handle, usize, usize);
 
+/// What outlives the calls on a context: streams and kernels that run hold on to it.
+pub(super) struct Shared {
+    /// The owner of memory, streams, modules; never used twice.
+    pub id: u64,
+    pub device: u32,
+    /// The code of the error that every call now answers; 0 = none.
+    sticky: AtomicU32,
+    streams: RwLock<Vec<Weak<Stream>>>,
+    /// Length of `streams`: the legacy stream alone is the common case, and free of locks.
+    stream_count: AtomicUsize,
+    /// `CU_LIMIT_STACK_SIZE`.
+    pub stack_limit: AtomicU64,
+    pub printer: Printer,
+    pub heap: Heap,
+}
+
+impl Shared {
+    fn new(device: u32) -> Arc<Shared> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Shared {
+            id,
+            device,
+            sticky: AtomicU32::new(0),
+            streams: RwLock::default(),
+            stream_count: AtomicUsize::new(0),
+            stack_limit: AtomicU64::new(DEFAULT_STACK),
+            printer: Printer::new(),
+            heap: Heap::new(device, id),
+        })
+    }
+
+    /// The sticky error.
+    pub fn check(&self) -> Result<()> {
+        match self.sticky.load(Ordering::Acquire) {
+            0 => Ok(()),
+            code => Err(Error::from_code(code).unwrap_or(Error::Unknown)),
+        }
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.sticky.load(Ordering::Acquire) != 0
+    }
+
+    /// From now on every call of this context gives `error`; the first failure is reported, once.
+    pub fn fail(&self, error: Error, report: &str) {
+        let first = self
+            .sticky
+            .compare_exchange(0, error.code(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok();
+        if first {
+            // What kernels printed before it happened comes first.
+            self.printer.flush();
+            tracing::error!("{error}: {report}");
+        }
+    }
+
+    pub fn add_stream(&self, stream: &Arc<Stream>) {
+        let mut streams = self.streams.write();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(stream));
+        self.stream_count.store(streams.len(), Ordering::Release);
+    }
+
+    /// Drops a destroyed stream, or all that are destroyed, as far as their work is done.
+    pub fn forget_streams(&self, destroyed: Option<&Arc<Stream>>) {
+        let mut streams = self.streams.write();
+        streams.retain(|weak| match weak.upgrade() {
+            None => false,
+            Some(stream) => !destroyed.is_some_and(|destroyed| Arc::ptr_eq(&stream, destroyed)) || stream.is_busy(),
+        });
+        self.stream_count.store(streams.len(), Ordering::Release);
+    }
+
+    fn live_streams(&self) -> Vec<Arc<Stream>> {
+        self.streams.read().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What the legacy stream's next command has to wait for.
+    pub fn busy_blocking_streams(&self, legacy: &Arc<Stream>) -> Vec<Point> {
+        if self.stream_count.load(Ordering::Acquire) <= 1 {
+            return Vec::new();
+        }
+        let streams = self.live_streams();
+        let busy = streams
+            .iter()
+            .filter(|stream| stream.is_blocking() && stream.is_busy() && !Arc::ptr_eq(stream, legacy));
+        busy.map(Stream::end).collect()
+    }
+
+    /// Waits until everything that was in any stream is done.
+    pub fn drain(&self) {
+        let points: Vec<Point> = self.live_streams().iter().map(Stream::end).collect();
+        for point in points {
+            point.wait();
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Life {
+    /// A primary context that nobody has retained.
+    Inactive,
+    Active,
+    Destroyed,
+}
+
+/// `CUlimit`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    StackSize,
+    PrintfFifoSize,
+    MallocHeapSize,
+    RuntimeSyncDepth,
+    RuntimePendingLaunchCount,
+    MaxL2FetchGranularity,
+    PersistingL2CacheSize,
+}
+
+impl Limit {
+    fn from_number(number: u32) -> Result<Limit> {
+        use Limit::*;
+        let all = [
+            StackSize,
+            PrintfFifoSize,
+            MallocHeapSize,
+            RuntimeSyncDepth,
+            RuntimePendingLaunchCount,
+            MaxL2FetchGranularity,
+            PersistingL2CacheSize,
+        ];
+        match number {
+            0..7 => Ok(all[number as usize]),
+            // SHMEM_SIZE, CIG_ENABLED, CIG_SHMEM_FALLBACK_ENABLED, PER_BLOCK_MEMORY_SIZE
+            7..=10 => Err(Error::UnsupportedLimit),
+            _ => Err(Error::InvalidValue),
+        }
+    }
+}
+
+const DEFAULT_STACK: u64 = 1024;
+/// More stack than this cannot be had for a lane.
+const MOST_STACK: u64 = 512 << 10;
+
+pub struct Context {
+    handle: Handle,
+    shared: Arc<Shared>,
+    device: &'static Device,
+    is_primary: bool,
+    life: AtomicU8,
+    flags: AtomicU32,
+    /// How often a primary context is retained.
+    retained: Mutex<u32>,
+    legacy: Arc<Stream>,
+    runtime_limits: [AtomicU64; 4],
+    cache_config: AtomicU32,
+    shared_config: AtomicU32,
+    storage: RwLock<Vec<Stored>>,
+    peers: Mutex<Vec<u64>>,
+}
+
+#[derive(Clone, Copy)]
+struct Stored {
+    key: usize,
+    value: usize,
+    drop: Option<StorageDrop>,
+}
+
+static CONTEXTS: Registry<Context> = Registry::new();
+
+/// The handle of the context of that number; 0 if it is gone.
+pub(super) fn handle_of(id: u64) -> Handle {
+    CONTEXTS
+        .find(|context| context.shared.id == id)
+        .map_or(0, |context| context.handle)
+}
+
+/// Waits for all contexts: memory that is about to go may be used by any of them.
+pub(super) fn drain_all() {
+    for context in CONTEXTS.collect() {
+        context.shared.drain();
+    }
+}
+
+thread_local! {
+    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `f` on the thread's stack of contexts; a thread that is about to end has none any more.
+fn with_stack<R>(f: impl FnOnce(&mut Vec<Arc<Context>>) -> R) -> Result<R> {
+    STACK
+        .try_with(|stack| f(&mut stack.borrow_mut()))
+        .map_err(|_| Error::InvalidContext)
+}
+
 impl Context {
+    fn build(device: &'static Device, is_primary: bool, flags: u32) -> Arc<Context> {
+        let shared = Shared::new(device.ordinal() as u32);
+        let context = Arc::new_cyclic(|weak: &Weak<Context>| Context {
+            handle: handle::fresh(),
+            legacy: Stream::build(weak.clone(), &shared, Role::Legacy, 0, 0, None),
+            shared,
+            device,
+            is_primary,
+            life: AtomicU8::new(if is_primary { Life::Inactive } else { Life::Active } as u8),
+            flags: AtomicU32::new(flags),
+            retained: Mutex::new(0),
+            runtime_limits: [2, 2048, 128, 0].map(AtomicU64::new),
+            cache_config: AtomicU32::new(0),
+            shared_config: AtomicU32::new(0),
+            storage: RwLock::default(),
+            peers: Mutex::default(),
+        });
+        CONTEXTS.insert(context.handle, &context);
+        context
+    }
+
+    pub(super) fn primary(device: &'static Device) -> Arc<Context> {
+        Context::build(device, true, 0)
+    }
+
     /// The calling thread's, as it is (`cuCtxGetCurrent`).
     pub fn current_or_none() -> Option<Arc<Context>> {
-        todo!()
+        with_stack(|stack| stack.last().cloned()).ok().flatten()
     }
+
     /// The calling thread's: 201 if none, 709 if destroyed.
     pub fn current() -> Result<Arc<Context>> {
-        todo!()
+        let context = Context::current_or_none().ok_or(Error::InvalidContext)?;
+        context.alive()?;
+        Ok(context)
     }
+
     /// The calling thread's, and fit for work: also its sticky error, if it has one. Most calls begin with this.
     pub fn usable() -> Result<Arc<Context>> {
-        todo!()
+        let context = Context::current()?;
+        check_host_function()?;
+        context.shared.check()?;
+        Ok(context)
     }
+
     /// 201 for what is not a context.
-    pub fn from_handle(_handle: Handle) -> Result<Arc<Context>> {
-        todo!()
+    pub fn from_handle(handle: Handle) -> Result<Arc<Context>> {
+        CONTEXTS.get(handle).ok_or(Error::InvalidContext)
     }
-    /// `cuCtxSetCurrent` (`None`: NULL), `cuCtxPushCurrent`, `cuCtxPopCurrent`.
-    pub fn set_current(_context: Option<Arc<Context>>) -> Result<()> {
-        todo!()
+
+    /// `cuCtxSetCurrent`: replaces the top of the thread's stack; `None` (NULL) takes it off.
+    pub fn set_current(context: Option<Arc<Context>>) -> Result<()> {
+        with_stack(|stack| {
+            // Dropped after the stack is whole again.
+            let old = stack.pop();
+            stack.extend(context);
+            old
+        })
+        .map(drop)
     }
-    pub fn push(_context: Arc<Context>) -> Result<()> {
-        todo!()
+
+    /// `cuCtxPushCurrent`.
+    pub fn push(context: Arc<Context>) -> Result<()> {
+        with_stack(|stack| stack.push(context))
     }
+
+    /// `cuCtxPopCurrent`.
     pub fn pop() -> Result<Arc<Context>> {
-        todo!()
+        with_stack(Vec::pop)?.ok_or(Error::InvalidContext)
     }
+
     /// `cuCtxCreate`: becomes current.
-    pub fn create(_device: &'static Device, _flags: u32) -> Result<Arc<Context>> {
-        todo!()
+    pub fn create(device: &'static Device, flags: u32) -> Result<Arc<Context>> {
+        check_host_function()?;
+        check_flags(flags)?;
+        let context = Context::build(device, false, flags);
+        Context::push(Arc::clone(&context))?;
+        Ok(context)
     }
-    /// `cuCtxDestroy`: waits for its work; invalid on primary contexts.
+
+    /// `cuCtxDestroy`: waits for its work; 201 for primary contexts. If it is the calling thread's, it is no more.
     pub fn destroy(self: &Arc<Context>) -> Result<()> {
-        todo!()
+        check_host_function()?;
+        if self.is_primary {
+            return Err(Error::InvalidContext);
+        }
+        CONTEXTS.remove(self.handle).ok_or(Error::InvalidContext)?;
+        with_stack(|stack| stack.pop_if(|top| Arc::ptr_eq(top, self)))?;
+        self.empty();
+        self.set_life(Life::Destroyed);
+        Ok(())
     }
-    /// `cuDevicePrimaryCtxRetain`, `…Release`, `…Reset`, `…GetState` (flags, active), `…SetFlags`.
-    pub fn primary_retain(_device: &'static Device) -> Result<Arc<Context>> {
-        todo!()
+
+    /// `cuDevicePrimaryCtxRetain`.
+    pub fn primary_retain(device: &'static Device) -> Result<Arc<Context>> {
+        let context = device.primary();
+        let mut retained = context.retained.lock();
+        *retained += 1;
+        context.set_life(Life::Active);
+        Ok(Arc::clone(context))
     }
-    pub fn primary_release(_device: &'static Device) -> Result<()> {
-        todo!()
+
+    /// `cuDevicePrimaryCtxRelease`: 201 when it is not retained.
+    pub fn primary_release(device: &'static Device) -> Result<()> {
+        check_host_function()?;
+        let context = device.primary();
+        let mut retained = context.retained.lock();
+        *retained = retained.checked_sub(1).ok_or(Error::InvalidContext)?;
+        if *retained == 0 && context.life() == Life::Active {
+            context.empty();
+            context.set_life(Life::Inactive);
+        }
+        Ok(())
     }
-    pub fn primary_reset(_device: &'static Device) -> Result<()> {
-        todo!()
+
+    /// `cuDevicePrimaryCtxReset`: ends everything in it; it stays retained as often as it was.
+    pub fn primary_reset(device: &'static Device) -> Result<()> {
+        check_host_function()?;
+        let context = device.primary();
+        let _retained = context.retained.lock();
+        if context.life() == Life::Active {
+            context.empty();
+            context.set_life(Life::Inactive);
+        }
+        Ok(())
     }
-    pub fn primary_state(_device: &'static Device) -> (u32, bool) {
-        todo!()
+
+    /// `cuDevicePrimaryCtxGetState`: flags, and whether it is active.
+    pub fn primary_state(device: &'static Device) -> (u32, bool) {
+        let context = device.primary();
+        (context.flags(), context.life() == Life::Active)
     }
-    pub fn primary_set_flags(_device: &'static Device, _flags: u32) -> Result<()> {
-        todo!()
+
+    /// `cuDevicePrimaryCtxSetFlags`.
+    pub fn primary_set_flags(device: &'static Device, flags: u32) -> Result<()> {
+        device.primary().set_flags(flags)
+    }
+
+    /// Everything of this context's ends: work is waited for, resources go, its error is forgotten.
+    fn empty(self: &Arc<Context>) {
+        self.shared.drain();
+        self.shared.printer.flush();
+        loop {
+            // The destructors are the program's code: they may look at the storage again.
+            let Some(stored) = self.storage.write().pop() else {
+                break;
+            };
+            if let Some(drop) = stored.drop {
+                drop(self.handle, stored.key, stored.value);
+            }
+        }
+        Stream::forget_all_of(&self.shared);
+        Event::forget_all_of(&self.shared);
+        module::forget_all_of(&self.shared);
+        AddressSpace::get().free_all_of(self.shared.id);
+        self.shared.heap.forget();
+        self.shared.sticky.store(0, Ordering::Release);
+        self.shared.stack_limit.store(DEFAULT_STACK, Ordering::Relaxed);
+        self.peers.lock().clear();
+    }
+
+    fn life(&self) -> Life {
+        match self.life.load(Ordering::Acquire) {
+            0 => Life::Inactive,
+            1 => Life::Active,
+            _ => Life::Destroyed,
+        }
+    }
+
+    fn set_life(&self, life: Life) {
+        self.life.store(life as u8, Ordering::Release);
+    }
+
+    fn alive(&self) -> Result<()> {
+        match self.life() {
+            Life::Active => Ok(()),
+            Life::Inactive | Life::Destroyed => Err(Error::ContextIsDestroyed),
+        }
     }
 
     pub fn handle(&self) -> Handle {
         self.handle
     }
+
     /// `cuCtxGetId`.
     pub fn id(&self) -> u64 {
-        todo!()
+        self.shared.id
     }
+
     pub fn device(&self) -> &'static Device {
-        todo!()
+        self.device
     }
+
     pub fn flags(&self) -> u32 {
-        todo!()
+        self.flags.load(Ordering::Relaxed)
     }
-    pub fn set_flags(&self, _flags: u32) -> Result<()> {
-        todo!()
+
+    /// `cuCtxSetFlags`, `cuDevicePrimaryCtxSetFlags`.
+    pub fn set_flags(&self, flags: u32) -> Result<()> {
+        check_flags(flags)?;
+        self.flags.store(flags, Ordering::Relaxed);
+        Ok(())
     }
+
+    /// `cuCtxGetApiVersion`: that of the last change of the context API.
     pub fn api_version(&self) -> u32 {
-        todo!()
+        3020
     }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn legacy(&self) -> &Arc<Stream> {
+        &self.legacy
+    }
+
     /// Its sticky error.
     pub fn check(&self) -> Result<()> {
-        todo!()
+        self.shared.check()
     }
+
     /// `cuCtxSynchronize`.
     pub fn synchronize(&self) -> Result<()> {
-        todo!()
+        check_host_function()?;
+        self.alive()?;
+        self.shared.drain();
+        self.shared.printer.flush();
+        self.shared.check()
     }
-    /// `CUlimit` by number.
-    pub fn limit(&self, _which: u32) -> Result<u64> {
-        todo!()
+
+    /// `cuCtxGetLimit`.
+    pub fn limit(&self, which: u32) -> Result<u64> {
+        Ok(match Limit::from_number(which)? {
+            Limit::StackSize => self.shared.stack_limit.load(Ordering::Relaxed),
+            Limit::PrintfFifoSize => self.shared.printer.capacity.load(Ordering::Relaxed),
+            Limit::MallocHeapSize => self.shared.heap.limit.load(Ordering::Relaxed),
+            Limit::RuntimeSyncDepth => self.runtime_limits[0].load(Ordering::Relaxed),
+            Limit::RuntimePendingLaunchCount => self.runtime_limits[1].load(Ordering::Relaxed),
+            Limit::MaxL2FetchGranularity => self.runtime_limits[2].load(Ordering::Relaxed),
+            Limit::PersistingL2CacheSize => self.runtime_limits[3].load(Ordering::Relaxed),
+        })
     }
-    pub fn set_limit(&self, _which: u32, _value: u64) -> Result<()> {
-        todo!()
+
+    /// `cuCtxSetLimit`: values are brought into the range that can be had.
+    pub fn set_limit(&self, which: u32, value: u64) -> Result<()> {
+        match Limit::from_number(which)? {
+            Limit::StackSize if value > MOST_STACK => return Err(Error::InvalidValue),
+            Limit::StackSize => self
+                .shared
+                .stack_limit
+                .store(value.next_multiple_of(16), Ordering::Relaxed),
+            Limit::PrintfFifoSize => {
+                let value = value.clamp(4096, 1 << 30);
+                self.shared.printer.capacity.store(value, Ordering::Relaxed);
+            }
+            // Manual: only before the first kernel that uses the heap.
+            Limit::MallocHeapSize if self.shared.heap.is_used() => return Err(Error::InvalidValue),
+            Limit::MallocHeapSize if value > self.device.total_memory() => return Err(Error::OutOfMemory),
+            Limit::MallocHeapSize => {
+                let value = value.max(DEFAULT_HEAP / 8);
+                self.shared.heap.limit.store(value, Ordering::Relaxed);
+            }
+            Limit::RuntimeSyncDepth => self.runtime_limits[0].store(value, Ordering::Relaxed),
+            Limit::RuntimePendingLaunchCount => self.runtime_limits[1].store(value, Ordering::Relaxed),
+            Limit::MaxL2FetchGranularity if value > 128 => return Err(Error::InvalidValue),
+            Limit::MaxL2FetchGranularity => self.runtime_limits[2].store(value, Ordering::Relaxed),
+            // No such cache: the most that can be set aside is nothing.
+            Limit::PersistingL2CacheSize => {}
+        }
+        Ok(())
     }
+
     pub fn cache_config(&self) -> u32 {
-        todo!()
+        self.cache_config.load(Ordering::Relaxed)
     }
-    pub fn set_cache_config(&self, _config: u32) -> Result<()> {
-        todo!()
+
+    /// `cuCtxSetCacheConfig`: a preference, kept and without effect.
+    pub fn set_cache_config(&self, config: u32) -> Result<()> {
+        if config > 3 {
+            return Err(Error::InvalidValue);
+        }
+        self.cache_config.store(config, Ordering::Relaxed);
+        Ok(())
     }
+
     pub fn shared_config(&self) -> u32 {
-        todo!()
+        self.shared_config.load(Ordering::Relaxed)
     }
-    pub fn set_shared_config(&self, _config: u32) -> Result<()> {
-        todo!()
+
+    /// `cuCtxSetSharedMemConfig`: as above.
+    pub fn set_shared_config(&self, config: u32) -> Result<()> {
+        if config > 2 {
+            return Err(Error::InvalidValue);
+        }
+        self.shared_config.store(config, Ordering::Relaxed);
+        Ok(())
     }
-    /// `(least, greatest)`.
+
+    /// `cuCtxGetStreamPriorityRange`: `(least, greatest)`.
     pub fn priority_range() -> (i32, i32) {
-        todo!()
+        (0, pump::GREATEST_PRIORITY)
     }
-    pub fn enable_peer(&self, _peer: &Arc<Context>, _flags: u32) -> Result<()> {
-        todo!()
+
+    /// `cuCtxEnablePeerAccess`: `self` is the current context.
+    pub fn enable_peer(&self, peer: &Arc<Context>, flags: u32) -> Result<()> {
+        if flags != 0 {
+            return Err(Error::InvalidValue);
+        }
+        if peer.device.ordinal() == self.device.ordinal() {
+            return Err(Error::InvalidDevice);
+        }
+        let mut peers = self.peers.lock();
+        if peers.contains(&peer.id()) {
+            return Err(Error::PeerAccessAlreadyEnabled);
+        }
+        peers.push(peer.id());
+        Ok(())
     }
-    pub fn disable_peer(&self, _peer: &Arc<Context>) -> Result<()> {
-        todo!()
+
+    /// `cuCtxDisablePeerAccess`.
+    pub fn disable_peer(&self, peer: &Arc<Context>) -> Result<()> {
+        let mut peers = self.peers.lock();
+        let index = peers
+            .iter()
+            .position(|id| *id == peer.id())
+            .ok_or(Error::PeerAccessNotEnabled)?;
+        peers.swap_remove(index);
+        Ok(())
     }
-    /// `(free, total)`.
+
+    /// `cuMemGetInfo`: `(free, total)`.
     pub fn memory_info(&self) -> (u64, u64) {
-        todo!()
+        let total = self.device.total_memory();
+        let used = AddressSpace::get().used(self.shared.device);
+        (total.saturating_sub(used), total)
     }
-    /// Context-local storage of the private tables (`put`, `delete`, `get`): a few nanoseconds.
-    pub fn storage_put(&self, _key: usize, _value: usize, _drop: Option<StorageDrop>) {
-        todo!()
+
+    /// Context-local storage of the private tables: shared by all threads, one value for each key.
+    pub fn storage_put(&self, key: usize, value: usize, drop: Option<StorageDrop>) {
+        let stored = Stored { key, value, drop };
+        let mut storage = self.storage.write();
+        match storage.iter_mut().find(|stored| stored.key == key) {
+            Some(old) => *old = stored,
+            None => storage.push(stored),
+        }
     }
-    pub fn storage_delete(&self, _key: usize) -> Result<()> {
-        todo!()
+
+    /// Takes the value out without running its destructor.
+    pub fn storage_delete(&self, key: usize) -> Result<()> {
+        let mut storage = self.storage.write();
+        let index = storage
+            .iter()
+            .position(|stored| stored.key == key)
+            .ok_or(Error::InvalidHandle)?;
+        storage.swap_remove(index);
+        Ok(())
     }
-    pub fn storage_get(&self, _key: usize) -> Option<usize> {
-        todo!()
+
+    pub fn storage_get(&self, key: usize) -> Option<usize> {
+        let storage = self.storage.read();
+        let found = storage.iter().find(|stored| stored.key == key);
+        found.map(|stored| stored.value)
     }
+
+    /// [`Context::storage_get`] of the calling thread's context, without touching the context's count: the hottest call
+    /// of cudart's.
+    pub fn storage_get_current(key: usize) -> Result<usize> {
+        with_stack(|stack| {
+            let context = stack.last().ok_or(Error::InvalidContext)?;
+            context.storage_get(key).ok_or(Error::InvalidHandle)
+        })?
+    }
+}
+
+/// `CUctx_flags`: known bits, and at most one way to wait.
+fn check_flags(flags: u32) -> Result<()> {
+    if flags & !FLAGS != 0 || (flags & SCHEDULING).count_ones() > 1 {
+        return Err(Error::InvalidValue);
+    }
+    Ok(())
 }

@@ -1,38 +1,160 @@
-//! Events: points in streams.
+//! Events: points in streams, with the time at which they were reached.
+//!
+//! Flows in: streams. Flows out: points to wait for, times. It must never know what lies between two events.
 
 use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-use super::{Handle, Result, Stream};
+use parking_lot::Mutex;
+
+use super::context::Shared;
+use super::handle::{self, Registry};
+use super::stream::{Point, check_host_function};
+use super::{Context, Error, Handle, Result, Stream};
+
+const BLOCKING_SYNC: u32 = 1;
+const DISABLE_TIMING: u32 = 2;
+const INTERPROCESS: u32 = 4;
+
+/// One recording of an event.
+pub(super) struct Recording {
+    stream: Arc<Stream>,
+    ticket: AtomicU64,
+    /// Nanoseconds, never 0; 0 = not reached yet.
+    time: AtomicU64,
+}
+
+impl Recording {
+    pub fn new(stream: Arc<Stream>, ticket: u64) -> Arc<Recording> {
+        Arc::new(Recording {
+            stream,
+            ticket: AtomicU64::new(ticket),
+            time: AtomicU64::new(0),
+        })
+    }
+
+    pub fn set_ticket(&self, ticket: u64) {
+        self.ticket.store(ticket, Ordering::Release);
+    }
+
+    pub fn stamp(&self) {
+        static START: OnceLock<Instant> = OnceLock::new();
+        let now = START.get_or_init(Instant::now).elapsed().as_nanos() as u64;
+        self.time.store(now + 1, Ordering::Release);
+    }
+
+    fn point(&self) -> Point {
+        Point {
+            stream: Arc::clone(&self.stream),
+            ticket: self.ticket.load(Ordering::Acquire),
+        }
+    }
+}
 
 pub struct Event {
     handle: Handle,
+    flags: u32,
+    shared: Arc<Shared>,
+    recording: Mutex<Option<Arc<Recording>>>,
 }
 
+static EVENTS: Registry<Event> = Registry::new();
+
 impl Event {
-    /// `cuEventCreate`: flags 1 blocking sync, 2 no timing, 4 interprocess.
-    pub fn create(_flags: u32) -> Result<Arc<Event>> {
-        todo!()
+    /// `cuEventCreate`: flags 1 blocking sync, 2 no timing, 4 interprocess (which needs 2).
+    pub fn create(flags: u32) -> Result<Arc<Event>> {
+        let context = Context::usable()?;
+        if flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) != 0
+            || flags & (INTERPROCESS | DISABLE_TIMING) == INTERPROCESS
+        {
+            return Err(Error::InvalidValue);
+        }
+        let event = Arc::new(Event {
+            handle: handle::fresh(),
+            flags,
+            shared: Arc::clone(context.shared()),
+            recording: Mutex::new(None),
+        });
+        EVENTS.insert(event.handle, &event);
+        Ok(event)
     }
-    pub fn from_handle(_handle: Handle) -> Result<Arc<Event>> {
-        todo!()
+
+    pub fn from_handle(handle: Handle) -> Result<Arc<Event>> {
+        EVENTS.get(handle).ok_or(Error::InvalidHandle)
     }
+
     pub fn handle(&self) -> Handle {
         self.handle
     }
-    pub fn record(self: &Arc<Event>, _stream: &Arc<Stream>) -> Result<()> {
-        todo!()
+
+    pub fn flags(&self) -> u32 {
+        self.flags
     }
+
+    /// `cuEventRecord`: event and stream belong to the same context.
+    pub fn record(self: &Arc<Event>, stream: &Arc<Stream>) -> Result<()> {
+        if !Arc::ptr_eq(&self.shared, &stream.shared) {
+            return Err(Error::InvalidHandle);
+        }
+        self.shared.check()?;
+        let recording = stream.record(self.flags & DISABLE_TIMING == 0);
+        *self.recording.lock() = Some(recording);
+        Ok(())
+    }
+
+    /// What has to be done for the event to be complete; `None` when it was never recorded.
+    pub(super) fn point(&self) -> Option<Point> {
+        self.recording.lock().as_ref().map(|recording| recording.point())
+    }
+
+    /// `cuEventQuery`: 600 while it is not complete.
     pub fn query(&self) -> Result<()> {
-        todo!()
+        self.shared.check()?;
+        match self.point() {
+            Some(point) if !point.is_done() => Err(Error::NotReady),
+            _ => self.shared.check(),
+        }
     }
+
+    /// `cuEventSynchronize`.
     pub fn synchronize(&self) -> Result<()> {
-        todo!()
+        check_host_function()?;
+        if let Some(point) = self.point() {
+            point.wait();
+        }
+        self.shared.printer.flush();
+        self.shared.check()
     }
-    /// Milliseconds.
-    pub fn elapsed(_start: &Event, _end: &Event) -> Result<f32> {
-        todo!()
+
+    /// `cuEventElapsedTime`, in milliseconds: 400 when one was never recorded or takes no time, 600 when one is not
+    /// complete.
+    pub fn elapsed(start: &Event, end: &Event) -> Result<f32> {
+        start.shared.check()?;
+        if !Arc::ptr_eq(&start.shared, &end.shared) {
+            return Err(Error::InvalidHandle);
+        }
+        let time = |event: &Event| {
+            if event.flags & DISABLE_TIMING != 0 {
+                return Err(Error::InvalidHandle);
+            }
+            let recording = event.recording.lock().clone().ok_or(Error::InvalidHandle)?;
+            if !recording.point().is_done() {
+                return Err(Error::NotReady);
+            }
+            Ok(recording.time.load(Ordering::Acquire))
+        };
+        let (start, end) = (time(start)?, time(end)?);
+        Ok(((end as i64 - start as i64) as f64 / 1e6) as f32)
     }
+
+    /// `cuEventDestroy`: what waits for it goes on waiting.
     pub fn destroy(self: &Arc<Event>) -> Result<()> {
-        todo!()
+        EVENTS.remove(self.handle).map(|_| ()).ok_or(Error::InvalidHandle)
+    }
+
+    pub(super) fn forget_all_of(shared: &Arc<Shared>) {
+        EVENTS.take(|event| Arc::ptr_eq(&event.shared, shared));
     }
 }

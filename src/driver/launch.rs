@@ -1,8 +1,19 @@
-//! Launches: validation, parameters, the queue.
+//! Launches: validation, parameters, the queue; and what a fault means for the context.
+//!
+//! Flows in: a function, a shape, arguments, a stream. Flows out: a [`simt::Launch`] in the stream's queue. It must never
+//! know how a grid is run.
 
-use std::sync::Arc;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use super::{Function, Result, Stream};
+use super::context::Shared;
+use super::module::Lowered;
+use super::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
+use super::stream::Command;
+use super::{Error, Function, Result, Stream, occupancy};
+use crate::memory::{AddressSpace, Kind, Request};
+use crate::simt::{self, Cause, Fault, Services};
 
 /// A launch as a call describes it.
 #[derive(Clone, Copy, Debug)]
@@ -25,15 +36,284 @@ pub enum Arguments<'a> {
     Buffer(&'a [u8]),
 }
 
+/// A lane's stack is at least this: the compiler's frames for which `CU_LIMIT_STACK_SIZE` was made are smaller than those
+/// of PTX, where parameters and spilled-over variables have memory of their own.
+const LEAST_STACK: u64 = 16 << 10;
+
+type Runner = fn(&simt::Launch) -> Result<(), Box<Fault>>;
+
+/// What runs a grid: the executor, or a stand-in under test.
+fn runner() -> Runner {
+    #[cfg(test)]
+    if let Some(runner) = tests::RUNNER.with(std::cell::Cell::get) {
+        return runner;
+    }
+    simt::run
+}
+
 /// `cuLaunchKernel`, `cuLaunchKernelEx`, `cuLaunchCooperativeKernel`.
+///
+/// # Errors
+/// 1 for shapes beyond the device's limits and missing arguments, 701 and 720 for what does not fit, 912 for clusters,
+/// 218 for a function that cannot be lowered.
 ///
 /// # Safety
 /// `Arguments::Pointers` has a valid pointer for each parameter of the function.
 pub unsafe fn launch(
-    _function: &Arc<Function>,
-    _config: &Config,
-    _arguments: Arguments<'_>,
-    _stream: &Arc<Stream>,
+    function: &Arc<Function>,
+    config: &Config,
+    arguments: Arguments<'_>,
+    stream: &Arc<Stream>,
 ) -> Result<()> {
-    todo!()
+    // A `CUkernel` goes to whichever context the stream belongs to.
+    let other;
+    let function = if Arc::ptr_eq(&function.shared, &stream.shared) {
+        function
+    } else {
+        other = function.in_context(&stream.context()?)?;
+        &other
+    };
+    let shared = &stream.shared;
+    shared.check()?;
+    let lowered = function.lowered()?;
+    let cluster = check(function, config, lowered)?;
+    // SAFETY: passed on to the caller.
+    let params = unsafe { collect(function, arguments)? };
+    shared.printer.flush();
+
+    let workspace = if config.cooperative {
+        Some(Workspace::new(shared)?)
+    } else {
+        None
+    };
+    static GRIDS: AtomicU64 = AtomicU64::new(1);
+    let launch = simt::Launch {
+        module: Arc::clone(&function.program),
+        kernel: function.index,
+        grid: config.grid,
+        block: config.block,
+        cluster,
+        dynamic_shared: config.dynamic_shared,
+        params,
+        cooperative: config.cooperative,
+        workspace: workspace.as_ref().map_or(0, |workspace| workspace.0),
+        grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
+        multiprocessors: MULTIPROCESSORS,
+        stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
+        services: Arc::clone(shared) as Arc<dyn Services>,
+    };
+    let run = runner();
+    let ticket = stream.enqueue(Command::Work(Box::new(move |shared| {
+        if let Err(fault) = run(&launch) {
+            shared.fail(code(&fault.cause), &report(&fault));
+        }
+        drop(workspace);
+    })));
+    if launch_blocking() {
+        stream.wait_for(ticket);
+        shared.printer.flush();
+        shared.check()?;
+    }
+    Ok(())
+}
+
+/// `CUDA_LAUNCH_BLOCKING=1` (CUDA programming guide, "CUDA Environment Variables").
+fn launch_blocking() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1"))
+}
+
+/// The zeroed memory that `grid.sync()` counts in, for one launch.
+struct Workspace(u64);
+
+impl Workspace {
+    const BYTES: u64 = 64;
+
+    fn new(shared: &Shared) -> Result<Workspace> {
+        let request = Request {
+            device: shared.device,
+            owner: shared.id,
+            ..Request::new(Kind::Heap, Workspace::BYTES)
+        };
+        let allocation = AddressSpace::get().allocate(&request).map_err(|_| Error::OutOfMemory)?;
+        // SAFETY: the allocation is ours, and this large.
+        unsafe { std::ptr::write_bytes(allocation.start as *mut u8, 0, Workspace::BYTES as usize) };
+        Ok(Workspace(allocation.start))
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        AddressSpace::get().free(self.0);
+    }
+}
+
+/// Whether the shape is one that the device and the function allow; answers the cluster's shape.
+fn check(function: &Function, config: &Config, lowered: Lowered) -> Result<[u32; 3]> {
+    let Config { grid, block, .. } = *config;
+    let within = |shape: [u32; 3], limit: [u32; 3]| (0..3).all(|axis| (1..=limit[axis]).contains(&shape[axis]));
+    if !within(grid, MAX_GRID) || !within(block, MAX_BLOCK) {
+        return Err(Error::InvalidValue);
+    }
+    let threads: u32 = block.iter().product();
+    if threads > MAX_THREADS_PER_BLOCK {
+        return Err(Error::InvalidValue);
+    }
+    if threads > function.max_threads() {
+        return Err(Error::LaunchOutOfResources);
+    }
+    if function.info.reqntid.is_some_and(|required| required != block) {
+        return Err(Error::InvalidValue);
+    }
+    if function
+        .info
+        .maxntid
+        .is_some_and(|most| threads > most.iter().map(|size| size.max(&1)).product())
+    {
+        return Err(Error::LaunchOutOfResources);
+    }
+    let profile = function.device().profile();
+    if config.dynamic_shared > function.max_dynamic_shared()?
+        || u64::from(config.dynamic_shared) + u64::from(lowered.shared_bytes)
+            > u64::from(profile.shared_per_block_optin)
+    {
+        return Err(Error::InvalidValue);
+    }
+    let cluster = match (config.cluster, function.required_cluster()) {
+        ([0, 0, 0], None) => [1; 3],
+        ([0, 0, 0], Some(required)) => required,
+        (asked, Some(required)) if asked != required => return Err(Error::InvalidClusterSize),
+        (asked, _) => asked,
+    };
+    if cluster != [1; 3] {
+        let fits = (0..3).all(|axis| cluster[axis] > 0 && grid[axis].is_multiple_of(cluster[axis]));
+        let blocks = cluster
+            .iter()
+            .try_fold(1_u32, |product, size| product.checked_mul(*size));
+        if !fits || !profile.clusters || blocks.is_none_or(|blocks| blocks > function.max_cluster()) {
+            return Err(Error::InvalidClusterSize);
+        }
+    }
+    if config.cooperative {
+        let resident = occupancy::active_blocks(function, threads, config.dynamic_shared.into())?;
+        let blocks = grid
+            .iter()
+            .try_fold(1_u64, |product, size| product.checked_mul((*size).into()));
+        if blocks.is_none_or(|blocks| blocks > u64::from(resident) * u64::from(MULTIPROCESSORS)) {
+            return Err(Error::CooperativeLaunchTooLarge);
+        }
+    }
+    Ok(cluster)
+}
+
+/// The parameter block.
+///
+/// # Safety
+/// `Arguments::Pointers` has a valid pointer for each parameter of the function.
+unsafe fn collect(function: &Function, arguments: Arguments<'_>) -> Result<Box<[u8]>> {
+    let info = &function.info;
+    let mut block = vec![0_u8; info.param_bytes as usize].into_boxed_slice();
+    match arguments {
+        _ if info.params.is_empty() => {}
+        Arguments::None => return Err(Error::InvalidValue),
+        Arguments::Pointers(pointers) if pointers.is_null() => return Err(Error::InvalidValue),
+        Arguments::Pointers(pointers) => {
+            for (index, (offset, bytes)) in info.params.iter().enumerate() {
+                let target = &mut block[*offset as usize..][..*bytes as usize];
+                // SAFETY: the caller vouches for one pointer to as many bytes for each parameter.
+                unsafe {
+                    let argument: *const u8 = (*pointers.add(index)).cast();
+                    if argument.is_null() {
+                        return Err(Error::InvalidValue);
+                    }
+                    std::ptr::copy_nonoverlapping(argument, target.as_mut_ptr(), target.len());
+                }
+            }
+        }
+        Arguments::Buffer(buffer) => {
+            let last = info
+                .params
+                .iter()
+                .map(|(offset, bytes)| (offset + bytes) as usize)
+                .max();
+            if buffer.len() < last.unwrap_or(0) {
+                return Err(Error::InvalidValue);
+            }
+            let bytes = buffer.len().min(block.len());
+            block[..bytes].copy_from_slice(&buffer[..bytes]);
+        }
+    }
+    Ok(block)
+}
+
+/// The sticky error that a fault becomes.
+fn code(cause: &Cause) -> Error {
+    match cause {
+        Cause::IllegalAddress { .. } => Error::IllegalAddress,
+        Cause::Misaligned { .. } => Error::MisalignedAddress,
+        Cause::InvalidSpace { .. } => Error::InvalidAddressSpace,
+        Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
+        Cause::InvalidPc { .. } => Error::InvalidPc,
+        Cause::StackOverflow { .. } => Error::HardwareStackError,
+        Cause::Trap | Cause::Deadlock { .. } => Error::LaunchFailed,
+        Cause::Assert => Error::Assert,
+        Cause::Timeout { .. } => Error::LaunchTimeout,
+    }
+}
+
+/// What happened, who did it, where, and what the address is next to.
+fn report(fault: &Fault) -> String {
+    let plural = |bytes: u32| if bytes == 1 { "" } else { "s" };
+    let mut text = match &fault.cause {
+        Cause::IllegalAddress { address, bytes, write } => {
+            let verb = if *write { "wrote" } else { "read" };
+            let plural = plural(*bytes);
+            format!("it {verb} {bytes} byte{plural} at {address:#x}, which is not memory that it may touch so")
+        }
+        Cause::Misaligned { address, bytes } => {
+            let plural = plural(*bytes);
+            format!("an access of {bytes} byte{plural} at {address:#x}, which is not a multiple of {bytes}")
+        }
+        Cause::InvalidSpace { address } => format!("{address:#x} is no address of the state space it was used in"),
+        Cause::IllegalInstruction { why } => format!("an illegal instruction: {why}"),
+        Cause::InvalidPc { address } => format!("a call or jump to {address:#x}, where no function begins"),
+        Cause::StackOverflow { needed, limit } => format!(
+            "a thread's stack needs {needed} bytes and has {limit} (cuCtxSetLimit, CU_LIMIT_STACK_SIZE, sets the limit)"
+        ),
+        Cause::Trap => "it executed trap".to_string(),
+        Cause::Assert => "an assertion failed".to_string(),
+        Cause::Timeout { milliseconds } => {
+            format!("it ran longer than {milliseconds} ms (MARGAY_TIMEOUT sets the limit)")
+        }
+        Cause::Deadlock { why } => format!("no thread can go on: {why}"),
+    };
+    let [x, y, z] = fault.thread;
+    let [block_x, block_y, block_z] = fault.block;
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "\n  kernel {}, block ({block_x},{block_y},{block_z}), thread ({x},{y},{z})",
+        fault.kernel
+    );
+    if !fault.place.is_empty() {
+        let _ = write!(text, "\n  at {}", fault.place);
+    }
+    if let Cause::IllegalAddress { address, .. } | Cause::Misaligned { address, .. } = &fault.cause {
+        let _ = match AddressSpace::get().nearest(*address) {
+            Some(nearest) => write!(text, "\n  the address is {nearest}"),
+            None => write!(text, "\n  nothing is allocated"),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::Runner;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Stands in for the executor in launches of this thread.
+        pub static RUNNER: Cell<Option<Runner>> = const { Cell::new(None) };
+    }
 }

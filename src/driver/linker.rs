@@ -1,36 +1,120 @@
 //! `cuLink*`: several images become one that the loader takes.
+//!
+//! Flows in: PTX, fat binaries, objects, libraries. Flows out: an image: the PTX itself, or several texts, each after
+//! a mark that is a comment to everybody else, so that programs may store it and load it later. It must never know
+//! contexts.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::{Handle, LoadError, Result};
+use parking_lot::Mutex;
+
+use super::code::{Code, LoadError, UNIT_MARK};
+use super::handle::{self, Registry};
+use super::{Error, Handle, Result};
+use crate::program::{self, Allocate, AllocateError};
+use crate::ptx::ast;
 
 pub struct Linker {
     handle: Handle,
+    units: Mutex<Vec<Arc<ast::Module>>>,
+    image: OnceLock<Result<Box<[u8]>, LoadError>>,
 }
 
+static LINKERS: Registry<Linker> = Registry::new();
+
+/// `CUjitInputType`: cubin, PTX, fat binary, object, library; NVVM is the last.
+const INPUT_TYPES: u32 = 5;
+
 impl Linker {
+    /// `cuLinkCreate`.
     pub fn create() -> Result<Arc<Linker>> {
-        todo!()
+        let linker = Arc::new(Linker {
+            handle: handle::fresh(),
+            units: Mutex::default(),
+            image: OnceLock::new(),
+        });
+        LINKERS.insert(linker.handle, &linker);
+        Ok(linker)
     }
-    pub fn from_handle(_handle: Handle) -> Result<Arc<Linker>> {
-        todo!()
+
+    pub fn from_handle(handle: Handle) -> Result<Arc<Linker>> {
+        LINKERS.get(handle).ok_or(Error::InvalidHandle)
     }
+
     pub fn handle(&self) -> Handle {
         self.handle
     }
-    /// `cuLinkAddData`: `kind` is a `CUjitInputType`; `name` for messages.
-    pub fn add_data(&self, _kind: u32, _bytes: &[u8], _name: &str) -> Result<(), LoadError> {
-        todo!()
+
+    fn add(&self, kind: u32, code: impl FnOnce() -> Result<Arc<Code>, LoadError>) -> Result<(), LoadError> {
+        if kind > INPUT_TYPES || self.image.get().is_some() {
+            return Err(Error::InvalidValue.into());
+        }
+        let trees = code()?.trees()?;
+        self.units.lock().extend(trees.iter().cloned());
+        Ok(())
     }
-    pub fn add_file(&self, _kind: u32, _path: &Path) -> Result<(), LoadError> {
-        todo!()
+
+    /// `cuLinkAddData`: `kind` is a `CUjitInputType`, which the bytes say better themselves; `name` for messages.
+    ///
+    /// # Errors
+    /// What the image room or the parser has against it; 209 without PTX.
+    pub fn add_data(&self, kind: u32, bytes: &[u8], name: &str) -> Result<(), LoadError> {
+        self.add(kind, || Code::from_bytes_named(bytes, name))
     }
-    /// The image: stays where it is until [`Linker::destroy`].
+
+    /// `cuLinkAddFile`.
+    ///
+    /// # Errors
+    /// As [`Linker::add_data`].
+    pub fn add_file(&self, kind: u32, path: &Path) -> Result<(), LoadError> {
+        self.add(kind, || Code::from_file(path))
+    }
+
+    /// `cuLinkComplete`: the image stays where it is until [`Linker::destroy`].
+    ///
+    /// # Errors
+    /// What does not resolve.
     pub fn complete(&self) -> Result<&[u8], LoadError> {
-        todo!()
+        let image = self.image.get_or_init(|| {
+            let units = self.units.lock();
+            if units.is_empty() {
+                return Err(LoadError::new(Error::InvalidValue, "nothing to link"));
+            }
+            let linked = program::Module::link(&units, &mut Nowhere::default());
+            linked.map_err(|error| LoadError::from(error).logged())?;
+            let mut text = String::new();
+            for unit in units.iter() {
+                if units.len() > 1 {
+                    text.push_str(UNIT_MARK);
+                }
+                text.push_str(&unit.source.text);
+                text.push('\n');
+            }
+            text.push('\0');
+            Ok(text.into_bytes().into())
+        });
+        image.as_deref().map_err(LoadError::clone)
     }
+
+    /// `cuLinkDestroy`.
     pub fn destroy(self: &Arc<Linker>) -> Result<()> {
-        todo!()
+        LINKERS.remove(self.handle).map(drop).ok_or(Error::InvalidHandle)
     }
+}
+
+/// Addresses for a link whose result nobody runs.
+#[derive(Default)]
+struct Nowhere {
+    used: u64,
+}
+
+impl Allocate for Nowhere {
+    fn allocate(&mut self, bytes: u64, align: u64, _: bool, _: bool) -> Result<u64, AllocateError> {
+        let start = self.used.checked_next_multiple_of(align.max(1)).ok_or(AllocateError)?;
+        self.used = start.checked_add(bytes).ok_or(AllocateError)?;
+        Ok(start)
+    }
+
+    fn write(&mut self, _: u64, _: &[u8]) {}
 }

@@ -15,18 +15,30 @@
 //! **Handles** are numbers that are looked up, never followed: a stale or foreign one is an error, whatever it points to.
 
 pub mod alloc;
+mod code;
 pub mod context;
 pub mod copy;
 pub mod device;
 mod error;
 pub mod event;
 mod handle;
+mod heap;
 pub mod launch;
 pub mod linker;
 pub mod module;
 pub mod occupancy;
 pub mod pool;
+mod profile;
+mod pump;
+mod services;
 pub mod stream;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::Mutex;
 
 pub use context::Context;
 pub use device::Device;
@@ -40,20 +52,56 @@ pub use stream::Stream;
 /// What programs hold in a `CUcontext`, `CUstream`, `CUfunction`, …: looked up, never followed. 0 is no object.
 pub type Handle = usize;
 
+/// The state of this process.
+#[repr(u8)]
+enum Stage {
+    Fresh,
+    Ready,
+    /// A child of a process that was ready: threads and locks did not come along.
+    Orphan,
+}
+
+static STAGE: AtomicU8 = AtomicU8::new(Stage::Fresh as u8);
+
 /// `cuInit`.
 ///
 /// # Errors
-/// `InvalidValue` for flags other than 0, `NoDevice` when the environment leaves no device.
-pub fn init(_flags: u32) -> Result<()> {
-    todo!("bodies follow")
+/// `InvalidValue` for flags other than 0, `NoDevice` when the environment leaves no device, `NotInitialized` in a child of
+/// a process that had initialised, as NVIDIA's driver has it.
+pub fn init(flags: u32) -> Result<()> {
+    if flags != 0 {
+        return Err(Error::InvalidValue);
+    }
+    crate::trace::init();
+    static ONCE: Mutex<()> = Mutex::new(());
+    let _once = ONCE.lock();
+    match STAGE.load(Ordering::Acquire) {
+        stage if stage == Stage::Fresh as u8 => {}
+        _ => return ready(),
+    }
+    if Device::count() == 0 {
+        return Err(Error::NoDevice);
+    }
+    extern "C" fn in_child() {
+        STAGE.store(Stage::Orphan as u8, Ordering::Release);
+    }
+    // SAFETY: the handler only stores to an atomic, and the library is never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    STAGE.store(Stage::Ready as u8, Ordering::Release);
+    Ok(())
 }
 
 /// Every call but the few that answer before `cuInit` begins with this: cheap.
 ///
 /// # Errors
 /// `NotInitialized` before a successful [`init`], and in a child of a process that had initialised.
+#[inline]
 pub fn ready() -> Result<()> {
-    todo!("bodies follow")
+    if STAGE.load(Ordering::Acquire) == Stage::Ready as u8 {
+        Ok(())
+    } else {
+        Err(Error::NotInitialized)
+    }
 }
 
 /// `cuDriverGetVersion`.

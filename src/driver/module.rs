@@ -1,179 +1,765 @@
-//! Code: libraries (of no context), modules (of one), kernels (of a library), functions (of a module).
+//! Code as programs hold it: libraries (of no context), modules (of one), kernels (of a library), functions (of a module).
+//!
+//! Flows in: [`Code`], names. Flows out: linked modules in contexts, created when first asked for, and what can be said of
+//! functions and variables. It must never know what instructions do.
+//!
+//! A library is linked once in each context that asks; its managed variables are the library's own, at the same address
+//! everywhere, and need no context. Trees are parsed once.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::Mutex;
+
+use super::alloc::VARIABLE;
+use super::code::Code;
+pub use super::code::LoadError;
+use super::context::Shared;
+use super::handle::{self, Registry};
+use super::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
 use super::{Context, Device, Error, Handle, Result};
-
-/// Why code was not loaded: the code, and words for the JIT log buffers (`CU_JIT_ERROR_LOG_BUFFER`).
-#[derive(Clone, Debug)]
-pub struct LoadError {
-    pub error: Error,
-    pub log: String,
-}
-
-impl From<Error> for LoadError {
-    fn from(error: Error) -> LoadError {
-        LoadError {
-            error,
-            log: error.text().into(),
-        }
-    }
-}
+use crate::memory::{AddressSpace, Kind, Request};
+use crate::program::{self, Allocate, AllocateError, KernelInfo};
+use crate::ptx::ast;
 
 pub struct Library {
     handle: Handle,
+    code: Arc<Code>,
+    /// By the context's number.
+    instances: Mutex<HashMap<u64, Arc<Module>>>,
+    kernels: Mutex<HashMap<Arc<str>, Arc<Kernel>>>,
+    /// Addresses and sizes of managed variables, in the order in which the linker asks for them.
+    managed: Mutex<Vec<(u64, u64)>>,
 }
+
 pub struct Module {
     handle: Handle,
+    context: Weak<Context>,
+    shared: Arc<Shared>,
+    linked: Result<Linked, LoadError>,
+    functions: Mutex<HashMap<u32, Arc<Function>>>,
 }
+
+struct Linked {
+    program: Arc<program::Module>,
+    /// Memory of its variables.
+    memory: Vec<u64>,
+    kernels: HashMap<Arc<str>, u32>,
+    globals: HashMap<Arc<str>, (u64, u64)>,
+}
+
 pub struct Kernel {
     handle: Handle,
+    name: Arc<str>,
+    library: Weak<Library>,
+    /// By the context's number.
+    functions: Mutex<Vec<(u64, Arc<Function>)>>,
+    /// Attributes that were set: (device, attribute, value).
+    attributes: Mutex<Vec<(i32, u32, i32)>>,
 }
+
 pub struct Function {
     handle: Handle,
+    name: Arc<str>,
+    module: Weak<Module>,
+    context: Weak<Context>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) program: Arc<program::Module>,
+    pub(super) index: u32,
+    pub(super) info: KernelInfo,
+    kernel: Option<Weak<Kernel>>,
+    lowered: OnceLock<Result<Lowered, LoadError>>,
+    /// -1: not set.
+    max_dynamic_shared: AtomicI32,
+    carveout: AtomicI32,
+    cluster: [AtomicI32; 3],
+    non_portable_cluster: AtomicI32,
+    cluster_policy: AtomicI32,
+}
+
+/// What is known of a function once it has been lowered.
+#[derive(Clone, Copy)]
+pub(super) struct Lowered {
+    pub shared_bytes: u32,
+    pub local_bytes: u32,
+}
+
+/// What a `CUfunction` parameter may hold.
+enum Callable {
+    Function(Arc<Function>),
+    Kernel(Arc<Kernel>),
+}
+
+static LIBRARIES: Registry<Library> = Registry::new();
+static MODULES: Registry<Module> = Registry::new();
+static CALLABLES: Registry<Callable> = Registry::new();
+
+/// A context's code ends.
+pub(super) fn forget_all_of(shared: &Arc<Shared>) {
+    MODULES.take(|module| Arc::ptr_eq(&module.shared, shared));
+    CALLABLES
+        .take(|callable| matches!(callable, Callable::Function(function) if Arc::ptr_eq(&function.shared, shared)));
+    LIBRARIES.each(|library| {
+        library.instances.lock().remove(&shared.id);
+        for kernel in library.kernels.lock().values() {
+            kernel.functions.lock().retain(|(context, _)| *context != shared.id);
+        }
+    });
+}
+
+/// Allocates a module's variables.
+struct Placer<'a> {
+    shared: &'a Shared,
+    managed: Option<&'a mut Vec<(u64, u64)>>,
+    managed_used: usize,
+    memory: Vec<u64>,
+}
+
+impl Allocate for Placer<'_> {
+    fn allocate(&mut self, bytes: u64, align: u64, constant: bool, managed: bool) -> Result<u64, AllocateError> {
+        let request = Request {
+            align,
+            device: self.shared.device,
+            owner: self.shared.id,
+            flags: VARIABLE,
+            ..Request::new(
+                match (constant, managed) {
+                    (true, _) => Kind::Constant,
+                    (false, true) => Kind::Managed,
+                    (false, false) => Kind::Device,
+                },
+                bytes,
+            )
+        };
+        let address = match &mut self.managed {
+            Some(known) if managed => {
+                let index = self.managed_used;
+                self.managed_used += 1;
+                match known.get(index) {
+                    Some((address, _)) => *address,
+                    None => {
+                        let request = Request { owner: 0, ..request };
+                        let start = place(&request)?;
+                        known.push((start, bytes));
+                        start
+                    }
+                }
+            }
+            _ => {
+                let start = place(&request)?;
+                self.memory.push(start);
+                start
+            }
+        };
+        // SAFETY: the allocation is at least this large, and nobody else knows of it yet (a library's managed variables
+        // start afresh with each context).
+        unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
+        Ok(address)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        // SAFETY: the linker writes within what `allocate` gave it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
+    }
+}
+
+fn place(request: &Request) -> Result<u64, AllocateError> {
+    let placed = AddressSpace::get().allocate(request);
+    placed.map(|allocation| allocation.start).map_err(|_| AllocateError)
+}
+
+impl Linked {
+    fn new(code: &Code, shared: &Shared, managed: Option<&mut Vec<(u64, u64)>>) -> Result<Linked, LoadError> {
+        let trees = code.trees()?;
+        let mut placer = Placer {
+            shared,
+            managed,
+            managed_used: 0,
+            memory: Vec::new(),
+        };
+        let program = match program::Module::link(&trees, &mut placer) {
+            Ok(program) => program,
+            Err(error) => {
+                release(&placer.memory);
+                return Err(LoadError::from(error).logged());
+            }
+        };
+        let kernels = program.functions.iter().zip(0..);
+        let kernels = kernels.filter(|(function, _)| function.entry && function.kernel.is_some());
+        let mut globals: HashMap<Arc<str>, (u64, u64)> = HashMap::new();
+        // Names of static variables may repeat; a visible one goes before.
+        let (visible, hidden): (Vec<_>, Vec<_>) = program.globals.iter().partition(|global| global.visible);
+        for global in hidden.into_iter().chain(visible) {
+            globals.insert(Arc::clone(&global.name), (global.address, global.bytes));
+        }
+        Ok(Linked {
+            kernels: kernels
+                .map(|(function, index)| (Arc::clone(&function.name), index))
+                .collect(),
+            globals,
+            memory: placer.memory,
+            program: Arc::new(program),
+        })
+    }
+}
+
+fn release(memory: &[u64]) {
+    for start in memory {
+        AddressSpace::get().free(*start);
+    }
 }
 
 impl Library {
-    /// `cuLibraryLoadData`: needs no context. An image without PTX is accepted; using it gives 209 and a message.
+    fn new(code: Arc<Code>) -> Arc<Library> {
+        let library = Arc::new(Library {
+            handle: handle::fresh(),
+            code,
+            instances: Mutex::default(),
+            kernels: Mutex::default(),
+            managed: Mutex::default(),
+        });
+        LIBRARIES.insert(library.handle, &library);
+        library
+    }
+
+    /// `cuLibraryLoadData`: needs no context. An image without PTX is accepted; using it gives 209 and a message. PTX that
+    /// cannot be read is refused.
+    ///
+    /// # Errors
+    /// What the image room or the parser has against it.
+    ///
     /// # Safety
     /// As [`crate::image::from_pointer`].
-    pub unsafe fn load_data(_image: *const c_void) -> Result<Arc<Library>, LoadError> {
-        todo!()
+    pub unsafe fn load_data(image: *const c_void) -> Result<Arc<Library>, LoadError> {
+        // SAFETY: passed on to the caller.
+        let code = unsafe { Code::from_pointer(image)? };
+        Ok(Library::new(code))
     }
-    pub fn load_file(_path: &Path) -> Result<Arc<Library>, LoadError> {
-        todo!()
+
+    /// `cuLibraryLoadFromFile`.
+    pub fn load_file(path: &Path) -> Result<Arc<Library>, LoadError> {
+        Ok(Library::new(Code::from_file(path)?))
     }
-    pub fn from_handle(_handle: Handle) -> Result<Arc<Library>> {
-        todo!()
+
+    pub fn from_handle(handle: Handle) -> Result<Arc<Library>> {
+        LIBRARIES.get(handle).ok_or(Error::InvalidHandle)
     }
+
     pub fn handle(&self) -> Handle {
         self.handle
     }
+
+    /// `cuLibraryUnload`.
     pub fn unload(self: &Arc<Library>) -> Result<()> {
-        todo!()
+        LIBRARIES.remove(self.handle).ok_or(Error::InvalidHandle)?;
+        let instances = std::mem::take(&mut *self.instances.lock());
+        for module in instances.values() {
+            module.end();
+        }
+        for (_, kernel) in self.kernels.lock().drain() {
+            CALLABLES.remove(kernel.handle);
+        }
+        for (start, _) in self.managed.lock().drain(..) {
+            AddressSpace::get().free(start);
+        }
+        Ok(())
     }
+
+    fn kernel_names(&self) -> Result<Vec<Arc<str>>> {
+        let trees = self.code.trees().map_err(|error| error.error)?;
+        let items = trees.iter().flat_map(|tree| tree.items.iter());
+        let kernels = items.filter_map(|item| match item {
+            ast::Item::Function(function) if function.entry && function.body.is_some() => {
+                Some(Arc::clone(&function.name.text))
+            }
+            _ => None,
+        });
+        Ok(kernels.collect())
+    }
+
+    fn intern(self: &Arc<Library>, name: &str) -> Arc<Kernel> {
+        let mut kernels = self.kernels.lock();
+        if let Some(kernel) = kernels.get(name) {
+            return Arc::clone(kernel);
+        }
+        let kernel = Arc::new(Kernel {
+            handle: handle::fresh(),
+            name: name.into(),
+            library: Arc::downgrade(self),
+            functions: Mutex::default(),
+            attributes: Mutex::default(),
+        });
+        let callable = Arc::new(Callable::Kernel(Arc::clone(&kernel)));
+        CALLABLES.insert(kernel.handle, &callable);
+        kernels.insert(Arc::clone(&kernel.name), Arc::clone(&kernel));
+        kernel
+    }
+
     /// `cuLibraryGetKernel`: 500 if there is none of that name.
-    pub fn kernel(self: &Arc<Library>, _name: &str) -> Result<Arc<Kernel>> {
-        todo!()
+    pub fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<Kernel>> {
+        if let Some(kernel) = self.kernels.lock().get(name) {
+            return Ok(Arc::clone(kernel));
+        }
+        if !self.kernel_names()?.iter().any(|known| **known == *name) {
+            return Err(Error::NotFound);
+        }
+        Ok(self.intern(name))
     }
+
     /// `cuLibraryGetKernelCount`, `cuLibraryEnumerateKernels`.
     pub fn kernels(self: &Arc<Library>) -> Result<Vec<Arc<Kernel>>> {
-        todo!()
+        let names = self.kernel_names()?;
+        Ok(names.iter().map(|name| self.intern(name)).collect())
     }
+
+    fn module_in(&self, context: &Arc<Context>) -> Result<Arc<Module>> {
+        let mut instances = self.instances.lock();
+        if let Some(module) = instances.get(&context.id()) {
+            return Ok(Arc::clone(module));
+        }
+        let mut managed = self.managed.lock();
+        let linked = Linked::new(&self.code, context.shared(), Some(&mut managed)).map_err(|error| error.error)?;
+        let module = Module::new(context, Ok(linked));
+        instances.insert(context.id(), Arc::clone(&module));
+        Ok(module)
+    }
+
     /// `cuLibraryGetModule`: the library's module in the current context.
     pub fn module(self: &Arc<Library>) -> Result<Arc<Module>> {
-        todo!()
+        self.module_in(&Context::usable()?)
     }
+
     /// `cuLibraryGetGlobal` in the current context: (address, bytes).
-    pub fn global(self: &Arc<Library>, _name: &str) -> Result<(u64, u64)> {
-        todo!()
+    pub fn global(self: &Arc<Library>, name: &str) -> Result<(u64, u64)> {
+        self.module()?.global(name)
     }
+
     /// `cuLibraryGetManaged`: needs no context.
-    pub fn managed(self: &Arc<Library>, _name: &str) -> Result<(u64, u64)> {
-        todo!()
+    pub fn managed(self: &Arc<Library>, name: &str) -> Result<(u64, u64)> {
+        // Any context will do; without one, the first device's primary context takes the instance, active or not.
+        let context = match Context::current() {
+            Ok(context) => context,
+            Err(_) => Arc::clone(Device::get(0)?.primary()),
+        };
+        let module = self.module_in(&context)?;
+        let linked = module.linked()?;
+        let global = linked
+            .program
+            .globals
+            .iter()
+            .find(|global| global.managed && *global.name == *name);
+        global
+            .map(|global| (global.address, global.bytes))
+            .ok_or(Error::NotFound)
     }
 }
 
 impl Module {
+    fn new(context: &Arc<Context>, linked: Result<Linked, LoadError>) -> Arc<Module> {
+        let module = Arc::new(Module {
+            handle: handle::fresh(),
+            context: Arc::downgrade(context),
+            shared: Arc::clone(context.shared()),
+            linked,
+            functions: Mutex::default(),
+        });
+        MODULES.insert(module.handle, &module);
+        module
+    }
+
+    fn load(code: &Code, lazy: bool) -> Result<Arc<Module>, LoadError> {
+        let context = Context::usable()?;
+        context.shared().printer.flush();
+        let linked = Linked::new(code, context.shared(), None);
+        match linked {
+            Err(error) if !(lazy && error.error == Error::NoBinaryForGpu) => Err(error),
+            linked => Ok(Module::new(&context, linked)),
+        }
+    }
+
     /// `cuModuleLoadData`, `cuModuleLoadDataEx`, `cuModuleLoadFatBinary` into the current context. `lazy`: an image
     /// without PTX is accepted and answered with 209 when used (what cudart registers); otherwise it is 209 at once.
+    ///
+    /// # Errors
+    /// What the image room, the parser or the linker has against it.
+    ///
     /// # Safety
     /// As [`crate::image::from_pointer`].
-    pub unsafe fn load_data(_image: *const c_void, _lazy: bool) -> Result<Arc<Module>, LoadError> {
-        todo!()
+    pub unsafe fn load_data(image: *const c_void, lazy: bool) -> Result<Arc<Module>, LoadError> {
+        Context::usable()?;
+        // SAFETY: passed on to the caller.
+        Module::load(&*unsafe { Code::from_pointer(image)? }, lazy)
     }
-    pub fn load_file(_path: &Path) -> Result<Arc<Module>, LoadError> {
-        todo!()
+
+    /// `cuModuleLoad`.
+    pub fn load_file(path: &Path) -> Result<Arc<Module>, LoadError> {
+        Context::usable()?;
+        Module::load(&*Code::from_file(path)?, false)
     }
-    pub fn from_handle(_handle: Handle) -> Result<Arc<Module>> {
-        todo!()
+
+    /// A module around a linked program: for tests.
+    #[cfg(test)]
+    pub(super) fn of(program: program::Module) -> Arc<Module> {
+        let context = Context::usable().unwrap();
+        let kernels = program.functions.iter().zip(0..);
+        let linked = Linked {
+            kernels: kernels
+                .map(|(function, index)| (function.name.clone(), index))
+                .collect(),
+            globals: HashMap::new(),
+            memory: Vec::new(),
+            program: Arc::new(program),
+        };
+        Module::new(&context, Ok(linked))
     }
+
+    pub fn from_handle(handle: Handle) -> Result<Arc<Module>> {
+        MODULES.get(handle).ok_or(Error::InvalidHandle)
+    }
+
     pub fn handle(&self) -> Handle {
         self.handle
     }
+
+    /// `cuModuleUnload`: waits for kernels that run. Modules of libraries end with their library.
     pub fn unload(self: &Arc<Module>) -> Result<()> {
-        todo!()
+        let library = LIBRARIES.find(|library| {
+            let instances = library.instances.lock();
+            instances.values().any(|module| Arc::ptr_eq(module, self))
+        });
+        if library.is_some() {
+            return Err(Error::NotPermitted);
+        }
+        MODULES.get(self.handle).ok_or(Error::InvalidHandle)?;
+        self.end();
+        Ok(())
     }
-    pub fn function(self: &Arc<Module>, _name: &str) -> Result<Arc<Function>> {
-        todo!()
+
+    fn end(&self) {
+        self.shared.drain();
+        self.shared.printer.flush();
+        if MODULES.remove(self.handle).is_none() {
+            // Its context went before, and everything with it.
+            return;
+        }
+        for (_, function) in self.functions.lock().drain() {
+            CALLABLES.remove(function.handle);
+        }
+        if let Ok(linked) = &self.linked {
+            release(&linked.memory);
+        }
     }
+
+    fn linked(&self) -> Result<&Linked> {
+        self.linked.as_ref().map_err(|error| error.error)
+    }
+
+    /// `cuModuleGetFunction`.
+    pub fn function(self: &Arc<Module>, name: &str) -> Result<Arc<Function>> {
+        let linked = self.linked()?;
+        let index = *linked.kernels.get(name).ok_or(Error::NotFound)?;
+        Ok(self.function_at(linked, index, None))
+    }
+
+    fn function_at(self: &Arc<Module>, linked: &Linked, index: u32, kernel: Option<&Arc<Kernel>>) -> Arc<Function> {
+        let mut functions = self.functions.lock();
+        let function = functions.entry(index).or_insert_with(|| {
+            let entry = &linked.program.functions[index as usize];
+            let function = Arc::new(Function {
+                handle: handle::fresh(),
+                name: Arc::clone(&entry.name),
+                module: Arc::downgrade(self),
+                context: Weak::clone(&self.context),
+                shared: Arc::clone(&self.shared),
+                program: Arc::clone(&linked.program),
+                index,
+                info: entry.kernel.clone().unwrap_or_default(),
+                kernel: kernel.map(Arc::downgrade),
+                lowered: OnceLock::new(),
+                max_dynamic_shared: AtomicI32::new(-1),
+                carveout: AtomicI32::new(-1),
+                cluster: Default::default(),
+                non_portable_cluster: AtomicI32::new(0),
+                cluster_policy: AtomicI32::new(0),
+            });
+            let callable = Arc::new(Callable::Function(Arc::clone(&function)));
+            CALLABLES.insert(function.handle, &callable);
+            function
+        });
+        Arc::clone(function)
+    }
+
+    /// `cuModuleGetFunctionCount`, `cuModuleEnumerateFunctions`.
     pub fn functions(self: &Arc<Module>) -> Result<Vec<Arc<Function>>> {
-        todo!()
+        let linked = self.linked()?;
+        let mut indices: Vec<u32> = linked.kernels.values().copied().collect();
+        indices.sort_unstable();
+        Ok(indices
+            .into_iter()
+            .map(|index| self.function_at(linked, index, None))
+            .collect())
     }
-    pub fn global(&self, _name: &str) -> Result<(u64, u64)> {
-        todo!()
+
+    /// `cuModuleGetGlobal`: (address, bytes).
+    pub fn global(&self, name: &str) -> Result<(u64, u64)> {
+        self.linked()?.globals.get(name).copied().ok_or(Error::NotFound)
     }
 }
 
 impl Kernel {
-    pub fn from_handle(_handle: Handle) -> Result<Arc<Kernel>> {
-        todo!()
+    /// 400 for anything but a `CUkernel`.
+    pub fn from_handle(handle: Handle) -> Result<Arc<Kernel>> {
+        match &*CALLABLES.get(handle).ok_or(Error::InvalidHandle)? {
+            Callable::Kernel(kernel) => Ok(Arc::clone(kernel)),
+            Callable::Function(_) => Err(Error::InvalidHandle),
+        }
     }
+
     pub fn handle(&self) -> Handle {
         self.handle
     }
+
     pub fn name(&self) -> &str {
-        todo!()
+        &self.name
     }
-    pub fn library(&self) -> Arc<Library> {
-        todo!()
+
+    /// `cuKernelGetLibrary`.
+    pub fn library(&self) -> Result<Arc<Library>> {
+        self.library.upgrade().ok_or(Error::InvalidHandle)
     }
+
     /// `cuKernelGetFunction`: in the current context.
     pub fn function(self: &Arc<Kernel>) -> Result<Arc<Function>> {
-        todo!()
+        self.function_in(&Context::usable()?)
     }
-    /// `CUfunction_attribute` by number.
-    pub fn attribute(&self, _device: &'static Device, _which: u32) -> Result<i32> {
-        todo!()
+
+    pub(super) fn function_in(self: &Arc<Kernel>, context: &Arc<Context>) -> Result<Arc<Function>> {
+        let id = context.id();
+        if let Some((_, function)) = self.functions.lock().iter().find(|(context, _)| *context == id) {
+            return Ok(Arc::clone(function));
+        }
+        let module = self.library()?.module_in(context)?;
+        let linked = module.linked()?;
+        let index = *linked.kernels.get(&*self.name).ok_or(Error::NotFound)?;
+        let function = module.function_at(linked, index, Some(self));
+        for (device, which, value) in self.attributes.lock().iter() {
+            if *device == context.device().ordinal() {
+                function.set_attribute(*which, *value)?;
+            }
+        }
+        self.functions.lock().push((id, Arc::clone(&function)));
+        Ok(function)
     }
-    pub fn set_attribute(&self, _device: &'static Device, _which: u32, _value: i32) -> Result<()> {
-        todo!()
+
+    /// The function in the current context if that is the device's, otherwise in the primary one.
+    fn function_on(self: &Arc<Kernel>, device: &'static Device) -> Result<Arc<Function>> {
+        match Context::current() {
+            Ok(context) if context.device().ordinal() == device.ordinal() => self.function_in(&context),
+            _ => self.function_in(device.primary()),
+        }
     }
-    /// (offset, bytes); 1 past the last.
-    pub fn parameter(&self, _index: usize) -> Result<(u32, u32)> {
-        todo!()
+
+    /// `cuKernelGetAttribute`.
+    pub fn attribute(self: &Arc<Kernel>, device: &'static Device, which: u32) -> Result<i32> {
+        self.function_on(device)?.attribute(which)
     }
-    pub fn parameter_count(&self) -> Result<usize> {
-        todo!()
+
+    /// `cuKernelSetAttribute`: for this device, in every context.
+    pub fn set_attribute(self: &Arc<Kernel>, device: &'static Device, which: u32, value: i32) -> Result<()> {
+        self.function_on(device)?.set_attribute(which, value)?;
+        let ordinal = device.ordinal();
+        self.attributes.lock().push((ordinal, which, value));
+        let functions: Vec<Arc<Function>> = self.functions.lock().iter().map(|(_, f)| Arc::clone(f)).collect();
+        for function in functions {
+            if function.shared.device as i32 == ordinal {
+                function.set_attribute(which, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn any_function(self: &Arc<Kernel>) -> Result<Arc<Function>> {
+        match Context::current() {
+            Ok(context) => self.function_in(&context),
+            Err(_) => self.function_in(Device::get(0)?.primary()),
+        }
+    }
+
+    /// `cuKernelGetParamInfo`: (offset, bytes); 1 past the last.
+    pub fn parameter(self: &Arc<Kernel>, index: usize) -> Result<(u32, u32)> {
+        self.any_function()?.parameter(index)
+    }
+
+    /// `cuKernelGetParamCount`.
+    pub fn parameter_count(self: &Arc<Kernel>) -> Result<usize> {
+        Ok(self.any_function()?.parameter_count())
     }
 }
 
 impl Function {
     /// A `CUfunction`, or a `CUkernel` given in its place (in the current context): one look-up. 400 otherwise.
-    pub fn from_handle(_handle: Handle) -> Result<Arc<Function>> {
-        todo!()
+    pub fn from_handle(handle: Handle) -> Result<Arc<Function>> {
+        match &*CALLABLES.get(handle).ok_or(Error::InvalidHandle)? {
+            Callable::Function(function) => Ok(Arc::clone(function)),
+            Callable::Kernel(kernel) => kernel.function(),
+        }
     }
+
+    /// The same function in another context, if it stands for a kernel of a library.
+    pub(super) fn in_context(self: &Arc<Function>, context: &Arc<Context>) -> Result<Arc<Function>> {
+        let kernel = self.kernel.as_ref().and_then(Weak::upgrade);
+        kernel.ok_or(Error::InvalidHandle)?.function_in(context)
+    }
+
     pub fn handle(&self) -> Handle {
         self.handle
     }
+
     pub fn name(&self) -> &str {
-        todo!()
+        &self.name
     }
+
+    /// `cuFuncGetModule`.
     pub fn module(&self) -> Result<Arc<Module>> {
-        todo!()
+        self.module.upgrade().ok_or(Error::InvalidHandle)
     }
+
     pub fn context(&self) -> Result<Arc<Context>> {
-        todo!()
+        self.context.upgrade().ok_or(Error::ContextIsDestroyed)
     }
-    pub fn attribute(&self, _which: u32) -> Result<i32> {
-        todo!()
+
+    pub(super) fn device(&self) -> &'static Device {
+        &Device::all()[self.shared.device as usize]
     }
-    pub fn set_attribute(&self, _which: u32, _value: i32) -> Result<()> {
-        todo!()
+
+    /// Lowers it, unless that has happened. A failure is explained in the log, once.
+    pub(super) fn lowered(&self) -> Result<Lowered> {
+        let lowered = self.lowered.get_or_init(|| {
+            let function = self.program.prepare(self.index);
+            match function {
+                Ok(function) => Ok(Lowered {
+                    shared_bytes: function.shared_bytes,
+                    local_bytes: function.local,
+                }),
+                Err(found) => Err(LoadError::from(found).logged()),
+            }
+        });
+        lowered.as_ref().copied().map_err(|error| error.error)
     }
-    pub fn parameter(&self, _index: usize) -> Result<(u32, u32)> {
-        todo!()
+
+    /// Words for the JIT log if lowering failed.
+    pub fn load_error(&self) -> Option<LoadError> {
+        self.lowered.get()?.as_ref().err().cloned()
     }
+
+    /// Threads that a block may have.
+    pub(super) fn max_threads(&self) -> u32 {
+        match self.info.max_threads {
+            0 => MAX_THREADS_PER_BLOCK,
+            limit => limit.min(MAX_THREADS_PER_BLOCK),
+        }
+    }
+
+    /// Dynamic shared memory that a launch may ask for.
+    pub(super) fn max_dynamic_shared(&self) -> Result<u32> {
+        let fixed = self.lowered()?.shared_bytes;
+        Ok(match self.max_dynamic_shared.load(Ordering::Relaxed) {
+            -1 => SHARED_PER_BLOCK.saturating_sub(fixed),
+            bytes => bytes as u32,
+        })
+    }
+
+    /// Blocks that a cluster may have.
+    pub(super) fn max_cluster(&self) -> u32 {
+        match self.non_portable_cluster.load(Ordering::Relaxed) {
+            0 => super::profile::CLUSTER_PORTABLE,
+            _ => super::profile::CLUSTER_OPTIN,
+        }
+    }
+
+    /// The cluster shape that the function itself asks for, by its PTX or by attributes.
+    pub(super) fn required_cluster(&self) -> Option<[u32; 3]> {
+        let set: [u32; 3] = std::array::from_fn(|axis| self.cluster[axis].load(Ordering::Relaxed) as u32);
+        self.info
+            .required_cluster
+            .or((set != [0; 3]).then(|| set.map(|size| size.max(1))))
+    }
+
+    /// Registers of a thread, as far as such a number can be given: what a compiler would stay within.
+    pub(super) fn registers(&self) -> u32 {
+        let bound = match self.info.max_registers {
+            0 => 255,
+            limit => limit,
+        };
+        // A block of the largest size must fit the register file.
+        bound.min(32)
+    }
+
+    /// `cuFuncGetAttribute`.
+    pub fn attribute(&self, which: u32) -> Result<i32> {
+        let required = |axis: usize| self.required_cluster().map_or(0, |shape| shape[axis]) as i32;
+        Ok(match which {
+            0 => self.max_threads() as i32,
+            1 => self.lowered()?.shared_bytes as i32,
+            2 => self.info.const_bytes as i32,
+            3 => self.lowered()?.local_bytes as i32,
+            4 => self.registers() as i32,
+            5 => self.info.target as i32,
+            6 => {
+                let (major, minor) = self.device().capability();
+                (major * 10 + minor) as i32
+            }
+            7 => 0,
+            8 => self.max_dynamic_shared()? as i32,
+            9 => self.carveout.load(Ordering::Relaxed),
+            10 => 0,
+            11..=13 => required(which as usize - 11),
+            14 => self.non_portable_cluster.load(Ordering::Relaxed),
+            15 => self.cluster_policy.load(Ordering::Relaxed),
+            _ => return Err(Error::InvalidValue),
+        })
+    }
+
+    /// `cuFuncSetAttribute`.
+    pub fn set_attribute(&self, which: u32, value: i32) -> Result<()> {
+        let attribute = match which {
+            8 => {
+                let limit = self.device().profile().shared_per_block_optin;
+                let limit = limit.saturating_sub(self.lowered()?.shared_bytes);
+                if value < 0 || value as u32 > limit {
+                    return Err(Error::InvalidValue);
+                }
+                &self.max_dynamic_shared
+            }
+            9 if (-1..=100).contains(&value) => &self.carveout,
+            11..=13 if value >= 0 && self.info.required_cluster.is_none() => &self.cluster[which as usize - 11],
+            14 if (0..=1).contains(&value) => &self.non_portable_cluster,
+            15 if (0..=2).contains(&value) => &self.cluster_policy,
+            _ => return Err(Error::InvalidValue),
+        };
+        attribute.store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `cuFuncGetParamInfo`: (offset, bytes); 1 past the last.
+    pub fn parameter(&self, index: usize) -> Result<(u32, u32)> {
+        self.info.params.get(index).copied().ok_or(Error::InvalidValue)
+    }
+
     pub fn parameter_count(&self) -> usize {
-        todo!()
+        self.info.params.len()
     }
-    /// `cuFuncIsLoaded`, `cuFuncLoad`.
+
+    /// `cuFuncIsLoaded`.
     pub fn is_loaded(&self) -> bool {
-        todo!()
+        self.lowered.get().is_some()
     }
+
+    /// `cuFuncLoad`.
     pub fn load(&self) -> Result<()> {
-        todo!()
+        self.lowered().map(drop)
     }
 }

@@ -1,67 +1,727 @@
 //! Streams: queues with CUDA's order.
+//!
+//! Flows in: commands. Flows out: their execution, one after the other within a stream. It must never know what a command
+//! does beyond: it runs, it marks a point in time, or it waits for a point of another stream.
+//!
+//! **Tickets.** The n-th command of a stream has ticket n, and `completed` is the ticket of the last one done: a place in
+//! a stream is a [`Point`] (stream, ticket), and everything that waits, waits for a point.
+//!
+//! **Who runs commands.** Whoever has the claim on a stream: a thread of [`super::pump`], or a thread that waits for the
+//! stream and runs it itself meanwhile, which saves two hand-overs between threads. No lock is held while a command runs.
+//! A stream whose next command waits for a point of another stream is parked: it costs no thread, and whoever completes
+//! the point puts it back in line.
+//!
+//! **Default streams** (CUDA driver API manual, "Stream synchronization behavior"): a command of the legacy stream waits
+//! for everything in blocking streams that was there before it, a command of a blocking stream for everything in the
+//! legacy one; both become points that the command's stream waits for.
 
-use std::sync::Arc;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use super::{Context, Event, Handle, Result};
+use parking_lot::Mutex;
+
+use super::context::Shared;
+use super::event::Recording;
+use super::handle::{self, Registry};
+use super::pump::{self, GREATEST_PRIORITY};
+use super::{Context, Error, Event, Handle, Result};
+use crate::memory::AddressSpace;
+
+/// How long a waiting thread looks on before it sleeps.
+const SPIN: Duration = Duration::from_micros(20);
+/// Streams waiting for streams waiting for …: how far a waiting thread goes to help.
+const HELP_DEPTH: u32 = 64;
+
+/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
+const LEGACY: Handle = 1;
+const PER_THREAD: Handle = 2;
+
+/// `cuLaunchHostFunc`: `(user data)`.
+pub type HostFunction = extern "C" fn(usize);
+/// `cuStreamAddCallback`: `(stream, CUresult, user data)`.
+pub type Callback = extern "C" fn(Handle, u32, usize);
+
+type Task = Box<dyn FnOnce(&Shared) + Send>;
+
+/// What a stream does.
+pub(super) enum Command {
+    /// Left out once the context has failed.
+    Work(Task),
+    /// Runs whatever has happened.
+    Always(Task),
+    /// Notes the time.
+    Record(Arc<Recording>),
+    Wait(Point),
+}
+
+/// Everything up to and including a command of a stream.
+#[derive(Clone)]
+pub(super) struct Point {
+    pub stream: Arc<Stream>,
+    pub ticket: u64,
+}
+
+impl Point {
+    pub fn is_done(&self) -> bool {
+        self.stream.completed.load(Ordering::Acquire) >= self.ticket
+    }
+    pub fn wait(&self) {
+        self.stream.wait_for(self.ticket);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nothing to do.
+    Idle,
+    /// In line for a thread.
+    Queued,
+    /// Some thread has the claim.
+    Running,
+    /// The next command waits for a point; whoever completes that one puts the stream back in line.
+    Parked,
+}
+
+enum Waiter {
+    Stream(Arc<Stream>),
+    Thread(Arc<Sleeper>),
+}
+
+struct Sleeper {
+    thread: std::thread::Thread,
+    awake: AtomicBool,
+}
+
+struct Queue {
+    commands: VecDeque<Command>,
+    state: State,
+    waiters: Vec<(u64, Waiter)>,
+    /// The ticket of the legacy stream that has been waited for already.
+    legacy_seen: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Legacy,
+    PerThread,
+    Created,
+}
 
 pub struct Stream {
     handle: Handle,
+    id: u64,
+    flags: u32,
+    priority: i32,
+    role: Role,
+    context: Weak<Context>,
+    pub(super) shared: Arc<Shared>,
+    /// The context's legacy stream, if this is another one and a blocking one.
+    legacy: Option<Arc<Stream>>,
+    queue: Mutex<Queue>,
+    submitted: AtomicU64,
+    completed: AtomicU64,
 }
 
-/// `cuLaunchHostFunc`: `(function, user data)`; `cuStreamAddCallback`: `(stream handle, CUresult, user data)`.
-pub type HostFunction = extern "C" fn(usize);
-pub type Callback = extern "C" fn(Handle, u32, usize);
+static STREAMS: Registry<Stream> = Registry::new();
+
+thread_local! {
+    /// Default streams of this thread, by the context's number.
+    static OWN: RefCell<Vec<(u64, Arc<Stream>)>> = const { RefCell::new(Vec::new()) };
+    /// This thread is inside a host function.
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Host functions must not call the driver (manual, `cuLaunchHostFunc`): the calls that could dead-lock say 800.
+pub(super) fn check_host_function() -> Result<()> {
+    match IN_HOST_FUNCTION.try_with(Cell::get) {
+        Ok(true) => Err(Error::NotPermitted),
+        _ => Ok(()),
+    }
+}
 
 impl Stream {
     /// `cuStreamCreateWithPriority`: flags 0 or 1 (non-blocking).
-    pub fn create(_flags: u32, _priority: i32) -> Result<Arc<Stream>> {
-        todo!()
+    pub fn create(flags: u32, priority: i32) -> Result<Arc<Stream>> {
+        let context = Context::usable()?;
+        if flags > 1 {
+            return Err(Error::InvalidValue);
+        }
+        // Out of range: brought into it (manual).
+        let priority = priority.clamp(GREATEST_PRIORITY, 0);
+        let legacy = (flags == 0).then(|| Arc::clone(context.legacy()));
+        let stream = Stream::build(
+            Arc::downgrade(&context),
+            context.shared(),
+            Role::Created,
+            flags,
+            priority,
+            legacy,
+        );
+        STREAMS.insert(stream.handle, &stream);
+        Ok(stream)
     }
+
+    pub(super) fn build(
+        context: Weak<Context>,
+        shared: &Arc<Shared>,
+        role: Role,
+        flags: u32,
+        priority: i32,
+        legacy: Option<Arc<Stream>>,
+    ) -> Arc<Stream> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let stream = Arc::new(Stream {
+            handle: match role {
+                Role::Legacy => LEGACY,
+                Role::PerThread => PER_THREAD,
+                Role::Created => handle::fresh(),
+            },
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            flags,
+            priority,
+            role,
+            context,
+            shared: Arc::clone(shared),
+            legacy,
+            queue: Mutex::new(Queue {
+                commands: VecDeque::new(),
+                state: State::Idle,
+                waiters: Vec::new(),
+                legacy_seen: 0,
+            }),
+            submitted: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+        });
+        shared.add_stream(&stream);
+        stream
+    }
+
     /// A `CUstream` as a call was given it: 0 is the legacy default stream, or the thread's own when `per_thread` (the
     /// `_ptsz` entry points); 1 and 2 are those two by name. 400 for what is not a stream; the context's sticky error.
-    pub fn resolve(_handle: Handle, _per_thread: bool) -> Result<Arc<Stream>> {
-        todo!()
+    pub fn resolve(handle: Handle, per_thread: bool) -> Result<Arc<Stream>> {
+        match handle {
+            0 if per_thread => Stream::of_thread(&Context::usable()?),
+            0 | LEGACY => Ok(Arc::clone(Context::usable()?.legacy())),
+            PER_THREAD => Stream::of_thread(&Context::usable()?),
+            handle => {
+                let stream = STREAMS.get(handle).ok_or(Error::InvalidHandle)?;
+                check_host_function()?;
+                stream.shared.check()?;
+                Ok(stream)
+            }
+        }
     }
+
+    /// The default stream of a call without a stream parameter.
+    pub(super) fn default(per_thread: bool) -> Result<Arc<Stream>> {
+        Stream::resolve(0, per_thread)
+    }
+
+    fn of_thread(context: &Arc<Context>) -> Result<Arc<Stream>> {
+        let id = context.shared().id;
+        let found = OWN.try_with(|own| {
+            let mut own = own.borrow_mut();
+            if let Some((_, stream)) = own.iter().find(|(context, _)| *context == id) {
+                return Arc::clone(stream);
+            }
+            let legacy = Some(Arc::clone(context.legacy()));
+            let weak = Arc::downgrade(context);
+            let stream = Stream::build(weak, context.shared(), Role::PerThread, 0, 0, legacy);
+            own.push((id, Arc::clone(&stream)));
+            stream
+        });
+        // A thread that is about to end has no default stream any more.
+        found.map_err(|_| Error::InvalidContext)
+    }
+
     pub fn handle(&self) -> Handle {
         self.handle
     }
     pub fn id(&self) -> u64 {
-        todo!()
+        self.id
     }
     pub fn flags(&self) -> u32 {
-        todo!()
+        self.flags
     }
     pub fn priority(&self) -> i32 {
-        todo!()
+        self.priority
     }
     pub fn context(&self) -> Result<Arc<Context>> {
-        todo!()
+        self.context.upgrade().ok_or(Error::ContextIsDestroyed)
     }
+
     /// Lets queued work finish (400 for the default streams).
     pub fn destroy(self: &Arc<Stream>) -> Result<()> {
-        todo!()
+        if self.role != Role::Created {
+            return Err(Error::InvalidHandle);
+        }
+        STREAMS.remove(self.handle).ok_or(Error::InvalidHandle)?;
+        // Whoever runs it keeps it alive until it is empty.
+        self.shared.forget_streams(Some(self));
+        Ok(())
     }
+
+    /// The end of the context's created streams.
+    pub(super) fn forget_all_of(shared: &Arc<Shared>) {
+        STREAMS.take(|stream| Arc::ptr_eq(&stream.shared, shared));
+        shared.forget_streams(None);
+    }
+
+    /// `cuStreamSynchronize`.
     pub fn synchronize(self: &Arc<Stream>) -> Result<()> {
-        todo!()
+        check_host_function()?;
+        for point in self.barrier() {
+            point.wait();
+        }
+        self.wait_for(self.submitted());
+        self.shared.printer.flush();
+        self.shared.check()
     }
-    /// 600 while there is work.
+
+    /// `cuStreamQuery`: 600 while there is work.
     pub fn query(self: &Arc<Stream>) -> Result<()> {
-        todo!()
+        self.shared.check()?;
+        if self.is_busy() || !self.barrier().is_empty() {
+            return Err(Error::NotReady);
+        }
+        self.shared.check()
     }
-    pub fn wait_event(self: &Arc<Stream>, _event: &Arc<Event>) -> Result<()> {
-        todo!()
+
+    /// `cuStreamWaitEvent`.
+    pub fn wait_event(self: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
+        self.shared.check()?;
+        if let Some(point) = event.point()
+            && !point.is_done()
+            && !Arc::ptr_eq(&point.stream, self)
+        {
+            self.enqueue(Command::Wait(point));
+        }
+        Ok(())
     }
-    pub fn host_function(self: &Arc<Stream>, _function: HostFunction, _data: usize) -> Result<()> {
-        todo!()
+
+    /// `cuLaunchHostFunc`: not called once the context has failed.
+    pub fn host_function(self: &Arc<Stream>, function: HostFunction, data: usize) -> Result<()> {
+        self.shared.check()?;
+        self.enqueue(Command::Work(Box::new(move |shared| {
+            shared.printer.flush();
+            as_host_function(|| function(data));
+        })));
+        Ok(())
     }
-    pub fn callback(self: &Arc<Stream>, _callback: Callback, _data: usize) -> Result<()> {
-        todo!()
+
+    /// `cuStreamAddCallback`: called with the context's error, if it has one.
+    pub fn callback(self: &Arc<Stream>, callback: Callback, data: usize) -> Result<()> {
+        self.shared.check()?;
+        // As the caller knows it: 0 is not told from 1.
+        let handle = match self.role {
+            Role::Legacy => 0,
+            _ => self.handle,
+        };
+        self.enqueue(Command::Always(Box::new(move |shared| {
+            shared.printer.flush();
+            let code = shared.check().map_or_else(Error::code, |()| 0);
+            as_host_function(|| callback(handle, code, data));
+        })));
+        Ok(())
     }
-    /// `cuStreamWriteValue32/64` and `cuStreamWaitValue32/64` (`flags`: `CUstreamWaitValue_flags`).
-    pub fn write_value(self: &Arc<Stream>, _address: u64, _bytes: u32, _value: u64) -> Result<()> {
-        todo!()
+
+    /// `cuStreamWriteValue32`, `…64`: `bytes` is 4 or 8.
+    pub fn write_value(self: &Arc<Stream>, address: u64, bytes: u32, value: u64) -> Result<()> {
+        self.shared.check()?;
+        let word = Word::new(address, bytes)?;
+        self.enqueue(Command::Work(Box::new(move |_| word.store(value))));
+        Ok(())
     }
-    pub fn wait_value(self: &Arc<Stream>, _address: u64, _bytes: u32, _value: u64, _flags: u32) -> Result<()> {
-        todo!()
+
+    /// `cuStreamWaitValue32`, `…64`: until the value in memory is ≥ (0, cyclically), equal (1), has a bit in common (2)
+    /// or a bit that is clear in both (3, nor).
+    pub fn wait_value(self: &Arc<Stream>, address: u64, bytes: u32, value: u64, flags: u32) -> Result<()> {
+        self.shared.check()?;
+        let word = Word::new(address, bytes)?;
+        // The highest flag asks for a flush of remote writes: there are none.
+        let how = flags & !(1 << 30);
+        if how > 3 {
+            return Err(Error::InvalidValue);
+        }
+        self.enqueue(Command::Work(Box::new(move |shared| {
+            let mut rounds = 0_u32;
+            while !word.meets(value, how) && !shared.has_failed() {
+                rounds = rounds.saturating_add(1);
+                match rounds {
+                    0..200 => std::hint::spin_loop(),
+                    _ => std::thread::sleep(Duration::from_micros(20)),
+                }
+            }
+        })));
+        Ok(())
+    }
+
+    pub(super) fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        // In this order: what completes meanwhile was submitted before.
+        let submitted = self.submitted();
+        self.completed.load(Ordering::Acquire) < submitted
+    }
+
+    pub(super) fn is_blocking(&self) -> bool {
+        self.flags & 1 == 0
+    }
+
+    /// Everything that is in the stream now.
+    pub(super) fn end(self: &Arc<Stream>) -> Point {
+        Point {
+            stream: Arc::clone(self),
+            ticket: self.submitted(),
+        }
+    }
+
+    /// What a command that comes now has to wait for because of the legacy stream.
+    fn barrier(self: &Arc<Stream>) -> Vec<Point> {
+        match &self.legacy {
+            Some(legacy) if legacy.is_busy() => vec![legacy.end()],
+            None if self.role == Role::Legacy => self.shared.busy_blocking_streams(self),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Puts a command at the end; answers its ticket.
+    pub(super) fn enqueue(self: &Arc<Stream>, command: Command) -> u64 {
+        let barrier = self.barrier();
+        let mut queue = self.queue.lock();
+        let mut ticket = self.submitted.load(Ordering::Relaxed);
+        for point in barrier {
+            if self.legacy.is_some() {
+                if queue.legacy_seen >= point.ticket {
+                    continue;
+                }
+                queue.legacy_seen = point.ticket;
+            }
+            queue.commands.push_back(Command::Wait(point));
+            ticket += 1;
+        }
+        queue.commands.push_back(command);
+        ticket += 1;
+        self.submitted.store(ticket, Ordering::Release);
+        let idle = queue.state == State::Idle;
+        if idle {
+            queue.state = State::Queued;
+        }
+        drop(queue);
+        if idle {
+            pump::schedule(Arc::clone(self));
+        }
+        ticket
+    }
+
+    /// Runs `work` here and now if it is its turn anyway: nothing before it is left. Otherwise gives it back.
+    pub(super) fn try_now<F: FnOnce() -> R, R>(self: &Arc<Stream>, work: F) -> std::result::Result<R, F> {
+        if self.is_busy() || !self.barrier().is_empty() {
+            return Err(work);
+        }
+        let mut queue = self.queue.lock();
+        if queue.state != State::Idle {
+            return Err(work);
+        }
+        queue.state = State::Running;
+        let ticket = self.submitted.load(Ordering::Relaxed) + 1;
+        self.submitted.store(ticket, Ordering::Release);
+        drop(queue);
+        let result = work();
+        self.complete_one();
+        let mut queue = self.queue.lock();
+        if queue.commands.is_empty() {
+            queue.state = State::Idle;
+        } else {
+            queue.state = State::Queued;
+            drop(queue);
+            pump::schedule(Arc::clone(self));
+        }
+        Ok(result)
+    }
+
+    /// Runs `work` at its place in the stream and returns when it is done; the context's error if it was left out.
+    pub(super) fn run<R: Send>(self: &Arc<Stream>, work: impl FnOnce() -> R + Send) -> Result<R> {
+        check_host_function()?;
+        self.shared.check()?;
+        let work = match self.try_now(work) {
+            Ok(result) => return Ok(result),
+            Err(work) => work,
+        };
+        let mut slot: Option<R> = None;
+        {
+            let slot = &mut slot;
+            let task: Box<dyn FnOnce(&Shared) + Send + '_> = Box::new(move |_| *slot = Some(work()));
+            // SAFETY: only the lifetime changes. The command is run, or dropped unrun, before `wait_for` returns, and
+            // what it borrows lives until then.
+            let task: Task = unsafe { std::mem::transmute(task) };
+            let ticket = self.enqueue(Command::Work(task));
+            self.wait_for(ticket);
+        }
+        match slot {
+            Some(result) => Ok(result),
+            None => Err(self.shared.check().err().unwrap_or(Error::Unknown)),
+        }
+    }
+
+    /// Marks the end of the stream; at once if it is idle.
+    pub(super) fn record(self: &Arc<Stream>, timed: bool) -> Arc<Recording> {
+        let barrier = self.barrier();
+        if barrier.is_empty() {
+            let queue = self.queue.lock();
+            if queue.state == State::Idle {
+                let recording = Recording::new(Arc::clone(self), self.submitted.load(Ordering::Relaxed));
+                recording.stamp();
+                return recording;
+            }
+            if !timed {
+                // The point says all; only a time needs a command of its own.
+                return Recording::new(Arc::clone(self), self.submitted.load(Ordering::Relaxed));
+            }
+        }
+        // The ticket is known only when the command is in.
+        let recording = Recording::new(Arc::clone(self), u64::MAX);
+        let ticket = self.enqueue(Command::Record(Arc::clone(&recording)));
+        recording.set_ticket(ticket);
+        recording
+    }
+
+    /// A thread's turn at a stream that was in line.
+    pub(super) fn pump_in_turn(self: &Arc<Stream>) {
+        let mut queue = self.queue.lock();
+        // A waiting thread may have been quicker.
+        if queue.state == State::Queued {
+            queue.state = State::Running;
+            drop(queue);
+            self.pump(u64::MAX, pump::TURN);
+        }
+    }
+
+    /// Runs commands until `until` is completed, nothing is left, the next one has to wait, or the turn is over and others
+    /// are in line. The caller has the claim, and loses it.
+    fn pump(self: &Arc<Stream>, until: u64, mut turn: u32) {
+        loop {
+            let mut queue = self.queue.lock();
+            let command = match queue.commands.front() {
+                None => {
+                    queue.state = State::Idle;
+                    return;
+                }
+                Some(_) if self.completed.load(Ordering::Relaxed) >= until || (turn == 0 && pump::pressed()) => {
+                    queue.state = State::Queued;
+                    drop(queue);
+                    pump::schedule(Arc::clone(self));
+                    return;
+                }
+                Some(Command::Wait(point)) if !point.is_done() => {
+                    let point = point.clone();
+                    queue.state = State::Parked;
+                    drop(queue);
+                    let waiter = Waiter::Stream(Arc::clone(self));
+                    if point.stream.add_waiter(point.ticket, waiter) {
+                        return;
+                    }
+                    // Done meanwhile, and nobody knows of us: the claim is still ours to take.
+                    self.queue.lock().state = State::Running;
+                    continue;
+                }
+                Some(_) => queue.commands.pop_front(),
+            };
+            drop(queue);
+            if let Some(command) = command {
+                self.execute(command);
+            }
+            self.complete_one();
+            turn = turn.saturating_sub(1);
+        }
+    }
+
+    fn execute(&self, command: Command) {
+        let task = match command {
+            Command::Wait(_) => return,
+            Command::Record(recording) => return recording.stamp(),
+            Command::Work(_) if self.shared.has_failed() => return,
+            Command::Work(task) | Command::Always(task) => task,
+        };
+        // A bug of ours must not take the thread, and everything queued, with it.
+        if catch_unwind(AssertUnwindSafe(|| task(&self.shared))).is_err() {
+            self.shared.fail(Error::Unknown, "a command of a stream panicked");
+        }
+    }
+
+    fn complete_one(&self) {
+        let mut queue = self.queue.lock();
+        let completed = self.completed.load(Ordering::Relaxed) + 1;
+        self.completed.store(completed, Ordering::Release);
+        if queue.waiters.is_empty() {
+            return;
+        }
+        let due: Vec<Waiter> = {
+            let due = queue.waiters.extract_if(.., |(ticket, _)| *ticket <= completed);
+            due.map(|waiter| waiter.1).collect()
+        };
+        drop(queue);
+        for waiter in due {
+            match waiter {
+                Waiter::Stream(stream) => {
+                    stream.queue.lock().state = State::Queued;
+                    pump::schedule(stream);
+                }
+                Waiter::Thread(sleeper) => {
+                    sleeper.awake.store(true, Ordering::Release);
+                    sleeper.thread.unpark();
+                }
+            }
+        }
+    }
+
+    /// `false`: the ticket is completed already, and nobody will call.
+    fn add_waiter(&self, ticket: u64, waiter: Waiter) -> bool {
+        let mut queue = self.queue.lock();
+        if self.completed.load(Ordering::Relaxed) >= ticket {
+            return false;
+        }
+        queue.waiters.push((ticket, waiter));
+        true
+    }
+
+    /// Returns when a command is completed; runs the stream itself if nobody else does.
+    pub(super) fn wait_for(self: &Arc<Stream>, ticket: u64) {
+        self.help(ticket, 0);
+    }
+
+    fn help(self: &Arc<Stream>, ticket: u64, depth: u32) {
+        loop {
+            if self.completed.load(Ordering::Acquire) >= ticket {
+                return;
+            }
+            let mut queue = self.queue.lock();
+            match queue.state {
+                State::Queued => {
+                    queue.state = State::Running;
+                    drop(queue);
+                    self.pump(ticket, u32::MAX);
+                }
+                State::Parked if depth < HELP_DEPTH => {
+                    let point = match queue.commands.front() {
+                        Some(Command::Wait(point)) => point.clone(),
+                        _ => unreachable!("a parked stream waits for a point"),
+                    };
+                    drop(queue);
+                    point.stream.help(point.ticket, depth + 1);
+                    // Whoever completed the point is about to put us in line.
+                    std::hint::spin_loop();
+                }
+                State::Idle | State::Running | State::Parked => {
+                    drop(queue);
+                    self.look_on(ticket, depth);
+                }
+            }
+        }
+    }
+
+    /// Somebody else is at it: watch a little, then sleep until the ticket is completed.
+    fn look_on(self: &Arc<Stream>, ticket: u64, depth: u32) {
+        if pump::several_cores() {
+            let began = Instant::now();
+            while began.elapsed() < SPIN {
+                for _ in 0..32 {
+                    if self.completed.load(Ordering::Acquire) >= ticket {
+                        return;
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+            // It may have come to rest at another ticket, or at a point: worth another look before sleeping.
+            match self.queue.lock().state {
+                State::Queued => return,
+                State::Parked if depth < HELP_DEPTH => return,
+                State::Idle | State::Running | State::Parked => {}
+            }
+        }
+        let sleeper = Arc::new(Sleeper {
+            thread: std::thread::current(),
+            awake: AtomicBool::new(false),
+        });
+        if self.add_waiter(ticket, Waiter::Thread(Arc::clone(&sleeper))) {
+            while !sleeper.awake.load(Ordering::Acquire) {
+                std::thread::park();
+            }
+        }
+    }
+}
+
+fn as_host_function(call: impl FnOnce()) {
+    let set = |value| {
+        IN_HOST_FUNCTION
+            .try_with(|inside| inside.replace(value))
+            .unwrap_or(false)
+    };
+    let before = set(true);
+    call();
+    set(before);
+}
+
+/// A word of memory that streams write to or wait for.
+#[derive(Clone, Copy)]
+struct Word {
+    address: u64,
+    wide: bool,
+}
+
+impl Word {
+    fn new(address: u64, bytes: u32) -> Result<Word> {
+        let space = AddressSpace::get();
+        let known = match space.find(address) {
+            Some(allocation) => allocation.contains(address, bytes.into()),
+            None => space.host_range_contains(address, bytes.into(), 0),
+        };
+        if !known || !matches!(bytes, 4 | 8) || !address.is_multiple_of(bytes.into()) {
+            return Err(Error::InvalidValue);
+        }
+        Ok(Word {
+            address,
+            wide: bytes == 8,
+        })
+    }
+
+    fn store(self, value: u64) {
+        // SAFETY: the word was found in memory of ours, aligned; memory is freed only after what is queued has been done.
+        unsafe {
+            match self.wide {
+                true => (*(self.address as *const AtomicU64)).store(value, Ordering::SeqCst),
+                false => (*(self.address as *const AtomicU32)).store(value as u32, Ordering::SeqCst),
+            }
+        }
+    }
+
+    fn meets(self, value: u64, how: u32) -> bool {
+        // SAFETY: as above.
+        let (now, value, ahead) = unsafe {
+            match self.wide {
+                true => {
+                    let now = (*(self.address as *const AtomicU64)).load(Ordering::SeqCst);
+                    (now, value, now.wrapping_sub(value) as i64 >= 0)
+                }
+                false => {
+                    let now = (*(self.address as *const AtomicU32)).load(Ordering::SeqCst);
+                    let value = value as u32;
+                    (now.into(), value.into(), now.wrapping_sub(value) as i32 >= 0)
+                }
+            }
+        };
+        let mask = if self.wide { u64::MAX } else { u32::MAX.into() };
+        match how {
+            0 => ahead,
+            1 => now == value,
+            2 => now & value != 0,
+            _ => !(now | value) & mask != 0,
+        }
     }
 }

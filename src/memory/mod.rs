@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use hosts::HostRange;
 pub use nearest::{Nearest, Relation};
+pub(crate) use space::physical_memory;
 pub use space::{AddressSpace, Allocation, Kind, MAX_DEVICES, OutOfMemory, Region, Request};
 
 /// Pages of the access map.

@@ -519,7 +519,7 @@ fn reserve(bytes: u64, protection: libc::c_int) -> Option<u64> {
 }
 
 /// Bytes of memory that the machine has.
-pub(super) fn physical_memory() -> u64 {
+pub(crate) fn physical_memory() -> u64 {
     // SAFETY: sysconf only answers.
     let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     match (u64::try_from(pages), u64::try_from(size)) {

@@ -1,0 +1,193 @@
+//! Images to syntax trees: read when loaded, parsed when first needed, shared by every context.
+//!
+//! Flows in: what a load call was handed. Flows out: the trees to link, or the reason and the words why not. It must never
+//! know contexts.
+
+use std::ffi::c_void;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::{Device, Error, Result};
+use crate::image::{self, ErrorKind, Image, ImageError};
+use crate::program::LinkError;
+use crate::ptx::{self, Source, ast, diagnostic::Diagnostics};
+
+/// Why code was not loaded: the code, and words for the JIT log buffers (`CU_JIT_ERROR_LOG_BUFFER`).
+#[derive(Clone, Debug)]
+pub struct LoadError {
+    pub error: Error,
+    pub log: String,
+}
+
+impl LoadError {
+    pub(super) fn new(error: Error, log: impl Into<String>) -> LoadError {
+        let log = log.into();
+        LoadError { error, log }
+    }
+
+    /// Says it in the log, for programs that do not ask for it.
+    pub(super) fn logged(self) -> LoadError {
+        tracing::error!("{}: {}", self.error, self.log);
+        self
+    }
+}
+
+impl From<Error> for LoadError {
+    fn from(error: Error) -> LoadError {
+        LoadError::new(error, error.text())
+    }
+}
+
+impl From<ImageError> for LoadError {
+    fn from(error: ImageError) -> LoadError {
+        let code = match error.kind {
+            ErrorKind::NotAnImage | ErrorKind::Corrupt | ErrorKind::Unsupported | ErrorKind::TooLarge => {
+                Error::InvalidImage
+            }
+            ErrorKind::FileNotFound => Error::FileNotFound,
+            ErrorKind::FileUnreadable => Error::OperatingSystem,
+        };
+        LoadError::new(code, error.to_string())
+    }
+}
+
+impl From<Diagnostics> for LoadError {
+    fn from(diagnostics: Diagnostics) -> LoadError {
+        LoadError::new(Error::InvalidPtx, diagnostics.render_plain())
+    }
+}
+
+impl From<LinkError> for LoadError {
+    fn from(error: LinkError) -> LoadError {
+        match error {
+            LinkError::Invalid(diagnostics) => diagnostics.into(),
+            LinkError::Undefined(names) => LoadError::new(
+                Error::InvalidPtx,
+                format!("nobody defines {}, which this PTX uses", names.join(", ")),
+            ),
+            LinkError::Duplicate(names) => LoadError::new(
+                Error::InvalidPtx,
+                format!("defined more than once: {}", names.join(", ")),
+            ),
+            LinkError::OutOfMemory => LoadError::new(Error::OutOfMemory, "no memory for the module's variables"),
+        }
+    }
+}
+
+/// What stands before each unit in the image that the JIT linker makes: comments to everybody else.
+pub(super) const UNIT_MARK: &str = "// margay: a unit of a linked image\n";
+
+type Trees = Arc<[Arc<ast::Module>]>;
+
+/// A loaded image.
+pub(super) struct Code {
+    image: Image,
+    trees: OnceLock<Result<Trees, LoadError>>,
+    complained: AtomicBool,
+}
+
+impl Code {
+    fn new(image: Image) -> Arc<Code> {
+        Arc::new(Code {
+            image,
+            trees: OnceLock::new(),
+            complained: AtomicBool::new(false),
+        })
+    }
+
+    /// # Safety
+    /// As [`image::from_pointer`].
+    pub unsafe fn from_pointer(pointer: *const c_void) -> Result<Arc<Code>, LoadError> {
+        if pointer.is_null() {
+            return Err(Error::InvalidValue.into());
+        }
+        // SAFETY: passed on to the caller.
+        let image = unsafe { image::from_pointer(pointer) };
+        Ok(Code::new(image.map_err(|error| LoadError::from(error).logged())?))
+    }
+
+    /// `name` goes into messages.
+    pub fn from_bytes_named(bytes: &[u8], name: &str) -> Result<Arc<Code>, LoadError> {
+        let mut image = image::from_bytes(bytes).map_err(|error| LoadError::from(error).logged())?;
+        if !name.is_empty() {
+            image.origin = Some(name.to_string());
+        }
+        Ok(Code::new(image))
+    }
+
+    pub fn from_file(path: &Path) -> Result<Arc<Code>, LoadError> {
+        let image = image::from_file(path);
+        Ok(Code::new(image.map_err(|error| LoadError::from(error).logged())?))
+    }
+
+    pub fn has_ptx(&self) -> bool {
+        !self.image.units.is_empty()
+    }
+
+    /// The image's name for messages.
+    fn name(&self, unit: usize) -> String {
+        let origin = self.image.origin.as_deref().unwrap_or("PTX");
+        let entry = self.image.units.get(unit).and_then(|unit| unit.entries.first());
+        match entry.and_then(|entry| entry.name.as_deref()) {
+            Some(name) if self.image.origin.is_some() => format!("{origin}({name})"),
+            Some(name) => name.to_string(),
+            None if self.image.units.len() > 1 => format!("{origin}#{unit}"),
+            None => origin.to_string(),
+        }
+    }
+
+    /// 209 with its message, which is printed once for an image.
+    fn no_ptx(&self) -> LoadError {
+        let message = self.image.no_ptx_message().unwrap_or_default();
+        let error = LoadError::new(Error::NoBinaryForGpu, message);
+        if self.complained.swap(true, Ordering::Relaxed) {
+            error
+        } else {
+            error.logged()
+        }
+    }
+
+    /// The syntax trees of the units; parsed now if nobody has needed them before.
+    pub fn trees(&self) -> Result<Trees, LoadError> {
+        if !self.has_ptx() {
+            return Err(self.no_ptx());
+        }
+        self.trees.get_or_init(|| self.parse()).clone()
+    }
+
+    fn parse(&self) -> Result<Trees, LoadError> {
+        if self.image.units_without_ptx > 0
+            && let Some(message) = self.image.no_ptx_message()
+        {
+            tracing::warn!("{message}");
+        }
+        let capability = Device::all().first().map_or((12, 0), Device::capability);
+        let units = &self.image.units;
+        let mut trees = Vec::new();
+        for (index, unit) in units.iter().enumerate() {
+            // The executor provides what the device runtime library defines.
+            if units.len() > 1 && unit.is_device_runtime() {
+                continue;
+            }
+            let Some(entry) = unit.choose(capability) else {
+                continue;
+            };
+            let text = entry.text().map_err(|error| LoadError::from(error).logged())?;
+            let name = self.name(index);
+            let mut parse = |text: Arc<str>| {
+                let tree = ptx::parse(Source::new(name.clone(), text));
+                trees.push(Arc::new(tree.map_err(|found| LoadError::from(found).logged())?));
+                Ok::<_, LoadError>(())
+            };
+            if text.starts_with(UNIT_MARK) {
+                for part in text.split(UNIT_MARK).skip(1) {
+                    parse(part.into())?;
+                }
+            } else {
+                parse(text)?;
+            }
+        }
+        Ok(trees.into())
+    }
+}
