@@ -1,3 +1,4 @@
+// older nvcc: -arch=sm_75
 // Atomic operations of every kind and type, in global and in shared memory, with values returned; libcu++ atomics.
 #include "check.h"
 

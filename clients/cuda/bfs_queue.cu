@@ -1,3 +1,4 @@
+// older nvcc: -arch=sm_75
 // Breadth-first search with a work queue in global memory: warps of several blocks take work that other warps produce
 // and spin while there is none; and a spin lock taken by every lane.
 #include "check.h"

@@ -1,3 +1,4 @@
+// older nvcc: -arch=sm_75
 // Cooperative groups inside a block: tiles, coalesced groups, partitions, reduce and scan, block barrier phases.
 #include "check.h"
 

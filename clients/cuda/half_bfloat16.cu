@@ -1,3 +1,4 @@
+// older nvcc: -arch=sm_80
 // half and bfloat16: conversions of every value, and arithmetic, against references in exact integer arithmetic.
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// older nvcc: -arch=sm_75
 // 64-bit (and some 32-bit) integer arithmetic: products, quotients, shifts, bits, carries, saturation.
 #include "check.h"
 

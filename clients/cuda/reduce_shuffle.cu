@@ -1,3 +1,4 @@
+// older nvcc: -arch=sm_75
 // Reductions with warp shuffles, votes and the reduction over a block; every shuffle mode with full and part masks.
 #include "check.h"
 

@@ -1,12 +1,33 @@
 //! The instruction table and what each instruction computes. Knows nothing of the API, of programs, of scheduling.
 //!
 //! `table/` lists each syntax line of the PTX manual once, in the manual's notation, with its minimum PTX version and
-//! target and its [`Semantics`]; [`decode`] matches an opcode against it.
+//! target and its [`Semantics`]; [`decode`] matches an opcode against it. The other files hold the scalar functions;
+//! [`simd`] turns them into lane kernels.
 
+mod approx;
+mod compare;
+mod convert;
+mod decode;
+mod float;
+mod form;
+mod half;
+mod int;
 pub mod lanes;
+mod logic;
+pub mod moves;
+mod simd;
+mod soft;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+pub use self::compare::{Boolean, Compare};
+pub use self::decode::{DecodeError, decode};
+pub use self::form::{Form, Rounding};
+pub use self::simd::Level;
 
 use self::lanes::{LaneKernel, Width};
-use crate::ptx::ast::Type;
+use self::simd::{Destinations, Op, Sources};
 
 /// What kind of thing an instruction does; for lane-wise ones, how to get the function that computes it.
 #[derive(Clone, Copy)]
@@ -59,35 +80,48 @@ pub struct Lane {
     pub dst: &'static [Width],
     /// Slot widths of the sources in operand order; for `addc` the carry-in is a last source `Pred`.
     pub src: &'static [Width],
-    /// The operand (index among sources as written) that goes to `Operands::imm` instead of a slot, if any.
+    /// The operand (index among sources as written) that goes to `Operands::imm` instead of a slot, if any. It is not
+    /// counted in `src`.
     pub imm: Option<usize>,
+    /// What `Operands::imm` must be when `imm` names no operand.
+    pub constant: u64,
+    /// The kernel to use when the instruction is written with a second destination (`setp.lt.s32 p|q, …`): a predicate,
+    /// in `Operands::dst[1]`. `kernel` writes the first one only.
+    pub pair: Option<LaneKernel>,
     pub carry_out: bool,
     pub carry_in: bool,
+    /// The same kernel at other levels, for comparison.
+    pub at: fn(Level) -> LaneKernel,
 }
 
-/// An opcode that the table knows, with its modifiers sorted out.
-pub struct Form {
-    pub line: &'static table::Line,
-    /// The types in written order (`cvt.rn.f16.f32` → `[F16, F32]`).
-    pub types: Vec<Type>,
-    /// All other words in the order of the syntax line.
-    pub words: Vec<&'static str>,
-}
-
-pub mod table {
-    //! Placeholder of the table's shape.
-    /// One syntax line.
-    pub struct Line {
-        pub syntax: &'static str,
-        pub ptx: (u8, u8),
-        pub target: u16,
-        pub semantics: super::Semantics,
+impl Lane {
+    /// The operation `O` at the current level.
+    pub(crate) fn of<O: Op>() -> Lane {
+        Lane {
+            kernel: simd::kernel_at::<O>(Level::current()),
+            dst: O::Dst::WIDTHS,
+            src: O::Src::WIDTHS,
+            imm: None,
+            constant: 0,
+            pair: None,
+            carry_out: false,
+            carry_in: false,
+            at: simd::kernel_at::<O>,
+        }
     }
-}
-
-impl Form {
-    /// Whether the modifier is present, e.g. `form.has("sat")`, `form.has("L2::cache_hint")`.
-    pub fn has(&self, word: &str) -> bool {
-        self.words.contains(&word)
+    /// With a constant that the operation takes.
+    pub(crate) fn with(self, constant: u64) -> Lane {
+        Lane { constant, ..self }
+    }
+    /// The last destination is the carry flag.
+    pub(crate) fn carry_out(self) -> Lane {
+        Lane {
+            carry_out: true,
+            ..self
+        }
+    }
+    /// The last source is the carry flag.
+    pub(crate) fn carry_in(self) -> Lane {
+        Lane { carry_in: true, ..self }
     }
 }

@@ -1,9 +1,20 @@
-//! `Program` + launch → effects: grid, CTAs, bundles of warps, barriers, system calls. Knows nothing of PTX text or of
-//! CUDA handles.
+//! `Program` + launch → effects: grid, blocks (CTAs), bundles of warps, barriers, system calls. Knows nothing of PTX
+//! text or of CUDA handles.
 
+mod block;
+mod grid;
+mod interp;
+mod pool;
+mod special;
+mod syscall;
+
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::program::Module;
+use crate::program::{Module, Space};
+
+pub use grid::run;
 
 /// A grid to run.
 pub struct Launch {
@@ -12,6 +23,7 @@ pub struct Launch {
     pub kernel: u32,
     pub grid: [u32; 3],
     pub block: [u32; 3],
+    /// `[1, 1, 1]` without clusters.
     pub cluster: [u32; 3],
     pub dynamic_shared: u32,
     /// The parameter block, laid out as [`crate::program::KernelInfo::params`] says.
@@ -26,7 +38,19 @@ pub struct Launch {
     pub multiprocessors: u32,
     /// Bytes of local memory a lane may use for its call stack (`CU_LIMIT_STACK_SIZE`).
     pub stack_limit: u64,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
     pub services: Arc<dyn Services>,
+}
+
+impl Launch {
+    fn envreg(&self, i: u8) -> u32 {
+        match i {
+            1 => (self.workspace >> 32) as u32,
+            2 => self.workspace as u32,
+            _ => 0,
+        }
+    }
 }
 
 /// What a kernel asks of its context through system calls.
@@ -46,21 +70,30 @@ pub trait Services: Send + Sync {
 pub struct Fault {
     pub cause: Cause,
     pub kernel: Arc<str>,
+    /// Function in which it happened: the kernel itself or one that it called.
+    pub function: Arc<str>,
     pub block: [u32; 3],
     pub thread: [u32; 3],
-    /// `file:line` of the source by `.loc`, when known, and the line and text of the PTX instruction.
-    pub place: String,
+    /// The PTX instruction and its line in the text.
+    pub instruction: String,
+    pub ptx_line: u32,
+    /// `(file index, line)` of the source by `.loc`, when known.
+    pub source_line: Option<(u32, u32)>,
 }
 
+/// Each cause has one `CUresult` in the driver API manual (named in the comment).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// 700 `CUDA_ERROR_ILLEGAL_ADDRESS`
-    IllegalAddress { address: u64, bytes: u32, write: bool },
+    /// 700 `CUDA_ERROR_ILLEGAL_ADDRESS`. Addresses of the shared, local and param spaces count from their window's start.
+    IllegalAddress {
+        address: u64,
+        bytes: u32,
+        write: bool,
+        space: Space,
+    },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
     Misaligned { address: u64, bytes: u32 },
-    /// 717 `CUDA_ERROR_INVALID_ADDRESS_SPACE`
-    InvalidSpace { address: u64 },
-    /// 715 `CUDA_ERROR_ILLEGAL_INSTRUCTION`: `trap`-less undefined behaviour such as a wild `brx` index.
+    /// 715 `CUDA_ERROR_ILLEGAL_INSTRUCTION`: undefined behaviour such as a wild `brx.idx` index.
     IllegalInstruction { why: String },
     /// 718 `CUDA_ERROR_INVALID_PC`
     InvalidPc { address: u64 },
@@ -74,12 +107,51 @@ pub enum Cause {
     Timeout { milliseconds: u64 },
     /// No thread of the grid can go on: 719, with a message that names who waits for what.
     Deadlock { why: String },
+    /// 2 `CUDA_ERROR_OUT_OF_MEMORY`: no room for shared or local memory of a block.
+    OutOfMemory { bytes: u64 },
+    /// 218 `CUDA_ERROR_INVALID_PTX`: the kernel does not lower.
+    Invalid { report: String },
 }
 
-/// Runs a grid to its end, on the calling thread and the process's workers.
-///
-/// # Errors
-/// The first fault, if any; blocks that had not started then never do.
-pub fn run(_launch: &Launch) -> Result<(), Box<Fault>> {
-    todo!("the executor lands next")
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::IllegalAddress {
+                address,
+                bytes,
+                write,
+                space,
+            } => {
+                let what = if *write { "write" } else { "read" };
+                let space = match space {
+                    Space::Generic | Space::Global => "",
+                    Space::Const => " in .const",
+                    Space::Shared => " in .shared",
+                    Space::Local => " in .local",
+                    Space::Param => " in .param",
+                };
+                write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")
+            }
+            Cause::Misaligned { address, bytes } => {
+                write!(
+                    f,
+                    "access of {bytes} bytes at {address:#x}, which is not a multiple of {bytes}"
+                )
+            }
+            Cause::IllegalInstruction { why } => write!(f, "illegal instruction: {why}"),
+            Cause::InvalidPc { address } => write!(f, "call of {address:#x}, which is no function"),
+            Cause::StackOverflow { needed, limit } => {
+                write!(
+                    f,
+                    "call stack overflow: {needed} bytes of local memory needed, {limit} there (CU_LIMIT_STACK_SIZE)"
+                )
+            }
+            Cause::Trap => f.write_str("trap"),
+            Cause::Assert => f.write_str("assertion failed"),
+            Cause::Timeout { milliseconds } => write!(f, "still running after {milliseconds} ms (MARGAY_TIMEOUT)"),
+            Cause::Deadlock { why } => write!(f, "deadlock: {why}"),
+            Cause::OutOfMemory { bytes } => write!(f, "no room for {bytes} bytes of shared and local memory"),
+            Cause::Invalid { report } => f.write_str(report),
+        }
+    }
 }

@@ -1,0 +1,294 @@
+//! Opcode text → [`Form`], by matching it against the table's syntax lines; or an error that says what was expected.
+//!
+//! The order of modifiers is free, as it is for NVIDIA's assembler: compilers write several orders of the same thing.
+//! What keeps its order are the types (destination first) and words that the same group may hold (layouts).
+
+use std::fmt;
+
+use super::form::Form;
+use super::table::{self, Compiled, Element};
+use crate::ptx::ast::Type;
+
+/// Why an opcode is not in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    /// The opcode as written.
+    pub opcode: String,
+    /// The word at which no syntax line goes on; `None` if something is missing at the end.
+    pub found: Option<String>,
+    /// Which words could stand there (with their dots), in the order of the table.
+    pub expected: Vec<&'static str>,
+    /// The legal opcode that differs least, if one is close.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.opcode.split('.').next().unwrap_or_default();
+        match &self.found {
+            Some(found) if *found == name => write!(f, "unknown instruction `{name}`")?,
+            Some(found) => write!(f, "`{}`: unexpected `.{found}`", self.opcode)?,
+            None => write!(f, "`{}`: incomplete", self.opcode)?,
+        }
+        if !self.expected.is_empty() {
+            let some: Vec<_> = self.expected.iter().take(16).map(|word| format!("`.{word}`")).collect();
+            let more = if self.expected.len() > some.len() { ", …" } else { "" };
+            write!(f, "; expected {}{more}", some.join(", "))?;
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean `{nearest}`?")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// Finds the syntax line that an opcode follows.
+///
+/// # Errors
+/// No line of the table can be read as this opcode.
+pub fn decode(opcode: &str) -> Result<Form, DecodeError> {
+    lookup(opcode).ok_or_else(|| explain(opcode))
+}
+
+fn lookup(opcode: &str) -> Option<Form> {
+    let mut words: [(&str, Option<Type>); 24] = [("", None); 24];
+    let mut split = opcode.split('.');
+    let name = split.next()?;
+    let lines = table::lines_of(name)?;
+    let mut count = 0;
+    for word in split {
+        *words.get_mut(count)? = (word, table::type_of(word));
+        count += 1;
+    }
+    let words = &words[..count];
+    for line in lines {
+        if count < line.least || count > line.most {
+            continue;
+        }
+        let mut search = Search {
+            words,
+            used: 0,
+            picked: Vec::with_capacity(count),
+            deepest: None,
+        };
+        if search.elements(&Todo {
+            elements: &line.elements,
+            next: None,
+        }) {
+            let mut form = Form {
+                line: line.line,
+                types: Vec::new(),
+                words: Vec::new(),
+            };
+            for (word, ty) in search.picked {
+                match ty {
+                    Some(ty) => form.types.push(ty),
+                    None => form.words.push(word),
+                }
+            }
+            return Some(form);
+        }
+    }
+    None
+}
+
+/// Elements still to be matched: a list of slices, as alternatives of groups are entered.
+struct Todo<'a> {
+    elements: &'a [Element],
+    next: Option<&'a Todo<'a>>,
+}
+
+struct Search<'a> {
+    words: &'a [(&'a str, Option<Type>)],
+    /// Bit `i`: word `i` is matched.
+    used: u32,
+    picked: Vec<(&'static str, Option<Type>)>,
+    /// When explaining: the most words matched so far, which ones, and what was wanted then.
+    deepest: Option<Deepest>,
+}
+
+#[derive(Default)]
+struct Deepest {
+    matched: u32,
+    used: u32,
+    wanted: Vec<&'static str>,
+}
+
+impl Search<'_> {
+    fn elements(&mut self, todo: &Todo) -> bool {
+        let Some((first, rest)) = todo.elements.split_first() else {
+            return match todo.next {
+                Some(next) => self.elements(next),
+                None => self.used.count_ones() as usize == self.words.len() || self.note(None),
+            };
+        };
+        let rest = Todo {
+            elements: rest,
+            next: todo.next,
+        };
+        match first {
+            Element::Word(word, ty) => {
+                let found = if ty.is_some() {
+                    // Types keep their order: only the first one left can match.
+                    self.unused()
+                        .find(|&i| self.words[i].1.is_some())
+                        .filter(|&i| self.words[i].1 == *ty)
+                } else {
+                    self.unused().find(|&i| self.words[i].0 == *word)
+                };
+                let Some(found) = found else {
+                    return self.note(Some(word));
+                };
+                self.used |= 1 << found;
+                self.picked.push((word, *ty));
+                if self.elements(&rest) {
+                    return true;
+                }
+                self.picked.pop();
+                self.used &= !(1 << found);
+                false
+            }
+            Element::Group(alternatives) => alternatives.iter().any(|alternative| {
+                self.elements(&Todo {
+                    elements: alternative,
+                    next: Some(&rest),
+                })
+            }),
+            Element::Optional(elements) => {
+                self.elements(&Todo {
+                    elements,
+                    next: Some(&rest),
+                }) || self.elements(&rest)
+            }
+        }
+    }
+
+    fn unused(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.words.len()).filter(|i| self.used & (1 << i) == 0)
+    }
+
+    /// Remembers how far matching came; always false.
+    fn note(&mut self, wanted: Option<&'static str>) -> bool {
+        let matched = self.used.count_ones();
+        if let Some(deepest) = &mut self.deepest {
+            if matched > deepest.matched {
+                *deepest = Deepest {
+                    matched,
+                    used: self.used,
+                    wanted: Vec::new(),
+                };
+            }
+            if matched == deepest.matched
+                && let Some(wanted) = wanted
+                && !deepest.wanted.contains(&wanted)
+            {
+                deepest.wanted.push(wanted);
+            }
+        }
+        false
+    }
+}
+
+/// Runs the search again, taking notes. Slow and rare.
+fn explain(opcode: &str) -> DecodeError {
+    let name = opcode.split('.').next().unwrap_or_default();
+    let Some(lines) = table::lines_of(name) else {
+        let nearest = table::mnemonics()
+            .map(|known| (distance(known, name), known))
+            .filter(|&(d, _)| d <= 2)
+            .min()
+            .map(|(_, known)| known.to_owned());
+        return DecodeError {
+            opcode: opcode.to_owned(),
+            found: Some(name.to_owned()),
+            expected: Vec::new(),
+            nearest,
+        };
+    };
+    let words: Vec<_> = opcode
+        .split('.')
+        .skip(1)
+        .take(24)
+        .map(|word| (word, table::type_of(word)))
+        .collect();
+    let mut search = Search {
+        words: &words,
+        used: 0,
+        picked: Vec::new(),
+        deepest: Some(Deepest::default()),
+    };
+    for line in lines {
+        (search.used, search.picked) = (0, Vec::new());
+        search.elements(&Todo {
+            elements: &line.elements,
+            next: None,
+        });
+    }
+    let deepest = search.deepest.unwrap_or_default();
+    let found = (0..words.len())
+        .find(|i| deepest.used & (1 << i) == 0)
+        .map(|i| words[i].0.to_owned());
+    DecodeError {
+        opcode: opcode.to_owned(),
+        found,
+        expected: deepest.wanted,
+        nearest: nearest(name, &words, lines),
+    }
+}
+
+/// A legal opcode one edit away: a word spelt otherwise, left out, added or replaced.
+fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Option<String> {
+    let words: Vec<&str> = words.iter().map(|w| w.0).collect();
+    let join = |words: &[&str]| {
+        std::iter::once(name)
+            .chain(words.iter().copied())
+            .collect::<Vec<_>>()
+            .join(".")
+    };
+    let mut known: Vec<&'static str> = Vec::new();
+    for line in lines {
+        table::words_of(&line.elements, &mut known);
+    }
+    let mut best: Option<(usize, String)> = None;
+    let mut consider = |cost: usize, candidate: String| {
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) && lookup(&candidate).is_some() {
+            best = Some((cost, candidate));
+        }
+    };
+    for i in 0..words.len() {
+        let mut changed = words.clone();
+        for &word in &known {
+            changed[i] = word;
+            consider(distance(words[i], word), join(&changed));
+        }
+        let mut shorter = words.clone();
+        shorter.remove(i);
+        consider(3, join(&shorter));
+    }
+    for i in 0..=words.len() {
+        let mut longer = words.clone();
+        longer.insert(i, "");
+        for &word in &known {
+            longer[i] = word;
+            consider(4, join(&longer));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let least = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], least);
+        }
+    }
+    row[b.len()]
+}

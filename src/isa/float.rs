@@ -1,0 +1,536 @@
+//! `f32` and `f64` arithmetic (PTX ISA, Floating Point Instructions) except the approximations: scalar functions, and
+//! from a form the kernel. Knows nothing of registers or lanes.
+//!
+//! Round-to-nearest is the hardware's; the other modes are computed in integers ([`super::soft`]). NaN results of `f32`
+//! are canonical, those of `f64` carry an operand's payload.
+
+use super::approx::{DivApproxF32, DivFullF32, RcpApproxF32, RcpApproxF64, SqrtApproxF32};
+use super::form::Rounding;
+use super::simd::{Cpu, op};
+use super::soft::{self, Binary32, Binary64};
+use super::{Form, Lane};
+use crate::ptx::ast::Type;
+
+/// `.ftz`: a subnormal becomes zero of its sign.
+#[inline(always)]
+pub fn flush(a: f32) -> f32 {
+    if a.abs() < f32::MIN_POSITIVE {
+        f32::from_bits(a.to_bits() & 0x8000_0000)
+    } else {
+        a
+    }
+}
+#[inline(always)]
+pub(super) fn flush_if<const FTZ: bool>(a: f32) -> f32 {
+    if FTZ { flush(a) } else { a }
+}
+/// `.sat`: into [0, 1]; NaN and −0 become +0.
+#[inline(always)]
+pub fn saturate(a: f32) -> f32 {
+    let a = if a > 0.0 { a } else { 0.0 };
+    if a < 1.0 { a } else { 1.0 }
+}
+/// Every NaN becomes the one that the hardware returns.
+#[inline(always)]
+pub fn canonical(a: f32) -> f32 {
+    if a.is_nan() { f32::from_bits(0x7fff_ffff) } else { a }
+}
+/// What happens to a result after rounding.
+#[inline(always)]
+pub(super) fn finish<const FTZ: bool, const SAT: bool>(a: f32) -> f32 {
+    let a = flush_if::<FTZ>(a);
+    if SAT { saturate(a) } else { canonical(a) }
+}
+
+// ---- f32 -----------------------------------------------------------------------------------------------------------
+
+#[inline(always)]
+pub fn add_f32<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, SAT>(flush_if::<FTZ>(a) + flush_if::<FTZ>(b))
+}
+#[inline(always)]
+pub fn sub_f32<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, SAT>(flush_if::<FTZ>(a) - flush_if::<FTZ>(b))
+}
+#[inline(always)]
+pub fn mul_f32<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, SAT>(flush_if::<FTZ>(a) * flush_if::<FTZ>(b))
+}
+#[inline(always)]
+pub fn fma_f32<C: Cpu, const FTZ: bool, const SAT: bool>(a: f32, b: f32, c: f32) -> f32 {
+    finish::<FTZ, SAT>(C::fma32(flush_if::<FTZ>(a), flush_if::<FTZ>(b), flush_if::<FTZ>(c)))
+}
+#[inline(always)]
+pub fn div_f32<const FTZ: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, false>(flush_if::<FTZ>(a) / flush_if::<FTZ>(b))
+}
+#[inline(always)]
+pub fn rcp_f32<const FTZ: bool>(a: f32) -> f32 {
+    finish::<FTZ, false>(1.0 / flush_if::<FTZ>(a))
+}
+#[inline(always)]
+pub fn sqrt_f32<const FTZ: bool>(a: f32) -> f32 {
+    finish::<FTZ, false>(flush_if::<FTZ>(a).sqrt())
+}
+op!(AddF32[FTZ, SAT] = add_f32(a: f32, b: f32) -> f32);
+op!(SubF32[FTZ, SAT] = sub_f32(a: f32, b: f32) -> f32);
+op!(MulF32[FTZ, SAT] = mul_f32(a: f32, b: f32) -> f32);
+op!(FmaF32[FTZ, SAT] @cpu = fma_f32(a: f32, b: f32, c: f32) -> f32);
+op!(DivF32[FTZ] = div_f32(a: f32, b: f32) -> f32);
+op!(RcpF32[FTZ] = rcp_f32(a: f32) -> f32);
+op!(SqrtF32[FTZ] = sqrt_f32(a: f32) -> f32);
+
+/// The constant of the kernels with a rounding mode: the mode, and flags from bit 8 on.
+const FTZ: u64 = 1 << 8;
+const SAT: u64 = 1 << 9;
+const NEGATE_B: u64 = 1 << 10;
+const INVERT: u64 = 1 << 11;
+
+macro_rules! directed_f32 {
+    ($($name:ident $op:ident ($($a:ident),*) = |$f:ident, $mode:ident, $imm:ident| $body:expr;)*) => {$(
+        /// In any rounding mode, by the constant.
+        #[inline(never)]
+        pub fn $name($($a: f32,)* $imm: u64) -> f32 {
+            let $mode = Rounding::from_code($imm);
+            let $f = |x: f32| u64::from((if $imm & FTZ != 0 { flush(x) } else { x }).to_bits());
+            let result = f32::from_bits($body as u32);
+            let result = if $imm & FTZ != 0 { flush(result) } else { result };
+            if $imm & SAT != 0 { saturate(result) } else { canonical(result) }
+        }
+        op!($op = $name($($a: f32),*; imm) -> f32);
+    )*};
+}
+directed_f32! {
+    add_f32_rnd AddF32Rnd(a, b) = |f, mode, imm| {
+        soft::add::<Binary32>(f(a), f(if imm & NEGATE_B != 0 { -b } else { b }), mode)
+    };
+    mul_f32_rnd MulF32Rnd(a, b) = |f, mode, imm| soft::mul::<Binary32>(f(a), f(b), mode);
+    fma_f32_rnd FmaF32Rnd(a, b, c) = |f, mode, imm| soft::fma::<Binary32>(f(a), f(b), f(c), mode);
+    div_f32_rnd DivF32Rnd(a, b) = |f, mode, imm| soft::div::<Binary32>(f(a), f(b), mode);
+    sqrt_f32_rnd SqrtF32Rnd(a) = |f, mode, imm| {
+        if imm & INVERT != 0 { soft::div::<Binary32>(f(1.0), f(a), mode) } else { soft::sqrt::<Binary32>(f(a), mode) }
+    };
+}
+
+#[inline(always)]
+pub fn abs_f32<const FTZ: bool>(a: f32) -> f32 {
+    finish::<FTZ, false>(a.abs())
+}
+#[inline(always)]
+pub fn neg_f32<const FTZ: bool>(a: f32) -> f32 {
+    finish::<FTZ, false>(-a)
+}
+op!(AbsF32[FTZ] = abs_f32(a: f32) -> f32);
+op!(NegF32[FTZ] = neg_f32(a: f32) -> f32);
+
+/// The lesser number: NaN loses against a number (or wins, with `.NaN`), −0 is less than +0. `.xorsign.abs` compares
+/// magnitudes and gives the result the product's sign.
+#[inline(always)]
+pub fn min_f32<const FTZ: bool, const NAN: bool, const XORSIGN: bool>(a: f32, b: f32) -> f32 {
+    extremum::<FTZ, NAN, XORSIGN, false>(a, b)
+}
+/// The greater number, with the same rules.
+#[inline(always)]
+pub fn max_f32<const FTZ: bool, const NAN: bool, const XORSIGN: bool>(a: f32, b: f32) -> f32 {
+    extremum::<FTZ, NAN, XORSIGN, true>(a, b)
+}
+#[inline(always)]
+fn extremum<const FTZ: bool, const NAN: bool, const XORSIGN: bool, const MAX: bool>(a: f32, b: f32) -> f32 {
+    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
+    let (x, y) = if XORSIGN { (a.abs(), b.abs()) } else { (a, b) };
+    // As integers of sign and magnitude, zeros order by sign.
+    let key = |v: f32| {
+        let bits = v.to_bits() as i32;
+        bits ^ ((bits >> 31) as u32 >> 1) as i32
+    };
+    let first = if MAX { key(x) > key(y) } else { key(x) < key(y) };
+    let chosen = if (first & !x.is_nan()) | y.is_nan() { x } else { y };
+    let sign = if XORSIGN {
+        (a.to_bits() ^ b.to_bits()) & 0x8000_0000
+    } else {
+        0
+    };
+    let signed = f32::from_bits(chosen.to_bits() | sign);
+    let nan = if NAN { x.is_nan() | y.is_nan() } else { chosen.is_nan() };
+    if nan { f32::from_bits(0x7fff_ffff) } else { signed }
+}
+op!(MinF32[FTZ, NAN, XORSIGN] = min_f32(a: f32, b: f32) -> f32);
+op!(MaxF32[FTZ, NAN, XORSIGN] = max_f32(a: f32, b: f32) -> f32);
+
+#[inline(always)]
+pub fn min3_f32<const FTZ: bool, const NAN: bool, const ABS: bool>(a: f32, b: f32, c: f32) -> f32 {
+    let (a, b, c) = if ABS { (a.abs(), b.abs(), c.abs()) } else { (a, b, c) };
+    min_f32::<FTZ, NAN, false>(min_f32::<FTZ, NAN, false>(a, b), c)
+}
+#[inline(always)]
+pub fn max3_f32<const FTZ: bool, const NAN: bool, const ABS: bool>(a: f32, b: f32, c: f32) -> f32 {
+    let (a, b, c) = if ABS { (a.abs(), b.abs(), c.abs()) } else { (a, b, c) };
+    max_f32::<FTZ, NAN, false>(max_f32::<FTZ, NAN, false>(a, b), c)
+}
+
+/// Magnitude of `b` with the sign of `a`.
+#[inline(always)]
+pub fn copysign_f32(a: f32, b: f32) -> f32 {
+    f32::from_bits(a.to_bits() & 0x8000_0000 | b.to_bits() & 0x7fff_ffff)
+}
+op!(CopysignF32 = copysign_f32(a: f32, b: f32) -> f32);
+#[inline(always)]
+pub fn copysign_f64(a: f64, b: f64) -> f64 {
+    f64::from_bits(a.to_bits() & 1 << 63 | b.to_bits() & !(1 << 63))
+}
+op!(CopysignF64 = copysign_f64(a: f64, b: f64) -> f64);
+
+/// Properties that `testp` asks for, as the kernel's constant.
+const TESTP: [&str; 6] = ["finite", "infinite", "number", "notanumber", "normal", "subnormal"];
+#[inline(always)]
+fn testp(zero: bool, subnormal: bool, infinite: bool, nan: bool, property: u64) -> bool {
+    match property {
+        0 => !infinite & !nan,
+        1 => infinite,
+        2 => !nan,
+        3 => nan,
+        // The manual counts zero as normal.
+        4 => zero | (!subnormal & !infinite & !nan),
+        _ => subnormal,
+    }
+}
+#[inline(always)]
+pub fn testp_f32(a: f32, property: u64) -> bool {
+    testp(a == 0.0, a.is_subnormal(), a.is_infinite(), a.is_nan(), property)
+}
+#[inline(always)]
+pub fn testp_f64(a: f64, property: u64) -> bool {
+    testp(a == 0.0, a.is_subnormal(), a.is_infinite(), a.is_nan(), property)
+}
+op!(TestpF32 = testp_f32(a: f32; imm) -> bool);
+op!(TestpF64 = testp_f64(a: f64; imm) -> bool);
+
+// ---- f64: NaN operands are passed on, made quiet -------------------------------------------------------------------
+
+const DEFAULT_NAN: u64 = 0xfff8_0000_0000_0000;
+#[inline(always)]
+pub fn quiet(a: f64) -> f64 {
+    f64::from_bits(a.to_bits() | 1 << 51)
+}
+/// `result`, unless it is NaN: then the first NaN among the operands, or the default one.
+#[inline(always)]
+fn propagate(result: f64, order: [f64; 3]) -> f64 {
+    let [first, second, third] = order;
+    let nan = if first.is_nan() {
+        quiet(first)
+    } else if second.is_nan() {
+        quiet(second)
+    } else if third.is_nan() {
+        quiet(third)
+    } else {
+        f64::from_bits(DEFAULT_NAN)
+    };
+    if result.is_nan() { nan } else { result }
+}
+#[inline(always)]
+pub fn add_f64(a: f64, b: f64) -> f64 {
+    propagate(a + b, [b, a, a])
+}
+#[inline(always)]
+pub fn sub_f64(a: f64, b: f64) -> f64 {
+    propagate(a - b, [b, a, a])
+}
+#[inline(always)]
+pub fn mul_f64(a: f64, b: f64) -> f64 {
+    propagate(a * b, [b, a, a])
+}
+#[inline(always)]
+pub fn fma_f64<C: Cpu>(a: f64, b: f64, c: f64) -> f64 {
+    propagate(C::fma64(a, b, c), [b, c, a])
+}
+#[inline(always)]
+pub fn div_f64(a: f64, b: f64) -> f64 {
+    propagate(a / b, [a, b, b])
+}
+#[inline(always)]
+pub fn rcp_f64(a: f64) -> f64 {
+    propagate(1.0 / a, [a, a, a])
+}
+#[inline(always)]
+pub fn sqrt_f64(a: f64) -> f64 {
+    propagate(a.sqrt(), [a, a, a])
+}
+#[inline(always)]
+pub fn abs_f64(a: f64) -> f64 {
+    propagate(a.abs(), [a, a, a])
+}
+#[inline(always)]
+pub fn neg_f64(a: f64) -> f64 {
+    propagate(-a, [a, a, a])
+}
+#[inline(always)]
+pub fn min_f64(a: f64, b: f64) -> f64 {
+    let first = (a < b) | ((a == b) & a.is_sign_negative()) | b.is_nan();
+    propagate(if first { a } else { b }, [b, a, a])
+}
+#[inline(always)]
+pub fn max_f64(a: f64, b: f64) -> f64 {
+    let first = (a > b) | ((a == b) & a.is_sign_positive()) | b.is_nan();
+    propagate(if first { a } else { b }, [b, a, a])
+}
+op!(AddF64 = add_f64(a: f64, b: f64) -> f64);
+op!(SubF64 = sub_f64(a: f64, b: f64) -> f64);
+op!(MulF64 = mul_f64(a: f64, b: f64) -> f64);
+op!(FmaF64[] @cpu = fma_f64(a: f64, b: f64, c: f64) -> f64);
+op!(DivF64 = div_f64(a: f64, b: f64) -> f64);
+op!(RcpF64 = rcp_f64(a: f64) -> f64);
+op!(SqrtF64 = sqrt_f64(a: f64) -> f64);
+op!(AbsF64 = abs_f64(a: f64) -> f64);
+op!(NegF64 = neg_f64(a: f64) -> f64);
+op!(MinF64 = min_f64(a: f64, b: f64) -> f64);
+op!(MaxF64 = max_f64(a: f64, b: f64) -> f64);
+
+macro_rules! directed_f64 {
+    ($($name:ident $op:ident ($($a:ident),*) [$($order:ident),*] = |$mode:ident, $imm:ident| $body:expr;)*) => {$(
+        /// In any rounding mode, by the constant.
+        #[inline(never)]
+        pub fn $name($($a: f64,)* $imm: u64) -> f64 {
+            let $mode = Rounding::from_code($imm);
+            propagate(f64::from_bits($body), [$($order),*])
+        }
+        op!($op = $name($($a: f64),*; imm) -> f64);
+    )*};
+}
+directed_f64! {
+    add_f64_rnd AddF64Rnd(a, b) [b, a, a] = |mode, imm| {
+        soft::add::<Binary64>(a.to_bits(), (if imm & NEGATE_B != 0 { -b } else { b }).to_bits(), mode)
+    };
+    mul_f64_rnd MulF64Rnd(a, b) [b, a, a] = |mode, imm| soft::mul::<Binary64>(a.to_bits(), b.to_bits(), mode);
+    fma_f64_rnd FmaF64Rnd(a, b, c) [b, c, a] = |mode, imm| {
+        soft::fma::<Binary64>(a.to_bits(), b.to_bits(), c.to_bits(), mode)
+    };
+    div_f64_rnd DivF64Rnd(a, b) [a, b, b] = |mode, imm| soft::div::<Binary64>(a.to_bits(), b.to_bits(), mode);
+    sqrt_f64_rnd SqrtF64Rnd(a) [a, a, a] = |mode, imm| {
+        if imm & INVERT != 0 {
+            soft::div::<Binary64>(1f64.to_bits(), a.to_bits(), mode)
+        } else {
+            soft::sqrt::<Binary64>(a.to_bits(), mode)
+        }
+    };
+}
+
+// ---- f32x2 ---------------------------------------------------------------------------------------------------------
+
+#[inline(always)]
+fn halves(a: u64) -> (f32, f32) {
+    (f32::from_bits(a as u32), f32::from_bits((a >> 32) as u32))
+}
+#[inline(always)]
+fn join(low: f32, high: f32) -> u64 {
+    u64::from(high.to_bits()) << 32 | u64::from(low.to_bits())
+}
+macro_rules! pairs {
+    ($($name:ident $op:ident = $f:ident, $rnd_name:ident $rnd_op:ident = $rnd:ident ($($a:ident),*);)*) => {$(
+        #[inline(always)]
+        pub fn $name<C: Cpu, const FTZ: bool>($($a: u64),*) -> u64 {
+            $(let $a = halves($a);)*
+            join($f::<C, FTZ>($($a.0),*), $f::<C, FTZ>($($a.1),*))
+        }
+        op!($op[FTZ] @cpu = $name($($a: u64),*) -> u64);
+        #[inline(always)]
+        pub fn $rnd_name($($a: u64,)* imm: u64) -> u64 {
+            $(let $a = halves($a);)*
+            join($rnd($($a.0,)* imm), $rnd($($a.1,)* imm))
+        }
+        op!($rnd_op = $rnd_name($($a: u64),*; imm) -> u64);
+    )*};
+}
+#[inline(always)]
+fn add_one<C: Cpu, const FTZ: bool>(a: f32, b: f32) -> f32 {
+    add_f32::<FTZ, false>(a, b)
+}
+#[inline(always)]
+fn sub_one<C: Cpu, const FTZ: bool>(a: f32, b: f32) -> f32 {
+    sub_f32::<FTZ, false>(a, b)
+}
+#[inline(always)]
+fn mul_one<C: Cpu, const FTZ: bool>(a: f32, b: f32) -> f32 {
+    mul_f32::<FTZ, false>(a, b)
+}
+#[inline(always)]
+fn fma_one<C: Cpu, const FTZ: bool>(a: f32, b: f32, c: f32) -> f32 {
+    fma_f32::<C, FTZ, false>(a, b, c)
+}
+pairs! {
+    add_f32x2 AddF32x2 = add_one, add_f32x2_rnd AddF32x2Rnd = add_f32_rnd (a, b);
+    sub_f32x2 SubF32x2 = sub_one, sub_f32x2_rnd SubF32x2Rnd = add_f32_rnd (a, b);
+    mul_f32x2 MulF32x2 = mul_one, mul_f32x2_rnd MulF32x2Rnd = mul_f32_rnd (a, b);
+    fma_f32x2 FmaF32x2 = fma_one, fma_f32x2_rnd FmaF32x2Rnd = fma_f32_rnd (a, b, c);
+}
+
+// ---- from forms to kernels -----------------------------------------------------------------------------------------
+
+fn constant(f: &Form, mode: Rounding) -> u64 {
+    mode.code() | if f.has("ftz") { FTZ } else { 0 } | if f.has("sat") { SAT } else { 0 }
+}
+/// A mode other than to nearest even.
+fn directed(f: &Form) -> Option<Rounding> {
+    f.rounding().filter(|&mode| mode != Rounding::Rn)
+}
+
+macro_rules! by_ftz_sat {
+    ($op:ident, $f:expr) => {
+        match ($f.has("ftz"), $f.has("sat")) {
+            (false, false) => Lane::of::<$op<false, false>>(),
+            (false, true) => Lane::of::<$op<false, true>>(),
+            (true, false) => Lane::of::<$op<true, false>>(),
+            (true, true) => Lane::of::<$op<true, true>>(),
+        }
+    };
+}
+macro_rules! by_ftz {
+    ($op:ident, $f:expr) => {
+        if $f.has("ftz") {
+            Lane::of::<$op<true>>()
+        } else {
+            Lane::of::<$op<false>>()
+        }
+    };
+}
+
+pub fn add_form(f: &Form) -> Option<Lane> {
+    if f.types.len() > 1 {
+        return None;
+    }
+    Some(match (f.ty(0), directed(f)) {
+        (Type::F32, None) => by_ftz_sat!(AddF32, f),
+        (Type::F32, Some(mode)) => Lane::of::<AddF32Rnd>().with(constant(f, mode)),
+        (Type::F64, None) => Lane::of::<AddF64>(),
+        (Type::F64, Some(mode)) => Lane::of::<AddF64Rnd>().with(constant(f, mode)),
+        (Type::F32x2, None) => by_ftz!(AddF32x2, f),
+        (Type::F32x2, Some(mode)) => Lane::of::<AddF32x2Rnd>().with(constant(f, mode)),
+        _ => return None,
+    })
+}
+pub fn sub_form(f: &Form) -> Option<Lane> {
+    if f.types.len() > 1 {
+        return None;
+    }
+    Some(match (f.ty(0), directed(f)) {
+        (Type::F32, None) => by_ftz_sat!(SubF32, f),
+        (Type::F32, Some(mode)) => Lane::of::<AddF32Rnd>().with(constant(f, mode) | NEGATE_B),
+        (Type::F64, None) => Lane::of::<SubF64>(),
+        (Type::F64, Some(mode)) => Lane::of::<AddF64Rnd>().with(constant(f, mode) | NEGATE_B),
+        (Type::F32x2, None) => by_ftz!(SubF32x2, f),
+        (Type::F32x2, Some(mode)) => Lane::of::<SubF32x2Rnd>().with(constant(f, mode) | NEGATE_B),
+        _ => return None,
+    })
+}
+pub fn mul_form(f: &Form) -> Option<Lane> {
+    Some(match (f.ty(0), directed(f)) {
+        (Type::F32, None) => by_ftz_sat!(MulF32, f),
+        (Type::F32, Some(mode)) => Lane::of::<MulF32Rnd>().with(constant(f, mode)),
+        (Type::F64, None) => Lane::of::<MulF64>(),
+        (Type::F64, Some(mode)) => Lane::of::<MulF64Rnd>().with(constant(f, mode)),
+        (Type::F32x2, None) => by_ftz!(MulF32x2, f),
+        (Type::F32x2, Some(mode)) => Lane::of::<MulF32x2Rnd>().with(constant(f, mode)),
+        _ => return None,
+    })
+}
+/// `fma`, and `mad`, which is the same since sm_20.
+pub fn fma_form(f: &Form) -> Option<Lane> {
+    if f.types.len() > 1 {
+        return None;
+    }
+    Some(match (f.ty(0), directed(f)) {
+        (Type::F32, None) => by_ftz_sat!(FmaF32, f),
+        (Type::F32, Some(mode)) => Lane::of::<FmaF32Rnd>().with(constant(f, mode)),
+        (Type::F64, None) => Lane::of::<FmaF64>(),
+        (Type::F64, Some(mode)) => Lane::of::<FmaF64Rnd>().with(constant(f, mode)),
+        (Type::F32x2, None) => by_ftz!(FmaF32x2, f),
+        (Type::F32x2, Some(mode)) => Lane::of::<FmaF32x2Rnd>().with(constant(f, mode)),
+        _ => return None,
+    })
+}
+pub fn div_form(f: &Form) -> Option<Lane> {
+    Some(match (f.ty(0), directed(f)) {
+        (Type::F32, _) if f.has("approx") => by_ftz!(DivApproxF32, f),
+        (Type::F32, _) if f.has("full") => by_ftz!(DivFullF32, f),
+        // Before PTX 1.4 a plain `div.f32` was the approximate one.
+        (Type::F32, None) if f.rounding().is_none() => by_ftz!(DivFullF32, f),
+        (Type::F32, None) => by_ftz!(DivF32, f),
+        (Type::F32, Some(mode)) => Lane::of::<DivF32Rnd>().with(constant(f, mode)),
+        (Type::F64, None) => Lane::of::<DivF64>(),
+        (Type::F64, Some(mode)) => Lane::of::<DivF64Rnd>().with(constant(f, mode)),
+        _ => return None,
+    })
+}
+pub fn rcp_form(f: &Form) -> Option<Lane> {
+    Some(match (f.ty(0), directed(f)) {
+        (Type::F64, _) if f.has("approx") => Lane::of::<RcpApproxF64>(),
+        (Type::F32, None) if f.rounding().is_none() => by_ftz!(RcpApproxF32, f),
+        (Type::F32, None) => by_ftz!(RcpF32, f),
+        (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode) | INVERT),
+        (Type::F64, None) => Lane::of::<RcpF64>(),
+        (Type::F64, Some(mode)) => Lane::of::<SqrtF64Rnd>().with(constant(f, mode) | INVERT),
+        _ => return None,
+    })
+}
+pub fn sqrt_form(f: &Form) -> Option<Lane> {
+    Some(match (f.ty(0), directed(f)) {
+        (Type::F32, None) if f.rounding().is_none() => by_ftz!(SqrtApproxF32, f),
+        (Type::F32, None) => by_ftz!(SqrtF32, f),
+        (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode)),
+        (Type::F64, None) => Lane::of::<SqrtF64>(),
+        (Type::F64, Some(mode)) => Lane::of::<SqrtF64Rnd>().with(constant(f, mode)),
+        _ => return None,
+    })
+}
+pub fn abs_form(f: &Form) -> Option<Lane> {
+    Some(match f.ty(0) {
+        Type::F32 => by_ftz!(AbsF32, f),
+        Type::F64 => Lane::of::<AbsF64>(),
+        _ => return None,
+    })
+}
+pub fn neg_form(f: &Form) -> Option<Lane> {
+    Some(match f.ty(0) {
+        Type::F32 => by_ftz!(NegF32, f),
+        Type::F64 => Lane::of::<NegF64>(),
+        _ => return None,
+    })
+}
+macro_rules! extremum_form {
+    ($form:ident $op:ident $f64:ident) => {
+        pub fn $form(f: &Form) -> Option<Lane> {
+            Some(match (f.ty(0), f.has("ftz"), f.has("NaN"), f.has("xorsign")) {
+                (Type::F64, ..) => Lane::of::<$f64>(),
+                // The three-operand forms have `.abs` alone; the operand count is not the form's to know.
+                (Type::F32, _, _, false) if f.has("abs") => return None,
+                (Type::F32, false, false, false) => Lane::of::<$op<false, false, false>>(),
+                (Type::F32, false, false, true) => Lane::of::<$op<false, false, true>>(),
+                (Type::F32, false, true, false) => Lane::of::<$op<false, true, false>>(),
+                (Type::F32, false, true, true) => Lane::of::<$op<false, true, true>>(),
+                (Type::F32, true, false, false) => Lane::of::<$op<true, false, false>>(),
+                (Type::F32, true, false, true) => Lane::of::<$op<true, false, true>>(),
+                (Type::F32, true, true, false) => Lane::of::<$op<true, true, false>>(),
+                (Type::F32, true, true, true) => Lane::of::<$op<true, true, true>>(),
+                _ => return None,
+            })
+        }
+    };
+}
+extremum_form!(min_form MinF32 MinF64);
+extremum_form!(max_form MaxF32 MaxF64);
+
+pub fn copysign_form(f: &Form) -> Option<Lane> {
+    Some(if f.ty(0) == Type::F32 {
+        Lane::of::<CopysignF32>()
+    } else {
+        Lane::of::<CopysignF64>()
+    })
+}
+pub fn testp_form(f: &Form) -> Option<Lane> {
+    let property = TESTP.iter().position(|word| f.has(word))? as u64;
+    let lane = if f.ty(0) == Type::F32 {
+        Lane::of::<TestpF32>()
+    } else {
+        Lane::of::<TestpF64>()
+    };
+    Some(lane.with(property))
+}

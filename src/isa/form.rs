@@ -1,0 +1,120 @@
+//! A decoded opcode: the table's line, its types and its modifiers, with the questions that readers ask of it.
+
+use super::compare::{Boolean, Compare};
+use super::table::Line;
+use crate::ptx::ast::{Space, Type};
+
+/// An opcode that the table knows, with its modifiers sorted out.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub line: &'static Line,
+    /// The types in written order (`cvt.rn.f16.f32` → `[F16, F32]`).
+    pub types: Vec<Type>,
+    /// All other words after the first, in the order of the syntax line.
+    pub words: Vec<&'static str>,
+}
+
+/// Rounding modifiers (PTX ISA, Rounding Modifiers), for floating-point and for integer results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// To nearest even.
+    Rn,
+    /// To nearest, ties away from zero.
+    Rna,
+    Rz,
+    /// Towards negative infinity.
+    Rm,
+    /// Towards positive infinity.
+    Rp,
+    /// Stochastic.
+    Rs,
+}
+
+impl Form {
+    /// The first word: `add`, `cp`, `tcgen05`.
+    pub fn mnemonic(&self) -> &'static str {
+        self.line.mnemonic()
+    }
+    /// Whether the modifier is present, e.g. `form.has("sat")`, `form.has("L2::cache_hint")`.
+    pub fn has(&self, word: &str) -> bool {
+        self.words.contains(&word)
+    }
+    /// Type number `i` in written order; for a missing one, the last (`mov` and friends have at least one).
+    pub fn ty(&self, i: usize) -> Type {
+        self.types.get(i).or(self.types.last()).copied().unwrap_or(Type::B32)
+    }
+    /// The rounding modifier, whether it rounds to floating-point or (`.rni` …) to integral values.
+    pub fn rounding(&self) -> Option<Rounding> {
+        self.words.iter().find_map(|&word| {
+            Some(match word {
+                "rn" | "rni" => Rounding::Rn,
+                "rna" => Rounding::Rna,
+                "rz" | "rzi" => Rounding::Rz,
+                "rm" | "rmi" => Rounding::Rm,
+                "rp" | "rpi" => Rounding::Rp,
+                "rs" => Rounding::Rs,
+                _ => return None,
+            })
+        })
+    }
+    /// All state spaces in written order (`cvta.to.global` has one, `cp.async.ca.shared.global` two).
+    pub fn spaces(&self) -> impl Iterator<Item = Space> + '_ {
+        self.words.iter().filter_map(|&word| space(word))
+    }
+    /// The first state space, or `Generic`.
+    pub fn space(&self) -> Space {
+        self.spaces().next().unwrap_or(Space::Generic)
+    }
+    /// Elements of a vector access: 1, 2, 4 or 8.
+    pub fn vector(&self) -> u8 {
+        self.words
+            .iter()
+            .find_map(|&word| match word {
+                "v2" => Some(2),
+                "v4" => Some(4),
+                "v8" => Some(8),
+                _ => None,
+            })
+            .unwrap_or(1)
+    }
+    /// `weak`, `volatile`, `relaxed`, `acquire`, `release`, `acq_rel`, `sc`, `mmio`.
+    pub fn ordering(&self) -> Option<&'static str> {
+        self.words.iter().copied().find(|word| {
+            matches!(
+                *word,
+                "weak" | "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" | "sc" | "mmio"
+            )
+        })
+    }
+    /// `cta`, `cluster`, `gpu`, `sys`; `gl` is the old name that `membar` has for `gpu`.
+    pub fn scope(&self) -> Option<&'static str> {
+        self.words
+            .iter()
+            .copied()
+            .find(|word| matches!(*word, "cta" | "cluster" | "gpu" | "sys" | "gl"))
+    }
+    /// The comparison operator of `set` and `setp`.
+    pub fn compare(&self) -> Option<Compare> {
+        self.words.iter().find_map(|word| Compare::from_word(word))
+    }
+    /// The Boolean operator of `set`, `setp`, `lop3`.
+    pub fn boolean(&self) -> Option<Boolean> {
+        self.words.iter().find_map(|word| Boolean::from_word(word))
+    }
+}
+
+fn space(word: &str) -> Option<Space> {
+    Some(match word {
+        "const" => Space::Const,
+        "global" => Space::Global,
+        "local" => Space::Local,
+        "param" => Space::Param,
+        "param::entry" => Space::ParamEntry,
+        "param::func" => Space::ParamFunc,
+        "shared" => Space::Shared,
+        "shared::cta" => Space::SharedCta,
+        "shared::cluster" => Space::SharedCluster,
+        "tex" => Space::Tex,
+        _ => return None,
+    })
+}

@@ -1,0 +1,595 @@
+//! From a scalar function to a [`LaneKernel`]: the machinery that runs a plain function over a warp's lanes with the
+//! widest vectors that the CPU has.
+//!
+//! In: a type that implements [`Op`]. Out: two function pointers for the CPU's level. It must never know what any
+//! operation computes.
+//!
+//! A kernel computes a whole run of 32 lanes into a local array and stores it afterwards: the compiler sees that the
+//! array aliases nothing, vectorises the loop, and a destination may be the very slot of a source. Three copies of each
+//! kernel exist, one per [`Level`]; everything they call is `#[inline(always)]`, so that it is compiled with the copy's
+//! CPU features. Masked kernels blend bits, `(new & m) | (old & !m)`: a branch or a select per lane would not vectorise.
+
+use std::sync::OnceLock;
+
+use super::lanes::{LaneFn, LaneKernel, MAX_WARPS, Mask, Operands, WARP, Width};
+
+/// Which of the three copies of the kernels runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Whatever every CPU of the architecture has; no fused multiply-add.
+    Baseline,
+    /// AVX2, FMA, F16C, BMI1, BMI2, LZCNT, POPCNT.
+    Avx2,
+    /// All of these and AVX-512 F, BW, DQ, VL, CD.
+    Avx512,
+}
+
+impl Level {
+    /// The best level that this CPU has.
+    pub fn detect() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt");
+            let avx512 = avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512cd");
+            if avx512 {
+                return Level::Avx512;
+            }
+            if avx2 {
+                return Level::Avx2;
+            }
+        }
+        Level::Baseline
+    }
+
+    /// The level in use: the detected one, or a lower one that `MARGAY_SIMD=avx512|avx2|baseline` asks for. Fixed at
+    /// first use.
+    pub fn current() -> Level {
+        static LEVEL: OnceLock<Level> = OnceLock::new();
+        *LEVEL.get_or_init(|| {
+            let best = Level::detect();
+            match std::env::var("MARGAY_SIMD").ok().as_deref() {
+                Some("baseline") => Level::Baseline,
+                Some("avx2") => best.min(Level::Avx2),
+                _ => best,
+            }
+        })
+    }
+
+    /// All levels that this CPU can run, lowest first.
+    pub fn available() -> impl Iterator<Item = Level> {
+        let best = Level::detect();
+        [Level::Baseline, Level::Avx2, Level::Avx512]
+            .into_iter()
+            .filter(move |&l| l <= best)
+    }
+}
+
+/// What differs between the levels besides the instruction set that the compiler may use.
+pub trait Cpu: 'static {
+    const LEVEL: Level;
+    /// `a·b + c`, rounded once to nearest even.
+    fn fma32(a: f32, b: f32, c: f32) -> f32;
+    /// `a·b + c`, rounded once to nearest even.
+    fn fma64(a: f64, b: f64, c: f64) -> f64;
+    /// Bit `i` is set where `lanes[i]` is not zero; lanes hold 0 or 0xff.
+    ///
+    /// # Safety
+    /// The caller is compiled with this level's features.
+    unsafe fn pack(lanes: &[u8; WARP]) -> u32;
+    /// Writes the lanes of `run` whose bit in `mask` is set.
+    ///
+    /// # Safety
+    /// `slot` is a writable run of `T`; the caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn blend<T: Bits>(slot: *mut T, run: &[T; WARP], mask: u32) {
+        for (lane, &new) in run.iter().enumerate() {
+            // SAFETY: the caller's: 32 lanes.
+            unsafe {
+                let old = *slot.add(lane);
+                *slot.add(lane) = T::select(mask & (1 << lane) != 0, new, old);
+            }
+        }
+    }
+}
+
+/// Unsigned integers as wide as a lane.
+pub trait Bits: Copy + 'static {
+    /// `new` if `condition`, else `old`, without a branch.
+    fn select(condition: bool, new: Self, old: Self) -> Self;
+}
+
+macro_rules! bits {
+    ($($ty:ty)*) => {$(
+        impl Bits for $ty {
+            #[inline(always)]
+            fn select(condition: bool, new: Self, old: Self) -> Self {
+                let keep: $ty = if condition { !0 } else { 0 };
+                (new & keep) | (old & !keep)
+            }
+        }
+    )*};
+}
+bits!(u16 u32 u64 u128);
+
+pub struct Baseline;
+pub struct Avx2;
+pub struct Avx512;
+
+impl Cpu for Baseline {
+    const LEVEL: Level = Level::Baseline;
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        super::soft::fma32(a, b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        super::soft::fma64(a, b, c)
+    }
+    #[inline(always)]
+    unsafe fn pack(lanes: &[u8; WARP]) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::*;
+            // SAFETY: SSE2 is part of x86-64; both reads lie inside the array.
+            unsafe {
+                let low = _mm_loadu_si128(lanes.as_ptr().cast());
+                let high = _mm_loadu_si128(lanes.as_ptr().add(16).cast());
+                return _mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16;
+            }
+        }
+        #[allow(unreachable_code)]
+        lanes
+            .iter()
+            .enumerate()
+            .fold(0, |bits, (i, &lane)| bits | ((lane & 1) as u32) << i)
+    }
+}
+
+impl Cpu for Avx2 {
+    const LEVEL: Level = Level::Avx2;
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    unsafe fn pack(lanes: &[u8; WARP]) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::*;
+            // SAFETY: the caller has AVX2; the read is the array.
+            unsafe {
+                return _mm256_movemask_epi8(_mm256_loadu_si256(lanes.as_ptr().cast())) as u32;
+            }
+        }
+        #[allow(unreachable_code)]
+        // SAFETY: as the caller's.
+        unsafe {
+            Baseline::pack(lanes)
+        }
+    }
+}
+
+impl Cpu for Avx512 {
+    const LEVEL: Level = Level::Avx512;
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    unsafe fn pack(lanes: &[u8; WARP]) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::*;
+            // SAFETY: the caller has AVX-512 BW and VL; the read is the array.
+            unsafe {
+                return _mm256_movepi8_mask(_mm256_loadu_si256(lanes.as_ptr().cast()));
+            }
+        }
+        #[allow(unreachable_code)]
+        // SAFETY: as the caller's.
+        unsafe {
+            Baseline::pack(lanes)
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn blend<T: Bits>(slot: *mut T, run: &[T; WARP], mask: u32) {
+        use std::arch::x86_64::*;
+        // Mask registers do in one instruction what the compiler makes of expanding the mask in four.
+        // SAFETY: the caller has the features; a run is size_of::<T>() / 2 vectors of 64 bytes.
+        unsafe {
+            let to = slot.cast::<__m512i>();
+            let from = run.as_ptr().cast::<__m512i>();
+            for part in 0..size_of::<T>() / 2 {
+                let (to, new) = (to.add(part), _mm512_loadu_si512(from.add(part)));
+                let old = _mm512_loadu_si512(to);
+                let blended = match size_of::<T>() {
+                    2 => _mm512_mask_blend_epi16(mask, old, new),
+                    4 => _mm512_mask_blend_epi32((mask >> (16 * part)) as u16, old, new),
+                    8 => _mm512_mask_blend_epi64((mask >> (8 * part)) as u8, old, new),
+                    _ => {
+                        // Two mask bits a lane of 128 bits.
+                        let four = mask >> (4 * part) & 15;
+                        let spread = (four & 1) * 3 | (four & 2) * 6 | (four & 4) * 12 | (four & 8) * 24;
+                        _mm512_mask_blend_epi64(spread as u8, old, new)
+                    }
+                };
+                _mm512_storeu_si512(to, blended);
+            }
+        }
+    }
+}
+
+/// A lane's value: how it lies in a slot, and how a run of 32 is written back.
+pub trait Value: Copy + Default + 'static {
+    const WIDTH: Width;
+    /// A run of results, not yet stored.
+    type Run;
+    fn run() -> Self::Run;
+    fn set(run: &mut Self::Run, lane: usize, value: Self);
+    /// # Safety
+    /// `base` points at a readable run of this width.
+    unsafe fn get(base: *const u8, lane: usize) -> Self;
+    /// # Safety
+    /// `base` points at a writable run of this width; the caller is compiled with the features of `C`.
+    unsafe fn store<C: Cpu, const MASKED: bool>(base: *mut u8, run: &Self::Run, mask: u32);
+}
+
+macro_rules! values {
+    ($($ty:ty, $bits:ty, $width:ident;)*) => {$(
+        impl Value for $ty {
+            const WIDTH: Width = Width::$width;
+            type Run = [$bits; WARP];
+            #[inline(always)]
+            fn run() -> Self::Run {
+                [0; WARP]
+            }
+            #[inline(always)]
+            fn set(run: &mut Self::Run, lane: usize, value: Self) {
+                run[lane] = <$bits>::from_ne_bytes(value.to_ne_bytes());
+            }
+            #[inline(always)]
+            unsafe fn get(base: *const u8, lane: usize) -> Self {
+                // SAFETY: the caller's; any bits are a value of a number type.
+                unsafe { *base.cast::<$ty>().add(lane) }
+            }
+            #[inline(always)]
+            unsafe fn store<C: Cpu, const MASKED: bool>(base: *mut u8, run: &Self::Run, mask: u32) {
+                // SAFETY: the caller's; slots are aligned to 64 bytes.
+                unsafe {
+                    if MASKED {
+                        C::blend(base.cast::<$bits>(), run, mask);
+                    } else {
+                        *base.cast::<[$bits; WARP]>() = *run;
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+values! {
+    u16, u16, B16; i16, u16, B16;
+    u32, u32, B32; i32, u32, B32; f32, u32, B32;
+    u64, u64, B64; i64, u64, B64; f64, u64, B64;
+    u128, u128, B128;
+}
+
+impl Value for bool {
+    const WIDTH: Width = Width::Pred;
+    type Run = [u8; WARP];
+    #[inline(always)]
+    fn run() -> Self::Run {
+        [0; WARP]
+    }
+    #[inline(always)]
+    fn set(run: &mut Self::Run, lane: usize, value: Self) {
+        run[lane] = if value { 0xff } else { 0 };
+    }
+    #[inline(always)]
+    unsafe fn get(base: *const u8, lane: usize) -> Self {
+        // SAFETY: the caller's.
+        unsafe { *base.cast::<u32>() & (1 << lane) != 0 }
+    }
+    #[inline(always)]
+    unsafe fn store<C: Cpu, const MASKED: bool>(base: *mut u8, run: &Self::Run, mask: u32) {
+        // SAFETY: the caller's.
+        unsafe {
+            let bits = C::pack(run);
+            let slot = base.cast::<u32>();
+            *slot = if MASKED { (bits & mask) | (*slot & !mask) } else { bits };
+        }
+    }
+}
+
+/// The sources of an operation: a tuple of values.
+pub trait Sources: Copy + 'static {
+    const WIDTHS: &'static [Width];
+    /// # Safety
+    /// Every source slot of `operands` is readable at `regs`.
+    unsafe fn get(regs: *const u8, operands: &Operands, warp: usize, lane: usize) -> Self;
+}
+
+macro_rules! sources {
+    ($($name:ident $index:tt),+) => {
+        impl<$($name: Value),+> Sources for ($($name,)+) {
+            const WIDTHS: &'static [Width] = &[$($name::WIDTH),+];
+            #[inline(always)]
+            unsafe fn get(regs: *const u8, operands: &Operands, warp: usize, lane: usize) -> Self {
+                // SAFETY: the caller's.
+                unsafe {
+                    ($($name::get(
+                        regs.add(operands.src[$index] as usize + warp * $name::WIDTH.warp_bytes() as usize),
+                        lane,
+                    ),)+)
+                }
+            }
+        }
+    };
+}
+sources!(A 0);
+sources!(A 0, B 1);
+sources!(A 0, B 1, C 2);
+sources!(A 0, B 1, C 2, D 3);
+
+/// The destinations of an operation: a value, or a pair of values.
+pub trait Destinations: Copy + 'static {
+    const WIDTHS: &'static [Width];
+    type Run;
+    fn run() -> Self::Run;
+    fn set(run: &mut Self::Run, lane: usize, value: Self);
+    /// # Safety
+    /// Every destination slot of `operands` is writable at `regs`; the caller is compiled with the features of `C`.
+    unsafe fn store<C: Cpu, const MASKED: bool>(
+        regs: *mut u8,
+        operands: &Operands,
+        warp: usize,
+        run: &Self::Run,
+        mask: u32,
+    );
+}
+
+impl<V: Value> Destinations for V {
+    const WIDTHS: &'static [Width] = &[V::WIDTH];
+    type Run = V::Run;
+    #[inline(always)]
+    fn run() -> Self::Run {
+        V::run()
+    }
+    #[inline(always)]
+    fn set(run: &mut Self::Run, lane: usize, value: Self) {
+        V::set(run, lane, value);
+    }
+    #[inline(always)]
+    unsafe fn store<C: Cpu, const MASKED: bool>(
+        regs: *mut u8,
+        operands: &Operands,
+        warp: usize,
+        run: &Self::Run,
+        mask: u32,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let base = regs.add(operands.dst[0] as usize + warp * V::WIDTH.warp_bytes() as usize);
+            V::store::<C, MASKED>(base, run, mask);
+        }
+    }
+}
+
+impl<V: Value, W: Value> Destinations for (V, W) {
+    const WIDTHS: &'static [Width] = &[V::WIDTH, W::WIDTH];
+    type Run = (V::Run, W::Run);
+    #[inline(always)]
+    fn run() -> Self::Run {
+        (V::run(), W::run())
+    }
+    #[inline(always)]
+    fn set(run: &mut Self::Run, lane: usize, value: Self) {
+        V::set(&mut run.0, lane, value.0);
+        W::set(&mut run.1, lane, value.1);
+    }
+    #[inline(always)]
+    unsafe fn store<C: Cpu, const MASKED: bool>(
+        regs: *mut u8,
+        operands: &Operands,
+        warp: usize,
+        run: &Self::Run,
+        mask: u32,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let first = regs.add(operands.dst[0] as usize + warp * V::WIDTH.warp_bytes() as usize);
+            let second = regs.add(operands.dst[1] as usize + warp * W::WIDTH.warp_bytes() as usize);
+            V::store::<C, MASKED>(first, &run.0, mask);
+            W::store::<C, MASKED>(second, &run.1, mask);
+        }
+    }
+}
+
+/// A lane-wise operation: a pure function of values. Implementors are zero-sized; flags are const generics, so that the
+/// loop over the lanes has no branches.
+pub trait Op: 'static {
+    type Src: Sources;
+    type Dst: Destinations;
+    /// `imm` is [`Operands::imm`], the same for all lanes.
+    fn apply<C: Cpu>(src: Self::Src, imm: u64) -> Self::Dst;
+}
+
+/// Something that computes a run of 32 lanes at once; most are [`Op`]s looped over the lanes.
+pub trait WarpOp: 'static {
+    /// # Safety
+    /// As for [`LaneFn`], for warp `warp` of the bundle; the caller is compiled with the features of `C`.
+    unsafe fn run<C: Cpu, const MASKED: bool>(regs: *mut u8, operands: &Operands, warp: usize, mask: u32);
+}
+
+/// An [`Op`] as a [`WarpOp`].
+struct Lanes<O>(std::marker::PhantomData<O>);
+
+impl<O: Op> WarpOp for Lanes<O> {
+    #[inline(always)]
+    unsafe fn run<C: Cpu, const MASKED: bool>(regs: *mut u8, operands: &Operands, warp: usize, mask: u32) {
+        let mut run = O::Dst::run();
+        // SAFETY: the caller's.
+        unsafe {
+            for lane in 0..WARP {
+                let src = O::Src::get(regs, operands, warp, lane);
+                O::Dst::set(&mut run, lane, O::apply::<C>(src, operands.imm));
+            }
+            O::Dst::store::<C, MASKED>(regs, operands, warp, &run, mask);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn warps<C: Cpu, W: WarpOp, const MASKED: bool>(regs: *mut u8, operands: &Operands, mask: &Mask) {
+    // A copy: results may not be thought to change the operands.
+    let operands = *operands;
+    for warp in 0..(mask.warps as usize).min(MAX_WARPS) {
+        let lanes = mask.lanes[warp];
+        if MASKED && lanes == 0 {
+            continue;
+        }
+        // SAFETY: the caller's.
+        unsafe { W::run::<C, MASKED>(regs, &operands, warp, lanes) };
+    }
+}
+
+unsafe fn baseline<W: WarpOp, const MASKED: bool>(regs: *mut u8, operands: &Operands, mask: &Mask) {
+    // SAFETY: the caller's; this level asks nothing of the CPU.
+    unsafe { warps::<Baseline, W, MASKED>(regs, operands, mask) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn avx2<W: WarpOp, const MASKED: bool>(regs: *mut u8, operands: &Operands, mask: &Mask) {
+    // SAFETY: the caller's, which includes the CPU's features.
+    unsafe { warps::<Avx2, W, MASKED>(regs, operands, mask) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn avx512<W: WarpOp, const MASKED: bool>(regs: *mut u8, operands: &Operands, mask: &Mask) {
+    // SAFETY: the caller's, which includes the CPU's features.
+    unsafe { warps::<Avx512, W, MASKED>(regs, operands, mask) }
+}
+
+/// The kernels of a [`WarpOp`] at a given level (which the CPU must have).
+pub fn warp_kernel_at<W: WarpOp>(level: Level) -> LaneKernel {
+    let pick = |full: LaneFn, masked: LaneFn| LaneKernel { full, masked };
+    match level {
+        Level::Baseline => pick(baseline::<W, false>, baseline::<W, true>),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => pick(avx2::<W, false>, avx2::<W, true>),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => pick(avx512::<W, false>, avx512::<W, true>),
+        #[cfg(not(target_arch = "x86_64"))]
+        Level::Avx2 | Level::Avx512 => pick(baseline::<W, false>, baseline::<W, true>),
+    }
+}
+
+/// The kernels of an [`Op`] at a given level (which the CPU must have).
+pub fn kernel_at<O: Op>(level: Level) -> LaneKernel {
+    warp_kernel_at::<Lanes<O>>(level)
+}
+
+/// Makes an [`Op`] of a scalar function: `op!(Add<T: Int> = add(a: T, b: T) -> T)`. Flags in brackets are const generic
+/// `bool`s handed to the function; `@cpu` hands it the level; `imm` as last name hands it the constant.
+macro_rules! op {
+    ($name:ident = $f:ident($($a:ident: $t:ty),*; imm) -> $r:ty) => {
+        pub struct $name;
+        impl $crate::isa::simd::Op for $name {
+            type Src = ($($t,)*);
+            type Dst = $r;
+            #[inline(always)]
+            fn apply<C: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, imm: u64) -> $r {
+                $f($($a,)* imm)
+            }
+        }
+    };
+    ($name:ident = $f:ident($($a:ident: $t:ty),*) -> $r:ty) => {
+        pub struct $name;
+        impl $crate::isa::simd::Op for $name {
+            type Src = ($($t,)*);
+            type Dst = $r;
+            #[inline(always)]
+            fn apply<C: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, _: u64) -> $r {
+                $f($($a),*)
+            }
+        }
+    };
+    ($name:ident<$g:ident: $bound:path> = $f:ident($($a:ident: $t:ty),*; imm) -> $r:ty) => {
+        pub struct $name<$g>(std::marker::PhantomData<$g>);
+        impl<$g: $bound> $crate::isa::simd::Op for $name<$g> {
+            type Src = ($($t,)*);
+            type Dst = $r;
+            #[inline(always)]
+            fn apply<C: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, imm: u64) -> $r {
+                $f::<$g>($($a,)* imm)
+            }
+        }
+    };
+    ($name:ident<$g:ident: $bound:path> = $f:ident($($a:ident: $t:ty),*) -> $r:ty) => {
+        pub struct $name<$g>(std::marker::PhantomData<$g>);
+        impl<$g: $bound> $crate::isa::simd::Op for $name<$g> {
+            type Src = ($($t,)*);
+            type Dst = $r;
+            #[inline(always)]
+            fn apply<C: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, _: u64) -> $r {
+                $f::<$g>($($a),*)
+            }
+        }
+    };
+    ($name:ident[$($flag:ident),*] = $f:ident($($a:ident: $t:ty),*; imm) -> $r:ty) => {
+        pub struct $name<$(const $flag: bool),*>;
+        impl<$(const $flag: bool),*> $crate::isa::simd::Op for $name<$($flag),*> {
+            type Src = ($($t,)*);
+            type Dst = $r;
+            #[inline(always)]
+            fn apply<C: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, imm: u64) -> $r {
+                $f::<$($flag),*>($($a,)* imm)
+            }
+        }
+    };
+    ($name:ident[$($flag:ident),*] = $f:ident($($a:ident: $t:ty),*) -> $r:ty) => {
+        pub struct $name<$(const $flag: bool),*>;
+        impl<$(const $flag: bool),*> $crate::isa::simd::Op for $name<$($flag),*> {
+            type Src = ($($t,)*);
+            type Dst = $r;
+            #[inline(always)]
+            fn apply<C: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, _: u64) -> $r {
+                $f::<$($flag),*>($($a),*)
+            }
+        }
+    };
+    ($name:ident[$($flag:ident),*] @cpu = $f:ident($($a:ident: $t:ty),*) -> $r:ty) => {
+        pub struct $name<$(const $flag: bool),*>;
+        impl<$(const $flag: bool),*> $crate::isa::simd::Op for $name<$($flag),*> {
+            type Src = ($($t,)*);
+            type Dst = $r;
+            #[inline(always)]
+            fn apply<C: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, _: u64) -> $r {
+                $f::<C, $($flag),*>($($a),*)
+            }
+        }
+    };
+}
+pub(crate) use op;

@@ -1,0 +1,56 @@
+//! Control Flow, Parallel Synchronization and Communication, Stack Manipulation, Miscellaneous.
+
+use super::{Line, line};
+use crate::isa::Semantics::*;
+
+#[rustfmt::skip]
+pub static LINES: &[Line] = &[
+    line("bra{.uni} tgt", (1, 0), 10, Branch),
+    line("brx.idx{.uni} index, tlist", (6, 0), 30, BranchIndexed),
+    line("call{.uni} (ret-param), func, (param-list)", (1, 0), 10, Call),
+    line("ret{.uni}", (1, 0), 10, Return),
+    line("exit", (1, 0), 10, Exit),
+    line("trap", (1, 0), 10, Trap),
+    line("brkpt", (1, 0), 11, Breakpoint),
+    line("nanosleep.u32 t", (6, 3), 70, Nanosleep),
+    line("pmevent a", (1, 4), 10, Hint),
+    line("pmevent.mask a", (3, 0), 20, Hint),
+    line("setmaxnreg.action.sync.aligned.u32 imm-reg-count; .action = { .inc, .dec }", (8, 0), 90, Hint),
+
+    line("bar{.cta}.sync a{, b}", (1, 0), 10, Barrier),
+    line("bar{.cta}.arrive a, b", (2, 0), 20, Barrier),
+    line("bar{.cta}.red.popc.u32 d, a{, b}, {!}c", (2, 0), 20, Barrier),
+    line("bar{.cta}.red.op.pred p, a{, b}, {!}c; .op = { .and, .or }", (2, 0), 20, Barrier),
+    line("barrier{.cta}.sync{.aligned} a{, b}", (6, 0), 30, Barrier),
+    line("barrier{.cta}.arrive{.aligned} a, b", (6, 0), 30, Barrier),
+    line("barrier{.cta}.red.popc{.aligned}.u32 d, a{, b}, {!}c", (6, 0), 30, Barrier),
+    line("barrier{.cta}.red.op{.aligned}.pred p, a{, b}, {!}c; .op = { .and, .or }", (6, 0), 30, Barrier),
+    line("bar.warp.sync membermask", (6, 0), 30, WarpBarrier),
+    line("barrier.cluster.arrive{.sem}{.aligned}; .sem = { .release, .relaxed }", (7, 8), 90, Later),
+    line("barrier.cluster.wait{.acquire}{.aligned}", (7, 8), 90, Later),
+    line("griddepcontrol.action; .action = { .launch_dependents, .wait }", (7, 8), 90, Hint),
+
+    line("membar.level; .level = { .cta, .gl, .sys }", (1, 4), 10, Fence),
+    line("membar.proxy.kind; .kind = { .alias, .async }", (7, 5), 70, Fence),
+    line("fence{.sem}.scope; .sem = { .sc, .acq_rel, .acquire, .release }; .scope = { .cta, .cluster, .gpu, .sys }", (6, 0), 70, Fence),
+    line("fence.mbarrier_init.release.cluster", (8, 0), 90, Fence),
+    line("fence.proxy.kind; .kind = { .alias, .async, .async.global, .async.shared::cta, .async.shared::cluster }", (7, 5), 70, Fence),
+
+    line("shfl.mode.b32 d{|p}, a, b, c; .mode = { .up, .down, .bfly, .idx }", (3, 0), 30, Shuffle),
+    line("shfl.sync.mode.b32 d{|p}, a, b, c, membermask; .mode = { .up, .down, .bfly, .idx }", (6, 0), 30, Shuffle),
+    line("vote.mode.pred d, {!}a; .mode = { .all, .any, .uni }", (1, 2), 12, Vote),
+    line("vote.ballot.b32 d, {!}a", (2, 0), 20, Vote),
+    line("vote.sync.mode.pred d, {!}a, membermask; .mode = { .all, .any, .uni }", (6, 0), 30, Vote),
+    line("vote.sync.ballot.b32 d, {!}a, membermask", (6, 0), 30, Vote),
+    line("match.any.sync.type d, a, membermask; .type = { .b32, .b64 }", (6, 0), 70, Match),
+    line("match.all.sync.type d{|p}, a, membermask; .type = { .b32, .b64 }", (6, 0), 70, Match),
+    line("activemask.b32 d", (6, 2), 30, Activemask),
+    line("redux.sync.op.type dst, src, membermask; .op = { .add, .min, .max }; .type = { .u32, .s32 }", (7, 0), 80, Redux),
+    line("redux.sync.op.b32 dst, src, membermask; .op = { .and, .or, .xor }", (7, 0), 80, Redux),
+    line("redux.sync.op{.abs}{.NaN}.f32 dst, src, membermask; .op = { .min, .max }", (8, 6), 100, Redux),
+    line("elect.sync d|p, membermask", (8, 0), 90, Elect),
+
+    line("alloca.type ptr, size{, immAlign}; .type = { .u32, .u64 }", (7, 3), 52, Alloca),
+    line("stacksave.type d; .type = { .u32, .u64 }", (7, 3), 52, StackSave),
+    line("stackrestore.type a; .type = { .u32, .u64 }", (7, 3), 52, StackRestore),
+];

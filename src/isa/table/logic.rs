@@ -1,0 +1,41 @@
+//! Comparison and Selection, Logic and Shift, and the register-to-register part of Data Movement and Conversion.
+
+use super::{Line, line};
+use crate::isa::Semantics::{Lane, Move};
+use crate::isa::{compare, convert, logic};
+
+#[rustfmt::skip]
+pub static LINES: &[Line] = &[
+    line("setp.CmpOp{.BoolOp}.type p{|q}, a, b{, {!}c}; .CmpOp = { .eq, .ne, .lt, .le, .gt, .ge, .lo, .ls, .hi, .hs }; .BoolOp = { .and, .or, .xor }; .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64 }", (1, 0), 10, Lane(compare::setp_form)),
+    line("setp.CmpOp{.BoolOp}{.ftz}.type p{|q}, a, b{, {!}c}; .CmpOp = { .eq, .ne, .lt, .le, .gt, .ge, .equ, .neu, .ltu, .leu, .gtu, .geu, .num, .nan }; .BoolOp = { .and, .or, .xor }; .type = { .f32, .f64, .f16, .f16x2, .bf16, .bf16x2 }", (1, 0), 10, Lane(compare::setp_form)),
+    line("set.CmpOp{.BoolOp}{.ftz}.dtype.stype d, a, b{, {!}c}; .CmpOp = { .eq, .ne, .lt, .le, .gt, .ge, .lo, .ls, .hi, .hs, .equ, .neu, .ltu, .leu, .gtu, .geu, .num, .nan }; .BoolOp = { .and, .or, .xor }; .dtype = { .u32, .s32, .f32, .f16, .bf16, .u16, .s16, .f16x2, .bf16x2 }; .stype = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64, .f16, .f16x2, .bf16, .bf16x2 }", (1, 0), 10, Lane(compare::set_form)),
+    line("selp.type d, a, b, c; .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 }", (1, 0), 10, Lane(logic::selp_form)),
+    line("slct.dtype.s32 d, a, b, c; .dtype = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 }", (1, 0), 10, Lane(logic::slct_form)),
+    line("slct{.ftz}.dtype.f32 d, a, b, c; .dtype = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 }", (1, 0), 10, Lane(logic::slct_form)),
+
+    line("and.type d, a, b; .type = { .pred, .b16, .b32, .b64 }", (1, 0), 10, Lane(logic::and_form)),
+    line("or.type d, a, b; .type = { .pred, .b16, .b32, .b64 }", (1, 0), 10, Lane(logic::or_form)),
+    line("xor.type d, a, b; .type = { .pred, .b16, .b32, .b64 }", (1, 0), 10, Lane(logic::xor_form)),
+    line("not.type d, a; .type = { .pred, .b16, .b32, .b64 }", (1, 0), 10, Lane(logic::not_form)),
+    line("cnot.type d, a; .type = { .b16, .b32, .b64 }", (1, 0), 10, Lane(logic::cnot_form)),
+    line("lop3.b32 d, a, b, c, immLut", (4, 3), 50, Lane(logic::lop3_form)),
+    line("lop3.BoolOp.b32 d|p, a, b, c, immLut, q; .BoolOp = { .or, .and }", (8, 2), 70, Lane(logic::lop3_form)),
+    line("shf.dir.mode.b32 d, a, b, c; .dir = { .l, .r }; .mode = { .clamp, .wrap }", (3, 1), 32, Lane(logic::shf_form)),
+    line("shl.type d, a, b; .type = { .b16, .b32, .b64 }", (1, 0), 10, Lane(logic::shl_form)),
+    line("shr.type d, a, b; .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64 }", (1, 0), 10, Lane(logic::shr_form)),
+    line("prmt.b32{.mode} d, a, b, c; .mode = { .f4e, .b4e, .rc8, .ecl, .ecr, .rc16 }", (2, 0), 20, Lane(logic::prmt_form)),
+
+    line("mov.type d, a; .type = { .pred, .b16, .b32, .b64, .b128, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 }", (1, 0), 10, Move),
+    line("mov.vec.type d, a; .vec = { .v2, .v4 }; .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 }", (1, 0), 10, Move),
+
+    line("cvt{.sat}.dtype.atype d, a; .dtype = { .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64 }; .atype = { .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64 }", (1, 0), 10, Lane(convert::cvt_form)),
+    line("cvt.irnd{.ftz}{.sat}.dtype.atype d, a; .irnd = { .rni, .rzi, .rmi, .rpi }; .dtype = { .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .bf16, .f32, .f64 }; .atype = { .f16, .bf16, .f32, .f64 }", (1, 0), 10, Lane(convert::cvt_form)),
+    line("cvt.frnd{.ftz}{.sat}.dtype.atype d, a; .frnd = { .rn, .rz, .rm, .rp }; .dtype = { .f16, .bf16, .f32, .f64 }; .atype = { .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .bf16, .f32, .f64 }", (1, 0), 10, Lane(convert::cvt_form)),
+    line("cvt{.ftz}{.sat}.dtype.atype d, a; .dtype = { .f16, .bf16, .f32, .f64 }; .atype = { .f16, .bf16, .f32, .f64 }", (1, 0), 10, Lane(convert::cvt_form)),
+    line("cvt.frnd{.relu}{.satfinite}.dtype.f32 d, a; .frnd = { .rn, .rz }; .dtype = { .f16, .bf16, .tf32 }", (7, 0), 80, Lane(convert::cvt_form)),
+    line("cvt.rna{.satfinite}.tf32.f32 d, a", (7, 0), 80, Lane(convert::cvt_form)),
+    line("cvt.frnd{.relu}{.satfinite}.dtype.f32 d, a, b; .frnd = { .rn, .rz }; .dtype = { .f16x2, .bf16x2 }", (7, 0), 80, Lane(convert::cvt_form)),
+    line("cvt.rs{.relu}{.satfinite}.dtype.f32 d, a, b, rbits; .dtype = { .f16x2, .bf16x2 }", (8, 7), 100, Lane(convert::cvt_form)),
+    line("cvt.pack.sat.dtype.s32 d, a, b; .dtype = { .u16, .s16 }", (6, 5), 72, Lane(convert::cvt_form)),
+    line("cvt.pack.sat.dtype.s32.b32 d, a, b, c; .dtype = { .u2, .s2, .u4, .s4, .u8, .s8 }", (6, 5), 72, Lane(convert::cvt_form)),
+];

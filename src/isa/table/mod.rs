@@ -1,0 +1,293 @@
+//! The instruction table: every syntax line of the PTX manual once, and the small compiler that reads its notation.
+//!
+//! A line is written as in the manual: the opcode, the operands (for readers), then the modifier groups that it uses,
+//! separated by semicolons:
+//!
+//! ```text
+//! add{.rnd}{.ftz}{.sat}.f32  d, a, b;  .rnd = { .rn, .rz, .rm, .rp }
+//! ```
+//!
+//! `.word` stands for itself unless a group of that name follows; `{…}` is optional; a group's alternatives are
+//! sequences in the same notation and may use groups defined after it; an alternative may be empty (`{ , .b }`).
+//! `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps of 8.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use super::Semantics;
+use crate::ptx::ast::Type;
+
+mod control;
+mod float;
+mod int;
+mod logic;
+mod memory;
+
+/// One syntax line.
+pub struct Line {
+    pub syntax: &'static str,
+    /// The PTX version that introduced it.
+    pub ptx: (u8, u8),
+    /// The least `.target` number.
+    pub target: u16,
+    pub semantics: Semantics,
+}
+
+const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, semantics: Semantics) -> Line {
+    Line {
+        syntax,
+        ptx,
+        target,
+        semantics,
+    }
+}
+
+impl Line {
+    /// The first word of the opcode.
+    pub fn mnemonic(&self) -> &'static str {
+        let end = self
+            .syntax
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(self.syntax.len());
+        &self.syntax[..end]
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Line({:?})", self.syntax)
+    }
+}
+
+/// Every line of the table, family by family.
+pub fn lines() -> impl Iterator<Item = &'static Line> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+static FAMILIES: &[&[Line]] = &[int::LINES, float::LINES, logic::LINES, memory::LINES, control::LINES];
+
+/// A line ready for matching.
+pub(super) struct Compiled {
+    pub line: &'static Line,
+    pub elements: Vec<Element>,
+    /// How many words after the first it has, at least and at most.
+    pub least: usize,
+    pub most: usize,
+}
+
+pub(super) enum Element {
+    /// A word without its dot, and the type it names if it names one.
+    Word(&'static str, Option<Type>),
+    Group(Vec<Vec<Element>>),
+    Optional(Vec<Element>),
+}
+
+/// The lines of one mnemonic, compiled when first asked for.
+struct Entry {
+    lines: Vec<&'static Line>,
+    compiled: OnceLock<Vec<Compiled>>,
+}
+
+fn index() -> &'static HashMap<&'static str, Entry> {
+    static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index: HashMap<&'static str, Entry> = HashMap::new();
+        for line in lines() {
+            let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
+                lines: Vec::new(),
+                compiled: OnceLock::new(),
+            });
+            entry.lines.push(line);
+        }
+        index
+    })
+}
+
+pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
+    let entry = index().get(mnemonic)?;
+    Some(
+        entry
+            .compiled
+            .get_or_init(|| entry.lines.iter().map(|line| compile(line)).collect()),
+    )
+}
+
+pub(super) fn mnemonics() -> impl Iterator<Item = &'static str> {
+    index().keys().copied()
+}
+
+/// All words that may occur in these elements, without dots.
+pub(super) fn words_of(elements: &[Element], into: &mut Vec<&'static str>) {
+    for element in elements {
+        match element {
+            Element::Word(word, _) if into.contains(word) => {}
+            Element::Word(word, _) => into.push(word),
+            Element::Group(alternatives) => alternatives.iter().for_each(|alternative| words_of(alternative, into)),
+            Element::Optional(elements) => words_of(elements, into),
+        }
+    }
+}
+
+fn compile(line: &'static Line) -> Compiled {
+    let mut parts = line.syntax.split(';');
+    let head = parts.next().unwrap_or_default();
+    let opcode = head.split_whitespace().next().unwrap_or_default();
+    let groups: Vec<(&'static str, &'static str)> = parts
+        .filter_map(|part| {
+            let (name, body) = part.split_once('=')?;
+            let body = body.trim().strip_prefix('{')?.strip_suffix('}')?;
+            Some((name.trim(), body))
+        })
+        .collect();
+    let elements = sequence(&opcode[line.mnemonic().len()..], &groups);
+    let (least, most) = extent(&elements);
+    Compiled {
+        line,
+        elements,
+        least,
+        most,
+    }
+}
+
+fn extent(elements: &[Element]) -> (usize, usize) {
+    elements.iter().fold((0, 0), |(least, most), element| match element {
+        Element::Word(..) => (least + 1, most + 1),
+        Element::Group(alternatives) => {
+            let extents = alternatives.iter().map(|alternative| extent(alternative));
+            let (l, m) = extents.fold((usize::MAX, 0), |(l, m), (a, b)| (l.min(a), m.max(b)));
+            (least + l, most + m)
+        }
+        Element::Optional(elements) => (least, most + extent(elements).1),
+    })
+}
+
+/// Reads `.a{.b}.c`; names found in `groups` become groups.
+fn sequence(mut text: &'static str, groups: &[(&'static str, &'static str)]) -> Vec<Element> {
+    let mut elements = Vec::new();
+    loop {
+        text = text.trim_start();
+        if let Some(rest) = text.strip_prefix('{') {
+            let end = closing(rest);
+            elements.push(Element::Optional(sequence(&rest[..end], groups)));
+            text = &rest[end + 1..];
+        } else if let Some(rest) = text.strip_prefix('.') {
+            let end = rest
+                .find(|c: char| c == '.' || c == '{' || c.is_whitespace())
+                .unwrap_or(rest.len());
+            // A range `[8..256/8]` holds dots of its own.
+            let end = match rest[..end].find('[') {
+                Some(_) => rest.find(']').map_or(end, |bracket| {
+                    let tail = &rest[bracket..];
+                    bracket
+                        + tail
+                            .find(|c: char| c == '.' || c == '{' || c.is_whitespace())
+                            .unwrap_or(tail.len())
+                }),
+                None => end,
+            };
+            let word = &rest[..end];
+            elements.push(
+                match groups.iter().position(|(name, _)| name.strip_prefix('.') == Some(word)) {
+                    Some(at) => Element::Group(
+                        alternatives(groups[at].1)
+                            .map(|alternative| sequence(alternative, &groups[at + 1..]))
+                            .collect(),
+                    ),
+                    None => words(word),
+                },
+            );
+            text = &rest[end..];
+        } else {
+            assert!(text.is_empty(), "syntax line not understood at {text:?}");
+            return elements;
+        }
+    }
+}
+
+/// A word, or the words of a numbered one.
+fn words(word: &'static str) -> Element {
+    let Some((head, range)) = word.split_once('[') else {
+        return Element::Word(word, type_of(word));
+    };
+    let (range, tail) = range.split_once(']').unwrap_or((range, ""));
+    let (from, to) = range.split_once("..").unwrap_or((range, range));
+    let (to, step) = to.split_once('/').unwrap_or((to, "1"));
+    let number = |text: &str| text.parse::<usize>().unwrap_or(1);
+    let all = (number(from)..=number(to)).step_by(number(step).max(1)).map(|n| {
+        // Compiled once per process: the words live as long as the table.
+        let word: &'static str = Box::leak(format!("{head}{n}{tail}").into_boxed_str());
+        vec![Element::Word(word, None)]
+    });
+    Element::Group(all.collect())
+}
+
+/// Splits a group's body at its commas.
+fn alternatives(body: &'static str) -> impl Iterator<Item = &'static str> {
+    body.split(',').map(str::trim)
+}
+
+fn closing(text: &str) -> usize {
+    let mut depth = 0;
+    for (i, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return i,
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    panic!("unbalanced braces in {text:?}")
+}
+
+/// The type that a word names.
+pub(super) fn type_of(word: &str) -> Option<Type> {
+    use Type::*;
+    Some(match word {
+        "b8" => B8,
+        "b16" => B16,
+        "b32" => B32,
+        "b64" => B64,
+        "b128" => B128,
+        "u8" => U8,
+        "u16" => U16,
+        "u32" => U32,
+        "u64" => U64,
+        "s8" => S8,
+        "s16" => S16,
+        "s32" => S32,
+        "s64" => S64,
+        "f16" => F16,
+        "f16x2" => F16x2,
+        "bf16" => Bf16,
+        "bf16x2" => Bf16x2,
+        "f32" => F32,
+        "f32x2" => F32x2,
+        "f64" => F64,
+        "tf32" => Tf32,
+        "u8x4" => U8x4,
+        "s8x4" => S8x4,
+        "u16x2" => U16x2,
+        "s16x2" => S16x2,
+        "e4m3" => E4m3,
+        "e5m2" => E5m2,
+        "e4m3x2" => E4m3x2,
+        "e5m2x2" => E5m2x2,
+        "e3m2x2" => E3m2x2,
+        "e2m3x2" => E2m3x2,
+        "e2m1x2" => E2m1x2,
+        "e4m3x4" => E4m3x4,
+        "e5m2x4" => E5m2x4,
+        "e3m2x4" => E3m2x4,
+        "e2m3x4" => E2m3x4,
+        "e2m1x4" => E2m1x4,
+        "ue8m0x2" => Ue8m0x2,
+        "ue5m3x2" => Ue5m3x2,
+        "s2f6x2" => S2f6x2,
+        "pred" => Pred,
+        "texref" => TexRef,
+        "samplerref" => SamplerRef,
+        "surfref" => SurfRef,
+        _ => return None,
+    })
+}

@@ -1,0 +1,260 @@
+//! One block (CTA): its memory windows, its bundles, its barriers, and whose turn it is.
+
+use crate::isa::lanes::{MAX_WARPS, WARP};
+use crate::memory::View;
+
+use super::grid::Grid;
+use super::interp::{Bundle, Located, Pause, RawFault, State, first_lane};
+use super::{Cause, interp};
+
+/// Named barriers of a block (PTX ISA, barrier).
+const BARRIERS: usize = 16;
+
+/// What lanes of a block see around them.
+pub struct BlockEnv<'l> {
+    pub env: &'l Grid,
+    pub view: View,
+    pub ctaid: [u32; 3],
+    /// Which of the places for blocks this one runs in: what `%smid` reads.
+    pub seat: u32,
+    /// Shared window: address, bytes that the kernel has, bytes that count as shared for `isspacep`.
+    pub shared: u64,
+    pub shared_bytes: u32,
+    pub shared_window: u32,
+    /// Local window of thread 0; thread `t` has `[local + t·stride, …)`.
+    pub local: u64,
+    pub local_stride: u32,
+    pub local_bytes: u64,
+    /// The launch's parameter block.
+    pub param: u64,
+    pub param_bytes: u32,
+}
+
+/// Votes of a barrier reduction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub set: u32,
+    pub voters: u32,
+}
+
+#[derive(Default)]
+struct Barrier {
+    /// Lanes that have arrived, by warp.
+    arrived: Vec<u32>,
+    threads: Option<u32>,
+    tally: Tally,
+}
+
+/// The barriers of a block and who of it is still there.
+pub struct Barriers {
+    all: [Barrier; BARRIERS],
+    live: Vec<u32>,
+    /// Barriers that are complete, by bit.
+    due: u32,
+    used: u32,
+}
+
+impl Barriers {
+    fn new() -> Barriers {
+        Barriers {
+            all: Default::default(),
+            live: Vec::new(),
+            due: 0,
+            used: 0,
+        }
+    }
+
+    fn reset(&mut self, bundles: &[Bundle]) {
+        self.live.clear();
+        for b in bundles {
+            self.live.extend_from_slice(&b.live[..b.warps as usize]);
+        }
+        for id in 0..BARRIERS {
+            if self.used >> id & 1 == 1 {
+                self.clear(id);
+            }
+        }
+        (self.due, self.used) = (0, 0);
+    }
+
+    fn clear(&mut self, id: usize) {
+        let b = &mut self.all[id];
+        b.arrived.iter_mut().for_each(|m| *m = 0);
+        b.threads = None;
+        b.tally = Tally::default();
+    }
+
+    /// Counts votes towards the reduction of the current phase.
+    pub fn vote(&mut self, id: u32, lanes: &[u32; MAX_WARPS], votes: &[u32; MAX_WARPS]) {
+        let tally = &mut self.all[id as usize].tally;
+        for (l, v) in lanes.iter().zip(votes) {
+            tally.set += (l & v).count_ones();
+            tally.voters += l.count_ones();
+        }
+    }
+
+    /// Fragment `at` of `bundle` arrives; if it waits, its state says so from now on.
+    pub fn arrive(&mut self, id: u32, bundle: &mut Bundle, at: usize, threads: Option<u32>, waits: bool) {
+        let warps = self.live.len();
+        let barrier = &mut self.all[id as usize];
+        barrier.arrived.resize(warps, 0);
+        barrier.threads = barrier.threads.or(threads);
+        let first = bundle.first_thread as usize / WARP;
+        let fragment = &mut bundle.fragments[at];
+        for w in 0..bundle.warps as usize {
+            barrier.arrived[first + w] |= fragment.mask[w];
+        }
+        if waits {
+            fragment.state = State::Barrier(id);
+        }
+        self.used |= 1 << id;
+        self.check(id as usize);
+    }
+
+    /// Lanes have exited: barriers no longer wait for them.
+    pub fn left(&mut self, bundle: &Bundle) {
+        let first = bundle.first_thread as usize / WARP;
+        self.live[first..first + bundle.warps as usize].copy_from_slice(&bundle.live[..bundle.warps as usize]);
+        for id in 0..BARRIERS {
+            if self.used >> id & 1 == 1 {
+                self.check(id);
+            }
+        }
+    }
+
+    fn check(&mut self, id: usize) {
+        let b = &self.all[id];
+        let lanes = || b.arrived.iter().zip(&self.live);
+        let complete = match b.threads {
+            None => lanes().all(|(arrived, live)| live & !arrived == 0) && b.arrived.iter().any(|&a| a != 0),
+            Some(n) => {
+                // Barriers count warps: one of which all remaining threads have come counts whole.
+                let count = |(arrived, live): (&u32, &u32)| match (*arrived, live & !arrived) {
+                    (0, _) => 0,
+                    (_, 0) => WARP as u32,
+                    (some, _) => some.count_ones(),
+                };
+                lanes().map(count).sum::<u32>() >= n
+            }
+        };
+        if complete {
+            self.due |= 1 << id;
+        }
+    }
+
+    /// Whether somebody has to be let go.
+    pub fn released(&self) -> bool {
+        self.due != 0
+    }
+
+    fn describe(&self) -> String {
+        let mut out = Vec::new();
+        for id in (0..BARRIERS).filter(|id| self.used >> id & 1 == 1) {
+            let b = &self.all[id];
+            let arrived: u32 = b.arrived.iter().map(|m| m.count_ones()).sum();
+            if arrived > 0 {
+                let live: u32 = self.live.iter().map(|m| m.count_ones()).sum();
+                let wanted = b
+                    .threads
+                    .map_or_else(|| format!("all {live} remaining"), |n| n.to_string());
+                out.push(format!("barrier {id}: {arrived} threads wait, {wanted} are needed"));
+            }
+        }
+        if out.is_empty() {
+            "nobody waits at a barrier".into()
+        } else {
+            out.join("; ")
+        }
+    }
+}
+
+/// What a turn of a block came to.
+pub enum Turn {
+    Done,
+    /// Somebody spins; others may go first.
+    Yield,
+}
+
+/// A place in which blocks run, one after the other.
+pub struct Block<'l> {
+    pub env: BlockEnv<'l>,
+    bundles: Vec<Bundle>,
+    barriers: Barriers,
+}
+
+impl<'l> Block<'l> {
+    pub fn new(env: BlockEnv<'l>) -> Block<'l> {
+        let grid = env.env;
+        let lanes = grid.kernel.width * WARP as u32;
+        let bundles = (0..grid.bundles)
+            .map(|i| Bundle::new(&grid.kernel, i * lanes, (grid.threads - i * lanes).min(lanes), &env))
+            .collect();
+        Block {
+            env,
+            bundles,
+            barriers: Barriers::new(),
+        }
+    }
+
+    /// Puts all threads at the kernel's start, as block `ctaid`.
+    pub fn start(&mut self, ctaid: [u32; 3]) {
+        self.env.ctaid = ctaid;
+        for bundle in &mut self.bundles {
+            bundle.enter(&self.env);
+        }
+        self.barriers.reset(&self.bundles);
+    }
+
+    /// Runs until all threads have exited or somebody has had his share.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn turn(&mut self) -> Result<Turn, Box<Located>> {
+        loop {
+            let mut shares = false;
+            let mut ran = false;
+            for i in 0..self.bundles.len() {
+                if !self.bundles[i].is_ready() {
+                    continue;
+                }
+                ran = true;
+                shares |= self.bundles[i].run(&self.env, &mut self.barriers)? == Pause::Share;
+                self.release();
+            }
+            if shares {
+                return Ok(Turn::Yield);
+            }
+            if self.bundles.iter().all(Bundle::is_done) {
+                return Ok(Turn::Done);
+            }
+            if !ran && !self.bundles.iter_mut().any(Bundle::force) {
+                return Err(Box::new(self.deadlock()));
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        while self.barriers.due != 0 {
+            let id = self.barriers.due.trailing_zeros();
+            self.barriers.due &= !(1 << id);
+            let tally = self.barriers.all[id as usize].tally;
+            self.barriers.clear(id as usize);
+            for bundle in &mut self.bundles {
+                bundle.release_barrier(id, &tally);
+            }
+        }
+    }
+
+    fn deadlock(&self) -> Located {
+        let bundle = self.bundles.iter().find(|b| !b.is_done()).expect("somebody is left");
+        let fragment = &bundle.fragments[0];
+        let lane = first_lane(&fragment.mask);
+        let fault = RawFault {
+            cause: Cause::Deadlock {
+                why: self.barriers.describe(),
+            },
+            lane,
+        };
+        interp::located(bundle, fragment, fault)
+    }
+}

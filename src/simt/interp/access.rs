@@ -1,0 +1,539 @@
+//! Loads and stores of a whole bundle: addresses of 32 lanes at a time are formed, checked and served, with quick paths
+//! for lanes that touch consecutive elements or all the same one.
+//!
+//! Every access is checked before memory is touched: global and generic addresses against the address space's map (and,
+//! failing that, the block's own windows and registered host ranges), shared and local ones against their windows, all
+//! against the alignment that the ISA demands (PTX ISA, Addresses as Operands: naturally aligned to the access size).
+
+use std::sync::atomic::{self, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+use crate::isa::lanes::{WARP, Width};
+use crate::memory::{AddressSpace, READ, WRITE};
+use crate::program::{Element, Ordering, Space};
+
+use super::code::{MemOp, NONE};
+use super::{Cx, RawFault};
+use crate::isa::Level;
+
+/// Carries out an access for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
+pub type AccessFn = unsafe fn(&mut Cx<'_, '_>, &MemOp) -> bool;
+
+/// Addresses of one warp's lanes.
+pub type Lanes = [u64; WARP];
+
+/// A memory element as raw bits.
+pub trait Raw: Copy + Default + 'static {
+    /// # Safety
+    /// `at` is valid for reads and aligned.
+    unsafe fn load_strong(at: *const Self, order: atomic::Ordering) -> Self;
+    /// # Safety
+    /// `at` is valid for writes and aligned.
+    unsafe fn store_strong(at: *mut Self, value: Self, order: atomic::Ordering);
+}
+
+macro_rules! raw {
+    ($($t:ty => $a:ty),*) => {$(
+        impl Raw for $t {
+            #[inline(always)]
+            unsafe fn load_strong(at: *const $t, order: atomic::Ordering) -> $t {
+                // SAFETY: valid and aligned by the caller's word; kernels and host share this memory only through raw
+                // pointers and atomics.
+                unsafe { <$a>::from_ptr(at as *mut $t).load(order) }
+            }
+            #[inline(always)]
+            unsafe fn store_strong(at: *mut $t, value: $t, order: atomic::Ordering) {
+                // SAFETY: as above.
+                unsafe { <$a>::from_ptr(at).store(value, order) }
+            }
+        }
+    )*};
+}
+raw!(u8 => AtomicU8, u16 => AtomicU16, u32 => AtomicU32, u64 => AtomicU64);
+
+impl Raw for u128 {
+    #[inline(always)]
+    unsafe fn load_strong(at: *const u128, order: atomic::Ordering) -> u128 {
+        let at = at as *mut u64;
+        // SAFETY: 16 valid, aligned bytes. Single-copy atomicity of 128 bits is what `.b128` atomics promise; a plain
+        // strong load of 128 bits is made of two here, as the ISA's model allows for vectors.
+        unsafe {
+            let low = AtomicU64::from_ptr(at).load(order);
+            let high = AtomicU64::from_ptr(at.add(1)).load(order);
+            u128::from(low) | u128::from(high) << 64
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_strong(at: *mut u128, value: u128, order: atomic::Ordering) {
+        let at = at as *mut u64;
+        // SAFETY: as for the load.
+        unsafe {
+            AtomicU64::from_ptr(at).store(value as u64, order);
+            AtomicU64::from_ptr(at.add(1)).store((value >> 64) as u64, order);
+        }
+    }
+}
+
+/// Element → register value and back.
+pub trait Convert<D: Raw>: Raw {
+    fn widen(self, signed: bool) -> D;
+    fn narrow(d: D) -> Self;
+}
+
+macro_rules! convert_pair {
+    ($($t:ty as $s:ty => $d:ty as $sd:ty),* $(,)?) => {$(
+        impl Convert<$d> for $t {
+            #[inline(always)]
+            fn widen(self, signed: bool) -> $d {
+                if signed { self as $s as $sd as $d } else { self as $d }
+            }
+            #[inline(always)]
+            fn narrow(d: $d) -> $t {
+                d as $t
+            }
+        }
+    )*};
+}
+convert_pair!(
+    u8 as i8 => u16 as i16, u8 as i8 => u32 as i32, u8 as i8 => u64 as i64,
+    u16 as i16 => u16 as i16, u16 as i16 => u32 as i32, u16 as i16 => u64 as i64,
+    u32 as i32 => u32 as i32, u32 as i32 => u64 as i64, u64 as i64 => u64 as i64,
+    u128 as i128 => u128 as i128,
+    u8 as i8 => u128 as i128, u16 as i16 => u128 as i128, u32 as i32 => u128 as i128, u64 as i64 => u128 as i128,
+);
+
+#[inline(always)]
+fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
+    match (ordering, store) {
+        (Ordering::Weak | Ordering::Volatile | Ordering::Relaxed, _) => atomic::Ordering::Relaxed,
+        (_, false) => atomic::Ordering::Acquire,
+        (_, true) => atomic::Ordering::Release,
+    }
+}
+
+/// Addresses as the process knows them for the lanes of warp `w`; shared and local offsets are checked here (a lane
+/// outside its window leaves a fault). Lanes outside `active` get the first active lane's address.
+///
+/// # Safety
+/// `op.register` is a slot of the running window.
+#[inline(always)]
+pub unsafe fn addresses(
+    cx: &mut Cx<'_, '_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    bytes: u64,
+    write: bool,
+    out: &mut Lanes,
+) -> bool {
+    if op.register == NONE {
+        *out = [op.offset as u64; WARP];
+    } else {
+        // SAFETY: the slot lies in the window by construction of the program.
+        let base = unsafe { cx.regs.add(op.register as usize) };
+        if op.narrow {
+            // SAFETY: a B32 slot holds `warps × [u32; 32]`.
+            let regs = unsafe { &*(base as *const [u32; WARP]).add(w) };
+            for i in 0..WARP {
+                out[i] = (u64::from(regs[i])).wrapping_add(op.offset as u64);
+            }
+        } else {
+            // SAFETY: a B64 slot holds `warps × [u64; 32]`.
+            let regs = unsafe { &*(base as *const [u64; WARP]).add(w) };
+            for i in 0..WARP {
+                out[i] = regs[i].wrapping_add(op.offset as u64);
+            }
+        }
+    }
+    let block = cx.block;
+    match op.space {
+        Space::Generic | Space::Global | Space::Const => {}
+        Space::Shared => {
+            let mut high = 0u64;
+            for (i, a) in out.iter_mut().enumerate() {
+                *a &= 0xffff_ffff;
+                let active = u64::from(active >> i & 1).wrapping_neg();
+                high = high.max(*a & active);
+            }
+            if high + bytes > u64::from(block.shared_bytes) {
+                let lane = (0..WARP)
+                    .find(|&i| active >> i & 1 == 1 && out[i] + bytes > u64::from(block.shared_bytes))
+                    .expect("some active lane is beyond the window");
+                cx.fault = Some(RawFault::address(out[lane], bytes, write, w, lane, Space::Shared));
+                return false;
+            }
+            for a in out.iter_mut() {
+                *a = a.wrapping_add(block.shared);
+            }
+        }
+        Space::Local => {
+            let frame = if op.register == NONE { u64::from(cx.frame) } else { 0 };
+            let limit = u64::from(block.local_stride);
+            let lane0 = u64::from(cx.first_thread) + (w * WARP) as u64;
+            for (i, a) in out.iter_mut().enumerate() {
+                let offset = a.wrapping_add(frame) & 0xffff_ffff;
+                if active >> i & 1 == 1 && offset + bytes > limit {
+                    cx.fault = Some(RawFault::address(offset, bytes, write, w, i, Space::Local));
+                    return false;
+                }
+                *a = block.local + (lane0 + i as u64) * limit + offset;
+            }
+        }
+        Space::Param => {
+            for (i, a) in out.iter_mut().enumerate() {
+                if active >> i & 1 == 1 && a.wrapping_add(bytes) > u64::from(block.param_bytes) {
+                    cx.fault = Some(RawFault::address(*a, bytes, write, w, i, Space::Param));
+                    return false;
+                }
+                *a = a.wrapping_add(block.param);
+            }
+        }
+    }
+    true
+}
+
+/// Whether a kernel's lane may touch `[address, address + bytes)`: arena pages, the block's own windows, host ranges.
+#[inline(always)]
+pub fn allowed(cx: &Cx<'_, '_>, address: u64, bytes: u64, bits: u8) -> bool {
+    cx.block.view.check(address, bytes, bits) || allowed_elsewhere(cx, address, bytes, bits)
+}
+
+#[cold]
+#[inline(never)]
+fn allowed_elsewhere(cx: &Cx<'_, '_>, address: u64, bytes: u64, bits: u8) -> bool {
+    let b = cx.block;
+    let within = |base: u64, len: u64| address >= base && bytes <= len && address - base <= len - bytes;
+    within(b.shared, u64::from(b.shared_bytes))
+        || within(b.local, b.local_bytes)
+        || (bits == READ && within(b.param, u64::from(b.param_bytes)))
+        || AddressSpace::get().host_range_contains(address, bytes, bits)
+}
+
+/// Whether an address that the program gave by space needs no map check: its window was checked when it was formed.
+#[inline(always)]
+fn windowed(space: Space) -> bool {
+    matches!(space, Space::Shared | Space::Local | Space::Param)
+}
+
+/// Checks the active lanes' addresses for range and alignment; the first offender leaves a fault.
+#[inline(always)]
+pub fn check_lanes(cx: &mut Cx<'_, '_>, space: Space, w: usize, active: u32, a: &Lanes, bytes: u64, bits: u8) -> bool {
+    let (mut low, mut high, mut all) = (u64::MAX, 0u64, 0u64);
+    for (i, &x) in a.iter().enumerate() {
+        let on = u64::from(active >> i & 1).wrapping_neg();
+        low = low.min(x | !on);
+        high = high.max(x & on);
+        all |= x & on;
+    }
+    let aligned = all & (bytes - 1) == 0;
+    let span = high.wrapping_sub(low);
+    if aligned && (windowed(space) || (span < 1 << 16 && cx.block.view.check(low, span + bytes, bits))) {
+        return true;
+    }
+    check_each(cx, space, w, active, a, bytes, bits)
+}
+
+#[inline(never)]
+fn check_each(cx: &mut Cx<'_, '_>, space: Space, w: usize, active: u32, a: &Lanes, bytes: u64, bits: u8) -> bool {
+    let mut rest = active;
+    while rest != 0 {
+        let i = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        let address = a[i];
+        if !windowed(space) && !allowed(cx, address, bytes, bits) {
+            cx.fault = Some(RawFault::address(address, bytes, bits & WRITE != 0, w, i, space));
+            return false;
+        }
+        if address & (bytes - 1) != 0 {
+            cx.fault = Some(RawFault::misaligned(address, bytes, w, i));
+            return false;
+        }
+    }
+    true
+}
+
+trait Access {
+    /// # Safety
+    /// The window, slots and features are those that the program was made for.
+    unsafe fn run(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool;
+}
+
+struct Load<T, D, const SIGNED: bool, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
+
+impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Access for Load<T, D, SIGNED, STRONG> {
+    #[inline(always)]
+    unsafe fn run(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+        let n = op.data.len();
+        let size = size_of::<T>() as u64;
+        let bytes = size * n as u64;
+        for w in 0..cx.mask.warps as usize {
+            let active = cx.mask.lanes[w];
+            if active == 0 {
+                continue;
+            }
+            let mut a: Lanes = [0; WARP];
+            // SAFETY: the caller's word on slots.
+            if !unsafe { addresses(cx, op, w, active, bytes, false, &mut a) } {
+                return false;
+            }
+            if active == u32::MAX && !STRONG {
+                let first = a[0];
+                let (mut apart, mut differ) = (0u64, 0u64);
+                for (i, &x) in a.iter().enumerate() {
+                    apart |= x ^ first.wrapping_add(i as u64 * bytes);
+                    differ |= x ^ first;
+                }
+                let aligned = first & (bytes - 1) == 0;
+                if apart == 0
+                    && aligned
+                    && (windowed(op.space) || cx.block.view.check(first, bytes * WARP as u64, READ))
+                {
+                    for (k, &slot) in op.data.iter().enumerate() {
+                        if slot == NONE {
+                            continue;
+                        }
+                        // SAFETY: 32·n elements are readable (checked above); the slot is a `[D; 32]` run of the window.
+                        unsafe {
+                            let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w);
+                            let src = first as *const T;
+                            let mut out = [D::default(); WARP];
+                            match n {
+                                1 => gather_strided::<T, D, SIGNED, 1>(src, &mut out),
+                                2 => gather_strided::<T, D, SIGNED, 2>(src.add(k), &mut out),
+                                4 => gather_strided::<T, D, SIGNED, 4>(src.add(k), &mut out),
+                                _ => gather_strided::<T, D, SIGNED, 8>(src.add(k), &mut out),
+                            }
+                            *dst = out;
+                        }
+                    }
+                    continue;
+                }
+                if differ == 0 && aligned && (windowed(op.space) || cx.block.view.check(first, bytes, READ)) {
+                    for (k, &slot) in op.data.iter().enumerate() {
+                        if slot == NONE {
+                            continue;
+                        }
+                        // SAFETY: the one element is readable (checked above); the slot is a run of the window.
+                        unsafe {
+                            let value = (first as *const T).add(k).read().widen(SIGNED);
+                            *(cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) = [value; WARP];
+                        }
+                    }
+                    continue;
+                }
+            }
+            if !check_lanes(cx, op.space, w, active, &a, bytes, READ) {
+                return false;
+            }
+            let order = order_of(op.ordering, false);
+            for (k, &slot) in op.data.iter().enumerate() {
+                if slot == NONE {
+                    continue;
+                }
+                // SAFETY: every active lane's address was checked; inactive lanes are not touched.
+                unsafe {
+                    let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) as *mut D;
+                    if active == u32::MAX && !STRONG {
+                        for (i, &x) in a.iter().enumerate() {
+                            *dst.add(i) = (x as *const T).add(k).read().widen(SIGNED);
+                        }
+                    } else {
+                        let mut rest = active;
+                        while rest != 0 {
+                            let i = rest.trailing_zeros() as usize;
+                            rest &= rest - 1;
+                            let at = (a[i] as *const T).add(k);
+                            let value = if STRONG { T::load_strong(at, order) } else { at.read() };
+                            *dst.add(i) = value.widen(SIGNED);
+                        }
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+#[inline(always)]
+unsafe fn gather_strided<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
+    src: *const T,
+    out: &mut [D; WARP],
+) {
+    for (i, o) in out.iter_mut().enumerate() {
+        // SAFETY: the caller checked `32·N` elements less the part before `src`.
+        *o = unsafe { src.add(i * N).read() }.widen(SIGNED);
+    }
+}
+
+struct Store<T, D, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
+
+impl<T: Convert<D>, D: Raw, const STRONG: bool> Access for Store<T, D, STRONG> {
+    #[inline(always)]
+    unsafe fn run(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+        let n = op.data.len();
+        let size = size_of::<T>() as u64;
+        let bytes = size * n as u64;
+        for w in 0..cx.mask.warps as usize {
+            let active = cx.mask.lanes[w];
+            if active == 0 {
+                continue;
+            }
+            let mut a: Lanes = [0; WARP];
+            // SAFETY: the caller's word on slots.
+            if !unsafe { addresses(cx, op, w, active, bytes, true, &mut a) } {
+                return false;
+            }
+            if active == u32::MAX && !STRONG {
+                let first = a[0];
+                let mut apart = 0u64;
+                for (i, &x) in a.iter().enumerate() {
+                    apart |= x ^ first.wrapping_add(i as u64 * bytes);
+                }
+                if apart == 0
+                    && first & (bytes - 1) == 0
+                    && (windowed(op.space) || cx.block.view.check(first, bytes * WARP as u64, WRITE))
+                {
+                    for (k, &slot) in op.data.iter().enumerate() {
+                        // SAFETY: 32·n elements are writable (checked above); the slot is a `[D; 32]` run of the window.
+                        unsafe {
+                            let src = *(cx.regs.add(slot as usize) as *const [D; WARP]).add(w);
+                            let dst = first as *mut T;
+                            match n {
+                                1 => scatter_strided::<T, D, 1>(dst, &src),
+                                2 => scatter_strided::<T, D, 2>(dst.add(k), &src),
+                                4 => scatter_strided::<T, D, 4>(dst.add(k), &src),
+                                _ => scatter_strided::<T, D, 8>(dst.add(k), &src),
+                            }
+                        }
+                    }
+                    continue;
+                }
+            }
+            if !check_lanes(cx, op.space, w, active, &a, bytes, WRITE) {
+                return false;
+            }
+            let order = order_of(op.ordering, true);
+            for (k, &slot) in op.data.iter().enumerate() {
+                // SAFETY: every active lane's address was checked.
+                unsafe {
+                    let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
+                    let mut rest = active;
+                    while rest != 0 {
+                        let i = rest.trailing_zeros() as usize;
+                        rest &= rest - 1;
+                        let at = (a[i] as *mut T).add(k);
+                        let value = T::narrow(*src.add(i));
+                        if STRONG {
+                            T::store_strong(at, value, order)
+                        } else {
+                            at.write(value)
+                        }
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+#[inline(always)]
+unsafe fn scatter_strided<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, src: &[D; WARP]) {
+    for (i, &value) in src.iter().enumerate() {
+        // SAFETY: the caller checked `32·N` elements less the part before `dst`.
+        unsafe { dst.add(i * N).write(T::narrow(value)) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
+unsafe fn run_avx512<A: Access>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+    // SAFETY: passed on.
+    unsafe { A::run(cx, op) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
+unsafe fn run_avx2<A: Access>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+    // SAFETY: passed on.
+    unsafe { A::run(cx, op) }
+}
+
+unsafe fn run_baseline<A: Access>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+    // SAFETY: passed on.
+    unsafe { A::run(cx, op) }
+}
+
+fn pick<A: Access>() -> AccessFn {
+    match Level::current() {
+        Level::Avx512 => run_avx512::<A>,
+        Level::Avx2 => run_avx2::<A>,
+        Level::Baseline => run_baseline::<A>,
+    }
+}
+
+/// The function that loads such elements into slots of such a width.
+pub fn load_fn(element: Element, slot: Option<Width>, ordering: Ordering) -> AccessFn {
+    fn by_strength<T: Convert<D>, D: Raw, const SIGNED: bool>(ordering: Ordering) -> AccessFn {
+        if ordering == Ordering::Weak {
+            pick::<Load<T, D, SIGNED, false>>()
+        } else {
+            pick::<Load<T, D, SIGNED, true>>()
+        }
+    }
+    fn by_sign<T: Convert<D>, D: Raw>(element: Element, ordering: Ordering) -> AccessFn {
+        if element.signed && size_of::<T>() < size_of::<D>() {
+            by_strength::<T, D, true>(ordering)
+        } else {
+            by_strength::<T, D, false>(ordering)
+        }
+    }
+    let natural = match element.bytes {
+        1 | 2 => Width::B16,
+        4 => Width::B32,
+        8 => Width::B64,
+        _ => Width::B128,
+    };
+    let e = element;
+    match (element.bytes, slot.unwrap_or(natural)) {
+        (1, Width::B16) => by_sign::<u8, u16>(e, ordering),
+        (1, Width::B32) => by_sign::<u8, u32>(e, ordering),
+        (1, Width::B64) => by_sign::<u8, u64>(e, ordering),
+        (1, Width::B128) => by_sign::<u8, u128>(e, ordering),
+        (2, Width::B16) => by_sign::<u16, u16>(e, ordering),
+        (2, Width::B32) => by_sign::<u16, u32>(e, ordering),
+        (2, Width::B64) => by_sign::<u16, u64>(e, ordering),
+        (2, Width::B128) => by_sign::<u16, u128>(e, ordering),
+        (4, Width::B32) => by_sign::<u32, u32>(e, ordering),
+        (4, Width::B64) => by_sign::<u32, u64>(e, ordering),
+        (4, Width::B128) => by_sign::<u32, u128>(e, ordering),
+        (8, Width::B64) => by_sign::<u64, u64>(e, ordering),
+        (8, Width::B128) => by_sign::<u64, u128>(e, ordering),
+        (16, Width::B128) => by_sign::<u128, u128>(e, ordering),
+        (bytes, width) => unreachable!("a program never loads {bytes} bytes into {width:?}"),
+    }
+}
+
+/// The function that stores such elements from slots of such a width.
+pub fn store_fn(element: Element, slot: Width, ordering: Ordering) -> AccessFn {
+    fn by_strength<T: Convert<D>, D: Raw>(ordering: Ordering) -> AccessFn {
+        if ordering == Ordering::Weak {
+            pick::<Store<T, D, false>>()
+        } else {
+            pick::<Store<T, D, true>>()
+        }
+    }
+    match (element.bytes, slot) {
+        (1, Width::B16) => by_strength::<u8, u16>(ordering),
+        (1, Width::B32) => by_strength::<u8, u32>(ordering),
+        (1, Width::B64) => by_strength::<u8, u64>(ordering),
+        (1, Width::B128) => by_strength::<u8, u128>(ordering),
+        (2, Width::B16) => by_strength::<u16, u16>(ordering),
+        (2, Width::B32) => by_strength::<u16, u32>(ordering),
+        (2, Width::B64) => by_strength::<u16, u64>(ordering),
+        (2, Width::B128) => by_strength::<u16, u128>(ordering),
+        (4, Width::B32) => by_strength::<u32, u32>(ordering),
+        (4, Width::B64) => by_strength::<u32, u64>(ordering),
+        (4, Width::B128) => by_strength::<u32, u128>(ordering),
+        (8, Width::B64) => by_strength::<u64, u64>(ordering),
+        (8, Width::B128) => by_strength::<u64, u128>(ordering),
+        (16, Width::B128) => by_strength::<u128, u128>(ordering),
+        (bytes, width) => unreachable!("a program never stores {bytes} bytes from {width:?}"),
+    }
+}

@@ -1,0 +1,309 @@
+//! `atom` and `red`: read-modify-write of each active lane in lane order.
+//!
+//! Accesses to global and generic addresses are real atomics of the host, sequentially consistent (stronger than any
+//! ordering that PTX can ask for). A block runs on one thread at a time, so its `.shared` accesses need no lock prefix.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
+
+use half::{bf16, f16};
+
+use crate::isa::lanes::WARP;
+use crate::memory::{READ, WRITE};
+use crate::program::{AtomicOp, AtomicType, Space};
+
+use super::Cx;
+use super::access::{Lanes, addresses, check_lanes};
+use super::code::{AtomOp, NONE};
+
+/// Carries out an atomic for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
+pub type AtomicFn = unsafe fn(&mut Cx<'_, '_>, &AtomOp) -> bool;
+
+/// A memory cell that supports compare-and-swap by the host.
+trait Cell: Copy + PartialEq + Default + 'static {
+    /// Replaces `*at` by `f(*at)` atomically, returns the old value.
+    ///
+    /// # Safety
+    /// `at` is valid, aligned, shared only through raw pointers and atomics.
+    unsafe fn update(at: *mut Self, f: impl Fn(Self) -> Self) -> Self;
+}
+
+macro_rules! cell {
+    ($($t:ty => $a:ty),*) => {$(
+        impl Cell for $t {
+            #[inline(always)]
+            unsafe fn update(at: *mut $t, f: impl Fn($t) -> $t) -> $t {
+                // SAFETY: the caller's word.
+                let cell = unsafe { <$a>::from_ptr(at) };
+                let mut old = cell.load(SeqCst);
+                loop {
+                    match cell.compare_exchange_weak(old, f(old), SeqCst, SeqCst) {
+                        Ok(old) => return old,
+                        Err(seen) => old = seen,
+                    }
+                }
+            }
+        }
+    )*};
+}
+cell!(u16 => AtomicU16, u32 => AtomicU32, u64 => AtomicU64);
+
+impl Cell for u128 {
+    unsafe fn update(at: *mut u128, f: impl Fn(u128) -> u128) -> u128 {
+        // 128-bit atomics are rare (`atom.exch.b128`, `atom.cas.b128`): one lock orders them against each other.
+        static LOCK: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+        let _held = LOCK.lock();
+        // SAFETY: valid and aligned by the caller's word.
+        unsafe {
+            let old = at.read_volatile();
+            at.write_volatile(f(old));
+            old
+        }
+    }
+}
+
+/// What an operation makes of the old value, the operand and (for `cas`) the replacement. PTX ISA, `atom`.
+trait Rmw {
+    type Cell: Cell;
+    fn apply(old: Self::Cell, b: Self::Cell, c: Self::Cell, ftz: bool) -> Self::Cell;
+}
+
+macro_rules! rmw {
+    ($($name:ident: $t:ty, |$old:ident, $b:ident, $c:ident, $ftz:ident| $body:expr;)*) => {$(
+        struct $name;
+        impl Rmw for $name {
+            type Cell = $t;
+            #[inline(always)]
+            #[allow(unused_variables)]
+            fn apply($old: $t, $b: $t, $c: $t, $ftz: bool) -> $t { $body }
+        }
+    )*};
+}
+
+fn flush(x: f32, ftz: bool) -> f32 {
+    if ftz && x.is_subnormal() { 0f32.copysign(x) } else { x }
+}
+
+fn canonical(x: f32) -> u32 {
+    if x.is_nan() { 0x7fff_ffff } else { x.to_bits() }
+}
+
+fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
+    canonical(flush(
+        flush(f32::from_bits(a), ftz) + flush(f32::from_bits(b), ftz),
+        ftz,
+    ))
+}
+
+fn add_f64(a: u64, b: u64) -> u64 {
+    let sum = f64::from_bits(a) + f64::from_bits(b);
+    // The hardware's NaN of f64 operations keeps a payload; the canonical one is what conversions give.
+    sum.to_bits()
+}
+
+/// Both operands have few enough bits that rounding through f32 rounds once.
+fn f16_op(a: u16, b: u16, f: impl Fn(f32, f32) -> f32) -> u16 {
+    let r = f(f16::from_bits(a).to_f32(), f16::from_bits(b).to_f32());
+    if r.is_nan() { 0x7fff } else { f16::from_f32(r).to_bits() }
+}
+
+fn bf16_op(a: u16, b: u16, f: impl Fn(f32, f32) -> f32) -> u16 {
+    let r = f(bf16::from_bits(a).to_f32(), bf16::from_bits(b).to_f32());
+    if r.is_nan() {
+        0x7fff
+    } else {
+        bf16::from_f32(r).to_bits()
+    }
+}
+
+fn pair(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
+    u32::from(f(a as u16, b as u16)) | u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16
+}
+
+fn sum(a: f32, b: f32) -> f32 {
+    a + b
+}
+
+/// Minimum that prefers a number to a NaN and -0 to +0 (PTX ISA, `min`).
+fn least(a: f32, b: f32) -> f32 {
+    match (a.is_nan(), b.is_nan()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ if a == b => {
+            if a.is_sign_negative() {
+                a
+            } else {
+                b
+            }
+        }
+        _ => {
+            if a < b {
+                a
+            } else {
+                b
+            }
+        }
+    }
+}
+
+fn greatest(a: f32, b: f32) -> f32 {
+    -least(-a, -b)
+}
+
+rmw! {
+    AddU32: u32, |old, b, c, ftz| old.wrapping_add(b);
+    AddU64: u64, |old, b, c, ftz| old.wrapping_add(b);
+    MinU32: u32, |old, b, c, ftz| old.min(b);
+    MaxU32: u32, |old, b, c, ftz| old.max(b);
+    MinU64: u64, |old, b, c, ftz| old.min(b);
+    MaxU64: u64, |old, b, c, ftz| old.max(b);
+    MinS32: u32, |old, b, c, ftz| (old as i32).min(b as i32) as u32;
+    MaxS32: u32, |old, b, c, ftz| (old as i32).max(b as i32) as u32;
+    MinS64: u64, |old, b, c, ftz| (old as i64).min(b as i64) as u64;
+    MaxS64: u64, |old, b, c, ftz| (old as i64).max(b as i64) as u64;
+    And32: u32, |old, b, c, ftz| old & b;
+    And64: u64, |old, b, c, ftz| old & b;
+    Or32: u32, |old, b, c, ftz| old | b;
+    Or64: u64, |old, b, c, ftz| old | b;
+    Xor32: u32, |old, b, c, ftz| old ^ b;
+    Xor64: u64, |old, b, c, ftz| old ^ b;
+    Inc32: u32, |old, b, c, ftz| if old >= b { 0 } else { old + 1 };
+    Dec32: u32, |old, b, c, ftz| if old == 0 || old > b { b } else { old - 1 };
+    Exch32: u32, |old, b, c, ftz| b;
+    Exch64: u64, |old, b, c, ftz| b;
+    Exch128: u128, |old, b, c, ftz| b;
+    Cas16: u16, |old, b, c, ftz| if old == b { c } else { old };
+    Cas32: u32, |old, b, c, ftz| if old == b { c } else { old };
+    Cas64: u64, |old, b, c, ftz| if old == b { c } else { old };
+    Cas128: u128, |old, b, c, ftz| if old == b { c } else { old };
+    AddF32: u32, |old, b, c, ftz| add_f32(old, b, ftz);
+    AddF64: u64, |old, b, c, ftz| add_f64(old, b);
+    AddF16: u16, |old, b, c, ftz| f16_op(old, b, sum);
+    MinF16: u16, |old, b, c, ftz| f16_op(old, b, least);
+    MaxF16: u16, |old, b, c, ftz| f16_op(old, b, greatest);
+    AddBf16: u16, |old, b, c, ftz| bf16_op(old, b, sum);
+    MinBf16: u16, |old, b, c, ftz| bf16_op(old, b, least);
+    MaxBf16: u16, |old, b, c, ftz| bf16_op(old, b, greatest);
+    AddF16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| f16_op(x, y, sum));
+    MinF16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| f16_op(x, y, least));
+    MaxF16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| f16_op(x, y, greatest));
+    AddBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, sum));
+    MinBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, least));
+    MaxBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, greatest));
+}
+
+unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> bool {
+    let bytes = (size_of::<K::Cell>() * op.b.len()) as u64;
+    // A `.shared` access stays on this thread; generic addresses may be anybody's.
+    let private = op.mem.space == Space::Shared;
+    for w in 0..cx.mask.warps as usize {
+        let active = cx.mask.lanes[w];
+        if active == 0 {
+            continue;
+        }
+        let mut a: Lanes = [0; WARP];
+        // SAFETY: the address register is a slot of the window.
+        if !unsafe { addresses(cx, &op.mem, w, active, bytes, true, &mut a) }
+            || !check_lanes(cx, op.mem.space, w, active, &a, bytes, READ | WRITE)
+        {
+            return false;
+        }
+        for (k, &slot) in op.b.iter().enumerate() {
+            // SAFETY: slots are runs of 32 cells in the window; addresses of active lanes were checked.
+            unsafe {
+                let b = (cx.regs.add(slot as usize) as *const [K::Cell; WARP]).add(w) as *const K::Cell;
+                let c = if op.c == NONE {
+                    b
+                } else {
+                    (cx.regs.add(op.c as usize) as *const [K::Cell; WARP]).add(w) as *const K::Cell
+                };
+                let dst = op.dst.get(k).filter(|&&d| d != NONE);
+                let dst = dst.map(|&d| (cx.regs.add(d as usize) as *mut [K::Cell; WARP]).add(w) as *mut K::Cell);
+                let first = active.trailing_zeros() as usize;
+                if COMBINE && dst.is_none() && one_address(&a, active) {
+                    // Nobody looks at the values in between: one access for the warp.
+                    let mut total = *b.add(first);
+                    let mut rest = active & (active - 1);
+                    while rest != 0 {
+                        total = K::apply(total, *b.add(rest.trailing_zeros() as usize), total, op.ftz);
+                        rest &= rest - 1;
+                    }
+                    K::Cell::update((a[first] as *mut K::Cell).add(k), |old| {
+                        K::apply(old, total, total, op.ftz)
+                    });
+                    continue;
+                }
+                let mut rest = active;
+                while rest != 0 {
+                    let i = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    let at = (a[i] as *mut K::Cell).add(k);
+                    let (vb, vc) = (*b.add(i), *c.add(i));
+                    let old = if private {
+                        let old = at.read();
+                        at.write(K::apply(old, vb, vc, op.ftz));
+                        old
+                    } else {
+                        K::Cell::update(at, |old| K::apply(old, vb, vc, op.ftz))
+                    };
+                    if let Some(dst) = dst {
+                        *dst.add(i) = old;
+                    }
+                }
+            }
+        }
+    }
+    true
+}
+
+fn one_address(a: &Lanes, active: u32) -> bool {
+    let first = a[active.trailing_zeros() as usize];
+    a.iter().enumerate().all(|(i, &x)| active >> i & 1 == 0 || x == first)
+}
+
+/// The function for an operation on a type; the instruction table lets no other pair through.
+pub fn function(op: AtomicOp, ty: AtomicType) -> AtomicFn {
+    use AtomicOp::*;
+    use AtomicType::*;
+    match (op, ty) {
+        (Add, U32 | S32 | B32) => run::<AddU32, true>,
+        (Add, U64 | S64 | B64) => run::<AddU64, true>,
+        (Add, F32) => run::<AddF32, false>,
+        (Add, F64) => run::<AddF64, false>,
+        (Add, F16) => run::<AddF16, false>,
+        (Add, F16x2) => run::<AddF16x2, false>,
+        (Add, Bf16) => run::<AddBf16, false>,
+        (Add, Bf16x2) => run::<AddBf16x2, false>,
+        (Min, U32 | B32) => run::<MinU32, true>,
+        (Min, S32) => run::<MinS32, true>,
+        (Min, U64 | B64) => run::<MinU64, true>,
+        (Min, S64) => run::<MinS64, true>,
+        (Min, F16) => run::<MinF16, false>,
+        (Min, F16x2) => run::<MinF16x2, false>,
+        (Min, Bf16) => run::<MinBf16, false>,
+        (Min, Bf16x2) => run::<MinBf16x2, false>,
+        (Max, U32 | B32) => run::<MaxU32, true>,
+        (Max, S32) => run::<MaxS32, true>,
+        (Max, U64 | B64) => run::<MaxU64, true>,
+        (Max, S64) => run::<MaxS64, true>,
+        (Max, F16) => run::<MaxF16, false>,
+        (Max, F16x2) => run::<MaxF16x2, false>,
+        (Max, Bf16) => run::<MaxBf16, false>,
+        (Max, Bf16x2) => run::<MaxBf16x2, false>,
+        (And, U32 | S32 | B32) => run::<And32, true>,
+        (And, U64 | S64 | B64) => run::<And64, true>,
+        (Or, U32 | S32 | B32) => run::<Or32, true>,
+        (Or, U64 | S64 | B64) => run::<Or64, true>,
+        (Xor, U32 | S32 | B32) => run::<Xor32, true>,
+        (Xor, U64 | S64 | B64) => run::<Xor64, true>,
+        (Inc, _) => run::<Inc32, false>,
+        (Dec, _) => run::<Dec32, false>,
+        (Exch, U32 | S32 | B32 | F32) => run::<Exch32, false>,
+        (Exch, U64 | S64 | B64 | F64) => run::<Exch64, false>,
+        (Exch, B128) => run::<Exch128, false>,
+        (Cas, B16 | F16 | Bf16) => run::<Cas16, false>,
+        (Cas, U32 | S32 | B32 | F32) => run::<Cas32, false>,
+        (Cas, U64 | S64 | B64 | F64) => run::<Cas64, false>,
+        (Cas, B128) => run::<Cas128, false>,
+        (op, ty) => unreachable!("a program never holds an atomic {op:?} of {ty:?}"),
+    }
+}

@@ -1,0 +1,400 @@
+//! Calls: register windows, frames in local memory, arguments and results (PTX Writer's Guide, Function Calling Sequence).
+//!
+//! A frame belongs to the fragment that made the call; lanes that diverge inside the callee share it, each in its own
+//! lanes of the window. It goes when the last of them has returned.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::isa::lanes::{MAX_WARPS, WARP, Width};
+use crate::program::{Copy3, Initial, Pc, Slot};
+
+use super::code::{CallOp, Code, Executable, NONE};
+use super::{Bundle, Cx, Rare, RawFault, first_lane};
+use crate::simt::Cause;
+use crate::simt::special::{self, Place};
+
+/// A register window: zeroed when new, 128-byte aligned.
+pub struct Window {
+    memory: NonNull<u8>,
+    layout: Layout,
+    /// Block for which block-dependent initial values were set; 0: none, not even constants.
+    pub epoch: u64,
+}
+
+// SAFETY: the window owns its memory; it moves between threads only with the bundle that owns it.
+unsafe impl Send for Window {}
+
+impl Window {
+    pub fn new(bytes: u32) -> Window {
+        // A predicate is read as a whole bundle's words whatever the width: room for that at the end.
+        let layout = Layout::from_size_align(bytes as usize + 128, 128).expect("windows are small");
+        // SAFETY: the size is not zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let Some(memory) = NonNull::new(memory) else {
+            handle_alloc_error(layout)
+        };
+        Window {
+            memory,
+            layout,
+            epoch: 0,
+        }
+    }
+
+    pub fn regs(&self) -> *mut u8 {
+        self.memory.as_ptr()
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout in `new`.
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
+    }
+}
+
+/// One activation of a function by some lanes.
+pub struct Frame {
+    pub exec: Arc<Executable>,
+    window: Option<Window>,
+    /// Where it starts in each lane's local window.
+    pub base: u32,
+    /// Fragments in it plus frames called from it.
+    pub refs: u32,
+    pub depth: u32,
+    /// The caller's frame and the pc of its call; no meaning at depth 0.
+    parent: u32,
+    call: Pc,
+    /// Per lane, the end of what `alloca` took; absent until the first.
+    tops: Option<Box<[u32; MAX_WARPS * WARP]>>,
+}
+
+impl Frame {
+    pub fn kernel(exec: Arc<Executable>, window: Window) -> Frame {
+        Frame {
+            exec,
+            window: Some(window),
+            base: 0,
+            refs: 1,
+            depth: 0,
+            parent: NONE,
+            call: 0,
+            tops: None,
+        }
+    }
+
+    /// The register window.
+    pub fn regs(&self) -> *mut u8 {
+        self.window.as_ref().map_or(std::ptr::null_mut(), Window::regs)
+    }
+
+    /// As at the kernel's first instruction.
+    pub fn reset(&mut self) {
+        self.refs = 1;
+        self.tops = None;
+    }
+
+    /// First byte above the frame that no lane uses.
+    fn top(&self) -> u32 {
+        let fixed = self.base + self.exec.function.local;
+        self.tops
+            .as_ref()
+            .map_or(fixed, |tops| tops.iter().copied().max().unwrap_or(0).max(fixed))
+    }
+}
+
+/// Address of byte `offset` of a lane's local window.
+fn local(cx: &Cx<'_, '_>, lane: usize, offset: u32) -> *mut u8 {
+    let thread = u64::from(cx.first_thread) + lane as u64;
+    (cx.block.local + thread * u64::from(cx.block.local_stride) + u64::from(offset)) as *mut u8
+}
+
+/// Copies pieces of one frame to another for the active lanes.
+fn copy(cx: &Cx<'_, '_>, mask: &[u32; MAX_WARPS], pieces: &[Copy3], from: u32, to: u32) {
+    for piece in pieces {
+        for (w, lanes) in mask.iter().enumerate() {
+            let mut rest = *lanes;
+            while rest != 0 {
+                let lane = w * WARP + rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                let (src, dst) = (local(cx, lane, from + piece.from), local(cx, lane, to + piece.to));
+                // SAFETY: both frames lie within the lane's local window: sizes were checked at the call.
+                unsafe { std::ptr::copy(src, dst, piece.bytes as usize) };
+            }
+        }
+    }
+}
+
+impl Bundle {
+    /// Lanes `taken` of fragment `at` enter the callee of the call at `pc`.
+    pub(super) fn call(
+        &mut self,
+        at: usize,
+        taken: [u32; MAX_WARPS],
+        pc: Pc,
+        call: &CallOp,
+        cx: &mut Cx<'_, '_>,
+    ) -> Result<(), RawFault> {
+        let mut at = self.leave(at, taken, pc);
+        let lane = first_lane(&taken);
+        let module = &cx.block.env.launch.module;
+        let width = self.frames[self.fragments[at].frame as usize].exec.width;
+        let exec = if call.function != NONE {
+            match call.resolved.get() {
+                Some(exec) => Arc::clone(exec),
+                None => {
+                    let function = lowered(module, call.function).map_err(|why| illegal(why, lane))?;
+                    let exec = Executable::of(&function, width);
+                    Arc::clone(call.resolved.get_or_init(|| exec))
+                }
+            }
+        } else {
+            // Lanes may call different functions: those that agree with the first go now, the others stay here.
+            // SAFETY: a B64 slot of the running window.
+            let address = |l: usize| unsafe { *(cx.regs.add(call.address as usize) as *const u64).add(l) };
+            let target = address(lane);
+            let mut same = [0; MAX_WARPS];
+            for (w, lanes) in taken.iter().enumerate() {
+                for i in (0..WARP).filter(|i| lanes >> i & 1 == 1) {
+                    same[w] |= u32::from(address(w * WARP + i) == target) << i;
+                }
+            }
+            if same != taken {
+                self.split(at, same, pc, pc);
+                at = self.fragments.len() - 1;
+            }
+            let index = target.wrapping_sub(module.code_base) / 16;
+            if target % 16 != 0 || index >= module.functions.len() as u64 {
+                return Err(RawFault {
+                    cause: Cause::InvalidPc { address: target },
+                    lane,
+                });
+            }
+            let function = lowered(module, index as u32).map_err(|why| illegal(why, lane))?;
+            if function.param_bytes > call.params || function.return_bytes > call.returns {
+                let why = format!(
+                    "indirect call of {} with {} bytes of parameters and {} of results: it takes {} and returns {}",
+                    function.name, call.params, call.returns, function.param_bytes, function.return_bytes
+                );
+                return Err(illegal(why, lane));
+            }
+            Executable::of(&function, width)
+        };
+        let mask = self.fragments[at].mask;
+        let parent = self.fragments[at].frame;
+        let caller = &self.frames[parent as usize];
+        let function = &exec.function;
+        let align = function.local_align.max(16);
+        let base = caller.top().next_multiple_of(align);
+        let end = u64::from(base) + u64::from(function.local);
+        let depth = caller.depth + 1;
+        // Windows live on the host's heap: bound the depth of frames that use no local memory as well.
+        if end > u64::from(cx.block.local_stride) || u64::from(depth) > cx.block.env.max_depth {
+            let limit = u64::from(cx.block.local_stride);
+            return Err(RawFault {
+                cause: Cause::StackOverflow { needed: end, limit },
+                lane,
+            });
+        }
+        copy(cx, &mask, &call.args, caller.base, base);
+        let window = self.window_for(&exec, cx);
+        let frame = Frame {
+            exec,
+            window: Some(window),
+            base,
+            refs: 1,
+            depth,
+            parent,
+            call: pc,
+            tops: None,
+        };
+        let index = match self.vacant.pop() {
+            Some(i) => {
+                self.frames[i as usize] = frame;
+                i
+            }
+            None => {
+                self.frames.push(frame);
+                self.frames.len() as u32 - 1
+            }
+        };
+        // The fragment leaves the caller's frame, the callee's frame takes its place in the count.
+        let f = &mut self.fragments[at];
+        f.frame = index;
+        f.pc = 0;
+        Ok(())
+    }
+
+    fn window_for(&mut self, exec: &Arc<Executable>, cx: &Cx<'_, '_>) -> Window {
+        let key = Arc::as_ptr(exec) as usize;
+        let mut window = self
+            .windows
+            .get_mut(&key)
+            .and_then(Vec::pop)
+            .unwrap_or_else(|| Window::new(exec.window));
+        if window.epoch != self.epoch {
+            let place = Place {
+                block: cx.block,
+                first_thread: self.first_thread,
+                warps: self.warps,
+            };
+            for (slot, initial) in &exec.initial {
+                let stale = match initial {
+                    Initial::Special(which) => !special::outlives_block(*which),
+                    Initial::Constant(_) | Initial::Param { .. } => false,
+                };
+                if window.epoch == 0 || stale {
+                    // SAFETY: the window was made for this executable, whose slots these are.
+                    unsafe { special::set_initial(window.regs(), *slot, initial, &place) };
+                }
+            }
+            window.epoch = self.epoch;
+        }
+        window
+    }
+
+    /// One reference to a frame less; frames nobody is in any more go, and with them their hold on their callers.
+    pub(super) fn release(&mut self, frame: u32) {
+        let mut frame = frame;
+        loop {
+            let f = &mut self.frames[frame as usize];
+            f.refs -= 1;
+            if f.refs != 0 || f.depth == 0 {
+                return;
+            }
+            let key = Arc::as_ptr(&f.exec) as usize;
+            let window = f.window.take();
+            let parent = f.parent;
+            self.windows.entry(key).or_default().extend(window);
+            self.vacant.push(frame);
+            frame = parent;
+        }
+    }
+
+    /// Lanes `taken` of fragment `at` return from their function; from the kernel, they exit: then `true`.
+    pub(super) fn ret(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc, cx: &Cx<'_, '_>) -> bool {
+        let index = self.fragments[at].frame;
+        let frame = &self.frames[index as usize];
+        if frame.depth == 0 {
+            self.exit(at, taken, pc);
+            return true;
+        }
+        let at = self.leave(at, taken, pc);
+        let frame = &self.frames[index as usize];
+        let (parent, call, base) = (frame.parent, frame.call, frame.base);
+        let caller = &self.frames[parent as usize];
+        if let Code::Call(op) = &caller.exec.code[call as usize].code {
+            copy(cx, &taken, &op.results, base, caller.base);
+        }
+        self.frames[parent as usize].refs += 1;
+        let f = &mut self.fragments[at];
+        f.frame = parent;
+        f.pc = call + 1;
+        self.release(index);
+        false
+    }
+
+    fn tops(&mut self, at: usize) -> &mut [u32; MAX_WARPS * WARP] {
+        let frame = &mut self.frames[self.fragments[at].frame as usize];
+        let top = frame.base + frame.exec.function.local;
+        frame.tops.get_or_insert_with(|| Box::new([top; MAX_WARPS * WARP]))
+    }
+
+    /// `alloca`: the next bytes of the lane's local window (PTX ISA, alloca).
+    pub(super) fn alloca(&mut self, at: usize, dst: Slot, size: Slot, align: u32, cx: &Cx<'_, '_>) -> Rare {
+        let limit = u64::from(cx.block.local_stride);
+        let tops = self.tops(at);
+        for lane in lanes(&cx.mask.lanes) {
+            // SAFETY: slots of the running window.
+            let bytes = unsafe { read(cx.regs, size, lane) };
+            let start = tops[lane].next_multiple_of(align.max(1));
+            let end = u64::from(start).saturating_add(bytes);
+            if end > limit {
+                return Rare::Fault(RawFault {
+                    cause: Cause::StackOverflow { needed: end, limit },
+                    lane,
+                });
+            }
+            tops[lane] = end as u32;
+            // SAFETY: as above.
+            unsafe { write(cx.regs, dst, lane, u64::from(start)) };
+        }
+        Rare::Next
+    }
+
+    pub(super) fn stack_save(&mut self, at: usize, dst: Slot, cx: &Cx<'_, '_>) {
+        let tops = self.tops(at);
+        for lane in lanes(&cx.mask.lanes) {
+            // SAFETY: a slot of the running window.
+            unsafe { write(cx.regs, dst, lane, u64::from(tops[lane])) };
+        }
+    }
+
+    pub(super) fn stack_restore(&mut self, at: usize, src: Slot, cx: &Cx<'_, '_>) {
+        let limit = cx.block.local_stride;
+        let tops = self.tops(at);
+        for lane in lanes(&cx.mask.lanes) {
+            // SAFETY: a slot of the running window.
+            let value = unsafe { read(cx.regs, src, lane) };
+            tops[lane] = u32::try_from(value).unwrap_or(limit).min(limit);
+        }
+    }
+}
+
+/// The lowered function of a module, made if need be.
+fn lowered(module: &crate::program::Module, index: u32) -> Result<Arc<crate::program::Function>, String> {
+    module.prepare(index).map_err(|d| d.to_string())
+}
+
+fn illegal(why: String, lane: usize) -> RawFault {
+    RawFault {
+        cause: Cause::IllegalInstruction { why },
+        lane,
+    }
+}
+
+/// Active lanes of a bundle, ascending.
+pub fn lanes(mask: &[u32; MAX_WARPS]) -> impl Iterator<Item = usize> + use<> {
+    let mask = *mask;
+    (0..MAX_WARPS * WARP).filter(move |l| mask[l / WARP] >> (l % WARP) & 1 == 1)
+}
+
+/// One lane of an integer slot, zero-extended.
+///
+/// # Safety
+/// The slot lies in the window at `regs`.
+pub unsafe fn read(regs: *mut u8, slot: Slot, lane: usize) -> u64 {
+    // SAFETY: the caller's word; slots hold one value a lane.
+    unsafe {
+        let at = regs.add(slot.offset as usize);
+        match slot.width {
+            Width::Pred => u64::from(*(at as *const u32).add(lane / WARP) >> (lane % WARP) & 1),
+            Width::B16 => u64::from(*(at as *const u16).add(lane)),
+            Width::B32 => u64::from(*(at as *const u32).add(lane)),
+            Width::B64 => *(at as *const u64).add(lane),
+            Width::B128 => *(at as *const u128).add(lane) as u64,
+        }
+    }
+}
+
+/// Writes one lane of an integer slot, truncated to its width.
+///
+/// # Safety
+/// As for [`read`].
+pub unsafe fn write(regs: *mut u8, slot: Slot, lane: usize, value: u64) {
+    // SAFETY: the caller's word.
+    unsafe {
+        let at = regs.add(slot.offset as usize);
+        match slot.width {
+            Width::Pred => {
+                let word = (at as *mut u32).add(lane / WARP);
+                *word = *word & !(1 << (lane % WARP)) | ((value & 1) as u32) << (lane % WARP);
+            }
+            Width::B16 => *(at as *mut u16).add(lane) = value as u16,
+            Width::B32 => *(at as *mut u32).add(lane) = value as u32,
+            Width::B64 => *(at as *mut u64).add(lane) = value,
+            Width::B128 => *(at as *mut u128).add(lane) = u128::from(value),
+        }
+    }
+}

@@ -1,0 +1,724 @@
+//! The interpreter: runs the fragments of one bundle, an operation over all their lanes at a time.
+//!
+//! **Fragments.** A bundle is a set of fragments (pc, mask, call stack). The runnable fragment with the deepest call
+//! stack and, among those, the lowest pc runs until it meets another one, waits, or has had its share; fragments of one
+//! frame that stand at the same pc are one. As programs are laid out in reverse post-order, that reconverges at the
+//! immediate post-dominator. A fragment that spins loses its turn for a while, so that the lane it waits for comes
+//! forward: the progress that independent thread scheduling promises (PTX ISA, since sm_70).
+
+pub mod access;
+mod atomic;
+mod calls;
+pub mod code;
+mod warp;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::isa::lanes::{MAX_WARPS, Mask};
+use crate::program::{BarrierOp, Kind, Ordering, Pc, Slot, Space};
+
+use super::Cause;
+use super::block::{Barriers, BlockEnv};
+use super::special::{self, Place};
+pub use calls::lanes;
+use calls::{Frame, Window};
+use code::{Code, Executable, NONE, Op};
+
+/// Instructions that a fragment may run before others get a turn.
+const SHARE: i64 = 1 << 22;
+/// What a strong load or an atomic costs of that share: loops made of them spin.
+const SPIN: i64 = 1 << 15;
+/// The share of a fragment that runs ahead of one that spins.
+const CATCH_UP: i64 = 1 << 10;
+
+/// What an operation sees of the world while it runs.
+pub struct Cx<'a, 'l> {
+    /// Register window of the running frame.
+    pub regs: *mut u8,
+    /// Lanes that carry out the operation.
+    pub mask: Mask,
+    pub block: &'a BlockEnv<'l>,
+    /// Linear index in the block of the bundle's first thread.
+    pub first_thread: u32,
+    /// Where the running frame starts in a lane's local window.
+    pub frame: u32,
+    pub fault: Option<RawFault>,
+}
+
+/// A fault as an operation reports it: the interpreter adds where.
+#[derive(Debug)]
+pub struct RawFault {
+    pub cause: Cause,
+    /// Lane of the bundle.
+    pub lane: usize,
+}
+
+impl RawFault {
+    #[cold]
+    fn address(address: u64, bytes: u64, write: bool, warp: usize, lane: usize, space: Space) -> RawFault {
+        let cause = Cause::IllegalAddress {
+            address,
+            bytes: bytes as u32,
+            write,
+            space,
+        };
+        RawFault {
+            cause,
+            lane: warp * 32 + lane,
+        }
+    }
+    #[cold]
+    fn misaligned(address: u64, bytes: u64, warp: usize, lane: usize) -> RawFault {
+        RawFault {
+            cause: Cause::Misaligned {
+                address,
+                bytes: bytes as u32,
+            },
+            lane: warp * 32 + lane,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Ready,
+    /// Arrived at this barrier of the block.
+    Barrier(u32),
+    /// At a `.sync` operation whose other members have not come yet.
+    Gathering,
+}
+
+/// Lanes of a bundle that stand at the same place.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    pub pc: Pc,
+    pub frame: u32,
+    pub mask: [u32; MAX_WARPS],
+    pub state: State,
+    /// Had its share while others waited: they go first.
+    pub passed: bool,
+}
+
+/// Up to four warps of a block that run as one.
+pub struct Bundle {
+    pub first_thread: u32,
+    pub warps: u32,
+    /// Lanes that have not exited.
+    pub live: [u32; MAX_WARPS],
+    pub fragments: Vec<Fragment>,
+    exist: [u32; MAX_WARPS],
+    frames: Vec<Frame>,
+    vacant: Vec<u32>,
+    /// Windows of functions that ran before, constants in place, by executable.
+    windows: HashMap<usize, Vec<Window>>,
+    /// Counts blocks: a window's block-dependent values are stale when its number differs.
+    epoch: u64,
+}
+
+/// Why a bundle stopped running.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// No fragment can go on: all lanes have exited, or wait.
+    Waiting,
+    /// A fragment had its share.
+    Share,
+}
+
+/// Why the inner loop handed a fragment back.
+enum Stop {
+    /// Look again who goes next.
+    Reschedule,
+    Share,
+    Barrier,
+    Gather,
+    Fault,
+}
+
+impl Bundle {
+    /// A bundle of threads `first..first + count`, about to enter the kernel.
+    pub fn new(kernel: &Arc<Executable>, first_thread: u32, count: u32, block: &BlockEnv<'_>) -> Bundle {
+        let warps = count.div_ceil(32);
+        let mut exist = [0; MAX_WARPS];
+        for (w, lanes) in exist.iter_mut().enumerate().take(warps as usize) {
+            let n = (count - w as u32 * 32).min(32);
+            *lanes = if n == 32 { u32::MAX } else { (1 << n) - 1 };
+        }
+        let window = Window::new(kernel.window);
+        let place = Place {
+            block,
+            first_thread,
+            warps,
+        };
+        for (slot, initial) in &kernel.initial {
+            // SAFETY: the window was made for this executable, whose slots these are.
+            unsafe { special::set_initial(window.regs(), *slot, initial, &place) };
+        }
+        let mask = Mask {
+            warps,
+            lanes: [u32::MAX; MAX_WARPS],
+        };
+        for op in &kernel.prologue {
+            if let Code::Lane { kernel, operands } = &op.code {
+                // SAFETY: as above; the level was detected.
+                unsafe { (kernel.full)(window.regs(), operands, &mask) };
+            }
+        }
+        let frame = Frame::kernel(Arc::clone(kernel), window);
+        Bundle {
+            first_thread,
+            warps,
+            live: exist,
+            fragments: Vec::with_capacity(4),
+            exist,
+            frames: vec![frame],
+            vacant: Vec::new(),
+            windows: HashMap::new(),
+            epoch: 0,
+        }
+    }
+
+    /// All threads back to the kernel's first instruction, in a new block.
+    pub fn enter(&mut self, block: &BlockEnv<'_>) {
+        self.epoch += 1;
+        self.live = self.exist;
+        self.fragments.clear();
+        self.fragments.push(Fragment {
+            pc: 0,
+            frame: 0,
+            mask: self.exist,
+            state: State::Ready,
+            passed: false,
+        });
+        let place = Place {
+            block,
+            first_thread: self.first_thread,
+            warps: self.warps,
+        };
+        let frame = &mut self.frames[0];
+        frame.reset();
+        for &(slot, which) in &block.env.per_block {
+            // SAFETY: slots of the kernel's window.
+            unsafe { special::set_special(frame.regs(), slot, which, &place) };
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.fragments.is_empty()
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.fragments.iter().any(|f| f.state == State::Ready)
+    }
+
+    /// Lets fragments that wait in vain for members of a `.sync` go on without them; `false`: there is none.
+    pub fn force(&mut self) -> bool {
+        match self.fragments.iter().position(|f| f.state == State::Gathering) {
+            Some(i) => {
+                self.fragments[i].state = State::Ready;
+                self.fragments[i].passed = false;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Makes one of fragments that stand at the same place of the same frame.
+    fn merge(&mut self) {
+        let mut i = 0;
+        while i < self.fragments.len() {
+            let mut j = i + 1;
+            while j < self.fragments.len() {
+                let (a, b) = (&self.fragments[i], &self.fragments[j]);
+                let meet = a.pc == b.pc
+                    && a.frame == b.frame
+                    && !matches!(a.state, State::Barrier(_))
+                    && !matches!(b.state, State::Barrier(_));
+                if meet {
+                    let b = self.fragments.swap_remove(j);
+                    self.frames[b.frame as usize].refs -= 1;
+                    let a = &mut self.fragments[i];
+                    for (x, y) in a.mask.iter_mut().zip(b.mask) {
+                        *x |= y;
+                    }
+                    a.state = State::Ready;
+                    a.passed &= b.passed;
+                } else {
+                    j += 1;
+                }
+            }
+            i += 1;
+        }
+    }
+
+    /// Who runs next: those that have not passed, the deepest, the lowest pc.
+    fn pick(&mut self) -> Option<usize> {
+        let key = |b: &Bundle, i: usize| {
+            let f = &b.fragments[i];
+            (f.passed, u32::MAX - b.frames[f.frame as usize].depth, f.pc)
+        };
+        let ready = (0..self.fragments.len()).filter(|&i| self.fragments[i].state == State::Ready);
+        let best = ready.min_by_key(|&i| key(self, i))?;
+        if self.fragments[best].passed {
+            self.fragments.iter_mut().for_each(|f| f.passed = false);
+            let ready = (0..self.fragments.len()).filter(|&i| self.fragments[i].state == State::Ready);
+            return ready.min_by_key(|&i| key(self, i));
+        }
+        Some(best)
+    }
+
+    /// Runs until every fragment waits or one has had its share.
+    ///
+    /// # Errors
+    /// The first fault, with the pc and function in which it happened.
+    pub fn run(&mut self, block: &BlockEnv<'_>, barriers: &mut Barriers) -> Result<Pause, Box<Located>> {
+        loop {
+            if self.fragments.len() > 1 {
+                self.merge();
+            }
+            let Some(at) = self.pick() else {
+                return Ok(Pause::Waiting);
+            };
+            match self.run_fragment(at, block, barriers)? {
+                Stop::Reschedule => {}
+                Stop::Share => {
+                    self.fragments[at].passed = true;
+                    let others = self.fragments.iter().any(|f| f.state == State::Ready && !f.passed);
+                    if !others {
+                        return Ok(Pause::Share);
+                    }
+                }
+                Stop::Barrier => {
+                    if barriers.released() {
+                        // The whole block may go on: let the block tell everybody.
+                        return Ok(Pause::Waiting);
+                    }
+                }
+                Stop::Gather => self.fragments[at].state = State::Gathering,
+                Stop::Fault => unreachable!("faults leave by the error path"),
+            }
+        }
+    }
+
+    /// Where fragment `at` meets others of its frame: the lowest pc above its own, and one more than the highest below
+    /// (0: none); and how long it may run.
+    fn bounds(&self, at: usize) -> (Pc, Pc, i64) {
+        let f = &self.fragments[at];
+        let mut limit = Pc::MAX;
+        let mut floor = 0;
+        let mut share = SHARE;
+        for (i, other) in self.fragments.iter().enumerate() {
+            if i == at || matches!(other.state, State::Barrier(_)) {
+                continue;
+            }
+            if other.frame == f.frame {
+                if other.pc > f.pc {
+                    limit = limit.min(other.pc);
+                } else {
+                    floor = floor.max(other.pc + 1);
+                }
+            }
+            if other.passed {
+                share = CATCH_UP;
+            }
+        }
+        (limit, floor, share)
+    }
+
+    fn run_fragment(&mut self, at: usize, block: &BlockEnv<'_>, barriers: &mut Barriers) -> Result<Stop, Box<Located>> {
+        let (limit, floor, mut share) = self.bounds(at);
+        let alone = self.fragments.len() == 1;
+        let fragment = self.fragments[at].clone();
+        let frame = &self.frames[fragment.frame as usize];
+        let exec = Arc::clone(&frame.exec);
+        let code: &[Op] = &exec.code;
+        let own = Mask {
+            warps: self.warps,
+            lanes: fragment.mask,
+        };
+        let mut cx = Cx {
+            regs: frame.regs(),
+            mask: own,
+            block,
+            first_thread: self.first_thread,
+            frame: frame.base,
+            fault: None,
+        };
+        let mut pc = fragment.pc;
+        let stop = loop {
+            if pc >= limit {
+                break Stop::Reschedule;
+            }
+            share -= 1;
+            if share < 0 {
+                break Stop::Share;
+            }
+            let op = &code[pc as usize];
+            let mut full = alone;
+            if op.guard.offset != NONE {
+                // SAFETY: the guard is a predicate slot of the window.
+                let taken = unsafe { guarded(cx.regs, op, &own) };
+                if let Code::Branch { target } = op.code {
+                    if taken == own.lanes {
+                        pc = target;
+                        if pc < floor {
+                            break Stop::Reschedule;
+                        }
+                    } else if taken == [0; MAX_WARPS] {
+                        pc += 1;
+                    } else {
+                        self.split(at, taken, pc + 1, target);
+                        return Ok(Stop::Reschedule);
+                    }
+                    continue;
+                }
+                if taken == [0; MAX_WARPS] {
+                    pc += 1;
+                    continue;
+                }
+                full &= taken == own.lanes;
+                cx.mask.lanes = taken;
+            } else {
+                cx.mask.lanes = own.lanes;
+            }
+            match &op.code {
+                Code::Lane { kernel, operands } => {
+                    let run = if full { kernel.full } else { kernel.masked };
+                    // SAFETY: offsets are slots of this window by construction; the level was detected.
+                    unsafe { run(cx.regs, operands, &cx.mask) };
+                    pc += 1;
+                }
+                Code::Load { run, mem } => {
+                    if mem.ordering != Ordering::Weak {
+                        share -= SPIN;
+                    }
+                    // SAFETY: as above.
+                    if !unsafe { run(&mut cx, mem) } {
+                        break Stop::Fault;
+                    }
+                    pc += 1;
+                }
+                Code::Store { run, mem } => {
+                    // SAFETY: as above.
+                    if !unsafe { run(&mut cx, mem) } {
+                        break Stop::Fault;
+                    }
+                    pc += 1;
+                }
+                Code::Atomic { run, atom } => {
+                    if !atom.dst.is_empty() {
+                        share -= SPIN;
+                    }
+                    // SAFETY: as above.
+                    if !unsafe { run(&mut cx, atom) } {
+                        break Stop::Fault;
+                    }
+                    pc += 1;
+                }
+                Code::Branch { target } => {
+                    pc = *target;
+                    if pc < floor {
+                        break Stop::Reschedule;
+                    }
+                }
+                Code::BarrierAll { id } => {
+                    if full && block.env.bundles == 1 {
+                        pc += 1;
+                        continue;
+                    }
+                    let taken = cx.mask.lanes;
+                    let at = self.leave(at, taken, pc);
+                    barriers.arrive(*id, self, at, None, true);
+                    return Ok(Stop::Barrier);
+                }
+                Code::Call(call) => {
+                    let taken = cx.mask.lanes;
+                    match self.call(at, taken, pc, call, &mut cx) {
+                        Ok(()) => return Ok(Stop::Reschedule),
+                        Err(fault) => {
+                            cx.fault = Some(fault);
+                            break Stop::Fault;
+                        }
+                    }
+                }
+                Code::Return => {
+                    let taken = cx.mask.lanes;
+                    if self.ret(at, taken, pc, &cx) {
+                        barriers.left(self);
+                    }
+                    return Ok(Stop::Reschedule);
+                }
+                Code::Exit => {
+                    let taken = cx.mask.lanes;
+                    self.exit(at, taken, pc);
+                    barriers.left(self);
+                    return Ok(Stop::Reschedule);
+                }
+                Code::Rare(kind) => match self.rare(at, pc, kind, full, &mut cx, barriers) {
+                    Rare::Next => pc += 1,
+                    Rare::Yield => {
+                        pc += 1;
+                        share = 0;
+                    }
+                    Rare::Left => return Ok(Stop::Reschedule),
+                    Rare::Barrier => return Ok(Stop::Barrier),
+                    Rare::Gather => break Stop::Gather,
+                    Rare::Fault(fault) => {
+                        cx.fault = Some(fault);
+                        break Stop::Fault;
+                    }
+                },
+            }
+        };
+        if let Some(fault) = cx.fault {
+            return Err(Box::new(Located {
+                fault,
+                pc,
+                exec,
+                first_thread: self.first_thread,
+            }));
+        }
+        self.fragments[at].pc = pc;
+        Ok(stop)
+    }
+
+    /// Lanes `taken` of fragment `at` go to `target`, the others to `next`.
+    fn split(&mut self, at: usize, taken: [u32; MAX_WARPS], next: Pc, target: Pc) {
+        let f = &mut self.fragments[at];
+        f.pc = next;
+        for (lanes, t) in f.mask.iter_mut().zip(taken) {
+            *lanes &= !t;
+        }
+        let other = Fragment {
+            pc: target,
+            mask: taken,
+            ..f.clone()
+        };
+        self.frames[other.frame as usize].refs += 1;
+        self.fragments.push(other);
+    }
+
+    /// Separates lanes `taken` of fragment `at`, standing at `pc`, from lanes that an instruction's guard leaves out:
+    /// those go on behind it. Returns the index of the fragment that holds exactly `taken`.
+    fn leave(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc) -> usize {
+        self.fragments[at].pc = pc;
+        if self.fragments[at].mask == taken {
+            return at;
+        }
+        self.split(at, taken, pc + 1, pc);
+        self.fragments.len() - 1
+    }
+
+    /// Lets everybody who waits at barrier `id` go on; a reduction's result goes to those that asked.
+    pub fn release_barrier(&mut self, id: u32, result: &super::block::Tally) {
+        for f in self.fragments.iter_mut().filter(|f| f.state == State::Barrier(id)) {
+            let frame = &self.frames[f.frame as usize];
+            if let Code::Rare(kind) = &frame.exec.code[f.pc as usize].code
+                && let Kind::Barrier { op, dst: Some(dst), .. } = &**kind
+            {
+                let mask = Mask {
+                    warps: self.warps,
+                    lanes: f.mask,
+                };
+                // SAFETY: the destination is a slot of the frame's window.
+                unsafe { warp::write_reduction(frame.regs(), *dst, *op, result, &mask) };
+            }
+            f.state = State::Ready;
+            f.pc += 1;
+        }
+    }
+
+    /// Ends the lanes `taken` of fragment `at`.
+    fn exit(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc) {
+        let at = self.leave(at, taken, pc);
+        for (live, t) in self.live.iter_mut().zip(taken) {
+            *live &= !t;
+        }
+        let gone = self.fragments.swap_remove(at);
+        self.release(gone.frame);
+    }
+
+    fn rare(
+        &mut self,
+        at: usize,
+        pc: Pc,
+        kind: &Kind,
+        full: bool,
+        cx: &mut Cx<'_, '_>,
+        barriers: &mut Barriers,
+    ) -> Rare {
+        match kind {
+            Kind::Barrier {
+                op,
+                id,
+                threads,
+                dst: _,
+                pred,
+            } => {
+                let taken = cx.mask.lanes;
+                let lane = first_lane(&taken);
+                // SAFETY: slots of the running window.
+                let (id, threads) = unsafe {
+                    (
+                        warp::value(cx.regs, *id, lane),
+                        threads.map(|t| warp::value(cx.regs, t, lane)),
+                    )
+                };
+                if id > 15 || threads.is_some_and(|t| t % 32 != 0 || t == 0) {
+                    let why = format!(
+                        "barrier {id} with {threads:?} threads: the barrier is one of 0 to 15, the count a multiple of 32"
+                    );
+                    return Rare::Fault(RawFault {
+                        cause: Cause::IllegalInstruction { why },
+                        lane,
+                    });
+                }
+                // SAFETY: a predicate slot of the running window.
+                let votes = pred.map(|(slot, negated)| unsafe { warp::predicate(cx.regs, slot, negated) });
+                let at = self.leave(at, taken, pc);
+                if let Some(votes) = votes {
+                    barriers.vote(id, &taken, &votes);
+                }
+                if *op == BarrierOp::Arrive {
+                    barriers.arrive(id, self, at, threads, false);
+                    self.fragments[at].pc = pc + 1;
+                    return if barriers.released() { Rare::Barrier } else { Rare::Left };
+                }
+                barriers.arrive(id, self, at, threads, true);
+                Rare::Barrier
+            }
+            Kind::BranchIndexed { index, targets } => self.branch_indexed(at, pc, *index, targets, cx),
+            Kind::Nanosleep => Rare::Yield,
+            Kind::Trap => Rare::Fault(RawFault {
+                cause: Cause::Trap,
+                lane: first_lane(&cx.mask.lanes),
+            }),
+            // Without a debugger a breakpoint ends the program like a trap (PTX ISA, brkpt).
+            Kind::Breakpoint => Rare::Fault(RawFault {
+                cause: Cause::Trap,
+                lane: first_lane(&cx.mask.lanes),
+            }),
+            Kind::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
+            Kind::StackSave { dst } => {
+                self.stack_save(at, *dst, cx);
+                Rare::Next
+            }
+            Kind::StackRestore { src } => {
+                self.stack_restore(at, *src, cx);
+                Rare::Next
+            }
+            Kind::Syscall { which, args, results } => match super::syscall::call(*which, args, results, cx) {
+                Ok(()) => Rare::Next,
+                Err(fault) => Rare::Fault(fault),
+            },
+            other => {
+                if let Some(members) = warp::members(other)
+                    && !full
+                    // SAFETY: the members operand is a slot of the running window.
+                    && !unsafe { warp::gathered(cx, members, &self.live) }
+                    && self.fragments[at].state == State::Ready
+                    && self.could_gather(at)
+                {
+                    return Rare::Gather;
+                }
+                // SAFETY: slots of the running window.
+                match unsafe { warp::execute(other, cx) } {
+                    None => Rare::Next,
+                    Some(fault) => Rare::Fault(fault),
+                }
+            }
+        }
+    }
+
+    /// Whether anybody else of this bundle may still come to where fragment `at` waits.
+    fn could_gather(&self, at: usize) -> bool {
+        self.fragments
+            .iter()
+            .enumerate()
+            .any(|(i, f)| i != at && f.state == State::Ready)
+    }
+
+    fn branch_indexed(&mut self, at: usize, pc: Pc, index: Slot, targets: &[Pc], cx: &Cx<'_, '_>) -> Rare {
+        let taken = cx.mask.lanes;
+        let lane = first_lane(&taken);
+        // SAFETY: a B32 slot of the running window.
+        let at_lane = |l: usize| unsafe { *(cx.regs.add(index.offset as usize) as *const u32).add(l) };
+        let chosen = at_lane(lane);
+        let Some(&target) = targets.get(chosen as usize) else {
+            let why = format!("brx.idx with index {chosen} into a list of {} labels", targets.len());
+            return Rare::Fault(RawFault {
+                cause: Cause::IllegalInstruction { why },
+                lane,
+            });
+        };
+        let mut same = [0; MAX_WARPS];
+        for (w, lanes) in taken.iter().enumerate() {
+            for i in (0..32).filter(|i| lanes >> i & 1 == 1) {
+                same[w] |= u32::from(at_lane(w * 32 + i) == chosen) << i;
+            }
+        }
+        let at = self.leave(at, taken, pc);
+        if same == taken {
+            self.fragments[at].pc = target;
+        } else {
+            // The others stay here and choose for themselves.
+            self.split(at, same, pc, target);
+        }
+        Rare::Left
+    }
+}
+
+/// What became of a rare instruction.
+pub enum Rare {
+    Next,
+    /// Goes on behind it, after others had a turn.
+    Yield,
+    /// The fragment's place was updated already.
+    Left,
+    Barrier,
+    Gather,
+    Fault(RawFault),
+}
+
+/// A fault and where in the program it happened.
+pub struct Located {
+    pub fault: RawFault,
+    pub pc: Pc,
+    pub exec: Arc<Executable>,
+    pub first_thread: u32,
+}
+
+/// A fault of a fragment that is not running.
+pub fn located(bundle: &Bundle, fragment: &Fragment, fault: RawFault) -> Located {
+    let exec = Arc::clone(&bundle.frames[fragment.frame as usize].exec);
+    Located {
+        fault,
+        pc: fragment.pc,
+        exec,
+        first_thread: bundle.first_thread,
+    }
+}
+
+/// Lanes of `own` in which an instruction's guard holds.
+///
+/// # Safety
+/// The guard is a predicate slot of the window at `regs`.
+#[inline(always)]
+unsafe fn guarded(regs: *mut u8, op: &Op, own: &Mask) -> [u32; MAX_WARPS] {
+    let flip = if op.guard.negated { u32::MAX } else { 0 };
+    let mut taken = [0; MAX_WARPS];
+    for (w, (taken, lanes)) in taken.iter_mut().zip(own.lanes).enumerate().take(own.warps as usize) {
+        // SAFETY: a predicate slot holds one word a warp.
+        let bits = unsafe { *(regs.add(op.guard.offset as usize) as *const u32).add(w) };
+        *taken = lanes & (bits ^ flip);
+    }
+    taken
+}
+
+/// The first active lane of a bundle.
+pub fn first_lane(mask: &[u32; MAX_WARPS]) -> usize {
+    mask.iter()
+        .enumerate()
+        .find(|(_, m)| **m != 0)
+        .map_or(0, |(w, m)| w * 32 + m.trailing_zeros() as usize)
+}
