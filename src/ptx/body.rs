@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use chumsky::Parser;
-use chumsky::error::{EmptyErr, Rich};
+use chumsky::error::EmptyErr;
 use chumsky::extra::SimpleState;
 
 use super::Source;
 use super::ast::{Span, Statement};
 use super::declaration;
 use super::diagnostic::{Diagnostic, Diagnostics, Findings};
-use super::grammar;
+use super::grammar::{self, Why};
 use super::lexer::{Kind, Lexer, Token};
 use super::names::Context;
 
@@ -126,22 +126,25 @@ fn declares(word: &str) -> bool {
 pub(super) fn parse(source: &Arc<Source>, span: Span, legacy: bool) -> Result<Vec<Statement>, Diagnostics> {
     let (start, end) = (span.start as usize + 1, span.end as usize - 1);
     let mut findings = Findings::default();
-    let statements = statements(&source.text, start, end, legacy, &mut findings);
+    let statements = statements(&source.text, start, end, Mode { legacy, closed: true }, &mut findings);
     findings.finish(source, statements)
 }
 
+/// What the reader of a body should know beforehand.
+#[derive(Clone, Copy)]
+pub(super) struct Mode {
+    /// The module is of PTX 1.x.
+    pub legacy: bool,
+    /// The body's end is known. If not, the first `}` too many is taken for it.
+    pub closed: bool,
+}
+
 /// The statements of `text[start..end]`.
-pub(super) fn statements(
-    text: &str,
-    start: usize,
-    end: usize,
-    legacy: bool,
-    findings: &mut Findings,
-) -> Vec<Statement> {
+pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findings: &mut Findings) -> Vec<Statement> {
     let mut tokens = Vec::with_capacity((end - start) / 5);
     tokens.extend(Lexer::new(text, start, end));
     let tokens = &tokens[..];
-    let mut context = SimpleState(Context::new(text, legacy));
+    let mut context = SimpleState(Context::new(text, mode.legacy));
     let instruction = grammar::instruction::<EmptyErr>();
     let call = grammar::call::<EmptyErr>();
     let variables = declaration::variables::<EmptyErr>();
@@ -160,7 +163,7 @@ pub(super) fn statements(
             Kind::OpenBrace => {
                 if open.len() == MAX_DEPTH {
                     findings.push(Diagnostic::error(first.span, "blocks are nested too deeply"));
-                    break;
+                    return list;
                 }
                 open.push((first.span, std::mem::take(&mut list)));
                 at += 1;
@@ -172,7 +175,8 @@ pub(super) fn statements(
                         let inner = std::mem::replace(&mut list, outer);
                         list.push(Statement::Block(inner));
                     }
-                    None => findings.push(Diagnostic::error(first.span, "this `}` closes nothing")),
+                    None if mode.closed => findings.push(Diagnostic::error(first.span, "this `}` closes nothing")),
+                    None => return list,
                 }
                 at += 1;
                 continue;
@@ -208,12 +212,7 @@ pub(super) fn statements(
         let word = if first.kind == Kind::Word { first.text(text) } else { "" };
         if word == ".loc" {
             let to = location_extent(tokens, at);
-            match read!(
-                location,
-                declaration::location::<Rich<Token>>(),
-                &tokens[at..to],
-                &mut context
-            ) {
+            match read!(location, declaration::location::<Why>(), &tokens[at..to], &mut context) {
                 Ok(statement) => list.push(statement),
                 Err(error) => findings.push(error),
             }
@@ -232,40 +231,39 @@ pub(super) fn statements(
             }
         };
         let statement = &tokens[at..to];
+        if !word.is_empty() && is_function(statement, text) {
+            let error = Diagnostic::error(first.span, "a function within a function");
+            findings.push(error.label("perhaps a `}` is missing before"));
+            if !mode.closed {
+                return list;
+            }
+            let header = statement.iter().position(|token| token.kind == Kind::OpenBrace);
+            at = header.map_or(to, |brace| at + brace);
+            continue;
+        }
         at = to;
         let result = match first.kind {
             Kind::At | Kind::Dotted | Kind::Name if is_call(statement, text) => {
-                read!(call, grammar::call::<Rich<Token>>(), statement, &mut context)
+                read!(call, grammar::call::<Why>(), statement, &mut context)
                     .map(|call| list.push(Statement::Instruction(call)))
             }
             Kind::Name if statement.get(1).is_some_and(|next| next.kind == Kind::Colon) => {
-                read!(targets, declaration::targets::<Rich<Token>>(), statement, &mut context)
-                    .map(|targets| list.push(targets))
+                read!(targets, declaration::targets::<Why>(), statement, &mut context).map(|targets| list.push(targets))
             }
-            Kind::At | Kind::Dotted | Kind::Name => read!(
-                instruction,
-                grammar::instruction::<Rich<Token>>(),
-                statement,
-                &mut context
-            )
-            .map(|instruction| list.push(Statement::Instruction(instruction))),
-            Kind::Word if word == ".pragma" => {
-                read!(pragma, declaration::pragma::<Rich<Token>>(), statement, &mut context)
-                    .map(|texts| list.push(Statement::Pragma(texts)))
+            Kind::At | Kind::Dotted | Kind::Name => {
+                read!(instruction, grammar::instruction::<Why>(), statement, &mut context)
+                    .map(|instruction| list.push(Statement::Instruction(instruction)))
             }
-            Kind::Word if declares(word) => read!(
-                variables,
-                declaration::variables::<Rich<Token>>(),
-                statement,
-                &mut context
-            )
-            .map(|variables| {
-                list.extend(
-                    variables
-                        .into_iter()
-                        .map(|variable| Statement::Variable(Box::new(variable))),
-                );
-            }),
+            Kind::Word if word == ".pragma" => read!(pragma, declaration::pragma::<Why>(), statement, &mut context)
+                .map(|texts| list.push(Statement::Pragma(texts))),
+            Kind::Word if declares(word) => read!(variables, declaration::variables::<Why>(), statement, &mut context)
+                .map(|variables| {
+                    list.extend(
+                        variables
+                            .into_iter()
+                            .map(|variable| Statement::Variable(Box::new(variable))),
+                    );
+                }),
             Kind::Word => Err(Diagnostic::error(
                 first.span,
                 format!("`{word}` does not start a statement"),
@@ -303,4 +301,12 @@ fn is_call(statement: &[Token], text: &str) -> bool {
         let word = token.text(text);
         word == "call" || word.starts_with("call.")
     })
+}
+
+/// Whether `.entry` or `.func` is among the words at the start.
+pub(super) fn is_function(statement: &[Token], text: &str) -> bool {
+    statement
+        .iter()
+        .take_while(|token| token.kind == Kind::Word)
+        .any(|token| matches!(token.text(text), ".entry" | ".func"))
 }

@@ -7,8 +7,9 @@ use chumsky::prelude::*;
 use super::ast::{
     CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Space, Span, Statement, Type, Variable,
 };
-use super::grammar::{At, Failure, Part, initial_value, integer, mark, name, place, token, word};
-use super::lexer::{Kind, Token};
+use super::grammar::{At, Failure, Part, initial_value, integer, keyword, mark, name, place, token, word};
+use super::lexer::Kind;
+use super::names::Context;
 
 /// A dotted word of a declaration, with what belongs to it.
 enum Trait {
@@ -19,6 +20,8 @@ enum Trait {
     Type(Type),
     Pointer,
     Attributes(Vec<(Name, Vec<u64>)>),
+    /// No such word; said when the whole declaration is known.
+    Unknown,
 }
 
 /// `.attribute(.managed, .unified(1, 2))`
@@ -64,13 +67,11 @@ fn traits<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Variable, E> {
     let bank = integer().delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket));
     let banked = token(Kind::Word)
         .then(bank)
-        .try_map_with(|(token, bank), e: &mut At<'t, '_, 's, E>| {
-            let text = &e.state().at(token.span)[1..];
-            match (Space::from_word(text), u32::try_from(bank)) {
-                (Some(space @ (Space::Const | Space::Tex | Space::Surf)), Ok(bank)) => {
-                    Ok(Trait::Space(space, Some(bank)))
-                }
-                _ => Err(E::because(e.span(), format!("`.{text}` has no banks"))),
+        .map_with(|(token, bank), e: &mut At<'t, '_, 's, E>| {
+            let space = Space::from_word(&e.state().at(token.span)[1..]);
+            match (space, u32::try_from(bank)) {
+                (Some(space @ (Space::Const | Space::Tex | Space::Surf)), Ok(bank)) => Trait::Space(space, Some(bank)),
+                _ => Trait::Unknown,
             }
         });
     let plain = token(Kind::Word).try_map_with(|token, e: &mut At<'t, '_, 's, E>| {
@@ -91,76 +92,87 @@ fn traits<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Variable, E> {
             "visible" => Trait::Linkage(Linkage::Visible),
             "weak" => Trait::Linkage(Linkage::Weak),
             "common" => Trait::Linkage(Linkage::Common),
-            _ => {
-                let message = format!(
-                    "`.{text}` is neither a type, nor a state space, nor anything else that a declaration may say"
-                );
-                return Err(E::because(e.span(), message));
-            }
+            _ => Trait::Unknown,
         })
     });
     choice((align, attributes().map(Trait::Attributes), banked, plain))
-        .map_with(|one, e: &mut At<'t, '_, 's, E>| (one, e.span()))
+        .map_with(|one, e: &mut At<'t, '_, 's, E>| (one, place(e)))
         .repeated()
         .at_least(1)
         .collect::<Vec<_>>()
-        .try_map_with(|list, e: &mut At<'t, '_, 's, E>| {
-            let mut variable = Variable {
-                linkage: Linkage::Internal,
-                space: Space::Generic,
-                bank: None,
-                align: None,
-                vector: None,
-                ty: Type::B8,
-                name: Name {
-                    text: "".into(),
-                    span: Span::default(),
-                },
-                count: None,
-                dims: Vec::new(),
-                init: None,
-                attributes: Vec::new(),
-                ptr: None,
-                span: place(e),
-            };
-            let mut ty = None;
-            for (one, span) in list {
-                let twice = match one {
-                    Trait::Linkage(linkage) => std::mem::replace(&mut variable.linkage, linkage) != Linkage::Internal,
-                    Trait::Type(new) => ty.replace(new).is_some(),
-                    Trait::Vector(width) => variable.vector.replace(width).is_some(),
-                    Trait::Pointer => variable.ptr.replace((Space::Generic, None)).is_some(),
-                    Trait::Attributes(list) => {
-                        variable.attributes.extend(list);
-                        false
-                    }
-                    Trait::Align(align) => match &mut variable.ptr {
-                        Some((_, aligned)) => aligned.replace(align).is_some(),
-                        None => variable.align.replace(align).is_some(),
-                    },
-                    Trait::Space(space, bank) => match &mut variable.ptr {
-                        Some((pointed, _)) => std::mem::replace(pointed, space) != Space::Generic,
-                        None => {
-                            variable.bank = bank;
-                            std::mem::replace(&mut variable.space, space) != Space::Generic
-                        }
-                    },
-                };
-                if twice {
-                    return Err(E::because(span, "a declaration says this once".to_owned()));
-                }
+        .validate(|list, e: &mut At<'t, '_, 's, E>, emitter| {
+            let span = place(e);
+            let (variable, complaint) = declared(list, span, e.state());
+            if let Some((at, message)) = complaint {
+                emitter.emit(E::complain(e.span(), Some(at), message));
             }
-            match ty {
-                Some(ty) => variable.ty = ty,
-                // The first specification's textures and surfaces have no type of their own.
-                None if e.state().legacy && matches!(variable.space, Space::Tex | Space::Surf) => {
-                    variable.ty = Type::B32;
-                }
-                None => return Err(E::because(e.span(), "this declaration has no type".to_owned())),
-            }
-            Ok(variable)
+            variable
         })
         .boxed()
+}
+
+/// The declaration that these words make, without a name yet, and what is wrong with them.
+fn declared(list: Vec<(Trait, Span)>, span: Span, context: &Context<'_>) -> (Variable, Option<(Span, String)>) {
+    let mut variable = Variable {
+        linkage: Linkage::Internal,
+        space: Space::Generic,
+        bank: None,
+        align: None,
+        vector: None,
+        ty: Type::B8,
+        name: Name {
+            text: "".into(),
+            span: Span::default(),
+        },
+        count: None,
+        dims: Vec::new(),
+        init: None,
+        attributes: Vec::new(),
+        ptr: None,
+        span,
+    };
+    let mut ty = None;
+    for (one, span) in list {
+        let twice = match one {
+            Trait::Linkage(linkage) => std::mem::replace(&mut variable.linkage, linkage) != Linkage::Internal,
+            Trait::Type(new) => ty.replace(new).is_some(),
+            Trait::Vector(width) => variable.vector.replace(width).is_some(),
+            Trait::Pointer => variable.ptr.replace((Space::Generic, None)).is_some(),
+            Trait::Attributes(list) => {
+                variable.attributes.extend(list);
+                false
+            }
+            Trait::Align(align) => match &mut variable.ptr {
+                Some((_, aligned)) => aligned.replace(align).is_some(),
+                None => variable.align.replace(align).is_some(),
+            },
+            Trait::Space(space, bank) => match &mut variable.ptr {
+                Some((pointed, _)) => std::mem::replace(pointed, space) != Space::Generic,
+                None => {
+                    variable.bank = bank;
+                    std::mem::replace(&mut variable.space, space) != Space::Generic
+                }
+            },
+            Trait::Unknown => {
+                let message = format!(
+                    "`{}` is neither a type nor anything else that a declaration says",
+                    context.at(span)
+                );
+                return (variable, Some((span, message)));
+            }
+        };
+        if twice {
+            let message = format!("`{}` says again what this declaration has said", context.at(span));
+            return (variable, Some((span, message)));
+        }
+    }
+    match ty {
+        Some(ty) => variable.ty = ty,
+        // The first specification's textures and surfaces have no type of their own.
+        None if context.legacy && matches!(variable.space, Space::Tex | Space::Surf) => variable.ty = Type::B32,
+        None => return (variable, Some((span, "this declaration has no type".to_owned()))),
+    }
+    (variable, None)
 }
 
 struct Declarator {
@@ -176,7 +188,7 @@ fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> 
     let count = integer()
         .delimited_by(mark(Kind::Less), mark(Kind::Greater))
         .try_map(|count, span| {
-            u32::try_from(count).map_err(|_| E::because(span, "so many registers cannot be numbered".to_owned()))
+            u32::try_from(count).map_err(|_| E::because(span, "so many registers cannot be numbered"))
         });
     let dim = integer()
         .or_not()
@@ -184,14 +196,11 @@ fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> 
     let dims = dim
         .repeated()
         .collect::<Vec<_>>()
-        .try_map_with(|dims, e: &mut At<'t, '_, 's, E>| {
+        .validate(|dims, e: &mut At<'t, '_, 's, E>, emitter| {
             if dims.iter().skip(1).any(Option::is_none) && !e.state().legacy {
-                return Err(E::because(
-                    e.span(),
-                    "only the first dimension may be left open".to_owned(),
-                ));
+                emitter.emit(E::because(e.span(), "only the first dimension may be left open"));
             }
-            Ok(dims)
+            dims
         });
     choice((name(), anonymous))
         .then(count.or_not())
@@ -298,29 +307,30 @@ fn header_directive<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Directive
             args: Vec::new(),
             text,
         });
-    let known = undotted().try_map(|name, span| match HEADER.iter().find(|known| known.0 == &*name.text) {
-        Some(&(_, least, most)) => Ok((name, least, most)),
-        None => Err(E::because(
-            span,
-            format!("`.{}` is not a directive of a function", name.text),
-        )),
-    });
-    let numbers = known
+    let numbers = undotted()
         .then(integer().separated_by(mark(Kind::Comma)).collect::<Vec<_>>())
-        .try_map(|((name, least, most), args), span| {
-            if (least..=most).contains(&args.len()) {
-                return Ok(Directive {
-                    name,
-                    args,
-                    text: Vec::new(),
-                });
+        .validate(|(name, args), e: &mut At<'t, '_, 's, E>, emitter| {
+            let known = HEADER.iter().find(|known| known.0 == &*name.text);
+            match known {
+                Some((_, least, most)) if (least..=most).contains(&&args.len()) => {}
+                Some((word, least, most)) => {
+                    let count = match (least, most) {
+                        (0, 0) => "no argument".to_owned(),
+                        (1, 1) => "one integer".to_owned(),
+                        _ => format!("{least} to {most} integers"),
+                    };
+                    emitter.emit(E::because(e.span(), format!("`.{word}` takes {count}")));
+                }
+                None => {
+                    let message = format!("`.{}` is not a directive of a function", name.text);
+                    emitter.emit(E::complain(e.span(), Some(name.span), message));
+                }
             }
-            let count = match (least, most) {
-                (0, 0) => "no argument".to_owned(),
-                (1, 1) => "one integer".to_owned(),
-                _ => format!("{least} to {most} integers"),
-            };
-            Err(E::because(span, format!("`.{}` takes {count}", name.text)))
+            Directive {
+                name,
+                args,
+                text: Vec::new(),
+            }
         });
     choice((pragma, numbers))
 }
@@ -413,16 +423,7 @@ pub fn targets<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E> 
 pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E> {
     let small = || {
         integer().try_map(|value, span| {
-            u32::try_from(value).map_err(|_| E::because(span, "lines and columns are 32-bit numbers".to_owned()))
-        })
-    };
-    let keyword = |text: &'static str| {
-        token(Kind::Name).try_map_with(move |token: Token, e: &mut At<'t, '_, 's, E>| {
-            if e.state().at(token.span) == text {
-                Ok(())
-            } else {
-                Err(E::because(e.span(), format!("expected `{text}`")))
-            }
+            u32::try_from(value).map_err(|_| E::because(span, "lines and columns are 32-bit numbers"))
         })
     };
     let place = || {

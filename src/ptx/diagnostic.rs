@@ -1,13 +1,13 @@
-//! What is wrong with a text, where, and what would be right; and how that reads. Flows in: findings with places. Flows
-//! out: a report with file, line, column and excerpt, with colours for terminals and without for logs.
+//! What is wrong with a text, where, and what would be right. Flows in: what the grammar could not read. Flows out:
+//! findings in sentences, with places. How they look on a terminal is `report`'s business.
 
-use std::fmt;
 use std::sync::Arc;
 
-use chumsky::error::{Rich, RichPattern, RichReason};
+use chumsky::error::{RichPattern, RichReason};
 
 use super::Source;
 use super::ast::Span;
+use super::grammar::Why;
 use super::lexer::{Kind, Token};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,9 @@ pub struct Diagnostic {
     pub span: Span,
     /// One sentence: what was found.
     pub message: String,
-    /// What was expected, the nearest valid spelling, another place that matters.
+    /// What the excerpt says under the place: what was expected, mostly.
+    pub label: String,
+    /// The nearest valid spelling, another place that matters.
     pub notes: Vec<String>,
 }
 
@@ -33,8 +35,19 @@ impl Diagnostic {
             severity: Severity::Error,
             span,
             message: message.into(),
+            label: String::new(),
             notes: Vec::new(),
         }
+    }
+    pub fn warning(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(span, message)
+        }
+    }
+    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = label.into();
+        self
     }
     pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
         self.notes.push(note.into());
@@ -94,41 +107,54 @@ impl Source {
     }
 }
 
+/// Messages quote the text, and a word of a text may be a megabyte long.
+fn shorten(message: &str) -> String {
+    const HALF: usize = 70;
+    let count = message.chars().count();
+    if count <= 2 * HALF {
+        return message.to_owned();
+    }
+    let start: String = message.chars().take(HALF).collect();
+    let end: String = message.chars().skip(count - HALF).collect();
+    format!("{start}…{end}")
+}
+
 /// What a message says of an unexpected token.
 fn found(token: &Token, text: &str) -> String {
     let word = token.text(text);
     match token.kind {
-        Kind::UnclosedComment => "this comment is not closed".to_owned(),
-        Kind::UnclosedText => "this string is not closed".to_owned(),
         Kind::Braces => "`{`".to_owned(),
-        Kind::Unknown => match word.chars().next() {
-            Some(char::REPLACEMENT_CHARACTER) => "a byte that is not UTF-8".to_owned(),
-            Some(c) if c.is_control() => format!("the character U+{:04X}", c as u32),
-            _ => format!("`{word}`"),
-        },
-        _ if word.chars().count() > 60 => format!("`{}…`", word.chars().take(60).collect::<String>()),
-        _ => format!("`{word}`"),
+        _ => shorten(&format!("`{word}`")),
     }
 }
 
 /// `token` stands where something else should.
 pub(super) fn unexpected(token: &Token, text: &str, expected: &str) -> Diagnostic {
-    let what = found(token, text);
+    let error = |message: &str| Diagnostic::error(token.span, message);
     match token.kind {
-        Kind::UnclosedComment => Diagnostic::error(token.span, what).note("a comment ends with `*/`"),
-        Kind::UnclosedText => Diagnostic::error(token.span, what).note("a string ends with `\"` on its line"),
-        Kind::Unknown => Diagnostic::error(
-            token.span,
-            format!("{what} belongs to no PTX text outside comments and strings"),
-        ),
-        Kind::Hash => Diagnostic::error(token.span, "a preprocessor line in PTX")
-            .note("run the text through a preprocessor first"),
-        _ => Diagnostic::error(token.span, format!("found {what}, expected {expected}")),
+        Kind::UnclosedComment => {
+            let opening = Span {
+                start: token.span.start,
+                end: token.span.start + 2,
+            };
+            Diagnostic::error(opening, "this comment is not closed").label("expected `*/` somewhere behind")
+        }
+        Kind::UnclosedText => error("this string is not closed").label("expected `\"` on the same line"),
+        Kind::Hash => {
+            error("a preprocessor line in PTX").note("only line markers are allowed; preprocess the text first")
+        }
+        Kind::Unknown => match token.text(text).chars().next() {
+            Some(char::REPLACEMENT_CHARACTER) => error("a byte that is not UTF-8"),
+            Some(c) if c.is_control() => error(&format!("the control character U+{:04X}", c as u32)),
+            _ => error(&format!("unexpected {}", found(token, text))),
+        }
+        .label("only comments and strings may hold this"),
+        _ => error(&format!("unexpected {}", found(token, text))).label(format!("expected {expected}")),
     }
 }
 
 /// chumsky's first error as a finding.
-pub(super) fn explain(errors: Vec<Rich<'_, Token>>, tokens: &[Token], text: &str) -> Diagnostic {
+pub(super) fn explain(errors: Vec<Why<'_>>, tokens: &[Token], text: &str) -> Diagnostic {
     // A token that is none explains more than what the grammar made of it.
     if let Some(bad) = tokens.iter().find(|token| {
         matches!(
@@ -153,84 +179,77 @@ pub(super) fn explain(errors: Vec<Rich<'_, Token>>, tokens: &[Token], text: &str
             end: last.end,
         },
     };
-    match error.into_reason() {
-        RichReason::Custom(message) => Diagnostic::error(span, message),
-        RichReason::ExpectedFound { expected, .. } => {
-            let mut names: Vec<String> = expected
-                .iter()
-                .filter_map(|pattern| match pattern {
-                    RichPattern::Token(token) => Some(token.to_string()),
-                    RichPattern::Label(label) => Some(label.to_string()),
-                    RichPattern::Identifier(word) => Some(format!("`{word}`")),
-                    RichPattern::EndOfInput => Some("the end of the statement".to_owned()),
-                    RichPattern::Any | RichPattern::SomethingElse => None,
-                    _ => None,
-                })
-                .collect();
-            names.sort();
-            names.dedup();
-            let list = either(&names);
-            match tokens.get(at) {
-                Some(token) => unexpected(token, text, &list),
-                None => Diagnostic::error(span, format!("the statement ends here, expected {list}")),
-            }
+    let expected = match error.into_reason() {
+        RichReason::Custom(complaint) => {
+            return Diagnostic::error(complaint.at.unwrap_or(span), shorten(&complaint.message));
         }
+        RichReason::ExpectedFound { expected, .. } => expectation(&expected),
+    };
+    let Some(token) = tokens.get(at) else {
+        return Diagnostic::error(span, "the statement breaks off").label(format!("expected {expected}"));
+    };
+    let error = unexpected(token, text, &expected);
+    // The first token of a line is hardly ever wrong itself.
+    let blank = text[..token.span.start as usize]
+        .bytes()
+        .rev()
+        .find(|byte| !matches!(byte, b' ' | b'\t'));
+    if blank == Some(b'\n') && at > 0 && expected.contains("`;`") {
+        return error.note("perhaps the line before lacks its `;`");
     }
+    error
 }
 
-/// `a`, `a or b`, `a, b or c`
-fn either(names: &[String]) -> String {
-    match names {
+/// What the grammar could have gone on with, in words: sets that make up an operand or an operator get their name.
+fn expectation(patterns: &[RichPattern<'_, Token>]) -> String {
+    let mut names: Vec<String> = patterns
+        .iter()
+        .filter_map(|pattern| match pattern {
+            RichPattern::Token(token) => Some(token.kind.describe().to_owned()),
+            RichPattern::Label(word) => Some(format!("`{word}`")),
+            RichPattern::Identifier(word) => Some(format!("`{word}`")),
+            RichPattern::EndOfInput => Some("a declaration".to_owned()),
+            // `RichPattern` may grow; what is none of these says nothing to a reader.
+            _ => None,
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    const CONSTANT: &[&str] = &[
+        "`!`",
+        "`(`",
+        "`+`",
+        "`-`",
+        "`~`",
+        "a floating-point number",
+        "an integer",
+    ];
+    const OPERAND: &[&str] = &["`[`", "`{`", "`_`", "a dotted name", "a name", "a directive"];
+    const TAIL: &[&str] = &["`+`", "`-`", "`[`", "`|`"];
+    const OPERATOR: &[&str] = &[
+        "`!=`", "`%`", "`&&`", "`&`", "`*`", "`+`", "`-`", "`/`", "`<<`", "`<=`", "`<`", "`==`", "`>=`", "`>>`", "`>`",
+        "`?`", "`^`", "`||`", "`|`",
+    ];
+    let has = |names: &[String], word: &str| names.iter().any(|name| name == word);
+    let drop = |names: &mut Vec<String>, set: &[&str]| names.retain(|name| !set.contains(&&**name));
+    if has(&names, "`^`") {
+        drop(&mut names, OPERATOR);
+        drop(&mut names, &["`(`"]);
+        names.push("an operator".to_owned());
+    } else if has(&names, "`~`") {
+        drop(&mut names, CONSTANT);
+        if has(&names, "`[`") {
+            drop(&mut names, OPERAND);
+            names.insert(0, "an operand".to_owned());
+        } else {
+            names.push("a constant".to_owned());
+        }
+    } else if has(&names, "`+`") && has(&names, "`[`") && has(&names, "`|`") {
+        drop(&mut names, TAIL);
+    }
+    match &names[..] {
         [] => "something else".to_owned(),
         [one] => one.clone(),
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }
 }
-
-impl Diagnostics {
-    /// For terminals.
-    pub fn render(&self) -> String {
-        self.write(true)
-    }
-
-    /// For logs: the same without colours.
-    pub fn render_plain(&self) -> String {
-        self.write(false)
-    }
-
-    fn write(&self, colours: bool) -> String {
-        use ariadne::{CharSet, Color, Config, IndexType, Label, Report, ReportKind};
-        let config = Config::new()
-            .with_index_type(IndexType::Byte)
-            .with_color(colours)
-            .with_char_set(if colours { CharSet::Unicode } else { CharSet::Ascii });
-        let name = self.source.name.as_str();
-        let mut cache = (name, ariadne::Source::from(&*self.source.text));
-        let mut out = Vec::new();
-        for finding in &self.list {
-            let (kind, colour) = match finding.severity {
-                Severity::Error => (ReportKind::Error, Color::Red),
-                Severity::Warning => (ReportKind::Warning, Color::Yellow),
-            };
-            let span = (name, finding.span.start as usize..finding.span.end as usize);
-            let mut report = Report::build(kind, span.clone())
-                .with_config(config)
-                .with_message(&finding.message)
-                .with_label(Label::new(span).with_color(colour));
-            for note in &finding.notes {
-                report.add_note(note);
-            }
-            // Writing to memory does not fail.
-            let _ = report.finish().write(&mut cache, &mut out);
-        }
-        String::from_utf8_lossy(&out).into_owned()
-    }
-}
-
-impl fmt::Display for Diagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render_plain())
-    }
-}
-
-impl std::error::Error for Diagnostics {}

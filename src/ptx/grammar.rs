@@ -15,6 +15,7 @@ use chumsky::extra::{Full, SimpleState};
 use chumsky::input::MapExtra;
 use chumsky::pratt::{infix, left, prefix};
 use chumsky::prelude::*;
+use chumsky::util::MaybeRef;
 
 use super::ast::{Address, AddressBase, Expr, Guard, Instruction, Name, Opcode, Operand, Span};
 use super::constant::{self, Binary, Folded, Unary};
@@ -24,20 +25,43 @@ use super::names::Context;
 pub type Tokens<'t> = &'t [Token];
 pub type Extra<'s, E> = Full<E, SimpleState<Context<'s>>, ()>;
 
+/// A finding of the grammar's own: the place if it is not the tokens read, and the sentence.
+#[derive(Clone, Debug)]
+pub struct Complaint {
+    pub at: Option<Span>,
+    pub message: String,
+}
+
+impl std::fmt::Display for Complaint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Errors that say why.
+pub type Why<'t> = Rich<'t, Token, SimpleSpan, Complaint>;
+
 /// An error type that the grammar can report its own findings with.
 pub trait Failure<'t>: chumsky::error::Error<'t, Tokens<'t>> + LabelError<'t, Tokens<'t>, &'static str> + 't {
-    fn because(span: SimpleSpan, message: String) -> Self;
+    fn complain(span: SimpleSpan, at: Option<Span>, message: String) -> Self;
+
+    fn because(span: SimpleSpan, message: impl Into<String>) -> Self {
+        Self::complain(span, None, message.into())
+    }
 }
 
 impl<'t> Failure<'t> for EmptyErr {
-    fn because(_: SimpleSpan, _: String) -> EmptyErr {
+    fn complain(_: SimpleSpan, _: Option<Span>, _: String) -> EmptyErr {
+        EmptyErr::default()
+    }
+    fn because(_: SimpleSpan, _: impl Into<String>) -> EmptyErr {
         EmptyErr::default()
     }
 }
 
-impl<'t> Failure<'t> for Rich<'t, Token> {
-    fn because(span: SimpleSpan, message: String) -> Rich<'t, Token> {
-        Rich::custom(span, message)
+impl<'t> Failure<'t> for Why<'t> {
+    fn complain(span: SimpleSpan, at: Option<Span>, message: String) -> Why<'t> {
+        Rich::custom(span, Complaint { at, message })
     }
 }
 
@@ -73,7 +97,23 @@ pub fn word<'t, 's: 't, E: Failure<'t>>(text: &'static str) -> impl Part<'t, 's,
         if e.state().at(token.span) == text {
             Ok(token)
         } else {
-            Err(E::because(e.span(), format!("expected `{text}`")))
+            Err(misplaced(e.span(), text, token))
+        }
+    })
+}
+
+/// `token` stands where `text` should.
+fn misplaced<'t, E: Failure<'t>>(span: SimpleSpan, text: &'static str, token: Token) -> E {
+    <E as LabelError<'t, Tokens<'t>, &'static str>>::expected_found([text], Some(MaybeRef::Val(token)), span)
+}
+
+/// A name with exactly this text.
+pub fn keyword<'t, 's: 't, E: Failure<'t>>(text: &'static str) -> impl Part<'t, 's, (), E> {
+    token(Kind::Name).try_map_with(move |token, e: &mut At<'t, '_, 's, E>| {
+        if e.state().at(token.span) == text {
+            Ok(())
+        } else {
+            Err(misplaced(e.span(), text, token))
         }
     })
 }
@@ -83,9 +123,19 @@ pub fn name<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Name, E> {
     token(Kind::Name).map_with(|token, e| e.state().name(token.span))
 }
 
-/// A folded expression, or its complaint as a parse error at the expression.
+/// A folded expression. If there is none, reading goes on with a zero, so that what follows is not blamed.
 pub fn folded<'t, 's: 't, E: Failure<'t>>(parser: impl Part<'t, 's, Folded, E>) -> impl Part<'t, 's, Expr, E> {
-    parser.try_map(|folded, span| folded.map_err(|complaint| E::because(span, complaint.1)))
+    parser.validate(|folded, e: &mut At<'t, '_, 's, E>, emitter| {
+        folded.unwrap_or_else(|complaint| {
+            let (at, message) = *complaint;
+            emitter.emit(E::complain(e.span(), Some(at), message));
+            Expr::Int {
+                bits: 0,
+                unsigned: false,
+                span: at,
+            }
+        })
+    })
 }
 
 /// A constant expression. `symbols`: names of variables and functions are atoms too (initialisers, offsets).
@@ -258,7 +308,7 @@ pub fn integer<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, u64, E> {
     token(Kind::Number).try_map_with(|token, e: &mut At<'t, '_, 's, E>| {
         match constant::number(e.state().at(token.span), token.span) {
             Ok(Expr::Int { bits, .. }) => Ok(bits),
-            Ok(_) => Err(E::because(e.span(), "an integer stands here".to_owned())),
+            Ok(_) => Err(E::because(e.span(), "an integer stands here")),
             Err(complaint) => Err(E::because(e.span(), complaint.1)),
         }
     })
@@ -268,7 +318,7 @@ pub fn integer<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, u64, E> {
 fn named<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, (Name, Option<Name>), E> {
     let plain = token(Kind::Name).try_map_with(|token, e: &mut At<'t, '_, 's, E>| {
         if e.state().at(token.span) == "WARP_SZ" {
-            return Err(E::because(e.span(), "WARP_SZ is a constant".to_owned()));
+            return Err(E::because(e.span(), "WARP_SZ is a constant"));
         }
         Ok((e.state().name(token.span), None))
     });
@@ -295,7 +345,7 @@ fn offset<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, i64, E> {
         let minus = sign.kind == Kind::Minus;
         if minus && !e.state().legacy {
             let message = "an offset is added: write `+-4` for four bytes before";
-            return Err(E::because(e.span(), message.to_owned()));
+            return Err(E::because(e.span(), message));
         }
         Ok(minus)
     });
@@ -304,7 +354,7 @@ fn offset<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, i64, E> {
             Expr::Int { bits, .. } if minus => Ok((bits as i64).wrapping_neg()),
             Expr::Int { bits, .. } => Ok(bits as i64),
             Expr::F32 { .. } | Expr::F64 { .. } | Expr::Symbol { .. } => {
-                Err(E::because(span, "an offset is an integer".to_owned()))
+                Err(E::because(span, "an offset is an integer"))
             }
         })
 }
@@ -323,7 +373,7 @@ fn subscript<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, (Option<Name>, i
     let constant = constant_expression().try_map(|expr, span| match expr {
         Expr::Int { bits, .. } => Ok((None, bits as i64)),
         Expr::F32 { .. } | Expr::F64 { .. } | Expr::Symbol { .. } => {
-            Err(E::because(span, "an index is an integer or a register".to_owned()))
+            Err(E::because(span, "an index is an integer or a register"))
         }
     });
     choice((register, constant)).delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket))
@@ -411,7 +461,7 @@ fn brackets<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Operand, E> {
             let only = if list.len() == 1 { list.pop() } else { None };
             let Some(only) = only else {
                 return if unified {
-                    Err(E::because(e.span(), "`.unified` belongs to a plain address".to_owned()))
+                    Err(E::because(e.span(), "`.unified` belongs to a plain address"))
                 } else {
                     Ok(Operand::Group(list, span))
                 };
@@ -425,7 +475,7 @@ fn brackets<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Operand, E> {
                 Operand::Address(_) => {
                     return Err(E::because(
                         e.span(),
-                        "an array element is an address by itself: `a[1]`, not `[a[1]]`".to_owned(),
+                        "an array element is an address by itself: `a[1]`, not `[a[1]]`",
                     ));
                 }
                 Operand::Not(_)
@@ -437,7 +487,7 @@ fn brackets<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Operand, E> {
                 | Operand::Group(..)
                 | Operand::Arguments(..) => {
                     let message = "an address is a register, a variable or an integer, with an offset perhaps";
-                    return Err(E::because(e.span(), message.to_owned()));
+                    return Err(E::because(e.span(), message));
                 }
             };
             Ok(Operand::Address(Address {

@@ -14,21 +14,29 @@ mod lexer;
 mod module;
 mod names;
 mod printer;
+mod report;
+#[cfg(test)]
+mod tests;
 
-pub use module::parse;
+pub use module::{parse, parse_all};
 
 use std::sync::Arc;
 
-/// Reads a module from bytes that may be padded with NULs, may start with a byte order mark, and may hold anything in
-/// comments and strings.
-///
-/// # Errors
-/// As [`parse`]; bytes that are not UTF-8 outside of comments and strings are reported where they stand.
-pub fn parse_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<ast::Module, diagnostic::Diagnostics> {
+/// A text from bytes that may be padded with NULs, may start with a byte order mark, and may hold anything in comments
+/// and strings. What is not UTF-8 is reported where it stands if it means anything.
+pub fn source_from_bytes(name: impl Into<String>, bytes: &[u8]) -> Arc<Source> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     // What is not UTF-8 becomes U+FFFD, which the lexer refuses wherever it means anything.
-    parse(Source::new(name, String::from_utf8_lossy(&bytes[..end])))
+    Source::new(name, String::from_utf8_lossy(&bytes[..end]))
+}
+
+/// [`parse`] for bytes.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<ast::Module, diagnostic::Diagnostics> {
+    parse(source_from_bytes(name, bytes))
 }
 
 /// A PTX text and the name it goes by in messages.

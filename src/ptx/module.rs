@@ -4,16 +4,16 @@
 use std::sync::{Arc, OnceLock};
 
 use chumsky::Parser;
-use chumsky::error::{EmptyErr, Rich};
+use chumsky::error::EmptyErr;
 use chumsky::extra::SimpleState;
 use chumsky::prelude::*;
 
 use super::Source;
 use super::ast::{Body, Item, Module, Name, Section, Span};
-use super::body::{self, extent, read};
+use super::body::{self, Mode, extent, is_function, read};
 use super::declaration;
 use super::diagnostic::{Diagnostic, Diagnostics, Findings, unexpected};
-use super::grammar::{Failure, Part, integer, mark, name, token, word};
+use super::grammar::{Failure, Part, Why, integer, mark, name, token, word};
 use super::lexer::{Kind, Lexer, Token, skip_braces};
 use super::names::Context;
 
@@ -55,14 +55,13 @@ fn section<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, (Name, Span), E> {
 
 /// `.version 8.7`
 fn version<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, (u16, u16), E> {
-    word(".version")
-        .ignore_then(token(Kind::Float))
-        .try_map_with(|token, e| {
-            let text = e.state().at(token.span);
-            text.split_once('.')
-                .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-                .ok_or_else(|| E::because(e.span(), format!("`{text}` is not a version")))
-        })
+    let number = choice((token(Kind::Float), token(Kind::Number)));
+    word(".version").ignore_then(number).try_map_with(|token, e| {
+        let text = e.state().at(token.span);
+        text.split_once('.')
+            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
+            .ok_or_else(|| E::because(e.span(), format!("`{text}` is not a version: that looks like 8.7")))
+    })
 }
 
 /// The tokens of a module, each body in one piece. A body without end is left as it is: the caller reads on behind its
@@ -158,12 +157,30 @@ fn starts_item(word: &str) -> bool {
     )
 }
 
-/// Reads a module's declarations.
+/// Reads a module's declarations; bodies are read when asked for.
 ///
 /// # Errors
 /// All that is wrong outside of bodies.
 pub fn parse(source: Arc<Source>) -> Result<Module, Diagnostics> {
     let mut findings = Findings::default();
+    let module = items(&source, &mut findings);
+    findings.finish(&source, module)
+}
+
+/// Reads a module with all its bodies.
+///
+/// # Errors
+/// All that is wrong anywhere.
+pub fn parse_all(source: Arc<Source>) -> Result<Module, Diagnostics> {
+    let mut findings = Findings::default();
+    let module = items(&source, &mut findings);
+    if let Err(inside) = module.check() {
+        findings.list.extend(inside.list);
+    }
+    findings.finish(&source, module)
+}
+
+fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
     let mut module = Module {
         version: (0, 0),
         target: Vec::new(),
@@ -171,22 +188,18 @@ pub fn parse(source: Arc<Source>) -> Result<Module, Diagnostics> {
         items: Vec::new(),
         source: source.clone(),
     };
-    if source.text.len() > u32::MAX as usize {
-        findings.push(Diagnostic::error(Span::default(), "the text is longer than 4 GiB"));
-        return findings.finish(&source, module);
-    }
-    items(&source, &mut module, &mut findings);
-    findings.finish(&source, module)
-}
-
-fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
     let text = &*source.text;
+    if text.len() > u32::MAX as usize {
+        findings.push(Diagnostic::error(Span::default(), "the text is longer than 4 GiB"));
+        return module;
+    }
     let (tokens, unclosed) = scan(text);
     let tokens = &tokens[..];
     let mut context = SimpleState(Context::new(text, false));
     let variables = declaration::variables::<EmptyErr>();
     let function = declaration::function::<EmptyErr>();
-    let (mut version_at, mut size_at) = (None, None);
+    let (mut version_at, mut size_at) = (None::<Span>, None);
+    let mut complained = false;
     let mut at = 0;
     while let Some(&first) = tokens.get(at) {
         if findings.enough() {
@@ -202,25 +215,31 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
                     .unwrap_or(rest.len())
         };
         // What stands before `.version` is wrong, whatever it is; saying so once is enough.
-        if version_at.is_none() && word != ".version" {
+        if version_at.is_none() && word != ".version" && !complained {
             let message = "a PTX module starts with `.version`";
             findings.push(match first.kind {
                 Kind::Word | Kind::Name | Kind::Dotted => Diagnostic::error(first.span, message),
                 _ => unexpected(&first, text, "`.version`"),
             });
-            version_at = Some(first.span);
+            complained = true;
+            if first.kind != Kind::Word {
+                at = next_word();
+                continue;
+            }
         }
         let to;
         let result = match word {
+            ".version" if version_at.is_some() => {
+                to = next_word();
+                let line = version_at.map_or(1, |before| source.line_column(before.start).0);
+                Err(Diagnostic::error(first.span, "`.version` stands once, at the start")
+                    .note(format!("the first one is in line {line}")))
+            }
             ".version" => {
                 to = next_word();
+                version_at = Some(first.span);
                 let statement = &tokens[at..to];
-                read!(version::<EmptyErr>(), version::<Rich<Token>>(), statement, &mut context).and_then(|version| {
-                    if let Some(before) = version_at.replace(first.span) {
-                        let line = source.line_column(before.start).0;
-                        return Err(Diagnostic::error(first.span, "`.version` stands once, at the start")
-                            .note(format!("the first one is in line {line}")));
-                    }
+                read!(version::<EmptyErr>(), version::<Why>(), statement, &mut context).and_then(|version| {
                     module.version = version;
                     context.legacy = version < (2, 0);
                     Ok(())
@@ -229,14 +248,19 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
             ".target" => {
                 to = next_word();
                 let statement = &tokens[at..to];
-                read!(target::<EmptyErr>(), target::<Rich<Token>>(), statement, &mut context)
+                read!(target::<EmptyErr>(), target::<Why>(), statement, &mut context)
                     .map(|names| module.target.extend(names))
             }
             ".address_size" => {
                 to = next_word();
                 let statement = &tokens[at..to];
-                let size = || super::module::address_size::<Rich<Token>>();
-                read!(address_size::<EmptyErr>(), size(), statement, &mut context).map(|size| {
+                read!(
+                    address_size::<EmptyErr>(),
+                    address_size::<Why>(),
+                    statement,
+                    &mut context
+                )
+                .map(|size| {
                     size_at = Some(first.span);
                     module.address_size = size;
                 })
@@ -244,8 +268,7 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
             ".file" => {
                 to = next_word();
                 let statement = &tokens[at..to];
-                read!(file::<EmptyErr>(), file::<Rich<Token>>(), statement, &mut context)
-                    .map(|file| module.items.push(file))
+                read!(file::<EmptyErr>(), file::<Why>(), statement, &mut context).map(|file| module.items.push(file))
             }
             ".section" => {
                 let rest = &tokens[at..];
@@ -255,7 +278,7 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
                         .position(|token| token.kind == Kind::Braces)
                         .map_or(rest.len(), |body| body + 1);
                 let statement = &tokens[at..to];
-                read!(section::<EmptyErr>(), section::<Rich<Token>>(), statement, &mut context).map(|(name, span)| {
+                read!(section::<EmptyErr>(), section::<Why>(), statement, &mut context).map(|(name, span)| {
                     module.items.push(Item::Section(Section {
                         name,
                         span,
@@ -275,45 +298,43 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
                     to = end.max(at + 1);
                     let statement = &tokens[at..to];
                     match word {
-                        ".alias" => read!(alias::<EmptyErr>(), alias::<Rich<Token>>(), statement, &mut context)
+                        ".alias" => read!(alias::<EmptyErr>(), alias::<Why>(), statement, &mut context)
                             .map(|alias| module.items.push(alias)),
                         ".pragma" => read!(
                             declaration::pragma::<EmptyErr>(),
-                            declaration::pragma::<Rich<Token>>(),
+                            declaration::pragma::<Why>(),
                             statement,
                             &mut context
                         )
                         .map(|texts| module.items.push(Item::Pragma(texts))),
                         "" => Err(unexpected(&first, text, "a declaration")),
-                        _ if is_function(statement, text) => read!(
-                            function,
-                            declaration::function::<Rich<Token>>(),
-                            statement,
-                            &mut context
-                        )
-                        .map(|mut function| {
-                            function.body =
-                                statement
-                                    .last()
-                                    .filter(|last| last.kind == Kind::Braces)
-                                    .map(|braces| Body {
-                                        span: braces.span,
-                                        source: source.clone(),
-                                        legacy: context.legacy,
-                                        parsed: Arc::new(OnceLock::new()),
-                                    });
-                            module.items.push(Item::Function(Box::new(function)));
-                        }),
-                        _ if starts_item(word) => read!(
-                            variables,
-                            declaration::variables::<Rich<Token>>(),
-                            statement,
-                            &mut context
-                        )
-                        .map(|variables| {
-                            let variables = variables.into_iter().map(|one| Item::Variable(Box::new(one)));
-                            module.items.extend(variables);
-                        }),
+                        _ if is_function(statement, text) => {
+                            read!(function, declaration::function::<Why>(), statement, &mut context).map(
+                                |mut function| {
+                                    function.body = statement
+                                        .last()
+                                        .filter(|last| {
+                                            last.kind == Kind::Braces
+                                                && unclosed.is_none_or(|brace| brace.span.start != last.span.start)
+                                        })
+                                        .map(|braces| Body {
+                                            span: braces.span,
+                                            source: source.clone(),
+                                            legacy: context.legacy,
+                                            parsed: Arc::new(OnceLock::new()),
+                                        });
+                                    module.items.push(Item::Function(Box::new(function)));
+                                },
+                            )
+                        }
+                        _ if starts_item(word) => {
+                            read!(variables, declaration::variables::<Why>(), statement, &mut context).map(
+                                |variables| {
+                                    let variables = variables.into_iter().map(|one| Item::Variable(Box::new(one)));
+                                    module.items.extend(variables);
+                                },
+                            )
+                        }
                         _ => Err(Diagnostic::error(
                             first.span,
                             format!("`{word}` does not start a declaration"),
@@ -330,7 +351,11 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
     if let Some(brace) = unclosed {
         // What follows is read as the body it claims to be, to find the place where a brace went missing.
         let before = findings.list.len();
-        body::statements(text, brace.span.end as usize, text.len(), context.legacy, findings);
+        let mode = Mode {
+            legacy: context.legacy,
+            closed: false,
+        };
+        body::statements(text, brace.span.end as usize, text.len(), mode, findings);
         if findings.list.len() == before {
             let end = text.len() as u32;
             let line = source.line_column(brace.span.start).0;
@@ -339,7 +364,7 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
                     .note(format!("its `{{` is in line {line}")),
             );
         }
-    } else if version_at.is_none() {
+    } else if version_at.is_none() && !complained {
         let end = text.len() as u32;
         findings.push(Diagnostic::error(
             Span { start: end, end },
@@ -349,6 +374,7 @@ fn items(source: &Arc<Source>, module: &mut Module, findings: &mut Findings) {
     if size_at.is_none() && module.version < (2, 3) {
         module.address_size = 32;
     }
+    module
 }
 
 fn address_size<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, u8, E> {
@@ -357,14 +383,6 @@ fn address_size<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, u8, E> {
         .try_map(|size, span| match size {
             32 => Ok(32),
             64 => Ok(64),
-            _ => Err(E::because(span, "addresses have 32 or 64 bits".to_owned())),
+            _ => Err(E::because(span, "addresses have 32 or 64 bits")),
         })
-}
-
-/// Whether `.entry` or `.func` is among the words at the start.
-fn is_function(statement: &[Token], text: &str) -> bool {
-    statement
-        .iter()
-        .take_while(|token| token.kind == Kind::Word)
-        .any(|token| matches!(token.text(text), ".entry" | ".func"))
 }

@@ -2,8 +2,8 @@
 
 use crate::Outcome;
 use clap::{Arg, ArgMatches, Command};
+use cuda::ptx;
 use cuda::ptx::ast::{Item, Module};
-use cuda::ptx::diagnostic::Diagnostics;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     let mut code = ExitCode::SUCCESS;
     for file in matches.get_many::<String>("file").into_iter().flatten() {
         let bytes = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
-        match read(file, &bytes) {
+        match ptx::parse_all(ptx::source_from_bytes(file, &bytes)) {
             Ok(module) if print => {
                 let written = write!(std::io::stdout().lock(), "{module}");
                 written.map_err(|error| format!("standard output: {error}"))?;
@@ -48,12 +48,6 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         }
     }
     Ok(code)
-}
-
-fn read(file: &str, bytes: &[u8]) -> Result<Module, Diagnostics> {
-    let module = cuda::ptx::parse_bytes(file, bytes)?;
-    module.check()?;
-    Ok(module)
 }
 
 fn summary(module: &Module) -> String {
