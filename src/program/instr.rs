@@ -345,7 +345,7 @@ pub enum Syscall {
 }
 
 /// A value put into a slot before the first instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Initial {
     /// Same in all lanes; the low bytes that fit the slot's width. A predicate is set in all lanes unless this is 0.
     Constant(u128),
@@ -379,8 +379,10 @@ pub struct Function {
     /// Kernels: the shared variables that it can reach (index as in [`Special::SharedBase`]) and their offsets, ascending
     /// by index. A device function reads its own from the kernel that is running, since kernels differ in layout.
     pub shared: Vec<(u32, u32)>,
-    /// Kernels: bytes of static shared memory; dynamic arrays start at its (aligned) end.
+    /// Kernels: bytes of static shared memory.
     pub shared_bytes: u32,
+    /// Kernels: where dynamic shared memory starts, the aligned end of the static.
+    pub dynamic_shared: u32,
     /// Functions called directly (module indices).
     pub callees: Vec<u32>,
     pub calls_indirectly: bool,

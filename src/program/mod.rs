@@ -11,8 +11,15 @@
 //!
 //! **Frame of a function** in local memory: `[return params][params][.local variables][call areas]`, sizes known.
 
+mod check;
+mod initialiser;
 mod instr;
+mod layout;
+mod link;
+mod lower;
 mod module;
+mod references;
+mod show;
 mod visit;
 
 pub use instr::*;

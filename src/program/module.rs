@@ -1,8 +1,13 @@
 //! A linked module: its functions, lowered when first used, and its variables, placed where the driver said.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use super::instr::Function;
+use super::instr::{Function, Syscall};
+use super::layout::{self, SharedLayout, SharedVariable};
+use super::references::{self, References};
+use super::{link, lower};
+use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
 
 /// What can be said of a kernel without lowering it.
@@ -56,6 +61,7 @@ pub struct Module {
     pub globals: Vec<Global>,
     /// Functions' addresses are `code_base + 16 × index`: values that kernels may store and call, never memory.
     pub code_base: u64,
+    pub(super) linked: Linked,
 }
 
 pub struct FunctionEntry {
@@ -64,6 +70,49 @@ pub struct FunctionEntry {
     pub kernel: Option<KernelInfo>,
     /// Lowered when first used.
     pub lowered: OnceLock<Result<Arc<Function>, Diagnostics>>,
+    pub(super) origin: Option<Origin>,
+    pub(super) references: OnceLock<References>,
+    /// Everything that it reaches by direct calls is lowered.
+    pub(super) prepared: OnceLock<()>,
+}
+
+/// The definition of a function: unit, and item in the unit's tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub unit: usize,
+    pub item: usize,
+}
+
+/// What a name at module scope stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Symbol {
+    /// Index into [`Module::functions`].
+    Function(u32),
+    /// Index into [`Module::globals`].
+    Global(u32),
+    /// Index into [`Linked::shared`].
+    Shared(u32),
+    /// Declared by this item of the unit, carried out by the system.
+    Syscall(Syscall, u32),
+    /// A function that no unit defines.
+    Undefined,
+    /// Something that has no place in a module: this item of the unit.
+    Unplaced(u32),
+}
+
+pub(super) struct Unit {
+    pub tree: Arc<ast::Module>,
+    pub names: HashMap<Arc<str>, Symbol>,
+}
+
+/// What lowering needs of the linked units.
+#[derive(Default)]
+pub(super) struct Linked {
+    pub units: Vec<Unit>,
+    /// Shared variables of module scope, and those of bodies that have been read.
+    pub shared: Mutex<Vec<SharedVariable>>,
+    /// Functions whose address is taken anywhere in the module.
+    pub address_taken: OnceLock<Vec<u32>>,
 }
 
 impl Module {
@@ -72,16 +121,101 @@ impl Module {
     ///
     /// # Errors
     /// What does not resolve, or is defined twice, and where.
-    pub fn link(_units: &[Arc<crate::ptx::ast::Module>], _allocate: &mut dyn Allocate) -> Result<Module, LinkError> {
-        todo!("the linker lands next")
+    pub fn link(units: &[Arc<ast::Module>], allocate: &mut dyn Allocate) -> Result<Module, LinkError> {
+        link::link(units, allocate)
     }
 
     /// Lowers `function` and all that it can reach, if that has not happened yet.
     ///
     /// # Errors
     /// What the instruction table or the type rules refuse.
-    pub fn prepare(&self, _function: u32) -> Result<Arc<Function>, Diagnostics> {
-        todo!("lowering lands next")
+    pub fn prepare(&self, function: u32) -> Result<Arc<Function>, Diagnostics> {
+        let entry = &self.functions[function as usize];
+        let root = self.lowered(function)?;
+        if entry.prepared.get().is_some() {
+            return Ok(root);
+        }
+        let mut seen = HashSet::from([function]);
+        let mut work = vec![root.clone()];
+        while let Some(next) = work.pop() {
+            for &callee in &next.callees {
+                if seen.insert(callee) {
+                    work.push(self.lowered(callee)?);
+                }
+            }
+            if next.calls_indirectly {
+                for &target in self.address_taken() {
+                    // One that does not lower matters only if it is called; the executor then asks again.
+                    if seen.insert(target)
+                        && let Ok(lowered) = self.lowered(target)
+                    {
+                        work.push(lowered);
+                    }
+                }
+            }
+        }
+        let _ = entry.prepared.set(());
+        Ok(root)
+    }
+
+    fn lowered(&self, function: u32) -> Result<Arc<Function>, Diagnostics> {
+        let entry = &self.functions[function as usize];
+        entry
+            .lowered
+            .get_or_init(|| lower::lower(self, function).map(Arc::new))
+            .clone()
+    }
+
+    pub(super) fn definition(&self, function: u32) -> Option<(&Unit, &ast::Function)> {
+        let origin = self.functions[function as usize].origin?;
+        let unit = self.linked.units.get(origin.unit)?;
+        match unit.tree.items.get(origin.item)? {
+            Item::Function(function) => Some((unit, function)),
+            _ => None,
+        }
+    }
+
+    /// What a function's body names; reads the body.
+    pub(super) fn references(&self, function: u32) -> &References {
+        self.functions[function as usize]
+            .references
+            .get_or_init(|| references::of(self, function))
+    }
+
+    /// Functions that an indirect call may reach: reads every body, once, when somebody calls indirectly.
+    pub(super) fn address_taken(&self) -> &[u32] {
+        self.linked.address_taken.get_or_init(|| {
+            let mut taken: Vec<u32> = references::in_initialisers(self);
+            for function in 0..self.functions.len() as u32 {
+                taken.extend(&self.references(function).addresses);
+            }
+            taken.sort_unstable();
+            taken.dedup();
+            taken
+        })
+    }
+
+    /// The shared memory of a kernel: every variable that it, or something it may call, names.
+    pub(super) fn shared_layout(&self, kernel: u32) -> SharedLayout {
+        let mut seen = HashSet::from([kernel]);
+        let mut work = vec![kernel];
+        let mut variables = HashSet::new();
+        let mut indirect = false;
+        while let Some(function) = work.pop() {
+            let references = self.references(function);
+            variables.extend(references.shared.iter().copied());
+            work.extend(references.callees.iter().copied().filter(|&f| seen.insert(f)));
+            if references.calls_indirectly && !std::mem::replace(&mut indirect, true) {
+                work.extend(self.address_taken().iter().copied().filter(|&f| seen.insert(f)));
+            }
+        }
+        let all = self
+            .linked
+            .shared
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let variables: Vec<_> = variables.into_iter().map(|v| (v, all[v as usize])).collect();
+        layout::shared(&variables)
     }
 
     /// Bytes of static shared memory of `kernel` and everything that it can reach (prepares it).
@@ -99,11 +233,15 @@ impl Module {
             entry: true,
             kernel: Some(KernelInfo::default()),
             lowered: OnceLock::from(Ok(Arc::new(f))),
+            origin: None,
+            references: OnceLock::new(),
+            prepared: OnceLock::new(),
         };
         Module {
             functions: functions.into_iter().map(entry).collect(),
             globals: Vec::new(),
             code_base: 0x7fff_0000_0000_0000,
+            linked: Linked::default(),
         }
     }
 }
@@ -117,3 +255,19 @@ pub enum LinkError {
     Duplicate(Vec<String>),
     OutOfMemory,
 }
+
+impl std::fmt::Display for LinkError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LinkError::Invalid(found) => {
+                let first = found.list.first().map_or("", |d| &d.message);
+                write!(f, "{first}")
+            }
+            LinkError::Undefined(names) => write!(f, "not defined in any unit: {}", names.join(", ")),
+            LinkError::Duplicate(names) => write!(f, "defined more than once: {}", names.join(", ")),
+            LinkError::OutOfMemory => write!(f, "no memory for the module's variables"),
+        }
+    }
+}
+
+impl std::error::Error for LinkError {}

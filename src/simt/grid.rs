@@ -125,8 +125,7 @@ impl Grid {
             bundles: warps.div_ceil(width),
             shared_bytes: match launch.dynamic_shared {
                 0 => function.shared_bytes,
-                // Dynamic arrays start at the next multiple of their alignment, 16 at most as a rule.
-                dynamic => function.shared_bytes.next_multiple_of(16) + dynamic,
+                dynamic => function.dynamic_shared.max(function.shared_bytes) + dynamic,
             },
             per_block,
             max_depth: MAX_DEPTH,

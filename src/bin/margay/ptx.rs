@@ -1,11 +1,15 @@
-//! `margay ptx check FILE…`, `margay ptx print FILE`: what is wrong with PTX texts, and how the reader understands one.
+//! `margay ptx check FILE…`, `margay ptx print FILE`, `margay ptx lower FILE`: what is wrong with PTX texts, how the
+//! reader understands one, and what code the executor gets of it.
 
 use crate::Outcome;
 use clap::{Arg, ArgMatches, Command};
+use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx;
-use cuda::ptx::ast::{Item, Module};
+use cuda::ptx::ast::{self, Item};
+use cuda::ptx::diagnostic::Diagnostics;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub fn command() -> Command {
     let file = || Arg::new("file").value_name("FILE").required(true);
@@ -23,11 +27,23 @@ pub fn command() -> Command {
                 .about("Print a PTX file from its syntax tree: constants folded, comments gone")
                 .arg(file()),
         )
+        .subcommand(
+            Command::new("lower")
+                .about("Print the code that the executor runs for a kernel and all that it calls directly")
+                .arg(file())
+                .arg(
+                    Arg::new("entry")
+                        .long("entry")
+                        .value_name("NAME")
+                        .help("Only this kernel or function"),
+                ),
+        )
 }
 
 pub fn run(matches: &ArgMatches) -> Outcome {
     let (print, matches) = match matches.subcommand() {
         Some(("print", matches)) => (true, matches),
+        Some(("lower", matches)) => return lower(matches),
         Some((_, matches)) => (false, matches),
         None => return Err("check or print?".to_owned()),
     };
@@ -50,7 +66,66 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     Ok(code)
 }
 
-fn summary(module: &Module) -> String {
+/// Memory for variables that nobody will run on: addresses only.
+struct Nowhere(u64);
+
+impl Allocate for Nowhere {
+    fn allocate(&mut self, bytes: u64, align: u64, _: bool, _: bool) -> Result<u64, AllocateError> {
+        let address = self.0.next_multiple_of(align);
+        self.0 = address + bytes;
+        Ok(address)
+    }
+    fn write(&mut self, _: u64, _: &[u8]) {}
+}
+
+fn lower(matches: &ArgMatches) -> Outcome {
+    let coloured = std::io::stderr().is_terminal();
+    let complain = |found: &Diagnostics| eprint!("{}", if coloured { found.render() } else { found.render_plain() });
+    let Some(file) = matches.get_one::<String>("file") else {
+        return Err("which file?".to_owned());
+    };
+    let bytes = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+    let tree = match ptx::parse_bytes(file, &bytes) {
+        Ok(tree) => tree,
+        Err(found) => {
+            complain(&found);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let module = match Module::link(&[Arc::new(tree)], &mut Nowhere(0x10_0000)) {
+        Ok(module) => module,
+        Err(LinkError::Invalid(found)) => {
+            complain(&found);
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(error) => return Err(format!("{file}: {error}")),
+    };
+    let wanted = matches.get_one::<String>("entry");
+    let mut code = ExitCode::SUCCESS;
+    let mut any = false;
+    for (index, entry) in module.functions.iter().enumerate() {
+        if wanted.is_some_and(|name| **name != *entry.name) {
+            continue;
+        }
+        any = true;
+        match module.prepare(index as u32) {
+            Ok(function) => {
+                let written = write!(std::io::stdout().lock(), "#{index} {function}");
+                written.map_err(|error| format!("standard output: {error}"))?;
+            }
+            Err(found) => {
+                complain(&found);
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    match wanted {
+        Some(name) if !any => Err(format!("{file} defines no `{name}`")),
+        _ => Ok(code),
+    }
+}
+
+fn summary(module: &ast::Module) -> String {
     let (mut kernels, mut functions, mut variables) = (0, 0, 0);
     for item in &module.items {
         match item {

@@ -1,0 +1,171 @@
+//! Initialisers → bytes (PTX ISA, Variables: Initializers). Flows in: a variable, its braces, and what names stand for;
+//! flows out: what memory holds when a module is loaded.
+
+use super::layout::{bytes_of, is_float, lanes, size_of};
+use crate::ptx::ast::{Expr, Init, Name, Type, Variable};
+use crate::ptx::diagnostic::Diagnostic;
+
+/// Bytes of `variable`, or of as many elements as its initialiser has if its first dimension is open.
+///
+/// `address` answers for the names of variables and functions.
+///
+/// # Errors
+/// Too many elements, literals of the wrong kind, unknown names.
+pub fn bytes(
+    variable: &Variable,
+    init: &Init,
+    address: &mut dyn FnMut(&Name) -> Result<u64, Diagnostic>,
+) -> Result<Vec<u8>, Diagnostic> {
+    let mut shape: Vec<u64> = variable.dims.iter().map(|d| d.unwrap_or(0)).collect();
+    if lanes(variable) > 1 {
+        shape.push(lanes(variable));
+    }
+    let size = match bytes_of(variable) {
+        Some(size) => size,
+        None => {
+            let inner: u64 = shape.iter().skip(1).product::<u64>().max(1);
+            let scalars = if let Init::List(list) = init {
+                match list.iter().any(|i| matches!(i, Init::List(_))) {
+                    true => list.len() as u64 * inner,
+                    false => (list.len() as u64).next_multiple_of(inner),
+                }
+            } else {
+                1
+            };
+            if let Some(first) = shape.first_mut() {
+                *first = scalars / inner;
+            }
+            scalars * size_of(variable.ty)
+        }
+    };
+    let mut fill = Fill {
+        out: vec![0; size as usize],
+        ty: variable.ty,
+        variable,
+        address,
+    };
+    match init {
+        Init::List(list) if !shape.is_empty() => fill.list(list, &shape, 0)?,
+        Init::List(list) if list.len() == 1 => fill.one(&list[0], 0)?,
+        Init::List(_) => return Err(Diagnostic::error(variable.span, "a scalar is initialised by a list")),
+        Init::Value(_) => fill.one(init, 0)?,
+        // Texture and sampler state: not bytes.
+        Init::Fields(_) => {}
+    }
+    Ok(fill.out)
+}
+
+struct Fill<'a> {
+    out: Vec<u8>,
+    ty: Type,
+    variable: &'a Variable,
+    address: &'a mut dyn FnMut(&Name) -> Result<u64, Diagnostic>,
+}
+
+impl Fill<'_> {
+    /// Elements of an array of shape `shape` that starts at scalar `base`; rows may be short.
+    fn list(&mut self, list: &[Init], shape: &[u64], base: u64) -> Result<(), Diagnostic> {
+        let inner: u64 = shape[1..].iter().product();
+        let end = base + shape[0] * inner;
+        let mut at = base;
+        for item in list {
+            if let Init::List(row) = item {
+                at = base + (at - base).next_multiple_of(inner.max(1));
+                if shape.len() == 1 || at >= end {
+                    return Err(self.too_many());
+                }
+                self.list(row, &shape[1..], at)?;
+                at += inner;
+            } else {
+                if at >= end {
+                    return Err(self.too_many());
+                }
+                self.one(item, at)?;
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn too_many(&self) -> Diagnostic {
+        let name = &self.variable.name.text;
+        Diagnostic::error(
+            self.variable.span,
+            format!("the initialiser has more elements than `{name}`"),
+        )
+    }
+
+    fn one(&mut self, item: &Init, index: u64) -> Result<(), Diagnostic> {
+        let Init::Value(expr) = item else {
+            return Err(Diagnostic::error(
+                self.variable.span,
+                "a list stands where one value is expected",
+            ));
+        };
+        let bits = match expr {
+            Expr::Symbol { name, offset, mask, .. } => {
+                let value = (self.address)(name)?.wrapping_add_signed(*offset);
+                match mask {
+                    // 0xFF00(name): that byte of the address.
+                    Some(mask) if *mask != 0 => u128::from((value & mask) >> mask.trailing_zeros()),
+                    _ => u128::from(value),
+                }
+            }
+            _ => literal(expr, self.ty)?,
+        };
+        let size = size_of(self.ty) as usize;
+        let at = index as usize * size;
+        let Some(place) = self.out.get_mut(at..at + size) else {
+            return Err(self.too_many());
+        };
+        place.copy_from_slice(&bits.to_le_bytes()[..size]);
+        Ok(())
+    }
+}
+
+/// The bits that a literal has as a value of type `ty` (PTX ISA, Constants: integers are truncated, 64-bit
+/// floating-point literals narrow, `0f…` and `0d…` are bit patterns of their own width).
+///
+/// # Errors
+/// An integer where a floating-point value is expected, and the other way round; a name.
+pub fn literal(expr: &Expr, ty: Type) -> Result<u128, Diagnostic> {
+    let bytes = size_of(ty);
+    Ok(match *expr {
+        Expr::Int { bits, unsigned, span } => {
+            if is_float(ty) && !matches!(ty, Type::F16x2 | Type::Bf16x2 | Type::F32x2 | Type::F16 | Type::Bf16) {
+                return Err(
+                    Diagnostic::error(span, format!("an integer stands where a .{} is expected", ty.word()))
+                        .note("write it with a decimal point or as 0f…/0d…"),
+                );
+            }
+            if unsigned || bits >> 63 == 0 {
+                u128::from(bits)
+            } else {
+                i128::from(bits as i64) as u128
+            }
+        }
+        Expr::F32 { bits, span } => match bytes {
+            4 => u128::from(bits),
+            8 => u128::from(f64::from(f32::from_bits(bits)).to_bits()),
+            _ => return Err(wrong_float(span, ty)),
+        },
+        Expr::F64 { bits, span } => match bytes {
+            4 => u128::from((f64::from_bits(bits) as f32).to_bits()),
+            8 => u128::from(bits),
+            _ => return Err(wrong_float(span, ty)),
+        },
+        Expr::Symbol { ref name, span, .. } => {
+            return Err(Diagnostic::error(
+                span,
+                format!("`{}` is not a constant here", name.text),
+            ));
+        }
+    })
+}
+
+fn wrong_float(span: crate::ptx::ast::Span, ty: Type) -> Diagnostic {
+    Diagnostic::error(
+        span,
+        format!("a floating-point literal stands where a .{} is expected", ty.word()),
+    )
+}

@@ -1,0 +1,175 @@
+//! Sizes, alignments and offsets: of types, variables, parameter lists, and a kernel's shared memory.
+
+use crate::ptx::ast::{Type, Variable};
+
+/// Bytes of a value in memory (PTX ISA, Fundamental Types; handles of textures, samplers and surfaces are 64 bits).
+pub fn size_of(ty: Type) -> u64 {
+    match ty {
+        Type::B8 | Type::U8 | Type::S8 | Type::E4m3 | Type::E5m2 | Type::E2m1x2 | Type::Pred => 1,
+        Type::B16
+        | Type::U16
+        | Type::S16
+        | Type::F16
+        | Type::Bf16
+        | Type::E4m3x2
+        | Type::E5m2x2
+        | Type::E3m2x2
+        | Type::E2m3x2
+        | Type::E2m1x4
+        | Type::Ue8m0x2
+        | Type::Ue5m3x2
+        | Type::S2f6x2 => 2,
+        Type::B32
+        | Type::U32
+        | Type::S32
+        | Type::F16x2
+        | Type::Bf16x2
+        | Type::F32
+        | Type::Tf32
+        | Type::U8x4
+        | Type::S8x4
+        | Type::U16x2
+        | Type::S16x2
+        | Type::E4m3x4
+        | Type::E5m2x4
+        | Type::E3m2x4
+        | Type::E2m3x4 => 4,
+        Type::B64
+        | Type::U64
+        | Type::S64
+        | Type::F64
+        | Type::F32x2
+        | Type::TexRef
+        | Type::SamplerRef
+        | Type::SurfRef => 8,
+        Type::B128 => 16,
+    }
+}
+
+/// Integers that extend by sign.
+pub fn is_signed(ty: Type) -> bool {
+    matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64)
+}
+
+/// Types whose literals are floating-point.
+pub fn is_float(ty: Type) -> bool {
+    matches!(
+        ty,
+        Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F32x2 | Type::F64 | Type::Tf32
+    )
+}
+
+/// Elements of one vector; a `.v3` takes the room of a `.v4`.
+pub fn lanes(variable: &Variable) -> u64 {
+    match variable.vector {
+        None => 1,
+        Some(3) => 4,
+        Some(n) => u64::from(n),
+    }
+}
+
+/// Natural or declared alignment.
+pub fn align_of(variable: &Variable) -> u64 {
+    variable.align.unwrap_or(size_of(variable.ty) * lanes(variable)).max(1)
+}
+
+/// Bytes of a variable; `None` when its first dimension is open, or nothing so large exists.
+pub fn bytes_of(variable: &Variable) -> Option<u64> {
+    let mut bytes = size_of(variable.ty) * lanes(variable);
+    for dim in &variable.dims {
+        bytes = bytes.checked_mul((*dim)?)?;
+    }
+    (bytes <= 1 << 40).then_some(bytes)
+}
+
+/// Where a parameter lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub offset: u32,
+    pub bytes: u32,
+}
+
+/// A device function's interface in its frame: `[returns][params]`, each at its alignment, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Signature {
+    pub returns: Vec<Place>,
+    pub params: Vec<Place>,
+    pub return_bytes: u32,
+    /// From the end of the returns, padding included.
+    pub param_bytes: u32,
+    pub align: u32,
+}
+
+/// Lays a list of parameters out from `start`; also its end and greatest alignment.
+pub fn places(variables: &[Variable], start: u32) -> (Vec<Place>, u32, u32) {
+    let (mut end, mut align) = (start, 1);
+    let places = variables
+        .iter()
+        .map(|variable| {
+            let own = u32::try_from(align_of(variable)).unwrap_or(1);
+            let bytes = u32::try_from(bytes_of(variable).unwrap_or(0)).unwrap_or(0);
+            let offset = round_up(end, own);
+            end = offset.saturating_add(bytes);
+            align = align.max(own);
+            Place { offset, bytes }
+        })
+        .collect();
+    (places, end, align)
+}
+
+pub fn signature(returns: &[Variable], params: &[Variable]) -> Signature {
+    let (return_places, return_bytes, a) = places(returns, 0);
+    let (param_places, end, b) = places(params, return_bytes);
+    Signature {
+        returns: return_places,
+        params: param_places,
+        return_bytes,
+        param_bytes: end - return_bytes,
+        align: a.max(b),
+    }
+}
+
+/// `value` rounded up to a multiple of `align` (any positive number), saturating.
+pub fn round_up(value: u32, align: u32) -> u32 {
+    value.checked_next_multiple_of(align.max(1)).unwrap_or(u32::MAX)
+}
+
+/// A shared variable as the layout sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedVariable {
+    /// `None`: dynamic, sized by the launch.
+    pub bytes: Option<u32>,
+    pub align: u32,
+    /// Orders variables: the unit's or function's place, then the declaration's.
+    pub order: (u32, u32),
+}
+
+/// A kernel's shared memory: offsets by variable index, ascending by index; static bytes; where dynamic arrays start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedLayout {
+    pub offsets: Vec<(u32, u32)>,
+    pub bytes: u32,
+    pub dynamic: u32,
+}
+
+/// Static variables in the order of their declarations, then all dynamic ones at one place.
+pub fn shared(variables: &[(u32, SharedVariable)]) -> SharedLayout {
+    let mut sorted: Vec<_> = variables.to_vec();
+    sorted.sort_by_key(|(index, variable)| (variable.order, *index));
+    let mut layout = SharedLayout::default();
+    for (index, variable) in &sorted {
+        if let Some(bytes) = variable.bytes {
+            let offset = round_up(layout.bytes, variable.align);
+            layout.offsets.push((*index, offset));
+            layout.bytes = offset.saturating_add(bytes);
+        }
+    }
+    let dynamic = sorted.iter().filter(|(_, v)| v.bytes.is_none());
+    let align = dynamic.clone().map(|(_, v)| v.align).max().unwrap_or(1).max(16);
+    layout.dynamic = round_up(layout.bytes, align);
+    layout
+        .offsets
+        .extend(dynamic.map(|(index, _)| (*index, layout.dynamic)));
+    layout.offsets.sort_unstable();
+    layout
+}

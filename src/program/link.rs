@@ -1,0 +1,483 @@
+//! Units → one module: every name that one unit exports and another imports stands for one thing (PTX ISA, Linking
+//! Directives), variables are placed and hold their initial values. Bodies are not read.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::initialiser;
+use super::instr::Syscall;
+use super::layout::{self, SharedVariable};
+use super::module::{Allocate, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit};
+use crate::ptx::ast::Module as Tree;
+use crate::ptx::ast::{Function, Item, Linkage, Name, Space, Variable};
+use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
+
+/// Functions' addresses: not canonical, so that nothing else in the process has them; each module has its own range.
+static NEXT_CODE: AtomicU64 = AtomicU64::new(0x7f00_0000_0000_0000);
+
+/// Which of several definitions of a name stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Strength {
+    Common,
+    Weak,
+    Strong,
+}
+
+fn strength(linkage: Linkage) -> Strength {
+    match linkage {
+        Linkage::Common => Strength::Common,
+        Linkage::Weak => Strength::Weak,
+        Linkage::Internal | Linkage::Extern | Linkage::Visible => Strength::Strong,
+    }
+}
+
+fn syscall(name: &str) -> Option<Syscall> {
+    Some(match name {
+        "vprintf" => Syscall::Vprintf,
+        "malloc" => Syscall::Malloc,
+        "free" => Syscall::Free,
+        "__assertfail" => Syscall::AssertFail,
+        _ => return None,
+    })
+}
+
+/// A definition on its way into the module: (unit, item).
+type At = (usize, usize);
+
+pub fn link(units: &[Arc<Tree>], allocate: &mut dyn Allocate) -> Result<Module, LinkError> {
+    let mut linker = Linker::new(units);
+    linker.export()?;
+    linker.functions();
+    linker.variables(allocate)?;
+    linker.names()?;
+    linker.initialise(allocate)?;
+    Ok(linker.finish())
+}
+
+struct Linker<'a> {
+    trees: &'a [Arc<Tree>],
+    /// Names that units export, and who defines them.
+    exports: HashMap<Arc<str>, (Strength, At)>,
+    symbols: HashMap<At, Symbol>,
+    functions: Vec<FunctionEntry>,
+    globals: Vec<Global>,
+    shared: Vec<SharedVariable>,
+    names: Vec<HashMap<Arc<str>, Symbol>>,
+    const_bytes: u32,
+    code_base: u64,
+}
+
+impl<'a> Linker<'a> {
+    fn new(trees: &'a [Arc<Tree>]) -> Linker<'a> {
+        Linker {
+            trees,
+            exports: HashMap::new(),
+            symbols: HashMap::new(),
+            functions: Vec::new(),
+            globals: Vec::new(),
+            shared: Vec::new(),
+            names: Vec::new(),
+            const_bytes: 0,
+            code_base: 0,
+        }
+    }
+
+    fn items(&self) -> impl Iterator<Item = (At, &'a Item)> + use<'a> {
+        let trees = self.trees;
+        trees
+            .iter()
+            .enumerate()
+            .flat_map(|(unit, tree)| tree.items.iter().enumerate().map(move |(item, i)| ((unit, item), i)))
+    }
+
+    fn invalid(&self, unit: usize, diagnostic: Diagnostic) -> LinkError {
+        LinkError::Invalid(Diagnostics {
+            source: self.trees[unit].source.clone(),
+            list: vec![diagnostic],
+        })
+    }
+
+    /// Who defines each exported name; and that no unit defines a name twice.
+    fn export(&mut self) -> Result<(), LinkError> {
+        let mut duplicates = Vec::new();
+        let mut inside: HashMap<(usize, Arc<str>), At> = HashMap::new();
+        for (at, item) in self.items() {
+            let (name, linkage) = match item {
+                Item::Function(f) if f.body.is_some() => (&f.name.text, f.linkage),
+                Item::Variable(v) if v.linkage != Linkage::Extern && has_storage(v) => (&v.name.text, v.linkage),
+                Item::Alias { name, .. } => (&name.text, Linkage::Visible),
+                _ => continue,
+            };
+            if let Some(first) = inside.insert((at.0, name.clone()), at)
+                && self.linkage(first) != Linkage::Weak
+                && linkage != Linkage::Weak
+                && linkage != Linkage::Common
+            {
+                duplicates.push(name.to_string());
+            }
+            if linkage == Linkage::Internal {
+                continue;
+            }
+            let new = strength(linkage);
+            match self.exports.get(name) {
+                None => {
+                    self.exports.insert(name.clone(), (new, at));
+                }
+                Some(&(Strength::Strong, first)) if new == Strength::Strong && first != at => {
+                    duplicates.push(name.to_string());
+                }
+                Some(&(old, first)) => {
+                    // Of common variables the largest stands, of weak ones the first.
+                    let larger =
+                        old == Strength::Common && new == Strength::Common && self.bytes(at) > self.bytes(first);
+                    if new > old || larger {
+                        self.exports.insert(name.clone(), (new, at));
+                    }
+                }
+            }
+        }
+        if duplicates.is_empty() {
+            return Ok(());
+        }
+        duplicates.sort();
+        duplicates.dedup();
+        Err(LinkError::Duplicate(duplicates))
+    }
+
+    fn item(&self, at: At) -> &'a Item {
+        &self.trees[at.0].items[at.1]
+    }
+
+    fn linkage(&self, at: At) -> Linkage {
+        match self.item(at) {
+            Item::Function(f) => f.linkage,
+            Item::Variable(v) => v.linkage,
+            _ => Linkage::Visible,
+        }
+    }
+
+    fn bytes(&self, at: At) -> u64 {
+        match self.item(at) {
+            Item::Variable(v) => layout::bytes_of(v).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Whether this definition is the one that stands.
+    fn stands(&self, at: At, name: &str, linkage: Linkage) -> bool {
+        linkage == Linkage::Internal || self.exports.get(name).is_some_and(|&(_, chosen)| chosen == at)
+    }
+
+    fn functions(&mut self) {
+        for (at, item) in self.items() {
+            let Item::Function(function) = item else { continue };
+            if function.body.is_none() || !self.stands(at, &function.name.text, function.linkage) {
+                continue;
+            }
+            let index = self.functions.len() as u32;
+            self.symbols.insert(at, Symbol::Function(index));
+            self.functions.push(FunctionEntry {
+                name: function.name.text.clone(),
+                entry: function.entry,
+                kernel: function.entry.then(|| kernel_info(function, &self.trees[at.0])),
+                lowered: OnceLock::new(),
+                origin: Some(Origin { unit: at.0, item: at.1 }),
+                references: OnceLock::new(),
+                prepared: OnceLock::new(),
+            });
+        }
+    }
+
+    /// Places variables: one block of memory for all that kernels may write, one for constants, one for each managed one.
+    fn variables(&mut self, allocate: &mut dyn Allocate) -> Result<(), LinkError> {
+        let mut pools: [Pool; 2] = Default::default();
+        for (at, item) in self.items() {
+            let Item::Variable(variable) = item else { continue };
+            let open_shared = is_shared(variable.space) && layout::bytes_of(variable).is_none();
+            if open_shared || (variable.linkage == Linkage::Extern && is_shared(variable.space)) {
+                // An extern shared variable that a unit defines is that one; else it is dynamic.
+                if !self.exports.contains_key(&variable.name.text) || open_shared {
+                    let index = self.share(variable, None, at);
+                    self.symbols.insert(at, index);
+                }
+                continue;
+            }
+            if variable.linkage == Linkage::Extern || !has_storage(variable) {
+                continue;
+            }
+            if !self.stands(at, &variable.name.text, variable.linkage) {
+                continue;
+            }
+            let bytes = match (layout::bytes_of(variable), &variable.init) {
+                (Some(bytes), _) => bytes,
+                (None, Some(init)) => initialiser::bytes(variable, init, &mut |_| Ok(0))
+                    .map_err(|d| self.invalid(at.0, d))?
+                    .len() as u64,
+                (None, None) => {
+                    let d = Diagnostic::error(variable.span, format!("`{}` has no size", variable.name.text));
+                    return Err(self.invalid(at.0, d));
+                }
+            };
+            if is_shared(variable.space) {
+                let index = self.share(variable, Some(u32::try_from(bytes).unwrap_or(u32::MAX)), at);
+                self.symbols.insert(at, index);
+                continue;
+            }
+            let managed = variable
+                .attributes
+                .iter()
+                .any(|(name, _)| name.text.trim_start_matches('.') == "managed");
+            let align = layout::align_of(variable);
+            let index = self.globals.len();
+            let mut global = Global {
+                name: variable.name.text.clone(),
+                space: variable.space,
+                bytes,
+                align,
+                managed,
+                visible: variable.linkage != Linkage::Internal || !self.exports.contains_key(&variable.name.text),
+                address: 0,
+            };
+            if managed {
+                let address = allocate.allocate(bytes.max(1), align.max(16), false, true);
+                global.address = address.map_err(|_| LinkError::OutOfMemory)?;
+            } else {
+                pools[usize::from(variable.space == Space::Const)].add(index, bytes, align);
+            }
+            self.globals.push(global);
+            self.symbols.insert(at, Symbol::Global(index as u32));
+        }
+        for (constant, pool) in [(false, &pools[0]), (true, &pools[1])] {
+            if pool.members.is_empty() {
+                continue;
+            }
+            let base = allocate
+                .allocate(pool.end.max(1), pool.align.max(256), constant, false)
+                .map_err(|_| LinkError::OutOfMemory)?;
+            for &(index, offset) in &pool.members {
+                self.globals[index].address = base + offset;
+            }
+        }
+        self.const_bytes = u32::try_from(pools[1].end).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
+    fn share(&mut self, variable: &Variable, bytes: Option<u32>, at: At) -> Symbol {
+        self.shared.push(SharedVariable {
+            bytes,
+            align: layout::align_of(variable) as u32,
+            order: (at.0 as u32, at.1 as u32),
+        });
+        Symbol::Shared(self.shared.len() as u32 - 1)
+    }
+
+    /// What every name of every unit's module scope stands for.
+    fn names(&mut self) -> Result<(), LinkError> {
+        let mut undefined = Vec::new();
+        for (unit, tree) in self.trees.iter().enumerate() {
+            let mut names: HashMap<Arc<str>, Symbol> = HashMap::with_capacity(tree.items.len());
+            let mut aliases = Vec::new();
+            for (item, i) in tree.items.iter().enumerate() {
+                let at = (unit, item);
+                let (name, linkage) = match i {
+                    Item::Function(f) => (&f.name, f.linkage),
+                    Item::Variable(v) => (&v.name, v.linkage),
+                    Item::Alias { name, target } => {
+                        aliases.push((name, target));
+                        continue;
+                    }
+                    Item::File { .. } | Item::Section(_) | Item::Pragma(_) => continue,
+                };
+                let symbol = match self.symbols.get(&at) {
+                    Some(&symbol) => Some(symbol),
+                    // A declaration, or a definition that yielded to another.
+                    None => self.exported(&name.text),
+                };
+                let symbol = match (symbol, i) {
+                    (Some(symbol), _) => symbol,
+                    (None, Item::Function(f)) => match syscall(&name.text) {
+                        Some(call) if f.body.is_none() => Symbol::Syscall(call, item as u32),
+                        // Reported when something reaches it.
+                        _ => Symbol::Undefined,
+                    },
+                    (None, Item::Variable(v)) => match v.space {
+                        Space::Global | Space::Const if linkage == Linkage::Extern => {
+                            undefined.push(name.text.to_string());
+                            continue;
+                        }
+                        _ => Symbol::Unplaced(item as u32),
+                    },
+                    (None, _) => continue,
+                };
+                let entry = names.entry(name.text.clone()).or_insert(symbol);
+                // A prototype and its definition, in either order.
+                if matches!(entry, Symbol::Undefined) {
+                    *entry = symbol;
+                }
+            }
+            for (name, target) in aliases {
+                let Some(&symbol) = names.get(&target.text) else {
+                    let d = Diagnostic::error(target.span, format!("`{}` is not defined", target.text));
+                    return Err(self.invalid(unit, d));
+                };
+                names.insert(name.text.clone(), symbol);
+            }
+            self.names.push(names);
+        }
+        // Aliases are exported too: a second look for those that found nobody.
+        for (unit, tree) in self.trees.iter().enumerate() {
+            for item in &tree.items {
+                let Item::Function(f) = item else { continue };
+                if !matches!(self.names[unit].get(&f.name.text), Some(Symbol::Undefined)) {
+                    continue;
+                }
+                if let Some(&(_, (other, i))) = self.exports.get(&f.name.text)
+                    && matches!(self.trees[other].items[i], Item::Alias { .. })
+                    && let Some(&symbol) = self.names[other].get(&f.name.text)
+                {
+                    self.names[unit].insert(f.name.text.clone(), symbol);
+                }
+            }
+        }
+        if undefined.is_empty() {
+            return Ok(());
+        }
+        undefined.sort();
+        undefined.dedup();
+        Err(LinkError::Undefined(undefined))
+    }
+
+    fn exported(&self, name: &str) -> Option<Symbol> {
+        let (_, at) = self.exports.get(name)?;
+        self.symbols.get(at).copied()
+    }
+
+    fn initialise(&mut self, allocate: &mut dyn Allocate) -> Result<(), LinkError> {
+        let code_base = NEXT_CODE.fetch_add((self.functions.len() as u64 + 1) * 16, Ordering::Relaxed);
+        self.code_base = code_base;
+        for (at, item) in self.items() {
+            let Item::Variable(variable) = item else { continue };
+            let Some(init) = &variable.init else { continue };
+            let Some(&Symbol::Global(index)) = self.symbols.get(&at) else {
+                continue;
+            };
+            let names = &self.names[at.0];
+            let mut address = |name: &Name| match names.get(&name.text) {
+                Some(Symbol::Global(other)) => Ok(self.globals[*other as usize].address),
+                Some(Symbol::Function(function)) => Ok(code_base + 16 * u64::from(*function)),
+                Some(Symbol::Undefined) => Err(Diagnostic::error(
+                    name.span,
+                    format!("`{}` is not defined in any unit", name.text),
+                )),
+                Some(_) => Err(Diagnostic::error(
+                    name.span,
+                    format!("the address of `{}` is not known when the module is loaded", name.text),
+                )),
+                None => Err(Diagnostic::error(name.span, format!("`{}` is not declared", name.text))),
+            };
+            let bytes = initialiser::bytes(variable, init, &mut address).map_err(|d| self.invalid(at.0, d))?;
+            if bytes.iter().any(|&b| b != 0) {
+                allocate.write(self.globals[index as usize].address, &bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Module {
+        let mut functions = self.functions;
+        for function in &mut functions {
+            if let Some(kernel) = &mut function.kernel {
+                kernel.const_bytes = self.const_bytes;
+            }
+        }
+        let units = self
+            .trees
+            .iter()
+            .zip(self.names)
+            .map(|(tree, names)| Unit {
+                tree: tree.clone(),
+                names,
+            })
+            .collect();
+        Module {
+            functions,
+            globals: self.globals,
+            code_base: self.code_base,
+            linked: Linked {
+                units,
+                shared: Mutex::new(self.shared),
+                address_taken: OnceLock::new(),
+            },
+        }
+    }
+}
+
+/// Variables to be placed side by side, with room between neighbours.
+#[derive(Default)]
+struct Pool {
+    members: Vec<(usize, u64)>,
+    end: u64,
+    align: u64,
+}
+
+impl Pool {
+    fn add(&mut self, index: usize, bytes: u64, align: u64) {
+        let offset = self.end.next_multiple_of(align);
+        self.members.push((index, offset));
+        self.end = offset + bytes;
+        self.align = self.align.max(align);
+    }
+}
+
+fn is_shared(space: Space) -> bool {
+    matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)
+}
+
+/// Lives in a memory that a module owns.
+fn has_storage(variable: &Variable) -> bool {
+    is_shared(variable.space) || matches!(variable.space, Space::Global | Space::Const | Space::Tex | Space::Surf)
+}
+
+fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
+    let (places, end, _) = layout::places(&function.params, 0);
+    let mut info = KernelInfo {
+        params: places.iter().map(|p| (p.offset, p.bytes)).collect(),
+        param_bytes: end,
+        target: target(tree),
+        ..KernelInfo::default()
+    };
+    for directive in &function.directives {
+        let arg = |i: usize| {
+            directive
+                .args
+                .get(i)
+                .map_or(1, |&a| u32::try_from(a).unwrap_or(u32::MAX))
+        };
+        let three = || Some([arg(0), arg(1), arg(2)]);
+        match directive.name.text.trim_start_matches('.') {
+            "maxntid" => info.maxntid = three(),
+            "reqntid" => info.reqntid = three(),
+            "reqnctapercluster" => info.required_cluster = three(),
+            "minnctapersm" => info.min_ctas_per_sm = arg(0),
+            "maxnreg" => info.max_registers = arg(0),
+            _ => {}
+        }
+    }
+    if let Some(dims) = info.reqntid.or(info.maxntid) {
+        info.max_threads = dims.iter().fold(1u32, |a, &b| a.saturating_mul(b));
+    }
+    info
+}
+
+/// The number of the first `sm_…` of `.target`.
+fn target(tree: &Tree) -> u32 {
+    let number = |name: &Name| {
+        let digits = name
+            .text
+            .strip_prefix("sm_")
+            .or_else(|| name.text.strip_prefix("compute_"))?;
+        digits.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+    };
+    tree.target.iter().find_map(number).unwrap_or(0)
+}

@@ -1,0 +1,154 @@
+//! Blocks → code: laid out, slots allocated, jumps resolved.
+
+use std::ops::Range;
+
+use super::ir::{BlockId, Body, End, Node};
+use super::{flow, liveness, simplify, slots};
+use crate::program::instr::{Guard, Initial, Instr, Kind, Pc, Slot};
+use crate::program::visit::Role;
+use crate::ptx::ast::Span;
+
+/// What of a [`Function`] is code; the rest the caller knows.
+pub struct Code {
+    pub code: Vec<Instr>,
+    pub window: u32,
+    pub initial: Vec<(Slot, Initial)>,
+    pub prologue: Vec<Instr>,
+    pub lines: Vec<(Pc, u32, u32)>,
+}
+
+/// Lays out, simplifies, allocates.
+pub fn emit(mut body: Body, kernel: bool) -> Code {
+    let order = flow::layout(&mut body);
+    let prologue = simplify::run(&mut body, &order, kernel);
+
+    let mut code: Vec<Instr> = Vec::new();
+    let mut lines = Vec::new();
+    let mut ranges: Vec<Range<u32>> = Vec::with_capacity(order.len());
+    for (index, &block) in order.iter().enumerate() {
+        let start = code.len() as u32;
+        let b = &mut body.blocks[block as usize];
+        for node in std::mem::take(&mut b.nodes) {
+            push_line(&mut lines, code.len() as u32, node.line);
+            code.push(node.instr);
+        }
+        push_end(&mut code, &b.end, order.get(index + 1).copied());
+        ranges.push(start..code.len() as u32);
+    }
+    // Falling off the last block cannot happen: it stops or jumps. An empty body has no code at all.
+
+    let laid = liveness::Laid {
+        code: &code,
+        ranges: &ranges,
+        order: &order,
+    };
+    let mut intervals = liveness::intervals(&body, &laid);
+    let mut pinned: Vec<bool> = body.registers.iter().map(|r| r.initial.is_some()).collect();
+    for node in &prologue {
+        node.instr.slots(|slot, role| {
+            pinned[slot.offset as usize] |= role == Role::Def;
+            let interval = &mut intervals[slot.offset as usize];
+            interval.get_or_insert(liveness::Interval { start: 0, end: 0 });
+        });
+    }
+    for (register, pinned) in pinned.iter_mut().enumerate() {
+        *pinned &= intervals[register].is_some();
+    }
+    let allocation = slots::allocate(&body, &code, &intervals, &pinned);
+
+    let offset = |register: u32| allocation.offsets[register as usize].unwrap_or(0);
+    let mut starts = vec![0; body.blocks.len()];
+    for (range, &block) in ranges.iter().zip(&order) {
+        starts[block as usize] = range.start;
+    }
+    for instr in &mut code {
+        instr.slots_mut(&mut |slot, _, _| *slot = offset(*slot));
+        match &mut instr.kind {
+            Kind::Branch { target } => *target = starts[*target as usize],
+            Kind::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = starts[*t as usize]),
+            _ => {}
+        }
+    }
+    let prologue = prologue
+        .into_iter()
+        .map(|node: Node| {
+            let mut instr = node.instr;
+            instr.slots_mut(&mut |slot, _, _| *slot = offset(*slot));
+            instr
+        })
+        .collect();
+    let initial = body
+        .registers
+        .iter()
+        .enumerate()
+        .filter_map(|(register, info)| {
+            let slot = Slot {
+                offset: allocation.offsets[register]?,
+                width: info.width,
+            };
+            info.initial.map(|initial| (slot, initial))
+        })
+        .collect();
+    Code {
+        code,
+        window: allocation.window,
+        initial,
+        prologue,
+        lines,
+    }
+}
+
+fn push_line(lines: &mut Vec<(Pc, u32, u32)>, pc: Pc, line: Option<(u32, u32)>) {
+    if let Some((file, line)) = line
+        && lines.last().is_none_or(|&(_, f, l)| (f, l) != (file, line))
+    {
+        lines.push((pc, file, line));
+    }
+}
+
+/// Jumps still name blocks.
+fn push_end(code: &mut Vec<Instr>, end: &End, next: Option<BlockId>) {
+    let jump = |to: BlockId, guard: Option<Guard>, span: Span| Instr {
+        guard,
+        kind: Kind::Branch { target: to },
+        span,
+    };
+    match end {
+        End::Jump(to) => {
+            if Some(*to) != next {
+                let span = code.last().map(|i| i.span).unwrap_or_default();
+                code.push(jump(*to, None, span));
+            }
+        }
+        End::Branch {
+            guard,
+            taken,
+            fall,
+            span,
+        } => {
+            if taken == fall {
+                push_end(code, &End::Jump(*fall), next);
+            } else if Some(*taken) == next {
+                let inverted = Guard {
+                    negated: !guard.negated,
+                    ..*guard
+                };
+                code.push(jump(*fall, Some(inverted), *span));
+            } else {
+                code.push(jump(*taken, Some(*guard), *span));
+                if Some(*fall) != next {
+                    code.push(jump(*fall, None, *span));
+                }
+            }
+        }
+        End::Indexed { index, targets, span } => code.push(Instr {
+            guard: None,
+            kind: Kind::BranchIndexed {
+                index: *index,
+                targets: targets.clone().into(),
+            },
+            span: *span,
+        }),
+        End::Stop => {}
+    }
+}

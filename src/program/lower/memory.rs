@@ -1,0 +1,527 @@
+//! `ld`, `st`, `atom`, `red`, `cp.async` (PTX ISA, Data Movement; Parallel Synchronization): addresses resolved as far
+//! as they can be, elements and orderings spelled out.
+
+use super::ir::Register;
+use super::moves::Located;
+use super::operand::Fit;
+use super::select::unsupported;
+use super::{Lower, Outcome, width_of};
+use crate::isa::Form;
+use crate::isa::lanes::Width;
+use crate::program::instr::{Address, AtomicOp, AtomicType, Element, Guard, Initial, Kind, Ordering, Slot, Space};
+use crate::program::layout::{Place, is_signed, size_of};
+use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
+use crate::ptx::diagnostic::Diagnostic;
+
+fn ordering(form: &Form) -> Ordering {
+    match form.ordering() {
+        None | Some("weak") => Ordering::Weak,
+        Some("volatile" | "mmio") => Ordering::Volatile,
+        Some("relaxed") => Ordering::Relaxed,
+        Some("acquire") => Ordering::Acquire,
+        Some("release") => Ordering::Release,
+        Some(_) => Ordering::AcqRel,
+    }
+}
+
+fn element(ty: Type) -> Element {
+    Element {
+        bytes: size_of(ty) as u8,
+        signed: is_signed(ty),
+    }
+}
+
+impl Lower<'_> {
+    /// The executor's space for one that the text names.
+    pub fn space(&self, space: ast::Space) -> Space {
+        match space {
+            ast::Space::Global | ast::Space::Tex | ast::Space::Surf => Space::Global,
+            ast::Space::Const => Space::Const,
+            ast::Space::Shared | ast::Space::SharedCta | ast::Space::SharedCluster => Space::Shared,
+            ast::Space::Local | ast::Space::ParamFunc => Space::Local,
+            ast::Space::ParamEntry => Space::Param,
+            // A device function's parameters lie in its frame.
+            ast::Space::Param => {
+                if self.is_kernel() {
+                    Space::Param
+                } else {
+                    Space::Local
+                }
+            }
+            ast::Space::Generic | ast::Space::Reg | ast::Space::Sreg => Space::Generic,
+        }
+    }
+
+    pub fn address(&mut self, operand: &Operand, space: ast::Space) -> Outcome<Address> {
+        let address = match operand {
+            Operand::Address(address) => address,
+            other => {
+                return Err(Diagnostic::error(other.span(), "an address in brackets is expected"));
+            }
+        };
+        let wanted = self.space(space);
+        let name = match &address.base {
+            AddressBase::Absolute(absolute) => {
+                return Ok(Address {
+                    space: wanted,
+                    register: None,
+                    offset: absolute.wrapping_add_signed(address.offset) as i64,
+                });
+            }
+            AddressBase::Name(name) => name,
+        };
+        let Some(located) = self.locate(name)? else {
+            let (register, _) = self.register(name, None)?;
+            self.check_address(register, address.span)?;
+            let slot = self.body.slot(register);
+            return Ok(Address {
+                space: wanted,
+                register: Some(slot),
+                offset: address.offset,
+            });
+        };
+        // An array element: its number, not its byte (PTX ISA, Arrays as Operands).
+        let scale = if address.subscript {
+            size_of(located.ty()) as i64
+        } else {
+            1
+        };
+        let offset = address.offset.wrapping_mul(scale);
+        let mut out = self.located_address(&located, offset);
+        if wanted != Space::Generic && !compatible(wanted, out.space) {
+            return Err(Diagnostic::error(
+                name.span,
+                format!("`{}` does not lie in .{}", name.text, space.word()),
+            ));
+        }
+        if let Some(index) = &address.index {
+            let (index, _) = self.register(index, None)?;
+            self.check_address(index, address.span)?;
+            out = self.indexed(out, index, scale, address.span)?;
+        }
+        Ok(out)
+    }
+
+    fn check_address(&self, register: Register, span: Span) -> Outcome<()> {
+        match self.width(register) {
+            Width::B32 | Width::B64 => Ok(()),
+            _ => Err(Diagnostic::error(
+                span,
+                "an address register must be 32 or 64 bits wide",
+            )),
+        }
+    }
+
+    /// The address of something that has a place, `offset` bytes on.
+    pub fn located_address(&mut self, located: &Located, offset: i64) -> Address {
+        match *located {
+            Located::Absolute { address, space, .. } => Address {
+                space,
+                register: None,
+                offset: (address as i64).wrapping_add(offset),
+            },
+            Located::Shared { index, .. } => match self.shared_offset(index) {
+                Some(at) => Address {
+                    space: Space::Shared,
+                    register: None,
+                    offset: i64::from(at).wrapping_add(offset),
+                },
+                None => {
+                    let register = self.shared_base(index, Width::B32);
+                    Address {
+                        space: Space::Shared,
+                        register: Some(self.body.slot(register)),
+                        offset,
+                    }
+                }
+            },
+            Located::Frame { place, .. } => Address {
+                space: Space::Local,
+                register: None,
+                offset: i64::from(place.offset) + offset,
+            },
+            Located::Param { place, .. } => Address {
+                space: Space::Param,
+                register: None,
+                offset: i64::from(place.offset) + offset,
+            },
+            Located::Function { address } => Address {
+                space: Space::Generic,
+                register: None,
+                offset: (address as i64).wrapping_add(offset),
+            },
+        }
+    }
+
+    /// `base[index]`: one register that holds the scaled index, and the base where a register can reach it.
+    fn indexed(&mut self, base: Address, index: Register, scale: i64, span: Span) -> Outcome<Address> {
+        let wide = matches!(base.space, Space::Generic | Space::Global | Space::Const);
+        let width = if wide { Width::B64 } else { Width::B32 };
+        let suffix = if wide { "64" } else { "32" };
+        let mut sum = self.resize(index, width, false, span)?;
+        if scale != 1 {
+            let factor = self.constant(width, scale as u128);
+            let product = self.body.register(width);
+            self.lane_of(&format!("mul.lo.u{suffix}"), &[product], &[sum, factor], None, span)?;
+            sum = product;
+        }
+        let mut out = base;
+        let part = match (base.space, base.register) {
+            (Space::Local, None) => {
+                // The frame's start is no constant.
+                let dst = self.body.register(width);
+                let slot = self.body.slot(dst);
+                let offset = u32::try_from(base.offset).unwrap_or(0);
+                self.push(None, span, Kind::FrameAddress { dst: slot, offset });
+                out.offset = 0;
+                Some(dst)
+            }
+            (_, register) => register.map(|slot| slot.offset),
+        };
+        if let Some(part) = part {
+            let total = self.body.register(width);
+            self.lane_of(&format!("add.u{suffix}"), &[total], &[sum, part], None, span)?;
+            sum = total;
+        }
+        out.register = Some(self.body.slot(sum));
+        Ok(out)
+    }
+
+    pub fn load(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        // A cache policy may follow.
+        self.operand_count(instruction, 2, 3)?;
+        let ty = form.ty(0);
+        let span = instruction.span;
+        let element = element(ty);
+        let address = self.address(&instruction.operands[1], form.space())?;
+        let dst = self.load_destinations(form, &instruction.operands[0], ty)?;
+        if address.space == Space::Param && address.register.is_none() {
+            return self.load_param(&dst, address.offset, element, guard, span);
+        }
+        let dst = dst.iter().map(|r| r.map(|r| self.body.slot(r))).collect();
+        self.push(
+            guard,
+            span,
+            Kind::Load {
+                address,
+                element,
+                ordering: ordering(form),
+                dst,
+            },
+        );
+        Ok(())
+    }
+
+    fn load_destinations(&mut self, form: &Form, operand: &Operand, ty: Type) -> Outcome<Vec<Option<Register>>> {
+        let count = usize::from(form.vector());
+        let elements = match self.elements(operand) {
+            Some(elements) => elements,
+            None => vec![operand.clone()],
+        };
+        if elements.len() != count {
+            return Err(Diagnostic::error(
+                operand.span(),
+                format!("{count} destinations are expected, not {}", elements.len()),
+            ));
+        }
+        elements
+            .iter()
+            .map(|e| match e {
+                Operand::Sink(_) => Ok(None),
+                other => self.destination(other, width_of(ty), Fit::Wider).map(Some),
+            })
+            .collect()
+    }
+
+    /// A kernel's parameter at a known place is a constant of the launch.
+    fn load_param(
+        &mut self,
+        dst: &[Option<Register>],
+        offset: i64,
+        element: Element,
+        guard: Option<Guard>,
+        span: Span,
+    ) -> Outcome<()> {
+        let end = crate::program::layout::places(&self.definition.params, 0).1;
+        for (i, dst) in dst.iter().enumerate() {
+            let at = offset + i as i64 * i64::from(element.bytes);
+            if at < 0 || at + i64::from(element.bytes) > i64::from(end) {
+                return Err(Diagnostic::error(
+                    span,
+                    format!("reads beyond the kernel's parameters ({end} bytes)"),
+                ));
+            }
+            let Some(dst) = *dst else { continue };
+            let width = self.width(dst);
+            // Sign matters only where the register is wider.
+            let exact = super::bytes_of(width) == u32::from(element.bytes);
+            let element = Element {
+                signed: element.signed && !exact,
+                ..element
+            };
+            let value = Initial::Param {
+                offset: at as u32,
+                element,
+            };
+            let register = self.body.initial(width, value);
+            self.copy(guard, dst, register, span)?;
+        }
+        Ok(())
+    }
+
+    pub fn store(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        self.operand_count(instruction, 2, 3)?;
+        let ty = form.ty(0);
+        let address = self.address(&instruction.operands[0], form.space())?;
+        if address.space == Space::Const {
+            return Err(Diagnostic::error(
+                instruction.operands[0].span(),
+                "constant memory cannot be written",
+            ));
+        }
+        let src = self.values(&instruction.operands[1], usize::from(form.vector()), ty, Fit::Wider)?;
+        self.push(
+            guard,
+            instruction.span,
+            Kind::Store {
+                address,
+                element: element(ty),
+                ordering: ordering(form),
+                src,
+            },
+        );
+        Ok(())
+    }
+
+    fn values(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Slot]>> {
+        let elements = match self.elements(operand) {
+            Some(elements) => elements,
+            None => vec![operand.clone()],
+        };
+        if elements.len() != count {
+            return Err(Diagnostic::error(
+                operand.span(),
+                format!("{count} values are expected, not {}", elements.len()),
+            ));
+        }
+        let float = matches!(ty, Type::F32 | Type::F64);
+        elements
+            .iter()
+            .map(|e| self.source(e, width_of(ty), fit, float).map(|r| self.body.slot(r)))
+            .collect()
+    }
+
+    /// A place in the frame → a register.
+    pub fn load_frame(&mut self, register: Register, place: Place, span: Span) {
+        let slot = self.body.slot(register);
+        self.push(
+            None,
+            span,
+            Kind::Load {
+                address: frame(place),
+                element: Element {
+                    bytes: place.bytes as u8,
+                    signed: false,
+                },
+                ordering: Ordering::Weak,
+                dst: Box::new([Some(slot)]),
+            },
+        );
+    }
+
+    /// A register → a place in the frame.
+    pub fn store_frame(&mut self, guard: Option<Guard>, register: Register, place: Place, span: Span) {
+        let slot = self.body.slot(register);
+        self.push(
+            guard,
+            span,
+            Kind::Store {
+                address: frame(place),
+                element: Element {
+                    bytes: place.bytes as u8,
+                    signed: false,
+                },
+                ordering: Ordering::Weak,
+                src: Box::new([slot]),
+            },
+        );
+    }
+
+    /// `atom` (with a destination) and `red`.
+    pub fn atomic(
+        &mut self,
+        form: &Form,
+        instruction: &Instruction,
+        guard: Option<Guard>,
+        returns: bool,
+    ) -> Outcome<()> {
+        let ops = [
+            ("add", AtomicOp::Add),
+            ("min", AtomicOp::Min),
+            ("max", AtomicOp::Max),
+            ("and", AtomicOp::And),
+            ("or", AtomicOp::Or),
+            ("xor", AtomicOp::Xor),
+            ("inc", AtomicOp::Inc),
+            ("dec", AtomicOp::Dec),
+            ("exch", AtomicOp::Exch),
+            ("cas", AtomicOp::Cas),
+        ];
+        let Some(&(_, op)) = ops.iter().find(|(word, _)| form.has(word)) else {
+            return Err(unsupported(instruction));
+        };
+        let ty = form.ty(0);
+        let atomic_type = match ty {
+            Type::U32 => AtomicType::U32,
+            Type::S32 => AtomicType::S32,
+            Type::B32 => AtomicType::B32,
+            Type::U64 => AtomicType::U64,
+            Type::S64 => AtomicType::S64,
+            Type::B64 => AtomicType::B64,
+            Type::F32 => AtomicType::F32,
+            Type::F64 => AtomicType::F64,
+            Type::F16 => AtomicType::F16,
+            Type::F16x2 => AtomicType::F16x2,
+            Type::Bf16 => AtomicType::Bf16,
+            Type::Bf16x2 => AtomicType::Bf16x2,
+            Type::B16 => AtomicType::B16,
+            Type::B128 => AtomicType::B128,
+            _ => return Err(unsupported(instruction)),
+        };
+        let count = usize::from(form.vector());
+        let (dst, rest) = if returns {
+            let Some((first, rest)) = instruction.operands.split_first() else {
+                return Err(Diagnostic::error(instruction.span, "operands are missing"));
+            };
+            let registers = self.load_destinations_exact(first, count, ty)?;
+            (Some(registers), rest)
+        } else {
+            (None, &instruction.operands[..])
+        };
+        let needed = if op == AtomicOp::Cas { 3 } else { 2 };
+        // A cache policy may follow.
+        if rest.len() < needed || rest.len() > needed + 1 {
+            return Err(Diagnostic::error(
+                instruction.span,
+                format!("`{}` has the wrong number of operands", instruction.opcode.text),
+            ));
+        }
+        let address = self.address(&rest[0], form.space())?;
+        let b = self.values(&rest[1], count, ty, Fit::Exact)?;
+        let c = if op == AtomicOp::Cas {
+            let c = self.source(&rest[2], width_of(ty), Fit::Exact, false)?;
+            Some(self.body.slot(c))
+        } else {
+            None
+        };
+        self.push(
+            guard,
+            instruction.span,
+            Kind::Atomic {
+                op,
+                ty: atomic_type,
+                // f32 additions in global memory flush subnormals only where the ISA says so: never for red/atom on
+                // generic and global addresses of today's targets.
+                ftz: false,
+                ordering: match form.ordering() {
+                    None | Some("relaxed" | "weak" | "volatile" | "mmio") => Ordering::Relaxed,
+                    Some("acquire") => Ordering::Acquire,
+                    Some("release") => Ordering::Release,
+                    Some(_) => Ordering::AcqRel,
+                },
+                address,
+                dst,
+                b,
+                c,
+            },
+        );
+        Ok(())
+    }
+
+    fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Slot]>> {
+        let elements = match self.elements(operand) {
+            Some(elements) => elements,
+            None if matches!(operand, Operand::Sink(_)) => vec![operand.clone(); count],
+            None => vec![operand.clone()],
+        };
+        if elements.len() != count {
+            return Err(Diagnostic::error(
+                operand.span(),
+                format!("{count} destinations are expected, not {}", elements.len()),
+            ));
+        }
+        elements
+            .iter()
+            .map(|e| self.destination(e, width_of(ty), Fit::Exact).map(|r| self.body.slot(r)))
+            .collect()
+    }
+
+    /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`; the groups and
+    /// waits of copies that are complete when they are issued do nothing.
+    pub fn copy_async(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        if form.has("commit_group") || form.has("wait_group") || form.has("wait_all") {
+            return Ok(());
+        }
+        let operands = &instruction.operands;
+        if form.has("mbarrier") || form.has("bulk") {
+            return Err(unsupported(instruction));
+        }
+        self.operand_count(instruction, 3, 5)?;
+        let mut spaces = form.spaces();
+        let to = spaces.next().unwrap_or(ast::Space::Shared);
+        let from = spaces.next().unwrap_or(ast::Space::Global);
+        let dst = self.address(&operands[0], to)?;
+        let src = self.address(&operands[1], from)?;
+        let bytes = self.immediate(&operands[2])? as u8;
+        let policy = form.has("L2::cache_hint");
+        let extra = &operands[3..operands.len() - usize::from(policy && operands.len() > 3)];
+        let (mut src_size, mut ignore) = (None, None);
+        if let Some(operand) = extra.first() {
+            let is_predicate = match operand {
+                Operand::Not(_) => true,
+                Operand::Name { name, select, .. } => {
+                    let (register, _) = self.register(name, select.as_ref())?;
+                    self.width(register) == Width::Pred
+                }
+                _ => false,
+            };
+            if is_predicate {
+                let (register, negated) = self.signed_predicate(operand)?;
+                ignore = Some((self.body.slot(register), negated));
+            } else {
+                let register = self.source(operand, Width::B32, Fit::Exact, false)?;
+                src_size = Some(self.body.slot(register));
+            }
+        }
+        self.push(
+            guard,
+            instruction.span,
+            Kind::CopyAsync {
+                dst,
+                src,
+                bytes,
+                src_size,
+                ignore,
+            },
+        );
+        Ok(())
+    }
+}
+
+fn frame(place: Place) -> Address {
+    Address {
+        space: Space::Local,
+        register: None,
+        offset: i64::from(place.offset),
+    }
+}
+
+/// Whether an access in the space that the instruction names may reach a variable of the other.
+fn compatible(wanted: Space, is: Space) -> bool {
+    // Parameters of calls lie in the frame, also in kernels.
+    wanted == is
+        || matches!(
+            (wanted, is),
+            (Space::Param, Space::Local) | (Space::Global, Space::Const)
+        )
+}

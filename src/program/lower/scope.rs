@@ -1,0 +1,146 @@
+//! Names inside a body: registers (`%r<100>` without a hundred names), variables of the frame, labels, prototypes.
+//! Scopes nest as braces do; the innermost declaration wins (PTX ISA, Identifiers; Parameterized Variable Names).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::ir::{BlockId, Register};
+use crate::isa::lanes::Width;
+use crate::program::layout::Place;
+use crate::ptx::ast::{CallPrototype, Type};
+
+/// What a name stands for.
+#[derive(Clone)]
+pub enum Binding {
+    Register {
+        register: Register,
+        ty: Type,
+    },
+    /// A `.v2`/`.v4` register: its elements.
+    Vector {
+        elements: Arc<[Register]>,
+        ty: Type,
+    },
+    /// Bytes of the running frame: `.local` variables, `.param` variables of device functions and of calls.
+    Frame {
+        place: Place,
+        ty: Type,
+    },
+    /// A kernel's parameter, by its place in the parameter block.
+    KernelParam {
+        place: Place,
+        ty: Type,
+    },
+    /// A shared variable of the body, by index in the module.
+    Shared {
+        index: u32,
+        ty: Type,
+    },
+    /// Another variable of the body (`.global`, `.const` inside a function are not legal).
+    Label(BlockId),
+    Prototype(Arc<CallPrototype>),
+    CallTargets(Arc<[Arc<str>]>),
+    BranchTargets(Arc<[BlockId]>),
+}
+
+struct Range {
+    count: u32,
+    ty: Type,
+    vector: u8,
+    width: Width,
+}
+
+#[derive(Default)]
+struct Scope {
+    names: HashMap<Arc<str>, Binding>,
+    ranges: HashMap<Arc<str>, Range>,
+    /// Where the frame's allocation stood when the scope was entered.
+    frame: u32,
+}
+
+/// The open scopes, innermost last.
+#[derive(Default)]
+pub struct Scopes {
+    stack: Vec<Scope>,
+}
+
+/// What a range gives when one of its names is used for the first time.
+pub struct Fresh {
+    pub ty: Type,
+    pub vector: u8,
+    pub width: Width,
+}
+
+pub enum Found<'a> {
+    Bound(&'a Binding),
+    /// Declared by a range, not used before: bind it in that scope with [`Scopes::bind_at`].
+    Fresh(usize, Fresh),
+    Nothing,
+}
+
+impl Scopes {
+    pub fn enter(&mut self, frame: u32) {
+        self.stack.push(Scope {
+            frame,
+            ..Scope::default()
+        });
+    }
+
+    /// Leaves the innermost scope; what the frame's allocation was before it.
+    pub fn leave(&mut self) -> u32 {
+        self.stack.pop().map_or(0, |scope| scope.frame)
+    }
+
+    /// Binds a name in the innermost scope; false if the scope has it already.
+    pub fn bind(&mut self, name: Arc<str>, binding: Binding) -> bool {
+        let Some(scope) = self.stack.last_mut() else {
+            return false;
+        };
+        scope.names.insert(name, binding).is_none()
+    }
+
+    pub fn bind_at(&mut self, depth: usize, name: Arc<str>, binding: Binding) {
+        self.stack[depth].names.insert(name, binding);
+    }
+
+    /// Declares `prefix0` … `prefix(count-1)`.
+    pub fn range(&mut self, prefix: Arc<str>, count: u32, ty: Type, vector: u8, width: Width) {
+        if let Some(scope) = self.stack.last_mut() {
+            scope.ranges.insert(
+                prefix,
+                Range {
+                    count,
+                    ty,
+                    vector,
+                    width,
+                },
+            );
+        }
+    }
+
+    pub fn find(&self, name: &str) -> Found<'_> {
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        for (depth, scope) in self.stack.iter().enumerate().rev() {
+            if let Some(binding) = scope.names.get(name) {
+                return Found::Bound(binding);
+            }
+            if scope.ranges.is_empty() {
+                continue;
+            }
+            // `%p1<4>` may declare `%p10`: every split into prefix and number without leading zeros counts.
+            for length in 1..=digits.min(9) {
+                let (prefix, number) = name.split_at(name.len() - length);
+                if number.len() > 1 && number.starts_with('0') {
+                    continue;
+                }
+                if let Some(range) = scope.ranges.get(prefix)
+                    && number.parse::<u32>().is_ok_and(|n| n < range.count)
+                {
+                    let Range { ty, vector, width, .. } = *range;
+                    return Found::Fresh(depth, Fresh { ty, vector, width });
+                }
+            }
+        }
+        Found::Nothing
+    }
+}

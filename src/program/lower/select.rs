@@ -1,0 +1,362 @@
+//! Instructions → nodes: the instruction table says what an opcode is, this file who lowers it; lane-wise operations are
+//! lowered here.
+
+use super::ir::{End, Register};
+use super::operand::Fit;
+use super::scope::{Binding, Found};
+use super::{Lower, Outcome};
+use crate::isa::lanes::{Operands, Width};
+use crate::isa::{self, Form, Lane, Semantics};
+use crate::program::instr::{Guard, Kind};
+use crate::program::layout::is_float;
+use crate::ptx::ast::{Instruction, Operand, Span};
+use crate::ptx::diagnostic::Diagnostic;
+
+impl Lower<'_> {
+    pub fn instruction(&mut self, instruction: &Instruction) -> Outcome<()> {
+        let form = isa::decode(&instruction.opcode.text)
+            .map_err(|e| Diagnostic::error(instruction.opcode.span, e.to_string()))?;
+        let guard = instruction.guard.as_ref().map(|g| self.guard(g)).transpose()?;
+        let span = instruction.span;
+        let operands = &instruction.operands;
+        match form.line.semantics {
+            Semantics::Lane(lane) => match lane(&form) {
+                Some(lane) => self.lane(&form, &lane, instruction, guard),
+                None => Err(unsupported(instruction)),
+            },
+            Semantics::Move => self.mov(&form, instruction, guard),
+            Semantics::ConvertAddress => self.convert_address(&form, instruction, guard),
+            Semantics::IsSpace => self.is_space(&form, instruction, guard),
+            Semantics::Load => self.load(&form, instruction, guard),
+            Semantics::Store => self.store(&form, instruction, guard),
+            Semantics::Atomic => self.atomic(&form, instruction, guard, true),
+            Semantics::Reduction => self.atomic(&form, instruction, guard, false),
+            Semantics::CopyAsync => self.copy_async(&form, instruction, guard),
+            Semantics::Branch => self.branch(instruction, guard),
+            Semantics::BranchIndexed => self.branch_indexed(instruction, guard),
+            Semantics::Call => self.call(instruction, guard),
+            Semantics::Return => {
+                self.operand_count(instruction, 0, 0)?;
+                self.return_from(guard, span);
+                Ok(())
+            }
+            Semantics::Exit => {
+                self.operand_count(instruction, 0, 0)?;
+                self.leave(guard, span, Kind::Exit);
+                Ok(())
+            }
+            Semantics::Trap => {
+                self.leave(guard, span, Kind::Trap);
+                Ok(())
+            }
+            Semantics::Breakpoint => {
+                self.push(guard, span, Kind::Breakpoint);
+                Ok(())
+            }
+            Semantics::Nanosleep => {
+                self.operand_count(instruction, 1, 1)?;
+                self.value(&operands[0])?;
+                self.push(guard, span, Kind::Nanosleep);
+                Ok(())
+            }
+            Semantics::Barrier => self.barrier(&form, instruction, guard),
+            Semantics::WarpBarrier => {
+                self.operand_count(instruction, 1, 1)?;
+                let members = self.value(&operands[0])?;
+                self.push(guard, span, Kind::WarpBarrier { members });
+                Ok(())
+            }
+            Semantics::Fence => {
+                self.push(guard, span, Kind::Fence);
+                Ok(())
+            }
+            Semantics::Shuffle => self.shuffle(&form, instruction, guard),
+            Semantics::Vote => self.vote(&form, instruction, guard),
+            Semantics::Match => self.match_lanes(&form, instruction, guard),
+            Semantics::Redux => self.redux(&form, instruction, guard),
+            Semantics::Activemask => {
+                self.operand_count(instruction, 1, 1)?;
+                let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
+                let dst = self.body.slot(dst);
+                self.push(guard, span, Kind::Activemask { dst });
+                Ok(())
+            }
+            Semantics::Elect => self.elect(instruction, guard),
+            Semantics::Alloca => self.alloca(instruction, guard),
+            Semantics::StackSave => {
+                self.operand_count(instruction, 1, 1)?;
+                let dst = self.any_destination(&operands[0])?;
+                let dst = self.body.slot(dst);
+                self.push(guard, span, Kind::StackSave { dst });
+                Ok(())
+            }
+            Semantics::StackRestore => {
+                self.operand_count(instruction, 1, 1)?;
+                let src = self.source_any(&operands[0], Width::B64, false)?;
+                let src = self.body.slot(src);
+                self.push(guard, span, Kind::StackRestore { src });
+                Ok(())
+            }
+            Semantics::Hint => Ok(()),
+            Semantics::Later => Err(unsupported(instruction)),
+        }
+    }
+
+    /// A destination of any width.
+    pub fn any_destination(&mut self, operand: &Operand) -> Outcome<Register> {
+        self.destination(operand, Width::B16, Fit::Wider)
+    }
+
+    // ---- lane-wise operations ---------------------------------------------------------------------------------------
+
+    fn lane(&mut self, form: &Form, lane: &Lane, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        let span = instruction.span;
+        // Conversions alone take registers that are wider than their types say.
+        let fit = if form.mnemonic() == "cvt" {
+            Fit::Wider
+        } else {
+            Fit::Exact
+        };
+        let mut dst_widths = lane.dst;
+        let mut kernel = lane.kernel;
+        let Some((first, rest)) = instruction.operands.split_first() else {
+            return Err(Diagnostic::error(
+                span,
+                format!("`{}` takes operands", instruction.opcode.text),
+            ));
+        };
+        let named = dst_widths.len() - usize::from(lane.carry_out);
+        let mut destinations: Vec<Operand> = match first {
+            Operand::Pair(a, b) => vec![(**a).clone(), (**b).clone()],
+            other => self.elements(other).unwrap_or_else(|| vec![other.clone()]),
+        };
+        if destinations.len() == 2
+            && named == 1
+            && let Some(pair) = lane.pair
+        {
+            kernel = pair;
+            dst_widths = match lane.dst[0] {
+                Width::Pred => &[Width::Pred, Width::Pred],
+                Width::B16 => &[Width::B16, Width::Pred],
+                Width::B32 => &[Width::B32, Width::Pred],
+                Width::B64 => &[Width::B64, Width::Pred],
+                Width::B128 => &[Width::B128, Width::Pred],
+            };
+        } else if destinations.len() != named {
+            // Results beyond the first that are not asked for.
+            if destinations.len() < named {
+                destinations.resize(named, Operand::Sink(first.span()));
+            } else {
+                return Err(Diagnostic::error(
+                    first.span(),
+                    format!(
+                        "`{}` has {named} results, not {}",
+                        instruction.opcode.text,
+                        destinations.len()
+                    ),
+                ));
+            }
+        }
+
+        // Sources in order; vectors count by element, the table's immediate goes aside.
+        let mut sources: Vec<Operand> = Vec::with_capacity(4);
+        for operand in rest {
+            match self.elements(operand) {
+                Some(elements) => sources.extend(elements),
+                None => sources.push(operand.clone()),
+            }
+        }
+        let mut imm = lane.constant;
+        if let Some(index) = lane.imm {
+            if index >= sources.len() {
+                return Err(Diagnostic::error(span, "the constant operand is missing"));
+            }
+            imm = self.immediate(&sources.remove(index))?;
+        }
+        let wanted = lane.src.len() - usize::from(lane.carry_in);
+        if sources.len() != wanted {
+            return Err(Diagnostic::error(
+                span,
+                format!(
+                    "`{}` takes {} operands, not {}",
+                    instruction.opcode.text,
+                    wanted + 1 + usize::from(lane.imm.is_some()),
+                    instruction.operands.len()
+                ),
+            ));
+        }
+        let all_float = form.types.iter().all(|&t| is_float(t)) && !form.types.is_empty();
+        let mut src = Vec::with_capacity(4);
+        for (operand, &width) in sources.iter().zip(lane.src) {
+            let register = self.source(operand, width, fit, all_float)?;
+            src.push(self.resize(register, width, false, span)?);
+        }
+        if lane.carry_in {
+            src.push(self.carry());
+        }
+
+        let mut dst = Vec::with_capacity(2);
+        let mut widen = Vec::new();
+        for (operand, &width) in destinations.iter().zip(dst_widths) {
+            let register = self.destination(operand, width, fit)?;
+            if self.width(register) == width {
+                dst.push(register);
+            } else {
+                let narrow = self.body.register(width);
+                dst.push(narrow);
+                widen.push((register, narrow));
+            }
+        }
+        if lane.carry_out {
+            dst.push(self.carry());
+        }
+        if dst.len() == 2 && dst[0] == dst[1] {
+            return Err(Diagnostic::error(
+                first.span(),
+                "the two destinations are the same register",
+            ));
+        }
+        let kind = Kind::Lane {
+            kernel,
+            operands: operands_of(&dst, &src, imm),
+            dst: dst_widths,
+            src: lane.src,
+        };
+        if widen.is_empty() {
+            self.push(guard, span, kind);
+        } else {
+            self.push(None, span, kind);
+            let signed = form
+                .types
+                .first()
+                .is_some_and(|&t| crate::program::layout::is_signed(t));
+            for (wide, narrow) in widen {
+                self.resize_into(guard, wide, narrow, signed, span)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry(&mut self) -> Register {
+        match self.carry {
+            Some(register) => register,
+            None => {
+                let register = self.body.register(Width::Pred);
+                *self.carry.insert(register)
+            }
+        }
+    }
+
+    /// A lane operation that lowering itself needs, by its opcode.
+    pub fn lane_of(
+        &mut self,
+        opcode: &str,
+        dst: &[Register],
+        src: &[Register],
+        guard: Option<Guard>,
+        span: Span,
+    ) -> Outcome<()> {
+        let missing = || Diagnostic::error(span, format!("`{opcode}` is needed here and is not supported yet"));
+        let form = isa::decode(opcode).map_err(|_| missing())?;
+        let Semantics::Lane(lane) = form.line.semantics else {
+            return Err(missing());
+        };
+        let lane = lane(&form).ok_or_else(missing)?;
+        self.push_lane(&lane, dst, src, guard, span);
+        Ok(())
+    }
+
+    pub fn push_lane(&mut self, lane: &Lane, dst: &[Register], src: &[Register], guard: Option<Guard>, span: Span) {
+        debug_assert_eq!((dst.len(), src.len()), (lane.dst.len(), lane.src.len()));
+        let kind = Kind::Lane {
+            kernel: lane.kernel,
+            operands: operands_of(dst, src, lane.constant),
+            dst: lane.dst,
+            src: lane.src,
+        };
+        self.push(guard, span, kind);
+    }
+
+    // ---- branches ---------------------------------------------------------------------------------------------------
+
+    fn branch(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        self.operand_count(instruction, 1, 1)?;
+        let Operand::Name { name, .. } = &instruction.operands[0] else {
+            return Err(Diagnostic::error(instruction.operands[0].span(), "a label is expected"));
+        };
+        let taken = self.label(name)?;
+        let next = self.block();
+        match guard {
+            None => self.end(End::Jump(taken)),
+            Some(guard) => self.end(End::Branch {
+                guard,
+                taken,
+                fall: next,
+                span: instruction.span,
+            }),
+        }
+        self.start(next);
+        Ok(())
+    }
+
+    fn branch_indexed(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        self.operand_count(instruction, 2, 2)?;
+        let index = self.source(&instruction.operands[0], Width::B32, Fit::Exact, false)?;
+        let index = self.body.slot(index);
+        let Operand::Name { name, .. } = &instruction.operands[1] else {
+            return Err(Diagnostic::error(
+                instruction.operands[1].span(),
+                "the label of a .branchtargets list is expected",
+            ));
+        };
+        let targets = match self.scopes.find(&name.text) {
+            Found::Bound(Binding::BranchTargets(targets)) => targets.to_vec(),
+            _ => {
+                return Err(Diagnostic::error(
+                    name.span,
+                    format!("`{}` is not the label of a .branchtargets list", name.text),
+                ));
+            }
+        };
+        let next = self.block();
+        if let Some(guard) = guard {
+            let jump = self.block();
+            self.end(End::Branch {
+                guard,
+                taken: jump,
+                fall: next,
+                span: instruction.span,
+            });
+            self.start(jump);
+        }
+        self.end(End::Indexed {
+            index,
+            targets,
+            span: instruction.span,
+        });
+        self.start(next);
+        Ok(())
+    }
+}
+
+pub fn operands_of(dst: &[Register], src: &[Register], imm: u64) -> Operands {
+    let mut operands = Operands {
+        imm,
+        ..Operands::default()
+    };
+    for (to, from) in operands.dst.iter_mut().zip(dst) {
+        *to = *from;
+    }
+    for (to, from) in operands.src.iter_mut().zip(src) {
+        *to = *from;
+    }
+    operands
+}
+
+/// Legal, and not something that this version executes.
+pub fn unsupported(instruction: &Instruction) -> Diagnostic {
+    Diagnostic::error(
+        instruction.opcode.span,
+        format!("`{}` is not supported yet", instruction.opcode.text),
+    )
+}
