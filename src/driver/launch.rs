@@ -3,6 +3,7 @@
 //! Flows in: a function, a shape, arguments, a stream. Flows out: a [`simt::Launch`] in the stream's queue. It must never
 //! know how a grid is run.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +13,9 @@ use super::module::Lowered;
 use super::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
 use super::stream::Command;
 use super::{Error, Function, Result, Stream, occupancy};
+use crate::config;
 use crate::memory::{AddressSpace, Kind, Request};
+use crate::program::Space;
 use crate::simt::{self, Cause, Fault, Services};
 
 /// A launch as a call describes it.
@@ -40,7 +43,7 @@ pub enum Arguments<'a> {
 /// of PTX, where parameters and spilled-over variables have memory of their own.
 const LEAST_STACK: u64 = 16 << 10;
 
-type Runner = fn(&simt::Launch) -> Result<(), Box<Fault>>;
+type Runner = fn(Arc<simt::Launch>) -> Result<(), Box<Fault>>;
 
 /// What runs a grid: the executor, or a stand-in under test.
 fn runner() -> Runner {
@@ -87,7 +90,7 @@ pub unsafe fn launch(
         None
     };
     static GRIDS: AtomicU64 = AtomicU64::new(1);
-    let launch = simt::Launch {
+    let launch = Arc::new(simt::Launch {
         module: Arc::clone(&function.program),
         kernel: function.index,
         grid: config.grid,
@@ -100,12 +103,14 @@ pub unsafe fn launch(
         grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
         multiprocessors: MULTIPROCESSORS,
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
+        timeout: config::get().timeout,
         services: Arc::clone(shared) as Arc<dyn Services>,
-    };
+    });
     let run = runner();
+    let files = Arc::clone(&function.files);
     let ticket = stream.enqueue(Command::Work(Box::new(move |shared| {
-        if let Err(fault) = run(&launch) {
-            shared.fail(code(&fault.cause), &report(&fault));
+        if let Err(fault) = run(launch) {
+            shared.fail(code(&fault.cause), &report(&fault, &files));
         }
         drop(workspace);
     })));
@@ -251,59 +256,48 @@ fn code(cause: &Cause) -> Error {
     match cause {
         Cause::IllegalAddress { .. } => Error::IllegalAddress,
         Cause::Misaligned { .. } => Error::MisalignedAddress,
-        Cause::InvalidSpace { .. } => Error::InvalidAddressSpace,
         Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
         Cause::InvalidPc { .. } => Error::InvalidPc,
         Cause::StackOverflow { .. } => Error::HardwareStackError,
         Cause::Trap | Cause::Deadlock { .. } => Error::LaunchFailed,
         Cause::Assert => Error::Assert,
         Cause::Timeout { .. } => Error::LaunchTimeout,
+        Cause::OutOfMemory { .. } => Error::OutOfMemory,
+        Cause::Invalid { .. } => Error::InvalidPtx,
     }
 }
 
 /// What happened, who did it, where, and what the address is next to.
-fn report(fault: &Fault) -> String {
-    let plural = |bytes: u32| if bytes == 1 { "" } else { "s" };
-    let mut text = match &fault.cause {
-        Cause::IllegalAddress { address, bytes, write } => {
-            let verb = if *write { "wrote" } else { "read" };
-            let plural = plural(*bytes);
-            format!("it {verb} {bytes} byte{plural} at {address:#x}, which is not memory that it may touch so")
-        }
-        Cause::Misaligned { address, bytes } => {
-            let plural = plural(*bytes);
-            format!("an access of {bytes} byte{plural} at {address:#x}, which is not a multiple of {bytes}")
-        }
-        Cause::InvalidSpace { address } => format!("{address:#x} is no address of the state space it was used in"),
-        Cause::IllegalInstruction { why } => format!("an illegal instruction: {why}"),
-        Cause::InvalidPc { address } => format!("a call or jump to {address:#x}, where no function begins"),
-        Cause::StackOverflow { needed, limit } => format!(
-            "a thread's stack needs {needed} bytes and has {limit} (cuCtxSetLimit, CU_LIMIT_STACK_SIZE, sets the limit)"
-        ),
-        Cause::Trap => "it executed trap".to_string(),
-        Cause::Assert => "an assertion failed".to_string(),
-        Cause::Timeout { milliseconds } => {
-            format!("it ran longer than {milliseconds} ms (MARGAY_TIMEOUT sets the limit)")
-        }
-        Cause::Deadlock { why } => format!("no thread can go on: {why}"),
-    };
+fn report(fault: &Fault, files: &HashMap<u32, String>) -> String {
+    let mut text = fault.cause.to_string();
     let [x, y, z] = fault.thread;
     let [block_x, block_y, block_z] = fault.block;
     // Writing to a String cannot fail.
-    let _ = write!(
-        text,
-        "\n  kernel {}, block ({block_x},{block_y},{block_z}), thread ({x},{y},{z})",
-        fault.kernel
-    );
-    if !fault.place.is_empty() {
-        let _ = write!(text, "\n  at {}", fault.place);
+    let _ = write!(text, "\n  kernel {}", fault.kernel);
+    if fault.function != fault.kernel {
+        let _ = write!(text, ", function {}", fault.function);
     }
-    if let Cause::IllegalAddress { address, .. } | Cause::Misaligned { address, .. } = &fault.cause {
-        let _ = match AddressSpace::get().nearest(*address) {
-            Some(nearest) => write!(text, "\n  the address is {nearest}"),
-            None => write!(text, "\n  nothing is allocated"),
-        };
+    let _ = write!(text, ", block ({block_x},{block_y},{block_z}), thread ({x},{y},{z})");
+    if let Some((file, line)) = fault.source_line {
+        let name = files.get(&file).map_or("source", String::as_str);
+        let _ = write!(text, "\n  at {name}:{line}");
     }
+    if fault.ptx_line != 0 {
+        let _ = write!(text, "\n  PTX line {}: {}", fault.ptx_line, fault.instruction.trim());
+    }
+    let address = match &fault.cause {
+        Cause::IllegalAddress {
+            address,
+            space: Space::Generic | Space::Global | Space::Const,
+            ..
+        }
+        | Cause::Misaligned { address, .. } => *address,
+        _ => return text,
+    };
+    let _ = match AddressSpace::get().nearest(address) {
+        Some(nearest) => write!(text, "\n  the address is {nearest}"),
+        None => write!(text, "\n  nothing is allocated"),
+    };
     text
 }
 

@@ -49,6 +49,7 @@ struct Linked {
     memory: Vec<u64>,
     kernels: HashMap<Arc<str>, u32>,
     globals: HashMap<Arc<str>, (u64, u64)>,
+    files: Arc<HashMap<u32, String>>,
 }
 
 pub struct Kernel {
@@ -70,6 +71,8 @@ pub struct Function {
     pub(super) program: Arc<program::Module>,
     pub(super) index: u32,
     pub(super) info: KernelInfo,
+    /// Names of source files by the index that `.loc` uses.
+    pub(super) files: Arc<HashMap<u32, String>>,
     kernel: Option<Weak<Kernel>>,
     lowered: OnceLock<Result<Lowered, LoadError>>,
     /// -1: not set.
@@ -200,10 +203,29 @@ impl Linked {
                 .map(|(function, index)| (Arc::clone(&function.name), index))
                 .collect(),
             globals,
+            files: Arc::new(file_names(&trees)),
             memory: placer.memory,
             program: Arc::new(program),
         })
     }
+}
+
+/// What `.file` directives say; an index that two units use for two files is left out.
+fn file_names(trees: &[Arc<ast::Module>]) -> HashMap<u32, String> {
+    let mut names: HashMap<u32, String> = HashMap::new();
+    let mut ambiguous = Vec::new();
+    for item in trees.iter().flat_map(|tree| tree.items.iter()) {
+        if let ast::Item::File { index, name, .. } = item {
+            let index = *index as u32;
+            if names.insert(index, name.clone()).is_some_and(|other| other != *name) {
+                ambiguous.push(index);
+            }
+        }
+    }
+    for index in ambiguous {
+        names.remove(&index);
+    }
+    names
 }
 
 fn release(memory: &[u64]) {
@@ -410,6 +432,7 @@ impl Module {
                 .map(|(function, index)| (function.name.clone(), index))
                 .collect(),
             globals: HashMap::new(),
+            files: Arc::default(),
             memory: Vec::new(),
             program: Arc::new(program),
         };
@@ -477,6 +500,7 @@ impl Module {
                 program: Arc::clone(&linked.program),
                 index,
                 info: entry.kernel.clone().unwrap_or_default(),
+                files: Arc::clone(&linked.files),
                 kernel: kernel.map(Arc::downgrade),
                 lowered: OnceLock::new(),
                 max_dynamic_shared: AtomicI32::new(-1),
