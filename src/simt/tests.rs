@@ -95,6 +95,7 @@ fn function(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>) -> Func
         param_bytes: 0,
         shared: Vec::new(),
         shared_bytes: 0,
+        dynamic_shared: 0,
         callees: Vec::new(),
         calls_indirectly: false,
         uses_barriers: true,
