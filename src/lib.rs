@@ -13,6 +13,7 @@
 //!
 //! [`trace`] stands aside and watches; [`config`] knows every environment variable. `docs/architecture.md` is the whole map.
 
+pub mod api;
 pub mod config;
 pub mod driver;
 pub mod image;

@@ -7,8 +7,6 @@ mod interp;
 mod pool;
 mod special;
 mod syscall;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,0 +1,283 @@
+//! What every call does before and after its body: log, check, catch.
+//!
+//! Flows in: the body of one call. Flows out: its `CUresult`. It must never know which function it is, beyond the name for
+//! the log.
+
+use super::types::*;
+use crate::driver::{self, Context, Error, LoadError};
+use std::ffi::CStr;
+use std::fmt::{self, Debug, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a body answers: `Ok` is `CUDA_SUCCESS`.
+pub type Answer<T = ()> = Result<T, CUresult>;
+
+impl From<Error> for CUresult {
+    fn from(error: Error) -> CUresult {
+        CUresult::from_raw(error.code())
+    }
+}
+
+impl From<LoadError> for CUresult {
+    fn from(error: LoadError) -> CUresult {
+        error.error.into()
+    }
+}
+
+/// What stream 0 means: `_ptsz` and `_ptds` functions take it for the calling thread's own default stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultStream {
+    Legacy,
+    PerThread,
+}
+
+impl DefaultStream {
+    pub fn is_per_thread(self) -> bool {
+        self == DefaultStream::PerThread
+    }
+
+    /// A `CUstream` argument.
+    pub fn resolve(self, stream: CUstream) -> Answer<Arc<driver::Stream>> {
+        Ok(driver::Stream::resolve(stream as usize, self.is_per_thread())?)
+    }
+}
+
+/// Runs the body of one call.
+///
+/// With the target `margay::api` at level debug, the call is a span, so that whatever the other rooms log during the call
+/// names it, and an event with arguments, result and time. Otherwise the cost is one comparison.
+#[inline]
+pub fn enter(
+    name: &'static str,
+    arguments: impl Fn(&mut String) -> fmt::Result,
+    body: impl FnOnce() -> Answer,
+) -> CUresult {
+    if tracing::enabled!(target: "margay::api", tracing::Level::DEBUG) {
+        let mut text = String::new();
+        // Writing to a String fails for no reason of its own.
+        let _ = arguments(&mut text);
+        traced(name, &text, body)
+    } else {
+        guarded(name, body)
+    }
+}
+
+#[cold]
+fn traced(name: &'static str, arguments: &str, body: impl FnOnce() -> Answer) -> CUresult {
+    let span = tracing::debug_span!(target: "margay::api", "call", name);
+    let _entered = span.enter();
+    let start = std::time::Instant::now();
+    let result = guarded(name, body);
+    tracing::debug!(target: "margay::api", "{name}({arguments}) = {result:?} in {:?}", start.elapsed());
+    result
+}
+
+/// No panic may cross the C ABI: a defect of ours becomes `CUDA_ERROR_UNKNOWN` and a line in the log.
+pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => CUresult::CUDA_SUCCESS,
+        Ok(Err(result)) => result,
+        Err(panic) => {
+            let why = panic
+                .downcast_ref::<&str>()
+                .copied()
+                .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+                .unwrap_or("no message");
+            tracing::error!(target: "margay::api", "{name}: a defect of Margay, please report it: {why}");
+            CUresult::CUDA_ERROR_UNKNOWN
+        }
+    }
+}
+
+/// The arguments of a call for the log: `name=value, …`.
+pub fn show(text: &mut String, arguments: &[(&str, &dyn Debug)]) -> fmt::Result {
+    for (index, (name, value)) in arguments.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        write!(text, "{comma}{name}={value:?}")?;
+    }
+    Ok(())
+}
+
+/// The check of calls that need `cuInit`.
+pub fn initialised() -> Answer {
+    Ok(driver::ready()?)
+}
+
+/// The check of calls that work in the current context: `cuInit`, a current context, no sticky error in it.
+pub fn context() -> Answer<Arc<Context>> {
+    driver::ready()?;
+    Ok(Context::usable()?)
+}
+
+/// Fails with `CUDA_ERROR_INVALID_VALUE` unless `condition` holds.
+pub fn require(condition: bool) -> Answer {
+    if condition {
+        Ok(())
+    } else {
+        Err(CUresult::CUDA_ERROR_INVALID_VALUE)
+    }
+}
+
+/// A pointer to something the call writes. From C: null, or good for as much as the manual says.
+///
+/// Its methods are safe because only [`Out::from_c`] makes one, whose caller has promised that.
+pub struct Out<T>(*mut T);
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<T> {}
+
+impl<T> Out<T> {
+    /// # Safety
+    /// `pointer` is null, or good for writing (and reading, if it points to an array of inputs) what the call's manual
+    /// page says, until the call ends.
+    pub unsafe fn from_c(pointer: *mut T) -> Out<T> {
+        Out(pointer)
+    }
+
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    pub fn as_ptr(self) -> *mut T {
+        self.0
+    }
+
+    /// Fails for null. For calls that must not act before they know that they can answer.
+    pub fn required(self) -> Answer<Out<T>> {
+        require(!self.is_null())?;
+        Ok(self)
+    }
+
+    /// Writes; null is an error.
+    pub fn set(self, value: T) -> Answer {
+        self.required()?.set_if_any(value);
+        Ok(())
+    }
+
+    /// Writes unless null.
+    pub fn set_if_any(self, value: T) {
+        if !self.is_null() {
+            // SAFETY: not null, hence good for writing (`from_c`). C does not promise Rust's alignment.
+            unsafe { self.0.write_unaligned(value) }
+        }
+    }
+
+    /// Writes the element `index` of an array.
+    ///
+    /// The caller stays below the length that the C caller gave.
+    pub fn set_at(self, index: usize, value: T) {
+        // SAFETY: `from_c`, and the caller keeps within the array.
+        unsafe { self.0.add(index).write_unaligned(value) }
+    }
+
+    /// Reads: for structures that are both input and output, and for arrays that C declares without `const`.
+    pub fn get_at(self, index: usize) -> Answer<T>
+    where
+        T: Copy,
+    {
+        In(self.0.cast_const()).at(index)
+    }
+}
+
+impl Out<c_char> {
+    /// Writes a C string into a buffer of `bytes`, cut off to fit.
+    pub fn set_text(self, text: &str, bytes: usize) -> Answer {
+        self.required()?;
+        let Some(room) = bytes.checked_sub(1) else {
+            return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
+        };
+        let length = text.len().min(room);
+        // SAFETY: the C caller says that `bytes` bytes are good for writing; `length` + 1 is at most that.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr(), self.0.cast(), length);
+            self.0.add(length).write(0);
+        }
+        Ok(())
+    }
+}
+
+impl<T> Debug for Out<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:p}", self.0)
+    }
+}
+
+/// A pointer to something the call reads. From C: null, or good for as much as the manual says.
+pub struct In<T>(*const T);
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for In<T> {}
+
+impl<T: Copy> In<T> {
+    /// # Safety
+    /// `pointer` is null, or good for reading what the call's manual page says, until the call ends.
+    pub unsafe fn from_c(pointer: *const T) -> In<T> {
+        In(pointer)
+    }
+
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Reads; null is an error.
+    pub fn get(self) -> Answer<T> {
+        self.at(0)
+    }
+
+    /// Reads the element `index` of an array, within the length that the C caller gave; null is an error.
+    pub fn at(self, index: usize) -> Answer<T> {
+        require(!self.is_null())?;
+        // SAFETY: not null, hence good for reading (`from_c`). C does not promise Rust's alignment.
+        Ok(unsafe { self.0.add(index).read_unaligned() })
+    }
+}
+
+impl In<c_char> {
+    /// A C string; null and what is not UTF-8 are errors (names in PTX are ASCII).
+    pub fn text<'a>(self) -> Answer<&'a str> {
+        require(!self.is_null())?;
+        // SAFETY: `from_c`: a C string that outlives the call.
+        let text = unsafe { CStr::from_ptr(self.0) };
+        text.to_str().map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    /// A path: any bytes.
+    pub fn path<'a>(self) -> Answer<&'a std::path::Path> {
+        use std::os::unix::ffi::OsStrExt;
+        require(!self.is_null())?;
+        // SAFETY: `from_c`: a C string that outlives the call.
+        let text = unsafe { CStr::from_ptr(self.0) };
+        Ok(std::path::Path::new(std::ffi::OsStr::from_bytes(text.to_bytes())))
+    }
+}
+
+impl<T: 'static> Debug for In<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use std::any::TypeId;
+        if TypeId::of::<T>() == TypeId::of::<c_char>() && !self.0.is_null() {
+            // SAFETY: the type says `const char *`, which is a C string wherever the driver API reads one.
+            write!(f, "{:?}", unsafe { CStr::from_ptr(self.0.cast()) })
+        } else {
+            write!(f, "{:p}", self.0)
+        }
+    }
+}
+
+/// The one structure that calls take by value.
+impl Debug for CUmemLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: every bit pattern is a number.
+        write!(f, "{:?}({})", self.r#type, unsafe { self.anonymous.id })
+    }
+}

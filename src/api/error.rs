@@ -1,0 +1,50 @@
+//! Error handling: names and descriptions of error codes.
+//!
+//! Flows in: a `CUresult`. Flows out: static C strings. It must never know when a code is used.
+
+use super::call::{Answer, Out};
+use super::types::*;
+use crate::driver::Error;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::LazyLock;
+
+/// Name and description of every code, as C strings.
+static TEXTS: LazyLock<HashMap<u32, (CString, CString)>> = LazyLock::new(|| {
+    let c_string = |text: &str| CString::new(text).unwrap_or_default();
+    let mut texts = HashMap::from([(0, (c_string("CUDA_SUCCESS"), c_string("no error")))]);
+    for error in Error::ALL {
+        texts.insert(error.code(), (c_string(error.name()), c_string(error.text())));
+    }
+    texts
+});
+
+/// An unknown code stores NULL and is `CUDA_ERROR_INVALID_VALUE`.
+fn answer(text: Out<*const c_char>, found: Option<&CString>) -> Answer {
+    text.set(found.map_or(std::ptr::null(), |found| found.as_ptr()))?;
+    found.map(drop).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)
+}
+
+pub fn get_error_name(error: CUresult, text: Out<*const c_char>) -> Answer {
+    answer(text, TEXTS.get(&error.0).map(|(name, _)| name))
+}
+
+pub fn get_error_string(error: CUresult, text: Out<*const c_char>) -> Answer {
+    answer(text, TEXTS.get(&error.0).map(|(_, description)| description))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The driver room's list and the C enumeration are the same list.
+    #[test]
+    fn every_code_has_its_c_name() {
+        for (name, code) in CUresult::ENUMERATORS {
+            let (found, description) = &TEXTS[code];
+            assert_eq!(found.to_str().unwrap(), *name);
+            assert!(!description.is_empty(), "{name}");
+        }
+        assert_eq!(TEXTS.len(), CUresult::ENUMERATORS.len());
+    }
+}

@@ -1,0 +1,58 @@
+//! Event management.
+//!
+//! Flows in: event handles. Flows out: events, times. It must never know what a stream does before an event.
+
+use super::call::{Answer, DefaultStream, Out, require};
+use super::types::*;
+use crate::driver::{Context, Event};
+use std::sync::Arc;
+
+fn find(event: CUevent) -> Answer<Arc<Event>> {
+    Ok(Event::from_handle(event as usize)?)
+}
+
+/// An event for other processes cannot keep time (manual, cuEventCreate).
+pub fn event_create(_: &Arc<Context>, event: Out<CUevent>, flags: c_uint) -> Answer {
+    let known = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0
+        | CUevent_flags::CU_EVENT_DISABLE_TIMING.0
+        | CUevent_flags::CU_EVENT_INTERPROCESS.0;
+    let set = |flag: CUevent_flags| flags & flag.0 != 0;
+    require(!event.is_null() && flags & !known == 0)?;
+    require(!set(CUevent_flags::CU_EVENT_INTERPROCESS) || set(CUevent_flags::CU_EVENT_DISABLE_TIMING))?;
+    event.set(Event::create(flags)?.handle() as CUevent)
+}
+
+pub fn event_record(_: &Arc<Context>, default: DefaultStream, event: CUevent, stream: CUstream) -> Answer {
+    let stream = default.resolve(stream)?;
+    Ok(find(event)?.record(&stream)?)
+}
+
+/// `CU_EVENT_RECORD_EXTERNAL` is for streams that are being captured.
+pub fn event_record_with_flags(
+    context: &Arc<Context>,
+    default: DefaultStream,
+    event: CUevent,
+    stream: CUstream,
+    flags: c_uint,
+) -> Answer {
+    require(flags == CUevent_record_flags::CU_EVENT_RECORD_DEFAULT.0)?;
+    event_record(context, default, event, stream)
+}
+
+pub fn event_query(_: &Arc<Context>, event: CUevent) -> Answer {
+    Ok(find(event)?.query()?)
+}
+
+pub fn event_synchronize(_: &Arc<Context>, event: CUevent) -> Answer {
+    Ok(find(event)?.synchronize()?)
+}
+
+pub fn event_destroy(event: CUevent) -> Answer {
+    Ok(find(event)?.destroy()?)
+}
+
+/// Both versions.
+pub fn event_elapsed_time(_: &Arc<Context>, milliseconds: Out<f32>, start: CUevent, end: CUevent) -> Answer {
+    milliseconds.required()?;
+    milliseconds.set(Event::elapsed(&*find(start)?, &*find(end)?)?)
+}

@@ -1,0 +1,287 @@
+//! Execution control: properties of functions, launches, host functions.
+//!
+//! Flows in: function handles, launch shapes, arguments. Flows out: launches in streams. It must never know parameters.
+
+use super::call::{Answer, DefaultStream, In, Out, require};
+use super::jit::interned;
+use super::types::*;
+use crate::driver::launch::{Arguments, Config, launch};
+use crate::driver::stream::HostFunction;
+use crate::driver::{Context, Event, Function};
+use std::sync::Arc;
+
+/// A `CUfunction`, or a `CUkernel` in its place (the runtime of CUDA 13 passes those).
+pub fn find(function: CUfunction) -> Answer<Arc<Function>> {
+    Ok(Function::from_handle(function as usize)?)
+}
+
+pub fn func_get_attribute(_: &Arc<Context>, pi: Out<c_int>, attrib: CUfunction_attribute, hfunc: CUfunction) -> Answer {
+    pi.required()?;
+    pi.set(find(hfunc)?.attribute(attrib.0)?)
+}
+
+pub fn func_set_attribute(_: &Arc<Context>, hfunc: CUfunction, attrib: CUfunction_attribute, value: c_int) -> Answer {
+    Ok(find(hfunc)?.set_attribute(attrib.0, value)?)
+}
+
+/// A preference for hardware that divides one memory between cache and shared memory: nothing to do but to check it.
+pub fn func_set_cache_config(_: &Arc<Context>, hfunc: CUfunction, config: CUfunc_cache) -> Answer {
+    find(hfunc)?;
+    require(config <= CUfunc_cache::CU_FUNC_CACHE_PREFER_EQUAL)
+}
+
+/// The width of shared memory banks: nothing to do but to check it.
+pub fn func_set_shared_mem_config(_: &Arc<Context>, hfunc: CUfunction, config: CUsharedconfig) -> Answer {
+    find(hfunc)?;
+    require(config <= CUsharedconfig::CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+}
+
+pub fn func_get_module(_: &Arc<Context>, hmod: Out<CUmodule>, hfunc: CUfunction) -> Answer {
+    hmod.required()?;
+    hmod.set(find(hfunc)?.module()?.handle() as CUmodule)
+}
+
+pub fn func_get_name(_: &Arc<Context>, name: Out<*const c_char>, hfunc: CUfunction) -> Answer {
+    name.required()?;
+    name.set(interned(find(hfunc)?.name()))
+}
+
+/// The size may be NULL.
+pub fn func_get_param_info(
+    _: &Arc<Context>,
+    func: CUfunction,
+    param_index: usize,
+    param_offset: Out<usize>,
+    param_size: Out<usize>,
+) -> Answer {
+    param_offset.required()?;
+    let (offset, size) = find(func)?.parameter(param_index)?;
+    param_size.set_if_any(size as usize);
+    param_offset.set(offset as usize)
+}
+
+pub fn func_get_param_count(_: &Arc<Context>, func: CUfunction, param_count: Out<usize>) -> Answer {
+    param_count.required()?;
+    param_count.set(find(func)?.parameter_count())
+}
+
+pub fn func_is_loaded(_: &Arc<Context>, state: Out<CUfunctionLoadingState>, function: CUfunction) -> Answer {
+    state.required()?;
+    state.set(if find(function)?.is_loaded() {
+        CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_LOADED
+    } else {
+        CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_UNLOADED
+    })
+}
+
+pub fn func_load(_: &Arc<Context>, function: CUfunction) -> Answer {
+    Ok(find(function)?.load()?)
+}
+
+/// Launches with the arguments in either of their two forms: one pointer per parameter, or a list (`extra`) that names a
+/// buffer with all of them.
+fn launch_with(
+    function: CUfunction,
+    config: &Config,
+    stream: &Arc<crate::driver::Stream>,
+    kernel_params: Out<*mut c_void>,
+    extra: Out<*mut c_void>,
+) -> Answer {
+    let function = find(function)?;
+    require(kernel_params.is_null() || extra.is_null())?;
+    let arguments = if !extra.is_null() {
+        match packed(extra)? {
+            // SAFETY: the caller's buffer and its size.
+            Some((buffer, size)) => Arguments::Buffer(unsafe { std::slice::from_raw_parts(buffer.cast(), size) }),
+            None => Arguments::None,
+        }
+    } else if !kernel_params.is_null() {
+        Arguments::Pointers(kernel_params.as_ptr().cast())
+    } else {
+        Arguments::None
+    };
+    // SAFETY: the caller's array has a valid pointer for each parameter (manual, cuLaunchKernel).
+    Ok(unsafe { launch(&function, config, arguments, stream) }?)
+}
+
+/// Takes `extra` apart: pairs of a name and a pointer, ended by `CU_LAUNCH_PARAM_END`.
+fn packed(extra: Out<*mut c_void>) -> Answer<Option<(*const c_void, usize)>> {
+    let (mut buffer, mut size) = (std::ptr::null::<c_void>(), None);
+    let mut at = 0;
+    loop {
+        match extra.get_at(at)? as usize as c_uint {
+            CU_LAUNCH_PARAM_END_AS_INT => break,
+            CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT => buffer = extra.get_at(at + 1)?,
+            CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT => {
+                // SAFETY: the manual says that this points to a `size_t`.
+                size = Some(unsafe { In::from_c(extra.get_at(at + 1)?.cast_const().cast::<usize>()) }.get()?);
+            }
+            _ => return Err(CUresult::CUDA_ERROR_INVALID_VALUE),
+        }
+        at += 2;
+    }
+    match (buffer.is_null(), size) {
+        (_, None | Some(0)) => Ok(None),
+        (true, Some(_)) => Err(CUresult::CUDA_ERROR_INVALID_VALUE),
+        (false, Some(size)) => Ok(Some((buffer, size))),
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn launch_kernel(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    function: CUfunction,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared_mem_bytes: c_uint,
+    stream: CUstream,
+    kernel_params: Out<*mut c_void>,
+    extra: Out<*mut c_void>,
+) -> Answer {
+    let config = Config {
+        grid: [grid_x, grid_y, grid_z],
+        block: [block_x, block_y, block_z],
+        cluster: [0; 3],
+        dynamic_shared: shared_mem_bytes,
+        cooperative: false,
+    };
+    launch_with(function, &config, &default.resolve(stream)?, kernel_params, extra)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn launch_cooperative_kernel(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    function: CUfunction,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared_mem_bytes: c_uint,
+    stream: CUstream,
+    kernel_params: Out<*mut c_void>,
+) -> Answer {
+    let config = Config {
+        grid: [grid_x, grid_y, grid_z],
+        block: [block_x, block_y, block_z],
+        cluster: [0; 3],
+        dynamic_shared: shared_mem_bytes,
+        cooperative: true,
+    };
+    // SAFETY: a null pointer.
+    let extra = unsafe { Out::from_c(std::ptr::null_mut()) };
+    launch_with(function, &config, &default.resolve(stream)?, kernel_params, extra)
+}
+
+/// A launch configuration of C with its attributes.
+pub struct Extended {
+    pub config: Config,
+    /// Events to record when all blocks have begun, or reached a point in the kernel: after the kernel is late enough.
+    events: Vec<CUevent>,
+}
+
+/// Reads a launch configuration.
+///
+/// Hints about caches, scheduling and overlap with earlier or later work are accepted and change nothing: the order that
+/// streams give anyway is one of those they allow.
+pub fn extended(config: &CUlaunchConfig) -> Answer<Extended> {
+    use CUlaunchAttributeID as Id;
+    // SAFETY: the caller's array of `numAttrs` attributes.
+    let attributes = unsafe { In::from_c(config.attrs.cast_const()) };
+    let mut read = Extended {
+        config: Config {
+            grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+            block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+            cluster: [0; 3],
+            dynamic_shared: config.sharedMemBytes,
+            cooperative: false,
+        },
+        events: Vec::new(),
+    };
+    for index in 0..config.numAttrs as usize {
+        let attribute = attributes.at(index)?;
+        match attribute.id {
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => {
+                // SAFETY: every bit pattern is a number; the caller set this member.
+                read.config.cooperative = unsafe { attribute.value.cooperative } != 0;
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+                // SAFETY: as above.
+                let cluster = unsafe { attribute.value.clusterDim };
+                read.config.cluster = [cluster.x, cluster.y, cluster.z];
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT => {
+                // SAFETY: as above.
+                read.events.push(unsafe { attribute.value.programmaticEvent }.event);
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+                // SAFETY: as above.
+                read.events.push(unsafe { attribute.value.launchCompletionEvent }.event);
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+                // SAFETY: as above.
+                if unsafe { attribute.value.deviceUpdatableKernelNode }.deviceUpdatable != 0 {
+                    return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
+                }
+            }
+            other => require(other.name().is_some() && other < Id::CU_LAUNCH_ATTRIBUTE_MAX)?,
+        }
+    }
+    Ok(read)
+}
+
+pub fn launch_kernel_ex(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    config: In<CUlaunchConfig>,
+    function: CUfunction,
+    kernel_params: Out<*mut c_void>,
+    extra: Out<*mut c_void>,
+) -> Answer {
+    let config = config.get()?;
+    let stream = default.resolve(config.hStream)?;
+    let extended = extended(&config)?;
+    let events = extended
+        .events
+        .iter()
+        .map(|event| Ok(Event::from_handle(*event as usize)?))
+        .collect::<Answer<Vec<_>>>()?;
+    launch_with(function, &extended.config, &stream, kernel_params, extra)?;
+    for event in &events {
+        event.record(&stream)?;
+    }
+    Ok(())
+}
+
+pub fn launch_host_func(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    function: CUhostFn,
+    user_data: *mut c_void,
+) -> Answer {
+    let function = function.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
+    // SAFETY: a pointer is passed like a number of its size, and a C caller's function is called with what it was given for.
+    let function = unsafe { std::mem::transmute::<unsafe extern "C" fn(*mut c_void), HostFunction>(function) };
+    Ok(default.resolve(stream)?.host_function(function, user_data as usize)?)
+}
+
+/// Whether the queue spins or sleeps while the function runs makes no difference here.
+pub fn launch_host_func_v2(
+    context: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    function: CUhostFn,
+    user_data: *mut c_void,
+    sync_mode: c_uint,
+) -> Answer {
+    require(CUhostTaskSyncMode::from_raw(sync_mode).name().is_some())?;
+    launch_host_func(context, default, stream, function, user_data)
+}

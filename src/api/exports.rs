@@ -1,0 +1,28 @@
+//! The exported functions and the table of their addresses, generated from `entry_points/*.txt` by `build.rs`.
+//!
+//! Flows in: C calls. Flows out: calls of the bodies. It must never hold anything written by hand.
+
+#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
+
+use super::call::{self, DefaultStream, In, Out};
+use super::types::*;
+use super::*;
+
+/// One line of the table at run time.
+pub(super) struct EntryPoint {
+    pub name: &'static str,
+    pub since: u32,
+    /// `None`: not implemented.
+    pub plain: Option<Address>,
+    /// The variant in which stream 0 is the per-thread default stream, for functions that have one.
+    pub per_thread: Option<Address>,
+}
+
+/// The address of an exported function.
+#[derive(Clone, Copy)]
+pub(super) struct Address(pub *const c_void);
+
+// SAFETY: the address of code is the same for all threads.
+unsafe impl Sync for Address {}
+
+include!(concat!(env!("OUT_DIR"), "/entry_points.rs"));

@@ -1,0 +1,17 @@
+//! Initialization and version management.
+//!
+//! Flows in: `cuInit`. Flows out: a driver that is ready, and its version. It must never know devices.
+
+use super::call::{Answer, Out};
+use super::types::*;
+use crate::driver;
+
+pub fn init(flags: c_uint) -> Answer {
+    crate::trace::init();
+    Ok(driver::init(flags)?)
+}
+
+/// Answers before `cuInit`.
+pub fn driver_get_version(version: Out<c_int>) -> Answer {
+    version.set(driver::VERSION)
+}

@@ -1,0 +1,47 @@
+//! The C ABI: calls from programs become calls on [`driver`](crate::driver) objects, errors become `CUresult`.
+//!
+//! Flows in: C arguments. Flows out: what the manual says each call writes and answers. It must never know lanes or PTX,
+//! nor keep state of its own: objects live in `driver`.
+//!
+//! ```text
+//! entry_points/*.txt   the table: every function of cuda.h, one line each
+//! generate/            what build.rs makes of it: exported functions, addresses, header
+//! exports.rs call.rs   the generated functions, and what they all do before and after the body
+//! types/               the words of the C ABI
+//! entry.rs …           the bodies, one file per chapter of the manual, named after the chapter's file in the table
+//! private_tables/      the tables that NVIDIA's runtime asks for by UUID
+//! ```
+//!
+//! Bodies get checked pointers ([`call::In`], [`call::Out`]), so they hold next to no `unsafe` code.
+
+mod call;
+mod capture;
+mod context;
+mod copy;
+mod device;
+mod entry;
+mod error;
+mod event;
+mod execution;
+mod exports;
+#[cfg(test)]
+mod generate;
+mod initialization;
+mod jit;
+mod legacy_launch;
+mod library;
+mod linker;
+mod memory;
+mod memset;
+mod module;
+mod occupancy;
+mod peer;
+mod pool;
+mod primary_context;
+mod private_tables;
+mod profiler;
+mod stream;
+mod stream_memory;
+#[allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
+pub mod types;
+mod unified;

@@ -1,0 +1,120 @@
+//! Stream management. Capture is in `capture.rs`.
+//!
+//! Flows in: stream handles. Flows out: streams, their order and properties. It must never run what is queued.
+
+use super::call::{Answer, DefaultStream, Out, require};
+use super::types::*;
+use crate::driver::stream::Callback;
+use crate::driver::{Context, Event, Stream, alloc};
+use std::sync::Arc;
+
+pub fn stream_create(context: &Arc<Context>, stream: Out<CUstream>, flags: c_uint) -> Answer {
+    stream_create_with_priority(context, stream, flags, 0)
+}
+
+pub fn stream_create_with_priority(_: &Arc<Context>, stream: Out<CUstream>, flags: c_uint, priority: c_int) -> Answer {
+    require(!stream.is_null() && flags <= CUstream_flags::CU_STREAM_NON_BLOCKING.0)?;
+    stream.set(Stream::create(flags, priority)?.handle() as CUstream)
+}
+
+/// The default streams cannot be destroyed.
+pub fn stream_destroy(stream: CUstream) -> Answer {
+    if (stream as usize) <= CU_STREAM_PER_THREAD_HANDLE {
+        return Err(CUresult::CUDA_ERROR_INVALID_HANDLE);
+    }
+    Ok(DefaultStream::Legacy.resolve(stream)?.destroy()?)
+}
+
+/// `CU_STREAM_PER_THREAD`; 1 is `CU_STREAM_LEGACY`, 0 the default.
+const CU_STREAM_PER_THREAD_HANDLE: usize = 2;
+
+pub fn stream_get_priority(_: &Arc<Context>, default: DefaultStream, stream: CUstream, priority: Out<c_int>) -> Answer {
+    priority.required()?;
+    priority.set(default.resolve(stream)?.priority())
+}
+
+pub fn stream_get_id(_: &Arc<Context>, default: DefaultStream, stream: CUstream, id: Out<c_ulonglong>) -> Answer {
+    id.required()?;
+    id.set(default.resolve(stream)?.id())
+}
+
+pub fn stream_get_flags(_: &Arc<Context>, default: DefaultStream, stream: CUstream, flags: Out<c_uint>) -> Answer {
+    flags.required()?;
+    flags.set(default.resolve(stream)?.flags())
+}
+
+pub fn stream_get_device(_: &Arc<Context>, default: DefaultStream, stream: CUstream, device: Out<CUdevice>) -> Answer {
+    device.required()?;
+    device.set(default.resolve(stream)?.context()?.device().ordinal())
+}
+
+pub fn stream_get_ctx(_: &Arc<Context>, default: DefaultStream, stream: CUstream, pctx: Out<CUcontext>) -> Answer {
+    pctx.required()?;
+    pctx.set(default.resolve(stream)?.context()?.handle() as CUcontext)
+}
+
+/// No stream here belongs to a green context.
+pub fn stream_get_ctx_v2(
+    context: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    pctx: Out<CUcontext>,
+    green: Out<CUgreenCtx>,
+) -> Answer {
+    stream_get_ctx(context, default, stream, pctx)?;
+    green.set_if_any(std::ptr::null_mut());
+    Ok(())
+}
+
+/// The flag `CU_EVENT_WAIT_EXTERNAL` concerns capture only.
+pub fn stream_wait_event(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    event: CUevent,
+    flags: c_uint,
+) -> Answer {
+    require(flags == CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT.0)?;
+    let stream = default.resolve(stream)?;
+    Ok(stream.wait_event(&Event::from_handle(event as usize)?)?)
+}
+
+pub fn stream_add_callback(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    callback: CUstreamCallback,
+    user_data: *mut c_void,
+    flags: c_uint,
+) -> Answer {
+    require(flags == 0)?;
+    let callback = callback.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
+    // SAFETY: handles and pointers are passed like numbers of their size, and a C caller's function is called with what it
+    // was given for.
+    let callback =
+        unsafe { std::mem::transmute::<unsafe extern "C" fn(CUstream, CUresult, *mut c_void), Callback>(callback) };
+    Ok(default.resolve(stream)?.callback(callback, user_data as usize)?)
+}
+
+/// Managed memory is visible to every stream and to the host at all times, whatever it is attached to.
+pub fn stream_attach_mem_async(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    dptr: CUdeviceptr,
+    length: usize,
+    flags: c_uint,
+) -> Answer {
+    require(matches!(flags, 1 | 2 | 4))?;
+    default.resolve(stream)?;
+    // 0 is the whole allocation.
+    Ok(alloc::check_managed(dptr, length.max(1) as u64)?)
+}
+
+pub fn stream_query(_: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {
+    Ok(default.resolve(stream)?.query()?)
+}
+
+pub fn stream_synchronize(_: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {
+    Ok(default.resolve(stream)?.synchronize()?)
+}
