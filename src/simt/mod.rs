@@ -7,6 +7,8 @@ mod interp;
 mod pool;
 mod special;
 mod syscall;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
