@@ -35,6 +35,17 @@ pub fn saturate(a: f32) -> f32 {
 pub fn canonical(a: f32) -> f32 {
     if a.is_nan() { f32::from_bits(0x7fff_ffff) } else { a }
 }
+/// The square root with NaN made canonical by its bits: LLVM turns `x < 0 ? NaN : sqrt(x)`, which it makes of the test
+/// above, into `sqrt(x)`, whatever the NaN was.
+#[inline(always)]
+pub(super) fn root(a: f32) -> f32 {
+    let bits = a.sqrt().to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
+        0x7fff_ffff
+    } else {
+        bits
+    })
+}
 /// What happens to a result after rounding.
 #[inline(always)]
 pub(super) fn finish<const FTZ: bool, const SAT: bool>(a: f32) -> f32 {
@@ -70,7 +81,7 @@ pub fn rcp_f32<const FTZ: bool>(a: f32) -> f32 {
 }
 #[inline(always)]
 pub fn sqrt_f32<const FTZ: bool>(a: f32) -> f32 {
-    finish::<FTZ, false>(flush_if::<FTZ>(a).sqrt())
+    flush_if::<FTZ>(root(flush_if::<FTZ>(a)))
 }
 op!(AddF32[FTZ, SAT] = add_f32(a: f32, b: f32) -> f32);
 op!(SubF32[FTZ, SAT] = sub_f32(a: f32, b: f32) -> f32);

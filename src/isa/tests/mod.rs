@@ -1,5 +1,9 @@
 //! What the room as a whole promises: opcodes decode, kernels of every level compute the same bits.
 
+mod floats;
+mod integers;
+mod levels;
+
 use super::lanes::{Mask, Operands};
 use super::*;
 
@@ -92,7 +96,7 @@ fn errors_explain() {
 
 /// `category`, `opcode`, targets, least PTX version, kind: every distinct opcode that NVIDIA's assembler takes.
 fn catalogue() -> String {
-    let packed = include_bytes!("../../tests/data/opcodes.tsv.zst");
+    let packed = include_bytes!("../../../tests/data/opcodes.tsv.zst");
     String::from_utf8(zstd::decode_all(&packed[..]).expect("intact")).expect("text")
 }
 
