@@ -222,7 +222,7 @@ fn single_precision() {
         ] {
             let [x, y, z] = bits.map(|v| Single::from_bits(v.into()));
             let canonical = |v: Single| if v.is_nan() { 0x7fff_ffff } else { v.to_bits() as u64 };
-            if random.next() % 64 == 0 {
+            if random.next().is_multiple_of(64) {
                 let run = |op: &str, src: &[u64]| run(&format!("{op}.{word}.f32"), Level::Baseline, src)[0];
                 assert_eq!(run("add", &bits[..2]), canonical(x.add_r(y, round).value));
                 assert_eq!(run("sub", &bits[..2]), canonical(x.sub_r(y, round).value));

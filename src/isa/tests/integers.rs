@@ -51,15 +51,15 @@ fn arithmetic() {
         let (x, y, z) = (i64::from(a), i64::from(b), i64::from(c));
         assert_eq!(int::add_sat(a, b), clamp(x + y));
         assert_eq!(int::sub_sat(a, b), clamp(x - y));
-        assert_eq!(int::mad_hi_sat(a, b, c), clamp((x * y >> 32) + z));
+        assert_eq!(int::mad_hi_sat(a, b, c), clamp(((x * y) >> 32) + z));
         assert_eq!(int::mul_wide(a, b), x * y);
         let low24 = |v: i32| i64::from(v) << 40 >> 40;
         assert_eq!(int::mul24_lo_s32(a, b), (low24(a) * low24(b)) as i32);
-        assert_eq!(int::mul24_hi_s32(a, b), (low24(a) * low24(b) >> 16) as i32);
+        assert_eq!(int::mul24_hi_s32(a, b), ((low24(a) * low24(b)) >> 16) as i32);
         let unsigned24 = |v: i32| u64::from(v as u32 & 0xff_ffff);
         assert_eq!(
             int::mul24_hi_u32(a as u32, b as u32),
-            (unsigned24(a) * unsigned24(b) >> 16) as u32
+            ((unsigned24(a) * unsigned24(b)) >> 16) as u32
         );
     }
 }
