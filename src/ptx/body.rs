@@ -43,7 +43,8 @@ pub(super) fn extent(tokens: &[Token], start: usize) -> Result<usize, (usize, &'
     let mut nesting = 0usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {
         match token.kind {
-            Kind::Semicolon => return Ok(at + 1),
+            // A skipped body ends a declaration without a mark.
+            Kind::Semicolon | Kind::Braces => return Ok(at + 1),
             Kind::OpenBrace => {
                 nesting = 0;
                 braces += 1;
