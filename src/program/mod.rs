@@ -22,6 +22,9 @@ mod references;
 mod show;
 mod visit;
 
+#[cfg(test)]
+mod tests;
+
 pub use instr::*;
 pub use module::*;
 pub use visit::Role;

@@ -55,6 +55,8 @@ pub fn emit(mut body: Body, kernel: bool) -> Code {
         *pinned &= intervals[register].is_some();
     }
     let allocation = slots::allocate(&body, &code, &intervals, &pinned);
+    #[cfg(test)]
+    verify(&body, &laid, &pinned, &allocation.offsets);
 
     let offset = |register: u32| allocation.offsets[register as usize].unwrap_or(0);
     let mut starts = vec![0; body.blocks.len()];
@@ -150,5 +152,86 @@ fn push_end(code: &mut Vec<Instr>, end: &End, next: Option<BlockId>) {
             span: *span,
         }),
         End::Stop => {}
+    }
+}
+
+/// Liveness once more, instruction by instruction and without intervals: no two registers that are live at the same
+/// place may share bytes.
+#[cfg(test)]
+fn verify(body: &Body, laid: &liveness::Laid<'_>, pinned: &[bool], offsets: &[Option<u32>]) {
+    use std::collections::BTreeSet;
+    let mut starts = vec![u32::MAX; body.blocks.len()];
+    for (range, &block) in laid.ranges.iter().zip(laid.order) {
+        starts[block as usize] = range.start;
+    }
+    let count = laid.code.len();
+    let mut successors: Vec<Vec<u32>> = Vec::with_capacity(count);
+    for (pc, instr) in laid.code.iter().enumerate() {
+        let mut next: Vec<u32> = match &instr.kind {
+            Kind::Branch { target } => vec![starts[*target as usize]],
+            Kind::BranchIndexed { targets, .. } => targets.iter().map(|&t| starts[t as usize]).collect(),
+            _ => Vec::new(),
+        };
+        let leaves = matches!(instr.kind, Kind::Branch { .. } | Kind::BranchIndexed { .. }) || instr.kind.ends_path();
+        if !leaves || instr.guard.is_some() {
+            next.push(pc as u32 + 1);
+        }
+        successors.push(next);
+    }
+    let mut live_in: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); count];
+    loop {
+        let mut changed = false;
+        for pc in (0..count).rev() {
+            let mut live: BTreeSet<u32> = BTreeSet::new();
+            for &next in &successors[pc] {
+                live.extend(&live_in[next as usize]);
+            }
+            let instr = &laid.code[pc];
+            instr.slots(|slot, role| {
+                if role == Role::Def && instr.guard.is_none() {
+                    live.remove(&slot.offset);
+                }
+            });
+            instr.slots(|slot, role| {
+                if role == Role::Use || instr.guard.is_some() {
+                    live.insert(slot.offset);
+                }
+            });
+            changed |= live != live_in[pc];
+            live_in[pc] = live;
+        }
+        if !changed {
+            break;
+        }
+    }
+    let always: BTreeSet<u32> = (0..pinned.len() as u32).filter(|&r| pinned[r as usize]).collect();
+    for pc in 0..count {
+        let mut after = always.clone();
+        for &next in &successors[pc] {
+            after.extend(&live_in[next as usize]);
+        }
+        laid.code[pc].slots(|slot, role| {
+            if role == Role::Def {
+                after.insert(slot.offset);
+            }
+        });
+        for set in [&after, &live_in[pc]] {
+            let mut places: Vec<(u32, u32, u32)> = set
+                .iter()
+                .map(|&r| {
+                    let start = offsets[r as usize].expect("a live register has a slot");
+                    (start, start + body.registers[r as usize].width.warp_bytes(), r)
+                })
+                .collect();
+            places.sort_unstable();
+            for pair in places.windows(2) {
+                assert!(
+                    pair[0].1 <= pair[1].0,
+                    "{pc}: registers {} and {} share a slot",
+                    pair[0].2,
+                    pair[1].2
+                );
+            }
+        }
     }
 }

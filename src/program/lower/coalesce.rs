@@ -1,0 +1,138 @@
+//! Copies whose two registers never hold different values that both matter become one register: what a compiler's
+//! φ-nodes leave behind (`mov` at the end of a loop's body) then costs nothing.
+//!
+//! Two registers may be one if, wherever either is written, the other is not live behind the instruction (the copy
+//! between them apart). A guarded write keeps its register live before it, so that guarded copies are judged alike.
+
+use std::collections::{HashMap, HashSet};
+
+use super::ir::{BlockId, Body, Register};
+use super::liveness::Flow;
+use crate::program::visit::Role;
+
+/// Rounds, each merging pairs that have no register in common; chains of copies need several.
+const ROUNDS: usize = 6;
+/// Functions beyond this many instructions get one round.
+const LARGE: usize = 20_000;
+
+/// Merges in place; true if any copy became idle.
+pub fn run(body: &mut Body, order: &[BlockId]) -> bool {
+    let size: usize = order.iter().map(|&b| body.blocks[b as usize].nodes.len()).sum();
+    let rounds = if size > LARGE { 1 } else { ROUNDS };
+    let mut any = false;
+    for _ in 0..rounds {
+        let merges = round(body, order);
+        if merges.is_empty() {
+            break;
+        }
+        any = true;
+        rename(body, order, &merges);
+    }
+    any
+}
+
+/// Registers to be replaced, and by what.
+fn round(body: &Body, order: &[BlockId]) -> HashMap<Register, Register> {
+    let mut pairs: Vec<(Register, Register)> = Vec::new();
+    for &block in order {
+        for node in &body.blocks[block as usize].nodes {
+            if let Some((d, s)) = node.copy
+                && d != s
+                && !body.is_fixed(s)
+                && !body.is_fixed(d)
+            {
+                pairs.push((d.min(s), d.max(s)));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    if pairs.is_empty() {
+        return HashMap::new();
+    }
+    let mut partners: HashMap<Register, Vec<Register>> = HashMap::new();
+    for &(a, b) in &pairs {
+        partners.entry(a).or_default().push(b);
+        partners.entry(b).or_default().push(a);
+    }
+
+    let flow = Flow::of(body, order);
+    let mut apart: HashSet<(Register, Register)> = HashSet::new();
+    let mut live = vec![false; body.registers.len()];
+    for (index, &block) in order.iter().enumerate() {
+        live.fill(false);
+        flow.live_out(index, |r| live[r as usize] = true);
+        let b = &body.blocks[block as usize];
+        if let Some(register) = b.end.register() {
+            live[register as usize] = true;
+        }
+        for node in b.nodes.iter().rev() {
+            let guarded = node.instr.guard.is_some();
+            let mut written: [Register; 16] = [u32::MAX; 16];
+            let mut count = 0;
+            node.instr.slots(|slot, role| {
+                if role != Role::Def {
+                    return;
+                }
+                if count < written.len() {
+                    written[count] = slot.offset;
+                    count += 1;
+                }
+                for &other in partners.get(&slot.offset).into_iter().flatten() {
+                    let copies = node.copy.is_some_and(|(d, s)| (d, s) == (slot.offset, other));
+                    if live[other as usize] && !copies {
+                        apart.insert((slot.offset.min(other), slot.offset.max(other)));
+                    }
+                }
+            });
+            // Two results of one instruction are two registers.
+            for (i, &a) in written[..count].iter().enumerate() {
+                for &b in &written[i + 1..count] {
+                    apart.insert((a.min(b), a.max(b)));
+                }
+            }
+            if !guarded {
+                written[..count].iter().for_each(|&r| live[r as usize] = false);
+            }
+            node.instr.slots(|slot, role| {
+                if role == Role::Use || guarded {
+                    live[slot.offset as usize] = true;
+                }
+            });
+        }
+    }
+    // What is live on entry without having been written holds nothing: no definition, no conflict.
+
+    let mut merges = HashMap::new();
+    let mut busy: HashSet<Register> = HashSet::new();
+    for (a, b) in pairs {
+        if !apart.contains(&(a, b)) && !busy.contains(&a) && !busy.contains(&b) {
+            busy.insert(a);
+            busy.insert(b);
+            merges.insert(b, a);
+        }
+    }
+    merges
+}
+
+fn rename(body: &mut Body, order: &[BlockId], merges: &HashMap<Register, Register>) {
+    let new = |register: &mut Register| {
+        if let Some(&to) = merges.get(register) {
+            *register = to;
+        }
+    };
+    for &block in order {
+        let b = &mut body.blocks[block as usize];
+        for node in &mut b.nodes {
+            node.instr.slots_mut(&mut |offset, _, _| new(offset));
+            if let Some((d, s)) = &mut node.copy {
+                new(d);
+                new(s);
+            }
+        }
+        b.nodes.retain(|node| node.copy.is_none_or(|(d, s)| d != s));
+        if let Some(register) = b.end.register_mut() {
+            new(register);
+        }
+    }
+}

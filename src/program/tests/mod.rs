@@ -1,0 +1,133 @@
+//! Linking and lowering, on small texts with expectations by hand, and on what nvcc emits.
+
+mod code;
+mod initialisers;
+mod linking;
+mod shapes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Allocate, AllocateError, Function, LinkError, Module};
+use crate::ptx;
+
+/// Memory that remembers what was written where.
+#[derive(Default)]
+struct Memory {
+    next: u64,
+    /// Block start → bytes.
+    blocks: BTreeMap<u64, Vec<u8>>,
+    constant: Vec<u64>,
+    managed: Vec<u64>,
+}
+
+impl Allocate for Memory {
+    fn allocate(&mut self, bytes: u64, align: u64, constant: bool, managed: bool) -> Result<u64, AllocateError> {
+        if bytes > 1 << 32 {
+            return Err(AllocateError);
+        }
+        let start = (self.next + 0x1_0000).next_multiple_of(align);
+        self.next = start + bytes;
+        self.blocks.insert(start, vec![0; bytes as usize]);
+        if constant {
+            self.constant.push(start);
+        }
+        if managed {
+            self.managed.push(start);
+        }
+        Ok(start)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        let (start, block) = self.blocks.range_mut(..=address).next_back().expect("inside a block");
+        let at = (address - start) as usize;
+        block[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+impl Memory {
+    fn read(&self, address: u64, bytes: u64) -> &[u8] {
+        let (start, block) = self.blocks.range(..=address).next_back().expect("inside a block");
+        let at = (address - start) as usize;
+        &block[at..at + bytes as usize]
+    }
+
+    fn global(&self, module: &Module, name: &str) -> &[u8] {
+        let global = module
+            .globals
+            .iter()
+            .find(|g| *g.name == *name)
+            .expect("a variable of this name");
+        self.read(global.address, global.bytes)
+    }
+}
+
+const HEAD: &str = ".version 8.5\n.target sm_90\n.address_size 64\n";
+
+fn try_link(texts: &[&str]) -> Result<(Module, Memory), LinkError> {
+    let mut memory = Memory::default();
+    let units: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(i, text)| {
+            let text = if text.contains(".version") {
+                (*text).to_owned()
+            } else {
+                format!("{HEAD}{text}")
+            };
+            match ptx::parse(ptx::Source::new(format!("unit{i}.ptx"), text)) {
+                Ok(tree) => Arc::new(tree),
+                Err(found) => panic!("{}", found.render_plain()),
+            }
+        })
+        .collect();
+    Module::link(&units, &mut memory).map(|module| (module, memory))
+}
+
+fn link(texts: &[&str]) -> (Module, Memory) {
+    match try_link(texts) {
+        Ok(linked) => linked,
+        Err(LinkError::Invalid(found)) => panic!("{}", found.render_plain()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn index(module: &Module, name: &str) -> u32 {
+    module
+        .functions
+        .iter()
+        .position(|f| *f.name == *name)
+        .expect("a function of this name") as u32
+}
+
+fn prepare(module: &Module, name: &str) -> Arc<Function> {
+    match module.prepare(index(module, name)) {
+        Ok(function) => {
+            if let Err(wrong) = function.check() {
+                panic!("{wrong}\n{function}");
+            }
+            function
+        }
+        Err(found) => panic!("{}", found.render_plain()),
+    }
+}
+
+/// The messages of what is wrong with a function.
+fn complaints(module: &Module, name: &str) -> Vec<String> {
+    match module.prepare(index(module, name)) {
+        Ok(function) => panic!("lowers:\n{function}"),
+        Err(found) => found.list.iter().map(|d| d.message.clone()).collect(),
+    }
+}
+
+/// A kernel `k` with this body and a parameter `p`.
+fn kernel(body: &str) -> Arc<Function> {
+    let text = format!(".visible .entry k(.param .u64 p, .param .u32 n) {{\n{body}\n}}\n");
+    let (module, _) = link(&[&text]);
+    prepare(&module, "k")
+}
+
+/// Code as `show` prints it, without pcs.
+fn listing(function: &Function) -> Vec<String> {
+    function.code.iter().map(|i| i.show(&function.source.text)).collect()
+}

@@ -1,0 +1,306 @@
+//! Small bodies and the code that they become.
+
+use super::{complaints, index, kernel, link, listing, prepare};
+use crate::isa::lanes::Width;
+use crate::program::{Initial, Kind, Special};
+
+fn shape(body: &str) -> Vec<String> {
+    listing(&kernel(body))
+}
+
+#[test]
+fn parameters_immediates_and_specials_cost_no_code() {
+    let function = kernel(
+        ".reg .u32 %r<5>; .reg .u64 %rd<4>;
+        ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; cvta.to.global.u64 %rd2, %rd1;
+        mov.u32 %r2, %tid.x; add.s32 %r3, %r2, 5; add.s32 %r4, %r3, %r1;
+        st.global.u32 [%rd2], %r4; ret;",
+    );
+    // The window: p (64 bits), n, %tid.x, 5, and one slot for what is computed.
+    assert_eq!(
+        (slot_of(&function, 0), slot_of(&function, 8)),
+        ("d0".to_owned(), "r4".to_owned())
+    );
+    assert_eq!(
+        listing(&function),
+        [
+            "add.s32 r10 ← r6, r8",
+            "add.s32 r10 ← r10, r4",
+            "store.4 global[d0] ← r10",
+            "exit"
+        ]
+    );
+    assert_eq!(function.window, 12 * 64);
+    let initials: Vec<_> = function.initial.iter().map(|(_, i)| *i).collect();
+    assert!(initials.contains(&Initial::Constant(5)));
+    assert!(initials.contains(&Initial::Special(Special::Tid(0))));
+}
+
+/// The slot that holds the kernel parameter at this offset.
+fn slot_of(function: &crate::program::Function, at: u32) -> String {
+    let found = function
+        .initial
+        .iter()
+        .find(|(_, i)| matches!(i, Initial::Param { offset, .. } if *offset == at));
+    found.map(|(slot, _)| slot.to_string()).unwrap()
+}
+
+#[test]
+fn launch_constants_are_computed_once() {
+    let function = kernel(
+        ".reg .u32 %r<5>; .reg .u64 %rd<2>; .reg .pred %p;
+        ld.param.u64 %rd1, [p]; mov.u32 %r1, %ntid.x; mov.u32 %r2, %nctaid.x; mul.lo.s32 %r3, %r1, %r2;
+        mov.u32 %r4, %tid.x; setp.lt.u32 %p, %r4, 3; @%p mul.lo.s32 %r3, %r1, 2; st.global.u32 [%rd1], %r3; ret;",
+    );
+    // %r3 is written twice: it stays.
+    assert!(function.prologue.is_empty());
+    let function = kernel(
+        ".reg .u32 %r<5>; .reg .u64 %rd<2>;
+        ld.param.u64 %rd1, [p]; mov.u32 %r1, %ntid.x; mov.u32 %r2, %nctaid.x; mul.lo.s32 %r3, %r1, %r2;
+        add.s32 %r4, %r3, 1; st.global.u32 [%rd1], %r4; ret;",
+    );
+    assert_eq!(function.prologue.len(), 2);
+    assert_eq!(function.code.len(), 2);
+}
+
+#[test]
+fn results_that_nobody_reads_are_not_computed() {
+    assert_eq!(
+        shape(".reg .u32 %r<4>; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, %r1; add.u32 %r3, %r2, 1; ret;"),
+        ["exit"]
+    );
+    // A load may fault: it stays.
+    assert_eq!(
+        shape(".reg .u32 %r; .reg .u64 %rd; ld.param.u64 %rd, [p]; ld.global.u32 %r, [%rd]; ret;").len(),
+        2
+    );
+}
+
+#[test]
+fn copies_of_registers_written_twice_stay() {
+    let lines = shape(
+        ".reg .u32 %r<5>; .reg .u64 %rd; .reg .pred %p;
+        ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+        L: mov.u32 %r3, %r2; add.u32 %r2, %r2, %r1; setp.lt.u32 %p, %r2, 100; @%p bra L;
+        st.global.u32 [%rd], %r3; ret;",
+    );
+    assert_eq!(
+        lines.iter().filter(|l| l.starts_with("mov.u32")).count(),
+        2,
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_branch_and_its_join() {
+    let lines = shape(
+        ".reg .u32 %r<4>; .reg .u64 %rd; .reg .pred %p;
+        ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; setp.eq.u32 %p, %r1, 0; @%p bra THEN;
+        st.global.u32 [%rd], 1; bra JOIN;
+        THEN: st.global.u32 [%rd+4], 2;
+        JOIN: st.global.u32 [%rd+8], 3; ret;",
+    );
+    let shown: Vec<&str> = lines.iter().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(
+        shown,
+        ["setp.eq.u32", "@p0", "store.4", "branch", "store.4", "store.4", "exit"]
+    );
+    assert!(lines[1].ends_with("branch 4") && lines[3].ends_with("branch 5"));
+}
+
+#[test]
+fn what_leaves_a_loop_comes_after_it() {
+    // The text has the exit between the header and the latch; the code has it last.
+    let lines = shape(
+        ".reg .u32 %r<4>; .reg .u64 %rd; .reg .pred %p;
+        ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+        HEAD: setp.ge.u32 %p, %r2, %r1; @!%p bra BODY;
+        st.global.u32 [%rd], 7; ret;
+        BODY: add.u32 %r2, %r2, 1; bra HEAD;",
+    );
+    let store = lines.iter().position(|l| l.starts_with("store")).unwrap();
+    let add = lines.iter().position(|l| l.starts_with("add")).unwrap();
+    assert!(add < store, "{lines:#?}");
+    assert!(lines.last().unwrap() == "exit");
+}
+
+#[test]
+fn several_jumps_back_meet_at_one_latch() {
+    let lines = shape(
+        ".reg .u32 %r<4>; .reg .u64 %rd; .reg .pred %p<3>;
+        ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+        HEAD: add.u32 %r2, %r2, %r1; setp.lt.u32 %p1, %r2, 10; @%p1 bra HEAD;
+        st.global.u32 [%rd], %r2; setp.lt.u32 %p2, %r2, 100; @%p2 bra HEAD; ret;",
+    );
+    let back: Vec<_> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(pc, l)| {
+            let target: usize = l.rsplit_once("branch ")?.1.parse().ok()?;
+            (target <= pc).then_some(target)
+        })
+        .collect();
+    assert_eq!(back.len(), 1, "{lines:#?}");
+}
+
+#[test]
+fn irreducible_flow_is_laid_out_too() {
+    let function = kernel(
+        ".reg .u32 %r<4>; .reg .pred %p;
+        mov.u32 %r1, %tid.x; setp.eq.u32 %p, %r1, 0; @%p bra B;
+        A: add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 10; @%p bra B; ret;
+        B: add.u32 %r1, %r1, 2; setp.lt.u32 %p, %r1, 20; @%p bra A; ret;",
+    );
+    assert!(function.code.len() >= 9);
+}
+
+#[test]
+fn guards_mask_everything() {
+    let lines = shape(
+        ".reg .u32 %r<4>; .reg .u64 %rd; .reg .pred %p;
+        ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; setp.eq.u32 %p, %r1, 0;
+        @%p add.u32 %r1, %r1, 1; @!%p ld.global.u32 %r1, [%rd]; @%p st.global.u32 [%rd], %r1; @!%p ret;
+        @%p bar.sync 0; st.global.u32 [%rd+4], %r1; ret;",
+    );
+    let guards: Vec<&str> = lines
+        .iter()
+        .map(|l| l.split(' ').next().unwrap())
+        .filter(|w| w.starts_with('@'))
+        .collect();
+    assert_eq!(guards, ["@p0", "@!p0", "@p0", "@!p0", "@p0"]);
+}
+
+#[test]
+fn vectors_pack_and_unpack() {
+    let lines = shape(
+        ".reg .b16 %rs<5>; .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .v2 .u32 %v; .reg .pred %p;
+        ld.param.u64 %rd1, [p]; ld.global.v2.u32 %v, [%rd1]; mov.b64 %rd2, %v; mov.b64 {%r1, _}, %rd2;
+        mov.b32 {%rs1, %rs2}, %r1; mov.b32 %r2, {%rs2, %rs1}; st.global.v2.u32 [%rd1], {%r2, %v.y}; ret;",
+    );
+    let shown: Vec<&str> = lines.iter().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(
+        shown,
+        [
+            "load.4", "mov.b64", "mov.b64", "mov.b32", "mov.b32", "mov.b32", "store.4", "exit"
+        ]
+    );
+    assert_eq!(lines[0].matches(", ").count(), 1);
+}
+
+#[test]
+fn loads_extend_and_refuse_to_shrink() {
+    let function = kernel(
+        ".reg .b32 %r; .reg .b64 %rd<3>; ld.param.u64 %rd1, [p]; ld.global.s8 %rd2, [%rd1]; ld.global.u16 %r, [%rd1+2];
+        st.global.u8 [%rd1], %r; st.global.u64 [%rd1+8], %rd2; ret;",
+    );
+    assert!(matches!(
+        &function.code[0].kind,
+        Kind::Load { element, dst, .. } if element.bytes == 1 && element.signed && dst[0].unwrap().width == Width::B64
+    ));
+    let (module, _) = link(&[
+        ".visible .entry k(.param .u64 p) { .reg .b32 %r; .reg .b64 %rd; ld.param.u64 %rd, [p];
+            ld.global.u64 %r, [%rd]; add.u64 %r, %r, 1; mov.u32 %rd, 1; add.f32 %q, %r, %r; ret; }",
+    ]);
+    assert_eq!(
+        complaints(&module, "k"),
+        [
+            "`%r` is 32 bits wide; at least 64 bits wide is expected here",
+            "`%r` is 32 bits wide; 64 bits wide is expected here",
+            "`%rd` is 64 bits wide; 32 bits wide is expected here",
+            "`%q` is not declared",
+        ]
+    );
+}
+
+#[test]
+fn a_device_functions_frame() {
+    let (module, _) = link(&["
+        .func (.param .b32 r) f(.param .b64 a, .param .align 4 .b8 b[6]) {
+            .local .align 16 .b8 l[20]; .reg .b64 %rd<3>; .reg .b32 %r;
+            ld.param.u64 %rd1, [a]; ld.param.u16 %r, [b+4]; mov.u64 %rd2, l; st.local.u32 [l+4], %r;
+            st.local.u64 [%rd2+8], %rd1; st.param.b32 [r], %r; ret; }
+        .visible .entry k(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r; ld.param.u64 %rd, [p];
+            { .param .b64 x; st.param.b64 [x], %rd; .param .align 4 .b8 y[6]; st.param.b32 [y], 5;
+              .param .b32 z; call.uni (z), f, (x, y); ld.param.b32 %r, [z]; }
+            st.global.u32 [%rd], %r; ret; }"]);
+    let f = prepare(&module, "f");
+    // r at 0, a at 8, b at 16 to 22, l from 32.
+    assert_eq!((f.return_bytes, f.param_bytes, f.local, f.local_align), (4, 18, 64, 16));
+    let lines = listing(&f);
+    assert_eq!(lines[0].split(" ← ").nth(1), Some("local[0x8]"));
+    assert_eq!(lines[1].split(" ← ").nth(1), Some("local[0x14]"));
+    assert!(lines[2].starts_with("frame d") && lines[2].ends_with("← 32"));
+    assert!(lines[3].starts_with("store.4 local[0x24]"));
+    let k = prepare(&module, "k");
+    let call = listing(&k).into_iter().find(|l| l.starts_with("call")).unwrap();
+    // x at 0, y at 8, z at 16 of the caller.
+    assert_eq!(call, "call #0 args [0→8 ×8, 8→16 ×6] results [0→16 ×4]");
+    assert_eq!(k.callees, [index(&module, "f")]);
+}
+
+#[test]
+fn registers_as_arguments_pass_through_the_frame() {
+    let (module, _) = link(&["
+        .func (.reg .u32 r) f(.reg .u32 a, .reg .u32 b) { add.u32 r, a, b; ret; }
+        .visible .entry k(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r<3>; ld.param.u64 %rd, [p];
+            mov.u32 %r1, %tid.x; call (%r2), f, (%r1, 7); st.global.u32 [%rd], %r2; ret; }"]);
+    assert_eq!(
+        listing(&prepare(&module, "f"))
+            .iter()
+            .map(|l| l.split(' ').next().unwrap())
+            .collect::<Vec<_>>(),
+        ["load.4", "load.4", "add.u32", "store.4", "return"]
+    );
+    let lines = listing(&prepare(&module, "k"));
+    let shown: Vec<&str> = lines.iter().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(shown, ["store.4", "store.4", "call", "load.4", "store.4", "exit"]);
+}
+
+#[test]
+fn names_follow_scopes() {
+    let lines = shape(
+        ".reg .u32 %r<3>; .reg .u64 %rd; ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x;
+        { .reg .u32 %r1; mov.u32 %r1, 5; st.global.u32 [%rd], %r1; bra L; L: }
+        { bra L; L: st.global.u32 [%rd+4], %r1; }
+        ret;",
+    );
+    assert_eq!(lines.len(), 3);
+    assert_ne!(lines[0].rsplit(' ').next(), lines[1].rsplit(' ').next());
+    let (module, _) = link(&[".visible .entry k() { { L: } bra L; }"]);
+    assert_eq!(complaints(&module, "k"), ["label `L` is not defined"]);
+}
+
+#[test]
+fn indexed_branches_know_their_targets() {
+    let function = kernel(
+        ".reg .u32 %r; .reg .u64 %rd; ld.param.u64 %rd, [p]; mov.u32 %r, %tid.x;
+        t: .branchtargets A, B, A; brx.idx %r, t;
+        A: st.global.u32 [%rd], 1; ret; B: st.global.u32 [%rd], 2; ret;",
+    );
+    let Kind::BranchIndexed { targets, .. } = &function.code[0].kind else {
+        panic!("{function}");
+    };
+    assert_eq!(**targets, [1, 3, 1]);
+}
+
+#[test]
+fn carries_chain() {
+    let lines = shape(
+        ".reg .u32 %r<6>; .reg .u64 %rd; ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
+        add.cc.u32 %r3, %r1, %r2; addc.u32 %r4, %r1, 0; st.global.v2.u32 [%rd], {%r3, %r4}; ret;",
+    );
+    assert!(
+        lines[0].starts_with("add.cc.u32 r") && lines[0].contains(", p0 ←"),
+        "{lines:#?}"
+    );
+    assert!(lines[1].ends_with(", p0"), "{lines:#?}");
+}
+
+#[test]
+fn line_numbers_follow_the_code() {
+    let function = kernel(
+        ".reg .u32 %r; .reg .u64 %rd; .loc 1 10 1\n ld.param.u64 %rd, [p]; .loc 1 11 3\n st.global.u32 [%rd], 1;
+        st.global.u32 [%rd+4], 1; .loc 2 5 1\n ret;",
+    );
+    assert_eq!(function.lines, [(0, 1, 11), (2, 2, 5)]);
+}
