@@ -5,7 +5,7 @@
 //! `f64` and rounded, which is within the bounds; models of the hardware's tables can replace the functions here one by
 //! one, without anything else changing.
 
-use super::float::{canonical, flush_if};
+use super::float::{canonical, flush_if, root};
 use super::simd::op;
 use super::{Form, Lane};
 use crate::ptx::ast::Type;
@@ -45,7 +45,7 @@ op!(DivFullF32[FTZ] = div_full_f32(a: f32, b: f32) -> f32);
 
 #[inline(always)]
 pub fn sqrt_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    unit::<FTZ>(f64::from(flush_if::<FTZ>(a).sqrt()))
+    flush_if::<FTZ>(root(flush_if::<FTZ>(a)))
 }
 op!(SqrtApproxF32[FTZ] = sqrt_approx_f32(a: f32) -> f32);
 

@@ -35,6 +35,17 @@ pub fn saturate(a: f32) -> f32 {
 pub fn canonical(a: f32) -> f32 {
     if a.is_nan() { f32::from_bits(0x7fff_ffff) } else { a }
 }
+/// The square root with NaN made canonical by its bits: LLVM turns `x < 0 ? NaN : sqrt(x)`, which it makes of the test
+/// above, into `sqrt(x)`, whatever the NaN was.
+#[inline(always)]
+pub(super) fn root(a: f32) -> f32 {
+    let bits = a.sqrt().to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
+        0x7fff_ffff
+    } else {
+        bits
+    })
+}
 /// What happens to a result after rounding.
 #[inline(always)]
 pub(super) fn finish<const FTZ: bool, const SAT: bool>(a: f32) -> f32 {
@@ -70,7 +81,7 @@ pub fn rcp_f32<const FTZ: bool>(a: f32) -> f32 {
 }
 #[inline(always)]
 pub fn sqrt_f32<const FTZ: bool>(a: f32) -> f32 {
-    finish::<FTZ, false>(flush_if::<FTZ>(a).sqrt())
+    flush_if::<FTZ>(root(flush_if::<FTZ>(a)))
 }
 op!(AddF32[FTZ, SAT] = add_f32(a: f32, b: f32) -> f32);
 op!(SubF32[FTZ, SAT] = sub_f32(a: f32, b: f32) -> f32);
@@ -156,17 +167,6 @@ fn extremum<const FTZ: bool, const NAN: bool, const XORSIGN: bool, const MAX: bo
 }
 op!(MinF32[FTZ, NAN, XORSIGN] = min_f32(a: f32, b: f32) -> f32);
 op!(MaxF32[FTZ, NAN, XORSIGN] = max_f32(a: f32, b: f32) -> f32);
-
-#[inline(always)]
-pub fn min3_f32<const FTZ: bool, const NAN: bool, const ABS: bool>(a: f32, b: f32, c: f32) -> f32 {
-    let (a, b, c) = if ABS { (a.abs(), b.abs(), c.abs()) } else { (a, b, c) };
-    min_f32::<FTZ, NAN, false>(min_f32::<FTZ, NAN, false>(a, b), c)
-}
-#[inline(always)]
-pub fn max3_f32<const FTZ: bool, const NAN: bool, const ABS: bool>(a: f32, b: f32, c: f32) -> f32 {
-    let (a, b, c) = if ABS { (a.abs(), b.abs(), c.abs()) } else { (a, b, c) };
-    max_f32::<FTZ, NAN, false>(max_f32::<FTZ, NAN, false>(a, b), c)
-}
 
 /// Magnitude of `b` with the sign of `a`.
 #[inline(always)]
@@ -368,6 +368,10 @@ pairs! {
 fn constant(f: &Form, mode: Rounding) -> u64 {
     mode.code() | if f.has("ftz") { FTZ } else { 0 } | if f.has("sat") { SAT } else { 0 }
 }
+/// The constant of [`add_f32_rnd`] and [`fma_f32_rnd`] for a form, whatever its mode.
+pub(super) fn rounded(f: &Form, subtract: bool) -> u64 {
+    constant(f, f.rounding().unwrap_or(Rounding::Rn)) | if subtract { NEGATE_B } else { 0 }
+}
 /// A mode other than to nearest even.
 fn directed(f: &Form) -> Option<Rounding> {
     f.rounding().filter(|&mode| mode != Rounding::Rn)
@@ -394,9 +398,6 @@ macro_rules! by_ftz {
 }
 
 pub fn add_form(f: &Form) -> Option<Lane> {
-    if f.types.len() > 1 {
-        return None;
-    }
     Some(match (f.ty(0), directed(f)) {
         (Type::F32, None) => by_ftz_sat!(AddF32, f),
         (Type::F32, Some(mode)) => Lane::of::<AddF32Rnd>().with(constant(f, mode)),
@@ -408,9 +409,6 @@ pub fn add_form(f: &Form) -> Option<Lane> {
     })
 }
 pub fn sub_form(f: &Form) -> Option<Lane> {
-    if f.types.len() > 1 {
-        return None;
-    }
     Some(match (f.ty(0), directed(f)) {
         (Type::F32, None) => by_ftz_sat!(SubF32, f),
         (Type::F32, Some(mode)) => Lane::of::<AddF32Rnd>().with(constant(f, mode) | NEGATE_B),
@@ -434,9 +432,6 @@ pub fn mul_form(f: &Form) -> Option<Lane> {
 }
 /// `fma`, and `mad`, which is the same since sm_20.
 pub fn fma_form(f: &Form) -> Option<Lane> {
-    if f.types.len() > 1 {
-        return None;
-    }
     Some(match (f.ty(0), directed(f)) {
         (Type::F32, None) => by_ftz_sat!(FmaF32, f),
         (Type::F32, Some(mode)) => Lane::of::<FmaF32Rnd>().with(constant(f, mode)),

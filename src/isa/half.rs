@@ -1,11 +1,394 @@
-//! `f16` and `bf16` arithmetic, alone and in pairs (PTX ISA, Half Precision Floating Point Instructions): scalar
-//! functions, and from a form the kernel. Knows nothing of registers or lanes.
+//! `f16` and `bf16` arithmetic, alone, in pairs and mixed with `f32` (PTX ISA, Half Precision Floating Point
+//! Instructions): scalar functions, and from a form the kernel. Knows nothing of registers or lanes.
 //!
-//! Operands become `f32` or `f64`, where the operation is exact or rounded so finely that rounding again to eleven or
-//! eight bits gives the right result.
+//! Operands become `f32`, where sums and products of halves are rounded so finely that rounding again to eleven or eight
+//! bits gives the right result (24 ≥ 2·11 + 2); fused multiply-add goes by `f64` and rounds to odd in between.
+//! Subnormals are kept without `.ftz`; NaN results are 0x7fff.
 
+use super::approx;
+use super::convert::{narrow_bf16, narrow_f16, widen_f16};
+use super::float::{add_f32_rnd, fma_f32_rnd, rounded};
+use super::form::Rounding;
+use super::simd::{Cpu, Op, op};
+use super::soft::{self, Bfloat16, sum_to_odd};
 use super::{Form, Lane};
+use crate::ptx::ast::Type;
 
-pub fn add_form(_: &Form) -> Option<Lane> {
-    None
+/// The two formats.
+pub trait Half: 'static {
+    const INFINITY: u16;
+    const ONE: u16;
+    const LEAST_NORMAL: u16;
+    fn widen(a: u16) -> f32;
+    fn narrow(a: f32) -> u16;
 }
+pub struct F16;
+pub struct Bf16;
+impl Half for F16 {
+    const INFINITY: u16 = 0x7c00;
+    const ONE: u16 = 0x3c00;
+    const LEAST_NORMAL: u16 = 0x400;
+    #[inline(always)]
+    fn widen(a: u16) -> f32 {
+        widen_f16(a)
+    }
+    #[inline(always)]
+    fn narrow(a: f32) -> u16 {
+        narrow_f16(a)
+    }
+}
+impl Half for Bf16 {
+    const INFINITY: u16 = 0x7f80;
+    const ONE: u16 = 0x3f80;
+    const LEAST_NORMAL: u16 = 0x80;
+    #[inline(always)]
+    fn widen(a: u16) -> f32 {
+        f32::from_bits(u32::from(a) << 16)
+    }
+    #[inline(always)]
+    fn narrow(a: f32) -> u16 {
+        narrow_bf16(a)
+    }
+}
+
+#[inline(always)]
+fn is_nan<H: Half>(a: u16) -> bool {
+    a & 0x7fff > H::INFINITY
+}
+#[inline(always)]
+fn flush<H: Half>(a: u16) -> u16 {
+    if a & 0x7fff < H::LEAST_NORMAL { a & 0x8000 } else { a }
+}
+#[inline(always)]
+fn flush_if<H: Half, const FTZ: bool>(a: u16) -> u16 {
+    if FTZ { flush::<H>(a) } else { a }
+}
+/// Into [0, 1]; NaN and everything negative become +0.
+#[inline(always)]
+fn saturate<H: Half>(a: u16) -> u16 {
+    let clamped = if a > H::ONE { H::ONE } else { a };
+    if (a & 0x8000 != 0) | is_nan::<H>(a) { 0 } else { clamped }
+}
+#[inline(always)]
+fn finish<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
+    let a = flush_if::<H, FTZ>(a);
+    if SAT { saturate::<H>(a) } else { a }
+}
+
+/// `f64` → `f32` rounded to odd, so that rounding once more is right.
+#[inline(always)]
+fn to_odd(x: f64) -> f32 {
+    let nearest = x as f32;
+    let bits = nearest.to_bits();
+    let back = f64::from(nearest);
+    let inexact = (back > x) | (back < x);
+    // Away from zero where the nearest is too near to it.
+    let step = if (back < x) == (x > 0.0) { 1 } else { u32::MAX };
+    f32::from_bits(bits.wrapping_add(if inexact & (bits & 1 == 0) { step } else { 0 }))
+}
+
+#[inline(always)]
+pub fn add<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
+    finish::<H, FTZ, SAT>(H::narrow(
+        H::widen(flush_if::<H, FTZ>(a)) + H::widen(flush_if::<H, FTZ>(b)),
+    ))
+}
+#[inline(always)]
+pub fn sub<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
+    finish::<H, FTZ, SAT>(H::narrow(
+        H::widen(flush_if::<H, FTZ>(a)) - H::widen(flush_if::<H, FTZ>(b)),
+    ))
+}
+#[inline(always)]
+pub fn mul<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
+    finish::<H, FTZ, SAT>(H::narrow(
+        H::widen(flush_if::<H, FTZ>(a)) * H::widen(flush_if::<H, FTZ>(b)),
+    ))
+}
+#[inline(always)]
+pub fn fma<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16, c: u16) -> u16 {
+    let widen = |x: u16| f64::from(H::widen(flush_if::<H, FTZ>(x)));
+    finish::<H, FTZ, SAT>(H::narrow(to_odd(sum_to_odd(widen(a) * widen(b), widen(c)))))
+}
+/// `.relu`: a negative result becomes +0.
+#[inline(always)]
+pub fn relu<H: Half>(a: u16) -> u16 {
+    if (a & 0x8000 != 0) & !is_nan::<H>(a) { 0 } else { a }
+}
+#[inline(always)]
+pub fn fma_relu<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16, c: u16) -> u16 {
+    relu::<H>(fma::<H, FTZ, false>(a, b, c))
+}
+/// `fma.{rz,rm,rp}.bf16`, by the constant: the mode, and in bit 8 `.relu`.
+#[inline(never)]
+pub fn fma_bf16_rnd(a: u16, b: u16, c: u16, imm: u64) -> u16 {
+    let result = soft::fma::<Bfloat16>(a.into(), b.into(), c.into(), Rounding::from_code(imm)) as u16;
+    if imm & 1 << 8 != 0 {
+        relu::<Bf16>(result)
+    } else {
+        result
+    }
+}
+#[inline(always)]
+pub fn neg<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
+    if is_nan::<H>(a) {
+        0x7fff
+    } else {
+        flush_if::<H, FTZ>(a ^ 0x8000)
+    }
+}
+#[inline(always)]
+pub fn abs<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
+    if is_nan::<H>(a) {
+        0x7fff
+    } else {
+        flush_if::<H, FTZ>(a & 0x7fff)
+    }
+}
+
+/// Flags of `min` and `max` in the constant.
+const FTZ: u64 = 1;
+const NAN: u64 = 2;
+const XORSIGN: u64 = 4;
+#[inline(always)]
+fn extremum<H: Half, const MAX: bool>(a: u16, b: u16, imm: u64) -> u16 {
+    let least = if imm & FTZ != 0 { H::LEAST_NORMAL } else { 0 };
+    let flush = |x: u16| if x & 0x7fff < least { x & 0x8000 } else { x };
+    let (a, b) = (flush(a), flush(b));
+    let magnitude = if imm & XORSIGN != 0 { 0x7fff } else { 0xffff };
+    let (x, y) = (a & magnitude, b & magnitude);
+    // As integers of sign and magnitude, zeros order by sign.
+    let key = |v: u16| v as i16 ^ ((v as i16 >> 15) as u16 >> 1) as i16;
+    let first = if MAX { key(x) > key(y) } else { key(x) < key(y) };
+    let chosen = if (first & !is_nan::<H>(x)) | is_nan::<H>(y) {
+        x
+    } else {
+        y
+    };
+    let signed = chosen | (a ^ b) & !magnitude;
+    let either = is_nan::<H>(x) | is_nan::<H>(y);
+    let nan = is_nan::<H>(chosen) | (either & (imm & NAN != 0));
+    if nan { 0x7fff } else { signed }
+}
+#[inline(always)]
+pub fn min<H: Half>(a: u16, b: u16, imm: u64) -> u16 {
+    extremum::<H, false>(a, b, imm)
+}
+#[inline(always)]
+pub fn max<H: Half>(a: u16, b: u16, imm: u64) -> u16 {
+    extremum::<H, true>(a, b, imm)
+}
+
+/// Approximations: computed in `f64` and rounded, within the manual's bounds, not yet the hardware's bits (see
+/// [`super::approx`]).
+#[inline(always)]
+pub fn ex2_approx<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
+    flush_if::<H, FTZ>(H::narrow(
+        approx::exp2_or_nan(f64::from(H::widen(flush_if::<H, FTZ>(a)))) as f32,
+    ))
+}
+#[inline(always)]
+pub fn tanh_approx<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
+    let x = H::widen(a);
+    let result = H::narrow(if x == 0.0 { x } else { approx::tanh(f64::from(x)) as f32 });
+    if is_nan::<H>(a) { 0x7fff } else { result }
+}
+
+/// Both halves of packed operands.
+#[inline(always)]
+fn split(a: u32) -> (u16, u16) {
+    (a as u16, (a >> 16) as u16)
+}
+#[inline(always)]
+fn join(low: u16, high: u16) -> u32 {
+    u32::from(high) << 16 | u32::from(low)
+}
+
+/// An operation on one half and the same on two: `H` is the format.
+macro_rules! half_ops {
+    ($($one:ident $two:ident = $f:ident($($a:ident),*);)*) => {$(
+        pub struct $one<H, const FTZ: bool, const SAT: bool>(std::marker::PhantomData<H>);
+        impl<H: Half, const FTZ: bool, const SAT: bool> Op for $one<H, FTZ, SAT> {
+            type Src = ($(half_ops!(@u16 $a),)*);
+            type Dst = u16;
+            #[inline(always)]
+            fn apply<C: Cpu>(($($a,)*): Self::Src, _: u64) -> u16 {
+                $f::<H, FTZ, SAT>($($a),*)
+            }
+        }
+        pub struct $two<H, const FTZ: bool, const SAT: bool>(std::marker::PhantomData<H>);
+        impl<H: Half, const FTZ: bool, const SAT: bool> Op for $two<H, FTZ, SAT> {
+            type Src = ($(half_ops!(@u32 $a),)*);
+            type Dst = u32;
+            #[inline(always)]
+            fn apply<C: Cpu>(($($a,)*): Self::Src, _: u64) -> u32 {
+                $(let $a = split($a);)*
+                join($f::<H, FTZ, SAT>($($a.0),*), $f::<H, FTZ, SAT>($($a.1),*))
+            }
+        }
+    )*};
+    (@u16 $a:ident) => { u16 };
+    (@u32 $a:ident) => { u32 };
+}
+half_ops! {
+    Add AddX2 = add(a, b);
+    Sub SubX2 = sub(a, b);
+    Mul MulX2 = mul(a, b);
+    Fma FmaX2 = fma(a, b, c);
+    FmaRelu FmaReluX2 = fma_relu(a, b, c);
+    Neg NegX2 = neg(a);
+    Abs AbsX2 = abs(a);
+    Ex2 Ex2X2 = ex2_approx(a);
+    Tanh TanhX2 = tanh_approx(a);
+}
+macro_rules! extremum_ops {
+    ($($one:ident $two:ident = $f:ident;)*) => {$(
+        op!($one<H: Half> = $f(a: u16, b: u16; imm) -> u16);
+        pub struct $two<H>(std::marker::PhantomData<H>);
+        impl<H: Half> Op for $two<H> {
+            type Src = (u32, u32);
+            type Dst = u32;
+            #[inline(always)]
+            fn apply<C: Cpu>((a, b): Self::Src, imm: u64) -> u32 {
+                let (a, b) = (split(a), split(b));
+                join($f::<H>(a.0, b.0, imm), $f::<H>(a.1, b.1, imm))
+            }
+        }
+    )*};
+}
+extremum_ops! {
+    Min MinX2 = min;
+    Max MaxX2 = max;
+}
+op!(FmaBf16Rnd = fma_bf16_rnd(a: u16, b: u16, c: u16; imm) -> u16);
+#[inline(always)]
+fn fma_bf16x2_rnd(a: u32, b: u32, c: u32, imm: u64) -> u32 {
+    let (a, b, c) = (split(a), split(b), split(c));
+    join(fma_bf16_rnd(a.0, b.0, c.0, imm), fma_bf16_rnd(a.1, b.1, c.1, imm))
+}
+op!(FmaBf16x2Rnd = fma_bf16x2_rnd(a: u32, b: u32, c: u32; imm) -> u32);
+
+// ---- halves with f32 -----------------------------------------------------------------------------------------------
+
+/// `add.f32.f16 d, a, c` and `sub`: the half is widened first; mode and flags by the constant.
+#[inline(always)]
+pub fn mixed_add<H: Half>(a: u16, c: f32, imm: u64) -> f32 {
+    add_f32_rnd(H::widen(a), c, imm)
+}
+#[inline(always)]
+pub fn mixed_fma<H: Half>(a: u16, b: u16, c: f32, imm: u64) -> f32 {
+    fma_f32_rnd(H::widen(a), H::widen(b), c, imm)
+}
+op!(MixedAdd<H: Half> = mixed_add(a: u16, c: f32; imm) -> f32);
+op!(MixedFma<H: Half> = mixed_fma(a: u16, b: u16, c: f32; imm) -> f32);
+
+pub fn mixed_add_form(f: &Form) -> Option<Lane> {
+    let constant = rounded(f, f.mnemonic() == "sub");
+    Some(match f.ty(1) {
+        Type::F16 => Lane::of::<MixedAdd<F16>>().with(constant),
+        Type::Bf16 => Lane::of::<MixedAdd<Bf16>>().with(constant),
+        _ => return None,
+    })
+}
+pub fn mixed_fma_form(f: &Form) -> Option<Lane> {
+    let constant = rounded(f, false);
+    Some(match f.ty(1) {
+        Type::F16 => Lane::of::<MixedFma<F16>>().with(constant),
+        Type::Bf16 => Lane::of::<MixedFma<Bf16>>().with(constant),
+        _ => return None,
+    })
+}
+
+// ---- from forms to kernels -----------------------------------------------------------------------------------------
+
+/// `bf16` knows neither `.ftz` nor `.sat`.
+macro_rules! arithmetic_form {
+    ($form:ident $one:ident $two:ident) => {
+        pub fn $form(f: &Form) -> Option<Lane> {
+            Some(match (f.ty(0), f.has("ftz"), f.has("sat")) {
+                (Type::F16, false, false) => Lane::of::<$one<F16, false, false>>(),
+                (Type::F16, false, true) => Lane::of::<$one<F16, false, true>>(),
+                (Type::F16, true, false) => Lane::of::<$one<F16, true, false>>(),
+                (Type::F16, true, true) => Lane::of::<$one<F16, true, true>>(),
+                (Type::F16x2, false, false) => Lane::of::<$two<F16, false, false>>(),
+                (Type::F16x2, false, true) => Lane::of::<$two<F16, false, true>>(),
+                (Type::F16x2, true, false) => Lane::of::<$two<F16, true, false>>(),
+                (Type::F16x2, true, true) => Lane::of::<$two<F16, true, true>>(),
+                (Type::Bf16, ..) => Lane::of::<$one<Bf16, false, false>>(),
+                (Type::Bf16x2, ..) => Lane::of::<$two<Bf16, false, false>>(),
+                _ => return None,
+            })
+        }
+    };
+}
+arithmetic_form!(add_form Add AddX2);
+arithmetic_form!(sub_form Sub SubX2);
+arithmetic_form!(mul_form Mul MulX2);
+arithmetic_form!(fma_plain_form Fma FmaX2);
+
+pub fn fma_form(f: &Form) -> Option<Lane> {
+    // What an out-of-bounds NaN looks like is not documented.
+    if f.has("oob") {
+        return None;
+    }
+    let relu = f.has("relu");
+    if let Some(mode) = f.rounding().filter(|&mode| mode != Rounding::Rn) {
+        let constant = mode.code() | u64::from(relu) << 8;
+        return Some(match f.ty(0) {
+            Type::Bf16 => Lane::of::<FmaBf16Rnd>().with(constant),
+            Type::Bf16x2 => Lane::of::<FmaBf16x2Rnd>().with(constant),
+            _ => return None,
+        });
+    }
+    if !relu {
+        return fma_plain_form(f);
+    }
+    Some(match (f.ty(0), f.has("ftz")) {
+        (Type::F16, false) => Lane::of::<FmaRelu<F16, false, false>>(),
+        (Type::F16, true) => Lane::of::<FmaRelu<F16, true, false>>(),
+        (Type::F16x2, false) => Lane::of::<FmaReluX2<F16, false, false>>(),
+        (Type::F16x2, true) => Lane::of::<FmaReluX2<F16, true, false>>(),
+        (Type::Bf16, _) => Lane::of::<FmaRelu<Bf16, false, false>>(),
+        (Type::Bf16x2, _) => Lane::of::<FmaReluX2<Bf16, false, false>>(),
+        _ => return None,
+    })
+}
+
+macro_rules! unary_form {
+    ($form:ident $one:ident $two:ident $bf16_ftz:literal) => {
+        pub fn $form(f: &Form) -> Option<Lane> {
+            Some(match (f.ty(0), f.has("ftz")) {
+                (Type::F16, false) => Lane::of::<$one<F16, false, false>>(),
+                (Type::F16, true) => Lane::of::<$one<F16, true, false>>(),
+                (Type::F16x2, false) => Lane::of::<$two<F16, false, false>>(),
+                (Type::F16x2, true) => Lane::of::<$two<F16, true, false>>(),
+                (Type::Bf16, _) => Lane::of::<$one<Bf16, $bf16_ftz, false>>(),
+                (Type::Bf16x2, _) => Lane::of::<$two<Bf16, $bf16_ftz, false>>(),
+                _ => return None,
+            })
+        }
+    };
+}
+unary_form!(neg_form Neg NegX2 false);
+unary_form!(abs_form Abs AbsX2 false);
+unary_form!(ex2_form Ex2 Ex2X2 true);
+unary_form!(tanh_form Tanh TanhX2 false);
+
+macro_rules! extremum_form {
+    ($form:ident $one:ident $two:ident) => {
+        pub fn $form(f: &Form) -> Option<Lane> {
+            let flag = |word, bit| if f.has(word) { bit } else { 0 };
+            let constant = flag("ftz", FTZ) | flag("NaN", NAN) | flag("xorsign", XORSIGN);
+            let lane = match f.ty(0) {
+                Type::F16 => Lane::of::<$one<F16>>(),
+                Type::F16x2 => Lane::of::<$two<F16>>(),
+                Type::Bf16 => Lane::of::<$one<Bf16>>(),
+                Type::Bf16x2 => Lane::of::<$two<Bf16>>(),
+                _ => return None,
+            };
+            Some(lane.with(constant))
+        }
+    };
+}
+extremum_form!(min_form Min MinX2);
+extremum_form!(max_form Max MaxX2);

@@ -239,11 +239,11 @@ pub fn mul24_lo_s32(a: i32, b: i32) -> i32 {
 /// Bits 47..16 of the product.
 #[inline(always)]
 pub fn mul24_hi_u32(a: u32, b: u32) -> u32 {
-    (low24_u(a) * low24_u(b) >> 16) as u32
+    ((low24_u(a) * low24_u(b)) >> 16) as u32
 }
 #[inline(always)]
 pub fn mul24_hi_s32(a: i32, b: i32) -> i32 {
-    (low24_s(a) * low24_s(b) >> 16) as i32
+    ((low24_s(a) * low24_s(b)) >> 16) as i32
 }
 #[inline(always)]
 pub fn mad24_lo_u32(a: u32, b: u32, c: u32) -> u32 {

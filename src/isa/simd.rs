@@ -229,7 +229,7 @@ impl Cpu for Avx512 {
                     _ => {
                         // Two mask bits a lane of 128 bits.
                         let four = mask >> (4 * part) & 15;
-                        let spread = (four & 1) * 3 | (four & 2) * 6 | (four & 4) * 12 | (four & 8) * 24;
+                        let spread = ((four & 1) * 3) | ((four & 2) * 6) | ((four & 4) * 12) | ((four & 8) * 24);
                         _mm512_mask_blend_epi64(spread as u8, old, new)
                     }
                 };

@@ -348,23 +348,6 @@ pub fn sqrt<F: Format>(a: u64, mode: Rounding) -> u64 {
     }
 }
 
-/// To an integral value in the same format; the sign of zero is kept.
-pub fn to_integral<F: Format>(a: u64, mode: Rounding) -> u64 {
-    match unpack::<F>(a) {
-        Number::Nan => F::NAN,
-        Number::Infinity { .. } => a,
-        Number::Finite {
-            negative,
-            significand,
-            exponent,
-        } if exponent < 0 => {
-            let integer = integral(negative, significand, exponent, mode);
-            round::<F>(negative, integer, 0, Rounding::Rz)
-        }
-        Number::Finite { .. } => a,
-    }
-}
-
 /// The magnitude of `± significand · 2^exponent` rounded to an integer, for exponents below 64.
 pub fn integral(negative: bool, significand: u64, exponent: i32, mode: Rounding) -> u128 {
     if exponent >= 0 {

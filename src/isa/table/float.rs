@@ -1,8 +1,8 @@
 //! Floating-Point Instructions: single and double precision, half precision, mixed precision.
 
 use super::{Line, line};
-use crate::isa::Semantics::{Lane, Later};
-use crate::isa::{approx, float};
+use crate::isa::Semantics::Lane;
+use crate::isa::{approx, float, half};
 
 #[rustfmt::skip]
 pub static LINES: &[Line] = &[
@@ -49,6 +49,32 @@ pub static LINES: &[Line] = &[
     line("ex2{.approx}{.ftz}.f32 d, a", (1, 0), 10, Lane(approx::ex2_f32_form)),
     line("tanh.approx.f32 d, a", (7, 0), 75, Lane(approx::tanh_form)),
 
-    line("add{.rnd}{.ftz}{.sat}.type d, a, b; .rnd = { .rn }; .type = { .f16, .f16x2 }", (4, 2), 53, Later),
-    line("add{.rnd}.type d, a, b; .rnd = { .rn }; .type = { .bf16, .bf16x2 }", (7, 8), 90, Later),
+    line("add{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Lane(half::add_form)),
+    line("add{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Lane(half::add_form)),
+    line("sub{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Lane(half::sub_form)),
+    line("sub{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Lane(half::sub_form)),
+    line("mul{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Lane(half::mul_form)),
+    line("mul{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Lane(half::mul_form)),
+    line("fma.rn{.ftz}{.sat}.type d, a, b, c; .type = { .f16, .f16x2 }", (4, 2), 53, Lane(half::fma_form)),
+    line("fma.rn{.ftz}.relu.type d, a, b, c; .type = { .f16, .f16x2 }", (7, 0), 80, Lane(half::fma_form)),
+    line("fma.rnd{.relu}.type d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .type = { .bf16, .bf16x2 }", (7, 0), 80, Lane(half::fma_form)),
+    line("fma.rn.oob{.relu}.type d, a, b, c; .type = { .f16, .f16x2 }", (8, 1), 90, Lane(half::fma_form)),
+    line("fma.rn.sat.oob.type d, a, b, c; .type = { .f16, .f16x2 }", (8, 1), 90, Lane(half::fma_form)),
+    line("fma.rnd.oob{.relu}.type d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .type = { .bf16, .bf16x2 }", (8, 1), 90, Lane(half::fma_form)),
+    line("neg{.ftz}.type d, a; .type = { .f16, .f16x2 }", (6, 0), 53, Lane(half::neg_form)),
+    line("neg.type d, a; .type = { .bf16, .bf16x2 }", (7, 0), 80, Lane(half::neg_form)),
+    line("abs{.ftz}.type d, a; .type = { .f16, .f16x2 }", (6, 5), 53, Lane(half::abs_form)),
+    line("abs.type d, a; .type = { .bf16, .bf16x2 }", (7, 0), 80, Lane(half::abs_form)),
+    line("min{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Lane(half::min_form)),
+    line("min{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Lane(half::min_form)),
+    line("max{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Lane(half::max_form)),
+    line("max{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Lane(half::max_form)),
+    line("ex2.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Lane(half::ex2_form)),
+    line("ex2.approx.ftz.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Lane(half::ex2_form)),
+    line("tanh.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Lane(half::tanh_form)),
+    line("tanh.approx.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Lane(half::tanh_form)),
+
+    line("add{.rnd}{.sat}.f32.atype d, a, c; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_add_form)),
+    line("sub{.rnd}{.sat}.f32.atype d, a, c; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_add_form)),
+    line("fma.rnd{.sat}.f32.abtype d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .abtype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_fma_form)),
 ];

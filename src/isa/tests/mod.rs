@@ -1,5 +1,9 @@
 //! What the room as a whole promises: opcodes decode, kernels of every level compute the same bits.
 
+mod floats;
+mod integers;
+mod levels;
+
 use super::lanes::{Mask, Operands};
 use super::*;
 
@@ -88,4 +92,46 @@ fn errors_explain() {
         decode("ad.s32").unwrap_err().to_string(),
         "unknown instruction `ad`; did you mean `add`?"
     );
+}
+
+/// `category`, `opcode`, targets, least PTX version, kind: every distinct opcode that NVIDIA's assembler takes.
+fn catalogue() -> String {
+    let packed = include_bytes!("../../../tests/data/opcodes.tsv.zst");
+    String::from_utf8(zstd::decode_all(&packed[..]).expect("intact")).expect("text")
+}
+
+#[test]
+fn the_catalogue_decodes() {
+    let catalogue = catalogue();
+    let mut counts = std::collections::BTreeMap::<&str, (usize, usize, usize)>::new();
+    let mut missing = Vec::new();
+    for row in catalogue.lines() {
+        let mut columns = row.split('\t');
+        let (category, opcode) = (columns.next().unwrap(), columns.next().unwrap());
+        let count = counts.entry(category).or_default();
+        count.0 += 1;
+        match decode(opcode) {
+            Ok(form) => {
+                count.1 += 1;
+                let computes = match form.line.semantics {
+                    Semantics::Lane(make) => make(&form).is_some(),
+                    Semantics::Later => false,
+                    _ => true,
+                };
+                count.2 += usize::from(computes);
+            }
+            Err(_) => missing.push(format!("{category}\t{opcode}")),
+        }
+    }
+    for (category, (all, decoded, computed)) in &counts {
+        println!("{category}: {all} opcodes, {decoded} decode, {computed} run");
+    }
+    println!(
+        "total: {} of {} decode",
+        counts.values().map(|c| c.1).sum::<usize>(),
+        counts.values().map(|c| c.0).sum::<usize>()
+    );
+    if let Ok(path) = std::env::var("MISSING_OPCODES") {
+        std::fs::write(path, missing.join("\n")).unwrap();
+    }
 }
