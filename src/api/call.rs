@@ -45,15 +45,16 @@ impl DefaultStream {
 
 /// Runs the body of one call.
 ///
-/// With the target `margay::api` at level debug, the call is a span, so that whatever the other rooms log during the call
-/// names it, and an event with arguments, result and time. Otherwise the cost is one comparison.
+/// With `MARGAY_LOG=margay::api=debug` (target `cuda::api`, after the library) the call is a span, so that whatever the
+/// other rooms log during the call names it, and an event with arguments, result and time. Otherwise the cost is one
+/// comparison.
 #[inline]
 pub fn enter(
     name: &'static str,
     arguments: impl Fn(&mut String) -> fmt::Result,
     body: impl FnOnce() -> Answer,
 ) -> CUresult {
-    if tracing::enabled!(target: "margay::api", tracing::Level::DEBUG) {
+    if tracing::enabled!(target: "cuda::api", tracing::Level::DEBUG) {
         let mut text = String::new();
         // Writing to a String fails for no reason of its own.
         let _ = arguments(&mut text);
@@ -65,11 +66,11 @@ pub fn enter(
 
 #[cold]
 fn traced(name: &'static str, arguments: &str, body: impl FnOnce() -> Answer) -> CUresult {
-    let span = tracing::debug_span!(target: "margay::api", "call", name);
+    let span = tracing::debug_span!(target: "cuda::api", "call", name);
     let _entered = span.enter();
     let start = std::time::Instant::now();
     let result = guarded(name, body);
-    tracing::debug!(target: "margay::api", "{name}({arguments}) = {result:?} in {:?}", start.elapsed());
+    tracing::debug!(target: "cuda::api", "{name}({arguments}) = {result:?} in {:?}", start.elapsed());
     result
 }
 
@@ -84,7 +85,7 @@ pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
                 .copied()
                 .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
                 .unwrap_or("no message");
-            tracing::error!(target: "margay::api", "{name}: a defect of Margay, please report it: {why}");
+            tracing::error!(target: "cuda::api", "{name}: a defect of Margay, please report it: {why}");
             CUresult::CUDA_ERROR_UNKNOWN
         }
     }

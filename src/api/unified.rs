@@ -208,7 +208,7 @@ fn write_range(
     dev_ptr: CUdeviceptr,
     count: usize,
 ) -> Answer {
-    require(!data.is_null() && data_size >= 4 && data_size % 4 == 0)?;
+    require(!data.is_null() && data_size >= 4 && data_size.is_multiple_of(4))?;
     // SAFETY: the caller gives `data_size` bytes.
     let numbers = unsafe { Out::from_c(data.cast::<c_int>()) };
     if attribute == CUmem_range_attribute::CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY {

@@ -1,6 +1,7 @@
 //! LOGCTL: cudart 12.9 and later explain here why a call of theirs fails. Optional, and good for the user's log.
 //!
-//! Flows in: a format and its arguments. Flows out: lines of target `margay::cudart`. It must never change an answer.
+//! Flows in: a format and its arguments. Flows out: lines of target `cuda::cudart` (`MARGAY_LOG=margay::cudart=info`). It
+//! must never change an answer.
 
 use super::super::types::*;
 use super::Table;
@@ -26,7 +27,7 @@ unsafe extern "C" fn say(
     format: *const c_char,
     arguments: *mut c_void,
 ) -> CUresult {
-    let wanted = tracing::enabled!(target: "margay::cudart", tracing::Level::INFO);
+    let wanted = tracing::enabled!(target: "cuda::cudart", tracing::Level::INFO);
     if wanted && !MUTED.load(Ordering::Relaxed) && !component.is_null() && !format.is_null() && !arguments.is_null() {
         let mut buffer = [0 as c_char; 1024];
         // SAFETY: the caller's format fits its arguments; the buffer is as long as said, and ends with NUL afterwards.
@@ -34,7 +35,7 @@ unsafe extern "C" fn say(
             vsnprintf(buffer.as_mut_ptr(), buffer.len(), format, arguments);
             (CStr::from_ptr(component), CStr::from_ptr(buffer.as_ptr()))
         };
-        tracing::info!(target: "margay::cudart", "{}: {}", component.to_string_lossy(), text.to_string_lossy());
+        tracing::info!(target: "cuda::cudart", "{}: {}", component.to_string_lossy(), text.to_string_lossy());
     }
     CUresult::CUDA_SUCCESS
 }

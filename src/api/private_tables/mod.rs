@@ -45,7 +45,7 @@ impl<const WORDS: usize> Table<WORDS> {
 
 /// What stands in slots nobody has been seen to call.
 extern "C" fn unused() -> CUresult {
-    tracing::warn!(target: "margay::api", "a private table was called in a slot whose use is not known");
+    tracing::warn!(target: "cuda::api", "a private table was called in a slot whose use is not known");
     CUresult::CUDA_ERROR_NOT_SUPPORTED
 }
 const UNUSED: *const c_void = unused as *const c_void;
