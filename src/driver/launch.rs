@@ -294,9 +294,15 @@ fn report(fault: &Fault, files: &HashMap<u32, String>) -> String {
         | Cause::Misaligned { address, .. } => *address,
         _ => return text,
     };
-    let _ = match AddressSpace::get().nearest(address) {
+    let space = AddressSpace::get();
+    let _ = match space.nearest(address).filter(|nearest| nearest.is_near()) {
         Some(nearest) => write!(text, "\n  the address is {nearest}"),
-        None => write!(text, "\n  nothing is allocated"),
+        None if address < 1 << 16 => write!(text, "\n  the address is NULL, or next to it"),
+        None if space.view().contains(address) => write!(text, "\n  no allocation is near the address"),
+        None => write!(
+            text,
+            "\n  the address is not in device memory; if it is the host's, cuMemHostRegister lets kernels use it"
+        ),
     };
     text
 }

@@ -24,6 +24,19 @@ pub struct Nearest {
     pub freed: bool,
 }
 
+/// Farther away than this, an allocation has nothing to do with an address.
+const NEAR: u64 = 1 << 30;
+
+impl Nearest {
+    /// Whether the address may well have been meant for this allocation.
+    pub fn is_near(&self) -> bool {
+        match self.relation {
+            Relation::Inside(_) => true,
+            Relation::Before(distance) | Relation::After(distance) => distance <= NEAR,
+        }
+    }
+}
+
 impl fmt::Display for Nearest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.relation {
