@@ -78,6 +78,9 @@ impl From<LinkError> for LoadError {
 /// What stands before each unit in the image that the JIT linker makes: comments to everybody else.
 pub(super) const UNIT_MARK: &str = "// margay: a unit of a linked image\n";
 
+/// Texts up to this size are read whole when a module is loaded from them.
+const CHECKED: usize = 256 << 10;
+
 type Trees = Arc<[Arc<ast::Module>]>;
 
 /// A loaded image.
@@ -154,6 +157,23 @@ impl Code {
             return Err(self.no_ptx());
         }
         self.trees.get_or_init(|| self.parse()).clone()
+    }
+
+    /// Reads the bodies of functions now, too, unless that would take long: who loads a text that was just made wants to
+    /// know what is wrong with it.
+    pub fn check(&self) -> Result<(), LoadError> {
+        let trees = match self.trees() {
+            Err(error) if error.error != Error::NoBinaryForGpu => return Err(error),
+            Err(_) => return Ok(()),
+            Ok(trees) => trees,
+        };
+        let bytes: usize = trees.iter().map(|tree| tree.source.text.len()).sum();
+        if bytes <= CHECKED {
+            for tree in trees.iter() {
+                tree.check().map_err(|found| LoadError::from(found).logged())?;
+            }
+        }
+        Ok(())
     }
 
     fn parse(&self) -> Result<Trees, LoadError> {

@@ -75,9 +75,9 @@ impl Heap {
             return 0;
         }
         let address = if bytes <= PAGE / 2 {
-            self.from_slab(taken)
+            self.take_from_slab(taken)
         } else {
-            self.from_space(bytes)
+            self.take_from_space(bytes)
         };
         match address {
             Some(address) => {
@@ -91,20 +91,20 @@ impl Heap {
         }
     }
 
-    fn from_slab(&self, bytes: u64) -> Option<u64> {
+    fn take_from_slab(&self, bytes: u64) -> Option<u64> {
         let class = (bytes / GRAIN).trailing_zeros() as usize;
         let mut state = self.state.lock();
         if let Some(address) = state.free[class].pop() {
             return Some(address);
         }
-        let slab = self.from_space(SLAB)?;
+        let slab = self.take_from_space(SLAB)?;
         state.slabs.push(slab);
         // The lowest address goes out first.
         state.free[class].extend((0..SLAB / bytes).rev().map(|index| slab + index * bytes));
         state.free[class].pop()
     }
 
-    fn from_space(&self, bytes: u64) -> Option<u64> {
+    fn take_from_space(&self, bytes: u64) -> Option<u64> {
         let request = Request {
             device: self.device,
             owner: self.owner,
@@ -149,7 +149,7 @@ mod tests {
         let mut blocks: Vec<(u64, u64)> = Vec::new();
         for bytes in (1..3000).step_by(7).chain([5000, 70_000]) {
             let address = heap.allocate(bytes);
-            assert!(address != 0 && address % 16 == 0, "{bytes}");
+            assert!(address != 0 && address.is_multiple_of(16), "{bytes}");
             blocks.push((address, bytes));
         }
         blocks.sort_unstable();

@@ -413,30 +413,19 @@ impl Module {
     pub unsafe fn load_data(image: *const c_void, lazy: bool) -> Result<Arc<Module>, LoadError> {
         Context::usable()?;
         // SAFETY: passed on to the caller.
-        Module::load(&*unsafe { Code::from_pointer(image)? }, lazy)
+        let code = unsafe { Code::from_pointer(image)? };
+        if !lazy {
+            code.check()?;
+        }
+        Module::load(&code, lazy)
     }
 
     /// `cuModuleLoad`.
     pub fn load_file(path: &Path) -> Result<Arc<Module>, LoadError> {
         Context::usable()?;
-        Module::load(&*Code::from_file(path)?, false)
-    }
-
-    /// A module around a linked program: for tests.
-    #[cfg(test)]
-    pub(super) fn of(program: program::Module) -> Arc<Module> {
-        let context = Context::usable().unwrap();
-        let kernels = program.functions.iter().zip(0..);
-        let linked = Linked {
-            kernels: kernels
-                .map(|(function, index)| (function.name.clone(), index))
-                .collect(),
-            globals: HashMap::new(),
-            files: Arc::default(),
-            memory: Vec::new(),
-            program: Arc::new(program),
-        };
-        Module::new(&context, Ok(linked))
+        let code = Code::from_file(path)?;
+        code.check()?;
+        Module::load(&code, false)
     }
 
     pub fn from_handle(handle: Handle) -> Result<Arc<Module>> {

@@ -300,7 +300,7 @@ fn many_threads_and_streams_at_once() {
                     let mut sent = 0;
                     for round in 0..200_u32 {
                         let stream = &streams[round as usize % 3];
-                        log.queue(stream, thread << 16 | (round % 3) << 12 | round / 3, 0, None);
+                        log.queue(stream, (thread << 16) | ((round % 3) << 12) | (round / 3), 0, None);
                         sent += 1;
                         if round % 17 == 0 {
                             let event = Event::create(2).unwrap();
