@@ -308,8 +308,8 @@ pub struct Body {
     /// From `{` to `}` inclusive.
     pub span: Span,
     pub(super) source: Arc<super::Source>,
-    /// The module is of PTX 1.x.
-    pub(super) legacy: bool,
+    /// The module's `.version`.
+    pub(super) version: (u16, u16),
     pub(super) parsed: Arc<OnceLock<Result<Vec<Statement>, Diagnostics>>>,
 }
 
@@ -478,7 +478,7 @@ impl Body {
     /// All that is wrong with the body.
     pub fn statements(&self) -> Result<&[Statement], &Diagnostics> {
         self.parsed
-            .get_or_init(|| super::body::parse(&self.source, self.span, self.legacy))
+            .get_or_init(|| super::body::parse(&self.source, self.span, self.version))
             .as_deref()
     }
 }

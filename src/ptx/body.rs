@@ -15,6 +15,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, Findings};
 use super::grammar::{self, Why};
 use super::lexer::{Kind, Lexer, Token};
 use super::names::Context;
+use super::rules::{self, Scope};
 
 /// Blocks within blocks.
 const MAX_DEPTH: usize = 200;
@@ -124,18 +125,18 @@ fn declares(word: &str) -> bool {
 }
 
 /// The statements of the body at `span` (from `{` to `}`).
-pub(super) fn parse(source: &Arc<Source>, span: Span, legacy: bool) -> Result<Vec<Statement>, Diagnostics> {
+pub(super) fn parse(source: &Arc<Source>, span: Span, version: (u16, u16)) -> Result<Vec<Statement>, Diagnostics> {
     let (start, end) = (span.start as usize + 1, span.end as usize - 1);
     let mut findings = Findings::default();
-    let statements = statements(&source.text, start, end, Mode { legacy, closed: true }, &mut findings);
+    let statements = statements(&source.text, start, end, Mode { version, closed: true }, &mut findings);
     findings.finish(source, statements)
 }
 
 /// What the reader of a body should know beforehand.
 #[derive(Clone, Copy)]
 pub(super) struct Mode {
-    /// The module is of PTX 1.x.
-    pub legacy: bool,
+    /// The module's `.version`.
+    pub version: (u16, u16),
     /// The body's end is known. If not, the first `}` too many is taken for it.
     pub closed: bool,
 }
@@ -145,7 +146,7 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
     let mut tokens = Vec::with_capacity((end - start) / 5);
     tokens.extend(Lexer::new(text, start, end));
     let tokens = &tokens[..];
-    let mut context = SimpleState(Context::new(text, mode.legacy));
+    let mut context = SimpleState(Context::new(text, mode.version));
     let instruction = grammar::instruction::<EmptyErr>();
     let call = grammar::call::<EmptyErr>();
     let variables = declaration::variables::<EmptyErr>();
@@ -259,11 +260,11 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
                 .map(|texts| list.push(Statement::Pragma(texts))),
             Kind::Word if declares(word) => read!(variables, declaration::variables::<Why>(), statement, &mut context)
                 .map(|variables| {
-                    list.extend(
-                        variables
-                            .into_iter()
-                            .map(|variable| Statement::Variable(Box::new(variable))),
-                    );
+                    for variable in variables {
+                        let wrong = rules::variable(&variable, Scope::Body, context.legacy, context.version);
+                        findings.list.extend(wrong);
+                        list.push(Statement::Variable(Box::new(variable)));
+                    }
                 }),
             Kind::Word => Err(Diagnostic::error(
                 first.span,
@@ -282,6 +283,7 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
         let inner = std::mem::replace(&mut list, outer);
         list.push(Statement::Block(inner));
     }
+    list.shrink_to_fit();
     list
 }
 

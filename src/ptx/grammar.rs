@@ -592,12 +592,16 @@ fn statement<'t, 's: 't, E: Failure<'t>>(operand: impl Part<'t, 's, Operand, E>)
     guard()
         .or_not()
         .then(opcode())
-        .then(operand.separated_by(mark(Kind::Comma)).collect())
+        .then(operand.separated_by(mark(Kind::Comma)).collect::<Vec<_>>())
         .then_ignore(mark(Kind::Semicolon))
-        .map_with(|((guard, opcode), operands), e: &mut At<'t, '_, 's, E>| Instruction {
-            guard,
-            opcode,
-            operands,
-            span: place(e),
+        .map_with(|((guard, opcode), mut operands), e: &mut At<'t, '_, 's, E>| {
+            // Trees of large modules live long.
+            operands.shrink_to_fit();
+            Instruction {
+                guard,
+                opcode,
+                operands,
+                span: place(e),
+            }
         })
 }

@@ -15,6 +15,7 @@ mod module;
 mod names;
 mod printer;
 mod report;
+mod rules;
 #[cfg(test)]
 mod tests;
 

@@ -16,6 +16,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, Findings, unexpected};
 use super::grammar::{Failure, Part, Why, integer, mark, name, token, word};
 use super::lexer::{Kind, Lexer, Token, skip_braces};
 use super::names::Context;
+use super::rules::{self, Scope};
 
 /// `.target sm_90a, debug`
 fn target<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Name>, E> {
@@ -195,11 +196,11 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
     }
     let (tokens, unclosed) = scan(text);
     let tokens = &tokens[..];
-    let mut context = SimpleState(Context::new(text, false));
+    let mut context = SimpleState(Context::new(text, (9, 0)));
     let variables = declaration::variables::<EmptyErr>();
     let function = declaration::function::<EmptyErr>();
     let (mut version_at, mut size_at) = (None::<Span>, None);
-    let mut complained = false;
+    let (mut complained, mut targeted) = (false, false);
     let mut at = 0;
     while let Some(&first) = tokens.get(at) {
         if findings.enough() {
@@ -227,6 +228,11 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                 continue;
             }
         }
+        if module.target.is_empty() && version_at.is_some() && !targeted && word != ".target" {
+            targeted = true;
+            findings.push(Diagnostic::error(first.span, "`.target` is missing behind `.version`"));
+        }
+        targeted |= word == ".target";
         let to;
         let result = match word {
             ".version" if version_at.is_some() => {
@@ -241,15 +247,18 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                 let statement = &tokens[at..to];
                 read!(version::<EmptyErr>(), version::<Why>(), statement, &mut context).and_then(|version| {
                     module.version = version;
-                    context.legacy = version < (2, 0);
+                    (context.version, context.legacy) = (version, version < (2, 0));
+                    rules::version(version).map_err(|message| Diagnostic::error(first.span, message))?;
                     Ok(())
                 })
             }
             ".target" => {
                 to = next_word();
                 let statement = &tokens[at..to];
-                read!(target::<EmptyErr>(), target::<Why>(), statement, &mut context)
-                    .map(|names| module.target.extend(names))
+                read!(target::<EmptyErr>(), target::<Why>(), statement, &mut context).map(|names| {
+                    module.target.extend(names);
+                    findings.list.extend(rules::target(&module));
+                })
             }
             ".address_size" => {
                 to = next_word();
@@ -311,18 +320,19 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                         _ if is_function(statement, text) => {
                             read!(function, declaration::function::<Why>(), statement, &mut context).map(
                                 |mut function| {
-                                    function.body = statement
-                                        .last()
-                                        .filter(|last| {
-                                            last.kind == Kind::Braces
-                                                && unclosed.is_none_or(|brace| brace.span.start != last.span.start)
-                                        })
-                                        .map(|braces| Body {
-                                            span: braces.span,
-                                            source: source.clone(),
-                                            legacy: context.legacy,
-                                            parsed: Arc::new(OnceLock::new()),
-                                        });
+                                    let braces = statement.last().filter(|last| last.kind == Kind::Braces);
+                                    // The body without end is read below.
+                                    let braces = braces
+                                        .filter(|last| unclosed.is_none_or(|open| open.span.start != last.span.start));
+                                    function.body = braces.map(|braces| Body {
+                                        span: braces.span,
+                                        source: source.clone(),
+                                        version: context.version,
+                                        parsed: Arc::new(OnceLock::new()),
+                                    });
+                                    findings
+                                        .list
+                                        .extend(rules::function(&function, context.legacy, context.version));
                                     module.items.push(Item::Function(Box::new(function)));
                                 },
                             )
@@ -330,6 +340,9 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                         _ if starts_item(word) => {
                             read!(variables, declaration::variables::<Why>(), statement, &mut context).map(
                                 |variables| {
+                                    let wrong =
+                                        |one| rules::variable(one, Scope::Module, context.legacy, context.version);
+                                    findings.list.extend(variables.iter().filter_map(wrong));
                                     let variables = variables.into_iter().map(|one| Item::Variable(Box::new(one)));
                                     module.items.extend(variables);
                                 },
@@ -352,7 +365,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
         // What follows is read as the body it claims to be, to find the place where a brace went missing.
         let before = findings.list.len();
         let mode = Mode {
-            legacy: context.legacy,
+            version: context.version,
             closed: false,
         };
         body::statements(text, brace.span.end as usize, text.len(), mode, findings);
@@ -369,6 +382,13 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
         findings.push(Diagnostic::error(
             Span { start: end, end },
             "a PTX module starts with `.version`",
+        ));
+    }
+    if !targeted && findings.list.is_empty() {
+        let end = text.len() as u32;
+        findings.push(Diagnostic::error(
+            Span { start: end, end },
+            "`.target` is missing behind `.version`",
         ));
     }
     if size_at.is_none() && module.version < (2, 3) {

@@ -40,16 +40,19 @@ impl Hasher for WordHasher {
 /// What the grammar needs besides tokens: the text they point into, and the words seen so far.
 pub struct Context<'s> {
     pub source: &'s str,
+    /// `.version`
+    pub version: (u16, u16),
     /// PTX 1.x: the first specification's forms are allowed.
     pub legacy: bool,
     words: HashMap<&'s str, Arc<str>, BuildHasherDefault<WordHasher>>,
 }
 
 impl<'s> Context<'s> {
-    pub fn new(source: &'s str, legacy: bool) -> Context<'s> {
+    pub fn new(source: &'s str, version: (u16, u16)) -> Context<'s> {
         Context {
             source,
-            legacy,
+            version,
+            legacy: version < (2, 0),
             words: HashMap::default(),
         }
     }
