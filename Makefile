@@ -44,8 +44,9 @@ examples: setup build
 clients: setup build
 	clients/cuda/run --jobs $(JOBS)
 
+# Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
 bench: build
-	$(CARGO) bench
+	CC="$(CC)" scripts/bench
 
 # include/cuda.h is written by the build; this writes it anew.
 header:

@@ -1,0 +1,278 @@
+//! The header comment of a case: launch, parameters, expectations.
+//!
+//! In: the text of a file. Out: a [`Case`]. It must never know how a case is run.
+
+use crate::value::{Element, Type};
+
+pub struct Case {
+    pub launches: Vec<Launch>,
+    pub parameters: Vec<Parameter>,
+    pub expect: Expect,
+}
+
+#[derive(Clone)]
+pub struct Launch {
+    pub entry: String,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared: u32,
+    pub cooperative: bool,
+    /// `CU_LIMIT_STACK_SIZE`.
+    pub stack: u64,
+}
+
+/// A parameter of the kernel: a buffer's address, or a value.
+pub struct Parameter {
+    pub name: String,
+    pub ty: Type,
+    pub role: Role,
+    /// What the buffer holds before, or the value.
+    pub before: Vec<u128>,
+    /// What it must hold afterwards; empty = not looked at.
+    pub after: Vec<Element>,
+    /// Values may come in any order.
+    pub sorted: bool,
+    pub within: Within,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Buffer,
+    Value,
+}
+
+/// The manual's bound on an approximate result.
+#[derive(Clone, Copy)]
+pub enum Within {
+    Exact,
+    Ulp(i128),
+    Relative(f64),
+    Absolute(f64),
+}
+
+/// What else must be seen.
+#[derive(Default)]
+pub struct Expect {
+    /// The `CUresult` of a launch that fails.
+    pub error: Option<u32>,
+    pub print: Option<String>,
+    /// Lines of output may come in any order.
+    pub print_sorted: bool,
+    /// The line of a failed assertion.
+    pub assert: Option<String>,
+}
+
+/// # Errors
+/// The first line that is not understood.
+pub fn parse(text: &str) -> Result<Case, String> {
+    let mut case = Case {
+        launches: Vec::new(),
+        parameters: Vec::new(),
+        expect: Expect::default(),
+    };
+    for (number, line) in statements(text) {
+        statement(&mut case, &line).map_err(|error| format!("line {number}: {error}"))?;
+    }
+    if case.launches.is_empty() {
+        return Err("no `launch:` line".into());
+    }
+    Ok(case)
+}
+
+/// Lines of the leading comment; one that is indented by four or more continues the one above.
+fn statements(text: &str) -> Vec<(usize, String)> {
+    let mut out: Vec<(usize, String)> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let Some(rest) = line.strip_prefix("//") else { break };
+        match out.last_mut() {
+            Some((_, last)) if rest.starts_with("    ") => {
+                last.push(' ');
+                last.push_str(rest.trim());
+            }
+            _ => out.push((number + 1, rest.trim().to_owned())),
+        }
+    }
+    out
+}
+
+fn statement(case: &mut Case, line: &str) -> Result<(), String> {
+    let (keyword, rest) = line.split_once([' ', ':']).unwrap_or((line, ""));
+    let rest = rest.trim_start_matches(':').trim();
+    match keyword {
+        "" | "test" | "source" | "note" => {}
+        "launch" => case.launches.push(launch(rest)?),
+        "in" | "out" | "inout" | "scratch" | "value" => case.parameters.push(parameter(keyword, rest)?),
+        "expect" => {
+            let code = rest.strip_prefix("error ").ok_or("expected `expect: error NUMBER`")?;
+            case.expect.error = Some(code.parse().map_err(|_| "expected the number of a CUresult")?);
+        }
+        "print" | "assert" => {
+            let (rest, sorted) = match rest.strip_prefix("sorted") {
+                Some(rest) => (rest.trim_start_matches([':', ' ']), true),
+                None => (rest, false),
+            };
+            case.expect.print_sorted |= sorted;
+            let into = if keyword == "print" {
+                &mut case.expect.print
+            } else {
+                &mut case.expect.assert
+            };
+            into.get_or_insert_default().push_str(&string(rest)?);
+        }
+        _ => return Err(format!("unknown keyword `{keyword}`")),
+    }
+    Ok(())
+}
+
+fn launch(text: &str) -> Result<Launch, String> {
+    let mut launch = Launch {
+        entry: String::new(),
+        grid: [1; 3],
+        block: [32, 1, 1],
+        shared: 0,
+        cooperative: false,
+        stack: 1024,
+    };
+    for word in text.split_whitespace() {
+        let (key, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("expected key=value, found `{word}`"))?;
+        let number = || value.parse::<u32>().map_err(|_| format!("`{value}` is no number"));
+        match key {
+            "entry" => launch.entry = value.to_owned(),
+            "grid" => launch.grid = dimensions(value)?,
+            "block" => launch.block = dimensions(value)?,
+            "shared" => launch.shared = number()?,
+            "stack" => launch.stack = number()?.into(),
+            "cooperative" => launch.cooperative = value == "yes",
+            _ => return Err(format!("unknown key `{key}` of launch")),
+        }
+    }
+    if launch.entry.is_empty() {
+        Err("launch without entry=".into())
+    } else {
+        Ok(launch)
+    }
+}
+
+/// `8`, `8,4`, `8,4,2`.
+fn dimensions(text: &str) -> Result<[u32; 3], String> {
+    let mut out = [1; 3];
+    for (i, word) in text.split(',').enumerate() {
+        *out.get_mut(i).ok_or("more than three dimensions")? = word.parse().map_err(|_| format!("`{word}`?"))?;
+    }
+    Ok(out)
+}
+
+/// `NAME: TYPE[COUNT] {sorted} {within BOUND} {= VALUES}`; of `inout`, `= BEFORE -> AFTER`.
+fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
+    let (name, rest) = text.split_once(':').ok_or("expected NAME: TYPE")?;
+    let (shape, values) = match rest.split_once('=') {
+        Some((shape, values)) => (shape, Some(values)),
+        None => (rest, None),
+    };
+    let mut words = shape.split_whitespace();
+    let shape = words.next().ok_or("expected a type")?;
+    let (ty, count) = match shape.split_once('[') {
+        Some((ty, count)) => {
+            let count = count
+                .strip_suffix(']')
+                .and_then(|c| c.parse().ok())
+                .ok_or("expected TYPE[COUNT]")?;
+            (ty, Some(count))
+        }
+        None => (shape, None),
+    };
+    let ty = Type::parse(ty).ok_or_else(|| format!("unknown type `{ty}`"))?;
+    let (mut sorted, mut within) = (false, Within::Exact);
+    while let Some(word) = words.next() {
+        match word {
+            "sorted" => sorted = true,
+            "within" => within = bound(words.next().unwrap_or_default(), words.next().unwrap_or_default())?,
+            _ => return Err(format!("`{word}`? expected `sorted` or `within`")),
+        }
+    }
+    let list = |values: Option<&str>| match values {
+        Some(values) => ty.list(values, count),
+        None => Err(format!("`{keyword}` needs values")),
+    };
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    match keyword {
+        "in" | "value" => before = bits(ty, &list(values)?)?,
+        "out" => {
+            after = list(values)?;
+            // Neither zero nor anything plausible: an element that nobody wrote shows.
+            let never = u128::from_le_bytes([0xcd; 16]) & if ty.bytes == 16 { !0 } else { (1 << (8 * ty.bytes)) - 1 };
+            before = vec![never; after.len()];
+        }
+        "inout" => {
+            let (first, second) = values
+                .and_then(|v| v.split_once("->"))
+                .ok_or("expected BEFORE -> AFTER")?;
+            before = bits(ty, &ty.list(first, count)?)?;
+            after = ty.list(second, Some(before.len()))?;
+        }
+        _ => before.resize(count.ok_or("scratch needs a length")?, 0),
+    }
+    let role = if keyword == "value" { Role::Value } else { Role::Buffer };
+    Ok(Parameter {
+        name: name.trim().to_owned(),
+        ty,
+        role,
+        before,
+        after,
+        sorted,
+        within,
+    })
+}
+
+/// Elements of which each has bits of its own; `nan` is the NaN that CUDA's headers name.
+fn bits(ty: Type, elements: &[Element]) -> Result<Vec<u128>, String> {
+    let one = |element: &Element| match element {
+        Element::Bits(bits) => Ok(*bits),
+        Element::AnyNan => Ok(match ty.bytes {
+            2 => 0x7fff,
+            4 => 0x7fff_ffff,
+            _ => 0x7ff8_0000_0000_0000,
+        }),
+        Element::Any => Err("`_` is no input".to_owned()),
+    };
+    elements.iter().map(one).collect()
+}
+
+/// `2 ulp`, `2^-22 rel`, `2^-20.5 abs`.
+fn bound(amount: &str, unit: &str) -> Result<Within, String> {
+    let number = match amount.strip_prefix("2^") {
+        Some(exponent) => exponent.parse::<f64>().map(f64::exp2),
+        None => amount.parse::<f64>(),
+    };
+    let number = number.map_err(|_| format!("`{amount}` is no bound"))?;
+    match unit {
+        "ulp" => Ok(Within::Ulp(number as i128)),
+        "rel" => Ok(Within::Relative(number)),
+        "abs" => Ok(Within::Absolute(number)),
+        _ => Err(format!("unit `{unit}`? expected ulp, rel or abs")),
+    }
+}
+
+/// A string in C's notation.
+fn string(text: &str) -> Result<String, String> {
+    let inner = text
+        .strip_prefix('"')
+        .and_then(|t| t.strip_suffix('"'))
+        .ok_or("expected a string in quotes")?;
+    let mut out = String::new();
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        out.push(match c {
+            '\\' => match chars.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some(c @ ('\\' | '"')) => c,
+                _ => return Err("unknown escape".into()),
+            },
+            c => c,
+        });
+    }
+    Ok(out)
+}

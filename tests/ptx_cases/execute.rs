@@ -1,0 +1,337 @@
+//! Runs a case through the rooms: text → tree → module → grid, with the test's own memory and services, and compares.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cuda::memory::{AddressSpace, Kind, Request};
+use cuda::program::{Allocate, AllocateError, LinkError, Module};
+use cuda::ptx::{self, Source};
+use cuda::simt::{self, Cause, Fault, Services};
+
+use crate::case::{Case, Launch, Parameter, Role, Within};
+use crate::value::{Element, Type};
+
+/// A kernel that runs longer hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Mismatches that a report lists.
+const SHOWN: usize = 12;
+
+/// # Errors
+/// What differs from the expectation, for people.
+pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
+    let tree =
+        ptx::parse(Source::new(name, text)).map_err(|error| format!("does not parse:\n{}", error.render_plain()))?;
+    let mut memory = Memory::default();
+    let module = Module::link(&[Arc::new(tree)], &mut memory).map_err(|error| match error {
+        LinkError::Invalid(diagnostics) => format!("does not link:\n{}", diagnostics.render_plain()),
+        other => format!("does not link: {other:?}"),
+    })?;
+    let module = Arc::new(module);
+    let buffers = case
+        .parameters
+        .iter()
+        .map(|parameter| match parameter.role {
+            Role::Buffer => memory.buffer(&bytes(parameter.ty, &parameter.before)).map(Some),
+            Role::Value => Ok(None),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let services = Arc::new(Test::default());
+    let mut fault = None;
+    for launch in &case.launches {
+        let launch = self::launch(case, launch, &module, &buffers, &services, &mut memory)?;
+        if let Err(found) = simt::run(Arc::new(launch)) {
+            fault = Some(found);
+            break;
+        }
+    }
+    let mut report = String::new();
+    outcome(case, fault.as_deref(), &services, &mut report);
+    if fault.is_none() {
+        for (parameter, buffer) in case.parameters.iter().zip(&buffers) {
+            if let Some(address) = buffer {
+                compare(parameter, *address, case, &mut report);
+            }
+        }
+    }
+    if report.is_empty() { Ok(()) } else { Err(report) }
+}
+
+fn launch(
+    case: &Case,
+    launch: &Launch,
+    module: &Arc<Module>,
+    buffers: &[Option<u64>],
+    services: &Arc<Test>,
+    memory: &mut Memory,
+) -> Result<simt::Launch, String> {
+    let (kernel, info) = module
+        .functions
+        .iter()
+        .enumerate()
+        .find(|(_, f)| f.entry && *f.name == *launch.entry)
+        .and_then(|(i, f)| Some((i, f.kernel.as_ref()?)))
+        .ok_or_else(|| format!("no entry {}", launch.entry))?;
+    if info.params.len() != case.parameters.len() {
+        return Err(format!(
+            "{} has {} parameters, the header lists {}",
+            launch.entry,
+            info.params.len(),
+            case.parameters.len()
+        ));
+    }
+    let mut params = vec![0u8; info.param_bytes as usize];
+    for ((parameter, buffer), &(offset, size)) in case.parameters.iter().zip(buffers).zip(&info.params) {
+        let raw = match buffer {
+            Some(address) => address.to_le_bytes().to_vec(),
+            None => bytes(parameter.ty, &parameter.before),
+        };
+        if raw.len() != size as usize {
+            return Err(format!(
+                "parameter {} has {size} bytes, the header gives {}",
+                parameter.name,
+                raw.len()
+            ));
+        }
+        params[offset as usize..][..raw.len()].copy_from_slice(&raw);
+    }
+    Ok(simt::Launch {
+        module: Arc::clone(module),
+        kernel: kernel as u32,
+        grid: launch.grid,
+        block: launch.block,
+        cluster: [1; 3],
+        dynamic_shared: launch.shared,
+        params: params.into(),
+        cooperative: launch.cooperative,
+        workspace: if launch.cooperative {
+            memory.buffer(&[0; 4096])?
+        } else {
+            0
+        },
+        grid_id: 1,
+        multiprocessors: 4,
+        stack_limit: launch.stack,
+        timeout: Some(PATIENCE),
+        services: Arc::clone(services) as Arc<dyn Services>,
+    })
+}
+
+/// How the launch ended, and what it said.
+fn outcome(case: &Case, fault: Option<&Fault>, services: &Test, report: &mut String) {
+    let found = fault.map(code);
+    if found != case.expect.error {
+        let show = |code: Option<u32>| code.map_or("success".to_owned(), |code| format!("error {code}"));
+        let _ = writeln!(report, "expected {}, got {}", show(case.expect.error), show(found));
+        if let Some(f) = fault {
+            let (line, instruction) = (f.ptx_line, &f.instruction);
+            let _ = writeln!(report, "  {} in {} at line {line}: {instruction}", f.cause, f.function);
+            let _ = writeln!(report, "  block {:?} thread {:?}", f.block, f.thread);
+        }
+    }
+    let printed = services.printed.lock().unwrap();
+    for (what, expected, found) in [
+        ("output", &case.expect.print, String::from_utf8_lossy(&printed)),
+        (
+            "assertion",
+            &case.expect.assert,
+            services.assertion.lock().unwrap().as_str().into(),
+        ),
+    ] {
+        let order = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            if case.expect.print_sorted {
+                lines.sort();
+            }
+            lines.join("\n")
+        };
+        let expected = expected.as_deref().unwrap_or_default();
+        if order(expected) != order(&found) {
+            let _ = writeln!(report, "expected {what}:\n{expected}\ngot:\n{found}");
+        }
+    }
+}
+
+fn compare(parameter: &Parameter, address: u64, case: &Case, report: &mut String) {
+    let ty = parameter.ty;
+    let mut found: Vec<u128> = (0..parameter.after.len())
+        .map(|i| {
+            let mut raw = [0u8; 16];
+            let at = address as usize + i * ty.bytes;
+            // SAFETY: the buffer was allocated for so many elements, and no kernel runs any more.
+            unsafe { std::ptr::copy_nonoverlapping(at as *const u8, raw.as_mut_ptr(), ty.bytes) };
+            u128::from_le_bytes(raw)
+        })
+        .collect();
+    let mut expected = parameter.after.clone();
+    if parameter.sorted {
+        found.sort_unstable();
+        expected.sort_unstable_by_key(|e| if let Element::Bits(bits) = e { *bits } else { u128::MAX });
+    }
+    let wrong: Vec<usize> = (0..found.len())
+        .filter(|&i| !agrees(parameter, expected[i], found[i]))
+        .collect();
+    if wrong.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        report,
+        "{}: {} of {} elements differ",
+        parameter.name,
+        wrong.len(),
+        found.len()
+    );
+    // One element for each thread is the rule; otherwise the index alone has to do.
+    let threads: u32 = case.launches[0].block.iter().product();
+    for &i in wrong.iter().take(SHOWN) {
+        let lane = if (i as u32) < threads {
+            format!(" (warp {}, lane {})", i / 32, i % 32)
+        } else {
+            String::new()
+        };
+        let expected = match expected[i] {
+            Element::Bits(bits) => ty.show(bits),
+            Element::AnyNan => "a NaN".into(),
+            Element::Any => "anything".into(),
+        };
+        let _ = writeln!(report, "  [{i}]{lane}: expected {expected}, got {}", ty.show(found[i]));
+    }
+    if wrong.len() > SHOWN {
+        let _ = writeln!(report, "  and {} more", wrong.len() - SHOWN);
+    }
+}
+
+fn agrees(parameter: &Parameter, expected: Element, found: u128) -> bool {
+    let ty = parameter.ty;
+    let expected = match expected {
+        Element::Any => return true,
+        Element::AnyNan => return ty.is_nan(found),
+        Element::Bits(bits) => bits,
+    };
+    let (e, f) = (ty.number(expected), ty.number(found));
+    let close = |limit: f64| e.is_finite() && f.is_finite() && (e - f).abs() <= limit;
+    expected == found
+        || match parameter.within {
+            Within::Exact => false,
+            Within::Ulp(n) => f.is_finite() && (ty.ordinal(expected) - ty.ordinal(found)).abs() <= n,
+            Within::Relative(r) => close(r * e.abs()),
+            Within::Absolute(a) => close(a),
+        }
+}
+
+fn bytes(ty: Type, elements: &[u128]) -> Vec<u8> {
+    elements
+        .iter()
+        .flat_map(|e| e.to_le_bytes().into_iter().take(ty.bytes))
+        .collect()
+}
+
+/// The `CUresult` that the driver API manual gives to a cause.
+fn code(fault: &Fault) -> u32 {
+    match fault.cause {
+        Cause::IllegalAddress { .. } => 700,
+        Cause::Misaligned { .. } => 716,
+        Cause::IllegalInstruction { .. } => 715,
+        Cause::InvalidPc { .. } => 718,
+        Cause::StackOverflow { .. } => 714,
+        Cause::Trap | Cause::Deadlock { .. } => 719,
+        Cause::Assert => 710,
+        Cause::Timeout { .. } => 702,
+        Cause::OutOfMemory { .. } => 2,
+        Cause::Invalid { .. } => 218,
+    }
+}
+
+/// Allocations of one case, freed with it.
+#[derive(Default)]
+struct Memory(Vec<u64>);
+
+impl Memory {
+    fn allocate(&mut self, kind: Kind, bytes: u64) -> Option<u64> {
+        let start = AddressSpace::get()
+            .allocate(&Request::new(kind, bytes.max(1)))
+            .ok()?
+            .start;
+        self.0.push(start);
+        // SAFETY: allocated just now with so many bytes; the process may write all of the arena's allocations.
+        unsafe { std::ptr::write_bytes(start as *mut u8, 0, bytes as usize) };
+        Some(start)
+    }
+
+    fn buffer(&mut self, content: &[u8]) -> Result<u64, String> {
+        let start = self
+            .allocate(Kind::Device, content.len() as u64)
+            .ok_or("no memory for a buffer")?;
+        self.write(start, content);
+        Ok(start)
+    }
+}
+
+impl Allocate for Memory {
+    fn allocate(&mut self, bytes: u64, _align: u64, constant: bool, _managed: bool) -> Result<u64, AllocateError> {
+        let kind = if constant { Kind::Constant } else { Kind::Device };
+        Memory::allocate(self, kind, bytes).ok_or(AllocateError)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        // SAFETY: the linker writes within what it was given; no kernel runs yet.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        for &start in &self.0 {
+            AddressSpace::get().free(start);
+        }
+    }
+}
+
+/// What kernels ask for, written down.
+#[derive(Default)]
+struct Test {
+    printed: Mutex<Vec<u8>>,
+    assertion: Mutex<String>,
+    heap: Mutex<HashSet<u64>>,
+}
+
+/// The default of `CU_LIMIT_MALLOC_HEAP_SIZE`.
+const HEAP: u64 = 8 << 20;
+
+impl Services for Test {
+    fn malloc(&self, bytes: u64) -> u64 {
+        if bytes == 0 || bytes > HEAP {
+            return 0;
+        }
+        let Ok(block) = AddressSpace::get().allocate(&Request::new(Kind::Heap, bytes)) else {
+            return 0;
+        };
+        self.heap.lock().unwrap().insert(block.start);
+        block.start
+    }
+
+    fn free(&self, address: u64) -> bool {
+        self.heap.lock().unwrap().remove(&address) && AddressSpace::get().free(address).is_some()
+    }
+
+    fn print(&self, bytes: &[u8]) {
+        self.printed.lock().unwrap().extend_from_slice(bytes);
+    }
+
+    fn assert_failed(&self, line: &str) {
+        // Every failing thread says so; the first is enough here.
+        let mut first = self.assertion.lock().unwrap();
+        if first.is_empty() {
+            *first = line.to_owned();
+        }
+    }
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        for address in self.heap.lock().unwrap().drain() {
+            AddressSpace::get().free(address);
+        }
+    }
+}

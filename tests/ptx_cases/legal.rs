@@ -1,0 +1,31 @@
+//! Whether NVIDIA's assembler takes a case: a test of illegal PTX would prove nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, str};
+
+/// ptxas of the local environment, if it is there.
+pub fn assembler() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(".env/cuda-13/bin/ptxas");
+    path.exists().then_some(path)
+}
+
+/// # Errors
+/// What the assembler says.
+pub fn check(ptxas: &Path, file: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let target = text
+        .lines()
+        .find_map(|line| line.strip_prefix(".target "))
+        .and_then(|rest| rest.split([',', ' ']).next())
+        .ok_or("no .target")?;
+    let output = Command::new(ptxas)
+        .args(["-O0", "-c", "-o", "/dev/null", "-arch", target])
+        .arg(file)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(str::from_utf8(&output.stderr).unwrap_or("ptxas refuses it").to_owned())
+}

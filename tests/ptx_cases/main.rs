@@ -1,0 +1,83 @@
+//! Runs every `tests/ptx/**/*.ptx`: one file, one test, named by its path. `tests/ptx/README.md` explains the notation.
+//!
+//! In: the files. Out: a verdict for each, at every SIMD level of this CPU: the level is fixed for the life of a
+//! process, so the program runs itself again for the lower ones. ptxas, where `scripts/setup` has put it, confirms that
+//! each case is legal PTX.
+
+mod case;
+mod execute;
+mod legal;
+mod value;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use cuda::isa::Level;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    files.sort();
+
+    // The parent goes through everything; a child, told its level, only runs kernels.
+    let parent = std::env::var_os("MARGAY_SIMD").is_none();
+    let level = format!("{:?}", Level::current()).to_lowercase();
+    let mut trials: Vec<Trial> = files.iter().map(|file| trial(&root, file, &level)).collect();
+    if parent {
+        match legal::assembler() {
+            Some(ptxas) => trials.extend(files.iter().map(|file| {
+                let (ptxas, file) = (ptxas.clone(), file.clone());
+                Trial::test(name(&root, &file), move || Ok(legal::check(&ptxas, &file)?)).with_kind("ptxas")
+            })),
+            None => eprintln!("ptx_cases: no .env/cuda-13/bin/ptxas (scripts/setup makes it): legality is not checked"),
+        }
+    }
+    let mut failed = libtest_mimic::run(&arguments, trials).has_failed();
+    if parent && !arguments.list {
+        for level in Level::available().filter(|&level| level < Level::current()) {
+            failed |= !again(level);
+        }
+    }
+    ExitCode::from(if failed { 101 } else { 0 })
+}
+
+/// This program once more, with the same arguments, at another level.
+fn again(level: Level) -> bool {
+    let program = std::env::current_exe().expect("a running program has a file");
+    Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .env("MARGAY_SIMD", format!("{level:?}").to_lowercase())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn trial(root: &Path, file: &Path, level: &str) -> Trial {
+    let (label, path) = (name(root, file), file.to_path_buf());
+    Trial::test(label, move || {
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let case = case::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        execute::run(&case, &path.display().to_string(), &text).map_err(Failed::from)
+    })
+    .with_kind(level)
+}
+
+/// `integer/add_carry` for `tests/ptx/integer/add_carry.ptx`.
+fn name(root: &Path, file: &Path) -> String {
+    let relative = file.strip_prefix(root).expect("found below the root");
+    relative.with_extension("").display().to_string()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("tests/ptx is there").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "ptx") {
+            files.push(path);
+        }
+    }
+}
