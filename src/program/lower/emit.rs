@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::ir::{BlockId, Body, End, Node};
-use super::{flow, liveness, simplify, slots};
+use super::{coalesce, flow, liveness, simplify, slots};
 use crate::program::instr::{Guard, Initial, Instr, Kind, Pc, Slot};
 use crate::program::visit::Role;
 use crate::ptx::ast::Span;
@@ -21,6 +21,8 @@ pub struct Code {
 pub fn emit(mut body: Body, kernel: bool) -> Code {
     let order = flow::layout(&mut body);
     let prologue = simplify::run(&mut body, &order, kernel);
+    coalesce::run(&mut body, &order);
+    let flow = liveness::Flow::of(&body, &order);
 
     let mut code: Vec<Instr> = Vec::new();
     let mut lines = Vec::new();
@@ -37,12 +39,7 @@ pub fn emit(mut body: Body, kernel: bool) -> Code {
     }
     // Falling off the last block cannot happen: it stops or jumps. An empty body has no code at all.
 
-    let laid = liveness::Laid {
-        code: &code,
-        ranges: &ranges,
-        order: &order,
-    };
-    let mut intervals = liveness::intervals(&body, &laid);
+    let mut intervals = liveness::intervals(&flow, body.registers.len(), &code, &ranges);
     let mut pinned: Vec<bool> = body.registers.iter().map(|r| r.initial.is_some()).collect();
     for node in &prologue {
         node.instr.slots(|slot, role| {
@@ -56,7 +53,7 @@ pub fn emit(mut body: Body, kernel: bool) -> Code {
     }
     let allocation = slots::allocate(&body, &code, &intervals, &pinned);
     #[cfg(test)]
-    verify(&body, &laid, &pinned, &allocation.offsets);
+    verify(&body, &code, &ranges, &order, &pinned, &allocation.offsets);
 
     let offset = |register: u32| allocation.offsets[register as usize].unwrap_or(0);
     let mut starts = vec![0; body.blocks.len()];
@@ -158,15 +155,22 @@ fn push_end(code: &mut Vec<Instr>, end: &End, next: Option<BlockId>) {
 /// Liveness once more, instruction by instruction and without intervals: no two registers that are live at the same
 /// place may share bytes.
 #[cfg(test)]
-fn verify(body: &Body, laid: &liveness::Laid<'_>, pinned: &[bool], offsets: &[Option<u32>]) {
+fn verify(
+    body: &Body,
+    code: &[Instr],
+    ranges: &[Range<u32>],
+    order: &[BlockId],
+    pinned: &[bool],
+    offsets: &[Option<u32>],
+) {
     use std::collections::BTreeSet;
     let mut starts = vec![u32::MAX; body.blocks.len()];
-    for (range, &block) in laid.ranges.iter().zip(laid.order) {
+    for (range, &block) in ranges.iter().zip(order) {
         starts[block as usize] = range.start;
     }
-    let count = laid.code.len();
+    let count = code.len();
     let mut successors: Vec<Vec<u32>> = Vec::with_capacity(count);
-    for (pc, instr) in laid.code.iter().enumerate() {
+    for (pc, instr) in code.iter().enumerate() {
         let mut next: Vec<u32> = match &instr.kind {
             Kind::Branch { target } => vec![starts[*target as usize]],
             Kind::BranchIndexed { targets, .. } => targets.iter().map(|&t| starts[t as usize]).collect(),
@@ -186,7 +190,7 @@ fn verify(body: &Body, laid: &liveness::Laid<'_>, pinned: &[bool], offsets: &[Op
             for &next in &successors[pc] {
                 live.extend(&live_in[next as usize]);
             }
-            let instr = &laid.code[pc];
+            let instr = &code[pc];
             instr.slots(|slot, role| {
                 if role == Role::Def && instr.guard.is_none() {
                     live.remove(&slot.offset);
@@ -210,7 +214,7 @@ fn verify(body: &Body, laid: &liveness::Laid<'_>, pinned: &[bool], offsets: &[Op
         for &next in &successors[pc] {
             after.extend(&live_in[next as usize]);
         }
-        laid.code[pc].slots(|slot, role| {
+        code[pc].slots(|slot, role| {
             if role == Role::Def {
                 after.insert(slot.offset);
             }

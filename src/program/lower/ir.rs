@@ -18,6 +18,8 @@ pub struct RegisterInfo {
     pub width: Width,
     /// Set before the function runs; never written by code.
     pub initial: Option<Initial>,
+    /// Computed once before the code runs; not written by it either.
+    pub hoisted: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub struct Node {
     pub line: Option<(u32, u32)>,
     /// The destination is a plain copy of the source, same width.
     pub copy: Option<(Register, Register)>,
+    /// A plain sum of two integers.
+    pub adds: bool,
 }
 
 /// How a block ends.
@@ -106,7 +110,11 @@ pub struct Body {
 
 impl Body {
     pub fn register(&mut self, width: Width) -> Register {
-        self.registers.push(RegisterInfo { width, initial: None });
+        self.registers.push(RegisterInfo {
+            width,
+            initial: None,
+            hoisted: false,
+        });
         self.registers.len() as u32 - 1
     }
 
@@ -120,6 +128,7 @@ impl Body {
             self.registers.push(RegisterInfo {
                 width,
                 initial: Some(value),
+                hoisted: false,
             });
             self.registers.len() as u32 - 1
         })
@@ -129,6 +138,20 @@ impl Body {
         Slot {
             offset: register,
             width: self.registers[register as usize].width,
+        }
+    }
+
+    /// Has its value before the code runs.
+    pub fn is_fixed(&self, register: Register) -> bool {
+        let info = &self.registers[register as usize];
+        info.initial.is_some() || info.hoisted
+    }
+
+    /// The value of a register that holds a constant.
+    pub fn constant(&self, register: Register) -> Option<u128> {
+        match self.registers[register as usize].initial {
+            Some(Initial::Constant(bits)) => Some(bits),
+            _ => None,
         }
     }
 

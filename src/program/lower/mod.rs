@@ -5,6 +5,7 @@
 //! and `moves`, `memory`, `call`, `sync` each know one family.
 
 mod call;
+mod coalesce;
 pub(super) mod emit;
 mod flow;
 mod ir;
@@ -207,8 +208,16 @@ impl<'a> Lower<'a> {
             instr: Instr { guard, kind, span },
             line: self.line,
             copy,
+            adds: false,
         };
         self.body.blocks[self.current as usize].nodes.push(node);
+    }
+
+    /// The last node is a plain sum of two integers.
+    fn mark_sum(&mut self) {
+        if let Some(node) = self.body.blocks[self.current as usize].nodes.last_mut() {
+            node.adds = true;
+        }
     }
 
     /// A node after which nothing runs, unless its guard spares some lanes.

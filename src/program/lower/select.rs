@@ -9,7 +9,7 @@ use crate::isa::lanes::{Operands, Width};
 use crate::isa::{self, Form, Lane, Semantics};
 use crate::program::instr::{Guard, Kind};
 use crate::program::layout::is_float;
-use crate::ptx::ast::{Instruction, Operand, Span};
+use crate::ptx::ast::{Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
@@ -224,6 +224,10 @@ impl Lower<'_> {
         };
         if widen.is_empty() {
             self.push(guard, span, kind);
+            let plain = form.words.is_empty() && matches!(form.ty(0), Type::U32 | Type::S32 | Type::U64 | Type::S64);
+            if plain && form.mnemonic() == "add" {
+                self.mark_sum();
+            }
         } else {
             self.push(None, span, kind);
             let signed = form

@@ -4,6 +4,9 @@
 
 use super::flow::Dominators;
 use super::ir::{BlockId, Body, Node, Register};
+use super::select::operands_of;
+use crate::isa::lanes::Width;
+use crate::isa::moves;
 use crate::program::instr::{Address, Instr, Kind, Space};
 use crate::program::visit::Role;
 
@@ -19,6 +22,9 @@ enum Definition {
 pub fn run(body: &mut Body, order: &[BlockId], hoist: bool) -> Vec<Node> {
     let definitions = definitions(body, order);
     propagate_copies(body, order, &definitions);
+    if fold_sums(body, order, &definitions) {
+        propagate_copies(body, order, &definitions);
+    }
     let mut prologue = if hoist {
         hoist_constants(body, order, &definitions)
     } else {
@@ -139,6 +145,120 @@ fn propagate_copies(body: &mut Body, order: &[BlockId], definitions: &[Definitio
     }
 }
 
+/// What is known of a register that holds an address in the running frame: the distance from its start, and whether it
+/// is a generic address. The same in every activation, so that any reader sees it (or nothing defined).
+#[derive(Clone, Copy)]
+struct InFrame {
+    offset: u32,
+    generic: bool,
+}
+
+/// `x + 0` becomes a copy; sums of frame addresses and constants become frame addresses, and accesses through those name
+/// the frame's bytes directly. True if there are new copies.
+fn fold_sums(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> bool {
+    let mut frame: Vec<Option<InFrame>> = vec![None; body.registers.len()];
+    let mut copies = false;
+    for &block in order {
+        let mut nodes = std::mem::take(&mut body.blocks[block as usize].nodes);
+        for (index, node) in nodes.iter_mut().enumerate() {
+            let here = Definition::One(block, index as u32);
+            if node.adds
+                && let Kind::Lane { operands, .. } = node.instr.kind
+            {
+                let [a, b, ..] = operands.src;
+                let d = operands.dst[0];
+                if let Some((constant, other)) = match (body.constant(a), body.constant(b)) {
+                    (Some(constant), _) => Some((constant, b)),
+                    (_, Some(constant)) => Some((constant, a)),
+                    _ => None,
+                } {
+                    if constant == 0 {
+                        make_copy(body, node, d, other);
+                        copies = true;
+                    } else if let Some(InFrame { offset, generic: false }) = frame[other as usize] {
+                        let sum = i64::from(offset) + signed(constant, body.registers[d as usize].width);
+                        if let Ok(offset) = u32::try_from(sum) {
+                            node.adds = false;
+                            node.instr.kind = Kind::FrameAddress {
+                                dst: body.slot(d),
+                                offset,
+                            };
+                        }
+                    }
+                }
+            }
+            let only = |d: u32| definitions[d as usize] == here;
+            match &node.instr.kind {
+                Kind::FrameAddress { dst, offset } if only(dst.offset) => {
+                    frame[dst.offset as usize] = Some(InFrame {
+                        offset: *offset,
+                        generic: false,
+                    });
+                }
+                Kind::ConvertAddress {
+                    space: Space::Local,
+                    to_generic: true,
+                    dst,
+                    src,
+                } if only(dst.offset) => {
+                    frame[dst.offset as usize] = frame[src.offset as usize].map(|f| InFrame { generic: true, ..f });
+                }
+                _ => {}
+            }
+            if let Some((d, s)) = node.copy
+                && only(d)
+            {
+                frame[d as usize] = frame[s as usize];
+            }
+            let direct = |address: &mut Address| {
+                let Some(slot) = address.register else { return };
+                let Some(known) = frame[slot.offset as usize] else {
+                    return;
+                };
+                let fits = match address.space {
+                    Space::Local => !known.generic,
+                    Space::Generic => known.generic,
+                    _ => false,
+                };
+                let offset = i64::from(known.offset).wrapping_add(address.offset);
+                if fits && (0..=i64::from(u32::MAX)).contains(&offset) {
+                    *address = Address {
+                        space: Space::Local,
+                        register: None,
+                        offset,
+                    };
+                }
+            };
+            match &mut node.instr.kind {
+                Kind::Load { address, .. } | Kind::Store { address, .. } => direct(address),
+                _ => {}
+            }
+        }
+        body.blocks[block as usize].nodes = nodes;
+    }
+    copies
+}
+
+fn make_copy(body: &Body, node: &mut Node, d: Register, s: Register) {
+    let lane = moves::copy(body.registers[d as usize].width);
+    node.adds = false;
+    node.copy = Some((d, s));
+    node.instr.kind = Kind::Lane {
+        kernel: lane.kernel,
+        operands: operands_of(&[d], &[s], lane.constant),
+        dst: lane.dst,
+        src: lane.src,
+    };
+}
+
+/// The constant as a signed number of its width.
+fn signed(bits: u128, width: Width) -> i64 {
+    match width {
+        Width::B32 => i64::from(bits as u32 as i32),
+        _ => bits as u64 as i64,
+    }
+}
+
 /// Takes unguarded lane operations whose operands are constants of the launch, and whose results are written nowhere
 /// else, out of the code.
 fn hoist_constants(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> Vec<Node> {
@@ -163,6 +283,7 @@ fn hoist_constants(body: &mut Body, order: &[BlockId], definitions: &[Definition
                 node.instr.slots(|slot, role| {
                     if role == Role::Def {
                         constant[slot.offset as usize] = true;
+                        body.registers[slot.offset as usize].hoisted = true;
                     }
                 });
                 prologue.push(node.clone());
