@@ -24,7 +24,7 @@ int main()
     EXPECT_EQ(launch, cudaSuccess);
     EXPECT_EQ(sync, cudaErrorAssert);
     const char *parts[] = {"assert_fails.cu:", "picky", "block: [3,0,0], thread: [63,0,0] Assertion `",
-                           "within the limit", "' failed."};
+                           "within the limit", "` failed."};
     const char *at = message;
     for (const char *part : parts) {
         at = strstr(at, part);

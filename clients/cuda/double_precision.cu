@@ -53,8 +53,9 @@ static void expected(double a_, double b_, double c_, double *o)
     fesetround(FE_UPWARD);
     *o++ = std::sqrt(magnitude);
     fesetround(FE_TONEAREST);
-    *o++ = std::fmin(a, b);
-    *o++ = std::fmax(a, b);
+    // A NaN, signaling or not, gives way to a number; the C library need not agree about signaling ones.
+    *o++ = a != a ? b : b != b ? a : a < b ? a : b;
+    *o++ = a != a ? b : b != b ? a : a > b ? a : b;
     *o++ = (double)(float)a;
     *o++ = (double)std::llrint(c);
     *o++ = (double)(int)c;
@@ -105,7 +106,7 @@ int main()
         for (int r = 0; r < results; r++) {
             double g = got[i * results + r], w = want[r];
             if (g != g && w != w) continue; // any NaN
-            // fmin and fmax of zeros of unlike sign: the host may give either.
+            // fmin and fmax of zeros of unlike sign: either.
             if ((r == 18 || r == 19) && g == 0 && w == 0) continue;
             if (memcmp(&g, &w, 8)) fail("result %d of %a, %a, %a is %a, not %a", r, a[i], b[i], c[i], g, w);
         }
