@@ -262,13 +262,23 @@ pub fn rsqrt_approx_ftz_f64(a: f64) -> f64 {
     to_high_word(1.0 / high_word(a).sqrt())
 }
 op!(RsqrtApproxFtzF64 = rsqrt_approx_ftz_f64(a: f64) -> f64);
+/// One step from the high word's approximation, as the assembler wraps it; subnormals go through it scaled.
 #[inline(always)]
 pub fn rsqrt_approx_f64(a: f64) -> f64 {
-    let result = 1.0 / a.sqrt();
+    let small = a.abs() < f64::MIN_POSITIVE;
+    let x = if small { a * (1u64 << 54) as f64 } else { a };
+    let y0 = rsqrt_approx_ftz_f64(x);
+    let e = x.mul_add(-(y0 * y0), 1.0);
+    let y = e.mul_add(0.375, 0.5).mul_add(y0 * e, y0);
+    let result = if small { y * (1u64 << 27) as f64 } else { y };
     if a.is_nan() {
         super::float::quiet(a)
-    } else if result.is_nan() {
+    } else if a == 0.0 {
+        f64::INFINITY.copysign(a)
+    } else if a < 0.0 {
         f64::from_bits(0xfff8_0000_0000_0000)
+    } else if a == f64::INFINITY {
+        0.0
     } else {
         result
     }

@@ -77,7 +77,7 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
                 let t = cx.first_thread + lane as u32;
                 let (x, y, z) = (t % nx, t / nx % ny, t / nx / ny);
                 services.assert_failed(&format!(
-                    "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}` failed."
+                    "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}' failed."
                 ));
             }
             return Err(RawFault {
@@ -166,6 +166,9 @@ fn conversion(format: &[u8]) -> Option<(Conversion, usize)> {
 
 /// Formats one call of one lane. The result is the number of arguments, -1 for a format that cannot be.
 fn print(cx: &Cx<'_, '_>, lane: usize, format: u64, block: u64, out: &mut Vec<u8>) -> Result<i32, RawFault> {
+    if format == 0 {
+        return Ok(-1);
+    }
     let format = string(cx, lane, format)?;
     let mut arguments = Arguments {
         cx,

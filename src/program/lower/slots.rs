@@ -1,9 +1,11 @@
 //! Registers → slots: offsets in the register window, for a bundle of one warp.
 //!
-//! The window: predicates (4 bytes each, the area rounded up to 64), then what is set before the function runs and
-//! never moves, then everything else, packed by a linear scan over live intervals. Slots wider than a predicate are
-//! 64-byte aligned. A destination takes over the slot of a source that dies in the same lane operation when the widths
-//! agree, and overlaps nothing otherwise.
+//! The window has an area for each width: predicates (4 bytes each, the area rounded up to 64), then slots of 16, 32,
+//! 64 and 128 bits. Within an area a linear scan over live intervals packs what is not set before the function runs and
+//! kept. A destination takes over the slot of a source that dies in the same lane operation when the widths agree.
+//!
+//! Areas never mix: lanes that have left a loop keep their values in slots that lanes still in it may use for something
+//! else. Masked writes keep those apart as long as a lane's bytes are the same in both uses, that is, at equal width.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,17 +26,11 @@ pub struct Allocation {
 /// `pinned`: set before the code runs and kept to its end.
 pub fn allocate(body: &Body, code: &[Instr], intervals: &[Option<Interval>], pinned: &[bool]) -> Allocation {
     let mut offsets: Vec<Option<u32>> = vec![None; body.registers.len()];
-    let is_pred = |register: usize| body.registers[register].width == Width::Pred;
+    let area = |register: Register| body.registers[register as usize].width as usize;
 
-    let mut predicates = Units::default();
-    let mut others = Units::default();
+    let mut areas: [Slots; WIDTHS.len()] = Default::default();
     for (register, _) in pinned.iter().enumerate().filter(|(_, pinned)| **pinned) {
-        let units = if is_pred(register) {
-            &mut predicates
-        } else {
-            &mut others
-        };
-        offsets[register] = Some(units.take(units_of(body.registers[register].width)));
+        offsets[register] = Some(areas[area(register as Register)].take());
     }
 
     let mut starts: Vec<Register> = (0..body.registers.len() as u32)
@@ -53,49 +49,39 @@ pub fn allocate(body: &Body, code: &[Instr], intervals: &[Option<Interval>], pin
                 break;
             }
             ends.pop();
-            if given_away[other as usize] {
-                continue;
-            }
-            let units = if is_pred(other as usize) {
-                &mut predicates
-            } else {
-                &mut others
-            };
-            if let Some(offset) = offsets[other as usize] {
-                units.free(offset, units_of(body.registers[other as usize].width));
+            if let Some(slot) = offsets[other as usize]
+                && !given_away[other as usize]
+            {
+                areas[area(other)].free(slot);
             }
         }
         let heir = inherit(body, code, intervals, pinned, &given_away, register, interval);
-        let units = if is_pred(register as usize) {
-            &mut predicates
-        } else {
-            &mut others
-        };
         offsets[register as usize] = match heir {
             Some(source) => {
                 given_away[source as usize] = true;
                 offsets[source as usize]
             }
-            None => Some(units.take(units_of(body.registers[register as usize].width))),
+            None => Some(areas[area(register)].take()),
         };
         ends.push(Reverse((interval.end, register)));
     }
 
-    // Units → bytes.
-    let predicate_bytes = (predicates.taken.len() as u32 * 4).next_multiple_of(64);
+    // Slots → bytes: one area after the other.
+    let mut window = 0;
+    let bases = WIDTHS.map(|width| {
+        let base = window;
+        let bytes = areas[width as usize].taken.len() as u32 * width.warp_bytes();
+        window = (window + bytes).next_multiple_of(64);
+        base
+    });
     for (register, offset) in offsets.iter_mut().enumerate() {
         if let Some(offset) = offset {
-            *offset = if is_pred(register) {
-                *offset * 4
-            } else {
-                predicate_bytes + *offset * 64
-            };
+            let width = body.registers[register].width;
+            *offset = bases[width as usize] + *offset * width.warp_bytes();
         }
     }
-    Allocation {
-        offsets,
-        window: (predicate_bytes + others.taken.len() as u32 * 64).max(64),
-    }
+    let window = window.max(64);
+    Allocation { offsets, window }
 }
 
 /// A source of the lane operation that first writes `register`, if it dies there and has the same width.
@@ -134,48 +120,32 @@ fn inherit(
     found.filter(|_| writes)
 }
 
-/// Slots are counted in units of 64 bytes, predicates in units of one.
-fn units_of(width: Width) -> u32 {
-    match width {
-        Width::Pred => 1,
-        other => other.warp_bytes() / 64,
-    }
-}
+/// Widths in the order of their areas.
+const WIDTHS: [Width; 5] = [Width::Pred, Width::B16, Width::B32, Width::B64, Width::B128];
 
-/// First-fit over equal units.
+/// First-fit over the slots of one width.
 #[derive(Default)]
-struct Units {
+struct Slots {
     taken: Vec<bool>,
     /// Nothing below is free.
     first_free: usize,
 }
 
-impl Units {
-    fn take(&mut self, count: u32) -> u32 {
-        let count = count as usize;
-        let mut start = self.first_free;
-        let mut run = 0;
-        while run < count {
-            if self.taken.get(start + run).copied().unwrap_or(false) {
-                start += run + 1;
-                run = 0;
-            } else {
-                run += 1;
-            }
+impl Slots {
+    fn take(&mut self) -> u32 {
+        let free = self.taken[self.first_free..].iter().position(|taken| !taken);
+        let slot = free.map_or(self.taken.len(), |i| self.first_free + i);
+        if slot == self.taken.len() {
+            self.taken.push(true);
+        } else {
+            self.taken[slot] = true;
         }
-        if self.taken.len() < start + count {
-            self.taken.resize(start + count, false);
-        }
-        self.taken[start..start + count].fill(true);
-        while self.taken.get(self.first_free).copied().unwrap_or(false) {
-            self.first_free += 1;
-        }
-        start as u32
+        self.first_free = slot + 1;
+        slot as u32
     }
 
-    fn free(&mut self, start: u32, count: u32) {
-        let start = start as usize;
-        self.taken[start..start + count as usize].fill(false);
-        self.first_free = self.first_free.min(start);
+    fn free(&mut self, slot: u32) {
+        self.taken[slot as usize] = false;
+        self.first_free = self.first_free.min(slot as usize);
     }
 }

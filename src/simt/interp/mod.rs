@@ -27,10 +27,10 @@ use code::{Code, Executable, NONE, Op};
 
 /// Instructions that a fragment may run before others get a turn.
 const SHARE: i64 = 1 << 22;
-/// What a strong load or an atomic costs of that share: loops made of them spin.
-const SPIN: i64 = 1 << 15;
+/// What going round a loop costs of that share if it looked at memory that others change: such loops spin.
+const SPIN: i64 = 1 << 17;
 /// The share of a fragment that runs ahead of one that spins.
-const CATCH_UP: i64 = 1 << 10;
+const CATCH_UP: i64 = 1 << 12;
 
 /// What an operation sees of the world while it runs.
 pub struct Cx<'a, 'l> {
@@ -98,6 +98,8 @@ pub struct Fragment {
     pub state: State,
     /// Had its share while others waited: they go first.
     pub passed: bool,
+    /// Nobody else can come to the `.sync` operation where it waits: it goes ahead without them.
+    forced: bool,
 }
 
 /// Up to four warps of a block that run as one.
@@ -131,7 +133,6 @@ enum Stop {
     Reschedule,
     Share,
     Barrier,
-    Gather,
     Fault,
 }
 
@@ -189,6 +190,7 @@ impl Bundle {
             mask: self.exist,
             state: State::Ready,
             passed: false,
+            forced: false,
         });
         let place = Place {
             block,
@@ -215,8 +217,8 @@ impl Bundle {
     pub fn force(&mut self) -> bool {
         match self.fragments.iter().position(|f| f.state == State::Gathering) {
             Some(i) => {
-                self.fragments[i].state = State::Ready;
-                self.fragments[i].passed = false;
+                let fragment = &mut self.fragments[i];
+                (fragment.state, fragment.passed, fragment.forced) = (State::Ready, false, true);
                 true
             }
             None => false,
@@ -294,7 +296,6 @@ impl Bundle {
                         return Ok(Pause::Waiting);
                     }
                 }
-                Stop::Gather => self.fragments[at].state = State::Gathering,
                 Stop::Fault => unreachable!("faults leave by the error path"),
             }
         }
@@ -345,6 +346,8 @@ impl Bundle {
             fault: None,
         };
         let mut pc = fragment.pc;
+        // A strong load or an atomic since the last turn of a loop.
+        let mut looked = false;
         let stop = loop {
             if pc >= limit {
                 break Stop::Reschedule;
@@ -360,6 +363,9 @@ impl Bundle {
                 let taken = unsafe { guarded(cx.regs, op, &own) };
                 if let Code::Branch { target } = op.code {
                     if taken == own.lanes {
+                        if target <= pc && std::mem::take(&mut looked) {
+                            share -= SPIN;
+                        }
                         pc = target;
                         if pc < floor {
                             break Stop::Reschedule;
@@ -389,9 +395,7 @@ impl Bundle {
                     pc += 1;
                 }
                 Code::Load { run, mem } => {
-                    if mem.ordering != Ordering::Weak {
-                        share -= SPIN;
-                    }
+                    looked |= mem.ordering != Ordering::Weak;
                     // SAFETY: as above.
                     if !unsafe { run(&mut cx, mem) } {
                         break Stop::Fault;
@@ -406,9 +410,7 @@ impl Bundle {
                     pc += 1;
                 }
                 Code::Atomic { run, atom } => {
-                    if !atom.dst.is_empty() {
-                        share -= SPIN;
-                    }
+                    looked |= !atom.dst.is_empty();
                     // SAFETY: as above.
                     if !unsafe { run(&mut cx, atom) } {
                         break Stop::Fault;
@@ -416,6 +418,9 @@ impl Bundle {
                     pc += 1;
                 }
                 Code::Branch { target } => {
+                    if *target <= pc && std::mem::take(&mut looked) {
+                        share -= SPIN;
+                    }
                     pc = *target;
                     if pc < floor {
                         break Stop::Reschedule;
@@ -462,7 +467,6 @@ impl Bundle {
                     }
                     Rare::Left => return Ok(Stop::Reschedule),
                     Rare::Barrier => return Ok(Stop::Barrier),
-                    Rare::Gather => break Stop::Gather,
                     Rare::Fault(fault) => {
                         cx.fault = Some(fault);
                         break Stop::Fault;
@@ -612,14 +616,28 @@ impl Bundle {
                 Err(fault) => Rare::Fault(fault),
             },
             other => {
+                let mut at = at;
                 if let Some(members) = warp::members(other)
                     && !full
-                    // SAFETY: the members operand is a slot of the running window.
-                    && !unsafe { warp::gathered(cx, members, &self.live) }
-                    && self.fragments[at].state == State::Ready
-                    && self.could_gather(at)
+                    && !std::mem::take(&mut self.fragments[at].forced)
                 {
-                    return Rare::Gather;
+                    let taken = cx.mask.lanes;
+                    // SAFETY: the members operand is a slot of the running window.
+                    let ready = unsafe { warp::gathered(cx, members, &self.live) };
+                    if ready != taken && self.could_gather(at) {
+                        // Lanes whose partners are all there go on; warps of a bundle do not wait for each other.
+                        at = self.leave(at, taken, pc);
+                        if ready != [0; MAX_WARPS] {
+                            cx.mask.lanes = ready;
+                            // SAFETY: slots of the running window.
+                            if let Some(fault) = unsafe { warp::execute(other, cx) } {
+                                return Rare::Fault(fault);
+                            }
+                            self.split(at, ready, pc, pc + 1);
+                        }
+                        self.fragments[at].state = State::Gathering;
+                        return Rare::Left;
+                    }
                 }
                 // SAFETY: slots of the running window.
                 match unsafe { warp::execute(other, cx) } {
@@ -676,7 +694,6 @@ pub enum Rare {
     /// The fragment's place was updated already.
     Left,
     Barrier,
-    Gather,
     Fault(RawFault),
 }
 

@@ -51,17 +51,21 @@ pub fn members(kind: &Kind) -> Option<Value> {
     }
 }
 
-/// Whether all members that still live run together.
+/// The lanes whose members that still live are all running with them.
 ///
 /// # Safety
 /// A slot operand lies in the running window.
-pub unsafe fn gathered(cx: &Cx<'_, '_>, members: Value, live: &[u32; MAX_WARPS]) -> bool {
-    (0..cx.mask.warps as usize).all(|w| {
+pub unsafe fn gathered(cx: &Cx<'_, '_>, members: Value, live: &[u32; MAX_WARPS]) -> [u32; MAX_WARPS] {
+    let mut ready = [0; MAX_WARPS];
+    for (w, ready) in ready.iter_mut().enumerate().take(cx.mask.warps as usize) {
         let active = cx.mask.lanes[w];
-        // SAFETY: the caller's word.
-        let named = bits(active).fold(0, |m, i| m | unsafe { value(cx.regs, members, w * WARP + i) });
-        named & live[w] & !active == 0
-    })
+        for i in bits(active) {
+            // SAFETY: the caller's word.
+            let named = unsafe { value(cx.regs, members, w * WARP + i) };
+            *ready |= u32::from(named & live[w] & !active == 0) << i;
+        }
+    }
+    ready
 }
 
 /// Set bits, ascending.
