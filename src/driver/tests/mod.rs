@@ -4,6 +4,7 @@ mod contexts;
 mod copies;
 mod launches;
 mod memory;
+mod modules;
 mod streams;
 
 use std::sync::Arc;
