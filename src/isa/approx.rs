@@ -57,28 +57,22 @@ pub fn rsqrt_approx_f32<const FTZ: bool>(a: f32) -> f32 {
 }
 op!(RsqrtApproxF32[FTZ] = rsqrt_approx_f32(a: f32) -> f32);
 
-/// 2^x for |x| ≤ 1/2: Taylor's series, error below 2^-50.
+/// Horner's scheme, highest coefficient first. Written out, not looped over: lanes are vectorised, loops in lanes are not.
+macro_rules! polynomial {
+    ($x:ident: $first:expr $(, $c:expr)*) => {{
+        let sum: f64 = $first;
+        $(let sum = sum * $x + $c;)*
+        sum
+    }};
+}
+
+/// 2^x for |x| ≤ 1/2: Taylor's series, error below 2^-36.
 #[inline(always)]
 fn exp2_core(x: f64) -> f64 {
     let t = x * std::f64::consts::LN_2;
-    let mut sum = 1.0 / 479_001_600.0;
-    for c in [
-        1.0 / 39_916_800.0,
-        1.0 / 3_628_800.0,
-        1.0 / 362_880.0,
-        1.0 / 40_320.0,
-        1.0 / 5_040.0,
-        1.0 / 720.0,
-        1.0 / 120.0,
-        1.0 / 24.0,
-        1.0 / 6.0,
-        0.5,
-        1.0,
-        1.0,
-    ] {
-        sum = sum * t + c;
-    }
-    sum
+    polynomial!(
+        t: 1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0
+    )
 }
 /// Rounds to the nearest integer, for |x| < 2^31: adding pushes the fraction out.
 #[inline(always)]
@@ -105,7 +99,7 @@ pub fn ex2_approx_f32<const FTZ: bool>(a: f32) -> f32 {
 }
 op!(Ex2ApproxF32[FTZ] = ex2_approx_f32(a: f32) -> f32);
 
-/// log2 of a positive finite number: the exponent, and a series in (m-1)/(m+1), whose error is below 2^-40.
+/// log2 of a positive finite number: the exponent, and a series in (m-1)/(m+1), whose error is below 2^-36.
 #[inline(always)]
 fn log2(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -115,19 +109,9 @@ fn log2(x: f64) -> f64 {
     let m = f64::from_bits(bits.wrapping_sub((exponent as u64) << 52));
     let t = (m - 1.0) / (m + 1.0);
     let t2 = t * t;
-    let mut sum = 1.0 / 17.0;
-    for c in [
-        1.0 / 15.0,
-        1.0 / 13.0,
-        1.0 / 11.0,
-        1.0 / 9.0,
-        1.0 / 7.0,
-        1.0 / 5.0,
-        1.0 / 3.0,
-        1.0,
-    ] {
-        sum = sum * t2 + c;
-    }
+    let sum = polynomial!(
+        t2: 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0
+    );
     exponent as i32 as f64 + t * sum * (2.0 * std::f64::consts::LOG2_E)
 }
 
@@ -153,27 +137,13 @@ op!(Lg2ApproxF32[FTZ] = lg2_approx_f32(a: f32) -> f32);
 #[inline(always)]
 fn sin_core(x: f64) -> f64 {
     let x2 = x * x;
-    let mut sum = 1.0 / 6_227_020_800.0;
-    for c in [
-        -1.0 / 39_916_800.0,
-        1.0 / 362_880.0,
-        -1.0 / 5_040.0,
-        1.0 / 120.0,
-        -1.0 / 6.0,
-        1.0,
-    ] {
-        sum = sum * x2 + c;
-    }
+    let sum = polynomial!(x2: -1.0 / 39_916_800.0, 1.0 / 362_880.0, -1.0 / 5_040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0);
     sum * x
 }
 #[inline(always)]
 fn cos_core(x: f64) -> f64 {
     let x2 = x * x;
-    let mut sum = 1.0 / 479_001_600.0;
-    for c in [-1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0] {
-        sum = sum * x2 + c;
-    }
-    sum
+    polynomial!(x2: -1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0)
 }
 /// Sine of `a` plus `quarters` quarter turns.
 #[inline(always)]

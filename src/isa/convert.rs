@@ -387,27 +387,31 @@ pub fn halves_from_f32(a: f32, b: f32, code: u64) -> u32 {
 }
 op!(HalvesFromF32 = halves_from_f32(a: f32, b: f32; imm) -> u32);
 
-/// Rounds towards zero, or as `MODE` says (a [`Rounding::code`]): clamps; NaN as the manual has it.
+/// Towards zero: clamps; NaN as the manual has it. Rust's casts do the same, one lane at a time: LLVM does not vectorise
+/// them. The bounds are powers of two, exact in both formats.
 macro_rules! to_integers {
-    ($($name:ident $f:ident $from:ident => $to:ident, nan $nan:expr;)*) => {$(
+    ($($name:ident $f:ident $from:ident => $to:ident by $wide:ident, $low:expr, $high:expr, nan $nan:expr;)*) => {$(
         #[inline(always)]
         pub fn $f(a: $from) -> $to {
-            // Rust's cast clamps, and makes 0 of NaN.
-            let value = a as $to;
+            let inside = (a > $low - 1.0) & (a < $high);
+            // SAFETY: a finite number that is in range after truncation.
+            let value = unsafe { (if inside { a } else { 0.0 }).to_int_unchecked::<$wide>() } as $to;
+            let value = if a >= $high { $to::MAX } else { value };
+            let value = if a <= $low { $to::MIN } else { value };
             if a.is_nan() { $nan } else { value }
         }
         op!($name = $f(a: $from) -> $to);
     )*};
 }
 to_integers! {
-    F32ToS32 f32_to_s32 f32 => i32, nan 0;
-    F32ToU32 f32_to_u32 f32 => u32, nan 0;
-    F32ToS64 f32_to_s64 f32 => i64, nan i64::MIN;
-    F32ToU64 f32_to_u64 f32 => u64, nan 1 << 63;
-    F64ToS32 f64_to_s32 f64 => i32, nan i32::MIN;
-    F64ToU32 f64_to_u32 f64 => u32, nan 1 << 31;
-    F64ToS64 f64_to_s64 f64 => i64, nan i64::MIN;
-    F64ToU64 f64_to_u64 f64 => u64, nan 1 << 63;
+    F32ToS32 f32_to_s32 f32 => i32 by i32, -2_147_483_648.0, 2_147_483_648.0, nan 0;
+    F32ToU32 f32_to_u32 f32 => u32 by u32, 0.0, 4_294_967_296.0, nan 0;
+    F32ToS64 f32_to_s64 f32 => i64 by i64, -9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0, nan i64::MIN;
+    F32ToU64 f32_to_u64 f32 => u64 by u64, 0.0, 18_446_744_073_709_551_616.0, nan 1 << 63;
+    F64ToS32 f64_to_s32 f64 => i32 by i32, -2_147_483_648.0, 2_147_483_648.0, nan i32::MIN;
+    F64ToU32 f64_to_u32 f64 => u32 by u32, 0.0, 4_294_967_296.0, nan 1 << 31;
+    F64ToS64 f64_to_s64 f64 => i64 by i64, -9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0, nan i64::MIN;
+    F64ToU64 f64_to_u64 f64 => u64 by u64, 0.0, 18_446_744_073_709_551_616.0, nan 1 << 63;
 }
 
 /// Rounding `f32` and `f64` to integral values by adding a number whose last place is one, so that no level needs a

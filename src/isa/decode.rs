@@ -59,7 +59,7 @@ fn lookup(opcode: &str) -> Option<Form> {
     let lines = table::lines_of(name)?;
     let mut count = 0;
     for word in split {
-        *words.get_mut(count)? = (word, table::type_of(word));
+        *words.get_mut(count)? = (word, Type::from_word(word));
         count += 1;
     }
     let words = &words[..count];
@@ -211,7 +211,7 @@ fn explain(opcode: &str) -> DecodeError {
         .split('.')
         .skip(1)
         .take(24)
-        .map(|word| (word, table::type_of(word)))
+        .map(|word| (word, Type::from_word(word)))
         .collect();
     let mut search = Search {
         words: &words,

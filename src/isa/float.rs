@@ -6,7 +6,7 @@
 
 use super::approx::{DivApproxF32, DivFullF32, RcpApproxF32, RcpApproxF64, SqrtApproxF32};
 use super::form::Rounding;
-use super::simd::{Cpu, op};
+use super::simd::{Cpu, nan_op, op};
 use super::soft::{self, Binary32, Binary64};
 use super::{Form, Lane};
 use crate::ptx::ast::Type;
@@ -273,13 +273,13 @@ pub fn max_f64(a: f64, b: f64) -> f64 {
     let first = (a > b) | ((a == b) & a.is_sign_positive()) | b.is_nan();
     propagate(if first { a } else { b }, [b, a, a])
 }
-op!(AddF64 = add_f64(a: f64, b: f64) -> f64);
-op!(SubF64 = sub_f64(a: f64, b: f64) -> f64);
-op!(MulF64 = mul_f64(a: f64, b: f64) -> f64);
-op!(FmaF64[] @cpu = fma_f64(a: f64, b: f64, c: f64) -> f64);
-op!(DivF64 = div_f64(a: f64, b: f64) -> f64);
-op!(RcpF64 = rcp_f64(a: f64) -> f64);
-op!(SqrtF64 = sqrt_f64(a: f64) -> f64);
+nan_op!(AddF64(a, b), |C| a + b, add_f64(a, b));
+nan_op!(SubF64(a, b), |C| a - b, sub_f64(a, b));
+nan_op!(MulF64(a, b), |C| a * b, mul_f64(a, b));
+nan_op!(FmaF64(a, b, c), |C| C::fma64(a, b, c), fma_f64::<C>(a, b, c));
+nan_op!(DivF64(a, b), |C| a / b, div_f64(a, b));
+nan_op!(RcpF64(a), |C| 1.0 / a, rcp_f64(a));
+nan_op!(SqrtF64(a), |C| a.sqrt(), sqrt_f64(a));
 op!(AbsF64 = abs_f64(a: f64) -> f64);
 op!(NegF64 = neg_f64(a: f64) -> f64);
 op!(MinF64 = min_f64(a: f64, b: f64) -> f64);

@@ -59,7 +59,7 @@ impl Form {
     }
     /// All state spaces in written order (`cvta.to.global` has one, `cp.async.ca.shared.global` two).
     pub fn spaces(&self) -> impl Iterator<Item = Space> + '_ {
-        self.words.iter().filter_map(|&word| space(word))
+        self.words.iter().filter_map(|&word| Space::from_word(word))
     }
     /// The first state space, or `Generic`.
     pub fn space(&self) -> Space {
@@ -101,20 +101,4 @@ impl Form {
     pub fn boolean(&self) -> Option<Boolean> {
         self.words.iter().find_map(|word| Boolean::from_word(word))
     }
-}
-
-fn space(word: &str) -> Option<Space> {
-    Some(match word {
-        "const" => Space::Const,
-        "global" => Space::Global,
-        "local" => Space::Local,
-        "param" => Space::Param,
-        "param::entry" => Space::ParamEntry,
-        "param::func" => Space::ParamFunc,
-        "shared" => Space::Shared,
-        "shared::cta" => Space::SharedCta,
-        "shared::cluster" => Space::SharedCluster,
-        "tex" => Space::Tex,
-        _ => return None,
-    })
 }

@@ -145,15 +145,16 @@ op!(ShfR[WRAP] = shf_r(a: u32, b: u32, by: u32) -> u32);
 /// Four bytes of `{b, a}`, each picked by four bits of `c`; the highest of these replicates the byte's sign.
 #[inline(always)]
 pub fn prmt(a: u32, b: u32, c: u32) -> u32 {
-    let bytes = u64::from(b) << 32 | u64::from(a);
-    let mut result = 0;
-    for i in 0..4 {
-        let select = c >> (4 * i);
-        let byte = (bytes >> (8 * (select & 7))) as u32 & 0xff;
-        let sign = if byte & 0x80 != 0 { 0xff } else { 0 };
-        result |= (if select & 8 != 0 { sign } else { byte }) << (8 * i);
-    }
-    result
+    pick_byte(a, b, c, 0) | pick_byte(a, b, c, 8) | pick_byte(a, b, c, 16) | pick_byte(a, b, c, 24)
+}
+/// The byte that ends up `at` bits from the bottom, there.
+#[inline(always)]
+fn pick_byte(a: u32, b: u32, c: u32, at: u32) -> u32 {
+    let select = c >> (at / 2);
+    let word = if select & 4 != 0 { b } else { a };
+    let byte = word >> (8 * (select & 3)) & 0xff;
+    let sign = if byte & 0x80 != 0 { 0xff } else { 0 };
+    (if select & 8 != 0 { sign } else { byte }) << at
 }
 op!(Prmt = prmt(a: u32, b: u32, c: u32) -> u32);
 

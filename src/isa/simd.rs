@@ -432,6 +432,17 @@ pub trait Op: 'static {
     type Dst: Destinations;
     /// `imm` is [`Operands::imm`], the same for all lanes.
     fn apply<C: Cpu>(src: Self::Src, imm: u64) -> Self::Dst;
+    /// Whether results need a second look: then [`Op::is_rare`] is asked of every result of a run, and if it holds for
+    /// any, [`Op::apply_rare`] computes the whole run again.
+    const HAS_RARE: bool = false;
+    #[inline(always)]
+    fn is_rare(_: Self::Dst) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn apply_rare<C: Cpu>(src: Self::Src, imm: u64) -> Self::Dst {
+        Self::apply::<C>(src, imm)
+    }
 }
 
 /// Something that computes a run of 32 lanes at once; most are [`Op`]s looped over the lanes.
@@ -450,9 +461,20 @@ impl<O: Op> WarpOp for Lanes<O> {
         let mut run = O::Dst::run();
         // SAFETY: the caller's.
         unsafe {
+            let mut rare = 0u64;
             for lane in 0..WARP {
                 let src = O::Src::get(regs, operands, warp, lane);
-                O::Dst::set(&mut run, lane, O::apply::<C>(src, operands.imm));
+                let result = O::apply::<C>(src, operands.imm);
+                if O::HAS_RARE {
+                    rare |= u64::from(O::is_rare(result));
+                }
+                O::Dst::set(&mut run, lane, result);
+            }
+            if O::HAS_RARE && rare != 0 {
+                for lane in 0..WARP {
+                    let src = O::Src::get(regs, operands, warp, lane);
+                    O::Dst::set(&mut run, lane, O::apply_rare::<C>(src, operands.imm));
+                }
             }
             O::Dst::store::<C, MASKED>(regs, operands, warp, &run, mask);
         }
@@ -593,3 +615,29 @@ macro_rules! op {
     };
 }
 pub(crate) use op;
+
+/// An [`Op`] on `f64` that is quick where no result is NaN: `nan_op!(Add, quick = |C| a + b, exact = add(a, b))`.
+macro_rules! nan_op {
+    ($name:ident($($a:ident),*), |$c:ident| $quick:expr, $exact:expr) => {
+        pub struct $name;
+        impl $crate::isa::simd::Op for $name {
+            type Src = ($(nan_op!(@f64 $a),)*);
+            type Dst = f64;
+            const HAS_RARE: bool = true;
+            #[inline(always)]
+            fn apply<$c: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, _: u64) -> f64 {
+                $quick
+            }
+            #[inline(always)]
+            fn is_rare(result: f64) -> bool {
+                result.is_nan()
+            }
+            #[inline(always)]
+            fn apply_rare<$c: $crate::isa::simd::Cpu>(($($a,)*): Self::Src, _: u64) -> f64 {
+                $exact
+            }
+        }
+    };
+    (@f64 $a:ident) => { f64 };
+}
+pub(crate) use nan_op;

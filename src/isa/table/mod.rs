@@ -208,7 +208,7 @@ fn sequence(mut text: &'static str, groups: &[(&'static str, &'static str)]) -> 
 /// A word, or the words of a numbered one.
 fn words(word: &'static str) -> Element {
     let Some((head, range)) = word.split_once('[') else {
-        return Element::Word(word, type_of(word));
+        return Element::Word(word, Type::from_word(word));
     };
     let (range, tail) = range.split_once(']').unwrap_or((range, ""));
     let (from, to) = range.split_once("..").unwrap_or((range, range));
@@ -238,56 +238,4 @@ fn closing(text: &str) -> usize {
         }
     }
     panic!("unbalanced braces in {text:?}")
-}
-
-/// The type that a word names.
-pub(super) fn type_of(word: &str) -> Option<Type> {
-    use Type::*;
-    Some(match word {
-        "b8" => B8,
-        "b16" => B16,
-        "b32" => B32,
-        "b64" => B64,
-        "b128" => B128,
-        "u8" => U8,
-        "u16" => U16,
-        "u32" => U32,
-        "u64" => U64,
-        "s8" => S8,
-        "s16" => S16,
-        "s32" => S32,
-        "s64" => S64,
-        "f16" => F16,
-        "f16x2" => F16x2,
-        "bf16" => Bf16,
-        "bf16x2" => Bf16x2,
-        "f32" => F32,
-        "f32x2" => F32x2,
-        "f64" => F64,
-        "tf32" => Tf32,
-        "u8x4" => U8x4,
-        "s8x4" => S8x4,
-        "u16x2" => U16x2,
-        "s16x2" => S16x2,
-        "e4m3" => E4m3,
-        "e5m2" => E5m2,
-        "e4m3x2" => E4m3x2,
-        "e5m2x2" => E5m2x2,
-        "e3m2x2" => E3m2x2,
-        "e2m3x2" => E2m3x2,
-        "e2m1x2" => E2m1x2,
-        "e4m3x4" => E4m3x4,
-        "e5m2x4" => E5m2x4,
-        "e3m2x4" => E3m2x4,
-        "e2m3x4" => E2m3x4,
-        "e2m1x4" => E2m1x4,
-        "ue8m0x2" => Ue8m0x2,
-        "ue5m3x2" => Ue5m3x2,
-        "s2f6x2" => S2f6x2,
-        "pred" => Pred,
-        "texref" => TexRef,
-        "samplerref" => SamplerRef,
-        "surfref" => SurfRef,
-        _ => return None,
-    })
 }
