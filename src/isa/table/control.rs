@@ -26,8 +26,6 @@ pub static LINES: &[Line] = &[
     line("barrier{.cta}.red.popc{.aligned}.u32 d, a{, b}, {!}c", (6, 0), 30, Barrier),
     line("barrier{.cta}.red.op{.aligned}.pred p, a{, b}, {!}c; .op = { .and, .or }", (6, 0), 30, Barrier),
     line("bar.warp.sync membermask", (6, 0), 30, WarpBarrier),
-    line("barrier.cluster.arrive{.sem}{.aligned}; .sem = { .release, .relaxed }", (7, 8), 90, Later),
-    line("barrier.cluster.wait{.acquire}{.aligned}", (7, 8), 90, Later),
     line("griddepcontrol.action; .action = { .launch_dependents, .wait }", (7, 8), 90, Hint),
 
     line("membar.level; .level = { .cta, .gl, .sys }", (1, 4), 10, Fence),
@@ -35,6 +33,12 @@ pub static LINES: &[Line] = &[
     line("fence{.sem}.scope; .sem = { .sc, .acq_rel, .acquire, .release }; .scope = { .cta, .cluster, .gpu, .sys }", (6, 0), 70, Fence),
     line("fence.mbarrier_init.release.cluster", (8, 0), 90, Fence),
     line("fence.proxy.kind; .kind = { .alias, .async, .async.global, .async.shared::cta, .async.shared::cluster }", (7, 5), 70, Fence),
+    line("fence.proxy.kind.sem.scope [addr], size; .kind = { .tensormap::generic, .alias, .fabric::fabric.alias, .fabric::generic.alias, .generic::fabric.alias }; .sem = { .acquire, .release }; .scope = { .cta, .cluster, .gpu, .sys }", (8, 3), 90, Fence),
+    line("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", (8, 6), 90, Fence),
+    line("fence.proxy.async::generic.release.restrict.scope; .restrict = { .sync_restrict::shared::cta, .sync_restrict::shared::cluster::read }; .scope = { .cta, .cluster }", (8, 6), 90, Fence),
+    line("fence.acquire.sync_restrict::shared::cluster.cluster", (8, 6), 90, Fence),
+    line("fence.release.sync_restrict::shared::cta.cluster", (8, 6), 90, Fence),
+    line("fence.alias.sync_restrict::read.release.sys", (9, 3), 100, Fence),
 
     line("shfl.mode.b32 d{|p}, a, b, c; .mode = { .up, .down, .bfly, .idx }", (3, 0), 30, Shuffle),
     line("shfl.sync.mode.b32 d{|p}, a, b, c, membermask; .mode = { .up, .down, .bfly, .idx }", (6, 0), 30, Shuffle),

@@ -18,11 +18,15 @@ use std::sync::OnceLock;
 use super::Semantics;
 use crate::ptx::ast::Type;
 
+mod bulk;
 mod control;
 mod float;
 mod int;
 mod logic;
+mod matrix;
 mod memory;
+mod texture;
+mod video;
 
 /// One syntax line.
 pub struct Line {
@@ -65,7 +69,17 @@ pub fn lines() -> impl Iterator<Item = &'static Line> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-static FAMILIES: &[&[Line]] = &[int::LINES, float::LINES, logic::LINES, memory::LINES, control::LINES];
+static FAMILIES: &[&[Line]] = &[
+    int::LINES,
+    float::LINES,
+    logic::LINES,
+    memory::LINES,
+    control::LINES,
+    video::LINES,
+    texture::LINES,
+    bulk::LINES,
+    matrix::LINES,
+];
 
 /// A line ready for matching.
 pub(super) struct Compiled {
