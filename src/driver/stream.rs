@@ -603,7 +603,7 @@ impl Stream {
             }
             let mut queue = self.queue.lock();
             match queue.state {
-                State::Queued => {
+                State::Queued if has_room() => {
                     queue.state = State::Running;
                     drop(queue);
                     self.pump(ticket, u32::MAX);
@@ -618,7 +618,7 @@ impl Stream {
                     // Whoever completed the point is about to put us in line.
                     std::hint::spin_loop();
                 }
-                State::Idle | State::Running | State::Parked => {
+                State::Idle | State::Queued | State::Running | State::Parked => {
                     drop(queue);
                     self.look_on(ticket, depth);
                 }
@@ -640,9 +640,9 @@ impl Stream {
             }
             // It may have come to rest at another ticket, or at a point: worth another look before sleeping.
             match self.queue.lock().state {
-                State::Queued => return,
+                State::Queued if has_room() => return,
                 State::Parked if depth < HELP_DEPTH => return,
-                State::Idle | State::Running | State::Parked => {}
+                State::Idle | State::Queued | State::Running | State::Parked => {}
             }
         }
         let sleeper = Arc::new(Sleeper {
@@ -654,6 +654,39 @@ impl Stream {
                 std::thread::park();
             }
         }
+    }
+}
+
+/// Stack that running a kernel may take.
+const ROOM: usize = 512 << 10;
+
+/// Whether this thread has stack enough to run kernels: programs make threads with very little.
+fn has_room() -> bool {
+    thread_local! {
+        /// The lowest address of this thread's stack; 0 = not known yet.
+        static LOWEST: Cell<usize> = const { Cell::new(0) };
+    }
+    let here = 0_u8;
+    let lowest = LOWEST.try_with(|lowest| {
+        if lowest.get() == 0 {
+            lowest.set(lowest_of_stack().unwrap_or(usize::MAX));
+        }
+        lowest.get()
+    });
+    (&raw const here as usize).checked_sub(lowest.unwrap_or(usize::MAX)) >= Some(ROOM)
+}
+
+fn lowest_of_stack() -> Option<usize> {
+    // SAFETY: all-zero is fit to be filled; the attributes are destroyed if they were made.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        known.then_some(start as usize)
     }
 }
 

@@ -105,17 +105,18 @@ fn an_address_finds_its_allocation_and_a_stray_one_its_neighbour() {
             a.start
         )
     );
-    let big = space.allocate(&device(4, 70 << 20)).unwrap();
-    space.free(big.start);
-    let near = space.nearest(big.start + 16).unwrap();
-    assert!(near.freed);
-    assert_eq!(
-        near.to_string(),
-        format!(
+    // Other tests free memory, too, and only the last thousand are remembered: it may take more than one attempt.
+    let remembered = (0..100).any(|_| {
+        let big = space.allocate(&device(4, 70 << 20)).unwrap();
+        space.free(big.start);
+        let near = space.nearest(big.start + 16).unwrap();
+        let text = format!(
             "16 bytes inside a freed allocation of 73400320 bytes at {:#x} (device memory)",
             big.start
-        )
-    );
+        );
+        near.freed && near.to_string() == text
+    });
+    assert!(remembered);
     space.free(a.start);
     assert!(space.free(a.start).is_none());
     assert!(space.free(a.start + 1).is_none());

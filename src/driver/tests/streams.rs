@@ -336,3 +336,23 @@ fn many_threads_and_streams_at_once() {
         *next += 1;
     }
 }
+
+#[test]
+fn threads_with_little_stack_wait_instead_of_helping() {
+    let own = Own::new();
+    let log = Arc::new(Log::default());
+    std::thread::scope(|scope| {
+        let (own, log) = (&own, &log);
+        let small = std::thread::Builder::new().stack_size(128 << 10);
+        let waiting = small.spawn_scoped(scope, move || {
+            own.enter();
+            let stream = Stream::create(1, 0).unwrap();
+            for number in 0..100 {
+                log.queue(&stream, number, 10, None);
+                stream.synchronize().unwrap();
+            }
+        });
+        waiting.unwrap().join().unwrap();
+    });
+    assert_eq!(log.read(), (0..100).collect::<Vec<_>>());
+}
