@@ -42,6 +42,8 @@ mod private_tables;
 mod profiler;
 mod stream;
 mod stream_memory;
+#[cfg(test)]
+mod tests;
 #[allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
 pub mod types;
 mod unified;

@@ -17,6 +17,9 @@ mod rthooks;
 mod tab213;
 mod toolstls;
 
+#[cfg(test)]
+pub(super) use hmac_md2::hmac;
+
 use super::types::*;
 use std::ptr;
 
