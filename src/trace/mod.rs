@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+
+mod last_words;
 
 /// Sets up the log and reports what the environment got wrong. To be called by whatever can come first (`cuInit` and the
 /// other entry points that answer before it); only the first call does anything.
@@ -39,7 +42,8 @@ pub fn init() {
             .with_ansi(false)
             .with_thread_ids(true)
             .with_writer(sink)
-            .finish();
+            .finish()
+            .with(last_words::LastWords);
         // An error means that a subscriber is there already: the host's own, which then gets our lines.
         let _ = tracing::subscriber::set_global_default(subscriber);
         for complaint in config.problems.iter().chain(&complaints) {
