@@ -77,7 +77,7 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
                 let t = cx.first_thread + lane as u32;
                 let (x, y, z) = (t % nx, t / nx % ny, t / nx / ny);
                 services.assert_failed(&format!(
-                    "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}' failed."
+                    "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}` failed."
                 ));
             }
             return Err(RawFault {
