@@ -39,7 +39,7 @@ fn a_destroyed_context_ends_its_objects_and_is_known_to_other_threads_as_destroy
     let (log, gate) = (Arc::new(Log::default()), Arc::new(Gate::default()));
     let stream = Stream::create(0, 0).unwrap();
     let event = Event::create(0).unwrap();
-    let memory = alloc::device(100).unwrap();
+    let memory = Watched::new(alloc::device(100).unwrap());
     log.queue(&stream, 1, 0, Some(&gate));
     let (ready, go) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn a_destroyed_context_ends_its_objects_and_is_known_to_other_threads_as_destroy
         Some(Error::InvalidHandle)
     );
     assert_eq!(Event::from_handle(event.handle()).err(), Some(Error::InvalidHandle));
-    assert!(alloc::pointer(memory).is_none());
+    assert!(memory.is_gone());
 }
 
 /// All that happens to the primary context, in one test: there is only one.
@@ -85,8 +85,8 @@ fn the_primary_context_is_known_before_it_lives() {
     assert_eq!(alloc::device(1), Err(Error::ContextIsDestroyed));
     assert_eq!(Context::primary_retain(device).unwrap().handle(), handle);
     assert_eq!(Context::primary_state(device), (0, true));
-    let memory = alloc::device(1000).unwrap();
-    assert_eq!(alloc::pointer(memory).unwrap().context, handle);
+    let memory = Watched::new(alloc::device(1000).unwrap());
+    assert_eq!(alloc::pointer(memory.address).unwrap().context, handle);
 
     // Storage belongs to the context; destructors run when it is reset.
     static DROPPED: parking_lot::Mutex<Vec<(usize, usize, usize)>> = parking_lot::Mutex::new(Vec::new());
@@ -111,16 +111,16 @@ fn the_primary_context_is_known_before_it_lives() {
 
     Context::primary_reset(device).unwrap();
     assert_eq!(*DROPPED.lock(), [(handle, 1, 11)]);
-    assert!(alloc::pointer(memory).is_none());
+    assert!(memory.is_gone());
     assert_eq!(alloc::device(1), Err(Error::ContextIsDestroyed));
     assert_eq!(Context::storage_get_current(3), Err(Error::InvalidHandle));
     // Retained again it works again, under the same handle.
     assert_eq!(Context::primary_retain(device).unwrap().handle(), handle);
-    let memory = alloc::device(1000).unwrap();
+    let memory = Watched::new(alloc::device(1000).unwrap());
     Context::primary_release(device).unwrap();
-    assert!(alloc::pointer(memory).is_some());
+    assert!(!memory.is_gone());
     Context::primary_release(device).unwrap();
-    assert!(alloc::pointer(memory).is_none());
+    assert!(memory.is_gone());
     assert_eq!(Context::primary_release(device), Err(Error::InvalidContext));
     assert_eq!(device.primary().destroy(), Err(Error::InvalidContext));
     Context::set_current(None).unwrap();

@@ -266,12 +266,17 @@ fn launch_and_synchronise_cost_little() {
             work();
         }
         own.0.synchronize().unwrap();
-        let began = Instant::now();
-        for _ in 0..rounds {
-            work();
-        }
-        let each = began.elapsed() / rounds;
-        own.0.synchronize().unwrap();
+        // The best of ten: other tests want the cores, too.
+        let batches = (0..10).map(|_| {
+            let began = Instant::now();
+            for _ in 0..rounds / 10 {
+                work();
+            }
+            let each = began.elapsed() / (rounds / 10);
+            own.0.synchronize().unwrap();
+            each
+        });
+        let each = batches.min().unwrap();
         println!("{what}: {each:?}");
         each
     };

@@ -100,3 +100,19 @@ impl Log {
         self.text.lock().clone()
     }
 }
+
+/// An allocation that a test watches: its address may be given to another test once it is freed.
+struct Watched {
+    address: u64,
+    id: u64,
+}
+
+impl Watched {
+    fn new(address: u64) -> Watched {
+        let id = alloc::pointer(address).unwrap().buffer_id;
+        Watched { address, id }
+    }
+    fn is_gone(&self) -> bool {
+        alloc::pointer(self.address).is_none_or(|now| now.buffer_id != self.id)
+    }
+}

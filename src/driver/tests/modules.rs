@@ -83,12 +83,13 @@ fn a_module_has_its_names_and_no_others() {
     assert_eq!(word(counter), 15);
     // A variable is not the program's to free.
     assert_eq!(alloc::free(counter), Err(Error::InvalidValue));
+    let counter = Watched::new(counter);
     let handle = function.handle();
     assert!(Function::from_handle(handle).is_ok());
     module.unload().unwrap();
     assert_eq!(module.unload(), Err(Error::InvalidHandle));
     assert_eq!(Function::from_handle(handle).err(), Some(Error::InvalidHandle));
-    assert!(alloc::pointer(counter).is_none());
+    assert!(counter.is_gone());
 }
 
 #[test]
@@ -152,11 +153,12 @@ fn a_library_has_a_module_in_each_context() {
     // The module of a library ends with it.
     assert_eq!(library.module().unwrap().unload(), Err(Error::NotPermitted));
     first.0.synchronize().unwrap();
+    let variables = [Watched::new(here), Watched::new(managed)];
     library.unload().unwrap();
     assert_eq!(library.unload(), Err(Error::InvalidHandle));
     assert_eq!(Kernel::from_handle(kernel.handle()).err(), Some(Error::InvalidHandle));
     assert_eq!(Function::from_handle(kernel.handle()).err(), Some(Error::InvalidHandle));
-    assert!(alloc::pointer(here).is_none() && alloc::pointer(managed).is_none());
+    assert!(variables.iter().all(Watched::is_gone));
 }
 
 #[test]
