@@ -91,6 +91,7 @@ int main()
     for (int i = 0; i < 4; i++)
         if (notes[i].seen != i) fail("host function %d ran as number %d", i, notes[i].seen);
     CUDA(cudaEventQuery(ready));
+    CUDA(cudaEventSynchronize(stop)); // recorded behind the event that the second stream waited for
     CUDA(cudaStreamQuery(first));
     float milliseconds = -1;
     CUDA(cudaEventElapsedTime(&milliseconds, start, stop));
