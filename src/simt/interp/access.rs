@@ -251,6 +251,243 @@ fn check_each(cx: &mut Cx<'_, '_>, space: Space, w: usize, active: u32, a: &Lane
     true
 }
 
+/// How the addresses of lanes that all take part follow each other, where that is simple; range and alignment are checked
+/// then.
+enum Pattern {
+    /// Element by element from here.
+    Consecutive(u64),
+    /// All the same one.
+    Same(u64),
+    /// Anything else, or something that the long way has to look at.
+    Other,
+}
+
+/// Whether `lanes`, a multiple of `N` of them, count up from the first by `step`.
+#[inline(always)]
+fn counts_up<const N: usize>(lanes: &[u64], step: u64) -> bool {
+    let mut expected: [u64; N] = std::array::from_fn(|i| lanes[0].wrapping_add(i as u64 * step));
+    let mut differ = [0; N];
+    for chunk in lanes.chunks_exact(N) {
+        for i in 0..N {
+            differ[i] |= chunk[i] ^ expected[i];
+            expected[i] = expected[i].wrapping_add(N as u64 * step);
+        }
+    }
+    differ.iter().fold(0, |all, d| all | d) == 0
+}
+
+/// As [`counts_up`], of 32-bit registers.
+#[inline(always)]
+fn counts_up_narrow<const N: usize>(lanes: &[u32], step: u32) -> bool {
+    let mut expected: [u32; N] = std::array::from_fn(|i| lanes[0].wrapping_add(i as u32 * step));
+    let mut differ = [0; N];
+    for chunk in lanes.chunks_exact(N) {
+        for i in 0..N {
+            differ[i] |= chunk[i] ^ expected[i];
+            expected[i] = expected[i].wrapping_add(N as u32 * step);
+        }
+    }
+    differ.iter().fold(0, |all, d| all | d) == 0
+}
+
+/// The pattern of `count` lanes of warps `w` and up.
+///
+/// # Safety
+/// `op.register` is a slot of the running window, which has that many warps.
+#[inline(always)]
+unsafe fn pattern(cx: &Cx<'_, '_>, op: &MemOp, w: usize, count: usize, bytes: u64, bits: u8) -> Pattern {
+    let block = cx.block;
+    let (first, step) = if op.register == NONE {
+        (0, 0)
+    } else {
+        // SAFETY: the slot lies in the window by construction of the program.
+        let base = unsafe { cx.regs.add(op.register as usize) };
+        if op.narrow {
+            // SAFETY: a B32 slot holds 32 values a warp.
+            let lanes = unsafe { std::slice::from_raw_parts((base as *const u32).add(w * WARP), count) };
+            let (first, last) = (u64::from(lanes[0]), u64::from(lanes[count - 1]));
+            let step = match last.wrapping_sub(first) {
+                0 => 0,
+                n if n == (count as u64 - 1) * bytes => bytes,
+                _ => return Pattern::Other,
+            };
+            if !counts_up_narrow::<16>(lanes, step as u32) {
+                return Pattern::Other;
+            }
+            (first, step)
+        } else {
+            // SAFETY: a B64 slot holds 32 values a warp.
+            let lanes = unsafe { std::slice::from_raw_parts((base as *const u64).add(w * WARP), count) };
+            let step = match lanes[count - 1].wrapping_sub(lanes[0]) {
+                0 => 0,
+                n if n == (count as u64 - 1) * bytes => bytes,
+                _ => return Pattern::Other,
+            };
+            if !counts_up::<8>(lanes, step) {
+                return Pattern::Other;
+            }
+            (lanes[0], step)
+        }
+    };
+    let mut first = first.wrapping_add(op.offset as u64);
+    let extent = step * (count as u64 - 1) + bytes;
+    let good = match op.space {
+        Space::Generic | Space::Global | Space::Const => block.view.check(first, extent, bits),
+        Space::Shared => {
+            let good = first <= u64::from(u32::MAX) && first + extent <= u64::from(block.shared_bytes);
+            first = first.wrapping_add(block.shared);
+            good
+        }
+        // Each lane has local memory of its own; parameters are rarely read by address.
+        Space::Local | Space::Param => false,
+    };
+    if !good || first & (bytes - 1) != 0 {
+        Pattern::Other
+    } else if step == 0 {
+        Pattern::Same(first)
+    } else {
+        Pattern::Consecutive(first)
+    }
+}
+
+/// Serves a load of `count` lanes of warps `w` and up, if it follows a simple pattern.
+///
+/// # Safety
+/// As for [`Access::run`]; all of these lanes take part.
+#[inline(always)]
+unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool>(
+    cx: &Cx<'_, '_>,
+    op: &MemOp,
+    w: usize,
+    count: usize,
+) -> bool {
+    let n = op.data.len();
+    let bytes = size_of::<T>() as u64 * n as u64;
+    // SAFETY: the caller's word on slots.
+    let (first, same) = match unsafe { pattern(cx, op, w, count, bytes, READ) } {
+        Pattern::Consecutive(first) => (first as *const T, false),
+        Pattern::Same(first) => (first as *const T, true),
+        Pattern::Other => return false,
+    };
+    // SAFETY: `pattern` checked `count · n` elements, or the ones that all share; slots are runs of the window.
+    unsafe {
+        let run = |slot: u32| (cx.regs.add(slot as usize) as *mut D).add(w * WARP);
+        if same {
+            for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+                std::slice::from_raw_parts_mut(run(slot), count).fill(first.add(k).read().widen(SIGNED));
+            }
+            return true;
+        }
+        match *op.data {
+            [slot] if slot == NONE => {}
+            [slot] if size_of::<T>() == size_of::<D>() => {
+                std::ptr::copy_nonoverlapping(first as *const D, run(slot), count);
+            }
+            [slot] => {
+                let dst = std::slice::from_raw_parts_mut(run(slot), count);
+                for (i, d) in dst.iter_mut().enumerate() {
+                    *d = first.add(i).read().widen(SIGNED);
+                }
+            }
+            [a, b] => deal::<T, D, SIGNED, 2>(first, [a, b], run, count),
+            [a, b, c, d] => deal::<T, D, SIGNED, 4>(first, [a, b, c, d], run, count),
+            _ => {
+                let slots: [u32; 8] = std::array::from_fn(|k| op.data.get(k).copied().unwrap_or(NONE));
+                deal::<T, D, SIGNED, 8>(first, slots, run, count);
+            }
+        }
+    }
+    true
+}
+
+/// Vectors of `N` elements from memory to `N` slots. By way of local arrays: the compiler then sees that nothing overlaps,
+/// and shuffles.
+///
+/// # Safety
+/// `count` vectors, a multiple of 32, are readable; each slot but a sink has room for as many.
+#[inline(always)]
+unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
+    src: *const T,
+    slots: [u32; N],
+    run: impl Fn(u32) -> *mut D,
+    count: usize,
+) {
+    for at in (0..count).step_by(WARP) {
+        let mut out = [[D::default(); WARP]; N];
+        for i in 0..WARP {
+            for (k, out) in out.iter_mut().enumerate() {
+                // SAFETY: the caller's word.
+                out[i] = unsafe { src.add((at + i) * N + k).read() }.widen(SIGNED);
+            }
+        }
+        for (out, slot) in out.iter().zip(slots).filter(|(_, slot)| *slot != NONE) {
+            // SAFETY: the caller's word.
+            unsafe { (run(slot).add(at) as *mut [D; WARP]).write(*out) };
+        }
+    }
+}
+
+/// The way back.
+///
+/// # Safety
+/// `count` vectors, a multiple of 32, are writable; each run has as many elements.
+#[inline(always)]
+unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*const D; N], count: usize) {
+    for at in (0..count).step_by(WARP) {
+        // SAFETY: the caller's word.
+        let from = runs.map(|run| unsafe { (run.add(at) as *const [D; WARP]).read() });
+        for i in 0..WARP {
+            for (k, from) in from.iter().enumerate() {
+                // SAFETY: the caller's word.
+                unsafe { dst.add((at + i) * N + k).write(T::narrow(from[i])) };
+            }
+        }
+    }
+}
+
+/// Serves a store likewise.
+///
+/// # Safety
+/// As for [`load_simple`].
+#[inline(always)]
+unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_, '_>, op: &MemOp, w: usize, count: usize) -> bool {
+    let n = op.data.len();
+    let bytes = size_of::<T>() as u64 * n as u64;
+    // SAFETY: the caller's word on slots.
+    let Pattern::Consecutive(first) = (unsafe { pattern(cx, op, w, count, bytes, WRITE) }) else {
+        return false;
+    };
+    let first = first as *mut T;
+    // SAFETY: `pattern` checked `count · n` elements; slots are runs of the window.
+    unsafe {
+        let run = |slot: u32| (cx.regs.add(slot as usize) as *const D).add(w * WARP);
+        match *op.data {
+            [slot] if size_of::<T>() == size_of::<D>() => {
+                std::ptr::copy_nonoverlapping(run(slot), first as *mut D, count);
+            }
+            [slot] => {
+                let src = run(slot);
+                for i in 0..count {
+                    first.add(i).write(T::narrow(src.add(i).read()));
+                }
+            }
+            [a, b] => collect::<T, D, 2>(first, [a, b].map(run), count),
+            [a, b, c, d] => collect::<T, D, 4>(first, [a, b, c, d].map(run), count),
+            [a, b, c, d, e, f, g, h] => collect::<T, D, 8>(first, [a, b, c, d, e, f, g, h].map(run), count),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether all lanes of all warps of the bundle take part.
+#[inline(always)]
+fn everybody(cx: &Cx<'_, '_>) -> bool {
+    cx.mask.lanes[..cx.mask.warps as usize]
+        .iter()
+        .all(|&lanes| lanes == u32::MAX)
+}
+
 trait Access {
     /// # Safety
     /// The window, slots and features are those that the program was made for.
@@ -262,64 +499,26 @@ struct Load<T, D, const SIGNED: bool, const STRONG: bool>(std::marker::PhantomDa
 impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Access for Load<T, D, SIGNED, STRONG> {
     #[inline(always)]
     unsafe fn run(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+        // SAFETY: the caller's word; all lanes take part.
+        if !STRONG && everybody(cx) && unsafe { load_simple::<T, D, SIGNED>(cx, op, 0, cx.mask.warps as usize * WARP) }
+        {
+            return true;
+        }
         let n = op.data.len();
-        let size = size_of::<T>() as u64;
-        let bytes = size * n as u64;
+        let bytes = size_of::<T>() as u64 * n as u64;
         for w in 0..cx.mask.warps as usize {
             let active = cx.mask.lanes[w];
             if active == 0 {
+                continue;
+            }
+            // SAFETY: the caller's word; all lanes of this warp take part.
+            if !STRONG && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED>(cx, op, w, WARP) } {
                 continue;
             }
             let mut a: Lanes = [0; WARP];
             // SAFETY: the caller's word on slots.
             if !unsafe { addresses(cx, op, w, active, bytes, false, &mut a) } {
                 return false;
-            }
-            if active == u32::MAX && !STRONG {
-                let first = a[0];
-                let (mut apart, mut differ) = (0u64, 0u64);
-                for (i, &x) in a.iter().enumerate() {
-                    apart |= x ^ first.wrapping_add(i as u64 * bytes);
-                    differ |= x ^ first;
-                }
-                let aligned = first & (bytes - 1) == 0;
-                if apart == 0
-                    && aligned
-                    && (windowed(op.space) || cx.block.view.check(first, bytes * WARP as u64, READ))
-                {
-                    for (k, &slot) in op.data.iter().enumerate() {
-                        if slot == NONE {
-                            continue;
-                        }
-                        // SAFETY: 32·n elements are readable (checked above); the slot is a `[D; 32]` run of the window.
-                        unsafe {
-                            let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w);
-                            let src = first as *const T;
-                            let mut out = [D::default(); WARP];
-                            match n {
-                                1 => gather_strided::<T, D, SIGNED, 1>(src, &mut out),
-                                2 => gather_strided::<T, D, SIGNED, 2>(src.add(k), &mut out),
-                                4 => gather_strided::<T, D, SIGNED, 4>(src.add(k), &mut out),
-                                _ => gather_strided::<T, D, SIGNED, 8>(src.add(k), &mut out),
-                            }
-                            *dst = out;
-                        }
-                    }
-                    continue;
-                }
-                if differ == 0 && aligned && (windowed(op.space) || cx.block.view.check(first, bytes, READ)) {
-                    for (k, &slot) in op.data.iter().enumerate() {
-                        if slot == NONE {
-                            continue;
-                        }
-                        // SAFETY: the one element is readable (checked above); the slot is a run of the window.
-                        unsafe {
-                            let value = (first as *const T).add(k).read().widen(SIGNED);
-                            *(cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) = [value; WARP];
-                        }
-                    }
-                    continue;
-                }
             }
             if !check_lanes(cx, op.space, w, active, &a, bytes, READ) {
                 return false;
@@ -353,60 +552,30 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Access for L
     }
 }
 
-#[inline(always)]
-unsafe fn gather_strided<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
-    src: *const T,
-    out: &mut [D; WARP],
-) {
-    for (i, o) in out.iter_mut().enumerate() {
-        // SAFETY: the caller checked `32·N` elements less the part before `src`.
-        *o = unsafe { src.add(i * N).read() }.widen(SIGNED);
-    }
-}
-
 struct Store<T, D, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
 
 impl<T: Convert<D>, D: Raw, const STRONG: bool> Access for Store<T, D, STRONG> {
     #[inline(always)]
     unsafe fn run(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+        // SAFETY: the caller's word; all lanes take part.
+        if !STRONG && everybody(cx) && unsafe { store_simple::<T, D>(cx, op, 0, cx.mask.warps as usize * WARP) } {
+            return true;
+        }
         let n = op.data.len();
-        let size = size_of::<T>() as u64;
-        let bytes = size * n as u64;
+        let bytes = size_of::<T>() as u64 * n as u64;
         for w in 0..cx.mask.warps as usize {
             let active = cx.mask.lanes[w];
             if active == 0 {
+                continue;
+            }
+            // SAFETY: the caller's word; all lanes of this warp take part.
+            if !STRONG && active == u32::MAX && unsafe { store_simple::<T, D>(cx, op, w, WARP) } {
                 continue;
             }
             let mut a: Lanes = [0; WARP];
             // SAFETY: the caller's word on slots.
             if !unsafe { addresses(cx, op, w, active, bytes, true, &mut a) } {
                 return false;
-            }
-            if active == u32::MAX && !STRONG {
-                let first = a[0];
-                let mut apart = 0u64;
-                for (i, &x) in a.iter().enumerate() {
-                    apart |= x ^ first.wrapping_add(i as u64 * bytes);
-                }
-                if apart == 0
-                    && first & (bytes - 1) == 0
-                    && (windowed(op.space) || cx.block.view.check(first, bytes * WARP as u64, WRITE))
-                {
-                    for (k, &slot) in op.data.iter().enumerate() {
-                        // SAFETY: 32·n elements are writable (checked above); the slot is a `[D; 32]` run of the window.
-                        unsafe {
-                            let src = *(cx.regs.add(slot as usize) as *const [D; WARP]).add(w);
-                            let dst = first as *mut T;
-                            match n {
-                                1 => scatter_strided::<T, D, 1>(dst, &src),
-                                2 => scatter_strided::<T, D, 2>(dst.add(k), &src),
-                                4 => scatter_strided::<T, D, 4>(dst.add(k), &src),
-                                _ => scatter_strided::<T, D, 8>(dst.add(k), &src),
-                            }
-                        }
-                    }
-                    continue;
-                }
             }
             if !check_lanes(cx, op.space, w, active, &a, bytes, WRITE) {
                 return false;
@@ -432,14 +601,6 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Access for Store<T, D, STRONG> {
             }
         }
         true
-    }
-}
-
-#[inline(always)]
-unsafe fn scatter_strided<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, src: &[D; WARP]) {
-    for (i, &value) in src.iter().enumerate() {
-        // SAFETY: the caller checked `32·N` elements less the part before `dst`.
-        unsafe { dst.add(i * N).write(T::narrow(value)) }
     }
 }
 
