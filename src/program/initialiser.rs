@@ -48,6 +48,12 @@ pub fn bytes(
         Init::List(list) if !shape.is_empty() => fill.list(list, &shape, 0)?,
         Init::List(list) if list.len() == 1 => fill.one(&list[0], 0)?,
         Init::List(_) => return Err(Diagnostic::error(variable.span, "a scalar is initialised by a list")),
+        Init::Value(_) if !shape.is_empty() => {
+            return Err(Diagnostic::error(
+                variable.span,
+                "an array or vector is initialised by a list in braces",
+            ));
+        }
         Init::Value(_) => fill.one(init, 0)?,
         // Texture and sampler state: not bytes.
         Init::Fields(_) => {}
@@ -103,13 +109,34 @@ impl Fill<'_> {
             ));
         };
         let bits = match expr {
-            Expr::Symbol { name, offset, mask, .. } => {
+            Expr::Symbol {
+                name,
+                offset,
+                mask,
+                span,
+                ..
+            } => {
                 let value = (self.address)(name)?.wrapping_add_signed(*offset);
                 match mask {
                     // 0xFF00(name): that byte of the address.
-                    Some(mask) if *mask != 0 => u128::from((value & mask) >> mask.trailing_zeros()),
-                    _ => u128::from(value),
+                    Some(mask) => {
+                        let shift = mask.trailing_zeros();
+                        if *mask == 0 || !shift.is_multiple_of(8) || mask >> shift != 0xff {
+                            return Err(Diagnostic::error(*span, format!("{mask:#x} does not select one byte")));
+                        }
+                        u128::from((value & mask) >> shift)
+                    }
+                    None if size_of(self.ty) < 4 => {
+                        return Err(Diagnostic::error(
+                            *span,
+                            format!("an address does not fit a .{}", self.ty.word()),
+                        ));
+                    }
+                    None => u128::from(value),
                 }
+            }
+            Expr::F32 { span, .. } | Expr::F64 { span, .. } if is_integer(self.ty) => {
+                return Err(wrong_float(*span, self.ty));
             }
             _ => literal(expr, self.ty)?,
         };
@@ -161,6 +188,11 @@ pub fn literal(expr: &Expr, ty: Type) -> Result<u128, Diagnostic> {
             ));
         }
     })
+}
+
+fn is_integer(ty: Type) -> bool {
+    use Type::{S8, S16, S32, S64, U8, U16, U32, U64};
+    matches!(ty, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64)
 }
 
 fn wrong_float(span: crate::ptx::ast::Span, ty: Type) -> Diagnostic {

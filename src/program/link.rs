@@ -10,11 +10,14 @@ use super::instr::Syscall;
 use super::layout::{self, SharedVariable};
 use super::module::{Allocate, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit};
 use crate::ptx::ast::Module as Tree;
-use crate::ptx::ast::{Function, Item, Linkage, Name, Space, Variable};
+use crate::ptx::ast::{Function, Item, Linkage, Name, Space, Span, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
 /// Functions' addresses: not canonical, so that nothing else in the process has them; each module has its own range.
 static NEXT_CODE: AtomicU64 = AtomicU64::new(0x7f00_0000_0000_0000);
+
+/// Constant memory that a program may declare (CUDA C++ Programming Guide, Compute Capabilities).
+const CONST_BYTES: u64 = 0x1_0000;
 
 /// Which of several definitions of a name stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -47,6 +50,7 @@ type At = (usize, usize);
 
 pub fn link(units: &[Arc<Tree>], allocate: &mut dyn Allocate) -> Result<Module, LinkError> {
     let mut linker = Linker::new(units);
+    linker.declarations()?;
     linker.export()?;
     linker.functions();
     linker.variables(allocate)?;
@@ -89,6 +93,27 @@ impl<'a> Linker<'a> {
             .iter()
             .enumerate()
             .flat_map(|(unit, tree)| tree.items.iter().enumerate().map(move |(item, i)| ((unit, item), i)))
+    }
+
+    /// What no declaration at module scope may say.
+    fn declarations(&self) -> Result<(), LinkError> {
+        for tree in self.trees {
+            let mut found = Vec::new();
+            for item in &tree.items {
+                match item {
+                    Item::Variable(variable) => found.extend(wrong_variable(variable)),
+                    Item::Function(function) => found.extend(wrong_function(function)),
+                    Item::Alias { .. } | Item::File { .. } | Item::Section(_) | Item::Pragma(_) => {}
+                }
+            }
+            if !found.is_empty() {
+                return Err(LinkError::Invalid(Diagnostics {
+                    source: tree.source.clone(),
+                    list: found,
+                }));
+            }
+        }
+        Ok(())
     }
 
     fn invalid(&self, unit: usize, diagnostic: Diagnostic) -> LinkError {
@@ -224,10 +249,7 @@ impl<'a> Linker<'a> {
                 self.symbols.insert(at, index);
                 continue;
             }
-            let managed = variable
-                .attributes
-                .iter()
-                .any(|(name, _)| name.text.trim_start_matches('.') == "managed");
+            let managed = is_managed(variable);
             let align = layout::align_of(variable);
             let index = self.globals.len();
             let mut global = Global {
@@ -260,6 +282,10 @@ impl<'a> Linker<'a> {
             }
         }
         self.const_bytes = u32::try_from(pools[1].end).unwrap_or(u32::MAX);
+        if pools[1].end > CONST_BYTES * self.trees.len() as u64 {
+            let message = format!("{} bytes of constant memory; a unit has {CONST_BYTES}", pools[1].end);
+            return Err(self.invalid(0, Diagnostic::error(Span::default(), message)));
+        }
         Ok(())
     }
 
@@ -432,6 +458,74 @@ impl Pool {
 
 fn is_shared(space: Space) -> bool {
     matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)
+}
+
+/// A mistake that a variable of module scope shows by itself.
+fn wrong_variable(variable: &Variable) -> Option<Diagnostic> {
+    let name = &variable.name.text;
+    let error = |message: String| Some(Diagnostic::error(variable.span, message));
+    if let Some(align) = variable.align
+        && !align.is_power_of_two()
+    {
+        return error(format!("the alignment of `{name}`, {align}, is not a power of two"));
+    }
+    if variable.ty == Type::Pred {
+        return error(format!("`{name}` is a predicate: predicates live in registers"));
+    }
+    if matches!(variable.space, Space::Param | Space::ParamEntry | Space::ParamFunc) {
+        return error(format!("`{name}` is a parameter and no function's"));
+    }
+    if variable.init.is_some() && !matches!(variable.space, Space::Global | Space::Const | Space::Tex | Space::Surf) {
+        return error(format!(
+            "`{name}` cannot have an initial value in .{}",
+            variable.space.word()
+        ));
+    }
+    if is_managed(variable) && variable.space != Space::Global {
+        return error(format!("`{name}` is .managed and not in .global"));
+    }
+    None
+}
+
+/// A mistake in a function's header.
+fn wrong_function(function: &Function) -> Option<Diagnostic> {
+    let name = &function.name.text;
+    let error = |message: String| Some(Diagnostic::error(function.name.span, message));
+    if function.linkage == Linkage::Extern && function.body.is_some() {
+        return error(format!("`{name}` is .extern and has a body"));
+    }
+    if function.entry && function.params.iter().any(|p| p.space == Space::Reg) {
+        return error(format!("the parameters of kernel `{name}` must be in .param"));
+    }
+    let parameters: Vec<&Variable> = function.returns.iter().chain(&function.params).collect();
+    for (i, parameter) in parameters.iter().enumerate() {
+        let own = &parameter.name.text;
+        if let Some(align) = parameter.align
+            && !align.is_power_of_two()
+        {
+            return error(format!("the alignment of `{own}`, {align}, is not a power of two"));
+        }
+        if &**own != "_" && parameters[i + 1..].iter().any(|p| p.name.text == *own) {
+            return error(format!("`{name}` has two parameters `{own}`"));
+        }
+    }
+    let has = |word: &str| {
+        function
+            .directives
+            .iter()
+            .any(|d| d.name.text.trim_start_matches('.') == word)
+    };
+    if has("maxntid") && has("reqntid") {
+        return error(format!("`{name}` has both .maxntid and .reqntid"));
+    }
+    None
+}
+
+fn is_managed(variable: &Variable) -> bool {
+    variable
+        .attributes
+        .iter()
+        .any(|(name, _)| name.text.trim_start_matches('.') == "managed")
 }
 
 /// Lives in a memory that a module owns.

@@ -72,7 +72,7 @@ impl Lower<'_> {
                 ),
             ));
         }
-        if results.len() > target.returns.len() {
+        if results.len() != target.returns.len() {
             return Err(Diagnostic::error(
                 span,
                 format!(
@@ -88,6 +88,12 @@ impl Lower<'_> {
         let mut args = Vec::with_capacity(arguments.len());
         for ((operand, variable), to) in arguments.iter().zip(&target.params).zip(&target.signature.params) {
             let from = self.argument(operand, variable, *to, guard)?;
+            if from.bytes != to.bytes {
+                return Err(Diagnostic::error(
+                    operand.span(),
+                    format!("{} bytes are passed for a parameter of {}", from.bytes, to.bytes),
+                ));
+            }
             args.push(Copy3 {
                 from: from.offset,
                 to: to.offset,

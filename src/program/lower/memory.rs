@@ -279,6 +279,12 @@ impl Lower<'_> {
                 "constant memory cannot be written",
             ));
         }
+        if address.space == Space::Param {
+            return Err(Diagnostic::error(
+                instruction.operands[0].span(),
+                "a kernel's parameters cannot be written",
+            ));
+        }
         let src = self.values(&instruction.operands[1], usize::from(form.vector()), ty, Fit::Wider)?;
         self.push(
             guard,

@@ -34,6 +34,10 @@ use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 /// A mistake in the text, or something that is not supported.
 type Outcome<T> = Result<T, Diagnostic>;
 
+/// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities); what goes beyond
+/// must be dynamic.
+const SHARED_BYTES: u32 = 48 * 1024;
+
 /// More findings than anybody reads.
 const MANY: usize = 20;
 
@@ -60,6 +64,15 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     let statements = tree.statements().map_err(Clone::clone)?;
     let mut lower = Lower::new(module, unit, function, definition);
     lower.parameters();
+    if definition.entry && lower.shared.bytes > SHARED_BYTES {
+        lower.error(Diagnostic::error(
+            definition.name.span,
+            format!(
+                "{} bytes of static shared memory; a kernel has {SHARED_BYTES}",
+                lower.shared.bytes
+            ),
+        ));
+    }
     lower.scope(statements);
     lower.finish(tree.span);
     if !lower.errors.is_empty() {
@@ -366,6 +379,22 @@ impl<'a> Lower<'a> {
     fn declare(&mut self, variable: &Variable) -> Outcome<()> {
         let ty = variable.ty;
         let name = &variable.name;
+        if variable.init.is_some() {
+            return Err(Diagnostic::error(
+                variable.span,
+                format!(
+                    "`{}` cannot have an initial value in .{}",
+                    name.text,
+                    variable.space.word()
+                ),
+            ));
+        }
+        if variable.align.is_some_and(|a| !a.is_power_of_two()) {
+            return Err(Diagnostic::error(variable.span, "an alignment must be a power of two"));
+        }
+        if ty == Type::Pred && (variable.space != Space::Reg || variable.vector.is_some()) {
+            return Err(Diagnostic::error(variable.span, "predicates are scalar registers"));
+        }
         let twice = || Diagnostic::error(name.span, format!("`{}` is declared twice in this scope", name.text));
         match variable.space {
             Space::Reg => {

@@ -256,6 +256,8 @@ impl Lower<'_> {
                 self.pack(dst, &from, span, guard)
             }
             (None, None) => {
+                self.check_kind(to, Some(ty), Fit::Wider)?;
+                self.check_kind(from, Some(ty), Fit::Wider)?;
                 let dst = self.destination(to, width, Fit::Exact)?;
                 let src = match self.address_operand(from, width)? {
                     Some((register, _)) => register,
@@ -278,6 +280,13 @@ impl Lower<'_> {
             && let Some(reading) = special::read(&name.text, select.as_ref().map(|s| &*s.text))
         {
             let register = self.special(name, reading, Some(width))?;
+            // The first texts read 16 bits of them.
+            if self.width(register) > width && self.unit.tree.version.0 >= 2 {
+                return Err(Diagnostic::error(
+                    operand.span(),
+                    format!("`{}` is wider than this mov", name.text),
+                ));
+            }
             return self.resize(register, width, false, span);
         }
         self.source(operand, width, Fit::Exact, float)

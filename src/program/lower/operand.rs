@@ -223,6 +223,36 @@ impl Lower<'_> {
         ))
     }
 
+    /// Whether a register's declared type agrees with the instruction's: bits with anything, integers with integers,
+    /// floating-point with floating-point (PTX ISA, Operand Type Information). Special registers are operands of `mov`
+    /// and `cvt` alone.
+    pub fn check_kind(&mut self, operand: &Operand, ty: Option<Type>, fit: Fit) -> Outcome<()> {
+        let Operand::Name { name, select, .. } = operand else {
+            return Ok(());
+        };
+        match self.find(name) {
+            Some(Binding::Register { ty: declared, .. } | Binding::Vector { ty: declared, .. }) => {
+                let Some(ty) = ty else { return Ok(()) };
+                if kind(ty) == Kinds::Bits || kind(declared) == Kinds::Bits || kind(ty) == kind(declared) {
+                    return Ok(());
+                }
+                Err(Diagnostic::error(
+                    operand.span(),
+                    format!(
+                        "`{}` is declared .{}; a .{} is expected here",
+                        name.text,
+                        declared.word(),
+                        ty.word()
+                    ),
+                ))
+            }
+            None if fit == Fit::Exact && special::read(&name.text, select.as_ref().map(|s| &*s.text)).is_some() => Err(
+                Diagnostic::error(operand.span(), "a special register is an operand of mov and cvt alone"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// A destination: a register, or a scratch one for `_`.
     pub fn destination(&mut self, operand: &Operand, width: Width, fit: Fit) -> Outcome<Register> {
         match operand {
@@ -330,6 +360,23 @@ impl Lower<'_> {
             instruction.span,
             format!("`{}` takes {expected} operands, not {count}", instruction.opcode.text),
         ))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    Bits,
+    Integer,
+    Float,
+    Pred,
+}
+
+fn kind(ty: Type) -> Kinds {
+    match ty {
+        Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::S8 | Type::S16 | Type::S32 | Type::S64 => Kinds::Integer,
+        Type::F16 | Type::F16x2 | Type::F32 | Type::F64 => Kinds::Float,
+        Type::Pred => Kinds::Pred,
+        _ => Kinds::Bits,
     }
 }
 

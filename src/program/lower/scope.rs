@@ -58,6 +58,25 @@ struct Scope {
     frame: u32,
 }
 
+impl Scope {
+    /// The range that declares a name. `%p1<4>` may declare `%p10`: every split into prefix and number without leading
+    /// zeros counts.
+    fn range_of(&self, name: &str) -> Option<&Range> {
+        if self.ranges.is_empty() {
+            return None;
+        }
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        (1..=digits.min(9)).find_map(|length| {
+            let (prefix, number) = name.split_at(name.len() - length);
+            if number.len() > 1 && number.starts_with('0') {
+                return None;
+            }
+            let range = self.ranges.get(prefix)?;
+            number.parse::<u32>().is_ok_and(|n| n < range.count).then_some(range)
+        })
+    }
+}
+
 /// The open scopes, innermost last.
 #[derive(Default)]
 pub struct Scopes {
@@ -96,7 +115,8 @@ impl Scopes {
         let Some(scope) = self.stack.last_mut() else {
             return false;
         };
-        scope.names.insert(name, binding).is_none()
+        let in_range = !matches!(binding, Binding::Label(_)) && scope.range_of(&name).is_some();
+        scope.names.insert(name, binding).is_none() && !in_range
     }
 
     pub fn bind_at(&mut self, depth: usize, name: Arc<str>, binding: Binding) {
@@ -119,26 +139,12 @@ impl Scopes {
     }
 
     pub fn find(&self, name: &str) -> Found<'_> {
-        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
         for (depth, scope) in self.stack.iter().enumerate().rev() {
             if let Some(binding) = scope.names.get(name) {
                 return Found::Bound(binding);
             }
-            if scope.ranges.is_empty() {
-                continue;
-            }
-            // `%p1<4>` may declare `%p10`: every split into prefix and number without leading zeros counts.
-            for length in 1..=digits.min(9) {
-                let (prefix, number) = name.split_at(name.len() - length);
-                if number.len() > 1 && number.starts_with('0') {
-                    continue;
-                }
-                if let Some(range) = scope.ranges.get(prefix)
-                    && number.parse::<u32>().is_ok_and(|n| n < range.count)
-                {
-                    let Range { ty, vector, width, .. } = *range;
-                    return Found::Fresh(depth, Fresh { ty, vector, width });
-                }
+            if let Some(&Range { ty, vector, width, .. }) = scope.range_of(name) {
+                return Found::Fresh(depth, Fresh { ty, vector, width });
             }
         }
         Found::Nothing

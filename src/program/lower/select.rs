@@ -4,7 +4,7 @@
 use super::ir::{End, Register};
 use super::operand::Fit;
 use super::scope::{Binding, Found};
-use super::{Lower, Outcome};
+use super::{Lower, Outcome, width_of};
 use crate::isa::lanes::{Operands, Width};
 use crate::isa::{self, Form, Lane, Semantics};
 use crate::program::instr::{Guard, Kind};
@@ -184,6 +184,19 @@ impl Lower<'_> {
                     instruction.operands.len()
                 ),
             ));
+        }
+        if let [Operand::Sink(at)] = destinations[..] {
+            return Err(Diagnostic::error(
+                at,
+                format!("the result of `{}` cannot be thrown away", form.mnemonic()),
+            ));
+        }
+        let checked = match form.types[..] {
+            [ty] if fit == Fit::Exact => Some(ty),
+            _ => None,
+        };
+        for (operand, &width) in destinations.iter().zip(dst_widths).chain(sources.iter().zip(lane.src)) {
+            self.check_kind(operand, checked.filter(|&ty| width_of(ty) == width), fit)?;
         }
         let all_float = form.types.iter().all(|&t| is_float(t)) && !form.types.is_empty();
         let mut src = Vec::with_capacity(4);

@@ -216,3 +216,46 @@ fn thousands_of_functions_link_in_no_time() {
     // Half a second on a slow machine under load; a tenth on a quiet one.
     assert!(taken.as_millis() < 3000, "{taken:?}");
 }
+
+/// The message of what is wrong with a module.
+fn wrong(text: &str) -> String {
+    match try_link(&[text]) {
+        Ok(_) => panic!("links: {text}"),
+        Err(LinkError::Invalid(found)) => found.list[0].message.clone(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn declarations_that_cannot_be() {
+    assert_eq!(
+        wrong(".global .align 3 .u32 v;"),
+        "the alignment of `v`, 3, is not a power of two"
+    );
+    assert_eq!(
+        wrong(".shared .u32 v = 1;"),
+        "`v` cannot have an initial value in .shared"
+    );
+    assert_eq!(
+        wrong(".shared .attribute(.managed) .u32 v;"),
+        "`v` is .managed and not in .global"
+    );
+    assert_eq!(wrong(".global .u16 v = v;"), "an address does not fit a .u16");
+    assert_eq!(
+        wrong(".global .u32 v = 1.5;"),
+        "a floating-point literal stands where a .u32 is expected"
+    );
+    assert_eq!(
+        wrong(".global .u32 v[2] = 1;"),
+        "an array or vector is initialised by a list in braces"
+    );
+    assert_eq!(
+        wrong(".const .b8 v[70000];"),
+        "70000 bytes of constant memory; a unit has 65536"
+    );
+    assert_eq!(
+        wrong(".func f(.param .u32 a, .param .u32 a) { ret; }"),
+        "`f` has two parameters `a`"
+    );
+    assert_eq!(wrong(".extern .func f() { ret; }"), "`f` is .extern and has a body");
+}

@@ -305,3 +305,63 @@ fn line_numbers_follow_the_code() {
     );
     assert_eq!(function.lines, [(0, 1, 11), (2, 2, 5)]);
 }
+
+/// What is wrong with a kernel's body.
+fn wrong(body: &str) -> Vec<String> {
+    let text = format!(
+        ".func (.param .u32 r) f(.param .u64 a) {{ ret; }}
+        .visible .entry k(.param .u64 p) {{ .reg .u32 %r<3>; .reg .f32 %f<3>; .reg .b32 %b<3>; .reg .pred %p<3>;
+        {body} }}"
+    );
+    let (module, _) = link(&[&text]);
+    complaints(&module, "k")
+}
+
+#[test]
+fn kinds_of_operands_are_checked() {
+    assert_eq!(
+        wrong("add.f32 %f0, %f1, %r0;"),
+        ["`%r0` is declared .u32; a .f32 is expected here"]
+    );
+    assert_eq!(
+        wrong("add.s32 %f0, %r1, %b0;"),
+        ["`%f0` is declared .f32; a .s32 is expected here"]
+    );
+    assert_eq!(
+        wrong("mov.u32 %r0, %f0;"),
+        ["`%f0` is declared .f32; a .u32 is expected here"]
+    );
+    assert_eq!(
+        wrong("add.u32 %r0, %tid.x, 1;"),
+        ["a special register is an operand of mov and cvt alone"]
+    );
+    assert_eq!(
+        wrong("add.u32 _, %r0, 1;"),
+        ["the result of `add` cannot be thrown away"]
+    );
+    assert_eq!(
+        wrong("add.f32 %f0, %f1, 1;"),
+        ["an integer stands where a .f32 is expected"]
+    );
+    assert_eq!(wrong("add.u32 %r0, %r1;"), ["`add.u32` takes 3 operands, not 2"]);
+    assert_eq!(wrong("@%r0 bra L; L:"), ["`%r0` is not a predicate"]);
+    assert_eq!(wrong(".reg .u32 %r1;"), ["`%r1` is declared twice in this scope"]);
+    assert_eq!(
+        wrong("st.param.u32 [p], %r0;"),
+        ["a kernel's parameters cannot be written"]
+    );
+    assert_eq!(wrong("call f, (%r0);"), ["`f` returns 1 values, not 0"]);
+    assert_eq!(
+        wrong("{ .param .u32 x; call (%r0), f, (x); }"),
+        ["4 bytes are passed for a parameter of 8"]
+    );
+    assert_eq!(wrong("ld.param.u64 %r0, [p+8];").len(), 1);
+    assert_eq!(wrong("bar.sync 16;"), ["a block has barriers 0 to 15"]);
+    // Bits go with everything.
+    kernel(".reg .b32 %b<3>; .reg .f32 %f; add.f32 %f, %b0, %b1; add.s32 %b2, %b0, %b1; shl.b32 %b1, %b2, 3; ret;");
+}
+
+#[test]
+fn several_mistakes_are_reported_at_once() {
+    assert_eq!(wrong("foo.u32 %r0; add.u32 %x, %r0, 1; bra NOWHERE;").len(), 3);
+}
