@@ -115,12 +115,12 @@ impl Lower<'_> {
     /// The address of something that has a place, `offset` bytes on.
     pub fn located_address(&mut self, located: &Located, offset: i64) -> Address {
         match *located {
-            Located::Absolute { address, space, .. } => Address {
+            Located::Absolute { address, space } => Address {
                 space,
                 register: None,
                 offset: (address as i64).wrapping_add(offset),
             },
-            Located::Shared { index, .. } => match self.shared_offset(index) {
+            Located::Shared(index) => match self.shared_offset(index) {
                 Some(at) => Address {
                     space: Space::Shared,
                     register: None,
@@ -135,17 +135,17 @@ impl Lower<'_> {
                     }
                 }
             },
-            Located::Frame { place, .. } => Address {
+            Located::Frame(place) => Address {
                 space: Space::Local,
                 register: None,
                 offset: i64::from(place.offset) + offset,
             },
-            Located::Param { place, .. } => Address {
+            Located::Param(place) => Address {
                 space: Space::Param,
                 register: None,
                 offset: i64::from(place.offset) + offset,
             },
-            Located::Function { address } => Address {
+            Located::Function(address) => Address {
                 space: Space::Generic,
                 register: None,
                 offset: (address as i64).wrapping_add(offset),
@@ -242,7 +242,7 @@ impl Lower<'_> {
         guard: Option<Guard>,
         span: Span,
     ) -> Outcome<()> {
-        let end = crate::program::layout::places(&self.definition.params, 0).1;
+        let end = self.param_end;
         for (i, dst) in dst.iter().enumerate() {
             let at = offset + i as i64 * i64::from(element.bytes);
             if at < 0 || at + i64::from(element.bytes) > i64::from(end) {

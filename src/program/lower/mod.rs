@@ -132,6 +132,8 @@ struct Lower<'a> {
     function: u32,
     definition: &'a ast::Function,
     signature: Signature,
+    /// Kernels only: bytes of the parameter block.
+    param_end: u32,
     /// Kernels only: where its shared variables are.
     shared: SharedLayout,
     body: Body,
@@ -158,6 +160,7 @@ impl<'a> Lower<'a> {
             function,
             definition,
             signature: layout::signature(&definition.returns, &definition.params),
+            param_end: layout::places(&definition.params, 0).1,
             shared: if definition.entry {
                 module.shared_layout(function)
             } else {

@@ -8,58 +8,33 @@ use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::{Form, moves};
 use crate::program::instr::{Guard, Initial, Kind, Space, Special};
-use crate::program::layout::{Place, is_float};
+use crate::program::layout::{Place, is_float, size_of};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{self, Expr, Instruction, Name, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// Something that has an address.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Located {
     /// A generic address that is the same for everybody.
-    Absolute {
-        address: u64,
-        space: Space,
-        ty: Type,
-    },
-    Shared {
-        index: u32,
-        ty: Type,
-    },
+    Absolute { address: u64, space: Space },
+    /// A shared variable, by index in the module.
+    Shared(u32),
     /// In the running frame.
-    Frame {
-        place: Place,
-        ty: Type,
-    },
+    Frame(Place),
     /// In the launch's parameter block.
-    Param {
-        place: Place,
-        ty: Type,
-    },
-    Function {
-        address: u64,
-    },
-}
-
-impl Located {
-    pub fn ty(&self) -> Type {
-        match *self {
-            Located::Absolute { ty, .. }
-            | Located::Shared { ty, .. }
-            | Located::Frame { ty, .. }
-            | Located::Param { ty, .. } => ty,
-            Located::Function { .. } => Type::B8,
-        }
-    }
+    Param(Place),
+    /// A function's address.
+    Function(u64),
 }
 
 impl Lower<'_> {
     /// What has an address under this name; `None` for registers and unknown names.
     pub fn locate(&mut self, name: &Name) -> Outcome<Option<Located>> {
         match self.find(name) {
-            Some(Binding::Frame { place, ty }) => return Ok(Some(Located::Frame { place, ty })),
-            Some(Binding::KernelParam { place, ty }) => return Ok(Some(Located::Param { place, ty })),
-            Some(Binding::Shared { index, ty }) => return Ok(Some(Located::Shared { index, ty })),
+            Some(Binding::Frame { place, .. }) => return Ok(Some(Located::Frame(place))),
+            Some(Binding::KernelParam { place, .. }) => return Ok(Some(Located::Param(place))),
+            Some(Binding::Shared { index, .. }) => return Ok(Some(Located::Shared(index))),
             Some(_) => return Ok(None),
             None => {}
         }
@@ -76,16 +51,10 @@ impl Lower<'_> {
                     } else {
                         Space::Global
                     },
-                    ty: self.declared_type(name),
                 }
             }
-            Symbol::Shared(index) => Located::Shared {
-                index,
-                ty: self.declared_type(name),
-            },
-            Symbol::Function(index) => Located::Function {
-                address: self.module.code_base + 16 * u64::from(index),
-            },
+            Symbol::Shared(index) => Located::Shared(index),
+            Symbol::Function(index) => Located::Function(self.module.code_base + 16 * u64::from(index)),
             Symbol::Syscall(..) => {
                 return Err(Diagnostic::error(
                     name.span,
@@ -110,17 +79,19 @@ impl Lower<'_> {
         }))
     }
 
-    /// The type that the unit declares a variable with: what its elements are.
-    fn declared_type(&self, name: &Name) -> Type {
-        self.unit
-            .tree
-            .items
-            .iter()
-            .find_map(|item| match item {
-                ast::Item::Variable(v) if v.name.text == name.text => Some(v.ty),
-                _ => None,
-            })
-            .unwrap_or(Type::B8)
+    /// Bytes of an element of the variable of this name.
+    pub fn element_bytes(&mut self, name: &Name) -> i64 {
+        let ty = match self.find(name) {
+            Some(Binding::Frame { ty, .. } | Binding::KernelParam { ty, .. } | Binding::Shared { ty, .. }) => ty,
+            _ => {
+                let declared = self.unit.tree.items.iter().find_map(|item| match item {
+                    ast::Item::Variable(v) if v.name.text == name.text => Some(v.ty),
+                    _ => None,
+                });
+                declared.unwrap_or(Type::B8)
+            }
+        };
+        size_of(ty) as i64
     }
 
     /// Where the kernel's shared memory holds a variable; unknown in device functions.
@@ -141,9 +112,9 @@ impl Lower<'_> {
     fn address_value(&mut self, located: &Located, offset: i64, width: Width, span: Span) -> Outcome<Register> {
         let add = |value: u64| u128::from(value.wrapping_add_signed(offset));
         Ok(match *located {
-            Located::Absolute { address, .. } | Located::Function { address } => self.constant(width, add(address)),
-            Located::Param { place, .. } => self.constant(width, add(u64::from(place.offset))),
-            Located::Shared { index, .. } => match self.shared_offset(index) {
+            Located::Absolute { address, .. } | Located::Function(address) => self.constant(width, add(address)),
+            Located::Param(place) => self.constant(width, add(u64::from(place.offset))),
+            Located::Shared(index) => match self.shared_offset(index) {
                 Some(at) => self.constant(width, add(u64::from(at))),
                 None => {
                     let base = self.shared_base(index, width);
@@ -158,7 +129,7 @@ impl Lower<'_> {
                     }
                 }
             },
-            Located::Frame { place, .. } => {
+            Located::Frame(place) => {
                 let dst = self.body.register(width);
                 let slot = self.body.slot(dst);
                 let offset = u32::try_from(i64::from(place.offset) + offset)
@@ -186,7 +157,7 @@ impl Lower<'_> {
                 let Some(located) = self.locate(name)? else {
                     return Ok(None);
                 };
-                let offset = address.offset * crate::program::layout::size_of(located.ty()) as i64;
+                let offset = address.offset.wrapping_mul(self.element_bytes(name));
                 let register = self.address_value(&located, offset, width, address.span)?;
                 return Ok(Some((register, located)));
             }

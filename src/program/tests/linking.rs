@@ -229,10 +229,6 @@ fn wrong(text: &str) -> String {
 #[test]
 fn declarations_that_cannot_be() {
     assert_eq!(
-        wrong(".global .align 3 .u32 v;"),
-        "the alignment of `v`, 3, is not a power of two"
-    );
-    assert_eq!(
         wrong(".shared .u32 v = 1;"),
         "`v` cannot have an initial value in .shared"
     );

@@ -16,17 +16,14 @@ fn parameters_immediates_and_specials_cost_no_code() {
         mov.u32 %r2, %tid.x; add.s32 %r3, %r2, 5; add.s32 %r4, %r3, %r1;
         st.global.u32 [%rd2], %r4; ret;",
     );
-    // The window: p (64 bits), n, %tid.x, 5, and one slot for what is computed.
-    assert_eq!(
-        (slot_of(&function, 0), slot_of(&function, 8)),
-        ("d0".to_owned(), "r4".to_owned())
-    );
+    // The window: n, %tid.x, 5 and what is computed, 128 bytes each; behind the 32-bit slots p with 256.
+    assert_eq!((slot_of(&function, 0), slot_of(&function, 8)), ("d8".to_owned(), "r0".to_owned()));
     assert_eq!(
         listing(&function),
         [
-            "add.s32 r10 ← r6, r8",
-            "add.s32 r10 ← r10, r4",
-            "store.4 global[d0] ← r10",
+            "add.s32 r6 ← r2, r4",
+            "add.s32 r6 ← r6, r0",
+            "store.4 global[d8] ← r6",
             "exit"
         ]
     );
