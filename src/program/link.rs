@@ -10,7 +10,7 @@ use super::instr::Syscall;
 use super::layout::{self, SharedVariable};
 use super::module::{Allocate, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit};
 use crate::ptx::ast::Module as Tree;
-use crate::ptx::ast::{Function, Item, Linkage, Name, Space, Span, Type, Variable};
+use crate::ptx::ast::{Function, Item, Linkage, Name, Space, Span, Statement, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
 /// Functions' addresses: not canonical, so that nothing else in the process has them; each module has its own range.
@@ -50,7 +50,6 @@ type At = (usize, usize);
 
 pub fn link(units: &[Arc<Tree>], allocate: &mut dyn Allocate) -> Result<Module, LinkError> {
     let mut linker = Linker::new(units);
-    linker.declarations()?;
     linker.export()?;
     linker.functions();
     linker.variables(allocate)?;
@@ -70,6 +69,8 @@ struct Linker<'a> {
     names: Vec<HashMap<Arc<str>, Symbol>>,
     const_bytes: u32,
     code_base: u64,
+    /// Variables of bodies: function, declaration, global.
+    inner: Vec<(u32, &'a Variable, u32)>,
 }
 
 impl<'a> Linker<'a> {
@@ -84,6 +85,7 @@ impl<'a> Linker<'a> {
             names: Vec::new(),
             const_bytes: 0,
             code_base: 0,
+            inner: Vec::new(),
         }
     }
 
@@ -93,27 +95,6 @@ impl<'a> Linker<'a> {
             .iter()
             .enumerate()
             .flat_map(|(unit, tree)| tree.items.iter().enumerate().map(move |(item, i)| ((unit, item), i)))
-    }
-
-    /// What no declaration at module scope may say.
-    fn declarations(&self) -> Result<(), LinkError> {
-        for tree in self.trees {
-            let mut found = Vec::new();
-            for item in &tree.items {
-                match item {
-                    Item::Variable(variable) => found.extend(wrong_variable(variable)),
-                    Item::Function(function) => found.extend(wrong_function(function)),
-                    Item::Alias { .. } | Item::File { .. } | Item::Section(_) | Item::Pragma(_) => {}
-                }
-            }
-            if !found.is_empty() {
-                return Err(LinkError::Invalid(Diagnostics {
-                    source: tree.source.clone(),
-                    list: found,
-                }));
-            }
-        }
-        Ok(())
     }
 
     fn invalid(&self, unit: usize, diagnostic: Diagnostic) -> LinkError {
@@ -234,42 +215,16 @@ impl<'a> Linker<'a> {
             if !self.stands(at, &variable.name.text, variable.linkage) {
                 continue;
             }
-            let bytes = match (layout::bytes_of(variable), &variable.init) {
-                (Some(bytes), _) => bytes,
-                (None, Some(init)) => initialiser::bytes(variable, init, &mut |_| Ok(0))
-                    .map_err(|d| self.invalid(at.0, d))?
-                    .len() as u64,
-                (None, None) => {
-                    let d = Diagnostic::error(variable.span, format!("`{}` has no size", variable.name.text));
-                    return Err(self.invalid(at.0, d));
-                }
-            };
-            if is_shared(variable.space) {
-                let index = self.share(variable, Some(u32::try_from(bytes).unwrap_or(u32::MAX)), at);
-                self.symbols.insert(at, index);
-                continue;
-            }
-            let managed = is_managed(variable);
-            let align = layout::align_of(variable);
-            let index = self.globals.len();
-            let mut global = Global {
-                name: variable.name.text.clone(),
-                space: variable.space,
-                bytes,
-                align,
-                managed,
-                visible: variable.linkage != Linkage::Internal || !self.exports.contains_key(&variable.name.text),
-                address: 0,
-            };
-            if managed {
-                let address = allocate.allocate(bytes.max(1), align.max(16), false, true);
-                global.address = address.map_err(|_| LinkError::OutOfMemory)?;
+            let symbol = if is_shared(variable.space) {
+                let bytes = self.size(variable, at.0)?;
+                self.share(variable, Some(u32::try_from(bytes).unwrap_or(u32::MAX)), at)
             } else {
-                pools[usize::from(variable.space == Space::Const)].add(index, bytes, align);
-            }
-            self.globals.push(global);
-            self.symbols.insert(at, Symbol::Global(index as u32));
+                let visible = variable.linkage != Linkage::Internal || !self.exports.contains_key(&variable.name.text);
+                Symbol::Global(self.place(variable, at.0, visible, &mut pools, allocate)?)
+            };
+            self.symbols.insert(at, symbol);
         }
+        self.inner_variables(&mut pools, allocate)?;
         for (constant, pool) in [(false, &pools[0]), (true, &pools[1])] {
             if pool.members.is_empty() {
                 continue;
@@ -285,6 +240,77 @@ impl<'a> Linker<'a> {
         if pools[1].end > CONST_BYTES * self.trees.len() as u64 {
             let message = format!("{} bytes of constant memory; a unit has {CONST_BYTES}", pools[1].end);
             return Err(self.invalid(0, Diagnostic::error(Span::default(), message)));
+        }
+        Ok(())
+    }
+
+    /// Bytes of a variable, by its initialiser if its first dimension is open.
+    fn size(&self, variable: &Variable, unit: usize) -> Result<u64, LinkError> {
+        match (layout::bytes_of(variable), &variable.init) {
+            (Some(bytes), _) => Ok(bytes),
+            (None, Some(init)) => match initialiser::bytes(variable, init, &mut |_| Ok(0)) {
+                Ok(bytes) => Ok(bytes.len() as u64),
+                Err(found) => Err(self.invalid(unit, found)),
+            },
+            (None, None) => {
+                let found = Diagnostic::error(variable.span, format!("`{}` has no size", variable.name.text));
+                Err(self.invalid(unit, found))
+            }
+        }
+    }
+
+    /// Gives a variable its memory, or its place in a pool.
+    fn place(
+        &mut self,
+        variable: &Variable,
+        unit: usize,
+        visible: bool,
+        pools: &mut [Pool; 2],
+        allocate: &mut dyn Allocate,
+    ) -> Result<u32, LinkError> {
+        let bytes = self.size(variable, unit)?;
+        let align = layout::align_of(variable);
+        let index = self.globals.len();
+        let mut global = Global {
+            name: variable.name.text.clone(),
+            space: variable.space,
+            bytes,
+            align,
+            managed: is_managed(variable),
+            visible,
+            address: 0,
+        };
+        if global.managed {
+            let address = allocate.allocate(bytes.max(1), align.max(16), false, true);
+            global.address = address.map_err(|_| LinkError::OutOfMemory)?;
+        } else {
+            pools[usize::from(variable.space == Space::Const)].add(index, bytes, align);
+        }
+        self.globals.push(global);
+        Ok(index as u32)
+    }
+
+    /// `.global` and `.const` variables that bodies declare: rare, so that only bodies whose text looks like it are read.
+    fn inner_variables(&mut self, pools: &mut [Pool; 2], allocate: &mut dyn Allocate) -> Result<(), LinkError> {
+        let trees = self.trees;
+        for function in 0..self.functions.len() as u32 {
+            let Some(Origin { unit, item }) = self.functions[function as usize].origin else {
+                continue;
+            };
+            let Item::Function(definition) = &trees[unit].items[item] else {
+                continue;
+            };
+            let Some(body) = definition.body.as_ref().filter(|b| declares_globals(b.text())) else {
+                continue;
+            };
+            // A body that does not parse is reported when it is lowered.
+            let Ok(statements) = body.statements() else { continue };
+            let mut found = Vec::new();
+            inner(statements, &mut found);
+            for variable in found {
+                let index = self.place(variable, unit, false, pools, allocate)?;
+                self.inner.push((function, variable, index));
+            }
         }
         Ok(())
     }
@@ -382,13 +408,19 @@ impl<'a> Linker<'a> {
     fn initialise(&mut self, allocate: &mut dyn Allocate) -> Result<(), LinkError> {
         let code_base = NEXT_CODE.fetch_add((self.functions.len() as u64 + 1) * 16, Ordering::Relaxed);
         self.code_base = code_base;
+        let mut placed: Vec<(usize, &Variable, u32)> = Vec::new();
         for (at, item) in self.items() {
-            let Item::Variable(variable) = item else { continue };
+            if let (Item::Variable(variable), Some(&Symbol::Global(index))) = (item, self.symbols.get(&at)) {
+                placed.push((at.0, variable, index));
+            }
+        }
+        for &(function, variable, index) in &self.inner {
+            let unit = self.functions[function as usize].origin.map_or(0, |origin| origin.unit);
+            placed.push((unit, variable, index));
+        }
+        for (unit, variable, index) in placed {
             let Some(init) = &variable.init else { continue };
-            let Some(&Symbol::Global(index)) = self.symbols.get(&at) else {
-                continue;
-            };
-            let names = &self.names[at.0];
+            let names = &self.names[unit];
             let mut address = |name: &Name| match names.get(&name.text) {
                 Some(Symbol::Global(other)) => Ok(self.globals[*other as usize].address),
                 Some(Symbol::Function(function)) => Ok(code_base + 16 * u64::from(*function)),
@@ -402,7 +434,7 @@ impl<'a> Linker<'a> {
                 )),
                 None => Err(Diagnostic::error(name.span, format!("`{}` is not declared", name.text))),
             };
-            let bytes = initialiser::bytes(variable, init, &mut address).map_err(|d| self.invalid(at.0, d))?;
+            let bytes = initialiser::bytes(variable, init, &mut address).map_err(|d| self.invalid(unit, d))?;
             if bytes.iter().any(|&b| b != 0) {
                 allocate.write(self.globals[index as usize].address, &bytes);
             }
@@ -433,6 +465,11 @@ impl<'a> Linker<'a> {
             linked: Linked {
                 units,
                 shared: Mutex::new(self.shared),
+                inner: self
+                    .inner
+                    .iter()
+                    .map(|&(f, v, index)| ((f, v.span.start), index))
+                    .collect(),
                 address_taken: OnceLock::new(),
             },
         }
@@ -460,72 +497,36 @@ fn is_shared(space: Space) -> bool {
     matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)
 }
 
-/// A mistake that a variable of module scope shows by itself.
-fn wrong_variable(variable: &Variable) -> Option<Diagnostic> {
-    let name = &variable.name.text;
-    let error = |message: String| Some(Diagnostic::error(variable.span, message));
-    if let Some(align) = variable.align
-        && !align.is_power_of_two()
-    {
-        return error(format!("the alignment of `{name}`, {align}, is not a power of two"));
-    }
-    if variable.ty == Type::Pred {
-        return error(format!("`{name}` is a predicate: predicates live in registers"));
-    }
-    if matches!(variable.space, Space::Param | Space::ParamEntry | Space::ParamFunc) {
-        return error(format!("`{name}` is a parameter and no function's"));
-    }
-    if variable.init.is_some() && !matches!(variable.space, Space::Global | Space::Const | Space::Tex | Space::Surf) {
-        return error(format!(
-            "`{name}` cannot have an initial value in .{}",
-            variable.space.word()
-        ));
-    }
-    if is_managed(variable) && variable.space != Space::Global {
-        return error(format!("`{name}` is .managed and not in .global"));
-    }
-    None
-}
-
-/// A mistake in a function's header.
-fn wrong_function(function: &Function) -> Option<Diagnostic> {
-    let name = &function.name.text;
-    let error = |message: String| Some(Diagnostic::error(function.name.span, message));
-    if function.linkage == Linkage::Extern && function.body.is_some() {
-        return error(format!("`{name}` is .extern and has a body"));
-    }
-    if function.entry && function.params.iter().any(|p| p.space == Space::Reg) {
-        return error(format!("the parameters of kernel `{name}` must be in .param"));
-    }
-    let parameters: Vec<&Variable> = function.returns.iter().chain(&function.params).collect();
-    for (i, parameter) in parameters.iter().enumerate() {
-        let own = &parameter.name.text;
-        if let Some(align) = parameter.align
-            && !align.is_power_of_two()
-        {
-            return error(format!("the alignment of `{own}`, {align}, is not a power of two"));
-        }
-        if &**own != "_" && parameters[i + 1..].iter().any(|p| p.name.text == *own) {
-            return error(format!("`{name}` has two parameters `{own}`"));
-        }
-    }
-    let has = |word: &str| {
-        function
-            .directives
-            .iter()
-            .any(|d| d.name.text.trim_start_matches('.') == word)
-    };
-    if has("maxntid") && has("reqntid") {
-        return error(format!("`{name}` has both .maxntid and .reqntid"));
-    }
-    None
-}
-
 fn is_managed(variable: &Variable) -> bool {
     variable
         .attributes
         .iter()
         .any(|(name, _)| name.text.trim_start_matches('.') == "managed")
+}
+
+/// Whether a body's text holds `.global` or `.const` as a word of its own, not as a modifier.
+fn declares_globals(text: &str) -> bool {
+    [".global", ".const"].iter().any(|word| {
+        text.match_indices(word).any(|(at, _)| {
+            let before = text[..at].bytes().next_back();
+            let after = text[at + word.len()..].bytes().next();
+            before.is_none_or(|b| b.is_ascii_whitespace() || matches!(b, b'{' | b';' | b'/'))
+                && after.is_none_or(|b| b.is_ascii_whitespace() || matches!(b, b'.' | b'/'))
+        })
+    })
+}
+
+/// The `.global` and `.const` declarations of a body.
+fn inner<'a>(statements: &'a [Statement], found: &mut Vec<&'a Variable>) {
+    for statement in statements {
+        match statement {
+            Statement::Block(block) => inner(block, found),
+            Statement::Variable(variable) if matches!(variable.space, Space::Global | Space::Const) => {
+                found.push(variable);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Lives in a memory that a module owns.

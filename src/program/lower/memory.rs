@@ -81,11 +81,7 @@ impl Lower<'_> {
             });
         };
         // An array element: its number, not its byte (PTX ISA, Arrays as Operands).
-        let scale = if address.subscript {
-            size_of(located.ty()) as i64
-        } else {
-            1
-        };
+        let scale = if address.subscript { self.element_bytes(name) } else { 1 };
         let offset = address.offset.wrapping_mul(scale);
         let mut out = self.located_address(&located, offset);
         if wanted != Space::Generic && !compatible(wanted, out.space) {

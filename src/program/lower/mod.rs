@@ -382,22 +382,6 @@ impl<'a> Lower<'a> {
     fn declare(&mut self, variable: &Variable) -> Outcome<()> {
         let ty = variable.ty;
         let name = &variable.name;
-        if variable.init.is_some() {
-            return Err(Diagnostic::error(
-                variable.span,
-                format!(
-                    "`{}` cannot have an initial value in .{}",
-                    name.text,
-                    variable.space.word()
-                ),
-            ));
-        }
-        if variable.align.is_some_and(|a| !a.is_power_of_two()) {
-            return Err(Diagnostic::error(variable.span, "an alignment must be a power of two"));
-        }
-        if ty == Type::Pred && (variable.space != Space::Reg || variable.vector.is_some()) {
-            return Err(Diagnostic::error(variable.span, "predicates are scalar registers"));
-        }
         let twice = || Diagnostic::error(name.span, format!("`{}` is declared twice in this scope", name.text));
         match variable.space {
             Space::Reg => {
@@ -455,6 +439,19 @@ impl<'a> Lower<'a> {
                 };
                 self.scopes
                     .bind(name.text.clone(), Binding::Shared { index, ty })
+                    .then_some(())
+                    .ok_or_else(twice)
+            }
+            Space::Global | Space::Const => {
+                let key = (self.function, variable.span.start);
+                let Some(&index) = self.module.linked.inner.get(&key) else {
+                    return Err(Diagnostic::error(
+                        variable.span,
+                        "this declaration was not found in the body",
+                    ));
+                };
+                self.scopes
+                    .bind(name.text.clone(), Binding::Global { index, ty })
                     .then_some(())
                     .ok_or_else(twice)
             }

@@ -35,6 +35,7 @@ impl Lower<'_> {
             Some(Binding::Frame { place, .. }) => return Ok(Some(Located::Frame(place))),
             Some(Binding::KernelParam { place, .. }) => return Ok(Some(Located::Param(place))),
             Some(Binding::Shared { index, .. }) => return Ok(Some(Located::Shared(index))),
+            Some(Binding::Global { index, .. }) => return Ok(Some(self.global(index))),
             Some(_) => return Ok(None),
             None => {}
         }
@@ -42,17 +43,7 @@ impl Lower<'_> {
             return Ok(None);
         };
         Ok(Some(match symbol {
-            Symbol::Global(index) => {
-                let global = &self.module.globals[index as usize];
-                Located::Absolute {
-                    address: global.address,
-                    space: if global.space == ast::Space::Const {
-                        Space::Const
-                    } else {
-                        Space::Global
-                    },
-                }
-            }
+            Symbol::Global(index) => self.global(index),
             Symbol::Shared(index) => Located::Shared(index),
             Symbol::Function(index) => Located::Function(self.module.code_base + 16 * u64::from(index)),
             Symbol::Syscall(..) => {
@@ -79,10 +70,24 @@ impl Lower<'_> {
         }))
     }
 
+    fn global(&self, index: u32) -> Located {
+        let global = &self.module.globals[index as usize];
+        let constant = global.space == ast::Space::Const;
+        Located::Absolute {
+            address: global.address,
+            space: if constant { Space::Const } else { Space::Global },
+        }
+    }
+
     /// Bytes of an element of the variable of this name.
     pub fn element_bytes(&mut self, name: &Name) -> i64 {
         let ty = match self.find(name) {
-            Some(Binding::Frame { ty, .. } | Binding::KernelParam { ty, .. } | Binding::Shared { ty, .. }) => ty,
+            Some(
+                Binding::Frame { ty, .. }
+                | Binding::KernelParam { ty, .. }
+                | Binding::Shared { ty, .. }
+                | Binding::Global { ty, .. },
+            ) => ty,
             _ => {
                 let declared = self.unit.tree.items.iter().find_map(|item| match item {
                     ast::Item::Variable(v) if v.name.text == name.text => Some(v.ty),

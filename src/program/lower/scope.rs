@@ -36,7 +36,11 @@ pub enum Binding {
         index: u32,
         ty: Type,
     },
-    /// Another variable of the body (`.global`, `.const` inside a function are not legal).
+    /// A `.global` or `.const` variable of the body, by index in the module.
+    Global {
+        index: u32,
+        ty: Type,
+    },
     Label(BlockId),
     Prototype(Arc<CallPrototype>),
     CallTargets(Arc<[Arc<str>]>),

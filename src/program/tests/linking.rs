@@ -228,14 +228,6 @@ fn wrong(text: &str) -> String {
 
 #[test]
 fn declarations_that_cannot_be() {
-    assert_eq!(
-        wrong(".shared .u32 v = 1;"),
-        "`v` cannot have an initial value in .shared"
-    );
-    assert_eq!(
-        wrong(".shared .attribute(.managed) .u32 v;"),
-        "`v` is .managed and not in .global"
-    );
     assert_eq!(wrong(".global .u16 v = v;"), "an address does not fit a .u16");
     assert_eq!(
         wrong(".global .u32 v = 1.5;"),
@@ -249,9 +241,18 @@ fn declarations_that_cannot_be() {
         wrong(".const .b8 v[70000];"),
         "70000 bytes of constant memory; a unit has 65536"
     );
-    assert_eq!(
-        wrong(".func f(.param .u32 a, .param .u32 a) { ret; }"),
-        "`f` has two parameters `a`"
-    );
-    assert_eq!(wrong(".extern .func f() { ret; }"), "`f` is .extern and has a body");
+}
+
+#[test]
+fn bodies_may_declare_memory_that_outlives_them() {
+    let (module, memory) = link(&["
+        .func f() { .const .u32 c = 4; .reg .u32 %r; ld.const.u32 %r, [c]; ld.global.u32 %r, [%r]; ret; }
+        .visible .entry k() { .reg .u32 %r; { .global .u32 g[2] = {7, 8}; ld.global.u32 %r, [g+4];
+            st.global.u32 [g], %r; } ret; }"]);
+    assert_eq!(memory.global(&module, "c"), [4, 0, 0, 0]);
+    assert_eq!(memory.global(&module, "g"), [7, 0, 0, 0, 8, 0, 0, 0]);
+    let g = module.globals.iter().find(|g| &*g.name == "g").unwrap();
+    assert!(!g.visible);
+    let listing = super::listing(&prepare(&module, "k"));
+    assert_eq!(listing[0], format!("load.4 r0 ← global[{:#x}]", g.address + 4));
 }

@@ -17,7 +17,10 @@ fn parameters_immediates_and_specials_cost_no_code() {
         st.global.u32 [%rd2], %r4; ret;",
     );
     // The window: n, %tid.x, 5 and what is computed, 128 bytes each; behind the 32-bit slots p with 256.
-    assert_eq!((slot_of(&function, 0), slot_of(&function, 8)), ("d8".to_owned(), "r0".to_owned()));
+    assert_eq!(
+        (slot_of(&function, 0), slot_of(&function, 8)),
+        ("d8".to_owned(), "r0".to_owned())
+    );
     assert_eq!(
         listing(&function),
         [
