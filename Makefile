@@ -32,6 +32,7 @@ test: setup
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	python3 tests/ptx/reference.py --check
 
 unit:
 	$(CARGO) test --release --workspace

@@ -1182,6 +1182,49 @@ def _(w):
     w.expect("negated", "u32", [(x < y) & (1 - z) for x, y, z in zip(a, b, c)])
 
 
+@case("compare/f16")
+def _(w):
+    ty = "f16"
+    a, b = columns(product(hexes(ty, "0", "-0", "1", "-1", "tiny", "inf", "-inf", "nan"), repeat=2))
+    w.given("a", ty, a)
+    w.given("b", ty, b)
+    key = lambda v: value(ty, v) if not is_inf(ty, v) else Fraction(-1 if sign_of(ty, v) else 1) * 2**20
+    out = []
+    for x, y in zip(a, b):
+        unordered = is_nan(ty, x) or is_nan(ty, y)
+        tests = [not unordered and OPS[o](key(x), key(y)) for o in ("lt", "eq", "ge")]
+        tests += [unordered or OPS[o](key(x), key(y)) for o in ("ne", "gt")] + [unordered]
+        out.append(sum(t << i for i, t in enumerate(tests)))
+    # Bits: lt eq ge neu gtu nan.
+    w.expect("r", "u32", out)
+
+
+@case("convert/f16_to_int")
+def _(w):
+    ty = "f16"
+    a = hexes(ty, *"0 -0 0.5 -0.5 1.5 2.5 -2.5 2049 65504 -65504 255.5 inf -inf tiny".split())
+    w.given("a", ty, a)
+    for kind, n in (("s", 32), ("u", 32), ("s", 16), ("u", 16), ("s", 64)):
+        w.expect(f"{kind}{n}_rni", f"{kind}{n}", [to_int(ty, x, n, kind == "s", "rn", 0) for x in a])
+        w.expect(f"{kind}{n}_rzi", f"{kind}{n}", [to_int(ty, x, n, kind == "s", "rz", 0) for x in a])
+    w.expect("u8_rpi", "u32", [to_int(ty, x, 8, False, "rp", 0) for x in a])
+
+
+@case("convert/tf32")
+def _(w):
+    a = hexes("f32", *SPECIAL[:12], "inf", "-inf") + samples("f32", 24, 61)
+    w.given("a", "f32", a)
+
+    def tf32(x):
+        # 8 bits of exponent, 10 of fraction; ties away from zero. The low 13 bits of the register are zero.
+        if is_inf("f32", x):
+            return x
+        FORMATS["tf32"] = (8, 10)
+        return rounded("tf32", value("f32", x), "rna", sign_of("f32", x)) << 13
+
+    w.expect("r", "b32", [tf32(x) for x in a])
+
+
 # Files.
 
 
