@@ -274,7 +274,7 @@ impl Stream {
     /// `cuStreamSynchronize`.
     pub fn synchronize(self: &Arc<Stream>) -> Result<()> {
         check_host_function()?;
-        for point in self.barrier() {
+        for point in self.ahead() {
             point.wait();
         }
         self.wait_for(self.submitted());
@@ -285,7 +285,7 @@ impl Stream {
     /// `cuStreamQuery`: 600 while there is work.
     pub fn query(self: &Arc<Stream>) -> Result<()> {
         self.shared.check()?;
-        if self.is_busy() || !self.barrier().is_empty() {
+        if self.is_busy() || !self.ahead().is_empty() {
             return Err(Error::NotReady);
         }
         self.shared.check()
@@ -379,6 +379,15 @@ impl Stream {
         Point {
             stream: Arc::clone(self),
             ticket: self.submitted(),
+        }
+    }
+
+    /// What else has to be done before the stream counts as idle: work in blocking streams is in the legacy stream's way,
+    /// but not the other way round.
+    fn ahead(self: &Arc<Stream>) -> Vec<Point> {
+        match self.role {
+            Role::Legacy => self.barrier(),
+            Role::PerThread | Role::Created => Vec::new(),
         }
     }
 

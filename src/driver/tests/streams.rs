@@ -168,6 +168,23 @@ fn synchronising_the_legacy_stream_waits_for_blocking_streams() {
 }
 
 #[test]
+fn an_empty_stream_is_idle_while_the_legacy_stream_works() {
+    let _own = Own::new();
+    let (log, gate) = (Arc::new(Log::default()), Arc::new(Gate::default()));
+    let (legacy, stream) = (Stream::resolve(0, false).unwrap(), Stream::create(0, 0).unwrap());
+    log.queue(&legacy, 1, 0, Some(&gate));
+    assert_eq!(stream.query(), Ok(()));
+    stream.synchronize().unwrap();
+    // But what is put into it now has to wait.
+    let event = Event::create(2).unwrap();
+    event.record(&stream).unwrap();
+    assert_eq!(event.query(), Err(Error::NotReady));
+    gate.open();
+    event.synchronize().unwrap();
+    assert_eq!(log.read(), [1]);
+}
+
+#[test]
 fn threads_have_default_streams_of_their_own() {
     let own = Own::new();
     let (log, gate) = (Arc::new(Log::default()), Arc::new(Gate::default()));
