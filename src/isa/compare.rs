@@ -471,17 +471,7 @@ static WIDTHS: [[Width; 3]; ORDERS] = {
 };
 
 fn general<W: WarpOp>(dst: &'static [Width], row: u64, boolean: bool, constant: u64) -> Lane {
-    Lane {
-        kernel: warp_kernel_at::<W>(Level::current()),
-        dst,
-        src: &WIDTHS[row as usize][..if boolean { 3 } else { 2 }],
-        imm: None,
-        constant,
-        pair: None,
-        carry_out: false,
-        carry_in: false,
-        at: warp_kernel_at::<W>,
-    }
+    Lane::of_warps::<W>(dst, &WIDTHS[row as usize][..if boolean { 3 } else { 2 }]).with(constant)
 }
 
 pub fn setp_form(f: &Form) -> Option<Lane> {

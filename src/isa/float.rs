@@ -97,6 +97,63 @@ const SAT: u64 = 1 << 9;
 const NEGATE_B: u64 = 1 << 10;
 const INVERT: u64 = 1 << 11;
 
+/// `f64` → `f32` in any mode, where the operand is exact or was rounded to odd.
+#[inline(always)]
+fn narrow_directed(exact: f64, imm: u64) -> f32 {
+    let mode = Rounding::from_code(imm);
+    let nearest = exact as f32;
+    let back = f64::from(nearest);
+    // Comparisons are false for NaN, and for infinities that are exact.
+    let up = (mode == Rounding::Rp) & (back < exact);
+    let down = (mode == Rounding::Rm) & (back > exact);
+    let inwards = (mode == Rounding::Rz) & (back.abs() > exact.abs());
+    let bits = nearest.to_bits();
+    let negative = bits >> 31 != 0;
+    let grow = (up & !negative) | (down & negative);
+    let shrink = (up & negative) | (down & !negative) | inwards;
+    let step = if grow { 1 } else { 0 };
+    let step = if shrink { u32::MAX } else { step };
+    let result = f32::from_bits(bits.wrapping_add(step));
+    let result = if imm & FTZ != 0 { flush(result) } else { result };
+    if imm & SAT != 0 {
+        saturate(result)
+    } else {
+        canonical(result)
+    }
+}
+/// `a + b` for [`narrow_directed`]: an exact zero is negative when rounding down, unless both are +0.
+#[inline(always)]
+fn sum_directed(a: f64, b: f64, imm: u64) -> f64 {
+    let sum = soft::sum_to_odd(a, b);
+    let negative = (a.to_bits() | b.to_bits()) >> 63 != 0;
+    let minus = (sum == 0.0) & negative & (Rounding::from_code(imm) == Rounding::Rm);
+    if minus { -0.0 } else { sum }
+}
+#[inline(always)]
+fn operand(a: f32, imm: u64) -> f64 {
+    f64::from(if imm & FTZ != 0 { flush(a) } else { a })
+}
+/// In any rounding mode, by the constant.
+#[inline(always)]
+pub fn add_f32_rnd(a: f32, b: f32, imm: u64) -> f32 {
+    let b = if imm & NEGATE_B != 0 { -b } else { b };
+    narrow_directed(sum_directed(operand(a, imm), operand(b, imm), imm), imm)
+}
+#[inline(always)]
+pub fn mul_f32_rnd(a: f32, b: f32, imm: u64) -> f32 {
+    narrow_directed(operand(a, imm) * operand(b, imm), imm)
+}
+#[inline(always)]
+pub fn fma_f32_rnd(a: f32, b: f32, c: f32, imm: u64) -> f32 {
+    narrow_directed(
+        sum_directed(operand(a, imm) * operand(b, imm), operand(c, imm), imm),
+        imm,
+    )
+}
+op!(AddF32Rnd = add_f32_rnd(a: f32, b: f32; imm) -> f32);
+op!(MulF32Rnd = mul_f32_rnd(a: f32, b: f32; imm) -> f32);
+op!(FmaF32Rnd = fma_f32_rnd(a: f32, b: f32, c: f32; imm) -> f32);
+
 macro_rules! directed_f32 {
     ($($name:ident $op:ident ($($a:ident),*) = |$f:ident, $mode:ident, $imm:ident| $body:expr;)*) => {$(
         /// In any rounding mode, by the constant.
@@ -112,11 +169,6 @@ macro_rules! directed_f32 {
     )*};
 }
 directed_f32! {
-    add_f32_rnd AddF32Rnd(a, b) = |f, mode, imm| {
-        soft::add::<Binary32>(f(a), f(if imm & NEGATE_B != 0 { -b } else { b }), mode)
-    };
-    mul_f32_rnd MulF32Rnd(a, b) = |f, mode, imm| soft::mul::<Binary32>(f(a), f(b), mode);
-    fma_f32_rnd FmaF32Rnd(a, b, c) = |f, mode, imm| soft::fma::<Binary32>(f(a), f(b), f(c), mode);
     div_f32_rnd DivF32Rnd(a, b) = |f, mode, imm| soft::div::<Binary32>(f(a), f(b), mode);
     sqrt_f32_rnd SqrtF32Rnd(a) = |f, mode, imm| {
         if imm & INVERT != 0 { soft::div::<Binary32>(f(1.0), f(a), mode) } else { soft::sqrt::<Binary32>(f(a), mode) }

@@ -9,7 +9,8 @@ use super::approx;
 use super::convert::{narrow_bf16, narrow_f16, widen_f16};
 use super::float::{add_f32_rnd, fma_f32_rnd, rounded};
 use super::form::Rounding;
-use super::simd::{Cpu, Op, op};
+use super::lanes::{Operands, WARP, Width};
+use super::simd::{Cpu, Op, Value, WarpOp, op};
 use super::soft::{self, Bfloat16, sum_to_odd};
 use super::{Form, Lane};
 use crate::ptx::ast::Type;
@@ -21,6 +22,16 @@ pub trait Half: 'static {
     const LEAST_NORMAL: u16;
     fn widen(a: u16) -> f32;
     fn narrow(a: f32) -> u16;
+    /// `a·b + c` in `f32`, rounded to odd.
+    fn fma(a: f32, b: f32, c: f32) -> f32;
+    /// # Safety
+    /// The caller is compiled with the features of `C`.
+    unsafe fn widen_run<C: Cpu>(halves: &[u16; WARP]) -> [f32; WARP];
+    /// NaN stays NaN.
+    ///
+    /// # Safety
+    /// The caller is compiled with the features of `C`.
+    unsafe fn narrow_run<C: Cpu>(values: &[f32; WARP]) -> [u16; WARP];
 }
 pub struct F16;
 pub struct Bf16;
@@ -36,6 +47,21 @@ impl Half for F16 {
     fn narrow(a: f32) -> u16 {
         narrow_f16(a)
     }
+    #[inline(always)]
+    fn fma(a: f32, b: f32, c: f32) -> f32 {
+        // The product of two halves is exact in `f32`.
+        sum_to_odd_f32(a * b, c)
+    }
+    #[inline(always)]
+    unsafe fn widen_run<C: Cpu>(halves: &[u16; WARP]) -> [f32; WARP] {
+        // SAFETY: the caller's.
+        unsafe { C::widen_f16(halves) }
+    }
+    #[inline(always)]
+    unsafe fn narrow_run<C: Cpu>(values: &[f32; WARP]) -> [u16; WARP] {
+        // SAFETY: the caller's.
+        unsafe { C::narrow_f16(values) }
+    }
 }
 impl Half for Bf16 {
     const INFINITY: u16 = 0x7f80;
@@ -48,6 +74,19 @@ impl Half for Bf16 {
     #[inline(always)]
     fn narrow(a: f32) -> u16 {
         narrow_bf16(a)
+    }
+    #[inline(always)]
+    fn fma(a: f32, b: f32, c: f32) -> f32 {
+        // Exponents may leave the range of `f32`.
+        to_odd(sum_to_odd(f64::from(a) * f64::from(b), f64::from(c)))
+    }
+    #[inline(always)]
+    unsafe fn widen_run<C: Cpu>(halves: &[u16; WARP]) -> [f32; WARP] {
+        std::array::from_fn(|lane| Bf16::widen(halves[lane]))
+    }
+    #[inline(always)]
+    unsafe fn narrow_run<C: Cpu>(values: &[f32; WARP]) -> [u16; WARP] {
+        std::array::from_fn(|lane| narrow_bf16(values[lane]))
     }
 }
 
@@ -87,6 +126,18 @@ fn to_odd(x: f64) -> f32 {
     f32::from_bits(bits.wrapping_add(if inexact & (bits & 1 == 0) { step } else { 0 }))
 }
 
+/// The sum of two `f32` rounded to odd, where neither overflows.
+#[inline(always)]
+fn sum_to_odd_f32(a: f32, b: f32) -> f32 {
+    let sum = a + b;
+    let part = sum - a;
+    let error = (a - (sum - part)) + (b - part);
+    let bits = sum.to_bits();
+    let inexact = (error > 0.0) | (error < 0.0);
+    let step = if (error > 0.0) == (sum > 0.0) { 1 } else { u32::MAX };
+    f32::from_bits(bits.wrapping_add(if inexact & (bits & 1 == 0) { step } else { 0 }))
+}
+
 #[inline(always)]
 pub fn add<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
     finish::<H, FTZ, SAT>(H::narrow(
@@ -107,8 +158,8 @@ pub fn mul<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
 }
 #[inline(always)]
 pub fn fma<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16, c: u16) -> u16 {
-    let widen = |x: u16| f64::from(H::widen(flush_if::<H, FTZ>(x)));
-    finish::<H, FTZ, SAT>(H::narrow(to_odd(sum_to_odd(widen(a) * widen(b), widen(c)))))
+    let widen = |x: u16| H::widen(flush_if::<H, FTZ>(x));
+    finish::<H, FTZ, SAT>(H::narrow(H::fma(widen(a), widen(b), widen(c))))
 }
 /// `.relu`: a negative result becomes +0.
 #[inline(always)]
@@ -204,6 +255,84 @@ fn join(low: u16, high: u16) -> u32 {
     u32::from(high) << 16 | u32::from(low)
 }
 
+/// Arithmetic whose kernels take a run of halves at a time, in stages: widen, compute, narrow. A packed operand is a run
+/// of twice as many halves. The result is that of the scalar function of the same name.
+pub trait Arithmetic: 'static {
+    const SOURCES: usize;
+    const RELU: bool = false;
+    fn apply<H: Half>(a: f32, b: f32, c: f32) -> f32;
+}
+macro_rules! arithmetic {
+    ($($name:ident $sources:literal $relu:literal $h:ident |$a:ident, $b:ident, $c:ident| $body:expr;)*) => {$(
+        pub struct $name;
+        impl Arithmetic for $name {
+            const SOURCES: usize = $sources;
+            const RELU: bool = $relu;
+            #[inline(always)]
+            fn apply<$h: Half>($a: f32, $b: f32, $c: f32) -> f32 { $body }
+        }
+    )*};
+}
+arithmetic! {
+    Add 2 false H |a, b, _c| a + b;
+    Sub 2 false H |a, b, _c| a - b;
+    Mul 2 false H |a, b, _c| a * b;
+    Fma 3 false H |a, b, c| H::fma(a, b, c);
+    FmaRelu 3 true H |a, b, c| H::fma(a, b, c);
+}
+
+/// [`Arithmetic`] on a warp: `PARTS` halves a lane.
+pub struct Staged<A, H, const FTZ: bool, const SAT: bool, const PARTS: usize>(std::marker::PhantomData<(A, H)>);
+impl<A: Arithmetic, H: Half, const FTZ: bool, const SAT: bool, const PARTS: usize> WarpOp
+    for Staged<A, H, FTZ, SAT, PARTS>
+{
+    #[inline(always)]
+    unsafe fn run<C: Cpu, const MASKED: bool>(regs: *mut u8, operands: &Operands, warp: usize, mask: u32) {
+        let bytes = 2 * WARP * PARTS;
+        #[repr(align(64))]
+        struct Results([[u16; WARP]; 2]);
+        let mut results = Results([[0; WARP]; 2]);
+        // SAFETY: the caller's: sources and destination are slots of `bytes` a warp.
+        unsafe {
+            for part in 0..PARTS {
+                let mut wide = [[0.0; WARP]; 3];
+                for (source, wide) in wide.iter_mut().enumerate().take(A::SOURCES) {
+                    let from = regs
+                        .add(operands.src[source] as usize + warp * bytes)
+                        .cast::<[u16; WARP]>();
+                    let mut halves = *from.add(part);
+                    if FTZ {
+                        halves = halves.map(|a| flush::<H>(a));
+                    }
+                    *wide = H::widen_run::<C>(&halves);
+                }
+                let mut values = [0.0; WARP];
+                for lane in 0..WARP {
+                    values[lane] = A::apply::<H>(wide[0][lane], wide[1][lane], wide[2][lane]);
+                }
+                let mut halves = H::narrow_run::<C>(&values);
+                for half in &mut halves {
+                    let a = if is_nan::<H>(*half) { 0x7fff } else { *half };
+                    let a = finish::<H, FTZ, SAT>(a);
+                    *half = if A::RELU { relu::<H>(a) } else { a };
+                }
+                results.0[part] = halves;
+            }
+            let slot = regs.add(operands.dst[0] as usize + warp * bytes);
+            if PARTS == 1 {
+                u16::store::<C, MASKED>(slot, &results.0[0], mask);
+            } else {
+                u32::store::<C, MASKED>(slot, &*(&raw const results.0).cast::<[u32; WARP]>(), mask);
+            }
+        }
+    }
+}
+/// The lane operation of an [`Arithmetic`].
+fn staged<A: Arithmetic, H: Half, const FTZ: bool, const SAT: bool, const PARTS: usize>() -> Lane {
+    let widths: &'static [Width] = if PARTS == 1 { &[Width::B16; 3] } else { &[Width::B32; 3] };
+    Lane::of_warps::<Staged<A, H, FTZ, SAT, PARTS>>(&widths[..1], &widths[..A::SOURCES])
+}
+
 /// An operation on one half and the same on two: `H` is the format.
 macro_rules! half_ops {
     ($($one:ident $two:ident = $f:ident($($a:ident),*);)*) => {$(
@@ -231,11 +360,6 @@ macro_rules! half_ops {
     (@u32 $a:ident) => { u32 };
 }
 half_ops! {
-    Add AddX2 = add(a, b);
-    Sub SubX2 = sub(a, b);
-    Mul MulX2 = mul(a, b);
-    Fma FmaX2 = fma(a, b, c);
-    FmaRelu FmaReluX2 = fma_relu(a, b, c);
     Neg NegX2 = neg(a);
     Abs AbsX2 = abs(a);
     Ex2 Ex2X2 = ex2_approx(a);
@@ -303,28 +427,28 @@ pub fn mixed_fma_form(f: &Form) -> Option<Lane> {
 
 /// `bf16` knows neither `.ftz` nor `.sat`.
 macro_rules! arithmetic_form {
-    ($form:ident $one:ident $two:ident) => {
+    ($form:ident $op:ident) => {
         pub fn $form(f: &Form) -> Option<Lane> {
             Some(match (f.ty(0), f.has("ftz"), f.has("sat")) {
-                (Type::F16, false, false) => Lane::of::<$one<F16, false, false>>(),
-                (Type::F16, false, true) => Lane::of::<$one<F16, false, true>>(),
-                (Type::F16, true, false) => Lane::of::<$one<F16, true, false>>(),
-                (Type::F16, true, true) => Lane::of::<$one<F16, true, true>>(),
-                (Type::F16x2, false, false) => Lane::of::<$two<F16, false, false>>(),
-                (Type::F16x2, false, true) => Lane::of::<$two<F16, false, true>>(),
-                (Type::F16x2, true, false) => Lane::of::<$two<F16, true, false>>(),
-                (Type::F16x2, true, true) => Lane::of::<$two<F16, true, true>>(),
-                (Type::Bf16, ..) => Lane::of::<$one<Bf16, false, false>>(),
-                (Type::Bf16x2, ..) => Lane::of::<$two<Bf16, false, false>>(),
+                (Type::F16, false, false) => staged::<$op, F16, false, false, 1>(),
+                (Type::F16, false, true) => staged::<$op, F16, false, true, 1>(),
+                (Type::F16, true, false) => staged::<$op, F16, true, false, 1>(),
+                (Type::F16, true, true) => staged::<$op, F16, true, true, 1>(),
+                (Type::F16x2, false, false) => staged::<$op, F16, false, false, 2>(),
+                (Type::F16x2, false, true) => staged::<$op, F16, false, true, 2>(),
+                (Type::F16x2, true, false) => staged::<$op, F16, true, false, 2>(),
+                (Type::F16x2, true, true) => staged::<$op, F16, true, true, 2>(),
+                (Type::Bf16, ..) => staged::<$op, Bf16, false, false, 1>(),
+                (Type::Bf16x2, ..) => staged::<$op, Bf16, false, false, 2>(),
                 _ => return None,
             })
         }
     };
 }
-arithmetic_form!(add_form Add AddX2);
-arithmetic_form!(sub_form Sub SubX2);
-arithmetic_form!(mul_form Mul MulX2);
-arithmetic_form!(fma_plain_form Fma FmaX2);
+arithmetic_form!(add_form Add);
+arithmetic_form!(sub_form Sub);
+arithmetic_form!(mul_form Mul);
+arithmetic_form!(fma_plain_form Fma);
 
 pub fn fma_form(f: &Form) -> Option<Lane> {
     // What an out-of-bounds NaN looks like is not documented.
@@ -344,12 +468,12 @@ pub fn fma_form(f: &Form) -> Option<Lane> {
         return fma_plain_form(f);
     }
     Some(match (f.ty(0), f.has("ftz")) {
-        (Type::F16, false) => Lane::of::<FmaRelu<F16, false, false>>(),
-        (Type::F16, true) => Lane::of::<FmaRelu<F16, true, false>>(),
-        (Type::F16x2, false) => Lane::of::<FmaReluX2<F16, false, false>>(),
-        (Type::F16x2, true) => Lane::of::<FmaReluX2<F16, true, false>>(),
-        (Type::Bf16, _) => Lane::of::<FmaRelu<Bf16, false, false>>(),
-        (Type::Bf16x2, _) => Lane::of::<FmaReluX2<Bf16, false, false>>(),
+        (Type::F16, false) => staged::<FmaRelu, F16, false, false, 1>(),
+        (Type::F16, true) => staged::<FmaRelu, F16, true, false, 1>(),
+        (Type::F16x2, false) => staged::<FmaRelu, F16, false, false, 2>(),
+        (Type::F16x2, true) => staged::<FmaRelu, F16, true, false, 2>(),
+        (Type::Bf16, _) => staged::<FmaRelu, Bf16, false, false, 1>(),
+        (Type::Bf16x2, _) => staged::<FmaRelu, Bf16, false, false, 2>(),
         _ => return None,
     })
 }

@@ -2,8 +2,8 @@
 //! functions, and from a form the kernel. Knows nothing of registers or lanes.
 
 use super::lanes::{Operands, Width};
-use super::simd::{Cpu, Value, WarpOp, op, warp_kernel_at};
-use super::{Form, Lane, Level};
+use super::simd::{Cpu, Value, WarpOp, op};
+use super::{Form, Lane};
 use crate::ptx::ast::Type;
 
 /// Untyped bits.
@@ -243,17 +243,7 @@ impl<P: PredicateOp> WarpOp for Predicates<P> {
 /// The lane operation of a [`PredicateOp`].
 pub fn predicate_lane<P: PredicateOp>() -> Lane {
     const PREDICATES: &[Width] = &[Width::Pred, Width::Pred];
-    Lane {
-        kernel: warp_kernel_at::<Predicates<P>>(Level::current()),
-        dst: &PREDICATES[..1],
-        src: &PREDICATES[..P::SOURCES],
-        imm: None,
-        constant: 0,
-        pair: None,
-        carry_out: false,
-        carry_in: false,
-        at: warp_kernel_at::<Predicates<P>>,
-    }
+    Lane::of_warps::<Predicates<P>>(&PREDICATES[..1], &PREDICATES[..P::SOURCES])
 }
 
 // ---- from forms to kernels -----------------------------------------------------------------------------------------

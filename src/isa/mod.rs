@@ -27,7 +27,7 @@ pub use self::form::{Form, Rounding};
 pub use self::simd::Level;
 
 use self::lanes::{LaneKernel, Width};
-use self::simd::{Destinations, Op, Sources};
+use self::simd::{Destinations, Op, Sources, WarpOp};
 
 /// What kind of thing an instruction does; for lane-wise ones, how to get the function that computes it.
 #[derive(Clone, Copy)]
@@ -107,6 +107,20 @@ impl Lane {
             carry_out: false,
             carry_in: false,
             at: simd::kernel_at::<O>,
+        }
+    }
+    /// The operation `W` on whole warps at the current level.
+    pub(crate) fn of_warps<W: WarpOp>(dst: &'static [Width], src: &'static [Width]) -> Lane {
+        Lane {
+            kernel: simd::warp_kernel_at::<W>(Level::current()),
+            dst,
+            src,
+            imm: None,
+            constant: 0,
+            pair: None,
+            carry_out: false,
+            carry_in: false,
+            at: simd::warp_kernel_at::<W>,
         }
     }
     /// With a constant that the operation takes.

@@ -87,6 +87,22 @@ pub trait Cpu: 'static {
     /// # Safety
     /// The caller is compiled with this level's features.
     unsafe fn pack(lanes: &[u8; WARP]) -> u32;
+    /// The values of a run of `f16`; NaN stays NaN.
+    ///
+    /// # Safety
+    /// The caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn widen_f16(halves: &[u16; WARP]) -> [f32; WARP] {
+        std::array::from_fn(|lane| super::convert::widen_f16(halves[lane]))
+    }
+    /// A run rounded to `f16`, to nearest even; NaN stays NaN.
+    ///
+    /// # Safety
+    /// The caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn narrow_f16(values: &[f32; WARP]) -> [u16; WARP] {
+        std::array::from_fn(|lane| super::convert::narrow_f16(values[lane]))
+    }
     /// Writes the lanes of `run` whose bit in `mask` is set.
     ///
     /// # Safety
@@ -158,6 +174,34 @@ impl Cpu for Baseline {
 
 impl Cpu for Avx2 {
     const LEVEL: Level = Level::Avx2;
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn widen_f16(halves: &[u16; WARP]) -> [f32; WARP] {
+        use std::arch::x86_64::*;
+        let mut values = [0.0; WARP];
+        // SAFETY: the caller has F16C; eight lanes at a time lie in both arrays.
+        unsafe {
+            for at in (0..WARP).step_by(8) {
+                let eight = _mm256_cvtph_ps(_mm_loadu_si128(halves.as_ptr().add(at).cast()));
+                _mm256_storeu_ps(values.as_mut_ptr().add(at), eight);
+            }
+        }
+        values
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn narrow_f16(values: &[f32; WARP]) -> [u16; WARP] {
+        use std::arch::x86_64::*;
+        let mut halves = [0; WARP];
+        // SAFETY: the caller has F16C; eight lanes at a time lie in both arrays.
+        unsafe {
+            for at in (0..WARP).step_by(8) {
+                let eight = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(values.as_ptr().add(at)));
+                _mm_storeu_si128(halves.as_mut_ptr().add(at).cast(), eight);
+            }
+        }
+        halves
+    }
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -186,6 +230,34 @@ impl Cpu for Avx2 {
 
 impl Cpu for Avx512 {
     const LEVEL: Level = Level::Avx512;
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn widen_f16(halves: &[u16; WARP]) -> [f32; WARP] {
+        use std::arch::x86_64::*;
+        let mut values = [0.0; WARP];
+        // SAFETY: the caller has AVX-512; sixteen lanes at a time lie in both arrays.
+        unsafe {
+            for at in (0..WARP).step_by(16) {
+                let sixteen = _mm512_cvtph_ps(_mm256_loadu_si256(halves.as_ptr().add(at).cast()));
+                _mm512_storeu_ps(values.as_mut_ptr().add(at), sixteen);
+            }
+        }
+        values
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn narrow_f16(values: &[f32; WARP]) -> [u16; WARP] {
+        use std::arch::x86_64::*;
+        let mut halves = [0; WARP];
+        // SAFETY: the caller has AVX-512; sixteen lanes at a time lie in both arrays.
+        unsafe {
+            for at in (0..WARP).step_by(16) {
+                let sixteen = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm512_loadu_ps(values.as_ptr().add(at)));
+                _mm256_storeu_si256(halves.as_mut_ptr().add(at).cast(), sixteen);
+            }
+        }
+        halves
+    }
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)

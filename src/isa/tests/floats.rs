@@ -222,6 +222,27 @@ fn single_precision() {
         ] {
             let [x, y, z] = bits.map(|v| Single::from_bits(v.into()));
             let canonical = |v: Single| if v.is_nan() { 0x7fff_ffff } else { v.to_bits() as u64 };
+            let mode = MODES.iter().find(|m| m.1 == round).unwrap().0.code();
+            let why = || format!("{a:?} {b:?} {c:?} {word}");
+            let got = |v: f32| u64::from(v.to_bits());
+            assert_eq!(
+                got(float::add_f32_rnd(a, b, mode)),
+                canonical(x.add_r(y, round).value),
+                "{}",
+                why()
+            );
+            assert_eq!(
+                got(float::mul_f32_rnd(a, b, mode)),
+                canonical(x.mul_r(y, round).value),
+                "{}",
+                why()
+            );
+            assert_eq!(
+                got(float::fma_f32_rnd(a, b, c, mode)),
+                canonical(x.mul_add_r(y, z, round).value),
+                "{}",
+                why()
+            );
             if random.next().is_multiple_of(64) {
                 let run = |op: &str, src: &[u64]| run(&format!("{op}.{word}.f32"), Level::Baseline, src)[0];
                 assert_eq!(run("add", &bits[..2]), canonical(x.add_r(y, round).value));
@@ -341,6 +362,46 @@ fn halves<H: half::Half, A: Float + Debug, F: Format>() {
         assert_eq!(half::fma::<H, false, false>(a, b, c), fma, "fma {}", why());
         let relu = if fma & 0x8000 != 0 { 0 } else { fma };
         assert_eq!(half::fma_relu::<H, false, false>(a, b, c), relu);
+        // The kernels go another way, two halves at a time.
+        if !random.next().is_multiple_of(64) {
+            continue;
+        }
+        let ty = if F::PRECISION == 11 { "f16" } else { "bf16" };
+        let [x, y, z] = [a, b, c].map(u64::from);
+        let pair = |low: u16, high: u16| u64::from(high) << 16 | u64::from(low);
+        for level in Level::available() {
+            let run = |op: &str, src: &[u64]| run(op, level, src)[0];
+            assert_eq!(
+                run(&format!("add.{ty}"), &[x, y]),
+                half::add::<H, false, false>(a, b).into(),
+                "{}",
+                why()
+            );
+            assert_eq!(
+                run(&format!("sub.{ty}"), &[x, y]),
+                half::sub::<H, false, false>(a, b).into()
+            );
+            assert_eq!(
+                run(&format!("mul.{ty}"), &[x, y]),
+                half::mul::<H, false, false>(a, b).into()
+            );
+            assert_eq!(run(&format!("fma.rn.{ty}"), &[x, y, z]), fma.into(), "{}", why());
+            assert_eq!(run(&format!("fma.rn.relu.{ty}"), &[x, y, z]), relu.into());
+            let packed = run(&format!("fma.rn.{ty}x2"), &[pair(a, b), pair(b, c), pair(c, a)]);
+            let high = half::fma::<H, false, false>(b, c, a);
+            assert_eq!(packed, pair(fma, high), "{}", why());
+            let packed = run(&format!("mul.{ty}x2"), &[pair(a, b), pair(b, c)]);
+            let (low, high) = (half::mul::<H, false, false>(a, b), half::mul::<H, false, false>(b, c));
+            assert_eq!(packed, pair(low, high));
+            if F::PRECISION == 11 {
+                let want = half::add::<H, true, true>(a, b).into();
+                assert_eq!(run("add.ftz.sat.f16", &[x, y]), want, "{}", why());
+                let want = half::mul::<H, true, false>(a, b).into();
+                assert_eq!(run("mul.ftz.f16", &[x, y]), want, "{}", why());
+                let want = half::fma::<H, false, true>(a, b, c).into();
+                assert_eq!(run("fma.rn.sat.f16", &[x, y, z]), want, "{}", why());
+            }
+        }
     }
 }
 #[test]
