@@ -142,8 +142,16 @@ pub fn folded<'t, 's: 't, E: Failure<'t>>(parser: impl Part<'t, 's, Folded, E>) 
 /// PTX ISA, Constants: C's operators with C's precedence; casts to `.s64` and `.u64`.
 pub fn expression<'t, 's: 't, E: Failure<'t>>(symbols: bool) -> impl Part<'t, 's, Folded, E> {
     recursive(move |whole| {
-        let number = token(Kind::Number)
-            .map_with(|token, e: &mut At<'t, '_, 's, E>| constant::number(e.state().at(token.span), token.span));
+        let number = token(Kind::Number).map_with(|token, e: &mut At<'t, '_, 's, E>| {
+            match constant::number(e.state().at(token.span), token.span) {
+                // PTX ISA, Floating-Point Constants: they may not be used in constant expressions.
+                Ok(Expr::F32 { .. } | Expr::F64 { .. }) => {
+                    let message = "a hexadecimal floating-point number stands alone";
+                    Err(Box::new((token.span, message.to_owned())))
+                }
+                folded => folded,
+            }
+        });
         let float = token(Kind::Float)
             .map_with(|token, e: &mut At<'t, '_, 's, E>| constant::float(e.state().at(token.span), token.span));
         let symbol = name().try_map(move |name, span| match &*name.text {
@@ -241,6 +249,7 @@ pub fn expression<'t, 's: 't, E: Failure<'t>>(symbols: bool) -> impl Part<'t, 's
 
 /// `generic(symbol)` or `mask(symbol)`.
 fn apply(function: Token, text: &str, operand: Folded, span: Span) -> Folded {
+    // An offset goes behind `generic(…)` and into `0xFF(…)`.
     let complain = |message: &str| Err(Box::new((span, message.to_owned())));
     let Expr::Symbol {
         name,
@@ -256,6 +265,9 @@ fn apply(function: Token, text: &str, operand: Folded, span: Span) -> Folded {
         if text != "generic" {
             return complain("`generic` is the only function in a constant expression");
         }
+        if offset != 0 || generic || mask.is_some() {
+            return complain("`generic` takes a name alone; an offset goes behind: `generic(a)+8`");
+        }
         return Ok(Expr::Symbol {
             name,
             offset,
@@ -267,6 +279,9 @@ fn apply(function: Token, text: &str, operand: Folded, span: Span) -> Folded {
     let Expr::Int { bits, .. } = constant::number(text, function.span)? else {
         return complain("a byte mask is an integer");
     };
+    if mask.is_some() {
+        return complain("a byte of a byte");
+    }
     Ok(Expr::Symbol {
         name,
         offset,

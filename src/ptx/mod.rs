@@ -10,6 +10,7 @@ mod constant;
 mod declaration;
 pub mod diagnostic;
 mod grammar;
+mod initial;
 mod lexer;
 mod module;
 mod names;

@@ -5,6 +5,7 @@
 
 use super::ast::{Function, Linkage, Module, Space, Type, Variable};
 use super::diagnostic::Diagnostic;
+use super::initial;
 
 /// Where a variable is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn target(module: &Module) -> Option<Diagnostic> {
     let mut texturing = None;
     for name in &module.target {
         let text = &*name.text;
-        if let Some(sm) = text.strip_prefix("sm_") {
+        if let Some(sm) = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_")) {
             let digits = sm.trim_end_matches(['a', 'f']);
             let suffix = &sm[digits.len()..];
             let number = digits.parse().unwrap_or(0);
@@ -115,7 +116,7 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
     let (space, ty) = (variable.space, variable.ty);
     let dot = space.word();
     let opaque = matches!(ty, Type::TexRef | Type::SamplerRef | Type::SurfRef);
-    if !declarable(ty) && !(legacy && matches!(ty, Type::F16)) {
+    if !declarable(ty) {
         return wrong(format!("`.{}` is a type of instructions, not of variables", ty.word()));
     }
     match space {
@@ -193,7 +194,7 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
         }
     }
     if variable.init.is_some() && !legacy {
-        if !matches!(space, Space::Global | Space::Const) {
+        if !initial::takes_values(space) {
             return wrong(format!("`{name}` is initialised, which `.{dot}` variables cannot be"));
         }
         if variable.linkage == Linkage::Extern {
@@ -205,10 +206,23 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
     if open && variable.init.is_none() && !closed_elsewhere {
         return wrong(format!("the array `{name}` has neither a size nor an initialiser"));
     }
-    if variable.dims.contains(&Some(0)) && space != Space::Param {
+    if variable.dims.contains(&Some(0)) && space != Space::Param && !closed_elsewhere {
         return wrong(format!("the array `{name}` has no elements"));
     }
-    None
+    let parameter = matches!(scope, Scope::EntryParameter | Scope::FunctionParameter) && space == Space::Param;
+    let scalar = variable.dims.is_empty();
+    if parameter && (variable.vector.is_some() || variable.dims.len() > 1 || ty == Type::F16x2 && scalar) {
+        return wrong(format!(
+            "`{name}` cannot be a parameter: those are scalars and one-dimensional arrays"
+        ));
+    }
+    if matches!(space, Space::Sreg | Space::Surf) && !legacy {
+        return wrong(format!("`.{dot}` variables went with PTX 1.x"));
+    }
+    if scope == Scope::Body && variable.linkage != Linkage::Internal && !legacy {
+        return wrong(format!("`{name}` is declared in a body and can have no linkage"));
+    }
+    if legacy { None } else { initial::check(variable) }
 }
 
 /// What is wrong with a function's header, parameters included.
@@ -240,6 +254,18 @@ pub fn function(function: &Function, legacy: bool, version: (u16, u16)) -> Optio
         return Some(Diagnostic::error(
             open.name.span,
             "only the last parameter may be an array without size",
+        ));
+    }
+    if let Some(open) = function.returns.iter().find(|one| one.dims.first() == Some(&None)) {
+        return Some(Diagnostic::error(
+            open.name.span,
+            "a result cannot be an array without size",
+        ));
+    }
+    if let Some(sink) = params.clone().find(|one| &*one.name.text == "_") {
+        return Some(Diagnostic::error(
+            sink.name.span,
+            "only prototypes have parameters without a name",
         ));
     }
     if function.linkage == Linkage::Extern && function.body.is_some() {
@@ -274,6 +300,8 @@ pub fn function(function: &Function, legacy: bool, version: (u16, u16)) -> Optio
         "reqntid",
         "minnctapersm",
         "maxnctapersm",
+        "maxnreg",
+        "local_maxnreg",
         "reqnctapercluster",
         "maxclusterrank",
         "explicitcluster",

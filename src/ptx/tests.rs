@@ -119,11 +119,15 @@ fn floats() {
     assert_eq!(double("1.0/3.0"), 1.0 / 3.0);
     assert_eq!(double("-.5 + 2."), 1.5);
     assert_eq!(double("0d3FF0000000000000"), 1.0);
-    match &instruction("mov.f32 %f1, -0F3F800000;").operands[1] {
-        Operand::Immediate(Expr::F32 { bits, .. }) => assert_eq!(*bits, 0xBF80_0000),
+    match &instruction("mov.f32 %f1, 0F3F800000;").operands[1] {
+        Operand::Immediate(Expr::F32 { bits, .. }) => assert_eq!(*bits, 0x3F80_0000),
         other => panic!("{other:?}"),
     }
     assert_eq!(value("2.5 > 1.0"), (1, false));
+    for text in ["-0f3F800000", "0f3F800000+1.0", "(0d3FF0000000000000)"] {
+        let found = refused(&format!(".entry k() {{ mov.f32 %f1, {text}; }}"));
+        assert!(found.contains("stands alone"), "{found}");
+    }
 }
 
 #[test]
@@ -229,7 +233,7 @@ fn calls() {
 
 #[test]
 fn variables() {
-    let read = variable(".visible .global .align 16 .v2 .f32 a[2][3] = {{1.0}, {}};");
+    let read = variable(".visible .global .align 16 .v2 .f32 a[2][3] = {{{1.0, 2.0}}, {}};");
     assert_eq!(
         (read.linkage, read.space, read.align, read.vector),
         (Linkage::Visible, Space::Global, Some(16), Some(2))
