@@ -13,7 +13,7 @@ use std::sync::Arc;
 use chumsky::error::{EmptyErr, LabelError, Rich};
 use chumsky::extra::{Full, SimpleState};
 use chumsky::input::MapExtra;
-use chumsky::pratt::{infix, left, prefix};
+use chumsky::pratt::{infix, left, postfix, prefix};
 use chumsky::prelude::*;
 use chumsky::util::MaybeRef;
 
@@ -202,7 +202,19 @@ pub fn expression<'t, 's: 't, E: Failure<'t>>(symbols: bool) -> impl Part<'t, 's
                 })
             };
         }
+        // `7%3` of PTX 1.x, where `%3` is a name to the lexer.
+        let remainder = token(Kind::Name).try_map_with(|token, e: &mut At<'t, '_, 's, E>| {
+            let divisor = e.state().at(token.span).strip_prefix('%');
+            match divisor.filter(|digits| e.state().legacy && digits.starts_with(|c: char| c.is_ascii_digit())) {
+                Some(digits) => Ok(constant::number(digits, token.span)),
+                None => Err(misplaced(e.span(), "%", token)),
+            }
+        });
         let arithmetic = atom.pratt((
+            postfix(10, remainder, |a, b, e: &mut At<'t, '_, 's, E>| {
+                let span = place(e);
+                constant::binary(Binary::Rem, a, b, span)
+            }),
             (
                 operator!(Minus, Minus),
                 operator!(Plus, Plus),

@@ -10,7 +10,6 @@ mod constant;
 mod declaration;
 pub mod diagnostic;
 mod grammar;
-mod initial;
 mod lexer;
 mod module;
 mod names;

@@ -3,9 +3,8 @@
 //!
 //! PTX 1.x is allowed what its first specification describes. It must never know what names stand for.
 
-use super::ast::{Function, Linkage, Module, Space, Type, Variable};
+use super::ast::{Function, Init, Linkage, Module, Space, Type, Variable};
 use super::diagnostic::Diagnostic;
-use super::initial;
 
 /// Where a variable is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +193,7 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
         }
     }
     if variable.init.is_some() && !legacy {
-        if !initial::takes_values(space) {
+        if !matches!(space, Space::Global | Space::Const) {
             return wrong(format!("`{name}` is initialised, which `.{dot}` variables cannot be"));
         }
         if variable.linkage == Linkage::Extern {
@@ -222,7 +221,39 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
     if scope == Scope::Body && variable.linkage != Linkage::Internal && !legacy {
         return wrong(format!("`{name}` is declared in a body and can have no linkage"));
     }
-    if legacy { None } else { initial::check(variable) }
+    fields(variable)
+}
+
+/// The fields that a texture, sampler or surface variable sets (PTX ISA, Texture, Sampler and Surface Types).
+fn fields(variable: &Variable) -> Option<Diagnostic> {
+    let Some(Init::Fields(list)) = &variable.init else {
+        return None;
+    };
+    let sampling = [
+        "force_unnormalized_coords",
+        "addr_mode_0",
+        "addr_mode_1",
+        "addr_mode_2",
+        "filter_mode",
+    ];
+    let image = [
+        "width",
+        "height",
+        "depth",
+        "channel_data_type",
+        "channel_order",
+        "array_size",
+    ];
+    let texture = ["normalized_coords", "num_mipmap_levels", "num_samples"];
+    let known = |name: &str| match variable.ty {
+        Type::TexRef => sampling.contains(&name) || image.contains(&name) || texture.contains(&name),
+        Type::SamplerRef => sampling.contains(&name),
+        Type::SurfRef => image.contains(&name) || name == "memory_layout",
+        _ => false,
+    };
+    let (name, _) = list.iter().find(|(name, _)| !known(&name.text))?;
+    let message = format!("`.{}` variables have no field `{}`", variable.ty.word(), name.text);
+    Some(Diagnostic::error(name.span, message))
 }
 
 /// What is wrong with a function's header, parameters included.

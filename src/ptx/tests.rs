@@ -379,12 +379,26 @@ fn module_items() {
 #[test]
 fn first_specification() {
     let text = ".version 1.1\n.target sm_11\n.const[10] .u32 c[4];\n.global .v3 .f32 v;\n.tex tex_a;\n\
-                .entry k { .reg .u32 r<4>; ld.global.u32 r1, [r0-4]; ld.const[10].u32 r1, [c[r2-4]]; mov.u32 r2, %tid.0; }";
+                .entry k { .reg .u32 r<4>; ld.global.u32 r1, [r0-4]; ld.const[10].u32 r1, [c[r2-4]]; mov.u32 r2, %tid.0; add.u32 r1, r2, 1+7%3*2; }";
     let module = parse_all(Source::new("old.ptx", text)).unwrap_or_else(|found| panic!("{found}"));
     assert_eq!(
         (module.version, module.address_size, module.items.len()),
         ((1, 1), 32, 4)
     );
+    let Item::Function(kernel) = &module.items[3] else {
+        panic!()
+    };
+    let add = kernel
+        .body
+        .as_ref()
+        .unwrap()
+        .statements()
+        .unwrap()
+        .last()
+        .unwrap()
+        .to_string();
+    assert_eq!(add, "add.u32 r1, r2, 3;");
+    assert!(refused(".entry k { mov.u32 %r1, 7%3; }").contains("unexpected `%3`"));
     assert!(refused(".entry k { ld.global.u32 %r1, [%r0-4]; }").contains("an offset is added"));
     assert!(refused(".global .v3 .f32 v;").contains("`.v3`"));
 }
