@@ -67,10 +67,10 @@ impl Barriers {
     fn reset(&mut self, bundles: &[Bundle]) {
         self.live.clear();
         for b in bundles {
-            self.live.extend_from_slice(&b.live[..b.warps as usize]);
+            self.live.extend(b.live.iter().take(b.warps as usize));
         }
-        for id in 0..BARRIERS {
-            if self.used >> id & 1 == 1 {
+        if self.used != 0 {
+            for id in 0..BARRIERS {
                 self.clear(id);
             }
         }
@@ -114,7 +114,16 @@ impl Barriers {
     /// Lanes have exited: barriers no longer wait for them.
     pub fn left(&mut self, bundle: &Bundle) {
         let first = bundle.first_thread as usize / WARP;
-        self.live[first..first + bundle.warps as usize].copy_from_slice(&bundle.live[..bundle.warps as usize]);
+        for (live, now) in self.live[first..]
+            .iter_mut()
+            .zip(bundle.live)
+            .take(bundle.warps as usize)
+        {
+            *live = now;
+        }
+        if self.used == 0 {
+            return;
+        }
         for id in 0..BARRIERS {
             if self.used >> id & 1 == 1 {
                 self.check(id);

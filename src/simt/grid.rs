@@ -53,6 +53,12 @@ pub struct Grid {
     alone: Condvar,
 }
 
+/// Where one block at a time runs: its state and its windows.
+struct Seat<'l> {
+    block: Block<'l>,
+    scratch: Scratch,
+}
+
 /// Runs a grid to its end, on the calling thread and the process's workers.
 ///
 /// # Errors
@@ -171,8 +177,8 @@ impl Grid {
     fn work(&self, number: u32, caller: bool, me: &Arc<Grid>) {
         let start = Instant::now();
         let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
-        let mut open: VecDeque<(Block<'_>, Scratch)> = VecDeque::new();
-        let mut idle: Vec<(Block<'_>, Scratch)> = Vec::new();
+        let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
+        let mut idle: Vec<Box<Seat<'_>>> = Vec::new();
         // Blocks that had a turn since one of them last finished: when all have, there is room for another one.
         let mut spinning = 0;
         loop {
@@ -186,27 +192,27 @@ impl Grid {
                     let rest = self.blocks - self.next.load(Ordering::Relaxed).min(self.blocks);
                     pool::invite(me, (rest as usize).min(pool::threads() - 1));
                 }
-                let (mut block, scratch) = match idle.pop() {
-                    Some(place) => place,
+                let mut seat = match idle.pop() {
+                    Some(seat) => seat,
                     None => match self.place(number) {
-                        Ok(place) => place,
+                        Ok(seat) => Box::new(seat),
                         Err(bytes) => {
                             self.report(Box::new(self.fault_of(Cause::OutOfMemory { bytes }, self.ctaid(index))));
                             return;
                         }
                     },
                 };
-                block.start(self.ctaid(index));
+                seat.block.start(self.ctaid(index));
                 spinning = 0;
-                open.push_front((block, scratch));
+                open.push_front(seat);
             }
-            let Some((mut block, scratch)) = open.pop_front() else {
+            let Some(mut seat) = open.pop_front() else {
                 break;
             };
-            match block.turn() {
+            match seat.block.turn() {
                 Ok(Turn::Done) => {
                     spinning = 0;
-                    idle.push((block, scratch));
+                    idle.push(seat);
                 }
                 Ok(Turn::Yield) => {
                     if self.stop.load(Ordering::Relaxed) {
@@ -217,26 +223,27 @@ impl Grid {
                         let cause = Cause::Timeout {
                             milliseconds: limit.as_millis() as u64,
                         };
-                        self.report(Box::new(self.fault_of(cause, block.env.ctaid)));
+                        self.report(Box::new(self.fault_of(cause, seat.block.env.ctaid)));
                         break;
                     }
                     spinning += 1;
-                    open.push_back((block, scratch));
+                    open.push_back(seat);
                 }
                 Err(located) => {
-                    self.report(Box::new(self.locate(&located, block.env.ctaid)));
+                    self.report(Box::new(self.locate(&located, seat.block.env.ctaid)));
                     break;
                 }
             }
         }
-        for (block, scratch) in open.into_iter().chain(idle) {
+        for seat in open.into_iter().chain(idle) {
+            let Seat { block, scratch } = *seat;
             drop(block);
             scratch.keep();
         }
     }
 
     /// Memory and state for a block; the error is the number of bytes that could not be had.
-    fn place(&self, number: u32) -> Result<(Block<'_>, Scratch), u64> {
+    fn place(&self, number: u32) -> Result<Seat<'_>, u64> {
         let shared = u64::from(self.shared_bytes).next_multiple_of(256);
         let local_bytes = u64::from(self.local_stride) * u64::from(self.bundles * self.kernel.width * WARP as u32);
         let scratch = Scratch::of(shared + local_bytes + 256)?;
@@ -255,7 +262,10 @@ impl Grid {
             param: self.params.as_ptr() as u64,
             param_bytes: self.launch.params.len() as u32,
         };
-        Ok((Block::new(env), scratch))
+        Ok(Seat {
+            block: Block::new(env),
+            scratch,
+        })
     }
 
     fn report(&self, fault: Box<Fault>) {

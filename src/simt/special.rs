@@ -39,6 +39,23 @@ pub unsafe fn fill(regs: *mut u8, slot: Slot, warps: u32, f: impl Fn(usize) -> u
     }
 }
 
+/// Writes one value into every lane of a slot.
+///
+/// # Safety
+/// As for [`fill`].
+unsafe fn fill_same(regs: *mut u8, slot: Slot, warps: u32, value: u128) {
+    let lanes = warps as usize * WARP;
+    // SAFETY: the slot holds `lanes` values of its width (caller).
+    unsafe {
+        let at = regs.add(slot.offset as usize);
+        match slot.width {
+            Width::B32 => std::slice::from_raw_parts_mut(at as *mut u32, lanes).fill(value as u32),
+            Width::B64 => std::slice::from_raw_parts_mut(at as *mut u64, lanes).fill(value as u64),
+            Width::Pred | Width::B16 | Width::B128 => fill(regs, slot, warps, |_| value),
+        }
+    }
+}
+
 /// Bytes of a parameter as a register value.
 fn param(params: &[u8], offset: u32, element: Element) -> u128 {
     let mut raw = [0u8; 16];
@@ -63,10 +80,10 @@ pub unsafe fn set_initial(regs: *mut u8, slot: Slot, initial: &Initial, place: &
     // SAFETY: the caller's word.
     unsafe {
         match *initial {
-            Initial::Constant(value) => fill(regs, slot, place.warps, |_| value),
+            Initial::Constant(value) => fill_same(regs, slot, place.warps, value),
             Initial::Param { offset, element } => {
                 let value = param(&place.block.env.launch.params, offset, element);
-                fill(regs, slot, place.warps, |_| value);
+                fill_same(regs, slot, place.warps, value);
             }
             Initial::Special(which) => set_special(regs, slot, which, place),
         }
@@ -149,7 +166,7 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         Pm(_) | Pm64(_) => 0,
     };
     // SAFETY: the caller's word.
-    unsafe { fill(regs, slot, place.warps, |_| value) }
+    unsafe { fill_same(regs, slot, place.warps, value) }
 }
 
 fn nanoseconds() -> u64 {

@@ -331,7 +331,9 @@ impl Bundle {
         let alone = self.fragments.len() == 1;
         let fragment = self.fragments[at].clone();
         let frame = &self.frames[fragment.frame as usize];
-        let exec = Arc::clone(&frame.exec);
+        // SAFETY: the frame keeps its executable as long as a fragment is in it, and the loop below is left as soon as
+        // this one leaves the frame.
+        let exec: &Executable = unsafe { &*Arc::as_ptr(&frame.exec) };
         let code: &[Op] = &exec.code;
         let own = Mask {
             warps: self.warps,
@@ -475,10 +477,11 @@ impl Bundle {
             }
         };
         if let Some(fault) = cx.fault {
+            let frame = self.fragments.get(at).map_or(fragment.frame, |f| f.frame);
             return Err(Box::new(Located {
                 fault,
                 pc,
-                exec,
+                exec: Arc::clone(&self.frames[frame as usize].exec),
                 first_thread: self.first_thread,
             }));
         }
