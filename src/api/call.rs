@@ -55,23 +55,25 @@ pub fn enter(
     body: impl FnOnce() -> Answer,
 ) -> CUresult {
     if tracing::enabled!(target: "cuda::api", tracing::Level::DEBUG) {
-        let mut text = String::new();
-        // Writing to a String fails for no reason of its own.
-        let _ = arguments(&mut text);
-        traced(name, &text, body)
+        guarded(name, || traced(name, arguments, body))
     } else {
         guarded(name, body)
     }
 }
 
 #[cold]
-fn traced(name: &'static str, arguments: &str, body: impl FnOnce() -> Answer) -> CUresult {
+fn traced(name: &'static str, arguments: impl Fn(&mut String) -> fmt::Result, body: impl FnOnce() -> Answer) -> Answer {
     let span = tracing::debug_span!(target: "cuda::api", "call", name);
     let _entered = span.enter();
     let start = std::time::Instant::now();
-    let result = guarded(name, body);
-    tracing::debug!(target: "cuda::api", "{name}({arguments}) = {result:?} in {:?}", start.elapsed());
-    result
+    let answer = body();
+    let elapsed = start.elapsed();
+    let mut text = String::new();
+    // Writing to a String fails for no reason of its own.
+    let _ = arguments(&mut text);
+    let result = answer.err().unwrap_or(CUresult::CUDA_SUCCESS);
+    tracing::debug!(target: "cuda::api", "{name}({text}) = {result:?} in {elapsed:?}");
+    answer
 }
 
 /// No panic may cross the C ABI: a defect of ours becomes `CUDA_ERROR_UNKNOWN` and a line in the log.

@@ -47,4 +47,29 @@ mod tests {
         }
         assert_eq!(TEXTS.len(), CUresult::ENUMERATORS.len());
     }
+
+    /// `cudaGetErrorString` of NVIDIA's runtime says the same of every code that both interfaces have.
+    #[test]
+    fn descriptions_are_those_of_the_runtime() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".env/cuda-13/lib/libcudart.so");
+        if !path.exists() {
+            eprintln!("skipped: {} is not there; scripts/setup installs it", path.display());
+            return;
+        }
+        type Describe = unsafe extern "C" fn(c_int) -> *const c_char;
+        // SAFETY: NVIDIA's runtime does nothing when loaded, and this function has this type.
+        let library = unsafe { libloading::Library::new(path) }.unwrap();
+        // SAFETY: as above.
+        let describe = unsafe { library.get::<Describe>("cudaGetErrorString") }.unwrap();
+        let mut compared = 0;
+        for (code, (name, description)) in &*TEXTS {
+            // SAFETY: as above; it returns static text.
+            let theirs = unsafe { std::ffi::CStr::from_ptr(describe(*code as c_int)) };
+            if theirs != c"unrecognized error code" {
+                assert_eq!(description.as_c_str(), theirs, "{name:?}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 90, "{compared}");
+    }
 }

@@ -7,7 +7,6 @@ use super::types::*;
 use crate::driver;
 
 pub fn init(flags: c_uint) -> Answer {
-    crate::trace::init();
     Ok(driver::init(flags)?)
 }
 

@@ -57,7 +57,11 @@ pub fn mem_host_alloc(_: &Arc<Context>, pp: Out<*mut c_void>, bytesize: usize, f
     pp.set(alloc::host(bytesize as u64, flags)? as *mut c_void)
 }
 
+/// NULL is nothing to free, as NVIDIA's driver (590) has it; `cudaFreeHost(NULL)` arrives as this.
 pub fn mem_free_host(_: &Arc<Context>, p: *mut c_void) -> Answer {
+    if p.is_null() {
+        return Ok(());
+    }
     Ok(alloc::free_host(p as u64)?)
 }
 
@@ -92,5 +96,6 @@ pub fn mem_host_register(_: &Arc<Context>, p: *mut c_void, bytesize: usize, flag
 }
 
 pub fn mem_host_unregister(_: &Arc<Context>, p: *mut c_void) -> Answer {
+    require(!p.is_null())?;
     Ok(alloc::unregister(p as u64)?)
 }

@@ -12,6 +12,9 @@
 //! private_tables/      the tables that NVIDIA's runtime asks for by UUID
 //! ```
 //!
+//! To add a function: write its body, and put the body's path and what it needs into the function's line. The exported
+//! symbols, `cuGetProcAddress`, the log and the header follow; `make header` copies the header.
+//!
 //! Bodies get checked pointers ([`call::In`], [`call::Out`]), so they hold next to no `unsafe` code.
 
 mod call;

@@ -68,6 +68,10 @@ fn function(source: &mut String, entry: &EntryPoint, state: State, body: &str, s
             writeln!(source, "    let {name} = unsafe {{ {wrapper}::from_c({name}) }};").unwrap();
         }
     }
+    if state == State::Any {
+        // One of these comes first: the log must know by then what it is to show.
+        writeln!(source, "    crate::trace::init();").unwrap();
+    }
     let shown = list(&|name, _| format!("({:?}, &{name})", name.trim_start_matches("r#")));
     writeln!(
         source,

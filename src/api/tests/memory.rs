@@ -56,6 +56,9 @@ fn pinned_and_registered_host_memory() {
     );
     ok!(cuMemFreeHost(pinned));
     fails!(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(pinned));
+    // As on hardware: free(NULL), but nothing to unregister.
+    ok!(cuMemFreeHost(null_mut()));
+    fails!(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(null_mut()));
     fails!(CUDA_ERROR_INVALID_VALUE, cuMemHostAlloc(&mut pinned, 16, 0x100));
 
     let mut buffer = vec![0u8; 8192];
@@ -227,6 +230,7 @@ fn advice_can_be_read_back() {
 }
 
 #[test]
+#[allow(unused_assignments)] // Attributes are read through a pointer.
 fn pools_and_stream_ordered_memory() {
     let _own = Own::new();
     // SAFETY: numbers and null pointers.
