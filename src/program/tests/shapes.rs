@@ -357,6 +357,11 @@ fn kinds_of_operands_are_checked() {
     );
     assert_eq!(wrong("ld.param.u64 %r0, [p+8];").len(), 1);
     assert_eq!(wrong("bar.sync 16;"), ["a block has barriers 0 to 15"]);
+    assert_eq!(
+        wrong("add.u32 %r0, %r1, 1.5;"),
+        ["a floating-point literal stands where a .u32 is expected"]
+    );
+    assert_eq!(wrong("mov.u16 %b0, %laneid;").len(), 1);
     // Bits go with everything.
     kernel(".reg .b32 %b<3>; .reg .f32 %f; add.f32 %f, %b0, %b1; add.s32 %b2, %b0, %b1; shl.b32 %b1, %b2, 3; ret;");
 }
