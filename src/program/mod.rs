@@ -4,6 +4,10 @@
 //! In: linked PTX modules ([`crate::ptx`]), the instruction table ([`crate::isa`]), addresses for variables. Out: code
 //! in an order such that the fragment of a bundle with the lowest pc is always the right one to run next.
 //!
+//! `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
+//! body names; `lower/` turns a body into code when something first reaches it; `module` is what others hold; `instr` is
+//! the code, `visit` names its slots, `check` its rules, `show` prints it.
+//!
 //! **Calling convention.** `.param` variables of device functions, and those that a caller declares for a call, live in
 //! the lane's local memory frame, as the PTX ABI guide lets them: `st.param`/`ld.param` are local accesses at static
 //! offsets. A call copies the argument bytes from the caller's frame to the start of the callee's, a return copies

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ir::Register;
 use super::scope::Binding;
-use super::{Lower, Outcome, bytes_of, width_of};
+use super::{Lower, Outcome, width_of};
 use crate::program::instr::{Callee, Copy3, Guard, Kind, Syscall};
 use crate::program::layout::{self, Place, Signature};
 use crate::program::module::Symbol;
@@ -194,7 +194,7 @@ impl Lower<'_> {
         }
         let width = width_of(variable.ty);
         let register = self.source_any(operand, width, layout::is_float(variable.ty))?;
-        if bytes_of(self.width(register)) < to.bytes {
+        if self.width(register) != width {
             return Err(Diagnostic::error(
                 operand.span(),
                 format!("this does not fit the function's .{} parameter", variable.ty.word()),

@@ -9,7 +9,7 @@ use super::{Lower, Outcome, width_of};
 use crate::isa::Form;
 use crate::isa::lanes::Width;
 use crate::program::instr::{Address, AtomicOp, AtomicType, Element, Guard, Initial, Kind, Ordering, Slot, Space};
-use crate::program::layout::{Place, is_signed, size_of};
+use crate::program::layout::{Place, is_float, is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -71,8 +71,14 @@ impl Lower<'_> {
             AddressBase::Name(name) => name,
         };
         let Some(located) = self.locate(name)? else {
-            let (register, _) = self.register(name, None)?;
+            let (register, ty) = self.register(name, None)?;
             self.check_address(register, address.span)?;
+            if is_float(ty) {
+                return Err(Diagnostic::error(
+                    address.span,
+                    format!("`{}` is declared .{}: an address is an integer", name.text, ty.word()),
+                ));
+            }
             let slot = self.body.slot(register);
             return Ok(Address {
                 space: wanted,

@@ -256,8 +256,9 @@ impl Lower<'_> {
             && let Some(reading) = special::read(&name.text, select.as_ref().map(|s| &*s.text))
         {
             let register = self.special(name, reading, Some(width))?;
-            // The first texts read 16 bits of them.
-            if self.width(register) > width && self.unit.tree.version.0 >= 2 {
+            // Thread and block indices had 16 bits once, and may still be read so.
+            let narrow = matches!(&*name.text, "%tid" | "%ntid" | "%ctaid" | "%nctaid" | "%gridid");
+            if self.width(register) > width && !narrow && self.unit.tree.version.0 >= 2 {
                 return Err(Diagnostic::error(
                     operand.span(),
                     format!("`{}` is wider than this mov", name.text),

@@ -227,6 +227,14 @@ impl Lower<'_> {
     /// floating-point with floating-point (PTX ISA, Operand Type Information). Special registers are operands of `mov`
     /// and `cvt` alone.
     pub fn check_kind(&mut self, operand: &Operand, ty: Option<Type>, fit: Fit) -> Outcome<()> {
+        if let (Operand::Immediate(Expr::F32 { .. } | Expr::F64 { .. }), Some(ty)) = (operand, ty)
+            && kind(ty) == Kinds::Integer
+        {
+            return Err(Diagnostic::error(
+                operand.span(),
+                format!("a floating-point literal stands where a .{} is expected", ty.word()),
+            ));
+        }
         let Operand::Name { name, select, .. } = operand else {
             return Ok(());
         };

@@ -173,6 +173,20 @@ impl Lower<'_> {
             }
             imm = self.immediate(&sources.remove(index))?;
         }
+        // `max.f32 d, a, b, c` is the greatest of three: twice the same.
+        let three = matches!(form.mnemonic(), "min" | "max") && form.types == [Type::F32] && !form.has("abs");
+        if three && sources.len() == 3 && lane.src.len() == 2 {
+            let partial = self.body.register(Width::B32);
+            let pair = [
+                self.source(&sources[0], Width::B32, Fit::Exact, true)?,
+                self.source(&sources[1], Width::B32, Fit::Exact, true)?,
+            ];
+            let last = self.source(&sources[2], Width::B32, Fit::Exact, true)?;
+            let dst = self.destination(first, Width::B32, Fit::Exact)?;
+            self.push_lane(lane, &[partial], &pair, None, span);
+            self.push_lane(lane, &[dst], &[partial, last], guard, span);
+            return Ok(());
+        }
         let wanted = lane.src.len() - usize::from(lane.carry_in);
         if sources.len() != wanted {
             return Err(Diagnostic::error(

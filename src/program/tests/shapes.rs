@@ -357,6 +357,11 @@ fn kinds_of_operands_are_checked() {
     );
     assert_eq!(wrong("ld.param.u64 %r0, [p+8];").len(), 1);
     assert_eq!(wrong("bar.sync 16;"), ["a block has barriers 0 to 15"]);
+    assert_eq!(
+        wrong("add.u32 %r0, %r1, 1.5;"),
+        ["a floating-point literal stands where a .u32 is expected"]
+    );
+    assert_eq!(wrong("mov.u16 %b0, %laneid;").len(), 1);
     // Bits go with everything.
     kernel(".reg .b32 %b<3>; .reg .f32 %f; add.f32 %f, %b0, %b1; add.s32 %b2, %b0, %b1; shl.b32 %b1, %b2, 3; ret;");
 }
@@ -364,4 +369,50 @@ fn kinds_of_operands_are_checked() {
 #[test]
 fn several_mistakes_are_reported_at_once() {
     assert_eq!(wrong("foo.u32 %r0; add.u32 %x, %r0, 1; bra NOWHERE;").len(), 3);
+}
+
+#[test]
+fn what_is_left_of_a_compilers_phi_costs_nothing() {
+    // The value of the last round and the next one's are one register, as are i and its copy.
+    let lines = shape(
+        ".reg .u32 %r<8>; .reg .f32 %f<4>; .reg .u64 %rd; .reg .pred %p;
+        ld.param.u64 %rd, [p]; ld.param.u32 %r1, [n]; mov.u32 %r5, 0; mov.f32 %f3, 0f00000000;
+        L: mov.u32 %r2, %r5; mov.f32 %f1, %f3; ld.global.f32 %f2, [%rd]; add.f32 %f3, %f1, %f2;
+        add.u32 %r5, %r2, 1; setp.lt.u32 %p, %r5, %r1; @%p bra L;
+        st.global.f32 [%rd], %f3; ret;",
+    );
+    let back: usize = lines
+        .iter()
+        .find_map(|l| l.strip_prefix("@p0 branch "))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let shown: Vec<&str> = lines[back..].iter().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(
+        shown,
+        ["load.4", "add.f32", "add.u32", "setp.lt.u32", "@p0", "store.4", "exit"]
+    );
+}
+
+#[test]
+fn swapped_values_stay_apart() {
+    // a, b = b, a each round: one temporary at least.
+    let lines = shape(
+        ".reg .u32 %r<8>; .reg .u64 %rd; .reg .pred %p;
+        ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, 0;
+        L: mov.u32 %r4, %r1; mov.u32 %r1, %r2; mov.u32 %r2, %r4; add.u32 %r3, %r3, 1;
+        setp.lt.u32 %p, %r3, %r1; @%p bra L;
+        st.global.v2.u32 [%rd], {%r1, %r2}; ret;",
+    );
+    let back: usize = lines
+        .iter()
+        .find_map(|l| l.strip_prefix("@p0 branch "))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(
+        lines[back..].iter().filter(|l| l.starts_with("mov.u32")).count(),
+        3,
+        "{lines:#?}"
+    );
 }
