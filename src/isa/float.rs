@@ -100,13 +100,13 @@ const INVERT: u64 = 1 << 11;
 /// `f64` → `f32` in any mode, where the operand is exact or was rounded to odd.
 #[inline(always)]
 fn narrow_directed(exact: f64, imm: u64) -> f32 {
-    let mode = Rounding::from_code(imm);
+    let mode = imm & 7;
     let nearest = exact as f32;
     let back = f64::from(nearest);
     // Comparisons are false for NaN, and for infinities that are exact.
-    let up = (mode == Rounding::Rp) & (back < exact);
-    let down = (mode == Rounding::Rm) & (back > exact);
-    let inwards = (mode == Rounding::Rz) & (back.abs() > exact.abs());
+    let up = (mode == const { Rounding::Rp as u64 }) & (back < exact);
+    let down = (mode == const { Rounding::Rm as u64 }) & (back > exact);
+    let inwards = (mode == const { Rounding::Rz as u64 }) & (back.abs() > exact.abs());
     let bits = nearest.to_bits();
     let negative = bits >> 31 != 0;
     let grow = (up & !negative) | (down & negative);
@@ -126,7 +126,7 @@ fn narrow_directed(exact: f64, imm: u64) -> f32 {
 fn sum_directed(a: f64, b: f64, imm: u64) -> f64 {
     let sum = soft::sum_to_odd(a, b);
     let negative = (a.to_bits() | b.to_bits()) >> 63 != 0;
-    let minus = (sum == 0.0) & negative & (Rounding::from_code(imm) == Rounding::Rm);
+    let minus = (sum == 0.0) & negative & (imm & 7 == const { Rounding::Rm as u64 });
     if minus { -0.0 } else { sum }
 }
 #[inline(always)]

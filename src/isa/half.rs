@@ -82,11 +82,19 @@ impl Half for Bf16 {
     }
     #[inline(always)]
     unsafe fn widen_run<C: Cpu>(halves: &[u16; WARP]) -> [f32; WARP] {
-        std::array::from_fn(|lane| Bf16::widen(halves[lane]))
+        let mut values = [0.0; WARP];
+        for lane in 0..WARP {
+            values[lane] = Bf16::widen(halves[lane]);
+        }
+        values
     }
     #[inline(always)]
     unsafe fn narrow_run<C: Cpu>(values: &[f32; WARP]) -> [u16; WARP] {
-        std::array::from_fn(|lane| narrow_bf16(values[lane]))
+        let mut halves = [0; WARP];
+        for lane in 0..WARP {
+            halves[lane] = narrow_bf16(values[lane]);
+        }
+        halves
     }
 }
 
@@ -138,25 +146,25 @@ fn sum_to_odd_f32(a: f32, b: f32) -> f32 {
     f32::from_bits(bits.wrapping_add(if inexact & (bits & 1 == 0) { step } else { 0 }))
 }
 
-#[inline(always)]
+#[cfg(test)]
 pub fn add<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
     finish::<H, FTZ, SAT>(H::narrow(
         H::widen(flush_if::<H, FTZ>(a)) + H::widen(flush_if::<H, FTZ>(b)),
     ))
 }
-#[inline(always)]
+#[cfg(test)]
 pub fn sub<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
     finish::<H, FTZ, SAT>(H::narrow(
         H::widen(flush_if::<H, FTZ>(a)) - H::widen(flush_if::<H, FTZ>(b)),
     ))
 }
-#[inline(always)]
+#[cfg(test)]
 pub fn mul<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
     finish::<H, FTZ, SAT>(H::narrow(
         H::widen(flush_if::<H, FTZ>(a)) * H::widen(flush_if::<H, FTZ>(b)),
     ))
 }
-#[inline(always)]
+#[cfg(test)]
 pub fn fma<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16, c: u16) -> u16 {
     let widen = |x: u16| H::widen(flush_if::<H, FTZ>(x));
     finish::<H, FTZ, SAT>(H::narrow(H::fma(widen(a), widen(b), widen(c))))
@@ -166,7 +174,7 @@ pub fn fma<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16, c: u16) ->
 pub fn relu<H: Half>(a: u16) -> u16 {
     if (a & 0x8000 != 0) & !is_nan::<H>(a) { 0 } else { a }
 }
-#[inline(always)]
+#[cfg(test)]
 pub fn fma_relu<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16, c: u16) -> u16 {
     relu::<H>(fma::<H, FTZ, false>(a, b, c))
 }
@@ -302,7 +310,9 @@ impl<A: Arithmetic, H: Half, const FTZ: bool, const SAT: bool, const PARTS: usiz
                         .cast::<[u16; WARP]>();
                     let mut halves = *from.add(part);
                     if FTZ {
-                        halves = halves.map(|a| flush::<H>(a));
+                        for half in &mut halves {
+                            *half = flush::<H>(*half);
+                        }
                     }
                     *wide = H::widen_run::<C>(&halves);
                 }

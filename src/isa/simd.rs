@@ -93,7 +93,11 @@ pub trait Cpu: 'static {
     /// The caller is compiled with this level's features.
     #[inline(always)]
     unsafe fn widen_f16(halves: &[u16; WARP]) -> [f32; WARP] {
-        std::array::from_fn(|lane| super::convert::widen_f16(halves[lane]))
+        let mut values = [0.0; WARP];
+        for lane in 0..WARP {
+            values[lane] = super::convert::widen_f16(halves[lane]);
+        }
+        values
     }
     /// A run rounded to `f16`, to nearest even; NaN stays NaN.
     ///
@@ -101,7 +105,11 @@ pub trait Cpu: 'static {
     /// The caller is compiled with this level's features.
     #[inline(always)]
     unsafe fn narrow_f16(values: &[f32; WARP]) -> [u16; WARP] {
-        std::array::from_fn(|lane| super::convert::narrow_f16(values[lane]))
+        let mut halves = [0; WARP];
+        for lane in 0..WARP {
+            halves[lane] = super::convert::narrow_f16(values[lane]);
+        }
+        halves
     }
     /// Writes the lanes of `run` whose bit in `mask` is set.
     ///
