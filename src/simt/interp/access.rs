@@ -29,6 +29,9 @@ pub trait Raw: Copy + Default + 'static {
     /// # Safety
     /// `at` is valid for writes and aligned.
     unsafe fn store_strong(at: *mut Self, value: Self, order: atomic::Ordering);
+    /// The low bits.
+    fn cut(bits: u128) -> Self;
+    fn bits(self) -> u128;
 }
 
 macro_rules! raw {
@@ -45,6 +48,14 @@ macro_rules! raw {
                 // SAFETY: as above.
                 unsafe { <$a>::from_ptr(at).store(value, order) }
             }
+            #[inline(always)]
+            fn cut(bits: u128) -> $t {
+                bits as $t
+            }
+            #[inline(always)]
+            fn bits(self) -> u128 {
+                self.into()
+            }
         }
     )*};
 }
@@ -52,23 +63,106 @@ raw!(u8 => AtomicU8, u16 => AtomicU16, u32 => AtomicU32, u64 => AtomicU64);
 
 impl Raw for u128 {
     #[inline(always)]
+    fn cut(bits: u128) -> u128 {
+        bits
+    }
+    #[inline(always)]
+    fn bits(self) -> u128 {
+        self
+    }
+    #[inline(always)]
     unsafe fn load_strong(at: *const u128, order: atomic::Ordering) -> u128 {
-        let at = at as *mut u64;
-        // SAFETY: 16 valid, aligned bytes. Single-copy atomicity of 128 bits is what `.b128` atomics promise; a plain
-        // strong load of 128 bits is made of two here, as the ISA's model allows for vectors.
-        unsafe {
-            let low = AtomicU64::from_ptr(at).load(order);
-            let high = AtomicU64::from_ptr(at.add(1)).load(order);
-            u128::from(low) | u128::from(high) << 64
+        #[cfg(target_arch = "x86_64")]
+        {
+            let value: std::arch::x86_64::__m128i;
+            // SAFETY: 16 valid, aligned bytes. One instruction: processors with AVX move them whole, and x86 keeps loads
+            // in order, as acquire wants (the block is not `nomem`, so that the compiler does too).
+            unsafe {
+                std::arch::asm!("movdqa {value}, [{at}]", value = out(xmm_reg) value, at = in(reg) at,
+                    options(nostack, preserves_flags, readonly));
+                if order != atomic::Ordering::Relaxed {
+                    atomic::compiler_fence(atomic::Ordering::Acquire);
+                }
+                std::mem::transmute(value)
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let at = at as *mut u64;
+            // SAFETY: 16 valid, aligned bytes.
+            unsafe {
+                let low = AtomicU64::from_ptr(at).load(order);
+                let high = AtomicU64::from_ptr(at.add(1)).load(order);
+                u128::from(low) | u128::from(high) << 64
+            }
         }
     }
     #[inline(always)]
     unsafe fn store_strong(at: *mut u128, value: u128, order: atomic::Ordering) {
-        let at = at as *mut u64;
-        // SAFETY: as for the load.
-        unsafe {
-            AtomicU64::from_ptr(at).store(value as u64, order);
-            AtomicU64::from_ptr(at.add(1)).store((value >> 64) as u64, order);
+        #[cfg(target_arch = "x86_64")]
+        {
+            let _ = order;
+            // SAFETY: as for the load; x86 keeps stores in order, and so does the compiler around the block.
+            unsafe {
+                let value: std::arch::x86_64::__m128i = std::mem::transmute(value);
+                std::arch::asm!("movdqa [{at}], {value}", value = in(xmm_reg) value, at = in(reg) at,
+                    options(nostack, preserves_flags));
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let at = at as *mut u64;
+            // SAFETY: as for the load.
+            unsafe {
+                AtomicU64::from_ptr(at).store(value as u64, order);
+                AtomicU64::from_ptr(at.add(1)).store((value >> 64) as u64, order);
+            }
+        }
+    }
+}
+
+/// The elements of a strong vector access, `bytes` in all, moved as one where they are at most 16 bytes.
+///
+/// The ISA calls a vector access one of each element, in any order; hardware moves an aligned vector whole, and programs
+/// count on it: CUB publishes a state and its value by one `st.relaxed.v2` and reads both by one `ld.relaxed.v2`.
+///
+/// # Safety
+/// `at` is aligned to `bytes`, a power of two, and valid for reads.
+#[inline(always)]
+unsafe fn load_whole(at: u64, bytes: u64, order: atomic::Ordering) -> [u128; 2] {
+    // SAFETY: the caller's word.
+    unsafe {
+        match bytes {
+            1 => [u8::load_strong(at as *const u8, order).into(), 0],
+            2 => [u16::load_strong(at as *const u16, order).into(), 0],
+            4 => [u32::load_strong(at as *const u32, order).into(), 0],
+            8 => [u64::load_strong(at as *const u64, order).into(), 0],
+            16 => [u128::load_strong(at as *const u128, order), 0],
+            _ => {
+                let at = at as *const u128;
+                [u128::load_strong(at, order), u128::load_strong(at.add(1), order)]
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`load_whole`], and valid for writes.
+#[inline(always)]
+unsafe fn store_whole(at: u64, bytes: u64, whole: [u128; 2], order: atomic::Ordering) {
+    // SAFETY: the caller's word.
+    unsafe {
+        match bytes {
+            1 => u8::store_strong(at as *mut u8, whole[0] as u8, order),
+            2 => u16::store_strong(at as *mut u16, whole[0] as u16, order),
+            4 => u32::store_strong(at as *mut u32, whole[0] as u32, order),
+            8 => u64::store_strong(at as *mut u64, whole[0] as u64, order),
+            16 => u128::store_strong(at as *mut u128, whole[0], order),
+            _ => {
+                let at = at as *mut u128;
+                u128::store_strong(at, whole[0], order);
+                u128::store_strong(at.add(1), whole[1], order);
+            }
         }
     }
 }
@@ -523,7 +617,25 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Access for L
             if !check_lanes(cx, op.space, w, active, &a, bytes, READ) {
                 return false;
             }
-            let order = order_of(op.ordering, false);
+            if STRONG {
+                let order = order_of(op.ordering, false);
+                let mut rest = active;
+                while rest != 0 {
+                    let i = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    // SAFETY: every active lane's address was checked, and its alignment; slots lie in the window.
+                    unsafe {
+                        let whole = load_whole(a[i], bytes, order);
+                        for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+                            let at = k * size_of::<T>();
+                            let value = T::cut(whole[at / 16] >> (at % 16 * 8));
+                            let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) as *mut D;
+                            *dst.add(i) = value.widen(SIGNED);
+                        }
+                    }
+                }
+                continue;
+            }
             for (k, &slot) in op.data.iter().enumerate() {
                 if slot == NONE {
                     continue;
@@ -531,7 +643,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Access for L
                 // SAFETY: every active lane's address was checked; inactive lanes are not touched.
                 unsafe {
                     let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) as *mut D;
-                    if active == u32::MAX && !STRONG {
+                    if active == u32::MAX {
                         for (i, &x) in a.iter().enumerate() {
                             *dst.add(i) = (x as *const T).add(k).read().widen(SIGNED);
                         }
@@ -541,8 +653,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Access for L
                             let i = rest.trailing_zeros() as usize;
                             rest &= rest - 1;
                             let at = (a[i] as *const T).add(k);
-                            let value = if STRONG { T::load_strong(at, order) } else { at.read() };
-                            *dst.add(i) = value.widen(SIGNED);
+                            *dst.add(i) = at.read().widen(SIGNED);
                         }
                     }
                 }
@@ -580,7 +691,25 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Access for Store<T, D, STRONG> {
             if !check_lanes(cx, op.space, w, active, &a, bytes, WRITE) {
                 return false;
             }
-            let order = order_of(op.ordering, true);
+            if STRONG {
+                let order = order_of(op.ordering, true);
+                let mut rest = active;
+                while rest != 0 {
+                    let i = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    let mut whole = [0; 2];
+                    // SAFETY: as for the load.
+                    unsafe {
+                        for (k, &slot) in op.data.iter().enumerate() {
+                            let at = k * size_of::<T>();
+                            let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
+                            whole[at / 16] |= T::narrow(*src.add(i)).bits() << (at % 16 * 8);
+                        }
+                        store_whole(a[i], bytes, whole, order);
+                    }
+                }
+                continue;
+            }
             for (k, &slot) in op.data.iter().enumerate() {
                 // SAFETY: every active lane's address was checked.
                 unsafe {
@@ -591,11 +720,7 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Access for Store<T, D, STRONG> {
                         rest &= rest - 1;
                         let at = (a[i] as *mut T).add(k);
                         let value = T::narrow(*src.add(i));
-                        if STRONG {
-                            T::store_strong(at, value, order)
-                        } else {
-                            at.write(value)
-                        }
+                        at.write(value);
                     }
                 }
             }
