@@ -15,6 +15,9 @@ use crate::ptx::diagnostic::Diagnostic;
 
 fn ordering(form: &Form) -> Ordering {
     match form.ordering() {
+        // Accesses that pass by L1 are how programs talked to other blocks before the memory model had words for it
+        // (CUB up to CUDA 12's: `st.cg.v2` publishes, `ld.cg.v2` looks): one of them moves whole.
+        None | Some("weak") if ["cg", "cv", "wt"].iter().any(|word| form.has(word)) => Ordering::Relaxed,
         None | Some("weak") => Ordering::Weak,
         Some("volatile" | "mmio") => Ordering::Volatile,
         Some("relaxed") => Ordering::Relaxed,
