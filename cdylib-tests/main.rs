@@ -8,6 +8,7 @@
 //! context unusable, needs its own environment, or looks at what is printed runs in a process of its own: `alone.rs`.
 
 mod alone;
+mod bad_input;
 mod c;
 mod command;
 mod exports;

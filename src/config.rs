@@ -93,24 +93,15 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
-        name: "MARGAY_SEED",
-        default: "",
-        meaning: "a number that makes the order of warps and blocks reproducible; each seed is one legal order",
-        set: |config, value| {
-            config.seed = match value {
-                "" => None,
-                value => Some(number(value, 0, u64::MAX)?),
-            };
-            Ok(())
-        },
-    },
-    Variable {
-        name: "MARGAY_FMAD",
-        default: "0",
-        meaning: "1 = fuse mul and add without rounding modifier into fma, as ptxas may; 0 = never",
-        set: |config, value| {
-            config.fmad = switch(value)?;
-            Ok(())
+        name: "MARGAY_SIMD",
+        default: "avx512",
+        meaning: "most of the CPU's vector instructions to use: avx512 avx2 baseline",
+        set: |config, value| match value {
+            "avx512" | "avx2" | "baseline" => {
+                config.simd = value.into();
+                Ok(())
+            }
+            _ => Err("expected avx512, avx2 or baseline".into()),
         },
     },
 ];
@@ -132,10 +123,8 @@ pub struct Config {
     pub memory: Option<u64>,
     /// `MARGAY_TIMEOUT`: how long a kernel may run; `None` = for ever.
     pub timeout: Option<Duration>,
-    /// `MARGAY_SEED`.
-    pub seed: Option<u64>,
-    /// `MARGAY_FMAD`.
-    pub fmad: bool,
+    /// `MARGAY_SIMD`: `avx512`, `avx2` or `baseline`.
+    pub simd: String,
     /// What was not understood, one sentence each, for the log.
     pub problems: Vec<String>,
 }
@@ -223,14 +212,6 @@ fn size(value: &str) -> Result<u64, String> {
     }
 }
 
-fn switch(value: &str) -> Result<bool, String> {
-    match value.to_ascii_lowercase().as_str() {
-        "1" | "on" | "yes" | "true" => Ok(true),
-        "0" | "off" | "no" | "false" => Ok(false),
-        _ => Err("expected 0 or 1".into()),
-    }
-}
-
 /// The variable whose name differs in the fewest letters, if the difference can be a slip.
 fn nearest(name: &str) -> Option<&'static str> {
     let (distance, name) = VARIABLES
@@ -271,7 +252,7 @@ mod tests {
             (config.device.as_str(), config.devices, config.memory),
             ("sm_120", 1, None)
         );
-        assert_eq!((config.timeout, config.seed, config.fmad), (None, None, false));
+        assert_eq!((config.timeout, config.simd.as_str()), (None, "avx512"));
         assert!(config.threads >= 1);
         assert!(config.problems.is_empty());
         // Setting a variable to nothing is not setting it.
@@ -286,8 +267,7 @@ mod tests {
             ("MARGAY_DEVICES", "2"),
             ("MARGAY_MEMORY", "8G"),
             ("MARGAY_TIMEOUT", "0.25"),
-            ("MARGAY_SEED", "0xff"),
-            ("MARGAY_FMAD", "on"),
+            ("MARGAY_SIMD", "avx2"),
             ("MARGAY_LOG_FILE", "/tmp/log.%p"),
         ]);
         assert_eq!(config.problems, Vec::<String>::new());
@@ -297,7 +277,7 @@ mod tests {
         );
         assert_eq!(config.memory, Some(8_589_934_592));
         assert_eq!(config.timeout, Some(Duration::from_millis(250)));
-        assert_eq!((config.seed, config.fmad), (Some(255), true));
+        assert_eq!(config.simd, "avx2");
         assert_eq!(config.log_file, Some("/tmp/log.%p".into()));
     }
 
@@ -322,14 +302,17 @@ mod tests {
         let config = parse(&[
             ("MARGAY_TIMEOUT", "-3"),
             ("MARGAY_MEMORY", "much"),
-            ("MARGAY_FMAD", "2"),
+            ("MARGAY_SIMD", "mmx"),
         ]);
         assert_eq!(config.problems.len(), 3);
         assert_eq!(
             config.problems[1],
             "MARGAY_MEMORY=much: expected a size such as 512M or 8G; it counts as 0"
         );
-        assert_eq!((config.timeout, config.memory, config.fmad), (None, None, false));
+        assert_eq!(
+            (config.timeout, config.memory, config.simd.as_str()),
+            (None, None, "avx512")
+        );
     }
 
     #[test]

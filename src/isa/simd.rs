@@ -58,9 +58,9 @@ impl Level {
         static LEVEL: OnceLock<Level> = OnceLock::new();
         *LEVEL.get_or_init(|| {
             let best = Level::detect();
-            match std::env::var("MARGAY_SIMD").ok().as_deref() {
-                Some("baseline") => Level::Baseline,
-                Some("avx2") => best.min(Level::Avx2),
+            match crate::config::get().simd.as_str() {
+                "baseline" => Level::Baseline,
+                "avx2" => best.min(Level::Avx2),
                 _ => best,
             }
         })
