@@ -82,9 +82,9 @@ errors! {
     UnsupportedPtxVersion = 222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain.";
     JitCompilationDisabled = 223, "CUDA_ERROR_JIT_COMPILATION_DISABLED", "PTX JIT compilation was disabled";
     UnsupportedExecAffinity = 224, "CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY", "the provided execution affinity is not supported";
-    UnsupportedDevsideSync = 225, "CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC", "device-side synchronization is not supported in this PTX";
-    Contained = 226, "CUDA_ERROR_CONTAINED", "the error was contained";
-    InsufficientLoaderVersion = 227, "CUDA_ERROR_INSUFFICIENT_LOADER_VERSION", "insufficient loader version";
+    UnsupportedDevsideSync = 225, "CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC", "the provided PTX contains unsupported call to cudaDeviceSynchronize";
+    Contained = 226, "CUDA_ERROR_CONTAINED", "Invalid access of peer GPU memory over nvlink or a hardware error";
+    InsufficientLoaderVersion = 227, "CUDA_ERROR_INSUFFICIENT_LOADER_VERSION", "Loader version is insufficient for fatbin";
     InvalidSource = 300, "CUDA_ERROR_INVALID_SOURCE", "device kernel image is invalid";
     FileNotFound = 301, "CUDA_ERROR_FILE_NOT_FOUND", "file not found";
     SharedObjectSymbolNotFound = 302, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND", "shared object symbol not found";
@@ -139,15 +139,15 @@ errors! {
     StreamCaptureWrongThread = 908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread";
     Timeout = 909, "CUDA_ERROR_TIMEOUT", "wait operation timed out";
     GraphExecUpdateFailure = 910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update";
-    ExternalDevice = 911, "CUDA_ERROR_EXTERNAL_DEVICE", "an async error has occurred in external entity outside of CUDA";
+    ExternalDevice = 911, "CUDA_ERROR_EXTERNAL_DEVICE", "an async error has occured in external entity outside of CUDA";
     InvalidClusterSize = 912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "a kernel launch error has occurred due to cluster misconfiguration";
     FunctionNotLoaded = 913, "CUDA_ERROR_FUNCTION_NOT_LOADED", "the function handle is not loaded when calling an API that requires a loaded function";
-    InvalidResourceType = 914, "CUDA_ERROR_INVALID_RESOURCE_TYPE", "the resource type is not valid for this operation";
-    InvalidResourceConfiguration = 915, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "the resource configuration is not valid for this operation";
+    InvalidResourceType = 914, "CUDA_ERROR_INVALID_RESOURCE_TYPE", "one or more resources passed in are not valid resource types for the operation";
+    InvalidResourceConfiguration = 915, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "one or more resources are insufficient or non-applicable for the operation";
     KeyRotation = 916, "CUDA_ERROR_KEY_ROTATION", "an encryption key rotation is in progress";
-    StreamDetached = 917, "CUDA_ERROR_STREAM_DETACHED", "the stream is detached";
-    GraphRecaptureFailure = 918, "CUDA_ERROR_GRAPH_RECAPTURE_FAILURE", "graph recapture failed";
-    FabricNotReady = 919, "CUDA_ERROR_FABRIC_NOT_READY", "the fabric is not ready";
+    StreamDetached = 917, "CUDA_ERROR_STREAM_DETACHED", "API call not permitted since the green context associated with the stream has been destroyed";
+    GraphRecaptureFailure = 918, "CUDA_ERROR_GRAPH_RECAPTURE_FAILURE", "recapturing to the source graph failed and had to be terminated";
+    FabricNotReady = 919, "CUDA_ERROR_FABRIC_NOT_READY", "GPU fabric is not ready within the probe wait budget; application may retry (see CUDA_FABRIC_INIT_TIMEOUT_MS)";
     Unknown = 999, "CUDA_ERROR_UNKNOWN", "unknown error";
 }
 
