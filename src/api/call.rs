@@ -255,6 +255,12 @@ impl In<c_char> {
         text.to_str().map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)
     }
 
+    /// The name of something in a module: one that PTX cannot spell names nothing.
+    pub fn symbol<'a>(self) -> Answer<&'a str> {
+        require(!self.is_null())?;
+        self.text().map_err(|_| CUresult::CUDA_ERROR_NOT_FOUND)
+    }
+
     /// A path: any bytes.
     pub fn path<'a>(self) -> Answer<&'a std::path::Path> {
         use std::os::unix::ffi::OsStrExt;

@@ -61,7 +61,7 @@ pub fn library_unload(library: CUlibrary) -> Answer {
 
 pub fn library_get_kernel(kernel: Out<CUkernel>, library: CUlibrary, name: In<c_char>) -> Answer {
     kernel.required()?;
-    kernel.set(Library::from_handle(library as usize)?.kernel(name.text()?)?.handle() as CUkernel)
+    kernel.set(Library::from_handle(library as usize)?.kernel(name.symbol()?)?.handle() as CUkernel)
 }
 
 pub fn library_get_kernel_count(count: Out<c_uint>, library: CUlibrary) -> Answer {
@@ -100,7 +100,7 @@ pub fn library_get_global(
 ) -> Answer {
     require(!dptr.is_null() || !bytes.is_null())?;
     variable(
-        Library::from_handle(library as usize)?.global(name.text()?)?,
+        Library::from_handle(library as usize)?.global(name.symbol()?)?,
         dptr,
         bytes,
     )
@@ -110,7 +110,7 @@ pub fn library_get_global(
 pub fn library_get_managed(dptr: Out<CUdeviceptr>, bytes: Out<usize>, library: CUlibrary, name: In<c_char>) -> Answer {
     require(!dptr.is_null() || !bytes.is_null())?;
     variable(
-        Library::from_handle(library as usize)?.managed(name.text()?)?,
+        Library::from_handle(library as usize)?.managed(name.symbol()?)?,
         dptr,
         bytes,
     )
@@ -120,7 +120,7 @@ pub fn library_get_managed(dptr: Out<CUdeviceptr>, bytes: Out<usize>, library: C
 pub fn library_get_unified_function(fptr: Out<*mut c_void>, library: CUlibrary, symbol: In<c_char>) -> Answer {
     fptr.required()?;
     Library::from_handle(library as usize)?;
-    symbol.text()?;
+    symbol.symbol()?;
     Err(CUresult::CUDA_ERROR_NOT_FOUND)
 }
 

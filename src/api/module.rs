@@ -61,7 +61,7 @@ pub fn module_get_loading_mode(mode: Out<CUmoduleLoadingMode>) -> Answer {
 pub fn module_get_function(_: &Arc<Context>, hfunc: Out<CUfunction>, hmod: CUmodule, name: In<c_char>) -> Answer {
     hfunc.required()?;
     let module = Module::from_handle(hmod as usize)?;
-    hfunc.set(module.function(name.text()?)?.handle() as CUfunction)
+    hfunc.set(module.function(name.symbol()?)?.handle() as CUfunction)
 }
 
 /// Either output may be NULL, not both.
@@ -73,7 +73,7 @@ pub fn module_get_global(
     name: In<c_char>,
 ) -> Answer {
     require(!dptr.is_null() || !bytes.is_null())?;
-    let (address, size) = Module::from_handle(hmod as usize)?.global(name.text()?)?;
+    let (address, size) = Module::from_handle(hmod as usize)?.global(name.symbol()?)?;
     dptr.set_if_any(address);
     bytes.set_if_any(size as usize);
     Ok(())
