@@ -1,8 +1,9 @@
 //! Lowered code: what a function is once it is ready to run. Made by [`super::lower`], consumed by the executor; knows
 //! neither the tree it came from nor who runs it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use super::affine::Affine;
 use crate::isa::lanes::{LaneKernel, Operands, Width};
 use crate::ptx::ast::Span;
 
@@ -370,6 +371,8 @@ pub struct Function {
     /// Pure instructions whose operands are launch constants, hoisted out of `code` in order; run once after `initial`
     /// (kernels only, empty for device functions). Only [`Kind::Lane`].
     pub prologue: Vec<Instr>,
+    /// Kernels: what follows the lane's number and need not be computed lane by lane.
+    pub affine: Option<Affine>,
     /// Bytes of this function's frame in a lane's local memory, multiple of `local_align`.
     pub local: u32,
     pub local_align: u32,
@@ -392,6 +395,4 @@ pub struct Function {
     pub lines: Vec<(Pc, u32, u32)>,
     /// The text this came from.
     pub source: Arc<crate::ptx::Source>,
-    /// The executor's own forms of this function, for bundles of 1, 2 and 4 warps, once somebody ran it.
-    pub executable: [OnceLock<Arc<dyn std::any::Any + Send + Sync>>; 3],
 }

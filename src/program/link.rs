@@ -188,6 +188,7 @@ impl<'a> Linker<'a> {
                 entry: function.entry,
                 kernel: function.entry.then(|| kernel_info(function, &self.trees[at.0])),
                 lowered: OnceLock::new(),
+                executable: Default::default(),
                 origin: Some(Origin { unit: at.0, item: at.1 }),
                 references: OnceLock::new(),
                 prepared: OnceLock::new(),

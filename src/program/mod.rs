@@ -6,7 +6,7 @@
 //!
 //! `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
 //! body names; `lower/` turns a body into code when something first reaches it; `module` is what others hold; `instr` is
-//! the code, `visit` names its slots, `check` its rules, `show` prints it.
+//! the code (`affine` what of it follows the lane's number), `visit` names its slots, `check` its rules, `show` prints it.
 //!
 //! **Calling convention.** `.param` variables of device functions, and those that a caller declares for a call, live in
 //! the lane's local memory frame, as the PTX ABI guide lets them: `st.param`/`ld.param` are local accesses at static
@@ -15,6 +15,7 @@
 //!
 //! **Frame of a function** in local memory: `[return params][params][.local variables][call areas]`, sizes known.
 
+pub mod affine;
 mod check;
 mod initialiser;
 mod instr;

@@ -70,6 +70,9 @@ pub struct FunctionEntry {
     pub kernel: Option<KernelInfo>,
     /// Lowered when first used.
     pub lowered: OnceLock<Result<Arc<Function>, Diagnostics>>,
+    /// The executor's own forms of the lowered function, for bundles of 1, 2 and 4 warps, once somebody ran it. Here
+    /// and not in the function, so that neither keeps the other alive.
+    pub executable: [OnceLock<Arc<dyn std::any::Any + Send + Sync>>; 3],
     pub(super) origin: Option<Origin>,
     pub(super) references: OnceLock<References>,
     /// Everything that it reaches by direct calls is lowered.
@@ -235,6 +238,7 @@ impl Module {
             entry: true,
             kernel: Some(KernelInfo::default()),
             lowered: OnceLock::from(Ok(Arc::new(f))),
+            executable: Default::default(),
             origin: None,
             references: OnceLock::new(),
             prepared: OnceLock::new(),

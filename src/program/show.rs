@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::affine::{Affine, Op, Source, Step};
 use super::instr::*;
 use super::visit::Role;
 use crate::isa::lanes::Width;
@@ -312,11 +313,70 @@ impl fmt::Display for Function {
         for instr in &self.prologue {
             writeln!(f, "  once {}", instr.show(text))?;
         }
+        if let Some(affine) = &self.affine {
+            write!(f, "{affine}")?;
+        }
         for (pc, instr) in self.code.iter().enumerate() {
             if let Some((_, file, line)) = self.lines.iter().find(|(at, ..)| *at == pc as u32) {
                 writeln!(f, "  // {file}:{line}")?;
             }
-            writeln!(f, "  {pc:4} {}", instr.show(text))?;
+            let note = self
+                .affine
+                .as_ref()
+                .map_or_else(String::new, |affine| affine.note(pc as Pc));
+            writeln!(f, "  {pc:4} {}{note}", instr.show(text))?;
+        }
+        Ok(())
+    }
+}
+
+impl Affine {
+    /// What becomes of the instruction at `pc` where these values are at hand.
+    fn note(&self, pc: Pc) -> String {
+        if self.spared.binary_search(&pc).is_ok() {
+            return "    // spared".to_owned();
+        }
+        match self.addresses.binary_search_by_key(&pc, |&(at, _)| at) {
+            Ok(at) => format!("    // at v{}", self.addresses[at].1),
+            Err(_) => String::new(),
+        }
+    }
+}
+
+/// `v3 = v0 + v1`: once a launch, or once for each block.
+impl fmt::Display for Affine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (value, source) in self.sources.iter().enumerate() {
+            match source {
+                Source::Constant(bits) => writeln!(f, "  v{value} = {bits:#x}")?,
+                Source::Slot(slot) => writeln!(f, "  v{value} = {slot}")?,
+                Source::Tid(axis) => writeln!(f, "  v{value} = %Tid({axis})")?,
+                Source::Ctaid(axis) => writeln!(f, "  v{value} = %Ctaid({axis})")?,
+            }
+        }
+        let steps = self.once.iter().map(|step| ("once", step));
+        for (when, Step { op, dst, a, b }) in steps.chain(self.each.iter().map(|step| ("block", step))) {
+            write!(f, "  {when} ")?;
+            let bits = |wide: &bool| if *wide { 64 } else { 32 };
+            match op {
+                Op::Add { wide } => writeln!(f, "v{dst} = v{a} + v{b} mod 2^{}", bits(wide))?,
+                Op::Sub { wide } => writeln!(f, "v{dst} = v{a} - v{b} mod 2^{}", bits(wide))?,
+                Op::Mul { wide } => writeln!(f, "v{dst} = v{a} · v{b} mod 2^{}", bits(wide))?,
+                Op::Widen { signed } => {
+                    writeln!(f, "v{dst} = {}32 v{a}", if *signed { 's' } else { 'u' })?;
+                }
+                Op::Narrow => writeln!(f, "v{dst} = v{a} mod 2^32")?,
+                Op::Compare {
+                    relation,
+                    signed,
+                    wide,
+                    dst,
+                } => {
+                    let relation = format!("{relation:?}").to_lowercase();
+                    let sign = if *signed { 's' } else { 'u' };
+                    writeln!(f, "{dst} = v{a} {relation}.{sign}{} v{b}", bits(wide))?;
+                }
+            }
         }
         Ok(())
     }

@@ -14,12 +14,13 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::isa::lanes::WARP;
 use crate::memory::{AddressSpace, Region, View};
-use crate::program::{Function, Initial, Kind, Module, Slot, Special};
+use crate::program::{Function, Kind, Module};
 
 use super::block::{Block, BlockEnv, Turn};
 use super::interp::Located;
+use super::interp::affine::Runs;
 use super::interp::code::Executable;
-use super::{Cause, Fault, Launch, pool, special};
+use super::{Cause, Fault, Launch, pool};
 
 /// Register windows of a bundle should stay in the first-level cache; wider bundles of fat kernels run narrower.
 const WINDOW_BUDGET: u32 = 40 << 10;
@@ -38,8 +39,8 @@ pub struct Grid {
     /// Bundles of a block.
     pub bundles: u32,
     pub shared_bytes: u32,
-    /// Special registers of the kernel that change from block to block.
-    pub per_block: Vec<(Slot, Special)>,
+    /// How values follow the lane's number, where they do.
+    pub runs: Option<Runs>,
     pub max_depth: u64,
     local_stride: u32,
     params: Vec<u128>,
@@ -107,7 +108,7 @@ impl Grid {
         while width > 1 && function.window * width > WINDOW_BUDGET {
             width /= 2;
         }
-        let kernel = Executable::of(&function, width);
+        let kernel = Executable::of(&launch.module, launch.kernel, &function, width);
         let stride = local_stride(&launch, &function);
         let mut params = vec![0u128; launch.params.len().div_ceil(16)];
         // SAFETY: the destination has at least as many bytes; any bytes make a u128.
@@ -118,14 +119,6 @@ impl Grid {
                 launch.params.len(),
             );
         }
-        let per_block = kernel
-            .initial
-            .iter()
-            .filter_map(|(slot, initial)| match initial {
-                Initial::Special(which) if !special::outlives_block(*which) => Some((*slot, *which)),
-                _ => None,
-            })
-            .collect();
         Ok(Grid {
             threads,
             bundles: warps.div_ceil(width),
@@ -133,7 +126,7 @@ impl Grid {
                 0 => function.shared_bytes,
                 dynamic => function.dynamic_shared.max(function.shared_bytes) + dynamic,
             },
-            per_block,
+            runs: Runs::of(launch.block, width),
             max_depth: MAX_DEPTH,
             local_stride: stride,
             params,
@@ -292,13 +285,10 @@ impl Grid {
         let [x, y, _] = self.launch.block;
         let t = located.first_thread + located.fault.lane as u32;
         let text = &function.source.text;
-        let span = function
-            .code
-            .get(located.pc as usize)
-            .map(|i| i.span)
-            .unwrap_or_default();
+        let pc = located.exec.pc_in_function(located.pc);
+        let span = function.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
         let (start, end) = (span.start as usize, span.end as usize);
-        let last = function.lines.partition_point(|(pc, _, _)| *pc <= located.pc);
+        let last = function.lines.partition_point(|(at, _, _)| *at <= pc);
         Fault {
             thread: [t % x, t / x % y, t / x / y],
             function: Arc::clone(&function.name),

@@ -89,6 +89,7 @@ fn function(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>) -> Func
         window: 64 + 16 * 128 + 8 * 256,
         initial,
         prologue: Vec::new(),
+        affine: None,
         local: 0,
         local_align: 16,
         return_bytes: 0,
@@ -104,7 +105,6 @@ fn function(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>) -> Func
             name: "test".into(),
             text: "".into(),
         }),
-        executable: Default::default(),
     }
 }
 
@@ -348,7 +348,12 @@ fn divergent_recursion_keeps_frames_apart() {
         stack_limit: 4096,
         ..launch(vec![kernel, callee], 1, 64)
     };
+    let functions: Vec<_> = (0..2)
+        .map(|index| Arc::downgrade(&stack.module.prepare(index).expect("built by hand")))
+        .collect();
     run(Arc::new(stack)).expect("no fault");
+    // What ran, and called itself, goes with its module.
+    assert!(functions.iter().all(|f| f.upgrade().is_none()));
     let expected: Vec<u32> = (0..64).map(|x| if x % 2 == 1 { x * (x + 1) / 2 } else { 0 }).collect();
     assert_eq!(read(out, 64), expected);
 }

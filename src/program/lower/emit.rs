@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::ir::{BlockId, Body, End, Node};
-use super::{coalesce, flow, liveness, simplify, slots};
+use super::ir::{BlockId, Body, End, Linear, Node};
+use super::{affine, coalesce, flow, liveness, simplify, slots, webs};
+use crate::program::affine::Affine;
 use crate::program::instr::{Guard, Initial, Instr, Kind, Pc, Slot};
 use crate::program::visit::Role;
 use crate::ptx::ast::Span;
@@ -15,16 +16,19 @@ pub struct Code {
     pub initial: Vec<(Slot, Initial)>,
     pub prologue: Vec<Instr>,
     pub lines: Vec<(Pc, u32, u32)>,
+    pub affine: Option<Affine>,
 }
 
 /// Lays out, simplifies, allocates.
 pub fn emit(mut body: Body, kernel: bool) -> Code {
     let order = flow::layout(&mut body);
+    webs::run(&mut body, &order);
     let prologue = simplify::run(&mut body, &order, kernel);
     coalesce::run(&mut body, &order);
     let flow = liveness::Flow::of(&body, &order);
 
     let mut code: Vec<Instr> = Vec::new();
+    let mut linear: Vec<Option<Linear>> = Vec::new();
     let mut lines = Vec::new();
     let mut ranges: Vec<Range<u32>> = Vec::with_capacity(order.len());
     for (index, &block) in order.iter().enumerate() {
@@ -32,15 +36,25 @@ pub fn emit(mut body: Body, kernel: bool) -> Code {
         let b = &mut body.blocks[block as usize];
         for node in std::mem::take(&mut b.nodes) {
             push_line(&mut lines, code.len() as u32, node.line);
+            linear.push(node.linear.or(node.copy.map(|_| Linear::Copy)));
             code.push(node.instr);
         }
         push_end(&mut code, &b.end, order.get(index + 1).copied());
+        linear.resize(code.len(), None);
         ranges.push(start..code.len() as u32);
     }
     // Falling off the last block cannot happen: it stops or jumps. An empty body has no code at all.
 
     let mut intervals = liveness::intervals(&flow, body.registers.len(), &code, &ranges);
     let mut pinned: Vec<bool> = body.registers.iter().map(|r| r.initial.is_some()).collect();
+    let mut affine = if kernel {
+        affine::find(&body, &code, &linear)
+    } else {
+        None
+    };
+    if let Some(affine) = &mut affine {
+        affine.slots_mut(|slot| pinned[slot.offset as usize] = true);
+    }
     for node in &prologue {
         node.instr.slots(|slot, role| {
             pinned[slot.offset as usize] |= role == Role::Def;
@@ -68,6 +82,9 @@ pub fn emit(mut body: Body, kernel: bool) -> Code {
             _ => {}
         }
     }
+    if let Some(affine) = &mut affine {
+        affine.slots_mut(|slot| slot.offset = offset(slot.offset));
+    }
     let prologue = prologue
         .into_iter()
         .map(|node: Node| {
@@ -94,6 +111,7 @@ pub fn emit(mut body: Body, kernel: bool) -> Code {
         initial,
         prologue,
         lines,
+        affine,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use crate::isa::Compare;
 use crate::isa::lanes::Width;
 use crate::program::instr::{Guard, Initial, Instr, Slot};
 use crate::ptx::ast::Span;
@@ -29,8 +30,37 @@ pub struct Node {
     pub line: Option<(u32, u32)>,
     /// The destination is a plain copy of the source, same width.
     pub copy: Option<(Register, Register)>,
-    /// A plain sum of two integers.
-    pub adds: bool,
+    /// What it computes, where that is linear in its operands.
+    pub linear: Option<Linear>,
+}
+
+/// Lane operations on integers of 32 and 64 bits whose results are linear in their operands, modulo 2^32 or 2^64 as wide
+/// as the destination; and comparisons of such integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linear {
+    Copy,
+    Add,
+    Sub,
+    Mul,
+    Mad,
+    /// 32 by 32 to 64 bits.
+    MulWide {
+        signed: bool,
+    },
+    MadWide {
+        signed: bool,
+    },
+    Shl,
+    /// 32 to 64 bits.
+    Widen {
+        signed: bool,
+    },
+    /// 64 to 32 bits.
+    Narrow,
+    Compare {
+        relation: Compare,
+        signed: bool,
+    },
 }
 
 /// How a block ends.

@@ -4,6 +4,7 @@
 //! `scope` knows names, `operand` turns operands into registers, `select` dispatches on what the instruction table says,
 //! and `moves`, `memory`, `call`, `sync` each know one family.
 
+mod affine;
 mod call;
 mod coalesce;
 pub(super) mod emit;
@@ -19,10 +20,11 @@ mod simplify;
 mod slots;
 mod special;
 mod sync;
+mod webs;
 
 use std::sync::Arc;
 
-use self::ir::{Block, BlockId, Body, End, Node, Register};
+use self::ir::{Block, BlockId, Body, End, Linear, Node, Register};
 use self::scope::{Binding, Found, Scopes};
 use super::instr::{Function, Guard, Instr, Kind};
 use super::layout::{self, Place, SharedLayout, Signature};
@@ -89,6 +91,7 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         window: code.window,
         initial: code.initial,
         prologue: code.prologue,
+        affine: code.affine,
         local: layout::round_up(lower.frame.size, lower.frame.align),
         local_align: lower.frame.align,
         return_bytes: if kernel { 0 } else { lower.signature.return_bytes },
@@ -101,7 +104,6 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         uses_barriers,
         lines: code.lines,
         source: source.clone(),
-        executable: Default::default(),
     })
 }
 
@@ -224,15 +226,15 @@ impl<'a> Lower<'a> {
             instr: Instr { guard, kind, span },
             line: self.line,
             copy,
-            adds: false,
+            linear: None,
         };
         self.body.blocks[self.current as usize].nodes.push(node);
     }
 
-    /// The last node is a plain sum of two integers.
-    fn mark_sum(&mut self) {
+    /// Says what the last node computes.
+    fn mark_linear(&mut self, linear: Option<Linear>) {
         if let Some(node) = self.body.blocks[self.current as usize].nodes.last_mut() {
-            node.adds = true;
+            node.linear = linear;
         }
     }
 

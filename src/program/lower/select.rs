@@ -1,14 +1,15 @@
 //! Instructions → nodes: the instruction table says what an opcode is, this file who lowers it; lane-wise operations are
 //! lowered here.
 
-use super::ir::{End, Register};
+use super::ir::{End, Linear, Register};
 use super::operand::Fit;
 use super::scope::{Binding, Found};
 use super::{Lower, Outcome, width_of};
+use crate::isa::Compare;
 use crate::isa::lanes::{Operands, Width};
 use crate::isa::{self, Form, Lane, Semantics};
 use crate::program::instr::{Guard, Kind};
-use crate::program::layout::is_float;
+use crate::program::layout::{is_float, is_signed};
 use crate::ptx::ast::{Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -251,16 +252,12 @@ impl Lower<'_> {
         };
         if widen.is_empty() {
             self.push(guard, span, kind);
-            let plain = form.words.is_empty() && matches!(form.ty(0), Type::U32 | Type::S32 | Type::U64 | Type::S64);
-            if plain && form.mnemonic() == "add" {
-                self.mark_sum();
+            if dst_widths.len() == 1 {
+                self.mark_linear(linear_of(form));
             }
         } else {
             self.push(None, span, kind);
-            let signed = form
-                .types
-                .first()
-                .is_some_and(|&t| crate::program::layout::is_signed(t));
+            let signed = form.types.first().is_some_and(|&t| is_signed(t));
             for (wide, narrow) in widen {
                 self.resize_into(guard, wide, narrow, signed, span)?;
             }
@@ -390,4 +387,39 @@ pub fn unsupported(instruction: &Instruction) -> Diagnostic {
         instruction.opcode.span,
         format!("`{}` is not supported yet", instruction.opcode.text),
     )
+}
+
+/// What a form computes, if it is linear in its operands.
+fn linear_of(form: &Form) -> Option<Linear> {
+    let integer = |ty: Type| {
+        matches!(
+            ty,
+            Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
+        )
+    };
+    let narrow = |ty: Type| matches!(ty, Type::U32 | Type::S32 | Type::B32);
+    let &first = form.types.first()?;
+    if !form.types.iter().all(|&ty| integer(ty)) {
+        return None;
+    }
+    let signed = is_signed(form.ty(1));
+    Some(match (form.mnemonic(), &form.words[..]) {
+        ("add", []) => Linear::Add,
+        ("sub", []) => Linear::Sub,
+        ("mul", ["lo"]) => Linear::Mul,
+        ("mad", ["lo"]) => Linear::Mad,
+        ("mul", ["wide"]) if narrow(first) => Linear::MulWide { signed },
+        ("mad", ["wide"]) if narrow(first) => Linear::MadWide { signed },
+        ("shl", []) => Linear::Shl,
+        ("cvt", []) => match (narrow(first), narrow(form.ty(1))) {
+            (false, true) => Linear::Widen { signed },
+            (true, false) => Linear::Narrow,
+            _ => Linear::Copy,
+        },
+        ("setp", [relation]) => Linear::Compare {
+            relation: Compare::from_word(relation)?,
+            signed,
+        },
+        _ => return None,
+    })
 }

@@ -3,7 +3,7 @@
 //! is left alone.
 
 use super::flow::Dominators;
-use super::ir::{BlockId, Body, Node, Register};
+use super::ir::{BlockId, Body, Linear, Node, Register};
 use super::select::operands_of;
 use crate::isa::lanes::Width;
 use crate::isa::moves;
@@ -162,7 +162,7 @@ fn fold_sums(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> 
         let mut nodes = std::mem::take(&mut body.blocks[block as usize].nodes);
         for (index, node) in nodes.iter_mut().enumerate() {
             let here = Definition::One(block, index as u32);
-            if node.adds
+            if node.linear == Some(Linear::Add)
                 && let Kind::Lane { operands, .. } = node.instr.kind
             {
                 let [a, b, ..] = operands.src;
@@ -178,7 +178,7 @@ fn fold_sums(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> 
                     } else if let Some(InFrame { offset, generic: false }) = frame[other as usize] {
                         let sum = i64::from(offset) + signed(constant, body.registers[d as usize].width);
                         if let Ok(offset) = u32::try_from(sum) {
-                            node.adds = false;
+                            node.linear = None;
                             node.instr.kind = Kind::FrameAddress {
                                 dst: body.slot(d),
                                 offset,
@@ -241,7 +241,7 @@ fn fold_sums(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> 
 
 fn make_copy(body: &Body, node: &mut Node, d: Register, s: Register) {
     let lane = moves::copy(body.registers[d as usize].width);
-    node.adds = false;
+    node.linear = Some(Linear::Copy);
     node.copy = Some((d, s));
     node.instr.kind = Kind::Lane {
         kernel: lane.kernel,

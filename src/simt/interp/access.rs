@@ -221,6 +221,13 @@ pub unsafe fn addresses(
 ) -> bool {
     if op.register == NONE {
         *out = [op.offset as u64; WARP];
+    } else if op.affine != NONE {
+        // SAFETY: the value is there where the operation names one.
+        let (first, step) = unsafe { line(cx, op, w) };
+        for (i, a) in out.iter_mut().enumerate() {
+            let at = first.wrapping_add(step.wrapping_mul(i as u64));
+            *a = if op.narrow { u64::from(at as u32) } else { at }.wrapping_add(op.offset as u64);
+        }
     } else {
         // SAFETY: the slot lies in the window by construction of the program.
         let base = unsafe { cx.regs.add(op.register as usize) };
@@ -384,6 +391,23 @@ fn counts_up_narrow<const N: usize>(lanes: &[u32], step: u32) -> bool {
     differ.iter().fold(0, |all, d| all | d) == 0
 }
 
+/// The address register's value in the first lane of warp `w`, and what each lane has more than the one before.
+///
+/// # Safety
+/// `op` names a value that follows the lane's number, and the bundle has computed it.
+#[inline(always)]
+unsafe fn line(cx: &Cx<'_, '_>, op: &MemOp, w: usize) -> (u64, u64) {
+    // SAFETY: the caller's word.
+    let value = unsafe { &*cx.affine.add(op.affine as usize) };
+    let first = if cx.by_warp {
+        value.base[w]
+    } else {
+        value.base[0].wrapping_add(value.step.wrapping_mul((w * WARP) as u64))
+    };
+    let cut = if op.narrow { u64::from(u32::MAX) } else { u64::MAX };
+    (first & cut, value.step & cut)
+}
+
 /// The pattern of `count` lanes of warps `w` and up.
 ///
 /// # Safety
@@ -393,6 +417,16 @@ unsafe fn pattern(cx: &Cx<'_, '_>, op: &MemOp, w: usize, count: usize, bytes: u6
     let block = cx.block;
     let (first, step) = if op.register == NONE {
         (0, 0)
+    } else if op.affine != NONE {
+        if cx.by_warp && count > WARP {
+            return Pattern::Other;
+        }
+        // SAFETY: the bundle runs code that names such values, so it has them.
+        let (first, step) = unsafe { line(cx, op, w) };
+        if step != 0 && step != bytes {
+            return Pattern::Other;
+        }
+        (first, step)
     } else {
         // SAFETY: the slot lies in the window by construction of the program.
         let base = unsafe { cx.regs.add(op.register as usize) };

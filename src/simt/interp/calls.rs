@@ -5,7 +5,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 use crate::program::{Copy3, Initial, Pc, Slot};
@@ -141,12 +141,13 @@ impl Bundle {
         let module = &cx.block.env.launch.module;
         let width = self.frames[self.fragments[at].frame as usize].exec.width;
         let exec = if call.function != NONE {
-            match call.resolved.get() {
-                Some(exec) => Arc::clone(exec),
+            match call.resolved.get().and_then(Weak::upgrade) {
+                Some(exec) => exec,
                 None => {
                     let function = lowered(module, call.function).map_err(|why| illegal(why, lane))?;
-                    let exec = Executable::of(&function, width);
-                    Arc::clone(call.resolved.get_or_init(|| exec))
+                    let exec = Executable::of(module, call.function, &function, width);
+                    call.resolved.get_or_init(|| Arc::downgrade(&exec));
+                    exec
                 }
             }
         } else {
@@ -179,7 +180,7 @@ impl Bundle {
                 );
                 return Err(illegal(why, lane));
             }
-            Executable::of(&function, width)
+            Executable::of(module, index as u32, &function, width)
         };
         let mask = self.fragments[at].mask;
         let parent = self.fragments[at].frame;

@@ -1,12 +1,16 @@
 //! A lowered function → the form in which the interpreter runs it: offsets multiplied for one bundle width, memory
 //! accesses bound to the function that carries them out. Made once per function and width, kept with the function.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::isa::lanes::{LaneKernel, Operands, Width};
+use crate::program::affine::Affine;
 use crate::program::{
-    Address, BarrierOp, Callee, Copy3, Function, Initial, Instr, Kind, Ordering, Pc, Slot, Space, Value,
+    Address, BarrierOp, Callee, Copy3, Function, Initial, Instr, Kind, Module, Ordering, Pc, Role, Slot, Space,
+    Special, Value,
 };
+use crate::simt::special;
 
 use super::access::{self, AccessFn};
 use super::atomic::{self, AtomicFn};
@@ -34,6 +38,8 @@ pub struct MemOp {
     pub register: u32,
     /// The address register is 32 bits wide.
     pub narrow: bool,
+    /// The value that the address register would hold, if it follows the lane's number, or [`NONE`].
+    pub affine: u32,
     pub space: Space,
     pub ordering: Ordering,
     /// Slot offsets of the elements; [`NONE`] for a sink.
@@ -90,8 +96,9 @@ pub struct CallOp {
     pub returns: u32,
     pub args: Box<[Copy3]>,
     pub results: Box<[Copy3]>,
-    /// The callee in executable form, once it has been called.
-    pub resolved: OnceLock<Arc<Executable>>,
+    /// The callee in executable form, once it has been called. The module keeps it; functions that call each other
+    /// must not.
+    pub resolved: OnceLock<Weak<Executable>>,
 }
 
 /// A function for one bundle width.
@@ -102,14 +109,22 @@ pub struct Executable {
     pub code: Vec<Op>,
     pub prologue: Vec<Op>,
     pub initial: Vec<(Slot, Initial)>,
+    /// Special registers among the initial values that change from block to block.
+    pub per_block: Vec<(Slot, Special)>,
     /// Bytes of a register window.
     pub window: u32,
+    /// The same kernel where values that follow the lane's number are at hand: for the same windows.
+    pub lean: Option<Arc<Executable>>,
+    /// Those values (of [`Executable::lean`] itself).
+    pub affine: Option<Affine>,
+    /// Of a lean form: where its instructions stand in the function's code.
+    pcs: Option<Vec<Pc>>,
 }
 
 impl Executable {
-    /// The executable form of `function` for bundles of `width` warps (1, 2 or 4).
-    pub fn of(function: &Arc<Function>, width: u32) -> Arc<Executable> {
-        let cell = &function.executable[width.trailing_zeros() as usize];
+    /// The executable form of `function`, which is number `index` of `module`, for bundles of `width` warps (1, 2 or 4).
+    pub fn of(module: &Module, index: u32, function: &Arc<Function>, width: u32) -> Arc<Executable> {
+        let cell = &module.functions[index as usize].executable[width.trailing_zeros() as usize];
         let any = cell.get_or_init(|| Arc::new(Executable::build(function, width)));
         // The cell is weak on purpose about types: only this function fills it.
         Arc::clone(any)
@@ -119,34 +134,118 @@ impl Executable {
 
     fn build(function: &Arc<Function>, width: u32) -> Executable {
         let op = |i: &Instr| build_op(i, width);
-        Executable {
+        let initial: Vec<(Slot, Initial)> = function
+            .initial
+            .iter()
+            .map(|(slot, init)| (scaled(*slot, width), *init))
+            .collect();
+        let per_block = initial
+            .iter()
+            .filter_map(|(slot, initial)| match initial {
+                Initial::Special(which) if !special::outlives_block(*which) => Some((*slot, *which)),
+                _ => None,
+            })
+            .collect();
+        let mut exec = Executable {
             width,
             code: function.code.iter().map(op).collect(),
             prologue: function.prologue.iter().map(op).collect(),
-            initial: function
-                .initial
-                .iter()
-                .map(|(slot, init)| {
-                    (
-                        Slot {
-                            offset: slot.offset * width,
-                            ..*slot
-                        },
-                        *init,
-                    )
-                })
-                .collect(),
+            initial,
+            per_block,
             window: function.window * width,
             function: Arc::clone(function),
+            lean: None,
+            affine: None,
+            pcs: None,
+        };
+        exec.lean = function
+            .affine
+            .as_ref()
+            .map(|affine| Arc::new(exec.without_spared(affine)));
+        exec
+    }
+
+    /// The form without what `affine` spares.
+    fn without_spared(&self, affine: &Affine) -> Executable {
+        let (function, width) = (&self.function, self.width);
+        let mut spared = affine.spared.iter().copied().peekable();
+        let mut moved = Vec::with_capacity(function.code.len() + 1);
+        let mut pcs: Vec<Pc> = Vec::new();
+        for pc in 0..function.code.len() as Pc {
+            moved.push(pcs.len() as Pc);
+            if spared.next_if_eq(&pc).is_none() {
+                pcs.push(pc);
+            }
         }
+        let mut values = affine.addresses.iter().copied().peekable();
+        let mut read = HashSet::new();
+        let code = pcs
+            .iter()
+            .map(|&pc| {
+                let mut instr = function.code[pc as usize].clone();
+                match &mut instr.kind {
+                    Kind::Branch { target } => *target = moved[*target as usize],
+                    Kind::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = moved[*t as usize]),
+                    _ => {}
+                }
+                let value = values.next_if(|(at, _)| *at == pc).map(|(_, value)| value);
+                let mut address = match &instr.kind {
+                    Kind::Load { address, .. } | Kind::Store { address, .. } if value.is_some() => address.register,
+                    _ => None,
+                };
+                instr.slots(|slot, role| {
+                    if role == Role::Use && address.take_if(|address| *address == slot).is_none() {
+                        read.insert(slot.offset * width);
+                    }
+                });
+                let mut op = build_op(&instr, width);
+                if let Some(value) = value
+                    && let Code::Load { mem, .. } | Code::Store { mem, .. } = &mut op.code
+                {
+                    mem.affine = value.into();
+                }
+                op
+            })
+            .collect();
+        let mut affine = affine.clone();
+        affine.slots_mut(|slot| slot.offset *= width);
+        let per_block = self.per_block.iter().copied();
+        Executable {
+            width,
+            code,
+            prologue: Vec::new(),
+            initial: Vec::new(),
+            per_block: per_block.filter(|(slot, _)| read.contains(&slot.offset)).collect(),
+            window: self.window,
+            function: Arc::clone(function),
+            lean: None,
+            affine: Some(affine),
+            pcs: Some(pcs),
+        }
+    }
+
+    /// Where an instruction stands in the function's code.
+    pub fn pc_in_function(&self, pc: Pc) -> Pc {
+        self.pcs
+            .as_ref()
+            .map_or(pc, |pcs| pcs.get(pc as usize).copied().unwrap_or(pc))
     }
 }
 
-fn mem_op(address: &Address, ordering: Ordering, data: Box<[u32]>) -> MemOp {
+fn scaled(slot: Slot, width: u32) -> Slot {
+    Slot {
+        offset: slot.offset * width,
+        ..slot
+    }
+}
+
+/// An access to `address`, which the interpreter has to find in registers.
+pub fn mem_op(address: &Address, ordering: Ordering, data: Box<[u32]>) -> MemOp {
     MemOp {
         offset: address.offset,
         register: address.register.map_or(NONE, |r| r.offset),
         narrow: address.register.is_some_and(|r| r.width == Width::B32),
+        affine: NONE,
         space: address.space,
         ordering,
         data,

@@ -7,6 +7,7 @@
 //! forward: the progress that independent thread scheduling promises (PTX ISA, since sm_70).
 
 pub mod access;
+pub mod affine;
 mod atomic;
 mod calls;
 pub mod code;
@@ -21,6 +22,7 @@ use crate::program::{BarrierOp, Kind, Ordering, Pc, Slot, Space};
 use super::Cause;
 use super::block::{Barriers, BlockEnv};
 use super::special::{self, Place};
+use affine::{Runs, Values};
 pub use calls::lanes;
 use calls::{Frame, Window};
 use code::{Code, Executable, NONE, Op};
@@ -43,6 +45,10 @@ pub struct Cx<'a, 'l> {
     pub first_thread: u32,
     /// Where the running frame starts in a lane's local window.
     pub frame: u32,
+    /// The bundle's values that follow the lane's number, for accesses that name one.
+    pub affine: *const affine::Value,
+    /// Those count through each warp by itself.
+    pub by_warp: bool,
     pub fault: Option<RawFault>,
 }
 
@@ -114,6 +120,9 @@ pub struct Bundle {
     vacant: Vec<u32>,
     /// Windows of functions that ran before, constants in place, by executable.
     windows: HashMap<usize, Vec<Window>>,
+    kernel: Arc<Executable>,
+    /// Values that follow the lane's number, and the kernel's form that uses them.
+    affine: Option<(Values, Arc<Executable>)>,
     /// Counts blocks: a window's block-dependent values are stale when its number differs.
     epoch: u64,
 }
@@ -165,6 +174,12 @@ impl Bundle {
                 unsafe { (kernel.full)(window.regs(), operands, &mask) };
             }
         }
+        let affine = block.env.runs.zip(kernel.lean.as_ref()).and_then(|(runs, lean)| {
+            // SAFETY: the window's initial values are set, and those computed from them.
+            let values =
+                unsafe { Values::new(lean, runs, block.env.launch.block, first_thread, warps, window.regs()) }?;
+            Some((values, Arc::clone(lean)))
+        });
         let frame = Frame::kernel(Arc::clone(kernel), window);
         Bundle {
             first_thread,
@@ -176,6 +191,8 @@ impl Bundle {
             vacant: Vec::new(),
             windows: HashMap::new(),
             epoch: 0,
+            kernel: Arc::clone(kernel),
+            affine,
         }
     }
 
@@ -199,7 +216,17 @@ impl Bundle {
         };
         let frame = &mut self.frames[0];
         frame.reset();
-        for &(slot, which) in &block.env.per_block {
+        if let Some((values, lean)) = &mut self.affine
+            && let Some(affine) = &lean.affine
+        {
+            // SAFETY: the window of this kernel, in whose place its lean form may stand.
+            let linear = unsafe { values.enter(affine, block.ctaid, frame.regs()) };
+            let form = if linear { &*lean } else { &self.kernel };
+            if !Arc::ptr_eq(&frame.exec, form) {
+                frame.exec = Arc::clone(form);
+            }
+        }
+        for &(slot, which) in &frame.exec.per_block {
             // SAFETY: slots of the kernel's window.
             unsafe { special::set_special(frame.regs(), slot, which, &place) };
         }
@@ -345,6 +372,14 @@ impl Bundle {
             block,
             first_thread: self.first_thread,
             frame: frame.base,
+            affine: self
+                .affine
+                .as_ref()
+                .map_or(std::ptr::null(), |(values, _)| values.as_ptr()),
+            by_warp: self
+                .affine
+                .as_ref()
+                .is_some_and(|(values, _)| values.runs == Runs::Warp),
             fault: None,
         };
         let mut pc = fragment.pc;

@@ -6,13 +6,13 @@
 
 use std::sync::atomic;
 
-use crate::isa::lanes::{MAX_WARPS, Mask, WARP, Width};
+use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::memory::{READ, WRITE};
-use crate::program::{Address, BarrierOp, Kind, ReduxOp, ShuffleMode, Slot, Space, Value, VoteMode};
+use crate::program::{Address, BarrierOp, Kind, Ordering, ReduxOp, ShuffleMode, Slot, Space, Value, VoteMode};
 
 use super::access::{self, Lanes};
 use super::calls::{lanes, read, write};
-use super::code::{MemOp, NONE};
+use super::code::mem_op;
 use super::{Cx, RawFault};
 use crate::simt::block::Tally;
 use crate::simt::special::{self, Place};
@@ -317,14 +317,7 @@ unsafe fn copy_async(
     src_size: Option<Slot>,
     ignore: Option<(Slot, bool)>,
 ) -> Option<RawFault> {
-    let op = |a: &Address| MemOp {
-        offset: a.offset,
-        register: a.register.map_or(NONE, |r| r.offset),
-        narrow: a.register.is_some_and(|r| r.width == Width::B32),
-        space: a.space,
-        ordering: crate::program::Ordering::Weak,
-        data: Box::new([]),
-    };
+    let op = |address: &Address| mem_op(address, Ordering::Weak, Box::new([]));
     let (to, from) = (op(dst), op(src));
     let size = u64::from(bytes);
     for w in 0..cx.mask.warps as usize {

@@ -1,0 +1,246 @@
+//! Values that follow the lane's number, computed for a bundle as it enters a block ([`crate::program::affine`]).
+
+use crate::isa::Compare;
+use crate::isa::lanes::{MAX_WARPS, WARP, Width};
+use crate::program::affine::{Affine, Op, Source, Step};
+
+use super::code::Executable;
+
+/// In lane `l` of run `r`, `base[r] + step · l`, modulo 2^64 or 2^32. A run is the whole bundle, or a warp of it.
+#[derive(Clone, Copy, Default)]
+pub struct Value {
+    pub base: [u64; MAX_WARPS],
+    pub step: u64,
+}
+
+/// How a block's threads run along its x axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// `%tid.x` counts up by one through a whole bundle.
+    Bundle,
+    /// Through each warp.
+    Warp,
+}
+
+impl Runs {
+    /// For a block of this shape and bundles of `width` warps; `None`: rows end within warps.
+    pub fn of(block: [u32; 3], width: u32) -> Option<Runs> {
+        let [x, y, z] = block;
+        if y * z == 1 || x.is_multiple_of(width * WARP as u32) {
+            Some(Runs::Bundle)
+        } else if x.is_multiple_of(WARP as u32) {
+            Some(Runs::Warp)
+        } else {
+            None
+        }
+    }
+}
+
+/// The values of one bundle.
+pub struct Values {
+    values: Box<[Value]>,
+    pub runs: Runs,
+    warps: u32,
+}
+
+/// A sum that wraps around between lanes: such a value is not linear once it is widened or compared.
+struct Wraps;
+
+impl Values {
+    /// Computes what the launch and the bundle decide; `None` if the kernel's code has to do without.
+    ///
+    /// # Safety
+    /// `regs` is a window of `exec` whose initial values are set.
+    pub unsafe fn new(
+        exec: &Executable,
+        runs: Runs,
+        block: [u32; 3],
+        first_thread: u32,
+        warps: u32,
+        regs: *mut u8,
+    ) -> Option<Values> {
+        let affine = exec.affine.as_ref()?;
+        let mut values = Values {
+            values: vec![Value::default(); usize::from(affine.values)].into(),
+            runs,
+            warps,
+        };
+        for (source, value) in affine.sources.iter().zip(&mut values.values) {
+            match *source {
+                Source::Constant(bits) => value.base = [bits; MAX_WARPS],
+                Source::Slot(slot) => {
+                    // SAFETY: a slot of the window; the same value in all lanes.
+                    value.base = [unsafe {
+                        let at = regs.add(slot.offset as usize);
+                        if slot.width == Width::B64 {
+                            at.cast::<u64>().read()
+                        } else {
+                            at.cast::<u32>().read().into()
+                        }
+                    }; MAX_WARPS];
+                }
+                Source::Tid(axis) => {
+                    let [x, y, _] = block;
+                    for (run, base) in value.base.iter_mut().enumerate() {
+                        let thread = first_thread + (run * WARP) as u32;
+                        *base = u64::from(match axis {
+                            0 => thread % x,
+                            1 => thread / x % y,
+                            _ => thread / x / y,
+                        });
+                    }
+                    value.step = u64::from(axis == 0);
+                }
+                Source::Ctaid(_) => {}
+            }
+        }
+        // SAFETY: the caller's word.
+        unsafe { values.steps(&affine.once, regs) }.ok().map(|()| values)
+    }
+
+    /// Computes what depends on the block; `false` if this block has to do without.
+    ///
+    /// # Safety
+    /// As for [`Values::new`].
+    pub unsafe fn enter(&mut self, affine: &Affine, ctaid: [u32; 3], regs: *mut u8) -> bool {
+        for (source, value) in affine.sources.iter().zip(&mut self.values) {
+            if let Source::Ctaid(axis) = *source {
+                value.base = [u64::from(ctaid[usize::from(axis)]); MAX_WARPS];
+            }
+        }
+        // SAFETY: the caller's word.
+        unsafe { self.steps(&affine.each, regs) }.is_ok()
+    }
+
+    pub fn as_ptr(&self) -> *const Value {
+        self.values.as_ptr()
+    }
+
+    /// # Safety
+    /// As for [`Values::new`].
+    unsafe fn steps(&mut self, steps: &[Step], regs: *mut u8) -> Result<(), Wraps> {
+        let runs = match self.runs {
+            Runs::Bundle => 1,
+            Runs::Warp => self.warps as usize,
+        };
+        for step in steps {
+            let a = self.values[usize::from(step.a)];
+            let b = self.values[usize::from(step.b)];
+            let value = &mut self.values[usize::from(step.dst)];
+            let mask = |wide: bool| if wide { u64::MAX } else { u64::from(u32::MAX) };
+            match step.op {
+                Op::Add { wide } => {
+                    for r in 0..runs {
+                        value.base[r] = a.base[r].wrapping_add(b.base[r]) & mask(wide);
+                    }
+                    value.step = a.step.wrapping_add(b.step) & mask(wide);
+                }
+                Op::Sub { wide } => {
+                    for r in 0..runs {
+                        value.base[r] = a.base[r].wrapping_sub(b.base[r]) & mask(wide);
+                    }
+                    value.step = a.step.wrapping_sub(b.step) & mask(wide);
+                }
+                Op::Mul { wide } => {
+                    for r in 0..runs {
+                        value.base[r] = a.base[r].wrapping_mul(b.base[r]) & mask(wide);
+                    }
+                    // The second factor may still differ from run to run; then so would the step.
+                    if a.step != 0 && b.base[1..runs].iter().any(|&f| f != b.base[0]) {
+                        return Err(Wraps);
+                    }
+                    value.step = a.step.wrapping_mul(b.base[0]) & mask(wide);
+                }
+                Op::Widen { signed } => {
+                    for r in 0..runs {
+                        let (first, _) = self.ends(&a, r, signed, false)?;
+                        self.values[usize::from(step.dst)].base[r] = first as u64;
+                    }
+                    self.values[usize::from(step.dst)].step = i64::from(a.step as u32 as i32) as u64;
+                }
+                Op::Narrow => {
+                    for r in 0..runs {
+                        value.base[r] = a.base[r] & mask(false);
+                    }
+                    value.step = a.step & mask(false);
+                }
+                Op::Compare {
+                    relation,
+                    signed,
+                    wide,
+                    dst,
+                } => {
+                    for r in 0..runs {
+                        let ends = self.ends(&a, r, signed, wide)?;
+                        let (y, _) = self.ends(&Value { step: 0, ..b }, r, signed, wide)?;
+                        let words = match self.runs {
+                            Runs::Bundle => 0..self.warps as usize,
+                            Runs::Warp => r..r + 1,
+                        };
+                        for (at, word) in words.enumerate() {
+                            let bits = compare(relation, ends, y, self.lanes(), at * WARP);
+                            // SAFETY: a predicate slot of the window, a word for each warp.
+                            unsafe { regs.add(dst.offset as usize).cast::<u32>().add(word).write(bits) };
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lanes of a run.
+    fn lanes(&self) -> usize {
+        match self.runs {
+            Runs::Bundle => self.warps as usize * WARP,
+            Runs::Warp => WARP,
+        }
+    }
+
+    /// The first and the last number of run `r`, if those between lie on the line. Unsigned numbers of 64 bits come less
+    /// 2^63: in the same order.
+    #[inline(always)]
+    fn ends(&self, value: &Value, r: usize, signed: bool, wide: bool) -> Result<(i64, i64), Wraps> {
+        let (base, steps) = (value.base[r], self.lanes() as i64 - 1);
+        if wide {
+            let first = if signed { base as i64 } else { (base ^ 1 << 63) as i64 };
+            let last = (value.step as i64)
+                .checked_mul(steps)
+                .and_then(|all| first.checked_add(all));
+            return last.map(|last| (first, last)).ok_or(Wraps);
+        }
+        let (first, range) = if signed {
+            (i64::from(base as u32 as i32), i64::from(i32::MIN)..=i64::from(i32::MAX))
+        } else {
+            (i64::from(base as u32), 0..=i64::from(u32::MAX))
+        };
+        let last = first + i64::from(value.step as u32 as i32) * steps;
+        if range.contains(&last) {
+            Ok((first, last))
+        } else {
+            Err(Wraps)
+        }
+    }
+}
+
+/// Bits of 32 lanes from lane `from` of a run of `lanes` that goes evenly from one end to the other.
+#[inline(always)]
+fn compare(relation: Compare, (first, last): (i64, i64), y: i64, lanes: usize, from: usize) -> u32 {
+    let holds = |x: i64| match relation {
+        Compare::Eq => x == y,
+        Compare::Ne => x != y,
+        Compare::Lt => x < y,
+        Compare::Le => x <= y,
+        Compare::Gt => x > y,
+        _ => x >= y,
+    };
+    let (low, high) = (first.min(last), first.max(last));
+    // One answer for all where the line stays on one side.
+    if high < y || low > y || low == high {
+        return if holds(first) { u32::MAX } else { 0 };
+    }
+    let step = last.wrapping_sub(first) / (lanes as i64 - 1);
+    (0..WARP).fold(0, |bits, lane| {
+        bits | u32::from(holds(first + step * (from + lane) as i64)) << lane
+    })
+}
