@@ -12,3 +12,4 @@ mod bad_input;
 mod c;
 mod command;
 mod exports;
+mod indices;
