@@ -498,8 +498,8 @@ pub fn div_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
         (Type::F32, _) if f.has("approx") => by_ftz!(DivApproxF32, f),
         (Type::F32, _) if f.has("full") => by_ftz!(DivFullF32, f),
-        // Before PTX 1.4 a plain `div.f32` was the approximate one.
-        (Type::F32, None) if f.rounding().is_none() => by_ftz!(DivFullF32, f),
+        // Before PTX 1.4 a plain `div.f32` was `div.approx.ftz.f32`; so it went with the functions of one operand.
+        (Type::F32, None) if f.rounding().is_none() => Lane::of::<DivApproxF32<true>>(),
         (Type::F32, None) => by_ftz!(DivF32, f),
         (Type::F32, Some(mode)) => Lane::of::<DivF32Rnd>().with(constant(f, mode)),
         (Type::F64, None) => Lane::of::<DivF64>(),
@@ -507,9 +507,14 @@ pub fn div_form(f: &Form) -> Option<Lane> {
         _ => return None,
     })
 }
+/// Without any modifier, as PTX before 1.4 wrote what is `.approx.ftz` now.
+pub fn plain(f: &Form) -> bool {
+    f.words.is_empty()
+}
 pub fn rcp_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
         (Type::F64, _) if f.has("approx") => Lane::of::<RcpApproxF64>(),
+        (Type::F32, None) if plain(f) => Lane::of::<RcpApproxF32<true>>(),
         (Type::F32, None) if f.rounding().is_none() => by_ftz!(RcpApproxF32, f),
         (Type::F32, None) => by_ftz!(RcpF32, f),
         (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode) | INVERT),
@@ -520,6 +525,7 @@ pub fn rcp_form(f: &Form) -> Option<Lane> {
 }
 pub fn sqrt_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
+        (Type::F32, None) if plain(f) => Lane::of::<SqrtApproxF32<true>>(),
         (Type::F32, None) if f.rounding().is_none() => by_ftz!(SqrtApproxF32, f),
         (Type::F32, None) => by_ftz!(SqrtF32, f),
         (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode)),
@@ -547,8 +553,7 @@ macro_rules! extremum_form {
         pub fn $form(f: &Form) -> Option<Lane> {
             Some(match (f.ty(0), f.has("ftz"), f.has("NaN"), f.has("xorsign")) {
                 (Type::F64, ..) => Lane::of::<$f64>(),
-                // The three-operand forms have `.abs` alone; the operand count is not the form's to know.
-                (Type::F32, _, _, false) if f.has("abs") => return None,
+                // The three-operand forms have `.abs` alone: lowering takes absolute values first.
                 (Type::F32, false, false, false) => Lane::of::<$op<false, false, false>>(),
                 (Type::F32, false, false, true) => Lane::of::<$op<false, false, true>>(),
                 (Type::F32, false, true, false) => Lane::of::<$op<false, true, false>>(),

@@ -431,9 +431,8 @@ impl Lower<'_> {
             Kind::Atomic {
                 op,
                 ty: atomic_type,
-                // f32 additions in global memory flush subnormals only where the ISA says so: never for red/atom on
-                // generic and global addresses of today's targets.
-                ftz: false,
+                // PTX ISA, atom: additions of f32 flush subnormals in global memory, and keep them in shared memory.
+                ftz: op == AtomicOp::Add && atomic_type == AtomicType::F32 && address.space != Space::Shared,
                 ordering: match form.ordering() {
                     None | Some("relaxed" | "weak" | "volatile" | "mmio") => Ordering::Relaxed,
                     Some("acquire") => Ordering::Acquire,

@@ -174,19 +174,9 @@ impl Lower<'_> {
             }
             imm = self.immediate(&sources.remove(index))?;
         }
-        // `max.f32 d, a, b, c` is the greatest of three: twice the same.
-        let three = matches!(form.mnemonic(), "min" | "max") && form.types == [Type::F32] && !form.has("abs");
-        if three && sources.len() == 3 && lane.src.len() == 2 {
-            let partial = self.body.register(Width::B32);
-            let pair = [
-                self.source(&sources[0], Width::B32, Fit::Exact, true)?,
-                self.source(&sources[1], Width::B32, Fit::Exact, true)?,
-            ];
-            let last = self.source(&sources[2], Width::B32, Fit::Exact, true)?;
-            let dst = self.destination(first, Width::B32, Fit::Exact)?;
-            self.push_lane(lane, &[partial], &pair, None, span);
-            self.push_lane(lane, &[dst], &[partial, last], guard, span);
-            return Ok(());
+        let extremum = matches!(form.mnemonic(), "min" | "max") && form.types == [Type::F32];
+        if extremum && sources.len() == 3 && !form.has("xorsign") {
+            return self.extremum_of_three(form, lane, first, &sources, guard, span);
         }
         let wanted = lane.src.len() - usize::from(lane.carry_in);
         if sources.len() != wanted {
@@ -262,6 +252,33 @@ impl Lower<'_> {
                 self.resize_into(guard, wide, narrow, signed, span)?;
             }
         }
+        Ok(())
+    }
+
+    /// `max.f32 d, a, b, c` is the greatest of three: twice the same. With `.abs`, of the three magnitudes.
+    fn extremum_of_three(
+        &mut self,
+        form: &Form,
+        lane: &Lane,
+        dst: &Operand,
+        sources: &[Operand],
+        guard: Option<Guard>,
+        span: Span,
+    ) -> Outcome<()> {
+        let mut values = Vec::with_capacity(3);
+        for source in sources {
+            let mut value = self.source(source, Width::B32, Fit::Exact, true)?;
+            if form.has("abs") {
+                let magnitude = self.body.register(Width::B32);
+                self.lane_of("abs.f32", &[magnitude], &[value], None, span)?;
+                value = magnitude;
+            }
+            values.push(value);
+        }
+        let partial = self.body.register(Width::B32);
+        let dst = self.destination(dst, Width::B32, Fit::Exact)?;
+        self.push_lane(lane, &[partial], &values[..2], None, span);
+        self.push_lane(lane, &[dst], &[partial, values[2]], guard, span);
         Ok(())
     }
 

@@ -195,6 +195,12 @@ unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> 
     let bytes = (size_of::<K::Cell>() * op.b.len()) as u64;
     // A `.shared` access stays on this thread; generic addresses may be anybody's.
     let private = op.mem.space == Space::Shared;
+    // A generic address follows the rule of the memory that it lands in.
+    let block = cx.block;
+    let within = |at: u64, base: u64, bytes: u64| at.wrapping_sub(base) < bytes;
+    let flushes = |at: u64| {
+        op.ftz && !within(at, block.shared, block.shared_bytes.into()) && !within(at, block.local, block.local_bytes)
+    };
     for w in 0..cx.mask.warps as usize {
         let active = cx.mask.lanes[w];
         if active == 0 {
@@ -224,11 +230,11 @@ unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> 
                     let mut total = *b.add(first);
                     let mut rest = active & (active - 1);
                     while rest != 0 {
-                        total = K::apply(total, *b.add(rest.trailing_zeros() as usize), total, op.ftz);
+                        total = K::apply(total, *b.add(rest.trailing_zeros() as usize), total, false);
                         rest &= rest - 1;
                     }
                     K::Cell::update((a[first] as *mut K::Cell).add(k), |old| {
-                        K::apply(old, total, total, op.ftz)
+                        K::apply(old, total, total, false)
                     });
                     continue;
                 }
@@ -240,10 +246,11 @@ unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> 
                     let (vb, vc) = (*b.add(i), *c.add(i));
                     let old = if private {
                         let old = at.read();
-                        at.write(K::apply(old, vb, vc, op.ftz));
+                        at.write(K::apply(old, vb, vc, false));
                         old
                     } else {
-                        K::Cell::update(at, |old| K::apply(old, vb, vc, op.ftz))
+                        let ftz = flushes(a[i]);
+                        K::Cell::update(at, |old| K::apply(old, vb, vc, ftz))
                     };
                     if let Some(dst) = dst {
                         *dst.add(i) = old;

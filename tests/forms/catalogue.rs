@@ -1,0 +1,33 @@
+//! The list of forms: see `tests/data/README.md` for its columns and how it came about.
+
+/// One form.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub category: &'static str,
+    pub form: &'static str,
+    /// A complete statement.
+    pub example: &'static str,
+    /// It can change results: not only a hint.
+    pub semantic: bool,
+}
+
+pub fn rows() -> Vec<Row> {
+    let packed = include_bytes!("../data/forms.tsv.zst");
+    let text = String::from_utf8(zstd::decode_all(&packed[..]).expect("intact")).expect("text");
+    let text: &'static str = Box::leak(text.into_boxed_str());
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
+    let column = |name: &str| header.iter().position(|h| *h == name).expect("the column is there");
+    let (category, form, example, kind) = (column("category"), column("form"), column("example"), column("kind"));
+    lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            Row {
+                category: cells[category],
+                form: cells[form],
+                example: cells[example],
+                semantic: cells[kind] == "semantic",
+            }
+        })
+        .collect()
+}

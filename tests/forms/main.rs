@@ -1,0 +1,105 @@
+//! Executes the instruction forms that NVIDIA's assembler takes, one after the other, and compares what they compute with
+//! models that share nothing with the library: exact integers, LLVM's arbitrary-precision floats, a sequential memory.
+//!
+//! In: `tests/data/forms.tsv.zst`, a row for each form with an example statement. Each example becomes a kernel that reads
+//! the statement's operands from memory and writes its results back; each thread has operands of its own, edge values
+//! and random ones. Out: a count for each family of forms executed out of forms in the list, and the names of the rest.
+//! The kernels go through the C ABI, like any program's, at every SIMD level.
+
+#[path = "../../cdylib-tests/c.rs"]
+mod c;
+mod case;
+mod catalogue;
+mod execute;
+mod model;
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+
+/// Families of the list that are executed here, with the number of their forms that no case can be made of yet: it may
+/// fall, never rise.
+const FAMILIES: &[(&str, usize)] = &[
+    ("int", 0),
+    ("float", 0),
+    ("half", 22),
+    ("logic", 0),
+    ("compare", 0),
+    // The values of addresses are the driver's to choose.
+    ("move", 12),
+    ("load", 1),
+    ("store", 0),
+    ("atomic", 0),
+];
+
+const LEVELS: [&str; 3] = ["avx512", "avx2", "baseline"];
+
+fn main() -> ExitCode {
+    // `cargo test` passes filters that mean other tests.
+    let filter: Option<String> = std::env::args().skip(1).find(|a| !a.starts_with('-'));
+    if std::env::args().any(|a| a == "--list") {
+        println!("forms: test");
+        return ExitCode::SUCCESS;
+    }
+    if std::env::var_os("MARGAY_SIMD").is_some() {
+        return run(filter.as_deref());
+    }
+    let program = std::env::current_exe().expect("a running program has a file");
+    let mut good = true;
+    for level in LEVELS {
+        println!("forms at level {level}:");
+        good &= Command::new(&program)
+            .args(filter.iter())
+            .env("MARGAY_SIMD", level)
+            .env("MARGAY_LOG", "off")
+            .status()
+            .is_ok_and(|status| status.success());
+    }
+    ExitCode::from(if good { 0 } else { 101 })
+}
+
+/// Forms whose name contains `filter`, if there is one.
+fn run(filter: Option<&str>) -> ExitCode {
+    let rows = catalogue::rows();
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut cases = Vec::new();
+    for row in &rows {
+        // Asynchronous and bulk copies are a family of their own.
+        let copies = row.form.contains(".async") || row.form.contains(".bulk");
+        let wanted = row.semantic && !copies && FAMILIES.iter().any(|(family, _)| *family == row.category);
+        if !wanted || filter.is_some_and(|f| !row.form.contains(f)) {
+            continue;
+        }
+        counts.entry(row.category).or_default().1 += 1;
+        match case::Case::of(row) {
+            Some(case) => {
+                counts.entry(row.category).or_default().0 += 1;
+                cases.push(case);
+            }
+            None => missing.entry(row.category).or_default().push(row.example),
+        }
+    }
+    let failures = execute::run(&cases);
+    let limit = std::env::var("FORMS_SHOW")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(40);
+    for (family, (made, all)) in &counts {
+        println!("  {family}: {made} of {all} forms executed");
+        for example in missing.get(family).into_iter().flatten().take(40) {
+            println!("    not executed: {example}");
+        }
+    }
+    for failure in failures.iter().take(limit) {
+        println!("  {failure}");
+    }
+    if failures.len() > limit {
+        println!("  … and {} more", failures.len() - limit);
+    }
+    let short = |(family, least): &(&str, usize)| missing.get(family).map_or(0, Vec::len) > *least;
+    if filter.is_none() && FAMILIES.iter().any(short) {
+        println!("  more forms than before are not executed");
+        return ExitCode::from(101);
+    }
+    ExitCode::from(if failures.is_empty() { 0 } else { 101 })
+}
