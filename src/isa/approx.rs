@@ -1,25 +1,41 @@
 //! The approximate instructions: `.approx` and `.full` of division, reciprocal, roots, sine, cosine, logarithm, power,
 //! hyperbolic tangent. Knows nothing of registers or lanes.
 //!
-//! Special values and error bounds are the manual's. The bits are not yet those of any GPU: results are computed in
-//! `f64` and rounded, which is within the bounds; models of the hardware's tables can replace the functions here one by
-//! one, without anything else changing.
+//! rcp, rsqrt, ex2, lg2, sin, cos and what divides by rcp have the bits of the hardware's function unit ([`sfu`]), wrapped
+//! in the scaling that NVIDIA's assembler puts around it where an instruction keeps subnormals. Of the others no table is
+//! public, and results are the true ones rounded, within the manual's bounds: `sqrt.approx`, `tanh`, the 64-bit forms
+//! `rcp.approx.ftz.f64` and `rsqrt.approx(.ftz).f64`, and `ex2` and `tanh` on halves.
 
 use super::float::{canonical, flush_if, root};
+use super::sfu;
 use super::simd::op;
 use super::{Form, Lane};
 use crate::ptx::ast::Type;
 
-/// The function units treat subnormal operands as zero and give zero for subnormal results; forms without `.ftz` are
-/// wrapped in scaling that brings both back.
+const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+/// 2^126: what is above has a subnormal reciprocal.
+const LARGE: f32 = 8.507_059e37;
+const TWO_24: f32 = 16_777_216.0;
+
+/// A function of the unit on floats.
 #[inline(always)]
-fn unit<const FTZ: bool>(exact: f64) -> f32 {
-    canonical(flush_if::<FTZ>(exact as f32))
+fn unit(f: impl Fn(u32) -> u32, a: f32) -> f32 {
+    f32::from_bits(f(a.to_bits()))
 }
 
 #[inline(always)]
 pub fn rcp_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    unit::<FTZ>(f64::from(1.0 / flush_if::<FTZ>(a)))
+    if FTZ {
+        return unit(sfu::rcp, a);
+    }
+    let scale = if a.abs() > LARGE {
+        0.25
+    } else if a.abs() < LEAST_NORMAL {
+        TWO_24
+    } else {
+        1.0
+    };
+    canonical(scale * unit(sfu::rcp, a * scale))
 }
 op!(RcpApproxF32[FTZ] = rcp_approx_f32(a: f32) -> f32);
 
@@ -27,19 +43,23 @@ op!(RcpApproxF32[FTZ] = rcp_approx_f32(a: f32) -> f32);
 #[inline(always)]
 pub fn div_approx_f32<const FTZ: bool>(a: f32, b: f32) -> f32 {
     let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
-    // 1/b is subnormal there, and flushed.
-    let huge = (b.abs() > 8.507_059e37) & b.is_finite();
-    let reciprocal = if huge { 0f32.copysign(b) } else { 1.0 / b };
-    let quotient = (f64::from(a) / f64::from(b)) as f32;
-    // Infinities and zeros follow the product's rules.
-    let special = huge | !b.is_finite() | (b == 0.0) | !a.is_finite();
-    canonical(flush_if::<FTZ>(if special { a * reciprocal } else { quotient }))
+    let scale = if !FTZ && b.abs() < LEAST_NORMAL { TWO_24 } else { 1.0 };
+    canonical(flush_if::<FTZ>(a * scale * unit(sfu::rcp, b * scale)))
 }
 op!(DivApproxF32[FTZ] = div_approx_f32(a: f32, b: f32) -> f32);
 
 #[inline(always)]
 pub fn div_full_f32<const FTZ: bool>(a: f32, b: f32) -> f32 {
-    canonical(flush_if::<FTZ>(flush_if::<FTZ>(a) / flush_if::<FTZ>(b)))
+    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
+    let scale = if b.abs() > LARGE {
+        0.25
+    } else if !FTZ && b.abs() < LEAST_NORMAL {
+        TWO_24
+    } else {
+        1.0
+    };
+    let scaled = flush_if::<FTZ>(a * scale);
+    canonical(flush_if::<FTZ>(scaled * unit(sfu::rcp, b * scale)))
 }
 op!(DivFullF32[FTZ] = div_full_f32(a: f32, b: f32) -> f32);
 
@@ -51,11 +71,44 @@ op!(SqrtApproxF32[FTZ] = sqrt_approx_f32(a: f32) -> f32);
 
 #[inline(always)]
 pub fn rsqrt_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    let a = flush_if::<FTZ>(a);
-    // The root of −0 is −0, and its reciprocal −Inf, as the manual wants.
-    unit::<FTZ>(1.0 / f64::from(a).sqrt())
+    let small = !FTZ && a.abs() < LEAST_NORMAL;
+    let (scale, back) = if small { (TWO_24, 4096.0) } else { (1.0, 1.0) };
+    canonical(unit(sfu::rsqrt, a * scale) * back)
 }
 op!(RsqrtApproxF32[FTZ] = rsqrt_approx_f32(a: f32) -> f32);
+
+/// Below 2^-126 by way of the root: half the exponent, squared.
+#[inline(always)]
+pub fn ex2_approx_f32<const FTZ: bool>(a: f32) -> f32 {
+    if FTZ {
+        return unit(sfu::ex2, a);
+    }
+    let far = a < -126.0;
+    let r = unit(sfu::ex2, if far { a * 0.5 } else { a });
+    canonical(if far { r * r } else { r })
+}
+op!(Ex2ApproxF32[FTZ] = ex2_approx_f32(a: f32) -> f32);
+
+#[inline(always)]
+pub fn lg2_approx_f32<const FTZ: bool>(a: f32) -> f32 {
+    let small = !FTZ && a.abs() < LEAST_NORMAL;
+    let (scale, back) = if small { (TWO_24, 24.0) } else { (1.0, 0.0) };
+    let r = unit(sfu::lg2, a * scale);
+    canonical(if small { r - back } else { r })
+}
+op!(Lg2ApproxF32[FTZ] = lg2_approx_f32(a: f32) -> f32);
+
+/// The same code with and without `.ftz`.
+#[inline(always)]
+pub fn sin_approx_f32<const FTZ: bool>(a: f32) -> f32 {
+    unit(sfu::sin, a)
+}
+#[inline(always)]
+pub fn cos_approx_f32<const FTZ: bool>(a: f32) -> f32 {
+    unit(sfu::cos, a)
+}
+op!(SinApproxF32[FTZ] = sin_approx_f32(a: f32) -> f32);
+op!(CosApproxF32[FTZ] = cos_approx_f32(a: f32) -> f32);
 
 /// Horner's scheme, highest coefficient first. Written out, not looped over: lanes are vectorised, loops in lanes are not.
 macro_rules! polynomial {
@@ -91,95 +144,6 @@ fn exp2(x: f64) -> f64 {
     let scale = f64::from_bits((bits.wrapping_add(1023)) << 52);
     exp2_core(clamped - n) * scale
 }
-
-#[inline(always)]
-pub fn ex2_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    let a = flush_if::<FTZ>(a);
-    unit::<FTZ>(if a.is_nan() { f64::NAN } else { exp2(f64::from(a)) })
-}
-op!(Ex2ApproxF32[FTZ] = ex2_approx_f32(a: f32) -> f32);
-
-/// log2 of a positive finite number: the exponent, and a series in (m-1)/(m+1), whose error is below 2^-36.
-#[inline(always)]
-fn log2(x: f64) -> f64 {
-    let bits = x.to_bits();
-    // Brings the significand into [√½, √2).
-    let shifted = bits.wrapping_sub(0x3fe6_a09e_667f_3bcd);
-    let exponent = (shifted as i64) >> 52;
-    let m = f64::from_bits(bits.wrapping_sub((exponent as u64) << 52));
-    let t = (m - 1.0) / (m + 1.0);
-    let t2 = t * t;
-    let sum = polynomial!(
-        t2: 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0
-    );
-    exponent as i32 as f64 + t * sum * (2.0 * std::f64::consts::LOG2_E)
-}
-
-#[inline(always)]
-pub fn lg2_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    let a = flush_if::<FTZ>(a);
-    let finite = unit::<FTZ>(log2(f64::from(a)));
-    let special = if a == 0.0 { f32::NEG_INFINITY } else { a };
-    let special = if (a < 0.0) | a.is_nan() {
-        f32::from_bits(0x7fff_ffff)
-    } else {
-        special
-    };
-    if (a > 0.0) & (a < f32::INFINITY) {
-        finite
-    } else {
-        special
-    }
-}
-op!(Lg2ApproxF32[FTZ] = lg2_approx_f32(a: f32) -> f32);
-
-/// sin(2πt) for |t| ≤ 1/8 and cos likewise.
-#[inline(always)]
-fn sin_core(x: f64) -> f64 {
-    let x2 = x * x;
-    let sum = polynomial!(x2: -1.0 / 39_916_800.0, 1.0 / 362_880.0, -1.0 / 5_040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0);
-    sum * x
-}
-#[inline(always)]
-fn cos_core(x: f64) -> f64 {
-    let x2 = x * x;
-    polynomial!(x2: -1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0)
-}
-/// Sine of `a` plus `quarters` quarter turns.
-#[inline(always)]
-fn sine(a: f32, quarters: u64) -> f64 {
-    let turns = f64::from(a) * std::f64::consts::FRAC_1_PI * 0.5;
-    // Beyond 2^50 quarter turns the argument says nothing about the angle.
-    let four = turns * 4.0;
-    let four = if four.abs() < 1.0e15 { four } else { 0.0 };
-    let n = nearest(four);
-    let quadrant = (four + 6_755_399_441_055_744.0).to_bits().wrapping_add(quarters);
-    let x = (four - n) * std::f64::consts::FRAC_PI_2;
-    let magnitude = if quadrant & 1 == 0 { sin_core(x) } else { cos_core(x) };
-    if quadrant & 2 == 0 { magnitude } else { -magnitude }
-}
-#[inline(always)]
-pub fn sin_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    let a = flush_if::<FTZ>(a);
-    let result = unit::<FTZ>(sine(a, 0));
-    let result = if a == 0.0 { a } else { result };
-    if a.is_finite() {
-        result
-    } else {
-        f32::from_bits(0x7fff_ffff)
-    }
-}
-#[inline(always)]
-pub fn cos_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    let result = unit::<FTZ>(sine(flush_if::<FTZ>(a), 1));
-    if a.is_finite() {
-        result
-    } else {
-        f32::from_bits(0x7fff_ffff)
-    }
-}
-op!(SinApproxF32[FTZ] = sin_approx_f32(a: f32) -> f32);
-op!(CosApproxF32[FTZ] = cos_approx_f32(a: f32) -> f32);
 
 #[inline(always)]
 pub(super) fn tanh(x: f64) -> f64 {

@@ -15,6 +15,7 @@ mod int;
 pub mod lanes;
 mod logic;
 pub mod moves;
+mod sfu;
 mod simd;
 mod soft;
 pub mod table;

@@ -3,6 +3,7 @@
 mod floats;
 mod integers;
 mod levels;
+mod sfu;
 
 use super::lanes::{Mask, Operands};
 use super::*;
