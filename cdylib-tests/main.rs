@@ -11,5 +11,6 @@ mod alone;
 mod bad_input;
 mod c;
 mod command;
+mod contraction;
 mod exports;
 mod indices;

@@ -104,6 +104,15 @@ pub const VARIABLES: &[Variable] = &[
             _ => Err("expected avx512, avx2 or baseline".into()),
         },
     },
+    Variable {
+        name: "MARGAY_FMAD",
+        default: "0",
+        meaning: "1 = a mul and an add that leave their rounding open become one fma, as NVIDIA's assembler makes them",
+        set: |config, value| {
+            config.fmad = number(value, 0, 1)? == 1;
+            Ok(())
+        },
+    },
 ];
 
 /// The settings in effect.
@@ -125,6 +134,8 @@ pub struct Config {
     pub timeout: Option<Duration>,
     /// `MARGAY_SIMD`: `avx512`, `avx2` or `baseline`.
     pub simd: String,
+    /// `MARGAY_FMAD`
+    pub fmad: bool,
     /// What was not understood, one sentence each, for the log.
     pub problems: Vec<String>,
 }

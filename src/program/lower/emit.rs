@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::ir::{BlockId, Body, End, Linear, Node};
-use super::{affine, coalesce, flow, liveness, simplify, slots, webs};
+use super::{affine, coalesce, contract, flow, liveness, simplify, slots, webs};
 use crate::program::affine::Affine;
 use crate::program::instr::{Guard, Initial, Instr, Kind, Pc, Slot};
 use crate::program::visit::Role;
@@ -20,9 +20,14 @@ pub struct Code {
 }
 
 /// Lays out, simplifies, allocates.
-pub fn emit(mut body: Body, kernel: bool) -> Code {
+///
+/// `contract`: products and sums of floats that leave their rounding open are made one operation.
+pub fn emit(mut body: Body, kernel: bool, contract: bool) -> Code {
     let order = flow::layout(&mut body);
     webs::run(&mut body, &order);
+    if contract {
+        contract::run(&mut body, &order);
+    }
     let prologue = simplify::run(&mut body, &order, kernel);
     coalesce::run(&mut body, &order);
     let flow = liveness::Flow::of(&body, &order);

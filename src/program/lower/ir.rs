@@ -32,6 +32,35 @@ pub struct Node {
     pub copy: Option<(Register, Register)>,
     /// What it computes, where that is linear in its operands.
     pub linear: Option<Linear>,
+    /// A product or sum of floats whose rounding the text leaves open.
+    pub contractible: Option<Contractible>,
+}
+
+/// `mul`, `add`, `sub` of floats without a rounding modifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contractible {
+    Product { modifiers: Modifiers },
+    Sum { subtract: bool, modifiers: Modifiers },
+}
+
+/// Modifiers and type behind the mnemonic: `.ftz.sat.f32`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Modifiers {
+    pub text: String,
+}
+
+impl Modifiers {
+    /// Those that the product of such a sum must have.
+    pub fn without_sat(&self) -> Modifiers {
+        Modifiers {
+            text: self.text.replace(".sat", ""),
+        }
+    }
+
+    /// Those of the negation of an operand: it changes a sign, no more.
+    pub fn of_negation(&self) -> String {
+        self.without_sat().text.replace(".ftz", "")
+    }
 }
 
 /// Lane operations on integers of 32 and 64 bits whose results are linear in their operands, modulo 2^32 or 2^64 as wide

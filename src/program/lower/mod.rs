@@ -7,6 +7,7 @@
 mod affine;
 mod call;
 mod coalesce;
+mod contract;
 pub(super) mod emit;
 mod flow;
 mod ir;
@@ -24,11 +25,12 @@ mod webs;
 
 use std::sync::Arc;
 
-use self::ir::{Block, BlockId, Body, End, Linear, Node, Register};
+use self::ir::{Block, BlockId, Body, Contractible, End, Linear, Node, Register};
 use self::scope::{Binding, Found, Scopes};
 use super::instr::{Function, Guard, Instr, Kind};
 use super::layout::{self, Place, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
+use crate::config;
 use crate::isa::lanes::Width;
 use crate::ptx::ast::{self, Name, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
@@ -81,7 +83,7 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         return Err(fail(lower.errors));
     }
     let kernel = definition.entry;
-    let code = emit::emit(lower.body, kernel);
+    let code = emit::emit(lower.body, kernel, config::get().fmad);
     lower.callees.sort_unstable();
     lower.callees.dedup();
     let uses_barriers = code.code.iter().any(|i| matches!(i.kind, Kind::Barrier { .. }));
@@ -227,14 +229,16 @@ impl<'a> Lower<'a> {
             line: self.line,
             copy,
             linear: None,
+            contractible: None,
         };
         self.body.blocks[self.current as usize].nodes.push(node);
     }
 
     /// Says what the last node computes.
-    fn mark_linear(&mut self, linear: Option<Linear>) {
+    fn mark(&mut self, linear: Option<Linear>, contractible: Option<Contractible>) {
         if let Some(node) = self.body.blocks[self.current as usize].nodes.last_mut() {
             node.linear = linear;
+            node.contractible = contractible;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Instructions → nodes: the instruction table says what an opcode is, this file who lowers it; lane-wise operations are
 //! lowered here.
 
-use super::ir::{End, Linear, Register};
+use super::ir::{Contractible, End, Linear, Modifiers, Register};
 use super::operand::Fit;
 use super::scope::{Binding, Found};
 use super::{Lower, Outcome, width_of};
@@ -243,7 +243,7 @@ impl Lower<'_> {
         if widen.is_empty() {
             self.push(guard, span, kind);
             if dst_widths.len() == 1 {
-                self.mark_linear(linear_of(form));
+                self.mark(linear_of(form), contractible(form));
             }
         } else {
             self.push(None, span, kind);
@@ -439,4 +439,31 @@ fn linear_of(form: &Form) -> Option<Linear> {
         },
         _ => return None,
     })
+}
+
+/// What the assembler may make an `fma` of.
+fn contractible(form: &Form) -> Option<Contractible> {
+    let [ty] = form.types[..] else { return None };
+    if !is_float(ty) || form.words.iter().any(|word| !matches!(*word, "ftz" | "sat")) {
+        return None;
+    }
+    let mut text = String::new();
+    for word in &form.words {
+        text = text + "." + word;
+    }
+    let modifiers = Modifiers {
+        text: text + "." + ty.word(),
+    };
+    match form.mnemonic() {
+        "mul" if !form.has("sat") => Some(Contractible::Product { modifiers }),
+        "add" => Some(Contractible::Sum {
+            subtract: false,
+            modifiers,
+        }),
+        "sub" => Some(Contractible::Sum {
+            subtract: true,
+            modifiers,
+        }),
+        _ => None,
+    }
 }

@@ -12,7 +12,7 @@ use crate::program::visit::Role;
 
 /// Where a register is written, if in one place only.
 #[derive(Clone, Copy, PartialEq)]
-enum Definition {
+pub enum Definition {
     None,
     One(BlockId, u32),
     Many,
@@ -34,7 +34,7 @@ pub fn run(body: &mut Body, order: &[BlockId], hoist: bool) -> Vec<Node> {
     prologue
 }
 
-fn definitions(body: &Body, order: &[BlockId]) -> Vec<Definition> {
+pub fn definitions(body: &Body, order: &[BlockId]) -> Vec<Definition> {
     let mut definitions = vec![Definition::None; body.registers.len()];
     for &block in order {
         for (index, node) in body.blocks[block as usize].nodes.iter().enumerate() {
