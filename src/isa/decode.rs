@@ -52,7 +52,27 @@ pub fn decode(opcode: &str) -> Result<Form, DecodeError> {
     lookup(opcode).ok_or_else(|| explain(opcode))
 }
 
+/// Every syntax line that an opcode follows: some have several, which take different operands.
+pub fn decode_all(opcode: &str) -> Vec<Form> {
+    let mut forms = Vec::new();
+    search(opcode, &mut |form| {
+        forms.push(form);
+        false
+    });
+    forms
+}
+
 fn lookup(opcode: &str) -> Option<Form> {
+    let mut found = None;
+    search(opcode, &mut |form| {
+        found = Some(form);
+        true
+    });
+    found
+}
+
+/// Hands the lines that match to `enough`, in the order of the table, until it says so.
+fn search(opcode: &str, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
     let mut words: [(&str, Option<Type>); 24] = [("", None); 24];
     let mut split = opcode.split('.');
     let name = split.next()?;
@@ -79,6 +99,7 @@ fn lookup(opcode: &str) -> Option<Form> {
         }) {
             let mut form = Form {
                 line: line.line,
+                signature: &line.signature,
                 types: Vec::new(),
                 words: Vec::new(),
             };
@@ -88,7 +109,9 @@ fn lookup(opcode: &str) -> Option<Form> {
                     None => form.words.push(word),
                 }
             }
-            return Some(form);
+            if enough(form) {
+                return Some(());
+            }
         }
     }
     None

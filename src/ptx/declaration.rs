@@ -5,7 +5,7 @@
 use chumsky::prelude::*;
 
 use super::ast::{
-    CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Space, Span, Statement, Type, Variable,
+    CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Place, Space, Span, Statement, Type, Variable,
 };
 use super::grammar::{At, Failure, Part, initial_value, integer, keyword, mark, name, place, token, word};
 use super::lexer::Kind;
@@ -443,7 +443,7 @@ pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E>
         .ignore_then(place())
         .then(function.or_not())
         .then(inlined.or_not())
-        .map(|(((file, line, column), function), inlined_at)| {
+        .map_with(|(((file, line, column), function), inlined_at), e: &mut At<'t, '_, 's, E>| {
             let (function, offset) = match function {
                 Some((name, offset)) => (Some(name), offset.unwrap_or(0)),
                 None => (None, 0),
@@ -455,6 +455,7 @@ pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E>
                 function,
                 offset,
                 inlined_at,
+                place: Place(super::grammar::place(e)),
             }
         })
 }

@@ -329,6 +329,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                                         source: source.clone(),
                                         version: context.version,
                                         parsed: Arc::new(OnceLock::new()),
+                                        findings: Arc::new(OnceLock::new()),
                                     });
                                     findings
                                         .list

@@ -74,7 +74,7 @@ pub static LINES: &[Line] = &[
     line("tanh.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Lane(half::tanh_form)),
     line("tanh.approx.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Lane(half::tanh_form)),
 
-    line("add{.rnd}{.sat}.f32.atype d, a, c; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_add_form)),
-    line("sub{.rnd}{.sat}.f32.atype d, a, c; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_add_form)),
-    line("fma.rnd{.sat}.f32.abtype d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .abtype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_fma_form)),
+    line("add{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_add_form)),
+    line("sub{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_add_form)),
+    line("fma.rnd{.sat}.f32.abtype d:0, a:1, b:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .abtype = { .f16, .bf16 }", (8, 6), 100, Lane(half::mixed_fma_form)),
 ];

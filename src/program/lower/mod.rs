@@ -17,7 +17,7 @@ mod scope;
 mod select;
 mod simplify;
 mod slots;
-mod special;
+pub(super) mod special;
 mod sync;
 
 use std::sync::Arc;

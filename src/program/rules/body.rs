@@ -1,0 +1,373 @@
+//! Statements of a body: what they declare and name.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::names::Declared;
+use super::needs::Needs;
+use super::scope::{self, Entity, Role, Scopes};
+use super::spelling::nearest;
+use super::{Findings, Surroundings};
+use crate::isa::{self, Form, Semantics};
+use crate::program::lower::special::{self, Reading};
+use crate::ptx::ast::{Function, Instruction, Name, Operand, Span, Statement, Type, Variable};
+use crate::ptx::diagnostic::Diagnostic;
+
+/// What is wrong, if something is.
+pub(super) type Outcome<T = ()> = Result<T, Diagnostic>;
+
+/// A body while it is read.
+pub(super) struct Body<'a> {
+    pub around: &'a Surroundings<'a>,
+    pub scopes: Scopes<'a>,
+    pub needs: Needs,
+    findings: Findings,
+    /// Opcodes seen before: bodies repeat themselves.
+    forms: HashMap<&'a str, Rc<[Form]>>,
+    unknown_files: HashSet<u64>,
+}
+
+pub(super) fn check<'a>(
+    around: &'a Surroundings<'a>,
+    function: &'a Function,
+    statements: &'a [Statement],
+) -> Vec<Diagnostic> {
+    let mut body = Body {
+        around,
+        scopes: Scopes::default(),
+        needs: Needs::of(around.tree),
+        findings: Findings::default(),
+        forms: HashMap::new(),
+        unknown_files: HashSet::new(),
+    };
+    if !super::modern(around.tree) {
+        body.opcodes(statements);
+        return body.findings.list;
+    }
+    body.scopes.enter();
+    let role = match function.entry {
+        true => Role::EntryParameter,
+        false => Role::FunctionParameter,
+    };
+    for variable in &function.params {
+        body.scopes.bind(&variable.name.text, scope::entity(variable, role));
+    }
+    for variable in &function.returns {
+        let entity = scope::entity(variable, Role::FunctionResult);
+        body.scopes.bind(&variable.name.text, entity);
+    }
+    body.scope(statements);
+    body.findings.list
+}
+
+/// A part of the text of a name: what stands before its last character, and that.
+pub(super) fn quoted(name: &Name) -> String {
+    format!("`{}`", name.text)
+}
+
+impl<'a> Body<'a> {
+    pub fn report(&mut self, finding: Diagnostic) {
+        self.findings.push(finding);
+    }
+
+    fn note(&mut self, outcome: Outcome) {
+        if let Err(finding) = outcome {
+            self.report(finding);
+        }
+    }
+
+    pub fn text(&self, span: Span) -> &'a str {
+        &self.around.tree.source.text[span.start as usize..span.end as usize]
+    }
+
+    fn line(&self, span: Span) -> usize {
+        self.around.tree.source.line_column(span.start).0
+    }
+
+    fn opcodes(&mut self, statements: &'a [Statement]) {
+        for statement in statements {
+            match statement {
+                Statement::Instruction(instruction) => {
+                    let outcome = self.forms(instruction).map(drop);
+                    self.note(outcome);
+                }
+                Statement::Block(inner) => self.opcodes(inner),
+                _ => {}
+            }
+        }
+    }
+
+    fn scope(&mut self, statements: &'a [Statement]) {
+        self.scopes.enter();
+        for statement in statements {
+            if let Statement::Label(name) = statement
+                && !self.scopes.bind(&name.text, Entity::Label)
+            {
+                self.report(Diagnostic::error(
+                    name.span,
+                    format!("label `{}` is defined twice in this scope", name.text),
+                ));
+            }
+        }
+        for statement in statements {
+            self.statement(statement);
+        }
+        self.scopes.leave();
+    }
+
+    fn statement(&mut self, statement: &'a Statement) {
+        match statement {
+            Statement::Label(_) | Statement::Pragma(_) | Statement::Directive(_) => {}
+            Statement::Variable(variable) => self.declare(variable),
+            Statement::Instruction(instruction) => {
+                let outcome = self.instruction(instruction);
+                self.note(outcome);
+            }
+            Statement::Block(statements) => self.scope(statements),
+            Statement::Loc { file, place, .. } => {
+                if !self.around.files.contains(file) {
+                    self.unknown_file(*file, place.0);
+                }
+            }
+            Statement::CallPrototype(prototype) => {
+                self.scopes.bind(&prototype.label.text, Entity::Prototype(prototype));
+            }
+            Statement::CallTargets { label, targets } => {
+                for target in targets {
+                    let outcome = self.call_target(target);
+                    self.note(outcome);
+                }
+                self.scopes.bind(&label.text, Entity::CallTargets(targets));
+            }
+            Statement::BranchTargets { label, targets } => {
+                for target in targets {
+                    let outcome = self.label(target);
+                    self.note(outcome);
+                }
+                self.scopes.bind(&label.text, Entity::BranchTargets);
+            }
+        }
+    }
+
+    /// Warns, once for each file, that a `.loc` names one that no `.file` declares.
+    fn unknown_file(&mut self, file: u64, span: Span) {
+        if self.unknown_files.insert(file) {
+            let message = format!("no `.file` directive declares file {file}");
+            self.report(Diagnostic::warning(span, message));
+        }
+    }
+
+    fn declare(&mut self, variable: &'a Variable) {
+        let name = &variable.name;
+        let fresh = match variable.count {
+            Some(_) => self.scopes.bind_range(variable),
+            None => self.scopes.bind(&name.text, scope::entity(variable, Role::Body)),
+        };
+        if !fresh {
+            self.report(Diagnostic::error(
+                name.span,
+                format!("`{}` is declared twice in this scope", name.text),
+            ));
+        }
+        if variable.init.is_some() {
+            let names = |name: &Name| match self.around.names.find(self.around.tree, &name.text) {
+                Some(found) => Some(found),
+                None => match self.scopes.find(&name.text) {
+                    Some(Entity::Variable(variable, _)) => Some(Declared::Variable(variable)),
+                    _ => None,
+                },
+            };
+            let outcome = super::module::initialiser(variable, &names);
+            self.note(outcome);
+        }
+    }
+
+    // ---- names ------------------------------------------------------------------------------------------------------
+
+    /// What a name stands for: in the body, else at module scope.
+    pub fn find(&self, name: &str) -> Option<Named<'a>> {
+        if let Some(entity) = self.scopes.find(name) {
+            return Some(Named::Here(entity));
+        }
+        match self.around.names.find(self.around.tree, name)? {
+            Declared::Variable(variable) => Some(Named::Here(scope::entity(variable, Role::Module))),
+            Declared::Function(function) => Some(Named::Function(function)),
+            Declared::Alias(_) => Some(Named::Alias),
+        }
+    }
+
+    pub fn undeclared(&self, name: &Name) -> Diagnostic {
+        let found = Diagnostic::error(name.span, format!("`{}` is not declared", name.text));
+        if let Some(range) = self.scopes.beyond(&name.text) {
+            let last = range.count.unwrap_or(1).saturating_sub(1);
+            return found.note(format!(
+                "`{0}<{1}>` in line {2} declares `{0}0` to `{0}{last}`",
+                range.name.text,
+                range.count.unwrap_or(0),
+                self.line(range.name.span)
+            ));
+        }
+        let near = [
+            nearest(&name.text, self.scopes.all()),
+            nearest(&name.text, self.around.names.all()),
+            nearest(&name.text, special::names()),
+        ];
+        match nearest(&name.text, near.into_iter().flatten()) {
+            Some(near) => found.label(format!("did you mean `{near}`?")),
+            None => found,
+        }
+    }
+
+    pub fn label(&self, name: &Name) -> Outcome {
+        match self.find(&name.text) {
+            Some(Named::Here(Entity::Label)) => Ok(()),
+            Some(_) => Err(Diagnostic::error(name.span, format!("`{}` is not a label", name.text))
+                .label("the label of a statement is expected")),
+            None => {
+                let found = Diagnostic::error(name.span, format!("label `{}` is not defined", name.text));
+                Err(match nearest(&name.text, self.scopes.all()) {
+                    Some(near) => found.label(format!("did you mean `{near}`?")),
+                    None => found,
+                }
+                .note("a label inside braces is not visible outside of them"))
+            }
+        }
+    }
+
+    // ---- instructions -----------------------------------------------------------------------------------------------
+
+    /// The table's lines for an opcode; never none.
+    fn forms(&mut self, instruction: &'a Instruction) -> Outcome<Rc<[Form]>> {
+        let opcode = &instruction.opcode;
+        if let Some(forms) = self.forms.get(&*opcode.text) {
+            return Ok(forms.clone());
+        }
+        let forms: Rc<[Form]> = isa::decode_all(&opcode.text).into();
+        if forms.is_empty() {
+            return Err(super::operand::unknown_opcode(opcode));
+        }
+        self.forms.insert(&opcode.text, forms.clone());
+        Ok(forms)
+    }
+
+    fn instruction(&mut self, instruction: &'a Instruction) -> Outcome {
+        let forms = self.forms(instruction)?;
+        if let Some(guard) = &instruction.guard {
+            self.predicate(&guard.predicate)?;
+        }
+        let first = &forms[0];
+        match first.line.semantics {
+            Semantics::Call => self.call(instruction)?,
+            Semantics::Move => {
+                self.names(instruction)?;
+                self.move_operands(first, instruction)?;
+            }
+            _ => {
+                self.names(instruction)?;
+                if first.mnemonic() != "cvt" {
+                    self.no_special_registers(instruction)?;
+                }
+            }
+        }
+        // Of several lines the one counts whose operands these are.
+        let mut refused = None;
+        for form in forms.iter() {
+            match self.operands(form, instruction) {
+                Ok(()) => {
+                    self.require(form, instruction);
+                    return Ok(());
+                }
+                Err(found) => refused = refused.or(Some(found)),
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    pub fn predicate(&self, name: &Name) -> Outcome {
+        match self.find(&name.text) {
+            Some(Named::Here(Entity::Register {
+                ty: Type::Pred,
+                vector: 1,
+            })) => Ok(()),
+            Some(_) => {
+                Err(Diagnostic::error(name.span, format!("`{}` is not a predicate", name.text))
+                    .label("a `.pred` register is expected"))
+            }
+            None if special::ty(&name.text) == Some(Type::Pred) => Ok(()),
+            None => Err(self.undeclared(name)),
+        }
+    }
+
+    /// Every name of the operands stands for something.
+    fn names(&self, instruction: &Instruction) -> Outcome {
+        instruction.operands.iter().try_for_each(|operand| self.known(operand))
+    }
+
+    fn known(&self, operand: &Operand) -> Outcome {
+        match operand {
+            Operand::Name { name, select, .. } => self.known_name(name, select.as_ref()),
+            Operand::Not(name) => self.known_name(name, None),
+            Operand::Negated(inner) => self.known(inner),
+            Operand::Address(address) => {
+                if let crate::ptx::ast::AddressBase::Name(name) = &address.base {
+                    self.known_name(name, None)?;
+                }
+                address.index.as_ref().map_or(Ok(()), |index| self.known_name(index, None))
+            }
+            Operand::Vector(list, _) | Operand::Group(list, _) | Operand::Arguments(list, _) => {
+                list.iter().try_for_each(|operand| self.known(operand))
+            }
+            Operand::Pair(a, b) => {
+                self.known(a)?;
+                self.known(b)
+            }
+            Operand::Immediate(_) | Operand::Sink(_) => Ok(()),
+        }
+    }
+
+    fn known_name(&self, name: &Name, select: Option<&Name>) -> Outcome {
+        match self.find(&name.text) {
+            Some(Named::Here(Entity::Register { vector, .. })) if vector > 1 => match select {
+                Some(select) => element(name, select, vector),
+                None => Ok(()),
+            },
+            Some(_) => Ok(()),
+            None => match special::read(&name.text, select.map(|select| &*select.text)) {
+                Some(_) => Ok(()),
+                None => match (special::read(&name.text, None), select) {
+                    (Some(Reading::Vector), Some(select)) => element(name, select, 4),
+                    (Some(_), Some(select)) => Err(Diagnostic::error(
+                        select.span,
+                        format!("`{}` is one value and has no element `{}`", name.text, select.text),
+                    )),
+                    _ => Err(self.undeclared(name)),
+                },
+            },
+        }
+    }
+}
+
+/// What a name of a body stands for.
+#[derive(Clone, Copy)]
+pub(super) enum Named<'a> {
+    Here(Entity<'a>),
+    Function(&'a Function),
+    Alias,
+}
+
+fn element(name: &Name, select: &Name, count: u8) -> Outcome {
+    let index = match &*select.text {
+        "x" | "r" => 0,
+        "y" | "g" => 1,
+        "z" | "b" => 2,
+        "w" | "a" => 3,
+        _ => u8::MAX,
+    };
+    if index < count {
+        return Ok(());
+    }
+    let names = ["`.x`", "`.y`", "`.z`", "`.w`"];
+    let list = names[..usize::from(count.min(4))].join(", ");
+    Err(Diagnostic::error(select.span, format!("`{}` has no element `{}`", name.text, select.text))
+        .label(format!("expected one of {list}")))
+}
