@@ -43,7 +43,7 @@ macro_rules! fabric {
 pub static LINES: &[Line] = &[
     line(concat!("mbarrier.init{.layout}{.space}.b64 [addr], count; .layout = { .layout::v0, .layout::v1 }", barrier!()), (7, 0), 80, Later),
     line(concat!("mbarrier.inval{.space}.b64 [addr]", barrier!()), (7, 0), 80, Later),
-    line(concat!("mbarrier.check_layout.layout{.space}.b64 p, [addr]; .layout = { .layout::v0, .layout::v1 }", barrier!()), (9, 2), 100, Later),
+    line(concat!("mbarrier.check_layout.layout{.space}.b64 p, [addr]; .layout = { .layout::v0, .layout::v1 }", barrier!()), (9, 2), 90, Later),
     line("mbarrier.op{.relaxed.scope}{.space}{.multicast::cluster::32b}.b64 [addr], txCount; .op = { .expect_tx, .complete_tx }; .scope = { .cta, .cluster }; .space = { .shared, .shared::cta, .shared::cluster }", (8, 0), 90, Later),
     line("mbarrier.op{.expect_tx}{.sem.scope}{.space}{.multicast::cluster::32b}.b64 state, [addr]{, count}; .op = { .arrive, .arrive_drop }; .sem = { .release, .relaxed }; .scope = { .cta, .cluster }; .space = { .shared, .shared::cta, .shared::cluster }", (7, 0), 80, Later),
     line("mbarrier.op.noComplete{.release.cta}{.space}.b64 state, [addr], count; .op = { .arrive, .arrive_drop }; .space = { .shared, .shared::cta }", (7, 0), 80, Later),
@@ -90,7 +90,7 @@ pub static LINES: &[Line] = &[
     line("createpolicy.fractional.primary{.secondary}.b64 d{, fraction}; .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }; .secondary = { .L2::evict_first, .L2::evict_unchanged }", (7, 4), 80, Later),
     line("createpolicy.cvt.L2.b64 d, access-property", (7, 4), 80, Later),
     line("applypriority.async.bulk{.global}{.bulk_group}.L2::evict_normal [a], size", (9, 3), 100, Hint),
-    line("prefetch{.global}.L1::32B.valid_addr [a]", (9, 3), 100, Hint),
+    line("prefetch{.global}.L1::32B.valid_addr [a]", (9, 3), 90, Hint),
 
     line(concat!("fabric.try_put.async{.tensor}{.multimem}{.dim}{.space}{.tile}.complete.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}{.cp_mask}{.override}{.override}{.sem}{.sys}{.vec}.type [dst], [src]", fabric!()), (9, 3), 100, Later),
     line(concat!("fabric.try_get.async{.tensor}{.multimem}{.dim}{.space}{.tile}.complete.mbarrier::report::fabric{.L2::cache_hint}{.override}{.override}{.sem}{.sys}{.vec}.type [dst], [src]", fabric!()), (9, 3), 100, Later),

@@ -32,7 +32,7 @@ pub static LINES: &[Line] = &[
     line("cvt.irnd{.ftz}{.sat}.dtype.atype d:0+, a:1+; .irnd = { .rni, .rzi, .rmi, .rpi }; .dtype = { .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .bf16, .f32, .f64 }; .atype = { .f16, .bf16, .f32, .f64 }", (1, 0), 10, Lane(convert::cvt_form)),
     line("cvt.frnd{.ftz}{.sat}.dtype.atype d:0+, a:1+; .frnd = { .rn, .rz, .rm, .rp }; .dtype = { .f16, .bf16, .f32, .f64 }; .atype = { .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .bf16, .f32, .f64 }", (1, 0), 10, Lane(convert::cvt_form)),
     line("cvt{.ftz}{.sat}.dtype.atype d:0+, a:1+; .dtype = { .f16, .bf16, .f32, .f64 }; .atype = { .f16, .bf16, .f32, .f64 }", (1, 0), 10, Lane(convert::cvt_form)),
-    line("cvt.frnd{.relu}{.satfinite}.dtype.f32 d:0+, a:1+; .frnd = { .rn, .rz }; .dtype = { .f16, .bf16, .tf32 }", (7, 0), 80, Lane(convert::cvt_form)),
+    line("cvt.frnd{.relu}{.satfinite}.dtype.f32 d:0+, a:1+; .frnd = { .rn, .rz }; .dtype = { .f16, .bf16, .tf32 }", (7, 0), 70, Lane(convert::cvt_form)),
     line("cvt.rna{.satfinite}.tf32.f32 d:0+, a:1+", (7, 0), 80, Lane(convert::cvt_form)),
     line("cvt.frnd{.relu}{.satfinite}.dtype.f32 d:0+, a:1+, b:1+; .frnd = { .rn, .rz }; .dtype = { .f16x2, .bf16x2 }", (7, 0), 80, Lane(convert::cvt_form)),
     line("cvt.rs{.relu}{.satfinite}.dtype.f32 d:0+, a:1+, b:1+, rbits:b32; .dtype = { .f16x2, .bf16x2 }", (8, 7), 100, Lane(convert::cvt_form)),

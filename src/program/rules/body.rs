@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::names::Declared;
-use super::needs::Needs;
+use super::needs::{self, Needs};
 use super::scope::{self, Entity, Role, Scopes};
 use super::spelling::nearest;
 use super::{Findings, Surroundings};
+use crate::isa::table::Lack;
 use crate::isa::{self, Form, Semantics};
 use crate::program::lower::special::{self, Reading};
 use crate::ptx::ast::{Function, Instruction, Name, Operand, Span, Statement, Type, Variable};
@@ -16,6 +17,12 @@ use crate::ptx::diagnostic::Diagnostic;
 /// What is wrong, if something is.
 pub(super) type Outcome<T = ()> = Result<T, Diagnostic>;
 
+/// A line of the table that an opcode follows, and what the module lacks for it.
+struct Known {
+    form: Form,
+    lack: Option<Lack>,
+}
+
 /// A body while it is read.
 pub(super) struct Body<'a> {
     pub around: &'a Surroundings<'a>,
@@ -23,7 +30,7 @@ pub(super) struct Body<'a> {
     pub needs: Needs,
     findings: Findings,
     /// Opcodes seen before: bodies repeat themselves.
-    forms: HashMap<&'a str, Rc<[Form]>>,
+    forms: HashMap<&'a str, Rc<[Known]>>,
     unknown_files: HashSet<u64>,
 }
 
@@ -58,11 +65,6 @@ pub(super) fn check<'a>(
     }
     body.scope(statements);
     body.findings.list
-}
-
-/// A part of the text of a name: what stands before its last character, and that.
-pub(super) fn quoted(name: &Name) -> String {
-    format!("`{}`", name.text)
 }
 
 impl<'a> Body<'a> {
@@ -237,12 +239,16 @@ impl<'a> Body<'a> {
     // ---- instructions -----------------------------------------------------------------------------------------------
 
     /// The table's lines for an opcode; never none.
-    fn forms(&mut self, instruction: &'a Instruction) -> Outcome<Rc<[Form]>> {
+    fn forms(&mut self, instruction: &'a Instruction) -> Outcome<Rc<[Known]>> {
         let opcode = &instruction.opcode;
         if let Some(forms) = self.forms.get(&*opcode.text) {
             return Ok(forms.clone());
         }
-        let forms: Rc<[Form]> = isa::decode_all(&opcode.text).into();
+        let forms = isa::decode_all(&opcode.text).into_iter().map(|form| Known {
+            lack: self.needs.missing(&form),
+            form,
+        });
+        let forms: Rc<[Known]> = forms.collect();
         if forms.is_empty() {
             return Err(super::operand::unknown_opcode(opcode));
         }
@@ -255,7 +261,7 @@ impl<'a> Body<'a> {
         if let Some(guard) = &instruction.guard {
             self.predicate(&guard.predicate)?;
         }
-        let first = &forms[0];
+        let first = &forms[0].form;
         match first.line.semantics {
             Semantics::Call => self.call(instruction)?,
             Semantics::Move => {
@@ -272,10 +278,10 @@ impl<'a> Body<'a> {
         // Of several lines the one counts whose operands these are.
         let mut refused = None;
         for form in forms.iter() {
-            match self.operands(form, instruction) {
+            match self.operands(&form.form, instruction) {
                 Ok(()) => {
-                    self.require(form, instruction);
-                    return Ok(());
+                    let lack = form.lack.as_ref().map(|lack| needs::finding(lack, instruction));
+                    return lack.map_or(Ok(()), Err);
                 }
                 Err(found) => refused = refused.or(Some(found)),
             }

@@ -218,7 +218,7 @@ fn value<'a>(ty: Type, expr: &Expr, names: &dyn Fn(&Name) -> Option<Declared<'a>
     use Type::*;
     let Expr::Symbol { name, mask, span, .. } = expr else {
         return initialiser::literal(expr, ty).map(drop).and_then(|()| match expr {
-            Expr::F32 { span, .. } | Expr::F64 { span, .. } if !matches!(ty, F32 | F64) => Err(Diagnostic::error(
+            Expr::F32 { span, .. } | Expr::F64 { span, .. } if !matches!(ty, F32 | F64 | B32 | B64) => Err(Diagnostic::error(
                 *span,
                 format!("a floating-point constant stands where a `.{}` is expected", ty.word()),
             )),
@@ -239,7 +239,7 @@ fn value<'a>(ty: Type, expr: &Expr, names: &dyn Fn(&Name) -> Option<Declared<'a>
         Some(_) => {}
     }
     match mask {
-        Some(_) if ty != U8 => Err(Diagnostic::error(*span, format!("a byte of an address is no `.{}`", ty.word()))
+        Some(_) if !matches!(ty, U8 | U16 | U32 | U64) => Err(Diagnostic::error(*span, format!("a byte of an address is no `.{}`", ty.word()))
             .label("declare the variable `.u8`")),
         None if !matches!(ty, U32 | U64) => Err(Diagnostic::error(*span, format!("an address is no `.{}`", ty.word()))
             .label("declare the variable `.u64`")),

@@ -1,7 +1,7 @@
 //! What instructions need of the module's `.version` and `.target`: more than it says is a requirement that is missing.
 
-use super::body::Body;
-use crate::isa::{Form, table};
+use crate::isa::Form;
+use crate::isa::table::{Lack, Target};
 use crate::ptx::ast::{Instruction, Module};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -10,27 +10,33 @@ use crate::ptx::diagnostic::Diagnostic;
 pub struct Needs {
     version: (u16, u16),
     /// `.target sm_90a`: 90 and `a`; nothing if it is not known.
-    target: Option<table::Target>,
+    target: Option<Target>,
 }
 
 impl Needs {
     pub fn of(tree: &Module) -> Needs {
         Needs {
             version: tree.version,
-            target: tree.target.iter().find_map(|name| table::Target::read(&name.text)),
+            target: tree.target.iter().find_map(|name| Target::read(&name.text)),
         }
     }
 }
 
-impl Body<'_> {
-    pub fn require(&mut self, form: &Form, instruction: &Instruction) {
-        let version = (self.needs.version.0 as u8, self.needs.version.1 as u8);
-        let opcode = &instruction.opcode;
-        if let Some(lack) = form.lacks(version, self.needs.target) {
-            self.report(
-                Diagnostic::requirement(opcode.span, format!("`{}` needs {}", opcode.text, lack.needs))
-                    .label(format!("this module has {}", lack.has)),
-            );
-        }
+impl Needs {
+    /// What a module lacks for an opcode, if something.
+    pub fn missing(&self, form: &Form) -> Option<Lack> {
+        let version = (self.version.0 as u8, self.version.1 as u8);
+        form.lacks(version, self.target)
     }
+}
+
+/// What there is to say of an instruction that lacks something.
+pub fn finding(lack: &Lack, instruction: &Instruction) -> Diagnostic {
+    let opcode = &instruction.opcode;
+    let message = format!("`{}` needs {}", opcode.text, lack.needs);
+    match lack.missing {
+        true => Diagnostic::error(opcode.span, message),
+        false => Diagnostic::requirement(opcode.span, message),
+    }
+    .label(format!("this module has {}", lack.has))
 }

@@ -378,9 +378,9 @@ impl<'a> Body<'a> {
             isa::lanes::Width::B64 => Type::U64,
             _ => Type::U32,
         };
-        // Positions and sizes were 16 bits wide in PTX 1.x, and `%gridid` 32 bits wide before PTX 3.0; both are still
-        // allowed (PTX ISA, Special Registers).
-        let old = select.is_some() && layout::size_of(want) == 2 || &*name.text == "%gridid" && layout::size_of(want) == 4;
+        // Positions and sizes were 16 bits wide in PTX 1.x, and `%gridid` 16 and 32 before PTX 3.0; all are still allowed
+        // (PTX ISA, Special Registers).
+        let old = select.is_some() && layout::size_of(want) == 2 || &*name.text == "%gridid" && layout::size_of(want) < 8;
         match class(want) {
             Class::Pred if is == Type::Pred => Ok(()),
             Class::Bits | Class::Integer if is != Type::Pred && (old || wider || layout::size_of(want) == layout::size_of(is)) => {
@@ -679,6 +679,13 @@ impl<'a> Body<'a> {
                 Some(Named::Function(_) | Named::Alias) => self.takes_address(want, name),
                 Some(Named::Here(Entity::Label | Entity::BranchTargets | Entity::CallTargets(_) | Entity::Prototype(_))) => {
                     Err(Diagnostic::error(name.span, format!("`{}` is a label and has no address", name.text)))
+                }
+                Some(Named::Here(Entity::Register { ty, vector })) if vector > 1 => {
+                    // A vector register packs its elements.
+                    match class(want) == Class::Bits && layout::size_of(ty) * u64::from(vector) == layout::size_of(want) {
+                        true => Ok(()),
+                        false => Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text)).label(a_type(want, false))),
+                    }
                 }
                 Some(Named::Here(Entity::Register { .. })) => {
                     let plain = Operand::Name {
