@@ -103,10 +103,16 @@ fn search(opcode: &str, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
                 types: Vec::new(),
                 words: Vec::new(),
             };
+            // Layouts mean what they mean by their order.
+            let mut layouts = words.iter().map(|word| word.0).filter(|word| matches!(*word, "row" | "col"));
             for (word, ty) in search.picked {
-                match ty {
-                    Some(ty) => form.types.push(ty),
-                    None => form.words.push(word),
+                match (ty, word) {
+                    (Some(ty), _) => form.types.push(ty),
+                    (None, "row" | "col") => form.words.push(match layouts.next() {
+                        Some("col") => "col",
+                        _ => "row",
+                    }),
+                    (None, word) => form.words.push(word),
                 }
             }
             if enough(form) {

@@ -456,6 +456,7 @@ impl<'a> Linker<'a> {
             .map(|(tree, names)| Unit {
                 tree: tree.clone(),
                 names,
+                declared: OnceLock::new(),
             })
             .collect();
         Module {

@@ -29,6 +29,8 @@ pub struct Diagnostic {
     pub label: String,
     /// The nearest valid spelling, another place that matters.
     pub notes: Vec<String>,
+    /// The text is of a version that is not known yet: what is wrong is this program's age.
+    pub newer: bool,
 }
 
 impl Diagnostic {
@@ -39,6 +41,7 @@ impl Diagnostic {
             message: message.into(),
             label: String::new(),
             notes: Vec::new(),
+            newer: false,
         }
     }
     pub fn warning(span: Span, message: impl Into<String>) -> Diagnostic {

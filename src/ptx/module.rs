@@ -248,7 +248,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                 read!(version::<EmptyErr>(), version::<Why>(), statement, &mut context).and_then(|version| {
                     module.version = version;
                     (context.version, context.legacy) = (version, version < (2, 0));
-                    rules::version(version).map_err(|message| Diagnostic::error(first.span, message))?;
+                    rules::version(version, first.span)?;
                     Ok(())
                 })
             }

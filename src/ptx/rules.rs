@@ -3,7 +3,7 @@
 //!
 //! PTX 1.x is allowed what its first specification describes. It must never know what names stand for.
 
-use super::ast::{Function, Init, Linkage, Module, Space, Type, Variable};
+use super::ast::{Function, Init, Linkage, Module, Space, Span, Type, Variable};
 use super::diagnostic::Diagnostic;
 
 /// Where a variable is declared.
@@ -27,16 +27,22 @@ const TARGETS: &[(u32, &str)] = &[
     (121, "af"),
 ];
 
-/// `.version`, and what is wrong with it.
-pub fn version((major, minor): (u16, u16)) -> Result<(), String> {
+/// What is wrong with `.version`, which stands at `span`.
+pub fn version((major, minor): (u16, u16), span: Span) -> Result<(), Diagnostic> {
     let newest = VERSIONS.last().copied().unwrap_or_default();
     match VERSIONS.iter().find(|known| known.0 == major) {
         Some(&(_, last)) if minor <= last => Ok(()),
-        _ if (major, minor) > newest => Err(format!(
-            "PTX {major}.{minor} is newer than what is known here: {}.{}",
-            newest.0, newest.1
-        )),
-        _ => Err(format!("there is no PTX {major}.{minor}")),
+        _ if (major, minor) > newest => Err(Diagnostic {
+            newer: true,
+            ..Diagnostic::error(
+                span,
+                format!(
+                    "PTX {major}.{minor} is newer than what is known here: {}.{}",
+                    newest.0, newest.1
+                ),
+            )
+        }),
+        _ => Err(Diagnostic::error(span, format!("there is no PTX {major}.{minor}"))),
     }
 }
 

@@ -20,6 +20,7 @@ use self::signature::Signature;
 use super::Semantics;
 use crate::ptx::ast::Type;
 
+mod agree;
 mod bulk;
 mod control;
 mod float;

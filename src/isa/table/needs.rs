@@ -472,7 +472,8 @@ fn needs_of(mnemonic: &str) -> &'static [&'static Need] {
 }
 
 impl Form {
-    fn includes(&self, word: &str) -> bool {
+    /// Whether a word, or a type, is anywhere in the opcode.
+    pub(super) fn includes(&self, word: &str) -> bool {
         self.has(word) || Type::from_word(word).is_some_and(|ty| self.types.contains(&ty))
     }
 

@@ -11,7 +11,8 @@ use super::{Findings, Surroundings};
 use crate::isa::table::Lack;
 use crate::isa::{self, Form, Semantics};
 use crate::program::lower::special::{self, Reading};
-use crate::ptx::ast::{Function, Instruction, Name, Operand, Span, Statement, Type, Variable};
+use crate::program::layout;
+use crate::ptx::ast::{Function, Instruction, Name, Operand, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// What is wrong, if something is.
@@ -32,6 +33,9 @@ pub(super) struct Body<'a> {
     /// Opcodes seen before: bodies repeat themselves.
     forms: HashMap<&'a str, Rc<[Known]>>,
     unknown_files: HashSet<u64>,
+    /// Bytes of shared variables: those declared here, and those of the module that are named here.
+    shared: u64,
+    named: HashSet<&'a str>,
 }
 
 pub(super) fn check<'a>(
@@ -46,6 +50,8 @@ pub(super) fn check<'a>(
         findings: Findings::default(),
         forms: HashMap::new(),
         unknown_files: HashSet::new(),
+        shared: 0,
+        named: HashSet::new(),
     };
     if !super::modern(around.tree) {
         body.opcodes(statements);
@@ -64,7 +70,24 @@ pub(super) fn check<'a>(
         body.scopes.bind(&variable.name.text, entity);
     }
     body.scope(statements);
+    if function.entry && body.shared > SHARED_BYTES {
+        body.report(
+            Diagnostic::error(
+                function.name.span,
+                format!("`{}` has {} bytes of static shared memory", function.name.text, body.shared),
+            )
+            .label(format!("a kernel may have {SHARED_BYTES}"))
+            .note("what goes beyond must be dynamic: an `.extern .shared` array without a size"),
+        );
+    }
     body.findings.list
+}
+
+/// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities).
+const SHARED_BYTES: u64 = 48 * 1024;
+
+fn is_shared(space: Space) -> bool {
+    matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)
 }
 
 impl<'a> Body<'a> {
@@ -127,7 +150,7 @@ impl<'a> Body<'a> {
             }
             Statement::Block(statements) => self.scope(statements),
             Statement::Loc { file, place, .. } => {
-                if !self.around.files.contains(file) {
+                if !self.around.names.has_file(*file) {
                     self.unknown_file(*file, place.0);
                 }
             }
@@ -170,6 +193,12 @@ impl<'a> Body<'a> {
                 name.span,
                 format!("`{}` is declared twice in this scope", name.text),
             ));
+        }
+        if let Some(finding) = needs::of_type(variable, &self.needs) {
+            self.report(finding);
+        }
+        if is_shared(variable.space) {
+            self.shared = self.shared.saturating_add(layout::bytes_of(variable).unwrap_or(0));
         }
         if variable.init.is_some() {
             let names = |name: &Name| match self.around.names.find(self.around.tree, &name.text) {
@@ -305,11 +334,11 @@ impl<'a> Body<'a> {
     }
 
     /// Every name of the operands stands for something.
-    fn names(&self, instruction: &Instruction) -> Outcome {
+    fn names(&mut self, instruction: &Instruction) -> Outcome {
         instruction.operands.iter().try_for_each(|operand| self.known(operand))
     }
 
-    fn known(&self, operand: &Operand) -> Outcome {
+    fn known(&mut self, operand: &Operand) -> Outcome {
         match operand {
             Operand::Name { name, select, .. } => self.known_name(name, select.as_ref()),
             Operand::Not(name) => self.known_name(name, None),
@@ -331,8 +360,14 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn known_name(&self, name: &Name, select: Option<&Name>) -> Outcome {
+    fn known_name(&mut self, name: &Name, select: Option<&Name>) -> Outcome {
         match self.find(&name.text) {
+            Some(Named::Here(Entity::Variable(variable, Role::Module))) if is_shared(variable.space) => {
+                if self.named.insert(&variable.name.text) {
+                    self.shared = self.shared.saturating_add(layout::bytes_of(variable).unwrap_or(0));
+                }
+                Ok(())
+            }
             Some(Named::Here(Entity::Register { vector, .. })) if vector > 1 => match select {
                 Some(select) => element(name, select, vector),
                 None => Ok(()),

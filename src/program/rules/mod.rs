@@ -15,8 +15,6 @@ mod operand;
 mod scope;
 mod spelling;
 
-use std::collections::HashSet;
-
 pub use self::names::Names;
 use crate::ptx::ast::{Function, Item, Module};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics, Severity};
@@ -25,31 +23,16 @@ use crate::ptx::diagnostic::{Diagnostic, Diagnostics, Severity};
 const MANY: usize = 50;
 
 /// What stands around a body.
+#[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     pub tree: &'a Module,
     pub names: &'a Names,
-    /// Numbers that `.file` directives declare.
-    pub files: HashSet<u64>,
-}
-
-impl<'a> Surroundings<'a> {
-    pub fn new(tree: &'a Module, names: &'a Names) -> Surroundings<'a> {
-        let files = tree.items.iter().filter_map(|item| match item {
-            Item::File { index, .. } => Some(*index),
-            _ => None,
-        });
-        Surroundings {
-            tree,
-            names,
-            files: files.collect(),
-        }
-    }
 }
 
 /// Checks a whole module, reading every body.
 pub fn check(tree: &Module) -> Diagnostics {
     let names = Names::of(tree);
-    let around = Surroundings::new(tree, &names);
+    let around = Surroundings { tree, names: &names };
     let mut list = module::check(&around);
     for item in &tree.items {
         if list.len() >= MANY {

@@ -12,6 +12,9 @@ use crate::program::layout;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
+/// Constant memory of a module (CUDA C++ Programming Guide, Compute Capabilities).
+const CONST_BYTES: u64 = 0x1_0000;
+
 pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
     let tree = around.tree;
     let modern = super::modern(tree);
@@ -24,6 +27,7 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
     target(around, &mut note);
     let mut first: HashMap<&str, &Item> = HashMap::new();
     let names = |name: &Name| around.names.find(tree, &name.text);
+    let mut constants = 0u64;
     for item in &tree.items {
         let name = match item {
             Item::Function(function) => &function.name,
@@ -36,6 +40,22 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
         };
         if modern {
             if let Item::Variable(variable) = item {
+                if variable.space == Space::Const && variable.linkage != Linkage::Extern {
+                    let before = constants;
+                    let bytes = layout::bytes_of(variable).unwrap_or(0);
+                    let start = before.checked_next_multiple_of(layout::align_of(variable)).unwrap_or(u64::MAX);
+                    constants = start.saturating_add(bytes);
+                    if before <= CONST_BYTES && constants > CONST_BYTES {
+                        note(Err(Diagnostic::error(
+                            name.span,
+                            format!("the constants up to `{}` take {constants} bytes", name.text),
+                        )
+                        .label(format!("a module may have {CONST_BYTES}"))));
+                    }
+                }
+                if let Some(finding) = super::needs::of_type(variable, &super::needs::Needs::of(tree)) {
+                    note(Err(finding));
+                }
                 if name.text.is_empty() {
                     note(Err(Diagnostic::warning(variable.span, "this declares nothing").label("a name is missing")));
                     continue;

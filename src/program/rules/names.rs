@@ -1,6 +1,6 @@
 //! What names stand for at module scope.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::ptx::ast::{Function, Item, Module, Name, Variable};
@@ -9,6 +9,8 @@ use crate::ptx::ast::{Function, Item, Module, Name, Variable};
 #[derive(Debug, Default)]
 pub struct Names {
     items: HashMap<Arc<str>, u32>,
+    /// Numbers that `.file` directives declare.
+    files: HashSet<u64>,
 }
 
 /// What a name at module scope stands for.
@@ -29,7 +31,11 @@ impl Names {
                 Item::Variable(variable) => (&variable.name, false),
                 // A function stands for its name also where an alias defines it: it has the signature.
                 Item::Alias { name, .. } => (name, true),
-                Item::File { .. } | Item::Section(_) | Item::Pragma(_) => continue,
+                Item::File { index, .. } => {
+                    names.files.insert(*index);
+                    continue;
+                }
+                Item::Section(_) | Item::Pragma(_) => continue,
             };
             match names.items.get_mut(&name.text) {
                 Some(_) if declares => {}
@@ -47,6 +53,10 @@ impl Names {
             Item::Alias { target, .. } => Some(Declared::Alias(target)),
             Item::File { .. } | Item::Section(_) | Item::Pragma(_) => None,
         }
+    }
+
+    pub fn has_file(&self, number: u64) -> bool {
+        self.files.contains(&number)
     }
 
     pub fn all(&self) -> impl Iterator<Item = &str> {

@@ -2,7 +2,7 @@
 
 use crate::isa::Form;
 use crate::isa::table::{Lack, Target};
-use crate::ptx::ast::{Instruction, Module};
+use crate::ptx::ast::{Instruction, Module, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// What a module has.
@@ -28,6 +28,23 @@ impl Needs {
         let version = (self.version.0 as u8, self.version.1 as u8);
         form.lacks(version, self.target)
     }
+}
+
+/// What a declaration lacks: 128-bit types came late.
+pub fn of_type(variable: &Variable, has: &Needs) -> Option<Diagnostic> {
+    if variable.ty != Type::B128 {
+        return None;
+    }
+    let target = has.target.map_or(u16::MAX, |target| target.number);
+    let (needs, has) = match has.version < (8, 3) {
+        true => ("PTX 8.3", format!("`.version {}.{}`", has.version.0, has.version.1)),
+        false if target < 70 => ("`.target` sm_70 or later", format!("`.target sm_{target}`")),
+        false => return None,
+    };
+    Some(
+        Diagnostic::requirement(variable.name.span, format!("`.b128` needs {needs}"))
+            .label(format!("this module has {has}")),
+    )
 }
 
 /// What there is to say of an instruction that lacks something.

@@ -151,6 +151,11 @@ impl<'a> Body<'a> {
     /// Checks the operands of an instruction that follows `form`.
     pub fn operands(&mut self, form: &Form, instruction: &Instruction) -> Outcome {
         let signature = form.signature;
+        if let Some((word, expected)) = form.disagreement() {
+            let opcode = &instruction.opcode;
+            let message = format!("`{}` is no instruction", opcode.text);
+            return Err(Diagnostic::error(place_of(opcode, word), message).label(expected));
+        }
         if matches!(form.line.semantics, Semantics::Call | Semantics::Move) || !signature.exact {
             return Ok(());
         }
@@ -180,7 +185,12 @@ impl<'a> Body<'a> {
             match expected.kind {
                 Kind::Destination(value) => self.destination(form, value, first, operand)?,
                 Kind::Source(value) => self.source(form, value, first, operand)?,
-                Kind::Address => self.address(operand, Some(spaces.next().unwrap_or(Space::Generic)))?,
+                Kind::Address => {
+                    self.address(operand, Some(spaces.next().unwrap_or(Space::Generic)))?;
+                    if !matches!(form.line.semantics, Semantics::Load) {
+                        self.writable(operand)?;
+                    }
+                }
                 Kind::AddressOf(ty) => self.address_of(form, resolve(ty, form, first), operand)?,
                 Kind::Constant(limits, lenient) => self.constant(limits, lenient, expected.name, operand)?,
                 Kind::Label => self.branch_target(operand)?,
@@ -540,6 +550,24 @@ impl<'a> Body<'a> {
                 None => Err(self.undeclared(name)),
             },
         }
+    }
+
+    /// Parameters are there to be read.
+    fn writable(&self, operand: &Operand) -> Outcome {
+        if let Operand::Address(Address {
+            base: AddressBase::Name(name),
+            ..
+        }) = operand
+            && let Some(Named::Here(Entity::Variable(variable, Role::EntryParameter | Role::FunctionParameter))) =
+                self.find(&name.text)
+            && matches!(variable.space, Space::Param | Space::ParamEntry | Space::ParamFunc)
+        {
+            return Err(Diagnostic::error(
+                name.span,
+                format!("the parameter `{}` cannot be written", name.text),
+            ));
+        }
+        Ok(())
     }
 
     /// A register, or a variable whose address is meant.
