@@ -8,6 +8,7 @@ use std::fmt;
 use super::form::Form;
 use super::table::{self, Compiled, Element};
 use crate::ptx::ast::Type;
+use crate::ptx::spelling::distance;
 
 /// Why an opcode is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -267,7 +268,7 @@ fn explain(opcode: &str) -> DecodeError {
     }
 }
 
-/// A legal opcode one edit away: a word spelt otherwise, left out, added or replaced.
+/// A legal opcode one edit away: a word forgotten, spelt otherwise, or too many.
 fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Option<String> {
     let words: Vec<&str> = words.iter().map(|w| w.0).collect();
     let join = |words: &[&str]| {
@@ -290,7 +291,7 @@ fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Op
         let mut changed = words.clone();
         for &word in &known {
             changed[i] = word;
-            consider(distance(words[i], word), join(&changed));
+            consider(2 * distance(words[i], word), join(&changed));
         }
         let mut shorter = words.clone();
         shorter.remove(i);
@@ -301,23 +302,8 @@ fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Op
         longer.insert(i, "");
         for &word in &known {
             longer[i] = word;
-            consider(4, join(&longer));
+            consider(1, join(&longer));
         }
     }
     best.map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let least = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], least);
-        }
-    }
-    row[b.len()]
 }

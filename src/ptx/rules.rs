@@ -5,6 +5,7 @@
 
 use super::ast::{Function, Init, Linkage, Module, Space, Span, Type, Variable};
 use super::diagnostic::Diagnostic;
+use super::spelling;
 
 /// Where a variable is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +80,12 @@ pub fn target(module: &Module) -> Option<Diagnostic> {
                 }
             }
             _ => {
-                return Some(Diagnostic::error(
-                    name.span,
-                    format!("there is no target option `{text}`"),
-                ));
+                let found = Diagnostic::error(name.span, format!("there is no target option `{text}`"));
+                let options = ["debug", "map_f64_to_f32", "texmode_unified", "texmode_independent"];
+                return Some(match spelling::suggestion(text, options.into_iter()) {
+                    Some(suggestion) => found.label(suggestion),
+                    None => found,
+                });
             }
         }
     }
@@ -194,7 +197,7 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
         if bank > 10 {
             return wrong(format!("constant bank {bank}: there are 0 to 10"));
         }
-        if version >= (2, 2) && variable.linkage != Linkage::Extern {
+        if version >= (2, 2) {
             return wrong("constant banks went with PTX 2.2".to_owned());
         }
     }

@@ -392,6 +392,9 @@ impl<'a> Lower<'a> {
     fn declare(&mut self, variable: &Variable) -> Outcome<()> {
         let ty = variable.ty;
         let name = &variable.name;
+        if name.text.is_empty() {
+            return Ok(());
+        }
         let twice = || Diagnostic::error(name.span, format!("`{}` is declared twice in this scope", name.text));
         match variable.space {
             Space::Reg => {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::names::Declared;
 use super::needs::{self, Needs};
 use super::scope::{self, Entity, Role, Scopes};
-use super::spelling::nearest;
+use crate::ptx::spelling::nearest;
 use super::{Findings, Surroundings};
 use crate::isa::table::Lack;
 use crate::isa::{self, Form, Semantics};
@@ -53,10 +53,6 @@ pub(super) fn check<'a>(
         shared: 0,
         named: HashSet::new(),
     };
-    if !super::modern(around.tree) {
-        body.opcodes(statements);
-        return body.findings.list;
-    }
     body.scopes.enter();
     let role = match function.entry {
         true => Role::EntryParameter,
@@ -107,19 +103,6 @@ impl<'a> Body<'a> {
 
     fn line(&self, span: Span) -> usize {
         self.around.tree.source.line_column(span.start).0
-    }
-
-    fn opcodes(&mut self, statements: &'a [Statement]) {
-        for statement in statements {
-            match statement {
-                Statement::Instruction(instruction) => {
-                    let outcome = self.forms(instruction).map(drop);
-                    self.note(outcome);
-                }
-                Statement::Block(inner) => self.opcodes(inner),
-                _ => {}
-            }
-        }
     }
 
     fn scope(&mut self, statements: &'a [Statement]) {
@@ -184,6 +167,10 @@ impl<'a> Body<'a> {
 
     fn declare(&mut self, variable: &'a Variable) {
         let name = &variable.name;
+        if name.text.is_empty() {
+            self.report(nameless(variable));
+            return;
+        }
         let fresh = match variable.count {
             Some(_) => self.scopes.bind_range(variable),
             None => self.scopes.bind(&name.text, scope::entity(variable, Role::Body)),
@@ -273,7 +260,16 @@ impl<'a> Body<'a> {
         if let Some(forms) = self.forms.get(&*opcode.text) {
             return Ok(forms.clone());
         }
-        let forms = isa::decode_all(&opcode.text).into_iter().map(|form| Known {
+        // The bank of `ld.const[2].b32` (before PTX 2.2) says nothing that the address does not.
+        let unbanked = match opcode.text.split_once('[') {
+            Some((head, tail)) if self.around.tree.version < (2, 2) => {
+                let tail = tail.split_once(']').map_or("", |(_, tail)| tail);
+                Some(format!("{head}{tail}"))
+            }
+            _ => None,
+        };
+        let text = unbanked.as_deref().unwrap_or(&opcode.text);
+        let forms = isa::decode_all(text).into_iter().map(|form| Known {
             lack: self.needs.missing(&form),
             form,
         });
@@ -386,6 +382,11 @@ impl<'a> Body<'a> {
             },
         }
     }
+}
+
+/// NVIDIA's assembler does not notice that a declaration has no name.
+pub(super) fn nameless(variable: &Variable) -> Diagnostic {
+    Diagnostic::warning(variable.span, "this declares nothing").label("a name is missing")
 }
 
 /// What a name of a body stands for.

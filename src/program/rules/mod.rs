@@ -3,8 +3,8 @@
 //! the instruction table says of them, declarations with each other.
 //!
 //! Flows in: a tree. Flows out: findings. Errors keep a module from loading; what `.version` or `.target` lack is a
-//! [`Severity::Requirement`], which harms nobody here. It must never know how code runs. Modules of PTX 1.x are checked
-//! for their declarations and opcodes alone: their first specification allows what later ones do not.
+//! [`Severity::Requirement`], which harms nobody here. It must never know how code runs. Bodies of PTX 1.x are left
+//! to the lowering: their first specification allows what later ones do not.
 
 mod body;
 mod call;
@@ -13,7 +13,6 @@ mod names;
 mod needs;
 mod operand;
 mod scope;
-mod spelling;
 
 pub use self::names::Names;
 use crate::ptx::ast::{Function, Item, Module};
@@ -56,6 +55,7 @@ pub fn of_body<'a>(around: &Surroundings<'a>, function: &'a Function) -> &'a [Di
         return &[];
     };
     body.findings(|| match body.statements() {
+        Ok(_) if !modern(around.tree) => Vec::new(),
         Ok(statements) => body::check(around, function, statements),
         Err(found) => found.list.clone(),
     })

@@ -57,7 +57,7 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
                     note(Err(finding));
                 }
                 if name.text.is_empty() {
-                    note(Err(Diagnostic::warning(variable.span, "this declares nothing").label("a name is missing")));
+                    note(Err(super::body::nameless(variable)));
                     continue;
                 }
                 if variable.init.is_some() {
@@ -206,12 +206,26 @@ pub(super) fn initialiser<'a>(variable: &Variable, names: &dyn Fn(&Name) -> Opti
             format!("`{}` is a scalar and is initialised by a list", variable.name.text),
         ));
     }
+    rows(variable, init, variable.dims.len())?;
     if let Some(count) = variable.vector {
         vectors(variable, init, variable.dims.len(), usize::from(count))?;
     }
     values(init, &mut |expr| value(variable.ty, expr, names))?;
     let mut nowhere = |_: &Name| Ok(0);
     initialiser::bytes(variable, init, &mut nowhere).map(drop)
+}
+
+/// Each row of an array stands in braces of its own.
+fn rows(variable: &Variable, init: &Init, depth: usize) -> Outcome {
+    match init {
+        Init::List(list) if depth > 0 => list.iter().try_for_each(|one| rows(variable, one, depth - 1)),
+        Init::Value(expr) if depth > 0 => Err(Diagnostic::error(
+            expr.span(),
+            format!("one value stands where `{}` has a row", variable.name.text),
+        )
+        .label("a list in braces is expected")),
+        _ => Ok(()),
+    }
 }
 
 fn values(init: &Init, check: &mut dyn FnMut(&Expr) -> Outcome) -> Outcome {

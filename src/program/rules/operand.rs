@@ -187,7 +187,7 @@ impl<'a> Body<'a> {
                 Kind::Source(value) => self.source(form, value, first, operand)?,
                 Kind::Address => {
                     self.address(operand, Some(spaces.next().unwrap_or(Space::Generic)))?;
-                    if !matches!(form.line.semantics, Semantics::Load) {
+                    if matches!(form.line.semantics, Semantics::Store | Semantics::Atomic | Semantics::Reduction) {
                         self.writable(operand)?;
                     }
                 }

@@ -1,4 +1,4 @@
-//! The nearest valid spelling.
+//! The nearest valid spelling of a word. It must never know what words mean.
 
 /// The candidate that differs least from `word`, if it differs by little.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
@@ -15,8 +15,13 @@ pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
+/// `did you mean …?`, or nothing.
+pub fn suggestion<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<String> {
+    nearest(word, candidates).map(|near| format!("did you mean `{near}`?"))
+}
+
 /// Levenshtein's distance, in bytes; a change of case counts nothing.
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = row[0];
