@@ -41,7 +41,9 @@ fn findings(text: &str) -> Diagnostics {
 /// The lines of the errors, in order.
 fn lines(found: &Diagnostics) -> Vec<usize> {
     let errors = found.list.iter().filter(|finding| finding.severity == Severity::Error);
-    errors.map(|finding| found.source.line_column(finding.span.start).0).collect()
+    errors
+        .map(|finding| found.source.line_column(finding.span.start).0)
+        .collect()
 }
 
 /// Memory for variables that nobody runs on.
@@ -89,14 +91,26 @@ fn rejected_files_are_refused_at_their_line() {
 
 /// What the assembler has against a declaration, and why nothing is wrong with its meaning.
 const HARMLESS: &[(&str, &str)] = &[
-    (".target sm, debug", "the sections that it misses are read by debuggers alone"),
+    (
+        ".target sm, debug",
+        "the sections that it misses are read by debuggers alone",
+    ),
     (".target sm, texmode_unified, debug", "as above"),
-    (".func .attribute(.unified(x,y))", "asks for an option of the assembler's command line"),
+    (
+        ".func .attribute(.unified(x,y))",
+        "asks for an option of the assembler's command line",
+    ),
     (".attribute(.unified(1, 2)) .global", "as above"),
     (".attribute(.unified(0xDC5A, 0x8B27), .managed) .global", "as above"),
     (".attribute(.managed, .unified(1, 2)) .global", "as above"),
-    (".pragma in .entry header", "the manual's grammar has it there; only the assembler wants a `;` behind"),
-    (".section .debug_info", "the content of debug sections is kept and not read"),
+    (
+        ".pragma in .entry header",
+        "the manual's grammar has it there; only the assembler wants a `;` behind",
+    ),
+    (
+        ".section .debug_info",
+        "the content of debug sections is kept and not read",
+    ),
     ("@@DWARF lines", "as above"),
     ("@@DWARF .4byte", "as above"),
 ];

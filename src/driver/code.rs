@@ -55,7 +55,11 @@ impl From<ImageError> for LoadError {
 impl From<Diagnostics> for LoadError {
     fn from(diagnostics: Diagnostics) -> LoadError {
         let newer = diagnostics.list.iter().any(|finding| finding.newer);
-        let error = if newer { Error::UnsupportedPtxVersion } else { Error::InvalidPtx };
+        let error = if newer {
+            Error::UnsupportedPtxVersion
+        } else {
+            Error::InvalidPtx
+        };
         LoadError::new(error, diagnostics.render_plain())
     }
 }

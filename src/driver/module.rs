@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::Mutex;
 
 use super::alloc::VARIABLE;
-use super::code::{Code, Remarks};
 pub use super::code::LoadError;
+use super::code::{Code, Remarks};
 use super::context::Shared;
 use super::handle::{self, Registry};
 use super::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};

@@ -105,7 +105,10 @@ fn search(opcode: &str, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
                 words: Vec::new(),
             };
             // Layouts mean what they mean by their order.
-            let mut layouts = words.iter().map(|word| word.0).filter(|word| matches!(*word, "row" | "col"));
+            let mut layouts = words
+                .iter()
+                .map(|word| word.0)
+                .filter(|word| matches!(*word, "row" | "col"));
             for (word, ty) in search.picked {
                 match (ty, word) {
                     (Some(ty), _) => form.types.push(ty),

@@ -158,7 +158,9 @@ fn declared(list: Vec<(Trait, Span)>, span: Span, context: &Context<'_>) -> (Var
                 let word = context.at(span);
                 let mut message = format!("`{word}` is neither a type nor anything else that a declaration says");
                 let types = Type::ALL.iter().map(|ty| ty.word());
-                let others = ["global", "const", "shared", "local", "param", "reg", "align", "v2", "v4", "ptr"];
+                let others = [
+                    "global", "const", "shared", "local", "param", "reg", "align", "v2", "v4", "ptr",
+                ];
                 if let Some(near) = nearest(word.trim_start_matches('.'), types.chain(others)) {
                     message += &format!("; did you mean `.{near}`?");
                 }
@@ -454,21 +456,23 @@ pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E>
         .ignore_then(place())
         .then(function.or_not())
         .then(inlined.or_not())
-        .map_with(|(((file, line, column), function), inlined_at), e: &mut At<'t, '_, 's, E>| {
-            let (function, offset) = match function {
-                Some((name, offset)) => (Some(name), offset.unwrap_or(0)),
-                None => (None, 0),
-            };
-            Statement::Loc {
-                file,
-                line,
-                column,
-                function,
-                offset,
-                inlined_at,
-                place: Place(super::grammar::place(e)),
-            }
-        })
+        .map_with(
+            |(((file, line, column), function), inlined_at), e: &mut At<'t, '_, 's, E>| {
+                let (function, offset) = match function {
+                    Some((name, offset)) => (Some(name), offset.unwrap_or(0)),
+                    None => (None, 0),
+                };
+                Statement::Loc {
+                    file,
+                    line,
+                    column,
+                    function,
+                    offset,
+                    inlined_at,
+                    place: Place(super::grammar::place(e)),
+                }
+            },
+        )
 }
 
 /// `.pragma "…", "…";`

@@ -129,8 +129,24 @@ fn declaration_extent(tokens: &[Token], start: usize, text: &str) -> Result<usiz
 
 /// The same words as [`starts_item`] has, for spelling.
 const DIRECTIVES: &[&str] = &[
-    ".version", ".target", ".address_size", ".file", ".section", ".alias", ".pragma", ".entry", ".func", ".extern",
-    ".visible", ".weak", ".common", ".global", ".const", ".shared", ".local", ".align",
+    ".version",
+    ".target",
+    ".address_size",
+    ".file",
+    ".section",
+    ".alias",
+    ".pragma",
+    ".entry",
+    ".func",
+    ".extern",
+    ".visible",
+    ".weak",
+    ".common",
+    ".global",
+    ".const",
+    ".shared",
+    ".local",
+    ".align",
 ];
 
 /// Words with which a new declaration starts at module level.

@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use cuda::program::{Allocate, rules, AllocateError, LinkError, Module};
+use cuda::program::{Allocate, AllocateError, LinkError, Module, rules};
 use cuda::ptx;
 use cuda::ptx::ast::{self, Item};
 use cuda::ptx::diagnostic::Diagnostics;
@@ -59,7 +59,11 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     for file in matches.get_many::<String>("file").into_iter().flatten() {
         let bytes = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
         let source = ptx::source_from_bytes(file, &bytes);
-        let read = if print { ptx::parse_all(source.clone()) } else { ptx::parse(source.clone()) };
+        let read = if print {
+            ptx::parse_all(source.clone())
+        } else {
+            ptx::parse(source.clone())
+        };
         match read {
             Ok(module) if print => {
                 let written = write!(std::io::stdout().lock(), "{module}");

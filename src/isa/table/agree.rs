@@ -117,9 +117,14 @@ impl Form {
 
     /// What is wrong between the opcode's words: the word at fault, and what was expected.
     pub fn disagreement(&self) -> Option<(&'static str, String)> {
-        let rules = RULES.iter().filter(|rule| rule.0.split(' ').any(|mnemonic| mnemonic == self.mnemonic()));
+        let rules = RULES
+            .iter()
+            .filter(|rule| rule.0.split(' ').any(|mnemonic| mnemonic == self.mnemonic()));
         for (_, when, then) in rules {
-            let Some(condition) = when.split(' ').find(|condition| condition.is_empty() || self.holds(condition)) else {
+            let Some(condition) = when
+                .split(' ')
+                .find(|condition| condition.is_empty() || self.holds(condition))
+            else {
                 continue;
             };
             let last = self.types.last().map_or("", |ty| ty.word());
@@ -128,7 +133,10 @@ impl Form {
                 let words: Vec<String> = list.split(' ').map(|word| format!("`.{word}`")).collect();
                 words.join(", ")
             };
-            let with = condition.split('+').find(|atom| !atom.starts_with(['-', '~'])).unwrap_or("");
+            let with = condition
+                .split('+')
+                .find(|atom| !atom.starts_with(['-', '~']))
+                .unwrap_or("");
             let because = match with {
                 "" => String::new(),
                 word => format!(" with `.{word}`"),
@@ -141,7 +149,12 @@ impl Form {
                     return Some((with, format!("expected {}{because}", dotted(list))));
                 }
                 Layouts(list) => {
-                    let layouts: Vec<&str> = self.words.iter().copied().filter(|word| matches!(*word, "row" | "col")).collect();
+                    let layouts: Vec<&str> = self
+                        .words
+                        .iter()
+                        .copied()
+                        .filter(|word| matches!(*word, "row" | "col"))
+                        .collect();
                     if !layouts.is_empty() && layouts.join(" ") != *list {
                         return Some(("", format!("expected {}", dotted(list))));
                     }

@@ -44,11 +44,13 @@ impl Target {
 
     /// Whether it has what `list` asks for: one of `90` (and later), `100f` (that family member's features), `90a`.
     fn has(self, list: &str) -> bool {
-        list.split_whitespace().filter_map(Target::numbered).any(|wanted| match wanted.feature {
-            Feature::Base => self.number >= wanted.number,
-            Feature::Family => self.number == wanted.number && self.feature != Feature::Base,
-            Feature::Architecture => self == wanted,
-        })
+        list.split_whitespace()
+            .filter_map(Target::numbered)
+            .any(|wanted| match wanted.feature {
+                Feature::Base => self.number >= wanted.number,
+                Feature::Family => self.number == wanted.number && self.feature != Feature::Base,
+                Feature::Architecture => self == wanted,
+            })
     }
 }
 

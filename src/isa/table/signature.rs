@@ -190,7 +190,10 @@ fn operand(text: &'static str, first: bool) -> Operand {
         return named(text, Kind::Address);
     }
     let text = text.trim_start_matches("{!}").trim_start_matches("{-}");
-    let (text, pair) = match (text.strip_suffix("|p}").or(text.strip_suffix("|q}")), text.strip_suffix("|p")) {
+    let (text, pair) = match (
+        text.strip_suffix("|p}").or(text.strip_suffix("|q}")),
+        text.strip_suffix("|p"),
+    ) {
         (Some(text), _) => (text.trim_end_matches('{'), Pair::Maybe),
         (None, Some(text)) => (text, Pair::Always),
         (None, None) => (text, Pair::Never),
@@ -221,8 +224,16 @@ fn operand(text: &'static str, first: bool) -> Operand {
         limits,
     };
     let result = first && matches!(name, "d" | "p" | "f");
-    let kind = if result { Kind::Destination(value) } else { Kind::Source(value) };
-    let when = if name == "cache-policy" { Some("L2::cache_hint") } else { when };
+    let kind = if result {
+        Kind::Destination(value)
+    } else {
+        Kind::Source(value)
+    };
+    let when = if name == "cache-policy" {
+        Some("L2::cache_hint")
+    } else {
+        when
+    };
     Operand { name, kind, when }
 }
 

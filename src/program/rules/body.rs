@@ -6,14 +6,14 @@ use std::rc::Rc;
 use super::names::Declared;
 use super::needs::{self, Needs};
 use super::scope::{self, Entity, Role, Scopes};
-use crate::ptx::spelling::nearest;
 use super::{Findings, Surroundings};
 use crate::isa::table::Lack;
 use crate::isa::{self, Form, Semantics};
-use crate::program::lower::special::{self, Reading};
 use crate::program::layout;
+use crate::program::lower::special::{self, Reading};
 use crate::ptx::ast::{Function, Instruction, Name, Operand, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
+use crate::ptx::spelling::nearest;
 
 /// What is wrong, if something is.
 pub(super) type Outcome<T = ()> = Result<T, Diagnostic>;
@@ -70,7 +70,10 @@ pub(super) fn check<'a>(
         body.report(
             Diagnostic::error(
                 function.name.span,
-                format!("`{}` has {} bytes of static shared memory", function.name.text, body.shared),
+                format!(
+                    "`{}` has {} bytes of static shared memory",
+                    function.name.text, body.shared
+                ),
             )
             .label(format!("a kernel may have {SHARED_BYTES}"))
             .note("what goes beyond must be dynamic: an `.extern .shared` array without a size"),
@@ -289,6 +292,8 @@ impl<'a> Body<'a> {
         let first = &forms[0].form;
         match first.line.semantics {
             Semantics::Call => self.call(instruction)?,
+            // Labels are names of another kind.
+            Semantics::Branch | Semantics::BranchIndexed => {}
             Semantics::Move => {
                 self.names(instruction)?;
                 self.move_operands(first, instruction)?;
@@ -320,10 +325,10 @@ impl<'a> Body<'a> {
                 ty: Type::Pred,
                 vector: 1,
             })) => Ok(()),
-            Some(_) => {
-                Err(Diagnostic::error(name.span, format!("`{}` is not a predicate", name.text))
-                    .label("a `.pred` register is expected"))
-            }
+            Some(_) => Err(
+                Diagnostic::error(name.span, format!("`{}` is not a predicate", name.text))
+                    .label("a `.pred` register is expected"),
+            ),
             None if special::ty(&name.text) == Some(Type::Pred) => Ok(()),
             None => Err(self.undeclared(name)),
         }
@@ -343,7 +348,10 @@ impl<'a> Body<'a> {
                 if let crate::ptx::ast::AddressBase::Name(name) = &address.base {
                     self.known_name(name, None)?;
                 }
-                address.index.as_ref().map_or(Ok(()), |index| self.known_name(index, None))
+                address
+                    .index
+                    .as_ref()
+                    .map_or(Ok(()), |index| self.known_name(index, None))
             }
             Operand::Vector(list, _) | Operand::Group(list, _) | Operand::Arguments(list, _) => {
                 list.iter().try_for_each(|operand| self.known(operand))
@@ -410,6 +418,8 @@ fn element(name: &Name, select: &Name, count: u8) -> Outcome {
     }
     let names = ["`.x`", "`.y`", "`.z`", "`.w`"];
     let list = names[..usize::from(count.min(4))].join(", ");
-    Err(Diagnostic::error(select.span, format!("`{}` has no element `{}`", name.text, select.text))
-        .label(format!("expected one of {list}")))
+    Err(
+        Diagnostic::error(select.span, format!("`{}` has no element `{}`", name.text, select.text))
+            .label(format!("expected one of {list}")),
+    )
 }

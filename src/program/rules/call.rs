@@ -55,15 +55,20 @@ impl<'a> Body<'a> {
                 params: &function.params,
                 variadic: function.variadic,
             }),
-            Some(Named::Here(Entity::Register { ty, vector: 1 })) if agrees(Type::U64, false, ty) || agrees(Type::U32, false, ty) => {
+            Some(Named::Here(Entity::Register { ty, vector: 1 }))
+                if agrees(Type::U64, false, ty) || agrees(Type::U32, false, ty) =>
+            {
                 self.prototype(name, list)
             }
-            Some(Named::Here(Entity::Register { ty, .. })) => {
-                Err(Diagnostic::error(name.span, format!("`{}` is declared `.{}`", name.text, ty.word()))
-                    .label("a function's address is a `.u64`"))
-            }
-            Some(_) => Err(Diagnostic::error(name.span, format!("`{}` is not a function", name.text))
-                .label("a function is expected")),
+            Some(Named::Here(Entity::Register { ty, .. })) => Err(Diagnostic::error(
+                name.span,
+                format!("`{}` is declared `.{}`", name.text, ty.word()),
+            )
+            .label("a function's address is a `.u64`")),
+            Some(_) => Err(
+                Diagnostic::error(name.span, format!("`{}` is not a function", name.text))
+                    .label("a function is expected"),
+            ),
             None => Err(self.undeclared(name)),
         }
     }
@@ -83,7 +88,10 @@ impl<'a> Body<'a> {
                 name: &register.text,
                 returns: &prototype.returns,
                 params: &prototype.params,
-                variadic: prototype.params.last().is_some_and(|last| last.dims.first() == Some(&None)),
+                variadic: prototype
+                    .params
+                    .last()
+                    .is_some_and(|last| last.dims.first() == Some(&None)),
             }),
             Some(Named::Here(Entity::CallTargets(targets))) => {
                 let first = targets.iter().find_map(|target| match self.find(&target.text) {
@@ -97,10 +105,16 @@ impl<'a> Body<'a> {
                         params: &function.params,
                         variadic: function.variadic,
                     }),
-                    None => Err(Diagnostic::error(name.span, format!("no target of `{}` is a function", name.text))),
+                    None => Err(Diagnostic::error(
+                        name.span,
+                        format!("no target of `{}` is a function", name.text),
+                    )),
                 }
             }
-            Some(_) => Err(Diagnostic::error(name.span, format!("`{}` is neither a prototype nor a list", name.text)).label(expected)),
+            Some(_) => Err(
+                Diagnostic::error(name.span, format!("`{}` is neither a prototype nor a list", name.text))
+                    .label(expected),
+            ),
             None => Err(self.undeclared(name).note(expected)),
         }
     }
@@ -109,8 +123,10 @@ impl<'a> Body<'a> {
     pub fn call_target(&self, name: &Name) -> Outcome {
         match self.find(&name.text) {
             Some(Named::Function(function)) if !function.entry => Ok(()),
-            Some(_) => Err(Diagnostic::error(name.span, format!("`{}` is not a function", name.text))
-                .label("a function is expected")),
+            Some(_) => Err(
+                Diagnostic::error(name.span, format!("`{}` is not a function", name.text))
+                    .label("a function is expected"),
+            ),
             None => Err(self.undeclared(name)),
         }
     }
@@ -122,11 +138,13 @@ impl<'a> Body<'a> {
         }
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let place = given.get(least).map_or(name.span, Operand::span);
-        Err(Diagnostic::error(place, format!("{is} {what}{}", plural(is))).label(format!(
-            "`{}` has {least} {what}{}",
-            name.text,
-            plural(least)
-        )))
+        Err(
+            Diagnostic::error(place, format!("{is} {what}{}", plural(is))).label(format!(
+                "`{}` has {least} {what}{}",
+                name.text,
+                plural(least)
+            )),
+        )
     }
 
     /// An argument or a result.

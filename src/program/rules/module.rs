@@ -43,7 +43,9 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
                 if variable.space == Space::Const && variable.linkage != Linkage::Extern {
                     let before = constants;
                     let bytes = layout::bytes_of(variable).unwrap_or(0);
-                    let start = before.checked_next_multiple_of(layout::align_of(variable)).unwrap_or(u64::MAX);
+                    let start = before
+                        .checked_next_multiple_of(layout::align_of(variable))
+                        .unwrap_or(u64::MAX);
                     constants = start.saturating_add(bytes);
                     if before <= CONST_BYTES && constants > CONST_BYTES {
                         note(Err(Diagnostic::error(
@@ -116,16 +118,24 @@ fn again(before: &Item, item: &Item) -> Outcome {
                 && first.ty == second.ty
                 && first.vector == second.vector
                 && first.dims.len() == second.dims.len()
-                && first.dims.iter().zip(&second.dims).all(|(a, b)| a == b || a.is_none() || b.is_none());
+                && first
+                    .dims
+                    .iter()
+                    .zip(&second.dims)
+                    .all(|(a, b)| a == b || a.is_none() || b.is_none());
             if !same {
                 return Err(Diagnostic::error(
                     name.span,
                     format!("`{}` is declared again, and differently", name.text),
                 ));
             }
-            let defined = |variable: &Variable| !matches!(variable.linkage, Linkage::Extern | Linkage::Weak | Linkage::Common);
+            let defined =
+                |variable: &Variable| !matches!(variable.linkage, Linkage::Extern | Linkage::Weak | Linkage::Common);
             match defined(first) && defined(second) {
-                true => Err(Diagnostic::error(name.span, format!("`{}` is defined twice", name.text))),
+                true => Err(Diagnostic::error(
+                    name.span,
+                    format!("`{}` is defined twice", name.text),
+                )),
                 false => Ok(()),
             }
         }
@@ -152,8 +162,13 @@ fn prototypes(first: &Function, second: &Function) -> Outcome {
     ] {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         if a.len() != b.len() {
-            return wrong(format!("`{}` has {} {what}{} here", name.text, b.len(), plural(b.len())))
-                .map_err(|found| found.label(format!("it had {}", a.len())));
+            return wrong(format!(
+                "`{}` has {} {what}{} here",
+                name.text,
+                b.len(),
+                plural(b.len())
+            ))
+            .map_err(|found| found.label(format!("it had {}", a.len())));
         }
         for (a, b) in a.iter().zip(b) {
             if a.ty != b.ty || a.dims != b.dims || a.vector != b.vector || layout::align_of(a) != layout::align_of(b) {
@@ -171,19 +186,26 @@ fn prototypes(first: &Function, second: &Function) -> Outcome {
 fn alias<'a>(name: &Name, target: &Name, names: &dyn Fn(&Name) -> Option<Declared<'a>>) -> Outcome {
     match names(target) {
         Some(Declared::Function(function)) if function.entry => {
-            Err(Diagnostic::error(target.span, format!("`{}` is a kernel", target.text)).label("a function is expected"))
+            Err(Diagnostic::error(target.span, format!("`{}` is a kernel", target.text))
+                .label("a function is expected"))
         }
-        Some(Declared::Function(function)) if function.body.is_none() => {
-            Err(Diagnostic::error(target.span, format!("`{}` is not defined here", target.text))
-                .label("an alias stands for a function of this module"))
-        }
+        Some(Declared::Function(function)) if function.body.is_none() => Err(Diagnostic::error(
+            target.span,
+            format!("`{}` is not defined here", target.text),
+        )
+        .label("an alias stands for a function of this module")),
         Some(Declared::Function(_)) => match names(name) {
             Some(Declared::Variable(_)) => Err(both(name)),
             _ => Ok(()),
         },
-        Some(_) => Err(Diagnostic::error(target.span, format!("`{}` is not a function", target.text))),
-        None => Err(Diagnostic::error(target.span, format!("`{}` is not declared", target.text))
-            .label("an alias stands for a function of this module")),
+        Some(_) => Err(Diagnostic::error(
+            target.span,
+            format!("`{}` is not a function", target.text),
+        )),
+        None => Err(
+            Diagnostic::error(target.span, format!("`{}` is not declared", target.text))
+                .label("an alias stands for a function of this module"),
+        ),
     }
 }
 
@@ -252,10 +274,12 @@ fn value<'a>(ty: Type, expr: &Expr, names: &dyn Fn(&Name) -> Option<Declared<'a>
     use Type::*;
     let Expr::Symbol { name, mask, span, .. } = expr else {
         return initialiser::literal(expr, ty).map(drop).and_then(|()| match expr {
-            Expr::F32 { span, .. } | Expr::F64 { span, .. } if !matches!(ty, F32 | F64 | B32 | B64) => Err(Diagnostic::error(
-                *span,
-                format!("a floating-point constant stands where a `.{}` is expected", ty.word()),
-            )),
+            Expr::F32 { span, .. } | Expr::F64 { span, .. } if !matches!(ty, F32 | F64 | B32 | B64) => {
+                Err(Diagnostic::error(
+                    *span,
+                    format!("a floating-point constant stands where a `.{}` is expected", ty.word()),
+                ))
+            }
             _ => Ok(()),
         });
     };
@@ -273,10 +297,15 @@ fn value<'a>(ty: Type, expr: &Expr, names: &dyn Fn(&Name) -> Option<Declared<'a>
         Some(_) => {}
     }
     match mask {
-        Some(_) if !matches!(ty, U8 | U16 | U32 | U64) => Err(Diagnostic::error(*span, format!("a byte of an address is no `.{}`", ty.word()))
-            .label("declare the variable `.u8`")),
-        None if !matches!(ty, U32 | U64) => Err(Diagnostic::error(*span, format!("an address is no `.{}`", ty.word()))
-            .label("declare the variable `.u64`")),
+        Some(_) if !matches!(ty, U8 | U16 | U32 | U64) => Err(Diagnostic::error(
+            *span,
+            format!("a byte of an address is no `.{}`", ty.word()),
+        )
+        .label("declare the variable `.u8`")),
+        None if !matches!(ty, U32 | U64) => {
+            Err(Diagnostic::error(*span, format!("an address is no `.{}`", ty.word()))
+                .label("declare the variable `.u64`"))
+        }
         _ => Ok(()),
     }
 }
@@ -294,7 +323,9 @@ const INTRODUCED: &[(u16, (u16, u16))] = &[
 fn target(around: &Surroundings<'_>, note: &mut dyn FnMut(Outcome)) {
     let tree = around.tree;
     for name in &tree.target {
-        let Some(target) = Target::read(&name.text) else { continue };
+        let Some(target) = Target::read(&name.text) else {
+            continue;
+        };
         let Some(&(_, least)) = INTRODUCED.iter().find(|(number, _)| *number == target.number) else {
             continue;
         };
@@ -303,14 +334,24 @@ fn target(around: &Surroundings<'_>, note: &mut dyn FnMut(Outcome)) {
                 name.span,
                 format!("`{}` needs PTX {}.{}", name.text, least.0, least.1),
             )
-            .label(format!("this module has `.version {}.{}`", tree.version.0, tree.version.1))));
+            .label(format!(
+                "this module has `.version {}.{}`",
+                tree.version.0, tree.version.1
+            ))));
         }
     }
     let texturing = tree.target.iter().any(|name| &*name.text == "texmode_independent");
-    let number = tree.target.iter().find_map(|name| Target::read(&name.text)).map_or(0, |target| target.number);
+    let number = tree
+        .target
+        .iter()
+        .find_map(|name| Target::read(&name.text))
+        .map_or(0, |target| target.number);
     for name in &tree.target {
         if &*name.text == "map_f64_to_f32" && number >= 13 && super::modern(tree) {
-            note(Err(Diagnostic::requirement(name.span, "`map_f64_to_f32` is for targets before sm_13")));
+            note(Err(Diagnostic::requirement(
+                name.span,
+                "`map_f64_to_f32` is for targets before sm_13",
+            )));
         }
     }
     for item in &tree.items {
@@ -332,7 +373,12 @@ fn directives(around: &Surroundings<'_>, function: &Function, note: &mut dyn FnM
     let target = around.tree.target.iter().find_map(|name| Target::read(&name.text));
     let Some(target) = target else { return };
     for directive in &function.directives {
-        let clusters = ["reqnctapercluster", "explicitcluster", "maxclusterrank", "blocksareclusters"];
+        let clusters = [
+            "reqnctapercluster",
+            "explicitcluster",
+            "maxclusterrank",
+            "blocksareclusters",
+        ];
         if clusters.contains(&&*directive.name.text) && target.number < 90 {
             note(Err(Diagnostic::requirement(
                 directive.name.span,

@@ -16,7 +16,10 @@ pub(super) fn unknown_opcode(opcode: &Opcode) -> Diagnostic {
         return Diagnostic::error(opcode.span, "this instruction is not understood");
     };
     let name = opcode.words().next().unwrap_or_default();
-    let near = error.nearest.as_ref().map(|nearest| format!("did you mean `{nearest}`?"));
+    let near = error
+        .nearest
+        .as_ref()
+        .map(|nearest| format!("did you mean `{nearest}`?"));
     let mut found = match error.found.as_deref() {
         Some(word) if word == name => {
             let start = opcode.span.start;
@@ -27,12 +30,20 @@ pub(super) fn unknown_opcode(opcode: &Opcode) -> Diagnostic {
                 None => found,
             };
         }
-        Some(word) => Diagnostic::error(place_of(opcode, word), format!("`.{word}` is not understood in `{}`", opcode.text)),
+        Some(word) => Diagnostic::error(
+            place_of(opcode, word),
+            format!("`.{word}` is not understood in `{}`", opcode.text),
+        ),
         None => Diagnostic::error(opcode.span, format!("`{}` is incomplete", opcode.text)),
     };
     if !error.expected.is_empty() {
         const SHOWN: usize = 12;
-        let some: Vec<String> = error.expected.iter().take(SHOWN).map(|word| format!("`.{word}`")).collect();
+        let some: Vec<String> = error
+            .expected
+            .iter()
+            .take(SHOWN)
+            .map(|word| format!("`.{word}`"))
+            .collect();
         let more = if error.expected.len() > SHOWN { ", …" } else { "" };
         found = found.label(format!("expected {}{more}", some.join(", ")));
     }
@@ -161,11 +172,15 @@ impl<'a> Body<'a> {
         }
         let given = &instruction.operands;
         let has = |words: &str| {
-            words.split('/').any(|word| form.has(word) || Type::from_word(word).is_some_and(|ty| form.types.contains(&ty)))
+            words
+                .split('/')
+                .any(|word| form.has(word) || Type::from_word(word).is_some_and(|ty| form.types.contains(&ty)))
         };
         let due = |way: &&Vec<signature::Operand>| {
             let conditional = signature.ways.iter().flatten().filter_map(|operand| operand.when);
-            conditional.into_iter().all(|when| has(when) == way.iter().any(|operand| operand.when == Some(when)))
+            conditional
+                .into_iter()
+                .all(|when| has(when) == way.iter().any(|operand| operand.when == Some(when)))
         };
         let ways: Vec<&Vec<signature::Operand>> = signature.ways.iter().filter(due).collect();
         let mut refused = None;
@@ -187,7 +202,10 @@ impl<'a> Body<'a> {
                 Kind::Source(value) => self.source(form, value, first, operand)?,
                 Kind::Address => {
                     self.address(operand, Some(spaces.next().unwrap_or(Space::Generic)))?;
-                    if matches!(form.line.semantics, Semantics::Store | Semantics::Atomic | Semantics::Reduction) {
+                    if matches!(
+                        form.line.semantics,
+                        Semantics::Store | Semantics::Atomic | Semantics::Reduction
+                    ) {
                         self.writable(operand)?;
                     }
                 }
@@ -255,9 +273,14 @@ impl<'a> Body<'a> {
 
     /// A register, written or read.
     fn register(&mut self, operand: &Operand, want: Type, wider: bool) -> Outcome {
-        let not_a_register = |message: String| Err(Diagnostic::error(operand.span(), message).label("a register is expected"));
+        let not_a_register =
+            |message: String| Err(Diagnostic::error(operand.span(), message).label("a register is expected"));
         match operand {
-            Operand::Name { name, select, offset: 0 } => match self.find(&name.text) {
+            Operand::Name {
+                name,
+                select,
+                offset: 0,
+            } => match self.find(&name.text) {
                 Some(Named::Here(Entity::Register { ty, vector })) => {
                     if vector > 1 && select.is_none() {
                         return Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text))
@@ -274,8 +297,10 @@ impl<'a> Body<'a> {
                     if agrees(want, wider, ty) {
                         return Ok(());
                     }
-                    Err(Diagnostic::error(operand.span(), format!("`{}` is declared `.{}`", name.text, ty.word()))
-                        .label(a_type(want, wider)))
+                    Err(
+                        Diagnostic::error(operand.span(), format!("`{}` is declared `.{}`", name.text, ty.word()))
+                            .label(a_type(want, wider)),
+                    )
                 }
                 Some(_) => not_a_register(format!("`{}` is not a register", name.text)),
                 None if special::read(&name.text, select.as_ref().map(|select| &*select.text)).is_some() => {
@@ -318,7 +343,10 @@ impl<'a> Body<'a> {
                         Expr::F32 { .. } | Expr::F64 { .. } => "a floating-point constant",
                         Expr::Symbol { .. } => "an address",
                     };
-                    let found = Diagnostic::error(expr.span(), format!("{what} stands where a `.{}` is expected", want.word()));
+                    let found = Diagnostic::error(
+                        expr.span(),
+                        format!("{what} stands where a `.{}` is expected", want.word()),
+                    );
                     return Err(match (expr, class(want)) {
                         (Expr::Int { bits, .. }, Class::Float) => {
                             found.label(format!("did you mean `{}.0`?", *bits as i64))
@@ -335,8 +363,10 @@ impl<'a> Body<'a> {
                 Ok(())
             }
             Operand::Not(name) if want == Type::Pred => self.predicate(name),
-            Operand::Not(name) => Err(Diagnostic::error(name.span, format!("`!{}` is not a value here", name.text))
-                .label(a_type(want, value.wider))),
+            Operand::Not(name) => Err(
+                Diagnostic::error(name.span, format!("`!{}` is not a value here", name.text))
+                    .label(a_type(want, value.wider)),
+            ),
             Operand::Negated(inner) => Err(Diagnostic::error(inner.span(), "a sign is not expected here")),
             Operand::Sink(span) => Err(Diagnostic::error(*span, "`_` has no value")),
             Operand::Name { name, select, .. } => {
@@ -345,9 +375,11 @@ impl<'a> Body<'a> {
                     return self.special(name, select.as_ref(), want, value.wider);
                 }
                 if matches!(entity, Some(Named::Here(Entity::Variable(..)) | Named::Function(_))) {
-                    return Err(Diagnostic::error(operand.span(), format!("`{}` is not a register", name.text))
-                        .label(a_type(want, value.wider))
-                        .note("load its value with ld, or take its address with mov"));
+                    return Err(
+                        Diagnostic::error(operand.span(), format!("`{}` is not a register", name.text))
+                            .label(a_type(want, value.wider))
+                            .note("load its value with ld, or take its address with mov"),
+                    );
                 }
                 self.register(operand, want, value.wider)
             }
@@ -360,13 +392,19 @@ impl<'a> Body<'a> {
     fn any_integer(&mut self, operand: &Operand) -> Outcome {
         if let Operand::Name { name, .. } = operand {
             return match self.find(&name.text) {
-                Some(Named::Here(Entity::Register { ty, .. })) if !matches!(class(ty), Class::Bits | Class::Integer) => {
-                    Err(Diagnostic::error(name.span, format!("`{}` is declared `.{}`", name.text, ty.word()))
-                        .label("an integer is expected"))
+                Some(Named::Here(Entity::Register { ty, .. }))
+                    if !matches!(class(ty), Class::Bits | Class::Integer) =>
+                {
+                    Err(
+                        Diagnostic::error(name.span, format!("`{}` is declared `.{}`", name.text, ty.word()))
+                            .label("an integer is expected"),
+                    )
                 }
                 Some(Named::Here(Entity::Register { .. })) => Ok(()),
-                Some(_) => Err(Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
-                    .label("an integer is expected")),
+                Some(_) => Err(
+                    Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
+                        .label("an integer is expected"),
+                ),
                 None => Err(self.undeclared(name)),
             };
         }
@@ -375,9 +413,8 @@ impl<'a> Body<'a> {
 
     /// A special register where a value of type `want` is read.
     fn special(&self, name: &Name, select: Option<&Name>, want: Type, wider: bool) -> Outcome {
-        let mismatch = |is: &str| {
-            Err(Diagnostic::error(name.span, format!("`{}` is {is}", name.text)).label(a_type(want, wider)))
-        };
+        let mismatch =
+            |is: &str| Err(Diagnostic::error(name.span, format!("`{}` is {is}", name.text)).label(a_type(want, wider)));
         let width = match special::read(&name.text, select.map(|select| &*select.text)) {
             Some(Reading::Special(_, width) | Reading::Constant(_, width)) => width,
             Some(Reading::Vector) => return mismatch("a vector of four"),
@@ -390,10 +427,13 @@ impl<'a> Body<'a> {
         };
         // Positions and sizes were 16 bits wide in PTX 1.x, and `%gridid` 16 and 32 before PTX 3.0; all are still allowed
         // (PTX ISA, Special Registers).
-        let old = select.is_some() && layout::size_of(want) == 2 || &*name.text == "%gridid" && layout::size_of(want) < 8;
+        let old =
+            select.is_some() && layout::size_of(want) == 2 || &*name.text == "%gridid" && layout::size_of(want) < 8;
         match class(want) {
             Class::Pred if is == Type::Pred => Ok(()),
-            Class::Bits | Class::Integer if is != Type::Pred && (old || wider || layout::size_of(want) == layout::size_of(is)) => {
+            Class::Bits | Class::Integer
+                if is != Type::Pred && (old || wider || layout::size_of(want) == layout::size_of(is)) =>
+            {
                 Ok(())
             }
             _ => mismatch(&format!("a `.{}`", is.word())),
@@ -434,8 +474,12 @@ impl<'a> Body<'a> {
             return Ok(());
         }
         let plural = |count: usize| if count == 1 { "" } else { "s" };
-        Err(Diagnostic::error(span, format!("{is} element{}", plural(is)))
-            .label(format!("{expected} element{} expected", if expected == 1 { " is" } else { "s are" })))
+        Err(
+            Diagnostic::error(span, format!("{is} element{}", plural(is))).label(format!(
+                "{expected} element{} expected",
+                if expected == 1 { " is" } else { "s are" }
+            )),
+        )
     }
 
     /// Warns of registers of different kinds in one vector, which the assembler does not notice.
@@ -450,7 +494,13 @@ impl<'a> Body<'a> {
         let Some((first, ty)) = kinds.next() else { return };
         let odd = kinds.find(|(_, other)| (class(*other) == Class::Float) != (class(ty) == Class::Float));
         if let Some((odd, other)) = odd {
-            let message = format!("`{}` is declared `.{}` and `{}` `.{}`", first.text, ty.word(), odd.text, other.word());
+            let message = format!(
+                "`{}` is declared `.{}` and `{}` `.{}`",
+                first.text,
+                ty.word(),
+                odd.text,
+                other.word()
+            );
             let finding = Diagnostic::warning(odd.span, message).label("elements of one vector have one type");
             self.report(finding);
         }
@@ -544,9 +594,15 @@ impl<'a> Body<'a> {
             Some(Named::Here(Entity::Register { .. })) => {
                 refuse(format!("`{}` is a vector", name.text), "an address is an integer")
             }
-            Some(_) => refuse(format!("`{}` is not in memory", name.text), "a register or a variable is expected"),
+            Some(_) => refuse(
+                format!("`{}` is not in memory", name.text),
+                "a register or a variable is expected",
+            ),
             None => match special::read(&name.text, None) {
-                Some(_) => refuse(format!("the special register `{}` is no address", name.text), "mov it to a register first"),
+                Some(_) => refuse(
+                    format!("the special register `{}` is no address", name.text),
+                    "mov it to a register first",
+                ),
                 None => Err(self.undeclared(name)),
             },
         }
@@ -578,8 +634,10 @@ impl<'a> Body<'a> {
         {
             let space = form.space();
             if form.has("to") {
-                return Err(Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
-                    .label("a generic address in a register is expected"));
+                return Err(
+                    Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
+                        .label("a generic address in a register is expected"),
+                );
             }
             if space != Space::Generic && !reaches(space, variable.space, role) {
                 return Err(Diagnostic::error(
@@ -605,7 +663,11 @@ impl<'a> Body<'a> {
 
     fn branch_target(&mut self, operand: &Operand) -> Outcome {
         match operand {
-            Operand::Name { name, select: None, offset: 0 } => self.label(name),
+            Operand::Name {
+                name,
+                select: None,
+                offset: 0,
+            } => self.label(name),
             other => Err(Diagnostic::error(other.span(), "this is not a label").label("a label is expected")),
         }
     }
@@ -613,9 +675,15 @@ impl<'a> Body<'a> {
     fn branch_targets(&mut self, operand: &Operand) -> Outcome {
         let expected = "the label of a `.branchtargets` list is expected";
         match operand {
-            Operand::Name { name, select: None, offset: 0 } => match self.find(&name.text) {
+            Operand::Name {
+                name,
+                select: None,
+                offset: 0,
+            } => match self.find(&name.text) {
                 Some(Named::Here(Entity::BranchTargets)) => Ok(()),
-                Some(_) => Err(Diagnostic::error(name.span, format!("`{}` is not a list of labels", name.text)).label(expected)),
+                Some(_) => Err(
+                    Diagnostic::error(name.span, format!("`{}` is not a list of labels", name.text)).label(expected),
+                ),
                 None => Err(self.undeclared(name).note(expected)),
             },
             other => Err(Diagnostic::error(other.span(), "this is not a label").label(expected)),
@@ -644,7 +712,10 @@ impl<'a> Body<'a> {
         match sources.find_map(|operand| special_in(self, operand)) {
             Some(name) => Err(Diagnostic::error(
                 name.span,
-                format!("the special register `{}` is an operand of `mov` and `cvt` alone", name.text),
+                format!(
+                    "the special register `{}` is an operand of `mov` and `cvt` alone",
+                    name.text
+                ),
             )
             .label("mov it to a register first")),
             None => Ok(()),
@@ -676,7 +747,8 @@ impl<'a> Body<'a> {
             self.destination(form, value, true, to)?;
             return match from {
                 Operand::Name { name, .. }
-                    if self.find(&name.text).is_none() && matches!(special::read(&name.text, None), Some(Reading::Vector)) =>
+                    if self.find(&name.text).is_none()
+                        && matches!(special::read(&name.text, None), Some(Reading::Vector)) =>
                 {
                     self.count(4, count, name.span)
                 }
@@ -705,14 +777,19 @@ impl<'a> Body<'a> {
                     self.takes_address(want, name)
                 }
                 Some(Named::Function(_) | Named::Alias) => self.takes_address(want, name),
-                Some(Named::Here(Entity::Label | Entity::BranchTargets | Entity::CallTargets(_) | Entity::Prototype(_))) => {
-                    Err(Diagnostic::error(name.span, format!("`{}` is a label and has no address", name.text)))
-                }
+                Some(Named::Here(
+                    Entity::Label | Entity::BranchTargets | Entity::CallTargets(_) | Entity::Prototype(_),
+                )) => Err(Diagnostic::error(
+                    name.span,
+                    format!("`{}` is a label and has no address", name.text),
+                )),
                 Some(Named::Here(Entity::Register { ty, vector })) if vector > 1 => {
                     // A vector register packs its elements.
-                    match class(want) == Class::Bits && layout::size_of(ty) * u64::from(vector) == layout::size_of(want) {
+                    match class(want) == Class::Bits && layout::size_of(ty) * u64::from(vector) == layout::size_of(want)
+                    {
                         true => Ok(()),
-                        false => Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text)).label(a_type(want, false))),
+                        false => Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text))
+                            .label(a_type(want, false))),
                     }
                 }
                 Some(Named::Here(Entity::Register { .. })) => {
@@ -734,33 +811,45 @@ impl<'a> Body<'a> {
         if integer && matches!(layout::size_of(want), 4 | 8) {
             return Ok(());
         }
-        Err(
-            Diagnostic::error(name.span, format!("the address of `{}` is no `.{}`", name.text, want.word()))
-                .label("an address is an integer of 32 or 64 bits"),
+        Err(Diagnostic::error(
+            name.span,
+            format!("the address of `{}` is no `.{}`", name.text, want.word()),
         )
+        .label("an address is an integer of 32 or 64 bits"))
     }
 
     fn any_register(&mut self, operand: &Operand) -> Outcome {
-        if let Operand::Name { name, select, offset: 0 } = operand
+        if let Operand::Name {
+            name,
+            select,
+            offset: 0,
+        } = operand
             && let Some(Named::Here(Entity::Register { vector, .. })) = self.find(&name.text)
             && (vector > 1) == select.is_some()
         {
             return Ok(());
         }
-        Err(
-            Diagnostic::error(operand.span(), format!("`{}` is not a register", self.text(operand.span())))
-                .label("a register is expected"),
+        Err(Diagnostic::error(
+            operand.span(),
+            format!("`{}` is not a register", self.text(operand.span())),
         )
+        .label("a register is expected"))
     }
 
     /// The elements of `{a, b}` that are packed into, or unpacked from, a `.want`.
     fn parts(&mut self, want: Type, list: &[Operand], span: Span) -> Outcome {
         if class(want) != Class::Bits {
-            return Err(Diagnostic::error(span, format!("a `.{}` has no parts", want.word()))
-                .label(format!("packing and unpacking have untyped types: `.b{}`", layout::size_of(want) * 8)));
+            return Err(
+                Diagnostic::error(span, format!("a `.{}` has no parts", want.word())).label(format!(
+                    "packing and unpacking have untyped types: `.b{}`",
+                    layout::size_of(want) * 8
+                )),
+            );
         }
         if !matches!(list.len(), 1 | 2 | 4 | 8 | 16) {
-            return Err(Diagnostic::error(span, format!("{} elements", list.len())).label("two or four elements are expected"));
+            return Err(
+                Diagnostic::error(span, format!("{} elements", list.len())).label("two or four elements are expected")
+            );
         }
         let each = layout::size_of(want) / list.len() as u64;
         for element in list {
@@ -768,8 +857,10 @@ impl<'a> Body<'a> {
                 Operand::Name { name, .. } => match self.find(&name.text) {
                     Some(Named::Here(Entity::Register { ty, .. })) => layout::size_of(ty),
                     Some(_) => {
-                        return Err(Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
-                            .label("a register is expected"));
+                        return Err(
+                            Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
+                                .label("a register is expected"),
+                        );
                     }
                     None => continue,
                 },
@@ -780,7 +871,12 @@ impl<'a> Body<'a> {
                     element.span(),
                     format!("`{}` has {} bits", self.text(element.span()), is * 8),
                 )
-                .label(format!("{} parts of a `.{}` have {} bits each", list.len(), want.word(), each * 8)));
+                .label(format!(
+                    "{} parts of a `.{}` have {} bits each",
+                    list.len(),
+                    want.word(),
+                    each * 8
+                )));
             }
         }
         Ok(())

@@ -111,6 +111,9 @@ impl<'a> Scopes<'a> {
     /// The declaration of `prefix<count>` that a name would belong to if its number were smaller.
     pub fn beyond(&self, name: &str) -> Option<&'a Variable> {
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        self.stack.iter().rev().find_map(|scope| scope.ranges.get(prefix).copied())
+        self.stack
+            .iter()
+            .rev()
+            .find_map(|scope| scope.ranges.get(prefix).copied())
     }
 }
