@@ -35,8 +35,8 @@ pub static LINES: &[Line] = &[
     line("applypriority{.global}.L2::evict_normal [a], size:imm[128]", (7, 4), 80, Hint),
     line("discard{.global}.L2 [a], size:imm[128]", (7, 4), 80, Hint),
 
-    line("cp.async.ca.state.global{.L2::cache_hint}{.L2::prefetch} [dst], [src], cp-size:imm[4,8,16]{, src-size:any}{, cache-policy}; .state = { .shared, .shared::cta }; .L2::prefetch = { .L2::64B, .L2::128B, .L2::256B }", (7, 0), 80, CopyAsync),
-    line("cp.async.cg.state.global{.L2::cache_hint}{.L2::prefetch} [dst], [src], cp-size:imm[16]{, src-size:any}{, cache-policy}; .state = { .shared, .shared::cta }; .L2::prefetch = { .L2::64B, .L2::128B, .L2::256B }", (7, 0), 80, CopyAsync),
+    line("cp.async.ca.state.global{.L2::cache_hint}{.L2::prefetch} [dst], [src], cp-size:imm[4,8,16]{, src-size:u32}{, ignore-src:pred}{, cache-policy}; .state = { .shared, .shared::cta }; .L2::prefetch = { .L2::64B, .L2::128B, .L2::256B }", (7, 0), 80, CopyAsync),
+    line("cp.async.cg.state.global{.L2::cache_hint}{.L2::prefetch} [dst], [src], cp-size:imm[16]{, src-size:u32}{, ignore-src:pred}{, cache-policy}; .state = { .shared, .shared::cta }; .L2::prefetch = { .L2::64B, .L2::128B, .L2::256B }", (7, 0), 80, CopyAsync),
     line("cp.async.commit_group", (7, 0), 80, CopyAsync),
     line("cp.async.wait_group n:imm", (7, 0), 80, CopyAsync),
     line("cp.async.wait_all", (7, 0), 80, CopyAsync),

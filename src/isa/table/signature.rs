@@ -240,8 +240,8 @@ fn operand(text: &'static str, first: bool) -> Operand {
 fn type_of(spec: &str, name: &str) -> Ty {
     match (spec, name) {
         ("", "p" | "q") => Ty::Fixed(Type::Pred),
-        ("", "membermask") => Ty::Fixed(Type::B32),
-        ("", "cache-policy") => Ty::Fixed(Type::B64),
+        ("", "membermask") => Ty::Fixed(Type::U32),
+        ("", "cache-policy") => Ty::Fixed(Type::U64),
         ("", _) => Ty::Usual,
         ("wide", _) => Ty::Wide,
         ("int", _) => Ty::Integer,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::names::Declared;
 use super::needs::{self, Needs};
+use super::operand;
 use super::scope::{self, Entity, Role, Scopes};
 use super::{Findings, Surroundings};
 use crate::isa::table::Lack;
@@ -300,7 +301,8 @@ impl<'a> Body<'a> {
             }
             _ => {
                 self.names(instruction)?;
-                if first.mnemonic() != "cvt" {
+                let converts = first.mnemonic() == "cvt" && !first.has("pack");
+                if !converts || !first.types.iter().all(|ty| operand::is_integer(*ty)) {
                     self.no_special_registers(instruction)?;
                 }
             }

@@ -96,6 +96,11 @@ fn class(ty: Type) -> Class {
     }
 }
 
+/// `.u32` and the like.
+pub(super) fn is_integer(ty: Type) -> bool {
+    class(ty) == Class::Integer
+}
+
 /// Whether a register declared `.is` may stand where an instruction wants a `.want`.
 pub(super) fn agrees(want: Type, wider: bool, is: Type) -> bool {
     let (wanted, declared) = (class(want), class(is));
@@ -108,12 +113,15 @@ pub(super) fn agrees(want: Type, wider: bool, is: Type) -> bool {
     }
     match wanted {
         Class::Bits => true,
-        Class::Integer => matches!(declared, Class::Bits | Class::Integer),
+        Class::Integer => matches!(declared, Class::Bits | Class::Integer | Class::HalfPair),
         // Floating-point registers are as wide as their values; untyped ones may be wider.
         Class::Float => declared == Class::Bits || declared == Class::Float && bytes == least,
         Class::Half | Class::HalfPair => declared == Class::Bits || declared == wanted,
-        Class::Packed if matches!(want, Type::Bf16 | Type::Bf16x2 | Type::F32x2) => declared == Class::Bits,
-        Class::Packed | Class::Handle => matches!(declared, Class::Bits | Class::HalfPair),
+        Class::Packed if matches!(want, Type::U16x2 | Type::S16x2 | Type::U8x4 | Type::S8x4) => {
+            matches!(declared, Class::Bits | Class::HalfPair)
+        }
+        Class::Packed if want == Type::S2f6x2 => matches!(declared, Class::Bits | Class::Integer),
+        Class::Packed | Class::Handle => declared == Class::Bits,
         Class::Pred => false,
     }
 }
@@ -167,8 +175,14 @@ impl<'a> Body<'a> {
             let message = format!("`{}` is no instruction", opcode.text);
             return Err(Diagnostic::error(place_of(opcode, word), message).label(expected));
         }
-        if matches!(form.line.semantics, Semantics::Call | Semantics::Move) || !signature.exact {
+        if matches!(form.line.semantics, Semantics::Call | Semantics::Move) {
             return Ok(());
+        }
+        if !signature.exact {
+            return instruction
+                .operands
+                .iter()
+                .try_for_each(|operand| self.loosely(operand));
         }
         let given = &instruction.operands;
         let has = |words: &str| {
@@ -201,7 +215,10 @@ impl<'a> Body<'a> {
                 Kind::Destination(value) => self.destination(form, value, first, operand)?,
                 Kind::Source(value) => self.source(form, value, first, operand)?,
                 Kind::Address => {
-                    self.address(operand, Some(spaces.next().unwrap_or(Space::Generic)))?;
+                    // Fences order accesses to what need not be memory.
+                    let fence = matches!(form.line.semantics, Semantics::Fence);
+                    let space = spaces.next().unwrap_or(Space::Generic);
+                    self.address(operand, Some(space).filter(|_| !fence))?;
                     if matches!(
                         form.line.semantics,
                         Semantics::Store | Semantics::Atomic | Semantics::Reduction
@@ -388,12 +405,12 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// An integer register of any width but a byte, or a constant.
+    /// An integer register of 32 or 64 bits, or a constant.
     fn any_integer(&mut self, operand: &Operand) -> Outcome {
         if let Operand::Name { name, .. } = operand {
             return match self.find(&name.text) {
                 Some(Named::Here(Entity::Register { ty, .. }))
-                    if !matches!(class(ty), Class::Bits | Class::Integer) =>
+                    if !matches!(class(ty), Class::Bits | Class::Integer) || !matches!(layout::size_of(ty), 4 | 8) =>
                 {
                     Err(
                         Diagnostic::error(name.span, format!("`{}` is declared `.{}`", name.text, ty.word()))
@@ -408,7 +425,10 @@ impl<'a> Body<'a> {
                 None => Err(self.undeclared(name)),
             };
         }
-        Ok(())
+        match operand {
+            Operand::Immediate(Expr::Int { .. }) => Ok(()),
+            other => Err(Diagnostic::error(other.span(), "an integer is expected here")),
+        }
     }
 
     /// A special register where a value of type `want` is read.
@@ -524,6 +544,18 @@ impl<'a> Body<'a> {
             }
             Expr::Int { .. } => Ok(()),
             other => Err(Diagnostic::error(other.span(), "this is not an integer").label("an integer is expected")),
+        }
+    }
+
+    /// An operand of a line whose operands are not described: addresses are addresses, functions no values.
+    fn loosely(&mut self, operand: &Operand) -> Outcome {
+        match operand {
+            Operand::Address(_) => self.address(operand, None),
+            Operand::Vector(list, _) => list.iter().try_for_each(|one| self.loosely(one)),
+            Operand::Name { name, .. } if matches!(self.find(&name.text), Some(Named::Function(_))) => Err(
+                Diagnostic::error(name.span, format!("`{}` is not a register", name.text)).label("a value is expected"),
+            ),
+            _ => Ok(()),
         }
     }
 
