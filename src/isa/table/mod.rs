@@ -74,7 +74,8 @@ pub fn lines() -> impl Iterator<Item = &'static Line> {
     FAMILIES.iter().flat_map(|(family, _)| family.iter())
 }
 
-/// The families' lines, and whether their operands are described completely (see [`signature`]).
+/// The families' lines, and whether all their operands are described (see [`signature`]); elsewhere those are that have a
+/// `:`.
 static FAMILIES: &[(&[Line], bool)] = &[
     (int::LINES, true),
     (float::LINES, true),
@@ -169,7 +170,7 @@ fn compile(line: &'static Line, exact: bool) -> Compiled {
     Compiled {
         line,
         elements,
-        signature: signature::read(operands, exact),
+        signature: signature::read(operands, exact || operands.contains(':')),
         least,
         most,
     }

@@ -23,7 +23,7 @@ pub static LINES: &[Line] = &[
     line("tld4.comp.geom.v4.dtype.f32 d{|p}, [a, c]{, e}{, f}; .comp = { .r, .g, .b, .a }; .geom = { .2d, .a2d, .cube, .acube }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Later),
     line("txq.query.b32 d, [a]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .normalized_coords, .array_size, .num_mipmap_levels, .num_samples, .force_unnormalized_coords, .filter_mode, .addr_mode_0, .addr_mode_1, .addr_mode_2, .memory_layout }", (1, 5), 10, Later),
     line("txq.level.query.b32 d, [a], lod; .query = { .width, .height, .depth }", (4, 3), 30, Later),
-    line("istypep.type p, a; .type = { .texref, .samplerref, .surfref }", (4, 0), 30, Later),
+    line("istypep.type p, a:&u64; .type = { .texref, .samplerref, .surfref }", (4, 0), 30, Later),
     line(concat!("suld.b.geom{.cop}{.vec}.dtype.mode d, [a, b]; .cop = { .ca, .cg, .cs, .cv }", surface!()), (1, 5), 10, Later),
     line(concat!("sust.b.geom{.cop}{.vec}.dtype.mode [a, b], c; .cop = { .wb, .cg, .cs, .wt }", surface!()), (1, 5), 10, Later),
     line(concat!("sust.p.geom{.cop}{.vec}.b32.mode [a, b], c; .cop = { .wb, .cg, .cs, .wt }", surface!()), (2, 0), 20, Later),
