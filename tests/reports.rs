@@ -1,4 +1,4 @@
-//! The reader's reports, word for word: each `tests/reports/NAME.ptx` has its report in `NAME.txt`.
+//! The reports of the reader and of the rules, word for word: each `tests/reports/NAME.ptx` has its report in `NAME.txt`.
 //!
 //! `MARGAY_REWRITE_REPORTS=1 cargo test --test reports` writes what the reader says now; read the difference before you
 //! commit it.
@@ -6,9 +6,14 @@
 use std::path::Path;
 
 fn report(name: &str, bytes: &[u8]) -> String {
-    match cuda::ptx::parse_all(cuda::ptx::source_from_bytes(name, bytes)) {
-        Ok(_) => "nothing is wrong\n".to_owned(),
-        Err(found) => found.render_plain(),
+    let source = cuda::ptx::source_from_bytes(name, bytes);
+    let found = match cuda::ptx::parse(source.clone()) {
+        Ok(tree) => cuda::program::rules::check(&tree),
+        Err(found) => cuda::ptx::parse_all(source).err().unwrap_or(found),
+    };
+    match found.list.is_empty() {
+        true => "nothing is wrong\n".to_owned(),
+        false => found.render_plain(),
     }
 }
 

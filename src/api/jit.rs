@@ -60,12 +60,18 @@ impl JitOptions {
     }
 
     /// Gives the caller the logs of an outcome, and the time it took.
-    pub fn report<T>(&self, outcome: Result<T, LoadError>) -> Answer<T> {
+    ///
+    /// `remarks` says what goes into the log for information; it is asked if there is room for that.
+    pub fn report<T>(&self, outcome: Result<T, LoadError>, remarks: impl FnOnce(&T) -> String) -> Answer<T> {
         let log = match &outcome {
             Ok(_) => "",
             Err(error) => error.log.as_str(),
         };
-        self.write(&self.info, "");
+        let info = match &outcome {
+            Ok(loaded) if self.info.size > 1 => remarks(loaded),
+            _ => String::new(),
+        };
+        self.write(&self.info, &info);
         self.write(&self.error, log);
         if let Some(slot) = self.wall_time_slot {
             let milliseconds = self.start.elapsed().as_secs_f32() * 1e3;

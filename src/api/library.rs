@@ -34,7 +34,7 @@ pub fn library_load_data(
     let options = JitOptions::read(num_jit_options, jit_options, jit_options_values)?;
     // SAFETY: the caller's image: a fat binary, an ELF file, or text that ends with NUL.
     let loaded = unsafe { Library::load_data(code) };
-    library.set(options.report(loaded)?.handle() as CUlibrary)
+    library.set(options.report(loaded, |_| String::new())?.handle() as CUlibrary)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -52,7 +52,7 @@ pub fn library_load_from_file(
     check_options(library_options, num_library_options)?;
     let options = JitOptions::read(num_jit_options, jit_options, jit_options_values)?;
     let loaded = Library::load_file(file_name.path()?);
-    library.set(options.report(loaded)?.handle() as CUlibrary)
+    library.set(options.report(loaded, |_| String::new())?.handle() as CUlibrary)
 }
 
 pub fn library_unload(library: CUlibrary) -> Answer {

@@ -17,10 +17,14 @@ fn options() -> MutexGuard<'static, HashMap<usize, JitOptions>> {
 }
 
 /// Logs go to the buffers given when the link was created.
-fn report<T>(state: CUlinkState, outcome: Result<T, crate::driver::LoadError>) -> Answer<T> {
+fn report<T>(
+    state: CUlinkState,
+    outcome: Result<T, crate::driver::LoadError>,
+    remarks: impl FnOnce(&T) -> String,
+) -> Answer<T> {
     let created_with = options().get(&(state as usize)).cloned();
     match created_with {
-        Some(created_with) => created_with.report(outcome),
+        Some(created_with) => created_with.report(outcome, remarks),
         None => Ok(outcome?),
     }
 }
@@ -55,7 +59,7 @@ pub fn link_add_data(
     let name = if name.is_null() { "" } else { name.text()? };
     // SAFETY: the caller's data and its size.
     let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) };
-    report(state, linker.add_data(kind.0, bytes, name))
+    report(state, linker.add_data(kind.0, bytes, name), ToString::to_string).map(drop)
 }
 
 pub fn link_add_file(
@@ -68,14 +72,14 @@ pub fn link_add_file(
 ) -> Answer {
     let linker = Linker::from_handle(state as usize)?;
     JitOptions::read(num_options, jit_options, option_values)?;
-    report(state, linker.add_file(kind.0, path.path()?))
+    report(state, linker.add_file(kind.0, path.path()?), ToString::to_string).map(drop)
 }
 
 /// The image belongs to the link. The size may be NULL.
 pub fn link_complete(state: CUlinkState, cubin_out: Out<*mut c_void>, size_out: Out<usize>) -> Answer {
     let linker = Linker::from_handle(state as usize)?;
     cubin_out.required()?;
-    let image = report(state, linker.complete())?;
+    let image = report(state, linker.complete(), |_| String::new())?;
     size_out.set_if_any(image.len());
     cubin_out.set(image.as_ptr().cast_mut().cast())
 }

@@ -12,7 +12,7 @@ fn load(module: Out<CUmodule>, image: *const c_void, options: &JitOptions) -> An
     require(!module.is_null() && !image.is_null())?;
     // SAFETY: the caller's image: a fat binary, an ELF file, or text that ends with NUL.
     let loaded = unsafe { Module::load_data(image, false) };
-    module.set(options.report(loaded)?.handle() as CUmodule)
+    module.set(options.report(loaded, |module| module.remarks().to_string())?.handle() as CUmodule)
 }
 
 fn no_options() -> Answer<JitOptions> {

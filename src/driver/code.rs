@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Device, Error, Result};
 use crate::image::{self, ErrorKind, Image, ImageError};
-use crate::program::LinkError;
+use crate::program::{LinkError, rules};
 use crate::ptx::{self, Source, ast, diagnostic::Diagnostics};
 
 /// Why code was not loaded: the code, and words for the JIT log buffers (`CU_JIT_ERROR_LOG_BUFFER`).
@@ -54,7 +54,13 @@ impl From<ImageError> for LoadError {
 
 impl From<Diagnostics> for LoadError {
     fn from(diagnostics: Diagnostics) -> LoadError {
-        LoadError::new(Error::InvalidPtx, diagnostics.render_plain())
+        let newer = diagnostics.list.iter().any(|finding| finding.newer);
+        let error = if newer {
+            Error::UnsupportedPtxVersion
+        } else {
+            Error::InvalidPtx
+        };
+        LoadError::new(error, diagnostics.render_plain())
     }
 }
 
@@ -72,6 +78,16 @@ impl From<LinkError> for LoadError {
             ),
             LinkError::OutOfMemory => LoadError::new(Error::OutOfMemory, "no memory for the module's variables"),
         }
+    }
+}
+
+/// What there is to say of code that was loaded, for `CU_JIT_INFO_LOG_BUFFER`: one list for each text.
+#[derive(Clone, Debug, Default)]
+pub struct Remarks(Vec<Diagnostics>);
+
+impl std::fmt::Display for Remarks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|found| f.write_str(&found.render_plain()))
     }
 }
 
@@ -159,21 +175,28 @@ impl Code {
         self.trees.get_or_init(|| self.parse()).clone()
     }
 
-    /// Reads the bodies of functions now, too, unless that would take long: who loads a text that was just made wants to
-    /// know what is wrong with it.
-    pub fn check(&self) -> Result<(), LoadError> {
+    /// Reads the bodies of functions now, too, and checks them, unless that would take long: who loads a text that was
+    /// just made wants to know what is wrong with it. Gives what is merely odd.
+    pub fn check(&self) -> Result<Remarks, LoadError> {
         let trees = match self.trees() {
             Err(error) if error.error != Error::NoBinaryForGpu => return Err(error),
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(Remarks::default()),
             Ok(trees) => trees,
         };
         let bytes: usize = trees.iter().map(|tree| tree.source.text.len()).sum();
+        let mut remarks = Remarks::default();
         if bytes <= CHECKED {
             for tree in trees.iter() {
-                tree.check().map_err(|found| LoadError::from(found).logged())?;
+                let found = rules::check(tree);
+                if found.has_errors() {
+                    return Err(LoadError::from(found.only(true)).logged());
+                }
+                if !found.list.is_empty() {
+                    remarks.0.push(found);
+                }
             }
         }
-        Ok(())
+        Ok(remarks)
     }
 
     fn parse(&self) -> Result<Trees, LoadError> {

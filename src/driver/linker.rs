@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::code::{Code, LoadError, UNIT_MARK};
+use super::code::{Code, LoadError, Remarks, UNIT_MARK};
 use super::handle::{self, Registry};
 use super::{Error, Handle, Result};
 use crate::program::{self, Allocate, AllocateError};
@@ -46,20 +46,22 @@ impl Linker {
         self.handle
     }
 
-    fn add(&self, kind: u32, code: impl FnOnce() -> Result<Arc<Code>, LoadError>) -> Result<(), LoadError> {
+    fn add(&self, kind: u32, code: impl FnOnce() -> Result<Arc<Code>, LoadError>) -> Result<Remarks, LoadError> {
         if kind > INPUT_TYPES || self.image.get().is_some() {
             return Err(Error::InvalidValue.into());
         }
-        let trees = code()?.trees()?;
+        let code = code()?;
+        let trees = code.trees()?;
+        let remarks = code.check()?;
         self.units.lock().extend(trees.iter().cloned());
-        Ok(())
+        Ok(remarks)
     }
 
     /// `cuLinkAddData`: `kind` is a `CUjitInputType`, which the bytes say better themselves; `name` for messages.
     ///
     /// # Errors
-    /// What the image room or the parser has against it; 209 without PTX.
-    pub fn add_data(&self, kind: u32, bytes: &[u8], name: &str) -> Result<(), LoadError> {
+    /// What the image room, the parser or the rules of the language have against it; 209 without PTX.
+    pub fn add_data(&self, kind: u32, bytes: &[u8], name: &str) -> Result<Remarks, LoadError> {
         self.add(kind, || Code::from_bytes_named(bytes, name))
     }
 
@@ -67,7 +69,7 @@ impl Linker {
     ///
     /// # Errors
     /// As [`Linker::add_data`].
-    pub fn add_file(&self, kind: u32, path: &Path) -> Result<(), LoadError> {
+    pub fn add_file(&self, kind: u32, path: &Path) -> Result<Remarks, LoadError> {
         self.add(kind, || Code::from_file(path))
     }
 

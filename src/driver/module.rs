@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::Mutex;
 
 use super::alloc::VARIABLE;
-use super::code::Code;
 pub use super::code::LoadError;
+use super::code::{Code, Remarks};
 use super::context::Shared;
 use super::handle::{self, Registry};
 use super::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
@@ -41,6 +41,7 @@ pub struct Module {
     shared: Arc<Shared>,
     linked: Result<Linked, LoadError>,
     functions: Mutex<HashMap<u32, Arc<Function>>>,
+    remarks: Remarks,
 }
 
 struct Linked {
@@ -344,7 +345,7 @@ impl Library {
         }
         let mut managed = self.managed.lock();
         let linked = Linked::new(&self.code, context.shared(), Some(&mut managed)).map_err(|error| error.error)?;
-        let module = Module::new(context, Ok(linked));
+        let module = Module::new(context, Ok(linked), Remarks::default());
         instances.insert(context.id(), Arc::clone(&module));
         Ok(module)
     }
@@ -380,25 +381,26 @@ impl Library {
 }
 
 impl Module {
-    fn new(context: &Arc<Context>, linked: Result<Linked, LoadError>) -> Arc<Module> {
+    fn new(context: &Arc<Context>, linked: Result<Linked, LoadError>, remarks: Remarks) -> Arc<Module> {
         let module = Arc::new(Module {
             handle: handle::fresh(),
             context: Arc::downgrade(context),
             shared: Arc::clone(context.shared()),
             linked,
             functions: Mutex::default(),
+            remarks,
         });
         MODULES.insert(module.handle, &module);
         module
     }
 
-    fn load(code: &Code, lazy: bool) -> Result<Arc<Module>, LoadError> {
+    fn load(code: &Code, lazy: bool, remarks: Remarks) -> Result<Arc<Module>, LoadError> {
         let context = Context::usable()?;
         context.shared().printer.flush();
         let linked = Linked::new(code, context.shared(), None);
         match linked {
             Err(error) if !(lazy && error.error == Error::NoBinaryForGpu) => Err(error),
-            linked => Ok(Module::new(&context, linked)),
+            linked => Ok(Module::new(&context, linked, remarks)),
         }
     }
 
@@ -414,18 +416,21 @@ impl Module {
         Context::usable()?;
         // SAFETY: passed on to the caller.
         let code = unsafe { Code::from_pointer(image)? };
-        if !lazy {
-            code.check()?;
-        }
-        Module::load(&code, lazy)
+        let remarks = if lazy { Remarks::default() } else { code.check()? };
+        Module::load(&code, lazy, remarks)
     }
 
     /// `cuModuleLoad`.
     pub fn load_file(path: &Path) -> Result<Arc<Module>, LoadError> {
         Context::usable()?;
         let code = Code::from_file(path)?;
-        code.check()?;
-        Module::load(&code, false)
+        let remarks = code.check()?;
+        Module::load(&code, false, remarks)
+    }
+
+    /// What the text's checks had to say when it was loaded.
+    pub fn remarks(&self) -> &Remarks {
+        &self.remarks
     }
 
     pub fn from_handle(handle: Handle) -> Result<Arc<Module>> {

@@ -8,6 +8,7 @@ use std::fmt;
 use super::form::Form;
 use super::table::{self, Compiled, Element};
 use crate::ptx::ast::Type;
+use crate::ptx::spelling::distance;
 
 /// Why an opcode is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +53,27 @@ pub fn decode(opcode: &str) -> Result<Form, DecodeError> {
     lookup(opcode).ok_or_else(|| explain(opcode))
 }
 
+/// Every syntax line that an opcode follows: some have several, which take different operands.
+pub fn decode_all(opcode: &str) -> Vec<Form> {
+    let mut forms = Vec::new();
+    search(opcode, &mut |form| {
+        forms.push(form);
+        false
+    });
+    forms
+}
+
 fn lookup(opcode: &str) -> Option<Form> {
+    let mut found = None;
+    search(opcode, &mut |form| {
+        found = Some(form);
+        true
+    });
+    found
+}
+
+/// Hands the lines that match to `enough`, in the order of the table, until it says so.
+fn search(opcode: &str, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
     let mut words: [(&str, Option<Type>); 24] = [("", None); 24];
     let mut split = opcode.split('.');
     let name = split.next()?;
@@ -79,16 +100,28 @@ fn lookup(opcode: &str) -> Option<Form> {
         }) {
             let mut form = Form {
                 line: line.line,
+                signature: &line.signature,
                 types: Vec::new(),
                 words: Vec::new(),
             };
+            // Layouts mean what they mean by their order.
+            let mut layouts = words
+                .iter()
+                .map(|word| word.0)
+                .filter(|word| matches!(*word, "row" | "col"));
             for (word, ty) in search.picked {
-                match ty {
-                    Some(ty) => form.types.push(ty),
-                    None => form.words.push(word),
+                match (ty, word) {
+                    (Some(ty), _) => form.types.push(ty),
+                    (None, "row" | "col") => form.words.push(match layouts.next() {
+                        Some("col") => "col",
+                        _ => "row",
+                    }),
+                    (None, word) => form.words.push(word),
                 }
             }
-            return Some(form);
+            if enough(form) {
+                return Some(());
+            }
         }
     }
     None
@@ -238,7 +271,7 @@ fn explain(opcode: &str) -> DecodeError {
     }
 }
 
-/// A legal opcode one edit away: a word spelt otherwise, left out, added or replaced.
+/// A legal opcode one edit away: a word forgotten, spelt otherwise, or too many.
 fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Option<String> {
     let words: Vec<&str> = words.iter().map(|w| w.0).collect();
     let join = |words: &[&str]| {
@@ -261,7 +294,7 @@ fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Op
         let mut changed = words.clone();
         for &word in &known {
             changed[i] = word;
-            consider(distance(words[i], word), join(&changed));
+            consider(2 * distance(words[i], word), join(&changed));
         }
         let mut shorter = words.clone();
         shorter.remove(i);
@@ -272,23 +305,8 @@ fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Op
         longer.insert(i, "");
         for &word in &known {
             longer[i] = word;
-            consider(4, join(&longer));
+            consider(1, join(&longer));
         }
     }
     best.map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let least = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], least);
-        }
-    }
-    row[b.len()]
 }

@@ -2,12 +2,15 @@
 
 use super::compare::{Boolean, Compare};
 use super::table::Line;
+use super::table::signature::Signature;
 use crate::ptx::ast::{Space, Type};
 
 /// An opcode that the table knows, with its modifiers sorted out.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub line: &'static Line,
+    /// What its operands are.
+    pub signature: &'static Signature,
     /// The types in written order (`cvt.rn.f16.f32` → `[F16, F32]`).
     pub types: Vec<Type>,
     /// All other words after the first, in the order of the syntax line.

@@ -95,6 +95,7 @@ impl<'a> Linker<'a> {
             .iter()
             .enumerate()
             .flat_map(|(unit, tree)| tree.items.iter().enumerate().map(move |(item, i)| ((unit, item), i)))
+            .filter(|(_, item)| !matches!(item, Item::Variable(variable) if variable.name.text.is_empty()))
     }
 
     fn invalid(&self, unit: usize, diagnostic: Diagnostic) -> LinkError {
@@ -457,6 +458,7 @@ impl<'a> Linker<'a> {
             .map(|(tree, names)| Unit {
                 tree: tree.clone(),
                 names,
+                declared: OnceLock::new(),
             })
             .collect();
         Module {

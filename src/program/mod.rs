@@ -24,6 +24,7 @@ mod link;
 mod lower;
 mod module;
 mod references;
+pub mod rules;
 mod show;
 mod visit;
 

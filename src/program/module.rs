@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::instr::{Function, Syscall};
 use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
-use super::{link, lower};
+use super::{link, lower, rules};
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
 
@@ -106,6 +106,8 @@ pub(super) enum Symbol {
 pub(super) struct Unit {
     pub tree: Arc<ast::Module>,
     pub names: HashMap<Arc<str>, Symbol>,
+    /// The same names for the rules of the language.
+    pub declared: OnceLock<rules::Names>,
 }
 
 /// What lowering needs of the linked units.

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::diagnostic::Diagnostics;
+use super::diagnostic::{Diagnostic, Diagnostics};
 
 /// Half-open byte range in the module's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
@@ -26,6 +26,16 @@ impl Span {
             start: self.start,
             end: end.end,
         }
+    }
+}
+
+/// Where something stands that is equal to its like elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place(pub Span);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Place) -> bool {
+        true
     }
 }
 
@@ -311,6 +321,7 @@ pub struct Body {
     /// The module's `.version`.
     pub(super) version: (u16, u16),
     pub(super) parsed: Arc<OnceLock<Result<Vec<Statement>, Diagnostics>>>,
+    pub(super) findings: Arc<OnceLock<Vec<Diagnostic>>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -329,6 +340,7 @@ pub enum Statement {
         function: Option<Name>,
         offset: u64,
         inlined_at: Option<(u64, u32, u32)>,
+        place: Place,
     },
     Pragma(Vec<String>),
     /// `label: .callprototype (…) _ (…);`
@@ -480,6 +492,11 @@ impl Body {
         self.parsed
             .get_or_init(|| super::body::parse(&self.source, self.span, self.version))
             .as_deref()
+    }
+
+    /// What the rules of the language have against the statements: kept here, so that whoever checks does so once.
+    pub fn findings(&self, check: impl FnOnce() -> Vec<Diagnostic>) -> &[Diagnostic] {
+        self.findings.get_or_init(check)
     }
 }
 

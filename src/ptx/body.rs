@@ -16,6 +16,7 @@ use super::grammar::{self, Why};
 use super::lexer::{Kind, Lexer, Token};
 use super::names::Context;
 use super::rules::{self, Scope};
+use super::spelling;
 
 /// Blocks within blocks.
 const MAX_DEPTH: usize = 200;
@@ -96,6 +97,20 @@ fn location_extent(tokens: &[Token], start: usize) -> usize {
         }
     }
     at
+}
+
+/// Words with a dot that start a statement, for spelling.
+const DIRECTIVES: &[&str] = &[
+    ".reg", ".local", ".shared", ".param", ".global", ".const", ".pragma", ".loc", ".align", ".extern",
+];
+
+/// `word` starts nothing that may stand here.
+pub(super) fn unknown_directive(span: Span, word: &str, what: &str, known: &[&str]) -> Diagnostic {
+    let found = Diagnostic::error(span, format!("`{word}` does not start {what}"));
+    match spelling::suggestion(word, known.iter().copied()) {
+        Some(suggestion) => found.label(suggestion),
+        None => found,
+    }
 }
 
 /// Words that start a variable's declaration.
@@ -266,10 +281,7 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
                         list.push(Statement::Variable(Box::new(variable)));
                     }
                 }),
-            Kind::Word => Err(Diagnostic::error(
-                first.span,
-                format!("`{word}` does not start a statement"),
-            )),
+            Kind::Word => Err(unknown_directive(first.span, word, "a statement", DIRECTIVES)),
             _ => Err(super::diagnostic::unexpected(&first, text, "a statement")),
         };
         if let Err(error) = result {

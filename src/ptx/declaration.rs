@@ -5,11 +5,12 @@
 use chumsky::prelude::*;
 
 use super::ast::{
-    CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Space, Span, Statement, Type, Variable,
+    CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Place, Space, Span, Statement, Type, Variable,
 };
 use super::grammar::{At, Failure, Part, initial_value, integer, keyword, mark, name, place, token, word};
 use super::lexer::Kind;
 use super::names::Context;
+use super::spelling::nearest;
 
 /// A dotted word of a declaration, with what belongs to it.
 enum Trait {
@@ -154,10 +155,15 @@ fn declared(list: Vec<(Trait, Span)>, span: Span, context: &Context<'_>) -> (Var
                 }
             },
             Trait::Unknown => {
-                let message = format!(
-                    "`{}` is neither a type nor anything else that a declaration says",
-                    context.at(span)
-                );
+                let word = context.at(span);
+                let mut message = format!("`{word}` is neither a type nor anything else that a declaration says");
+                let types = Type::ALL.iter().map(|ty| ty.word());
+                let others = [
+                    "global", "const", "shared", "local", "param", "reg", "align", "v2", "v4", "ptr",
+                ];
+                if let Some(near) = nearest(word.trim_start_matches('.'), types.chain(others)) {
+                    message += &format!("; did you mean `.{near}`?");
+                }
                 return (variable, Some((span, message)));
             }
         };
@@ -250,16 +256,20 @@ fn named(mut variable: Variable, declarator: Declarator, span: Span) -> Variable
     variable
 }
 
-/// `.global .align 4 .b8 a[4] = {1, 2}, b;`: one variable for each name.
+/// `.global .align 4 .b8 a[4] = {1, 2}, b;`: one variable for each name. `.global .u32 ;`, which NVIDIA's assembler takes,
+/// is one without a name.
 pub fn variables<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Variable>, E> {
     let one = declarator()
         .then(initialiser().or_not())
         .map(|(declarator, init)| Declarator { init, ..declarator });
     traits()
-        .then(one.separated_by(mark(Kind::Comma)).at_least(1).collect::<Vec<_>>())
+        .then(one.separated_by(mark(Kind::Comma)).collect::<Vec<_>>())
         .then_ignore(mark(Kind::Semicolon))
         .map_with(|(variable, list), e: &mut At<'t, '_, 's, E>| {
             let span = place(e);
+            if list.is_empty() {
+                return vec![Variable { span, ..variable }];
+            }
             list.into_iter().map(|one| named(variable.clone(), one, span)).collect()
         })
 }
@@ -322,7 +332,10 @@ fn header_directive<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Directive
                     emitter.emit(E::because(e.span(), format!("`.{word}` takes {count}")));
                 }
                 None => {
-                    let message = format!("`.{}` is not a directive of a function", name.text);
+                    let mut message = format!("`.{}` is not a directive of a function", name.text);
+                    if let Some(near) = nearest(&name.text, HEADER.iter().map(|known| known.0)) {
+                        message += &format!("; did you mean `.{near}`?");
+                    }
                     emitter.emit(E::complain(e.span(), Some(name.span), message));
                 }
             }
@@ -443,20 +456,23 @@ pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E>
         .ignore_then(place())
         .then(function.or_not())
         .then(inlined.or_not())
-        .map(|(((file, line, column), function), inlined_at)| {
-            let (function, offset) = match function {
-                Some((name, offset)) => (Some(name), offset.unwrap_or(0)),
-                None => (None, 0),
-            };
-            Statement::Loc {
-                file,
-                line,
-                column,
-                function,
-                offset,
-                inlined_at,
-            }
-        })
+        .map_with(
+            |(((file, line, column), function), inlined_at), e: &mut At<'t, '_, 's, E>| {
+                let (function, offset) = match function {
+                    Some((name, offset)) => (Some(name), offset.unwrap_or(0)),
+                    None => (None, 0),
+                };
+                Statement::Loc {
+                    file,
+                    line,
+                    column,
+                    function,
+                    offset,
+                    inlined_at,
+                    place: Place(super::grammar::place(e)),
+                }
+            },
+        )
 }
 
 /// `.pragma "…", "…";`

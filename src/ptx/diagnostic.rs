@@ -13,6 +13,8 @@ use super::lexer::{Kind, Token};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     Error,
+    /// The text uses what its `.version` or `.target` does not have: an error to NVIDIA's assembler, harmless here.
+    Requirement,
     Warning,
 }
 
@@ -27,6 +29,8 @@ pub struct Diagnostic {
     pub label: String,
     /// The nearest valid spelling, another place that matters.
     pub notes: Vec<String>,
+    /// The text is of a version that is not known yet: what is wrong is this program's age.
+    pub newer: bool,
 }
 
 impl Diagnostic {
@@ -37,11 +41,18 @@ impl Diagnostic {
             message: message.into(),
             label: String::new(),
             notes: Vec::new(),
+            newer: false,
         }
     }
     pub fn warning(span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Warning,
+            ..Diagnostic::error(span, message)
+        }
+    }
+    pub fn requirement(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Requirement,
             ..Diagnostic::error(span, message)
         }
     }
@@ -60,6 +71,32 @@ impl Diagnostic {
 pub struct Diagnostics {
     pub source: Arc<Source>,
     pub list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Whether anything keeps the text from being used.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// With what `.version` and `.target` lack taken as errors, as NVIDIA's assembler does.
+    pub fn strictly(mut self) -> Diagnostics {
+        for finding in &mut self.list {
+            if finding.severity == Severity::Requirement {
+                finding.severity = Severity::Error;
+            }
+        }
+        self
+    }
+
+    /// Those that are errors, or those that are not.
+    pub fn only(&self, errors: bool) -> Diagnostics {
+        let chosen = |finding: &&Diagnostic| (finding.severity == Severity::Error) == errors;
+        Diagnostics {
+            source: self.source.clone(),
+            list: self.list.iter().filter(chosen).cloned().collect(),
+        }
+    }
 }
 
 /// Findings while a text is being read.

@@ -16,6 +16,7 @@ mod names;
 mod printer;
 mod report;
 mod rules;
+pub mod spelling;
 #[cfg(test)]
 mod tests;
 

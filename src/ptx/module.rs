@@ -127,6 +127,28 @@ fn declaration_extent(tokens: &[Token], start: usize, text: &str) -> Result<usiz
     }
 }
 
+/// The same words as [`starts_item`] has, for spelling.
+const DIRECTIVES: &[&str] = &[
+    ".version",
+    ".target",
+    ".address_size",
+    ".file",
+    ".section",
+    ".alias",
+    ".pragma",
+    ".entry",
+    ".func",
+    ".extern",
+    ".visible",
+    ".weak",
+    ".common",
+    ".global",
+    ".const",
+    ".shared",
+    ".local",
+    ".align",
+];
+
 /// Words with which a new declaration starts at module level.
 fn starts_item(word: &str) -> bool {
     matches!(
@@ -216,7 +238,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                     .unwrap_or(rest.len())
         };
         // What stands before `.version` is wrong, whatever it is; saying so once is enough.
-        if version_at.is_none() && word != ".version" && !complained {
+        if version_at.is_none() && !matches!(word, ".version" | ".target") && !complained {
             let message = "a PTX module starts with `.version`";
             findings.push(match first.kind {
                 Kind::Word | Kind::Name | Kind::Dotted => Diagnostic::error(first.span, message),
@@ -244,11 +266,15 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
             ".version" => {
                 to = next_word();
                 version_at = Some(first.span);
+                if !module.target.is_empty() && !complained {
+                    complained = true;
+                    findings.push(Diagnostic::error(first.span, "`.version` comes before `.target`"));
+                }
                 let statement = &tokens[at..to];
                 read!(version::<EmptyErr>(), version::<Why>(), statement, &mut context).and_then(|version| {
                     module.version = version;
                     (context.version, context.legacy) = (version, version < (2, 0));
-                    rules::version(version).map_err(|message| Diagnostic::error(first.span, message))?;
+                    rules::version(version, first.span)?;
                     Ok(())
                 })
             }
@@ -329,6 +355,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                                         source: source.clone(),
                                         version: context.version,
                                         parsed: Arc::new(OnceLock::new()),
+                                        findings: Arc::new(OnceLock::new()),
                                     });
                                     findings
                                         .list
@@ -348,10 +375,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                                 },
                             )
                         }
-                        _ => Err(Diagnostic::error(
-                            first.span,
-                            format!("`{word}` does not start a declaration"),
-                        )),
+                        _ => Err(body::unknown_directive(first.span, word, "a declaration", DIRECTIVES)),
                     }
                 }
             },

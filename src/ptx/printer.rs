@@ -286,6 +286,7 @@ impl Display for Statement {
                 function,
                 offset,
                 inlined_at,
+                place: _,
             } => {
                 write!(f, ".loc {file} {line} {column}")?;
                 if let Some(function) = function {

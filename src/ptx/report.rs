@@ -83,7 +83,7 @@ fn excerpt(source: &Source, span: Span) -> Excerpt<'_> {
 fn write(source: &Source, finding: &Diagnostic, config: Config, out: &mut Vec<u8>) {
     let (kind, colour) = match finding.severity {
         Severity::Error => (ReportKind::Error, Color::Red),
-        Severity::Warning => (ReportKind::Warning, Color::Yellow),
+        Severity::Requirement | Severity::Warning => (ReportKind::Warning, Color::Yellow),
     };
     let excerpt = excerpt(source, finding.span);
     let name = source.name.as_str();

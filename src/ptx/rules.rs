@@ -3,8 +3,9 @@
 //!
 //! PTX 1.x is allowed what its first specification describes. It must never know what names stand for.
 
-use super::ast::{Function, Init, Linkage, Module, Space, Type, Variable};
+use super::ast::{Function, Init, Linkage, Module, Space, Span, Type, Variable};
 use super::diagnostic::Diagnostic;
+use super::spelling;
 
 /// Where a variable is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +28,22 @@ const TARGETS: &[(u32, &str)] = &[
     (121, "af"),
 ];
 
-/// `.version`, and what is wrong with it.
-pub fn version((major, minor): (u16, u16)) -> Result<(), String> {
+/// What is wrong with `.version`, which stands at `span`.
+pub fn version((major, minor): (u16, u16), span: Span) -> Result<(), Diagnostic> {
     let newest = VERSIONS.last().copied().unwrap_or_default();
     match VERSIONS.iter().find(|known| known.0 == major) {
         Some(&(_, last)) if minor <= last => Ok(()),
-        _ if (major, minor) > newest => Err(format!(
-            "PTX {major}.{minor} is newer than what is known here: {}.{}",
-            newest.0, newest.1
-        )),
-        _ => Err(format!("there is no PTX {major}.{minor}")),
+        _ if (major, minor) > newest => Err(Diagnostic {
+            newer: true,
+            ..Diagnostic::error(
+                span,
+                format!(
+                    "PTX {major}.{minor} is newer than what is known here: {}.{}",
+                    newest.0, newest.1
+                ),
+            )
+        }),
+        _ => Err(Diagnostic::error(span, format!("there is no PTX {major}.{minor}"))),
     }
 }
 
@@ -73,10 +80,12 @@ pub fn target(module: &Module) -> Option<Diagnostic> {
                 }
             }
             _ => {
-                return Some(Diagnostic::error(
-                    name.span,
-                    format!("there is no target option `{text}`"),
-                ));
+                let found = Diagnostic::error(name.span, format!("there is no target option `{text}`"));
+                let options = ["debug", "map_f64_to_f32", "texmode_unified", "texmode_independent"];
+                return Some(match spelling::suggestion(text, options.into_iter()) {
+                    Some(suggestion) => found.label(suggestion),
+                    None => found,
+                });
             }
         }
     }
@@ -188,7 +197,7 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
         if bank > 10 {
             return wrong(format!("constant bank {bank}: there are 0 to 10"));
         }
-        if version >= (2, 2) && variable.linkage != Linkage::Extern {
+        if version >= (2, 2) {
             return wrong("constant banks went with PTX 2.2".to_owned());
         }
     }

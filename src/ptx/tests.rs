@@ -340,7 +340,8 @@ fn bodies() {
                 column: 3,
                 function: Some(_),
                 offset: 2,
-                inlined_at: Some((1, 10, 3))
+                inlined_at: Some((1, 10, 3)),
+                ..
             },
             Pragma(_),
             Instruction(_)

@@ -2,8 +2,8 @@
 //! reader understands one, and what code the executor gets of it.
 
 use crate::Outcome;
-use clap::{Arg, ArgMatches, Command};
-use cuda::program::{Allocate, AllocateError, LinkError, Module};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use cuda::program::{Allocate, AllocateError, LinkError, Module, rules};
 use cuda::ptx;
 use cuda::ptx::ast::{self, Item};
 use cuda::ptx::diagnostic::Diagnostics;
@@ -20,7 +20,13 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("check")
                 .about("Read PTX files completely and report everything that is wrong with them")
-                .arg(file().num_args(1..)),
+                .arg(file().num_args(1..))
+                .arg(
+                    Arg::new("strict")
+                        .long("strict")
+                        .action(ArgAction::SetTrue)
+                        .help("Take what .version and .target lack as errors, as NVIDIA's assembler does"),
+                ),
         )
         .subcommand(
             Command::new("print")
@@ -47,18 +53,38 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         Some((_, matches)) => (false, matches),
         None => return Err("check or print?".to_owned()),
     };
+    let coloured = std::io::stderr().is_terminal();
+    let complain = |found: &Diagnostics| eprint!("{}", if coloured { found.render() } else { found.render_plain() });
     let mut code = ExitCode::SUCCESS;
     for file in matches.get_many::<String>("file").into_iter().flatten() {
         let bytes = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
-        match ptx::parse_all(ptx::source_from_bytes(file, &bytes)) {
+        let source = ptx::source_from_bytes(file, &bytes);
+        let read = if print {
+            ptx::parse_all(source.clone())
+        } else {
+            ptx::parse(source.clone())
+        };
+        match read {
             Ok(module) if print => {
                 let written = write!(std::io::stdout().lock(), "{module}");
                 written.map_err(|error| format!("standard output: {error}"))?;
             }
-            Ok(module) => println!("{file}: {}", summary(&module)),
+            Ok(module) => {
+                let mut found = rules::check(&module);
+                if matches.get_flag("strict") {
+                    found = found.strictly();
+                }
+                if !found.list.is_empty() {
+                    complain(&found);
+                }
+                match found.has_errors() {
+                    true => code = ExitCode::FAILURE,
+                    false => println!("{file}: {}", summary(&module)),
+                }
+            }
             Err(found) => {
-                let coloured = std::io::stderr().is_terminal();
-                eprint!("{}", if coloured { found.render() } else { found.render_plain() });
+                // What is wrong inside bodies, too.
+                complain(&ptx::parse_all(source).err().unwrap_or(found));
                 code = ExitCode::FAILURE;
             }
         }

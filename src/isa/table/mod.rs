@@ -1,13 +1,13 @@
 //! The instruction table: every syntax line of the PTX manual once, and the small compiler that reads its notation.
 //!
-//! A line is written as in the manual: the opcode, the operands (for readers), then the modifier groups that it uses,
+//! A line is written as in the manual: the opcode, the operands, then the modifier groups that it uses,
 //! separated by semicolons:
 //!
 //! ```text
 //! add{.rnd}{.ftz}{.sat}.f32  d, a, b;  .rnd = { .rn, .rz, .rm, .rp }
 //! ```
 //!
-//! `.word` stands for itself unless a group of that name follows; `{…}` is optional; a group's alternatives are
+//! Operands are described in [`signature`]. `.word` stands for itself unless a group of that name follows; `{…}` is optional; a group's alternatives are
 //! sequences in the same notation and may use groups defined after it; an alternative may be empty (`{ , .b }`).
 //! `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps of 8.
 
@@ -15,9 +15,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
+pub use self::needs::{Lack, Target};
+use self::signature::Signature;
 use super::Semantics;
 use crate::ptx::ast::Type;
 
+mod agree;
 mod bulk;
 mod control;
 mod float;
@@ -25,6 +28,8 @@ mod int;
 mod logic;
 mod matrix;
 mod memory;
+mod needs;
+pub mod signature;
 mod texture;
 mod video;
 
@@ -66,25 +71,28 @@ impl fmt::Debug for Line {
 
 /// Every line of the table, family by family.
 pub fn lines() -> impl Iterator<Item = &'static Line> {
-    FAMILIES.iter().flat_map(|family| family.iter())
+    FAMILIES.iter().flat_map(|(family, _)| family.iter())
 }
 
-static FAMILIES: &[&[Line]] = &[
-    int::LINES,
-    float::LINES,
-    logic::LINES,
-    memory::LINES,
-    control::LINES,
-    video::LINES,
-    texture::LINES,
-    bulk::LINES,
-    matrix::LINES,
+/// The families' lines, and whether all their operands are described (see [`signature`]); elsewhere those are that have a
+/// `:`.
+static FAMILIES: &[(&[Line], bool)] = &[
+    (int::LINES, true),
+    (float::LINES, true),
+    (logic::LINES, true),
+    (memory::LINES, true),
+    (control::LINES, true),
+    (video::LINES, false),
+    (texture::LINES, false),
+    (bulk::LINES, false),
+    (matrix::LINES, false),
 ];
 
 /// A line ready for matching.
 pub(super) struct Compiled {
     pub line: &'static Line,
     pub elements: Vec<Element>,
+    pub signature: Signature,
     /// How many words after the first it has, at least and at most.
     pub least: usize,
     pub most: usize,
@@ -99,7 +107,7 @@ pub(super) enum Element {
 
 /// The lines of one mnemonic, compiled when first asked for.
 struct Entry {
-    lines: Vec<&'static Line>,
+    lines: Vec<(&'static Line, bool)>,
     compiled: OnceLock<Vec<Compiled>>,
 }
 
@@ -107,12 +115,14 @@ fn index() -> &'static HashMap<&'static str, Entry> {
     static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
     INDEX.get_or_init(|| {
         let mut index: HashMap<&'static str, Entry> = HashMap::new();
-        for line in lines() {
-            let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
-                lines: Vec::new(),
-                compiled: OnceLock::new(),
-            });
-            entry.lines.push(line);
+        for &(family, exact) in FAMILIES {
+            for line in family {
+                let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
+                    lines: Vec::new(),
+                    compiled: OnceLock::new(),
+                });
+                entry.lines.push((line, exact));
+            }
         }
         index
     })
@@ -123,7 +133,7 @@ pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
     Some(
         entry
             .compiled
-            .get_or_init(|| entry.lines.iter().map(|line| compile(line)).collect()),
+            .get_or_init(|| entry.lines.iter().map(|&(line, exact)| compile(line, exact)).collect()),
     )
 }
 
@@ -143,7 +153,7 @@ pub(super) fn words_of(elements: &[Element], into: &mut Vec<&'static str>) {
     }
 }
 
-fn compile(line: &'static Line) -> Compiled {
+fn compile(line: &'static Line, exact: bool) -> Compiled {
     let mut parts = line.syntax.split(';');
     let head = parts.next().unwrap_or_default();
     let opcode = head.split_whitespace().next().unwrap_or_default();
@@ -156,9 +166,11 @@ fn compile(line: &'static Line) -> Compiled {
         .collect();
     let elements = sequence(&opcode[line.mnemonic().len()..], &groups);
     let (least, most) = extent(&elements);
+    let operands = head.trim_start()[opcode.len()..].trim();
     Compiled {
         line,
         elements,
+        signature: signature::read(operands, exact || operands.contains(':')),
         least,
         most,
     }

@@ -3,6 +3,7 @@
 mod floats;
 mod integers;
 mod levels;
+mod needs;
 mod sfu;
 
 use super::lanes::{Mask, Operands};

@@ -19,7 +19,7 @@ mod scope;
 mod select;
 mod simplify;
 mod slots;
-mod special;
+pub(super) mod special;
 mod sync;
 mod webs;
 
@@ -30,10 +30,11 @@ use self::scope::{Binding, Found, Scopes};
 use super::instr::{Function, Guard, Instr, Kind};
 use super::layout::{self, Place, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
+use super::rules::{self, Names, Surroundings};
 use crate::config;
 use crate::isa::lanes::Width;
 use crate::ptx::ast::{self, Name, Space, Span, Statement, Type, Variable};
-use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
+use crate::ptx::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 /// A mistake in the text, or something that is not supported.
 type Outcome<T> = Result<T, Diagnostic>;
@@ -66,6 +67,15 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         )]));
     };
     let statements = tree.statements().map_err(Clone::clone)?;
+    let around = Surroundings {
+        tree: &unit.tree,
+        names: unit.declared.get_or_init(|| Names::of(&unit.tree)),
+    };
+    let wrong = rules::of_body(&around, definition);
+    if wrong.iter().any(|finding| finding.severity == Severity::Error) {
+        let errors = wrong.iter().filter(|finding| finding.severity == Severity::Error);
+        return Err(fail(errors.cloned().collect()));
+    }
     let mut lower = Lower::new(module, unit, function, definition);
     lower.parameters();
     if definition.entry && lower.shared.bytes > SHARED_BYTES {
@@ -388,6 +398,9 @@ impl<'a> Lower<'a> {
     fn declare(&mut self, variable: &Variable) -> Outcome<()> {
         let ty = variable.ty;
         let name = &variable.name;
+        if name.text.is_empty() {
+            return Ok(());
+        }
         let twice = || Diagnostic::error(name.span, format!("`{}` is declared twice in this scope", name.text));
         match variable.space {
             Space::Reg => {

@@ -2,6 +2,7 @@
 
 use crate::isa::lanes::Width;
 use crate::program::instr::Special;
+use crate::ptx::ast::Type;
 
 /// What `%name{.select}` reads, and how wide it is.
 pub enum Reading {
@@ -87,4 +88,59 @@ pub fn read(name: &str, select: Option<&str>) -> Option<Reading> {
             }
         }
     }
+}
+
+/// The type of a special register that is one value.
+pub fn ty(name: &str) -> Option<Type> {
+    let width = match read(name, None)? {
+        Reading::Special(_, width) | Reading::Constant(_, width) => width,
+        Reading::Vector => return None,
+    };
+    Some(match width {
+        Width::Pred => Type::Pred,
+        Width::B16 => Type::U16,
+        Width::B32 => Type::U32,
+        Width::B64 | Width::B128 => Type::U64,
+    })
+}
+
+/// Names of special registers, for spelling; numbered ones once.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    [
+        "%tid",
+        "%ntid",
+        "%laneid",
+        "%warpid",
+        "%nwarpid",
+        "%ctaid",
+        "%nctaid",
+        "%smid",
+        "%nsmid",
+        "%gridid",
+        "%clusterid",
+        "%nclusterid",
+        "%cluster_ctaid",
+        "%cluster_nctaid",
+        "%cluster_ctarank",
+        "%cluster_nctarank",
+        "%is_explicit_cluster",
+        "%lanemask_eq",
+        "%lanemask_le",
+        "%lanemask_lt",
+        "%lanemask_ge",
+        "%lanemask_gt",
+        "%clock",
+        "%clock_hi",
+        "%clock64",
+        "%globaltimer",
+        "%globaltimer_lo",
+        "%globaltimer_hi",
+        "%total_smem_size",
+        "%aggr_smem_size",
+        "%dynamic_smem_size",
+        "%current_graph_exec",
+        "%envreg0",
+        "%pm0",
+    ]
+    .into_iter()
 }

@@ -1,0 +1,65 @@
+//! What names stand for at module scope.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::ptx::ast::{Function, Item, Module, Name, Variable};
+
+/// Names of a module's items; of several declarations of a name the one that defines it.
+#[derive(Debug, Default)]
+pub struct Names {
+    items: HashMap<Arc<str>, u32>,
+    /// Numbers that `.file` directives declare.
+    files: HashSet<u64>,
+}
+
+/// What a name at module scope stands for.
+#[derive(Clone, Copy)]
+pub enum Declared<'a> {
+    Function(&'a Function),
+    Variable(&'a Variable),
+    /// `.alias name, target;`
+    Alias(&'a Name),
+}
+
+impl Names {
+    pub fn of(tree: &Module) -> Names {
+        let mut names = Names::default();
+        for (index, item) in tree.items.iter().enumerate() {
+            let (name, declares) = match item {
+                Item::Function(function) => (&function.name, function.body.is_none()),
+                Item::Variable(variable) => (&variable.name, false),
+                // A function stands for its name also where an alias defines it: it has the signature.
+                Item::Alias { name, .. } => (name, true),
+                Item::File { index, .. } => {
+                    names.files.insert(*index);
+                    continue;
+                }
+                Item::Section(_) | Item::Pragma(_) => continue,
+            };
+            match names.items.get_mut(&name.text) {
+                Some(_) if declares => {}
+                Some(known) => *known = index as u32,
+                None => drop(names.items.insert(name.text.clone(), index as u32)),
+            }
+        }
+        names
+    }
+
+    pub fn find<'a>(&self, tree: &'a Module, name: &str) -> Option<Declared<'a>> {
+        match tree.items.get(*self.items.get(name)? as usize)? {
+            Item::Function(function) => Some(Declared::Function(function)),
+            Item::Variable(variable) => Some(Declared::Variable(variable)),
+            Item::Alias { target, .. } => Some(Declared::Alias(target)),
+            Item::File { .. } | Item::Section(_) | Item::Pragma(_) => None,
+        }
+    }
+
+    pub fn has_file(&self, number: u64) -> bool {
+        self.files.contains(&number)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.items.keys().map(|name| &**name)
+    }
+}
