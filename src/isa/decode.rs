@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::form::Form;
-use super::table::{self, Compiled, Element};
+use super::table::{self, Compiled, Element, legacy, refused};
 use crate::ptx::ast::Type;
 
 /// Why an opcode is not in the table.
@@ -24,6 +24,9 @@ pub struct DecodeError {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(refused) = refused::why(&self.opcode) {
+            return write!(f, "`{}` {}", refused.name, refused.why);
+        }
         let name = self.opcode.split('.').next().unwrap_or_default();
         match &self.found {
             Some(found) if *found == name => write!(f, "unknown instruction `{name}`")?,
@@ -52,11 +55,34 @@ pub fn decode(opcode: &str) -> Result<Form, DecodeError> {
     lookup(opcode).ok_or_else(|| explain(opcode))
 }
 
+/// [`decode`] as PTX 1.x has it: lines that later versions dropped count, modifiers that it leaves out get the meaning
+/// that they had.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_legacy(opcode: &str) -> Result<Form, DecodeError> {
+    let mut words = opcode.split('.');
+    let mnemonic = words.next().unwrap_or_default();
+    let unsaid = legacy::UNSAID.iter().filter(|unsaid| {
+        unsaid.mnemonic == mnemonic && (unsaid.with.is_empty() || words.clone().any(|word| word == unsaid.with))
+    });
+    unsaid
+        .map(|unsaid| format!("{opcode}{}", unsaid.means))
+        .find_map(|opcode| lookup(&opcode))
+        .or_else(|| lookup(opcode))
+        .or_else(|| lookup_in(opcode, table::legacy_lines_of))
+        .ok_or_else(|| explain(opcode))
+}
+
 fn lookup(opcode: &str) -> Option<Form> {
+    lookup_in(opcode, table::lines_of)
+}
+
+fn lookup_in(opcode: &str, lines_of: fn(&str) -> Option<&'static [Compiled]>) -> Option<Form> {
     let mut words: [(&str, Option<Type>); 24] = [("", None); 24];
     let mut split = opcode.split('.');
     let name = split.next()?;
-    let lines = table::lines_of(name)?;
+    let lines = lines_of(name)?;
     let mut count = 0;
     for word in split {
         *words.get_mut(count)? = (word, Type::from_word(word));

@@ -13,6 +13,7 @@ mod form;
 mod half;
 mod int;
 pub mod lanes;
+mod legacy;
 mod logic;
 pub mod moves;
 mod simd;
@@ -22,7 +23,7 @@ pub mod table;
 mod tests;
 
 pub use self::compare::{Boolean, Compare};
-pub use self::decode::{DecodeError, decode};
+pub use self::decode::{DecodeError, decode, decode_legacy};
 pub use self::form::{Form, Rounding};
 pub use self::simd::Level;
 

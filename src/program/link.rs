@@ -339,7 +339,7 @@ impl<'a> Linker<'a> {
                         aliases.push((name, target));
                         continue;
                     }
-                    Item::File { .. } | Item::Section(_) | Item::Pragma(_) => continue,
+                    Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => continue,
                 };
                 let symbol = match self.symbols.get(&at) {
                     Some(&symbol) => Some(symbol),

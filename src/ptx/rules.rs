@@ -54,8 +54,9 @@ pub fn target(module: &Module) -> Option<Diagnostic> {
                 .iter()
                 .any(|(known, suffixes)| *known == number && suffixes.contains(suffix));
             // A target of the future runs as well as any other.
-            if architecture || !known && number <= 121 {
-                let message = match architecture {
+            // PTX 1.x lists several (PTX ISA 1.1, Table 77).
+            if architecture && module.version >= (2, 0) || !known && number <= 121 {
+                let message = match architecture && known {
                     true => format!("`{text}` is a second architecture"),
                     false => format!("there is no target `{text}`"),
                 };
@@ -95,7 +96,7 @@ fn declarable(ty: Type) -> bool {
 }
 
 /// Bits of a variable's element.
-fn bits(ty: Type) -> u32 {
+pub(super) fn bits(ty: Type) -> u32 {
     use Type::*;
     match ty {
         B8 | U8 | S8 | E4m3 | E5m2 | E2m1x2 => 8,

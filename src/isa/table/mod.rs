@@ -22,9 +22,11 @@ mod bulk;
 mod control;
 mod float;
 mod int;
+pub mod legacy;
 mod logic;
 mod matrix;
 mod memory;
+pub mod refused;
 mod texture;
 mod video;
 
@@ -64,7 +66,7 @@ impl fmt::Debug for Line {
     }
 }
 
-/// Every line of the table, family by family.
+/// Every line of the table, family by family; those of PTX 1.x alone are [`legacy::LINES`].
 pub fn lines() -> impl Iterator<Item = &'static Line> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
@@ -103,23 +105,27 @@ struct Entry {
     compiled: OnceLock<Vec<Compiled>>,
 }
 
-fn index() -> &'static HashMap<&'static str, Entry> {
-    static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
-    INDEX.get_or_init(|| {
-        let mut index: HashMap<&'static str, Entry> = HashMap::new();
-        for line in lines() {
-            let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
-                lines: Vec::new(),
-                compiled: OnceLock::new(),
-            });
-            entry.lines.push(line);
-        }
-        index
-    })
+type Index = HashMap<&'static str, Entry>;
+
+fn indexed(lines: impl Iterator<Item = &'static Line>) -> Index {
+    let mut index = Index::new();
+    for line in lines {
+        let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
+            lines: Vec::new(),
+            compiled: OnceLock::new(),
+        });
+        entry.lines.push(line);
+    }
+    index
 }
 
-pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
-    let entry = index().get(mnemonic)?;
+fn index() -> &'static Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| indexed(lines()))
+}
+
+fn find(index: &'static Index, mnemonic: &str) -> Option<&'static [Compiled]> {
+    let entry = index.get(mnemonic)?;
     Some(
         entry
             .compiled
@@ -127,7 +133,18 @@ pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
     )
 }
 
-pub(super) fn mnemonics() -> impl Iterator<Item = &'static str> {
+pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
+    find(index(), mnemonic)
+}
+
+/// Lines that only PTX 1.x has.
+pub(super) fn legacy_lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    find(INDEX.get_or_init(|| indexed(legacy::LINES.iter())), mnemonic)
+}
+
+/// The first words of all opcodes.
+pub fn mnemonics() -> impl Iterator<Item = &'static str> {
     index().keys().copied()
 }
 
