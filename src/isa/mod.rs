@@ -23,7 +23,7 @@ pub mod table;
 mod tests;
 
 pub use self::compare::{Boolean, Compare};
-pub use self::decode::{DecodeError, decode, decode_legacy};
+pub use self::decode::{DecodeError, decode, decode_in, decode_legacy};
 pub use self::form::{Form, Rounding};
 pub use self::simd::Level;
 

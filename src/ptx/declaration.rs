@@ -207,9 +207,13 @@ struct Declarator {
     init: Option<Init>,
 }
 
+/// `_`: a parameter of a prototype, and in PTX 1.x a name like others.
+fn anonymous<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Name, E> {
+    token(Kind::Underscore).map_with(|token, e: &mut At<'t, '_, 's, E>| e.state().name(token.span))
+}
+
 /// `name`, `%r<100>`, `name[4][]`
 fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> {
-    let anonymous = token(Kind::Underscore).map_with(|token, e: &mut At<'t, '_, 's, E>| e.state().name(token.span));
     let count = integer()
         .delimited_by(mark(Kind::Less), mark(Kind::Greater))
         .try_map(|count, span| {
@@ -227,7 +231,7 @@ fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> 
             }
             dims
         });
-    choice((name(), anonymous))
+    choice((name(), anonymous()))
         .then(count.or_not())
         .then(dims)
         .map(|((name, count), dims)| Declarator {
@@ -428,7 +432,7 @@ pub fn function<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Function, E> 
         .then(kind)
         .then(attributes().or_not())
         .then(parameters().or_not())
-        .then(name())
+        .then(choice((name(), anonymous())))
         .then(block_dims())
         .then(parameters().or_not())
         .then(header_directive().repeated().collect::<Vec<_>>())

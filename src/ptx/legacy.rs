@@ -11,7 +11,7 @@ use chumsky::extra::SimpleState;
 use super::Source;
 use super::ast::{
     Body, Expr, Function, Guard, Init, Instruction, Item, Linkage, Module, Name, Opcode, Operand, Space, Span,
-    Statement, Variable,
+    Statement, Type, Variable,
 };
 use super::body::{self, Mode, read};
 use super::declaration;
@@ -41,6 +41,10 @@ pub fn settle(variable: &mut Variable, record: Option<Arc<Record>>, records: &mu
         && record.is_none()
     {
         settle_values(init, variable.ty);
+        if variable.ty == Type::F16 {
+            // Its values are bits now.
+            variable.ty = Type::B16;
+        }
     }
     if let Some(Init::List(list)) = &variable.init {
         let mut rows: Vec<&Init> = list.iter().collect();
@@ -71,7 +75,7 @@ pub fn settle(variable: &mut Variable, record: Option<Arc<Record>>, records: &mu
     Ok(())
 }
 
-fn settle_values(init: &mut Init, ty: super::ast::Type) {
+fn settle_values(init: &mut Init, ty: Type) {
     match init {
         Init::Value(value) => {
             let zero = Expr::Int {
@@ -204,7 +208,7 @@ impl Old {
                 Some(to + usize::from(kind(to) == Some(Kind::Semicolon)))
             }
             // `.b32 foo;`: without a state space it is global memory (Table 74).
-            word if super::ast::Type::from_word(&word[1..]).is_some() => {
+            word if Type::from_word(&word[1..]).is_some() => {
                 let rest = &tokens[at..];
                 let to = at + rest.iter().position(|token| token.kind == Kind::Semicolon)? + 1;
                 let read = read!(

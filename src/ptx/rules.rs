@@ -16,7 +16,7 @@ pub enum Scope {
 }
 
 /// Versions of the language, newest last.
-const VERSIONS: &[(u16, u16)] = &[(1, 5), (2, 3), (3, 2), (4, 3), (5, 0), (6, 5), (7, 8), (8, 8), (9, 5)];
+const VERSIONS: &[(u16, u16)] = &[(1, 5), (2, 3), (3, 2), (4, 3), (5, 1), (6, 5), (7, 8), (8, 8), (9, 5)];
 
 /// Numbers of targets, and whether `a` and `f` variants exist.
 #[rustfmt::skip]
@@ -261,6 +261,9 @@ fn fields(variable: &Variable) -> Option<Diagnostic> {
 pub fn function(function: &Function, legacy: bool, version: (u16, u16)) -> Option<Diagnostic> {
     let name = &function.name.text;
     let wrong = |message: String| Some(Diagnostic::error(function.name.span, message));
+    if &**name == "_" && !legacy {
+        return wrong("`_` is no name of a function".to_owned());
+    }
     let scope = match function.entry {
         true => Scope::EntryParameter,
         false => Scope::FunctionParameter,

@@ -16,6 +16,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use super::Semantics;
+use super::decode::{Ordered, ordered};
 use crate::ptx::ast::Type;
 
 mod bulk;
@@ -60,6 +61,39 @@ impl Line {
     }
 }
 
+impl Line {
+    /// The opcode and its operands, as in the manual.
+    pub fn head(&self) -> &'static str {
+        self.syntax.split(';').next().unwrap_or_default().trim()
+    }
+
+    /// The modifier groups that the opcode uses, as `.rnd = { .rn, .rz }`.
+    pub fn groups(&self) -> Vec<&'static str> {
+        let mut used: Vec<&str> = vec![self.head().split_whitespace().next().unwrap_or_default()];
+        let mut groups = Vec::new();
+        for group in self.syntax.split(';').skip(1).map(str::trim) {
+            let Some((name, body)) = group.split_once('=') else { continue };
+            let name = name.trim();
+            let named = |text: &str| {
+                text.match_indices(name).any(|(at, _)| {
+                    let next = text[at + name.len()..].bytes().next();
+                    next.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b':'))
+                })
+            };
+            if used.iter().any(|text| named(text)) {
+                used.push(body);
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    /// Whether programs that use it run; if not, it is read and refused with a message when a kernel is prepared.
+    pub fn is_executed(&self) -> bool {
+        !matches!(self.semantics, Semantics::Later)
+    }
+}
+
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Line({:?})", self.syntax)
@@ -93,8 +127,8 @@ pub(super) struct Compiled {
 }
 
 pub(super) enum Element {
-    /// A word without its dot, and the type it names if it names one.
-    Word(&'static str, Option<Type>),
+    /// A word without its dot, the type it names if it names one, and among what it keeps its place.
+    Word(&'static str, Option<Type>, Option<Ordered>),
     Group(Vec<Vec<Element>>),
     Optional(Vec<Element>),
 }
@@ -152,8 +186,8 @@ pub fn mnemonics() -> impl Iterator<Item = &'static str> {
 pub(super) fn words_of(elements: &[Element], into: &mut Vec<&'static str>) {
     for element in elements {
         match element {
-            Element::Word(word, _) if into.contains(word) => {}
-            Element::Word(word, _) => into.push(word),
+            Element::Word(word, ..) if into.contains(word) => {}
+            Element::Word(word, ..) => into.push(word),
             Element::Group(alternatives) => alternatives.iter().for_each(|alternative| words_of(alternative, into)),
             Element::Optional(elements) => words_of(elements, into),
         }
@@ -239,7 +273,7 @@ fn sequence(mut text: &'static str, groups: &[(&'static str, &'static str)]) -> 
 /// A word, or the words of a numbered one.
 fn words(word: &'static str) -> Element {
     let Some((head, range)) = word.split_once('[') else {
-        return Element::Word(word, Type::from_word(word));
+        return Element::Word(word, Type::from_word(word), ordered(word));
     };
     let (range, tail) = range.split_once(']').unwrap_or((range, ""));
     let (from, to) = range.split_once("..").unwrap_or((range, range));
@@ -248,7 +282,7 @@ fn words(word: &'static str) -> Element {
     let all = (number(from)..=number(to)).step_by(number(step).max(1)).map(|n| {
         // Compiled once per process: the words live as long as the table.
         let word: &'static str = Box::leak(format!("{head}{n}{tail}").into_boxed_str());
-        vec![Element::Word(word, None)]
+        vec![Element::Word(word, None, None)]
     });
     Element::Group(all.collect())
 }
