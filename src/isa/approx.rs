@@ -224,7 +224,7 @@ op!(RsqrtApproxF64 = rsqrt_approx_f64(a: f64) -> f64);
 macro_rules! forms {
     ($($form:ident $op:ident;)*) => {$(
         pub fn $form(f: &Form) -> Option<Lane> {
-            Some(match (f.ty(0), f.has("ftz") || super::float::plain(f)) {
+            Some(match (f.ty(0), f.has("ftz")) {
                 (Type::F32, false) => Lane::of::<$op<false>>(),
                 (Type::F32, true) => Lane::of::<$op<true>>(),
                 _ => return None,
@@ -239,18 +239,13 @@ forms! {
     ex2_f32_form Ex2ApproxF32;
 }
 pub fn rsqrt_form(f: &Form) -> Option<Lane> {
-    Some(
-        match (
-            f.ty(0),
-            f.has("ftz") || (f.ty(0) == Type::F32 && super::float::plain(f)),
-        ) {
-            (Type::F32, false) => Lane::of::<RsqrtApproxF32<false>>(),
-            (Type::F32, true) => Lane::of::<RsqrtApproxF32<true>>(),
-            (Type::F64, false) => Lane::of::<RsqrtApproxF64>(),
-            (Type::F64, true) => Lane::of::<RsqrtApproxFtzF64>(),
-            _ => return None,
-        },
-    )
+    Some(match (f.ty(0), f.has("ftz")) {
+        (Type::F32, false) => Lane::of::<RsqrtApproxF32<false>>(),
+        (Type::F32, true) => Lane::of::<RsqrtApproxF32<true>>(),
+        (Type::F64, false) => Lane::of::<RsqrtApproxF64>(),
+        (Type::F64, true) => Lane::of::<RsqrtApproxFtzF64>(),
+        _ => return None,
+    })
 }
 pub fn tanh_form(f: &Form) -> Option<Lane> {
     (f.ty(0) == Type::F32).then(Lane::of::<TanhApproxF32>)

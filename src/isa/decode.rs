@@ -1,13 +1,14 @@
 //! Opcode text → [`Form`], by matching it against the table's syntax lines; or an error that says what was expected.
 //!
 //! The order of modifiers is free, as it is for NVIDIA's assembler: compilers write several orders of the same thing.
-//! What keeps its order are the types (destination first) and words that the same group may hold (layouts).
+//! What keeps its order is what means something by its place: types and state spaces (destination first), layouts,
+//! primary and secondary priorities.
 
 use std::fmt;
 
 use super::form::Form;
-use super::table::{self, Compiled, Element};
-use crate::ptx::ast::Type;
+use super::table::{self, Compiled, Element, legacy, refused};
+use crate::ptx::ast::{Space, Type};
 use crate::ptx::spelling::distance;
 
 /// Why an opcode is not in the table.
@@ -25,6 +26,9 @@ pub struct DecodeError {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(refused) = refused::why(&self.opcode) {
+            return write!(f, "`{}` {}", refused.name, refused.why);
+        }
         let name = self.opcode.split('.').next().unwrap_or_default();
         match &self.found {
             Some(found) if *found == name => write!(f, "unknown instruction `{name}`")?,
@@ -56,16 +60,80 @@ pub fn decode(opcode: &str) -> Result<Form, DecodeError> {
 /// Every syntax line that an opcode follows: some have several, which take different operands.
 pub fn decode_all(opcode: &str) -> Vec<Form> {
     let mut forms = Vec::new();
-    search(opcode, &mut |form| {
+    search(opcode, table::lines_of, &mut |form| {
         forms.push(form);
         false
     });
     forms
 }
 
+/// [`decode`] for a module of this version. The bank of `ld.const[2].b32` (PTX 2.1 and before) says nothing that the
+/// address does not.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_in(opcode: &str, version: (u16, u16)) -> Result<Form, DecodeError> {
+    let without_bank = opcode.split_once('[').map(|(head, tail)| {
+        let tail = tail.split_once(']').map_or("", |(_, tail)| tail);
+        format!("{head}{tail}")
+    });
+    let opcode = without_bank.as_deref().unwrap_or(opcode);
+    match version < (2, 0) {
+        true => decode_legacy(opcode),
+        false => decode(opcode),
+    }
+}
+
+/// [`decode`] as PTX 1.x has it: lines that later versions dropped count, modifiers that it leaves out get the meaning
+/// that they had.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_legacy(opcode: &str) -> Result<Form, DecodeError> {
+    let mut words = opcode.split('.');
+    let mnemonic = words.next().unwrap_or_default();
+    let unsaid = legacy::UNSAID.iter().filter(|unsaid| {
+        unsaid.mnemonic == mnemonic && (unsaid.with.is_empty() || words.clone().any(|word| word == unsaid.with))
+    });
+    unsaid
+        .map(|unsaid| format!("{opcode}{}", unsaid.means))
+        .find_map(|opcode| lookup(&opcode))
+        .or_else(|| lookup(opcode))
+        .or_else(|| lookup_in(opcode, table::legacy_lines_of))
+        .ok_or_else(|| explain(opcode))
+}
+
+/// Words that mean something by their place among their like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ordered {
+    Type,
+    Space,
+    Layout,
+    Priority,
+}
+
+pub(super) fn ordered(word: &str) -> Option<Ordered> {
+    if Type::from_word(word).is_some() || matches!(word, "u2" | "s2" | "u4" | "s4" | "b1") {
+        return Some(Ordered::Type);
+    }
+    match word {
+        "row" | "col" => Some(Ordered::Layout),
+        _ if word.starts_with("L2::evict") => Some(Ordered::Priority),
+        _ if Space::from_word(word).is_some() => Some(Ordered::Space),
+        _ => None,
+    }
+}
+
 fn lookup(opcode: &str) -> Option<Form> {
+    lookup_in(opcode, table::lines_of)
+}
+
+/// Where the lines of a mnemonic are found.
+type LinesOf = fn(&str) -> Option<&'static [Compiled]>;
+
+fn lookup_in(opcode: &str, lines_of: LinesOf) -> Option<Form> {
     let mut found = None;
-    search(opcode, &mut |form| {
+    search(opcode, lines_of, &mut |form| {
         found = Some(form);
         true
     });
@@ -73,14 +141,14 @@ fn lookup(opcode: &str) -> Option<Form> {
 }
 
 /// Hands the lines that match to `enough`, in the order of the table, until it says so.
-fn search(opcode: &str, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
-    let mut words: [(&str, Option<Type>); 24] = [("", None); 24];
+fn search(opcode: &str, lines_of: LinesOf, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
+    let mut words: [(&str, Option<Ordered>); 24] = [("", None); 24];
     let mut split = opcode.split('.');
     let name = split.next()?;
-    let lines = table::lines_of(name)?;
+    let lines = lines_of(name)?;
     let mut count = 0;
     for word in split {
-        *words.get_mut(count)? = (word, Type::from_word(word));
+        *words.get_mut(count)? = (word, ordered(word));
         count += 1;
     }
     let words = &words[..count];
@@ -134,7 +202,7 @@ struct Todo<'a> {
 }
 
 struct Search<'a> {
-    words: &'a [(&'a str, Option<Type>)],
+    words: &'a [(&'a str, Option<Ordered>)],
     /// Bit `i`: word `i` is matched.
     used: u32,
     picked: Vec<(&'static str, Option<Type>)>,
@@ -162,14 +230,14 @@ impl Search<'_> {
             next: todo.next,
         };
         match first {
-            Element::Word(word, ty) => {
-                let found = if ty.is_some() {
-                    // Types keep their order: only the first one left can match.
-                    self.unused()
-                        .find(|&i| self.words[i].1.is_some())
-                        .filter(|&i| self.words[i].1 == *ty)
-                } else {
-                    self.unused().find(|&i| self.words[i].0 == *word)
+            Element::Word(word, ty, order) => {
+                let found = match order {
+                    // Only the first one left of its kind can match.
+                    Some(_) => self
+                        .unused()
+                        .find(|&i| self.words[i].1 == *order)
+                        .filter(|&i| self.words[i].0 == *word),
+                    None => self.unused().find(|&i| self.words[i].0 == *word),
                 };
                 let Some(found) = found else {
                     return self.note(Some(word));
@@ -244,7 +312,7 @@ fn explain(opcode: &str) -> DecodeError {
         .split('.')
         .skip(1)
         .take(24)
-        .map(|word| (word, Type::from_word(word)))
+        .map(|word| (word, ordered(word)))
         .collect();
     let mut search = Search {
         words: &words,
@@ -271,8 +339,8 @@ fn explain(opcode: &str) -> DecodeError {
     }
 }
 
-/// A legal opcode one edit away: a word forgotten, spelt otherwise, or too many.
-fn nearest(name: &str, words: &[(&str, Option<Type>)], lines: &[Compiled]) -> Option<String> {
+/// A legal opcode one edit away: a word spelt otherwise, left out, added or replaced.
+fn nearest(name: &str, words: &[(&str, Option<Ordered>)], lines: &[Compiled]) -> Option<String> {
     let words: Vec<&str> = words.iter().map(|w| w.0).collect();
     let join = |words: &[&str]| {
         std::iter::once(name)

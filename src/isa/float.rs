@@ -498,8 +498,8 @@ pub fn div_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
         (Type::F32, _) if f.has("approx") => by_ftz!(DivApproxF32, f),
         (Type::F32, _) if f.has("full") => by_ftz!(DivFullF32, f),
-        // Before PTX 1.4 a plain `div.f32` was `div.approx.ftz.f32`; so it went with the functions of one operand.
-        (Type::F32, None) if f.rounding().is_none() => Lane::of::<DivApproxF32<true>>(),
+        // The assembler takes it before PTX 1.4 alone, where it is the approximate one.
+        (Type::F32, None) if f.rounding().is_none() => by_ftz!(DivApproxF32, f),
         (Type::F32, None) => by_ftz!(DivF32, f),
         (Type::F32, Some(mode)) => Lane::of::<DivF32Rnd>().with(constant(f, mode)),
         (Type::F64, None) => Lane::of::<DivF64>(),
@@ -507,14 +507,9 @@ pub fn div_form(f: &Form) -> Option<Lane> {
         _ => return None,
     })
 }
-/// Without any modifier, as PTX before 1.4 wrote what is `.approx.ftz` now.
-pub fn plain(f: &Form) -> bool {
-    f.words.is_empty()
-}
 pub fn rcp_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
         (Type::F64, _) if f.has("approx") => Lane::of::<RcpApproxF64>(),
-        (Type::F32, None) if plain(f) => Lane::of::<RcpApproxF32<true>>(),
         (Type::F32, None) if f.rounding().is_none() => by_ftz!(RcpApproxF32, f),
         (Type::F32, None) => by_ftz!(RcpF32, f),
         (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode) | INVERT),
@@ -525,7 +520,6 @@ pub fn rcp_form(f: &Form) -> Option<Lane> {
 }
 pub fn sqrt_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
-        (Type::F32, None) if plain(f) => Lane::of::<SqrtApproxF32<true>>(),
         (Type::F32, None) if f.rounding().is_none() => by_ftz!(SqrtApproxF32, f),
         (Type::F32, None) => by_ftz!(SqrtF32, f),
         (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode)),

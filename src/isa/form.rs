@@ -68,12 +68,13 @@ impl Form {
     pub fn space(&self) -> Space {
         self.spaces().next().unwrap_or(Space::Generic)
     }
-    /// Elements of a vector access: 1, 2, 4 or 8.
+    /// Elements of a vector access: 1, 2, 4 or 8; 3 in PTX 1.x.
     pub fn vector(&self) -> u8 {
         self.words
             .iter()
             .find_map(|&word| match word {
                 "v2" => Some(2),
+                "v3" => Some(3),
                 "v4" => Some(4),
                 "v8" => Some(8),
                 _ => None,

@@ -13,6 +13,7 @@ mod form;
 mod half;
 mod int;
 pub mod lanes;
+mod legacy;
 mod logic;
 pub mod moves;
 mod sfu;
@@ -23,7 +24,7 @@ pub mod table;
 mod tests;
 
 pub use self::compare::{Boolean, Compare};
-pub use self::decode::{DecodeError, decode, decode_all};
+pub use self::decode::{DecodeError, decode, decode_all, decode_in, decode_legacy};
 pub use self::form::{Form, Rounding};
 pub use self::simd::Level;
 

@@ -341,7 +341,7 @@ impl<'a> Linker<'a> {
                         aliases.push((name, target));
                         continue;
                     }
-                    Item::File { .. } | Item::Section(_) | Item::Pragma(_) => continue,
+                    Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => continue,
                 };
                 let symbol = match self.symbols.get(&at) {
                     Some(&symbol) => Some(symbol),
@@ -561,6 +561,14 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
             "maxnreg" => info.max_registers = arg(0),
             _ => {}
         }
+    }
+    // `.entry k[16][8]`: x is the last; a block may be smaller (PTX ISA 1.1, Table 68: "with max 256 threads").
+    if let Some(dims) = function.dims.iter().rev().copied().collect::<Option<Vec<u64>>>()
+        && !dims.is_empty()
+        && !dims.contains(&0)
+    {
+        let dim = |i: usize| dims.get(i).map_or(1, |&dim| u32::try_from(dim).unwrap_or(u32::MAX));
+        info.maxntid = Some([dim(0), dim(1), dim(2)]);
     }
     if let Some(dims) = info.reqntid.or(info.maxntid) {
         info.max_threads = dims.iter().fold(1u32, |a, &b| a.saturating_mul(b));

@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::record::Records;
 
 /// Half-open byte range in the module's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
@@ -183,7 +184,12 @@ impl Module {
     pub fn check(&self) -> Result<(), Diagnostics> {
         let bodies = self.items.iter().filter_map(|item| match item {
             Item::Function(function) => function.body.as_ref(),
-            Item::Variable(_) | Item::Alias { .. } | Item::File { .. } | Item::Section(_) | Item::Pragma(_) => None,
+            Item::Variable(_)
+            | Item::Alias { .. }
+            | Item::File { .. }
+            | Item::Section(_)
+            | Item::Pragma(_)
+            | Item::Debug(_) => None,
         });
         let mut found: Option<Diagnostics> = None;
         for wrong in bodies.filter_map(|body| body.statements().err()) {
@@ -215,6 +221,8 @@ pub enum Item {
     Section(Section),
     /// `.pragma "…", "…";` at module level
     Pragma(Vec<String>),
+    /// `.byte 0x7d, 0x01` and `.section .debug_info, "",@progbits` of PTX 1.x: debug information, kept as text.
+    Debug(String),
 }
 
 /// `.section name { … }` kept as text: debuggers read it, execution does not.
@@ -291,6 +299,8 @@ pub struct Function {
     pub linkage: Linkage,
     pub entry: bool,
     pub name: Name,
+    /// `.entry k[16][8]` of PTX 1.x: the block's dimensions, x last; `None` where brackets are empty.
+    pub dims: Vec<Option<u64>>,
     /// Return parameters (`.func (.param .b32 r) f`).
     pub returns: Vec<Variable>,
     pub params: Vec<Variable>,
@@ -320,6 +330,8 @@ pub struct Body {
     pub(super) source: Arc<super::Source>,
     /// The module's `.version`.
     pub(super) version: (u16, u16),
+    /// Structures of the module's scope (PTX 1.x); known once the module is read.
+    pub(super) records: Arc<OnceLock<Records>>,
     pub(super) parsed: Arc<OnceLock<Result<Vec<Statement>, Diagnostics>>>,
     pub(super) findings: Arc<OnceLock<Vec<Diagnostic>>>,
 }
@@ -490,7 +502,7 @@ impl Body {
     /// All that is wrong with the body.
     pub fn statements(&self) -> Result<&[Statement], &Diagnostics> {
         self.parsed
-            .get_or_init(|| super::body::parse(&self.source, self.span, self.version))
+            .get_or_init(|| super::body::parse(&self.source, self.span, self.version, self.records.get()))
             .as_deref()
     }
 
@@ -521,7 +533,7 @@ macro_rules! equal_but_for_place {
 
 equal_but_for_place! {
     Variable { linkage, space, bank, align, vector, ty, name, count, dims, init, attributes, ptr }
-    Function { linkage, entry, name, returns, params, variadic, noreturn, directives, attributes, body }
+    Function { linkage, entry, name, dims, returns, params, variadic, noreturn, directives, attributes, body }
     CallPrototype { label, returns, params, noreturn, directives }
     Instruction { guard, opcode, operands }
     Address { base, index, offset, subscript, unified }

@@ -9,12 +9,14 @@ use chumsky::error::EmptyErr;
 use chumsky::extra::SimpleState;
 
 use super::Source;
-use super::ast::{Span, Statement};
+use super::ast::{Name, Span, Statement};
 use super::declaration;
 use super::diagnostic::{Diagnostic, Diagnostics, Findings};
 use super::grammar::{self, Why};
+use super::legacy::{self, Special};
 use super::lexer::{Kind, Lexer, Token};
 use super::names::Context;
+use super::record::Records;
 use super::rules::{self, Scope};
 use super::spelling;
 
@@ -140,28 +142,49 @@ fn declares(word: &str) -> bool {
 }
 
 /// The statements of the body at `span` (from `{` to `}`).
-pub(super) fn parse(source: &Arc<Source>, span: Span, version: (u16, u16)) -> Result<Vec<Statement>, Diagnostics> {
+pub(super) fn parse(
+    source: &Arc<Source>,
+    span: Span,
+    version: (u16, u16),
+    records: Option<&Records>,
+) -> Result<Vec<Statement>, Diagnostics> {
     let (start, end) = (span.start as usize + 1, span.end as usize - 1);
     let mut findings = Findings::default();
-    let statements = statements(&source.text, start, end, Mode { version, closed: true }, &mut findings);
+    let mode = Mode {
+        version,
+        closed: true,
+        records,
+    };
+    let statements = statements(&source.text, start, end, mode, &mut findings);
     findings.finish(source, statements)
 }
 
 /// What the reader of a body should know beforehand.
 #[derive(Clone, Copy)]
-pub(super) struct Mode {
+pub(super) struct Mode<'r> {
     /// The module's `.version`.
     pub version: (u16, u16),
     /// The body's end is known. If not, the first `}` too many is taken for it.
     pub closed: bool,
+    /// Structures that are declared outside (PTX 1.x).
+    pub records: Option<&'r Records>,
 }
 
 /// The statements of `text[start..end]`.
-pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findings: &mut Findings) -> Vec<Statement> {
+pub(super) fn statements(
+    text: &str,
+    start: usize,
+    end: usize,
+    mode: Mode<'_>,
+    findings: &mut Findings,
+) -> Vec<Statement> {
     let mut tokens = Vec::with_capacity((end - start) / 5);
     tokens.extend(Lexer::new(text, start, end));
     let tokens = &tokens[..];
     let mut context = SimpleState(Context::new(text, mode.version));
+    if let Some(records) = mode.records {
+        context.records = records.clone();
+    }
     let instruction = grammar::instruction::<EmptyErr>();
     let call = grammar::call::<EmptyErr>();
     let variables = declaration::variables::<EmptyErr>();
@@ -169,12 +192,33 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
     let location = declaration::location::<EmptyErr>();
     let pragma = declaration::pragma::<EmptyErr>();
 
-    let mut open: Vec<(Span, Vec<Statement>)> = Vec::new();
+    // The place of each open `{`, what stands before it, and the label that closes a guarded block (PTX 1.x).
+    let mut open: Vec<(Span, Vec<Statement>, Option<Name>)> = Vec::new();
     let mut list: Vec<Statement> = Vec::with_capacity(tokens.len() / 8);
     let mut at = 0;
     while let Some(&first) = tokens.get(at) {
         if findings.enough() {
             break;
+        }
+        if context.legacy && matches!(first.kind, Kind::At | Kind::Word) {
+            match legacy::special(tokens, at, &mut context) {
+                Ok(None) => {}
+                Ok(Some(Special::Skip(to))) => {
+                    at = to;
+                    continue;
+                }
+                Ok(Some(Special::Guarded(to, around, label))) => {
+                    if open.len() == MAX_DEPTH {
+                        findings.push(Diagnostic::error(first.span, "blocks are nested too deeply"));
+                        return list;
+                    }
+                    list.push(Statement::Instruction(around));
+                    open.push((first.span, std::mem::take(&mut list), Some(label)));
+                    at = to;
+                    continue;
+                }
+                Err((span, message)) => findings.push(Diagnostic::error(span, message)),
+            }
         }
         match first.kind {
             Kind::OpenBrace => {
@@ -182,15 +226,16 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
                     findings.push(Diagnostic::error(first.span, "blocks are nested too deeply"));
                     return list;
                 }
-                open.push((first.span, std::mem::take(&mut list)));
+                open.push((first.span, std::mem::take(&mut list), None));
                 at += 1;
                 continue;
             }
             Kind::CloseBrace => {
                 match open.pop() {
-                    Some((_, outer)) => {
+                    Some((_, outer, label)) => {
                         let inner = std::mem::replace(&mut list, outer);
                         list.push(Statement::Block(inner));
+                        list.extend(label.map(Statement::Label));
                     }
                     None if mode.closed => findings.push(Diagnostic::error(first.span, "this `}` closes nothing")),
                     None => return list,
@@ -268,8 +313,16 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
                 read!(targets, declaration::targets::<Why>(), statement, &mut context).map(|targets| list.push(targets))
             }
             Kind::At | Kind::Dotted | Kind::Name => {
-                read!(instruction, grammar::instruction::<Why>(), statement, &mut context)
-                    .map(|instruction| list.push(Statement::Instruction(instruction)))
+                read!(instruction, grammar::instruction::<Why>(), statement, &mut context).and_then(
+                    |mut instruction| {
+                        if !context.records.variables.is_empty() {
+                            let resolved = context.records.resolve(&mut instruction);
+                            resolved.map_err(|(span, message)| Diagnostic::error(span, message))?;
+                        }
+                        list.push(Statement::Instruction(instruction));
+                        Ok(())
+                    },
+                )
             }
             Kind::Word if word == ".pragma" => read!(pragma, declaration::pragma::<Why>(), statement, &mut context)
                 .map(|texts| list.push(Statement::Pragma(texts))),
@@ -288,10 +341,10 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
             findings.push(error);
         }
     }
-    if let Some((brace, _)) = open.first().filter(|_| !findings.enough()) {
+    if let Some((brace, ..)) = open.first().filter(|_| !findings.enough()) {
         findings.push(Diagnostic::error(*brace, "this `{` is not closed"));
     }
-    for (_, outer) in open.into_iter().rev() {
+    for (_, outer, _) in open.into_iter().rev() {
         let inner = std::mem::replace(&mut list, outer);
         list.push(Statement::Block(inner));
     }

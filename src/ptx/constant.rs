@@ -76,6 +76,51 @@ pub fn number(text: &str, span: Span) -> Folded {
     }
 }
 
+/// `5.u32`, `1.5.f32`: a number with its type (PTX ISA 1.1, 6.4.5); integers keep as many bits as that has.
+pub fn typed(text: &str, span: Span) -> Folded {
+    let (digits, word) = text.rsplit_once('.').unwrap_or((text, ""));
+    let Some(ty) = Type::from_word(word) else {
+        return fail(span, format!("`{word}` is not a type"));
+    };
+    let value = match digits.contains('.') {
+        true => float(digits, span)?,
+        false => number(digits, span)?,
+    };
+    let cut = |bits: u64, width: u32, signed: bool| {
+        let left = bits << (64 - width);
+        match signed {
+            true => (left as i64 >> (64 - width)) as u64,
+            false => left >> (64 - width),
+        }
+    };
+    use Type::*;
+    let bits = match value {
+        Expr::Int { bits, .. } => bits,
+        _ => 0,
+    };
+    Ok(match (ty, &value) {
+        (F32 | F64 | F16, _) => match (super::record::settled(value, ty), ty) {
+            // The value that a single-precision number holds.
+            (Expr::F64 { bits, .. }, F32) => Expr::F32 {
+                bits: (f64::from_bits(bits) as f32).to_bits(),
+                span,
+            },
+            (other, _) => other,
+        },
+        (_, Expr::Int { .. }) => match ty {
+            S8 => int(cut(bits, 8, true), false, span),
+            S16 => int(cut(bits, 16, true), false, span),
+            S32 => int(cut(bits, 32, true), false, span),
+            U8 | B8 => int(cut(bits, 8, false), false, span),
+            U16 | B16 => int(cut(bits, 16, false), false, span),
+            U32 | B32 => int(cut(bits, 32, false), false, span),
+            U64 => int(bits, true, span),
+            _ => value,
+        },
+        _ => return fail(span, format!("`{digits}` is no .{word}")),
+    })
+}
+
 /// A decimal floating-point number: `.f64`, to be narrowed where a `.f32` is expected.
 pub fn float(text: &str, span: Span) -> Folded {
     match text.parse::<f64>() {

@@ -2,14 +2,18 @@
 //! arguments (PTX ISA, Directives; State Spaces, Types, and Variables). Flows in: the tokens of one declaration. Flows
 //! out: a piece of tree. It must never know what a directive makes of a kernel, or which space takes an initialiser.
 
+use std::sync::Arc;
+
 use chumsky::prelude::*;
 
 use super::ast::{
     CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Place, Space, Span, Statement, Type, Variable,
 };
 use super::grammar::{At, Failure, Part, initial_value, integer, keyword, mark, name, place, token, word};
+use super::legacy;
 use super::lexer::Kind;
 use super::names::Context;
+use super::record::Record;
 use super::spelling::nearest;
 
 /// A dotted word of a declaration, with what belongs to it.
@@ -19,6 +23,8 @@ enum Trait {
     Align(u64),
     Vector(u8),
     Type(Type),
+    /// A structure of PTX 1.x.
+    Record(Arc<Record>),
     Pointer,
     Attributes(Vec<(Name, Vec<u64>)>),
     /// No such word; said when the whole declaration is known.
@@ -63,7 +69,7 @@ fn linkage<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Linkage, E> {
 }
 
 /// The words before a variable's name, in any order that makes sense.
-fn traits<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Variable, E> {
+fn traits<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declared, E> {
     let align = word(".align").ignore_then(integer()).map(Trait::Align);
     let bank = integer().delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket));
     let banked = token(Kind::Word)
@@ -96,24 +102,43 @@ fn traits<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Variable, E> {
             _ => Trait::Unknown,
         })
     });
-    choice((align, attributes().map(Trait::Attributes), banked, plain))
+    let record = token(Kind::Name).try_map_with(|token, e: &mut At<'t, '_, 's, E>| {
+        let context = e.state();
+        match context
+            .records
+            .types
+            .get(context.at(token.span))
+            .filter(|_| context.legacy)
+        {
+            Some(record) => Ok(Trait::Record(record.clone())),
+            None => Err(E::because(e.span(), "this is not a type")),
+        }
+    });
+    choice((align, attributes().map(Trait::Attributes), banked, plain, record))
         .map_with(|one, e: &mut At<'t, '_, 's, E>| (one, place(e)))
         .repeated()
         .at_least(1)
         .collect::<Vec<_>>()
         .validate(|list, e: &mut At<'t, '_, 's, E>, emitter| {
             let span = place(e);
-            let (variable, complaint) = declared(list, span, e.state());
+            let (declared, complaint) = declared(list, span, e.state());
             if let Some((at, message)) = complaint {
                 emitter.emit(E::complain(e.span(), Some(at), message));
             }
-            variable
+            declared
         })
         .boxed()
 }
 
-/// The declaration that these words make, without a name yet, and what is wrong with them.
-fn declared(list: Vec<(Trait, Span)>, span: Span, context: &Context<'_>) -> (Variable, Option<(Span, String)>) {
+/// The words of a declaration, without a name yet.
+#[derive(Clone)]
+struct Declared {
+    variable: Variable,
+    record: Option<Arc<Record>>,
+}
+
+/// The declaration that these words make, and what is wrong with them.
+fn declared(list: Vec<(Trait, Span)>, span: Span, context: &Context<'_>) -> (Declared, Option<(Span, String)>) {
     let mut variable = Variable {
         linkage: Linkage::Internal,
         space: Space::Generic,
@@ -133,8 +158,10 @@ fn declared(list: Vec<(Trait, Span)>, span: Span, context: &Context<'_>) -> (Var
         span,
     };
     let mut ty = None;
+    let mut record = None;
     for (one, span) in list {
         let twice = match one {
+            Trait::Record(new) => ty.replace(Type::B8).is_some() || record.replace(new).is_some(),
             Trait::Linkage(linkage) => std::mem::replace(&mut variable.linkage, linkage) != Linkage::Internal,
             Trait::Type(new) => ty.replace(new).is_some(),
             Trait::Vector(width) => variable.vector.replace(width).is_some(),
@@ -164,21 +191,24 @@ fn declared(list: Vec<(Trait, Span)>, span: Span, context: &Context<'_>) -> (Var
                 if let Some(near) = nearest(word.trim_start_matches('.'), types.chain(others)) {
                     message += &format!("; did you mean `.{near}`?");
                 }
-                return (variable, Some((span, message)));
+                return (Declared { variable, record }, Some((span, message)));
             }
         };
         if twice {
             let message = format!("`{}` says again what this declaration has said", context.at(span));
-            return (variable, Some((span, message)));
+            return (Declared { variable, record }, Some((span, message)));
         }
     }
     match ty {
         Some(ty) => variable.ty = ty,
         // The first specification's textures and surfaces have no type of their own.
         None if context.legacy && matches!(variable.space, Space::Tex | Space::Surf) => variable.ty = Type::B32,
-        None => return (variable, Some((span, "this declaration has no type".to_owned()))),
+        None => {
+            let message = "this declaration has no type".to_owned();
+            return (Declared { variable, record }, Some((span, message)));
+        }
     }
-    (variable, None)
+    (Declared { variable, record }, None)
 }
 
 struct Declarator {
@@ -188,9 +218,13 @@ struct Declarator {
     init: Option<Init>,
 }
 
+/// `_`: a parameter of a prototype, and in PTX 1.x a name like others.
+fn anonymous<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Name, E> {
+    token(Kind::Underscore).map_with(|token, e: &mut At<'t, '_, 's, E>| e.state().name(token.span))
+}
+
 /// `name`, `%r<100>`, `name[4][]`
 fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> {
-    let anonymous = token(Kind::Underscore).map_with(|token, e: &mut At<'t, '_, 's, E>| e.state().name(token.span));
     let count = integer()
         .delimited_by(mark(Kind::Less), mark(Kind::Greater))
         .try_map(|count, span| {
@@ -208,7 +242,7 @@ fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> 
             }
             dims
         });
-    choice((name(), anonymous))
+    choice((name(), anonymous()))
         .then(count.or_not())
         .then(dims)
         .map(|((name, count), dims)| Declarator {
@@ -247,13 +281,24 @@ fn initialiser<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Init, E> {
     mark(Kind::Equals).ignore_then(init).boxed()
 }
 
-fn named(mut variable: Variable, declarator: Declarator, span: Span) -> Variable {
+/// The variable, and what is wrong with its initialiser.
+fn named(
+    declared: Declared,
+    declarator: Declarator,
+    span: Span,
+    context: &mut Context<'_>,
+) -> (Variable, Option<(Span, String)>) {
+    let Declared { mut variable, record } = declared;
     variable.name = declarator.name;
     variable.count = declarator.count;
     variable.dims = declarator.dims;
     variable.init = declarator.init;
     variable.span = span;
-    variable
+    let complaint = match context.legacy {
+        true => legacy::settle(&mut variable, record, &mut context.records).err(),
+        false => None,
+    };
+    (variable, complaint)
 }
 
 /// `.global .align 4 .b8 a[4] = {1, 2}, b;`: one variable for each name. `.global .u32 ;`, which NVIDIA's assembler takes,
@@ -265,12 +310,21 @@ pub fn variables<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Variable
     traits()
         .then(one.separated_by(mark(Kind::Comma)).collect::<Vec<_>>())
         .then_ignore(mark(Kind::Semicolon))
-        .map_with(|(variable, list), e: &mut At<'t, '_, 's, E>| {
+        .validate(|(declared, list), e: &mut At<'t, '_, 's, E>, emitter| {
             let span = place(e);
             if list.is_empty() {
+                let variable = declared.variable;
                 return vec![Variable { span, ..variable }];
             }
-            list.into_iter().map(|one| named(variable.clone(), one, span)).collect()
+            list.into_iter()
+                .map(|one| {
+                    let (variable, complaint) = named(declared.clone(), one, span, e.state());
+                    if let Some((at, message)) = complaint {
+                        emitter.emit(E::complain(e.span(), Some(at), message));
+                    }
+                    variable
+                })
+                .collect()
         })
 }
 
@@ -278,7 +332,10 @@ pub fn variables<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Variable
 fn parameters<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Variable>, E> {
     traits()
         .then(declarator())
-        .map_with(|(variable, one), e: &mut At<'t, '_, 's, E>| named(variable, one, place(e)))
+        .map_with(|(declared, one), e: &mut At<'t, '_, 's, E>| {
+            let span = place(e);
+            named(declared, one, span, e.state()).0
+        })
         .separated_by(mark(Kind::Comma))
         .collect()
         .delimited_by(mark(Kind::OpenParen), mark(Kind::CloseParen))
@@ -365,6 +422,24 @@ fn is_open(params: &[Variable]) -> bool {
     params.last().is_some_and(|last| last.dims.first() == Some(&None))
 }
 
+/// `[16][8]` behind a kernel's name (PTX ISA 1.1, Table 68).
+fn block_dims<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Option<u64>>, E> {
+    let dim = integer()
+        .or_not()
+        .delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket));
+    dim.repeated()
+        .collect::<Vec<_>>()
+        .validate(|dims, e: &mut At<'t, '_, 's, E>, emitter| {
+            if !dims.is_empty() && !e.state().legacy {
+                let message = "dimensions behind a kernel's name went with PTX 1.x";
+                emitter.emit(E::because(e.span(), message));
+            } else if dims.len() > 3 {
+                emitter.emit(E::because(e.span(), "a block has at most three dimensions"));
+            }
+            dims
+        })
+}
+
 /// A function's header, up to its `;` or its body. The body is the caller's to attach.
 pub fn function<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Function, E> {
     let kind = choice((word(".entry").to(true), word(".func").to(false)));
@@ -376,17 +451,20 @@ pub fn function<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Function, E> 
         .then(kind)
         .then(attributes().or_not())
         .then(parameters().or_not())
-        .then(name())
+        .then(choice((name(), anonymous())))
+        .then(block_dims())
         .then(parameters().or_not())
         .then(header_directive().repeated().collect::<Vec<_>>())
         .then_ignore(end)
         .map_with(
-            |((((((linkage, entry), attributes), returns), name), params), directives), e: &mut At<'t, '_, 's, E>| {
+            |(((((((linkage, entry), attributes), returns), name), dims), params), directives),
+             e: &mut At<'t, '_, 's, E>| {
                 let params = params.unwrap_or_default();
                 Function {
                     linkage: linkage.first().copied().unwrap_or_default(),
                     entry,
                     name,
+                    dims,
                     returns: returns.unwrap_or_default(),
                     variadic: is_open(&params),
                     params,
@@ -439,11 +517,18 @@ pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E>
             u32::try_from(value).map_err(|_| E::because(span, "lines and columns are 32-bit numbers"))
         })
     };
+    // `.loc line` of PTX 1.x names a line of the only file.
     let place = || {
         integer()
-            .then(small())
-            .then(small())
-            .map(|((file, line), column)| (file, line, column))
+            .then(small().then(small()).or_not())
+            .try_map_with(|(first, more), e: &mut At<'t, '_, 's, E>| match more {
+                Some((line, column)) => Ok((first, line, column)),
+                None if e.state().legacy => match u32::try_from(first) {
+                    Ok(line) => Ok((1, line, 0)),
+                    Err(_) => Err(E::because(e.span(), "lines are 32-bit numbers")),
+                },
+                None => Err(E::because(e.span(), "expected file, line and column")),
+            })
     };
     let function = mark(Kind::Comma)
         .ignore_then(keyword("function_name"))

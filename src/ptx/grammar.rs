@@ -154,6 +154,10 @@ pub fn expression<'t, 's: 't, E: Failure<'t>>(symbols: bool) -> impl Part<'t, 's
         });
         let float = token(Kind::Float)
             .map_with(|token, e: &mut At<'t, '_, 's, E>| constant::float(e.state().at(token.span), token.span));
+        let typed = token(Kind::Typed).try_map_with(|token, e: &mut At<'t, '_, 's, E>| match e.state().legacy {
+            true => Ok(constant::typed(e.state().at(token.span), token.span)),
+            false => Err(E::because(e.span(), "an immediate with a type went with PTX 1.x")),
+        });
         let symbol = name().try_map(move |name, span| match &*name.text {
             "WARP_SZ" => Ok(Ok(Expr::Int {
                 bits: 32,
@@ -183,7 +187,7 @@ pub fn expression<'t, 's: 't, E: Failure<'t>>(symbols: bool) -> impl Part<'t, 's
         let cast = token(Kind::Word)
             .delimited_by(mark(Kind::OpenParen), mark(Kind::CloseParen))
             .map_with(|token, e: &mut At<'t, '_, 's, E>| e.state().at(token.span));
-        let atom = choice((applied, number, float, symbol, parenthesised));
+        let atom = choice((applied, number, float, typed, symbol, parenthesised));
         macro_rules! operator {
             ($level:literal, $kind:ident, $operation:ident) => {
                 infix(

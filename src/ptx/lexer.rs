@@ -35,6 +35,9 @@ pub enum Kind {
     #[regex(r"\.[0-9]+([eE][+-]?[0-9]+)?", priority = 5)]
     #[regex(r"[0-9]+[eE][+-]?[0-9]+", priority = 5)]
     Float,
+    /// `5.u32`: an immediate that says its type, in PTX 1.x.
+    #[regex(r"[0-9][A-Za-z0-9]*(\.[0-9]*([eE][+-]?[0-9]+)?)?\.([bsu](8|16|32|64)|f(16|32|64))", priority = 9)]
+    Typed,
     #[regex(r#""([^"\\\n]|\\[^\n])*""#)]
     Text,
     #[token("_")] Underscore,
@@ -155,7 +158,7 @@ impl Kind {
         use Kind::*;
         match self {
             Name => "a name", Dotted => "a dotted name", Word => "a directive", Number => "an integer",
-            Float => "a floating-point number", Text => "a string", Underscore => "`_`", Comma => "`,`",
+            Float => "a floating-point number", Typed => "a number with a type", Text => "a string", Underscore => "`_`", Comma => "`,`",
             Semicolon => "`;`", Colon => "`:`", OpenParen => "`(`", CloseParen => "`)`", OpenBracket => "`[`",
             CloseBracket => "`]`", OpenBrace => "`{`", CloseBrace => "`}`", At => "`@`", Not => "`!`", Or => "`|`",
             Plus => "`+`", Minus => "`-`", Star => "`*`", Slash => "`/`", Percent => "`%`", And => "`&`", Xor => "`^`",
@@ -277,6 +280,10 @@ mod tests {
         assert_eq!(
             kinds("1. .5 1e300 1.5e-3 0f3F800000 0x1F 017U 0b1 1abc"),
             [Float, Float, Float, Float, Number, Number, Number, Number, Number]
+        );
+        assert_eq!(
+            kinds("5.u32 0x1F.s16 1.5.f32 1..f64 1.5"),
+            [Typed, Typed, Typed, Typed, Float]
         );
         assert_eq!(kinds("7 % 3 7%3"), [Number, Percent, Number, Number, Name]);
         assert_eq!(

@@ -3,17 +3,24 @@
 //! [`parse`] scans a module's declarations and skips bodies; [`ast::Body::statements`] reads one when first asked.
 //! `lexer` makes tokens, `grammar` and `declaration` say what statements look like, `module` and `body` find where each
 //! begins and ends. The tree's parts print themselves (`printer`).
+//!
+//! PTX 1.x is read by the same parts; what only it has comes from `preprocess`, `record` and `legacy`, which make of it
+//! what later versions would say.
 
 pub mod ast;
 mod body;
+mod condition;
 mod constant;
 mod declaration;
 pub mod diagnostic;
 mod grammar;
+mod legacy;
 mod lexer;
 mod module;
 mod names;
+mod preprocess;
 mod printer;
+mod record;
 mod report;
 mod rules;
 pub mod spelling;

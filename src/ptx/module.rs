@@ -14,8 +14,10 @@ use super::body::{self, Mode, extent, is_function, read};
 use super::declaration;
 use super::diagnostic::{Diagnostic, Diagnostics, Findings, unexpected};
 use super::grammar::{Failure, Part, Why, integer, mark, name, token, word};
+use super::legacy::{Old, Reading};
 use super::lexer::{Kind, Lexer, Token, skip_braces};
 use super::names::Context;
+use super::preprocess;
 use super::rules::{self, Scope};
 
 /// `.target sm_90a, debug`
@@ -185,6 +187,7 @@ fn starts_item(word: &str) -> bool {
 /// # Errors
 /// All that is wrong outside of bodies.
 pub fn parse(source: Arc<Source>) -> Result<Module, Diagnostics> {
+    let source = preprocess::run(source)?;
     let mut findings = Findings::default();
     let module = items(&source, &mut findings);
     findings.finish(&source, module)
@@ -195,6 +198,7 @@ pub fn parse(source: Arc<Source>) -> Result<Module, Diagnostics> {
 /// # Errors
 /// All that is wrong anywhere.
 pub fn parse_all(source: Arc<Source>) -> Result<Module, Diagnostics> {
+    let source = preprocess::run(source)?;
     let mut findings = Findings::default();
     let module = items(&source, &mut findings);
     if let Err(inside) = module.check() {
@@ -221,6 +225,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
     let mut context = SimpleState(Context::new(text, (9, 0)));
     let variables = declaration::variables::<EmptyErr>();
     let function = declaration::function::<EmptyErr>();
+    let (mut old, records) = (Old::default(), Arc::new(OnceLock::new()));
     let (mut version_at, mut size_at) = (None::<Span>, None);
     let (mut complained, mut targeted) = (false, false);
     let mut at = 0;
@@ -255,10 +260,28 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
             findings.push(Diagnostic::error(first.span, "`.target` is missing behind `.version`"));
         }
         targeted |= word == ".target";
+        if context.legacy && version_at.is_some() && !module.target.is_empty() {
+            let mut reading = Reading {
+                tokens,
+                source,
+                module: &mut module,
+                findings,
+                records: &records,
+            };
+            if let Some(next) = old.item(at, &mut reading, &mut context) {
+                at = next.max(at + 1);
+                continue;
+            }
+        }
         let to;
         let result = match word {
             ".version" if version_at.is_some() => {
                 to = next_word();
+                let again = read!(version::<EmptyErr>(), version::<Why>(), &tokens[at..to], &mut context);
+                if context.legacy && again.is_ok_and(|again| again == module.version) {
+                    at = to;
+                    continue;
+                }
                 let line = version_at.map_or(1, |before| source.line_column(before.start).0);
                 Err(Diagnostic::error(first.span, "`.version` stands once, at the start")
                     .note(format!("the first one is in line {line}")))
@@ -282,6 +305,10 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                 to = next_word();
                 let statement = &tokens[at..to];
                 read!(target::<EmptyErr>(), target::<Why>(), statement, &mut context).map(|names| {
+                    // PTX 1.x may say the same again (PTX ISA 1.1, Table 77).
+                    if context.legacy && names == module.target {
+                        return;
+                    }
                     module.target.extend(names);
                     findings.list.extend(rules::target(&module));
                 })
@@ -354,12 +381,16 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
                                         span: braces.span,
                                         source: source.clone(),
                                         version: context.version,
+                                        records: records.clone(),
                                         parsed: Arc::new(OnceLock::new()),
                                         findings: Arc::new(OnceLock::new()),
                                     });
                                     findings
                                         .list
                                         .extend(rules::function(&function, context.legacy, context.version));
+                                    if context.legacy && function.entry && function.body.is_none() {
+                                        old.header(module.items.len());
+                                    }
                                     module.items.push(Item::Function(Box::new(function)));
                                 },
                             )
@@ -391,6 +422,7 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
         let mode = Mode {
             version: context.version,
             closed: false,
+            records: Some(&context.records),
         };
         body::statements(text, brace.span.end as usize, text.len(), mode, findings);
         if findings.list.len() == before {
@@ -417,6 +449,10 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
     }
     if size_at.is_none() && module.version < (2, 3) {
         module.address_size = 32;
+    }
+    if context.legacy {
+        let _ = records.set(std::mem::take(&mut context.records));
+        old.finish(&mut module, findings);
     }
     module
 }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use super::ast::{Name, Span};
+use super::record::Records;
 
 /// Multiply-and-rotate over eight bytes at a time: names are short and come from the text being read, so that speed
 /// matters and collisions cost the author of the text alone.
@@ -44,6 +45,8 @@ pub struct Context<'s> {
     pub version: (u16, u16),
     /// PTX 1.x: the first specification's forms are allowed.
     pub legacy: bool,
+    /// Structures of PTX 1.x.
+    pub records: Records,
     words: HashMap<&'s str, Arc<str>, BuildHasherDefault<WordHasher>>,
 }
 
@@ -53,6 +56,7 @@ impl<'s> Context<'s> {
             source,
             version,
             legacy: version < (2, 0),
+            records: Records::default(),
             words: HashMap::default(),
         }
     }

@@ -54,8 +54,16 @@ impl Display for Item {
             }
             Item::Section(section) => write!(f, ".section {} {}", section.name, section.text()),
             Item::Pragma(texts) => pragma(f, texts),
+            Item::Debug(text) => f.write_str(text),
         }
     }
+}
+
+fn dimensions(f: &mut Formatter<'_>, dims: &[Option<u64>]) -> fmt::Result {
+    dims.iter().try_for_each(|dim| match dim {
+        Some(dim) => write!(f, "[{dim}]"),
+        None => f.write_str("[]"),
+    })
 }
 
 fn pragma(f: &mut Formatter<'_>, texts: &[String]) -> fmt::Result {
@@ -130,12 +138,7 @@ impl Display for Variable {
         if let Some(count) = self.count {
             write!(f, "<{count}>")?;
         }
-        for dim in &self.dims {
-            match dim {
-                Some(dim) => write!(f, "[{dim}]")?,
-                None => f.write_str("[]")?,
-            }
-        }
+        dimensions(f, &self.dims)?;
         match &self.init {
             Some(init) => write!(f, " = {init}"),
             None => Ok(()),
@@ -226,6 +229,7 @@ impl Display for Function {
             f.write_char(' ')?;
         }
         write!(f, "{}", self.name)?;
+        dimensions(f, &self.dims)?;
         parameters(f, &self.params)?;
         for directive in &self.directives {
             write!(f, " {directive}")?;

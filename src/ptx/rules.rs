@@ -17,7 +17,7 @@ pub enum Scope {
 }
 
 /// Versions of the language, newest last.
-const VERSIONS: &[(u16, u16)] = &[(1, 5), (2, 3), (3, 2), (4, 3), (5, 0), (6, 5), (7, 8), (8, 8), (9, 5)];
+const VERSIONS: &[(u16, u16)] = &[(1, 5), (2, 3), (3, 2), (4, 3), (5, 1), (6, 5), (7, 8), (8, 8), (9, 5)];
 
 /// Numbers of targets, and whether `a` and `f` variants exist.
 #[rustfmt::skip]
@@ -61,8 +61,9 @@ pub fn target(module: &Module) -> Option<Diagnostic> {
                 .iter()
                 .any(|(known, suffixes)| *known == number && suffixes.contains(suffix));
             // A target of the future runs as well as any other.
-            if architecture || !known && number <= 121 {
-                let message = match architecture {
+            // PTX 1.x lists several (PTX ISA 1.1, Table 77).
+            if architecture && module.version >= (2, 0) || !known && number <= 121 {
+                let message = match architecture && known {
                     true => format!("`{text}` is a second architecture"),
                     false => format!("there is no target `{text}`"),
                 };
@@ -104,7 +105,7 @@ fn declarable(ty: Type) -> bool {
 }
 
 /// Bits of a variable's element.
-fn bits(ty: Type) -> u32 {
+pub(super) fn bits(ty: Type) -> u32 {
     use Type::*;
     match ty {
         B8 | U8 | S8 | E4m3 | E5m2 | E2m1x2 => 8,
@@ -269,6 +270,9 @@ fn fields(variable: &Variable) -> Option<Diagnostic> {
 pub fn function(function: &Function, legacy: bool, version: (u16, u16)) -> Option<Diagnostic> {
     let name = &function.name.text;
     let wrong = |message: String| Some(Diagnostic::error(function.name.span, message));
+    if &**name == "_" && !legacy {
+        return wrong("`_` is no name of a function".to_owned());
+    }
     let scope = match function.entry {
         true => Scope::EntryParameter,
         false => Scope::FunctionParameter,

@@ -101,10 +101,6 @@ impl Case {
         let statement = row.example.trim().strip_suffix(';')?;
         let (opcode, operands) = statement.split_once(char::is_whitespace).unwrap_or((statement, ""));
         let op = Op::of(opcode);
-        // Banks of constant memory are PTX 2.x's, and need a module of their own.
-        if opcode.contains('[') {
-            return None;
-        }
         let mut operands = split(operands);
         let mut memory = None;
         let writes_memory = matches!(op.mnemonic(), "st" | "red");
@@ -187,9 +183,9 @@ impl Case {
     }
 
     /// The state space that the opcode names.
-    fn space(&self) -> Option<&'static str> {
+    pub fn space(&self) -> Option<&'static str> {
         self.op.words.iter().find_map(|word| {
-            let base = word.split("::").next().unwrap_or(word);
+            let base = word.split([':', '[']).next().unwrap_or(word);
             ["global", "shared", "local", "const", "param"]
                 .into_iter()
                 .find(|s| *s == base)

@@ -1,5 +1,6 @@
 //! Runs cases through the C ABI: modules of many kernels, a launch each, results against the model's.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::ptr::null_mut;
 
@@ -21,9 +22,19 @@ pub fn run(cases: &[Case]) -> Vec<String> {
     ok(cuMemAlloc(&mut input, bytes));
     ok(cuMemAlloc(&mut output, bytes));
     let mut failures = Vec::new();
-    for batch in cases.chunks(BATCH) {
+    // Forms that are no more need a module of their time.
+    let mut by_version: BTreeMap<Option<(&str, &str)>, Vec<&Case>> = BTreeMap::new();
+    for case in cases {
+        by_version.entry(case.row.last).or_default().push(case);
+    }
+    let batches = by_version
+        .iter()
+        .flat_map(|(last, cases)| cases.chunks(BATCH).map(|batch| (*last, batch)));
+    for (last, batch) in batches {
+        let (version, target) = last.unwrap_or(("9.5", "sm_120a"));
+        let size = if last.is_some() { "" } else { ".address_size 64\n" };
         let mut text = format!(
-            ".version 9.5\n.target sm_120a\n.address_size 64\n.global .align 64 .b8 windows[{0}];
+            ".version {version}\n.target {target}\n{size}.global .align 64 .b8 windows[{0}];
 .global .align 64 .b8 gvar[{WINDOW}];\n.const .align 64 .b8 constants[{0}];\n",
             THREADS * WINDOW
         );
@@ -93,7 +104,7 @@ fn one(module: CUmodule, name: &str, case: &Case, input: CUdeviceptr, output: CU
     ok(cuMemcpyHtoD(input, memory.as_ptr().cast(), memory.len()));
     let blank = vec![0xccu8; memory.len()];
     ok(cuMemcpyHtoD(output, blank.as_ptr().cast(), blank.len()));
-    let constant = case.op.has("const") && case.memory == Some(Memory::Register);
+    let constant = case.space() == Some("const") && case.memory == Some(Memory::Register);
     if constant {
         let (mut address, mut size) = (0, 0);
         ok(cuModuleGetGlobal(

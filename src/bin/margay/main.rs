@@ -6,6 +6,7 @@
 
 mod image;
 mod info;
+mod isa;
 mod ptx;
 mod run;
 
@@ -22,6 +23,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     (info::command, info::run),
     (image::command, image::run),
     (ptx::command, ptx::run),
+    (isa::command, isa::run),
 ];
 
 fn main() -> ExitCode {

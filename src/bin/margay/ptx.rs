@@ -159,7 +159,7 @@ fn summary(module: &ast::Module) -> String {
             Item::Function(function) if function.entry => kernels += 1,
             Item::Function(_) => functions += 1,
             Item::Variable(_) => variables += 1,
-            Item::Alias { .. } | Item::File { .. } | Item::Section(_) | Item::Pragma(_) => {}
+            Item::Alias { .. } | Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => {}
         }
     }
     let count = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });

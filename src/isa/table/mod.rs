@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 pub use self::needs::{Lack, Target};
 use self::signature::Signature;
 use super::Semantics;
+use super::decode::{Ordered, ordered};
 use crate::ptx::ast::Type;
 
 mod agree;
@@ -25,10 +26,12 @@ mod bulk;
 mod control;
 mod float;
 mod int;
+pub mod legacy;
 mod logic;
 mod matrix;
 mod memory;
 mod needs;
+pub mod refused;
 pub mod signature;
 mod texture;
 mod video;
@@ -63,13 +66,48 @@ impl Line {
     }
 }
 
+impl Line {
+    /// The opcode and its operands, as in the manual.
+    pub fn head(&self) -> &'static str {
+        self.syntax.split(';').next().unwrap_or_default().trim()
+    }
+
+    /// The modifier groups that the opcode uses, as `.rnd = { .rn, .rz }`.
+    pub fn groups(&self) -> Vec<&'static str> {
+        let mut used: Vec<&str> = vec![self.head().split_whitespace().next().unwrap_or_default()];
+        let mut groups = Vec::new();
+        for group in self.syntax.split(';').skip(1).map(str::trim) {
+            let Some((name, body)) = group.split_once('=') else {
+                continue;
+            };
+            let name = name.trim();
+            let named = |text: &str| {
+                text.match_indices(name).any(|(at, _)| {
+                    let next = text[at + name.len()..].bytes().next();
+                    next.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b':'))
+                })
+            };
+            if used.iter().any(|text| named(text)) {
+                used.push(body);
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    /// Whether programs that use it run; if not, it is read and refused with a message when a kernel is prepared.
+    pub fn is_executed(&self) -> bool {
+        !matches!(self.semantics, Semantics::Later)
+    }
+}
+
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Line({:?})", self.syntax)
     }
 }
 
-/// Every line of the table, family by family.
+/// Every line of the table, family by family; those of PTX 1.x alone are [`legacy::LINES`].
 pub fn lines() -> impl Iterator<Item = &'static Line> {
     FAMILIES.iter().flat_map(|(family, _)| family.iter())
 }
@@ -99,8 +137,8 @@ pub(super) struct Compiled {
 }
 
 pub(super) enum Element {
-    /// A word without its dot, and the type it names if it names one.
-    Word(&'static str, Option<Type>),
+    /// A word without its dot, the type it names if it names one, and among what it keeps its place.
+    Word(&'static str, Option<Type>, Option<Ordered>),
     Group(Vec<Vec<Element>>),
     Optional(Vec<Element>),
 }
@@ -111,25 +149,29 @@ struct Entry {
     compiled: OnceLock<Vec<Compiled>>,
 }
 
-fn index() -> &'static HashMap<&'static str, Entry> {
-    static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
-    INDEX.get_or_init(|| {
-        let mut index: HashMap<&'static str, Entry> = HashMap::new();
-        for &(family, exact) in FAMILIES {
-            for line in family {
-                let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
-                    lines: Vec::new(),
-                    compiled: OnceLock::new(),
-                });
-                entry.lines.push((line, exact));
-            }
+type Index = HashMap<&'static str, Entry>;
+
+fn indexed(families: &[(&'static [Line], bool)]) -> Index {
+    let mut index = Index::new();
+    for &(family, exact) in families {
+        for line in family {
+            let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
+                lines: Vec::new(),
+                compiled: OnceLock::new(),
+            });
+            entry.lines.push((line, exact));
         }
-        index
-    })
+    }
+    index
 }
 
-pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
-    let entry = index().get(mnemonic)?;
+fn index() -> &'static Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| indexed(FAMILIES))
+}
+
+fn find(index: &'static Index, mnemonic: &str) -> Option<&'static [Compiled]> {
+    let entry = index.get(mnemonic)?;
     Some(
         entry
             .compiled
@@ -137,7 +179,18 @@ pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
     )
 }
 
-pub(super) fn mnemonics() -> impl Iterator<Item = &'static str> {
+pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
+    find(index(), mnemonic)
+}
+
+/// Lines that only PTX 1.x has.
+pub(super) fn legacy_lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    find(INDEX.get_or_init(|| indexed(&[(legacy::LINES, false)])), mnemonic)
+}
+
+/// The first words of all opcodes.
+pub fn mnemonics() -> impl Iterator<Item = &'static str> {
     index().keys().copied()
 }
 
@@ -145,8 +198,8 @@ pub(super) fn mnemonics() -> impl Iterator<Item = &'static str> {
 pub(super) fn words_of(elements: &[Element], into: &mut Vec<&'static str>) {
     for element in elements {
         match element {
-            Element::Word(word, _) if into.contains(word) => {}
-            Element::Word(word, _) => into.push(word),
+            Element::Word(word, ..) if into.contains(word) => {}
+            Element::Word(word, ..) => into.push(word),
             Element::Group(alternatives) => alternatives.iter().for_each(|alternative| words_of(alternative, into)),
             Element::Optional(elements) => words_of(elements, into),
         }
@@ -234,7 +287,7 @@ fn sequence(mut text: &'static str, groups: &[(&'static str, &'static str)]) -> 
 /// A word, or the words of a numbered one.
 fn words(word: &'static str) -> Element {
     let Some((head, range)) = word.split_once('[') else {
-        return Element::Word(word, Type::from_word(word));
+        return Element::Word(word, Type::from_word(word), ordered(word));
     };
     let (range, tail) = range.split_once(']').unwrap_or((range, ""));
     let (from, to) = range.split_once("..").unwrap_or((range, range));
@@ -243,7 +296,7 @@ fn words(word: &'static str) -> Element {
     let all = (number(from)..=number(to)).step_by(number(step).max(1)).map(|n| {
         // Compiled once per process: the words live as long as the table.
         let word: &'static str = Box::leak(format!("{head}{n}{tail}").into_boxed_str());
-        vec![Element::Word(word, None)]
+        vec![Element::Word(word, None, None)]
     });
     Element::Group(all.collect())
 }

@@ -108,7 +108,10 @@ impl Lower<'_> {
                 Operand::Name { name, select, .. } => match self.find(name) {
                     Some(Binding::Frame { place, .. }) => place,
                     _ => {
-                        let (register, _) = self.register(name, select.as_ref())?;
+                        let register = match self.find(name) {
+                            Some(Binding::Persistent { place, ty }) => self.persistent_result(place, ty),
+                            _ => self.register(name, select.as_ref())?.0,
+                        };
                         if self.width(register) != width_of(variable.ty) {
                             return Err(Diagnostic::error(
                                 name.span,

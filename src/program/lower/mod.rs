@@ -11,6 +11,7 @@ mod contract;
 pub(super) mod emit;
 mod flow;
 mod ir;
+mod legacy;
 mod liveness;
 mod memory;
 mod moves;
@@ -78,6 +79,13 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     }
     let mut lower = Lower::new(module, unit, function, definition);
     lower.parameters();
+    lower.file_registers();
+    if definition.entry
+        && lower.legacy()
+        && let Err(found) = lower.initial_shared()
+    {
+        lower.error(found);
+    }
     if definition.entry && lower.shared.bytes > SHARED_BYTES {
         lower.error(Diagnostic::error(
             definition.name.span,
@@ -159,6 +167,10 @@ struct Lower<'a> {
     line: Option<(u32, u32)>,
     /// The carry flag of `add.cc` and its like.
     carry: Option<Register>,
+    /// Bytes of registers of file scope that functions share (PTX 1.x), at the start of the window.
+    file_bytes: u32,
+    /// Results of the current instruction that go to such registers.
+    results: Vec<(Register, Place)>,
     /// Registers of old-style parameters and results, with their places in the frame.
     register_returns: Vec<(Register, Place)>,
     callees: Vec<u32>,
@@ -190,6 +202,8 @@ impl<'a> Lower<'a> {
             },
             line: None,
             carry: None,
+            file_bytes: 0,
+            results: Vec::new(),
             register_returns: Vec::new(),
             callees: Vec::new(),
             calls_indirectly: false,
@@ -412,9 +426,13 @@ impl<'a> Lower<'a> {
                 }
                 let binding = self.registers(ty, vector, width);
                 self.scopes
-                    .bind(name.text.clone(), binding)
+                    .bind(name.text.clone(), binding.clone())
                     .then_some(())
-                    .ok_or_else(twice)
+                    .ok_or_else(twice)?;
+                match &variable.init {
+                    Some(init) => self.initial_registers(variable, init, &binding),
+                    None => Ok(()),
+                }
             }
             Space::Local | Space::Param | Space::ParamEntry | Space::ParamFunc => {
                 let bytes = layout::bytes_of(variable)
@@ -424,6 +442,9 @@ impl<'a> Lower<'a> {
                 let binding = match variable.count {
                     None => {
                         let place = self.frame.take(bytes, align);
+                        if let Some(init) = &variable.init {
+                            self.initial_frame(variable, init, place)?;
+                        }
                         Binding::Frame { place, ty }
                     }
                     Some(count) => {

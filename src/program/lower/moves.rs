@@ -234,11 +234,17 @@ impl Lower<'_> {
             (None, None) => {
                 self.check_kind(to, Some(ty), Fit::Wider)?;
                 self.check_kind(from, Some(ty), Fit::Wider)?;
-                let dst = self.destination(to, width, Fit::Exact)?;
+                let (dst, wide) = match self.legacy() && width == Width::B16 {
+                    true => self.wider_destination(to, width)?,
+                    false => (self.destination(to, width, Fit::Exact)?, None),
+                };
                 let src = match self.address_operand(from, width)? {
                     Some((register, _)) => register,
                     None => self.mov_source(from, width, is_float(ty), span)?,
                 };
+                if let Some(wide) = wide {
+                    return self.resize_into(guard, wide, src, false, span);
+                }
                 self.copy(guard, dst, src, span)
             }
         }
@@ -270,7 +276,7 @@ impl Lower<'_> {
     }
 
     /// `mov.v4 {a, b, c, d}, {e, f, g, h}`: all sources are read before any destination is written.
-    fn mov_vector(
+    pub fn mov_vector(
         &mut self,
         to: &[Operand],
         from: &[Operand],

@@ -2,6 +2,7 @@
 //! operand rules (PTX ISA, Operand Type Information; Operand Size Exceeding Instruction-Type Size).
 
 use super::ir::Register;
+use super::legacy;
 use super::scope::Binding;
 use super::special::{self, Reading};
 use super::{Lower, Outcome};
@@ -73,6 +74,9 @@ impl Lower<'_> {
     pub fn register(&mut self, name: &Name, select: Option<&Name>) -> Outcome<(Register, Type)> {
         match self.find(name) {
             Some(Binding::Register { register, ty }) if select.is_none() => Ok((register, ty)),
+            Some(Binding::Persistent { place, ty }) if select.is_none() => {
+                Ok((self.load_persistent(place, ty, name.span)?, ty))
+            }
             Some(Binding::Vector { elements, ty }) => {
                 let Some(select) = select else {
                     return Err(Diagnostic::error(
@@ -112,6 +116,25 @@ impl Lower<'_> {
     pub fn elements(&mut self, operand: &Operand) -> Option<Vec<Operand>> {
         match operand {
             Operand::Vector(list, _) => Some(list.clone()),
+            Operand::Name {
+                name,
+                select: Some(select),
+                offset: 0,
+            } if self.legacy() => {
+                let order = legacy::swizzle(&select.text)?;
+                if !matches!(self.find(name), Some(Binding::Vector { .. })) {
+                    return None;
+                }
+                let element = |at: usize| Operand::Name {
+                    name: name.clone(),
+                    select: Some(Name {
+                        text: ["x", "y", "z", "w"][at].into(),
+                        span: select.span,
+                    }),
+                    offset: 0,
+                };
+                Some(order.into_iter().map(element).collect())
+            }
             Operand::Name {
                 name,
                 select: None,
@@ -167,6 +190,18 @@ impl Lower<'_> {
             }
             Operand::Immediate(expr) => {
                 let mut ty = bits_type(width);
+                // PTX 1.x compares with 0 and adds 1, whatever the type (PTX ISA 1.1, Tables 46 and 10).
+                let whole = match (expr, self.legacy() && float && width != Width::Pred) {
+                    (&Expr::Int { bits, unsigned, span }, true) => {
+                        let value = if unsigned { bits as f64 } else { bits as i64 as f64 };
+                        Some(Expr::F64 {
+                            bits: value.to_bits(),
+                            span,
+                        })
+                    }
+                    _ => None,
+                };
+                let expr = whole.as_ref().unwrap_or(expr);
                 if float && matches!(expr, Expr::Int { .. }) {
                     ty = match width {
                         Width::B64 => Type::F64,
@@ -192,7 +227,11 @@ impl Lower<'_> {
                 self.lane_of("not.pred", &[inverse], &[register], None, name.span)?;
                 Ok(inverse)
             }
-            Operand::Sink(span) => Err(Diagnostic::error(*span, "`_` has no value")),
+            // PTX 1.x may declare a register of that name (PTX ISA 1.1, 4.4).
+            Operand::Sink(span) => match self.underscore(*span) {
+                Some(register) => Ok(register),
+                None => Err(Diagnostic::error(*span, "`_` has no value")),
+            },
             Operand::Negated(inner) => Err(Diagnostic::error(inner.span(), "a sign is not expected here")),
             Operand::Address(address) => Err(Diagnostic::error(address.span, "a value is expected, not an address")),
             other => Err(Diagnostic::error(other.span(), "one value is expected here")),
@@ -201,6 +240,12 @@ impl Lower<'_> {
 
     /// The value of a source operand at `width`.
     pub fn source(&mut self, operand: &Operand, width: Width, fit: Fit, float: bool) -> Outcome<Register> {
+        if self.legacy()
+            && fit == Fit::Exact
+            && let Some(register) = self.legacy_source(operand, width)?
+        {
+            return Ok(register);
+        }
         let register = self.source_any(operand, width, float)?;
         self.fit(operand, register, width, fit)?;
         Ok(register)
@@ -239,7 +284,11 @@ impl Lower<'_> {
             return Ok(());
         };
         match self.find(name) {
-            Some(Binding::Register { ty: declared, .. } | Binding::Vector { ty: declared, .. }) => {
+            Some(
+                Binding::Register { ty: declared, .. }
+                | Binding::Vector { ty: declared, .. }
+                | Binding::Persistent { ty: declared, .. },
+            ) => {
                 let Some(ty) = ty else { return Ok(()) };
                 if kind(ty) == Kinds::Bits || kind(declared) == Kinds::Bits || kind(ty) == kind(declared) {
                     return Ok(());
@@ -254,9 +303,15 @@ impl Lower<'_> {
                     ),
                 ))
             }
-            None if fit == Fit::Exact && special::read(&name.text, select.as_ref().map(|s| &*s.text)).is_some() => Err(
-                Diagnostic::error(operand.span(), "a special register is an operand of mov and cvt alone"),
-            ),
+            None if fit == Fit::Exact
+                && !self.legacy()
+                && special::read(&name.text, select.as_ref().map(|s| &*s.text)).is_some() =>
+            {
+                Err(Diagnostic::error(
+                    operand.span(),
+                    "a special register is an operand of mov and cvt alone",
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -269,12 +324,33 @@ impl Lower<'_> {
                 select,
                 offset: 0,
             } => {
-                let (register, _) = self.register(name, select.as_ref())?;
+                let register = match self.find(name) {
+                    Some(Binding::Persistent { place, ty }) => self.persistent_result(place, ty),
+                    _ => self.register(name, select.as_ref())?.0,
+                };
                 self.fit(operand, register, width, fit)?;
                 Ok(register)
             }
-            Operand::Sink(_) => Ok(self.body.register(width)),
+            Operand::Sink(span) => match self.underscore(*span) {
+                Some(register) => {
+                    self.fit(operand, register, width, fit)?;
+                    Ok(register)
+                }
+                None => Ok(self.body.register(width)),
+            },
             other => Err(Diagnostic::error(other.span(), "a destination must be a register")),
+        }
+    }
+
+    /// A register that is called `_`.
+    fn underscore(&mut self, span: Span) -> Option<Register> {
+        if !self.legacy() {
+            return None;
+        }
+        let name = Name { text: "_".into(), span };
+        match self.find(&name) {
+            Some(Binding::Register { register, .. }) => Some(register),
+            _ => None,
         }
     }
 
@@ -325,7 +401,7 @@ impl Lower<'_> {
 
     /// In a kernel what does not change while a block runs is read once; in a function, where it stands: functions are
     /// called more often than they need it.
-    fn special_register(&mut self, special: Special, width: Width, span: Span) -> Register {
+    pub fn special_register(&mut self, special: Special, width: Width, span: Span) -> Register {
         let shared = matches!(special, Special::SharedBase(_));
         if shared || (self.is_kernel() && !special.is_volatile()) {
             return self.body.initial(width, Initial::Special(special));

@@ -26,6 +26,11 @@ pub enum Binding {
         place: Place,
         ty: Type,
     },
+    /// A register of file scope that functions share (PTX 1.x): bytes at the start of the lane's window.
+    Persistent {
+        place: Place,
+        ty: Type,
+    },
     /// A kernel's parameter, by its place in the parameter block.
     KernelParam {
         place: Place,

@@ -15,24 +15,31 @@ use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
     pub fn instruction(&mut self, instruction: &Instruction) -> Outcome<()> {
-        let form = isa::decode(&instruction.opcode.text)
-            .map_err(|e| Diagnostic::error(instruction.opcode.span, e.to_string()))?;
         let guard = instruction.guard.as_ref().map(|g| self.guard(g)).transpose()?;
+        if self.legacy() && self.vector_instruction(instruction, guard)? {
+            return self.store_results(guard, instruction.span);
+        }
+        let form = self.decode(&instruction.opcode)?;
+        self.select(&form, instruction, guard)?;
+        self.store_results(guard, instruction.span)
+    }
+
+    fn select(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let span = instruction.span;
         let operands = &instruction.operands;
         match form.line.semantics {
-            Semantics::Lane(lane) => match lane(&form) {
-                Some(lane) => self.lane(&form, &lane, instruction, guard),
+            Semantics::Lane(lane) => match lane(form) {
+                Some(lane) => self.lane(form, &lane, instruction, guard),
                 None => Err(unsupported(instruction)),
             },
-            Semantics::Move => self.mov(&form, instruction, guard),
-            Semantics::ConvertAddress => self.convert_address(&form, instruction, guard),
-            Semantics::IsSpace => self.is_space(&form, instruction, guard),
-            Semantics::Load => self.load(&form, instruction, guard),
-            Semantics::Store => self.store(&form, instruction, guard),
-            Semantics::Atomic => self.atomic(&form, instruction, guard, true),
-            Semantics::Reduction => self.atomic(&form, instruction, guard, false),
-            Semantics::CopyAsync => self.copy_async(&form, instruction, guard),
+            Semantics::Move => self.mov(form, instruction, guard),
+            Semantics::ConvertAddress => self.convert_address(form, instruction, guard),
+            Semantics::IsSpace => self.is_space(form, instruction, guard),
+            Semantics::Load => self.load(form, instruction, guard),
+            Semantics::Store => self.store(form, instruction, guard),
+            Semantics::Atomic => self.atomic(form, instruction, guard, true),
+            Semantics::Reduction => self.atomic(form, instruction, guard, false),
+            Semantics::CopyAsync => self.copy_async(form, instruction, guard),
             Semantics::Branch => self.branch(instruction, guard),
             Semantics::BranchIndexed => self.branch_indexed(instruction, guard),
             Semantics::Call => self.call(instruction, guard),
@@ -60,7 +67,7 @@ impl Lower<'_> {
                 self.push(guard, span, Kind::Nanosleep);
                 Ok(())
             }
-            Semantics::Barrier => self.barrier(&form, instruction, guard),
+            Semantics::Barrier => self.barrier(form, instruction, guard),
             Semantics::WarpBarrier => {
                 self.operand_count(instruction, 1, 1)?;
                 let members = self.value(&operands[0])?;
@@ -71,10 +78,10 @@ impl Lower<'_> {
                 self.push(guard, span, Kind::Fence);
                 Ok(())
             }
-            Semantics::Shuffle => self.shuffle(&form, instruction, guard),
-            Semantics::Vote => self.vote(&form, instruction, guard),
-            Semantics::Match => self.match_lanes(&form, instruction, guard),
-            Semantics::Redux => self.redux(&form, instruction, guard),
+            Semantics::Shuffle => self.shuffle(form, instruction, guard),
+            Semantics::Vote => self.vote(form, instruction, guard),
+            Semantics::Match => self.match_lanes(form, instruction, guard),
+            Semantics::Redux => self.redux(form, instruction, guard),
             Semantics::Activemask => {
                 self.operand_count(instruction, 1, 1)?;
                 let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
@@ -162,6 +169,10 @@ impl Lower<'_> {
         // Sources in order; vectors count by element, the table's immediate goes aside.
         let mut sources: Vec<Operand> = Vec::with_capacity(4);
         for operand in rest {
+            if let Some(first) = self.first_element(operand) {
+                sources.push(first);
+                continue;
+            }
             match self.elements(operand) {
                 Some(elements) => sources.extend(elements),
                 None => sources.push(operand.clone()),
@@ -190,7 +201,10 @@ impl Lower<'_> {
                 ),
             ));
         }
-        if let [Operand::Sink(at)] = destinations[..] {
+        // The first specification has a bit bucket everywhere (PTX ISA 1.1, 7.2).
+        if let [Operand::Sink(at)] = destinations[..]
+            && !self.legacy()
+        {
             return Err(Diagnostic::error(
                 at,
                 format!("the result of `{}` cannot be thrown away", form.mnemonic()),
@@ -205,8 +219,14 @@ impl Lower<'_> {
         }
         let all_float = form.types.iter().all(|&t| is_float(t)) && !form.types.is_empty();
         let mut src = Vec::with_capacity(4);
-        for (operand, &width) in sources.iter().zip(lane.src) {
-            let register = self.source(operand, width, fit, all_float)?;
+        let shift = self.legacy() && matches!(form.mnemonic(), "shl" | "shr");
+        for (at, (operand, &width)) in sources.iter().zip(lane.src).enumerate() {
+            let register = if shift && at == 1 {
+                let count = self.source_any(operand, width, false)?;
+                self.shift_count(count, span)?
+            } else {
+                self.source(operand, width, fit, all_float)?
+            };
             src.push(self.resize(register, width, false, span)?);
         }
         if lane.carry_in {

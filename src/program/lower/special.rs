@@ -18,9 +18,10 @@ pub fn read(name: &str, select: Option<&str>) -> Option<Reading> {
     let three = |make: fn(u8) -> Special| -> Option<Reading> {
         let axis = match select {
             None => return Some(Reading::Vector),
-            Some("x" | "r") => 0,
-            Some("y" | "g") => 1,
-            Some("z" | "b") => 2,
+            // Digits are PTX 1.x (PTX ISA 1.1, chapter 8).
+            Some("x" | "r" | "0") => 0,
+            Some("y" | "g" | "1") => 1,
+            Some("z" | "b" | "2") => 2,
             // The fourth element is reserved and reads 0.
             Some("w" | "a") => return Some(Reading::Constant(0, Width::B32)),
             Some(_) => return None,

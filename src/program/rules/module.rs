@@ -36,7 +36,7 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
                 note(alias(name, target, &names));
                 continue;
             }
-            Item::File { .. } | Item::Section(_) | Item::Pragma(_) => continue,
+            Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => continue,
         };
         if modern {
             if let Item::Variable(variable) = item {

@@ -35,7 +35,7 @@ impl Names {
                     names.files.insert(*index);
                     continue;
                 }
-                Item::Section(_) | Item::Pragma(_) => continue,
+                Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => continue,
             };
             match names.items.get_mut(&name.text) {
                 Some(_) if declares => {}
@@ -51,7 +51,7 @@ impl Names {
             Item::Function(function) => Some(Declared::Function(function)),
             Item::Variable(variable) => Some(Declared::Variable(variable)),
             Item::Alias { target, .. } => Some(Declared::Alias(target)),
-            Item::File { .. } | Item::Section(_) | Item::Pragma(_) => None,
+            Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => None,
         }
     }
 

@@ -1,0 +1,918 @@
+//! Preprocessor lines of PTX 1.x: `#define`, `#undef`, `#if` and its kin, by C's rules (PTX ISA 1.1, 4.1 Source Format:
+//! "The C preprocessor cpp may be used to process PTX source files"). Flows in: a text as written. Flows out: the text
+//! with macros replaced and lines that a condition leaves out empty; line numbers stay what they were.
+//!
+//! Later versions have line markers only (the lexer skips those) and are left alone. A macro may not be used across a
+//! preprocessor line, and `#include` is refused: a module is a text, not a file among others.
+//!
+//! Expansion is a loop over a stack of token lists, not a recursion; only arguments of macros recurse, to a bounded
+//! depth. Work and output are bounded by the length of the text.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Source;
+use super::ast::Span;
+use super::condition;
+use super::diagnostic::{Diagnostic, Diagnostics};
+
+/// Macro calls within arguments of macro calls.
+const MAX_DEPTH: usize = 64;
+/// `#if` within `#if`.
+const MAX_CONDITIONS: usize = 200;
+
+/// The text after preprocessing: the same one if there is nothing to do.
+///
+/// # Errors
+/// What is wrong with preprocessor lines, in the text as written.
+pub fn run(source: Arc<Source>) -> Result<Arc<Source>, Diagnostics> {
+    let text = &*source.text;
+    if !version_of(text).is_some_and(|version| version < (2, 0)) || !needed(text) {
+        return Ok(source);
+    }
+    let mut work = Preprocessor {
+        text,
+        macros: HashMap::new(),
+        conditions: Vec::new(),
+        // Enough for any text that people write; what doubles and doubles ends soon.
+        steps: 64 * text.len() + (1 << 16),
+        room: 32 * text.len() + (1 << 16),
+        out: String::with_capacity(text.len()),
+    };
+    match work.lines() {
+        Ok(()) => {
+            let out = work.out;
+            Ok(Source::new(source.name.clone(), out))
+        }
+        Err(found) => Err(Diagnostics {
+            list: vec![*found],
+            source,
+        }),
+    }
+}
+
+/// The `.version` that a text starts with; comments and preprocessor lines may stand before it.
+fn version_of(text: &str) -> Option<(u16, u16)> {
+    let mut rest = text.trim_start();
+    loop {
+        if rest.starts_with("//") || rest.starts_with('#') {
+            rest = rest.split_once('\n')?.1.trim_start();
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            rest = comment.split_once("*/")?.1.trim_start();
+        } else {
+            let number = rest.strip_prefix(".version")?.trim_start();
+            let end = number
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .unwrap_or(number.len());
+            let (major, minor) = number[..end].split_once('.')?;
+            return Some((major.parse().ok()?, minor.parse().ok()?));
+        }
+    }
+}
+
+/// Whether some line is a preprocessor line other than a line marker.
+fn needed(text: &str) -> bool {
+    text.match_indices('#').any(|(at, _)| {
+        let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        text[line..at].bytes().all(|byte| byte.is_ascii_whitespace()) && !is_marker(&text[at + 1..])
+    })
+}
+
+/// `#line 3`, `# 3 "a.cu"`, `#file "a.cu"`: the lexer skips these lines.
+fn is_marker(behind_hash: &str) -> bool {
+    let word = behind_hash.trim_start_matches([' ', '\t']);
+    word.starts_with("line") || word.starts_with("file") || word.starts_with(|c: char| c.is_ascii_digit())
+}
+
+type Found = Box<Diagnostic>;
+
+fn wrong<T>(span: Span, message: impl Into<String>) -> Result<T, Found> {
+    Err(Box::new(Diagnostic::error(span, message)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Name,
+    Number,
+    Text,
+    Blank,
+    Newline,
+    /// One character, or `##`.
+    Mark,
+}
+
+/// A preprocessing token: by C's rules, so that `%r1` is `%` and `r1`, and `add.TYPE` has `TYPE` to replace.
+#[derive(Clone, Debug)]
+struct Token<'s> {
+    kind: Kind,
+    text: Cow<'s, str>,
+    /// A macro's name met while that macro was being replaced: never replaced again.
+    spent: bool,
+}
+
+impl<'s> Token<'s> {
+    fn new(kind: Kind, text: impl Into<Cow<'s, str>>) -> Token<'s> {
+        Token {
+            kind,
+            text: text.into(),
+            spent: false,
+        }
+    }
+    fn is(&self, mark: &str) -> bool {
+        self.kind == Kind::Mark && self.text == mark
+    }
+    fn is_space(&self) -> bool {
+        matches!(self.kind, Kind::Blank | Kind::Newline)
+    }
+}
+
+/// Preprocessing tokens of a text, nothing left out.
+#[derive(Clone)]
+struct Scan<'s> {
+    rest: &'s str,
+}
+
+impl<'s> Iterator for Scan<'s> {
+    type Item = Token<'s>;
+
+    fn next(&mut self) -> Option<Token<'s>> {
+        let bytes = self.rest.as_bytes();
+        let first = *bytes.first()?;
+        let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+        let length = |test: &dyn Fn(&u8) -> bool| bytes.iter().take_while(|byte| test(byte)).count();
+        let (kind, end) = match first {
+            b'\n' => (Kind::Newline, 1),
+            b' ' | b'\t' | b'\r' | 0x0b | 0x0c => (
+                Kind::Blank,
+                length(&|byte| matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)),
+            ),
+            b'\\' if bytes.get(1) == Some(&b'\n') => (Kind::Blank, 2),
+            b'\\' if bytes.get(1..3) == Some(b"\r\n") => (Kind::Blank, 3),
+            b'/' if bytes.get(1) == Some(&b'/') => (Kind::Blank, length(&|&byte| byte != b'\n')),
+            b'/' if bytes.get(1) == Some(&b'*') => (
+                Kind::Blank,
+                self.rest[2..].find("*/").map_or(bytes.len(), |end| end + 4),
+            ),
+            b'"' => {
+                let mut at = 1;
+                while let Some(&byte) = bytes.get(at).filter(|&&byte| byte != b'\n') {
+                    at += if byte == b'\\' { 2 } else { 1 };
+                    if byte == b'"' {
+                        break;
+                    }
+                }
+                let mut end = at.min(bytes.len());
+                while !self.rest.is_char_boundary(end) {
+                    end += 1;
+                }
+                (Kind::Text, end)
+            }
+            b'0'..=b'9' => (Kind::Number, length(&|byte| word(byte) || *byte == b'.')),
+            byte if word(&byte) => (Kind::Name, length(&word)),
+            b'#' if bytes.get(1) == Some(&b'#') => (Kind::Mark, 2),
+            _ => (Kind::Mark, self.rest.chars().next().map_or(1, char::len_utf8)),
+        };
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Some(Token::new(kind, text))
+    }
+}
+
+struct Macro<'s> {
+    /// `None`: takes no arguments.
+    params: Option<Vec<&'s str>>,
+    body: Vec<Token<'s>>,
+}
+
+/// An `#if` that is open.
+struct Condition {
+    span: Span,
+    /// Lines of this branch count.
+    active: bool,
+    /// Some branch has counted, or none may.
+    done: bool,
+    has_else: bool,
+}
+
+struct Preprocessor<'s> {
+    text: &'s str,
+    macros: HashMap<&'s str, Rc<Macro<'s>>>,
+    conditions: Vec<Condition>,
+    /// Tokens that may still be looked at.
+    steps: usize,
+    /// Bytes that may still be written.
+    room: usize,
+    out: String,
+}
+
+impl<'s> Preprocessor<'s> {
+    fn active(&self) -> bool {
+        self.conditions.last().is_none_or(|condition| condition.active)
+    }
+
+    fn lines(&mut self) -> Result<(), Found> {
+        let text = self.text;
+        // Where ordinary text begins that is not yet written.
+        let mut pending = 0;
+        let mut at = 0;
+        let mut comment = false;
+        while at < text.len() {
+            let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1);
+            let line = &text[at..end];
+            let trimmed = line.trim_start();
+            if comment || !trimmed.starts_with('#') {
+                comment = open_comment(line, comment);
+                at = end;
+                continue;
+            }
+            self.ordinary(pending, at)?;
+            let hash = at + (line.len() - trimmed.len());
+            let mut end = end;
+            while text[..end].trim_end_matches(['\r', '\n']).ends_with('\\') && end < text.len() {
+                end = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
+            }
+            // A comment that the line opens reaches further than the line.
+            while open_comment(&text[hash..end], false) && end < text.len() {
+                end = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
+            }
+            self.directive(hash, end)?;
+            (at, pending) = (end, end);
+        }
+        self.ordinary(pending, text.len())?;
+        match self.conditions.last() {
+            Some(open) => wrong(open.span, "this `#if` has no `#endif`"),
+            None => Ok(()),
+        }
+    }
+
+    fn newlines(&mut self, from: usize, to: usize) {
+        let count = self.text[from..to].bytes().filter(|&byte| byte == b'\n').count();
+        self.out.extend(std::iter::repeat_n('\n', count));
+    }
+
+    /// Lines between preprocessor lines.
+    fn ordinary(&mut self, from: usize, to: usize) -> Result<(), Found> {
+        if !self.active() {
+            self.newlines(from, to);
+            return Ok(());
+        }
+        if self.macros.is_empty() {
+            self.out.push_str(&self.text[from..to]);
+            return Ok(());
+        }
+        let mut feed = Feed::of(Scan {
+            rest: &self.text[from..to],
+        });
+        let mut place = from;
+        while let Some(token) = self.expanded(&mut feed, 0, &mut place, to)? {
+            self.out.push_str(&token.text);
+        }
+        Ok(())
+    }
+
+    fn directive(&mut self, hash: usize, end: usize) -> Result<(), Found> {
+        let text = self.text;
+        let line = text[hash + 1..end].trim_end();
+        let span = Span::new(hash, hash + 1 + line.len());
+        if is_marker(line) {
+            // The lexer knows these.
+            if self.active() {
+                self.out.push_str(&text[hash..end]);
+            } else {
+                self.newlines(hash, end);
+            }
+            return Ok(());
+        }
+        self.newlines(hash, end);
+        let mut tokens: Vec<Token<'s>> = Scan { rest: line }.collect();
+        let start = tokens
+            .iter()
+            .position(|token| !token.is_space())
+            .unwrap_or(tokens.len());
+        tokens.drain(..start);
+        let Some(word) = tokens.first().map(|token| token.text.clone()) else {
+            // `#` alone.
+            return Ok(());
+        };
+        let rest = tokens.split_off(1);
+        match &*word {
+            "if" | "ifdef" | "ifndef" => {
+                if self.conditions.len() == MAX_CONDITIONS {
+                    return wrong(span, "conditions are nested too deeply");
+                }
+                let outer = self.active();
+                let holds = outer
+                    && match &*word {
+                        "if" => self.condition(rest, span)?,
+                        word => self.macros.contains_key(name_of(&rest, span)?) == (word == "ifdef"),
+                    };
+                self.conditions.push(Condition {
+                    span,
+                    active: holds,
+                    done: holds || !outer,
+                    has_else: false,
+                });
+            }
+            "elif" | "else" => {
+                let Some(mut condition) = self.conditions.pop() else {
+                    return wrong(span, format!("`#{word}` without `#if`"));
+                };
+                if condition.has_else {
+                    return wrong(span, format!("`#{word}` behind `#else`"));
+                }
+                condition.has_else = word == "else";
+                condition.active = !condition.done && (condition.has_else || self.condition(rest, span)?);
+                condition.done |= condition.active;
+                self.conditions.push(condition);
+            }
+            "endif" => {
+                if self.conditions.pop().is_none() {
+                    return wrong(span, "`#endif` without `#if`");
+                }
+            }
+            _ if !self.active() => {}
+            "define" => self.define(rest, span)?,
+            "undef" => {
+                let name = name_of(&rest, span)?.to_owned();
+                self.macros.remove(name.as_str());
+            }
+            "pragma" | "ident" => {}
+            "include" => {
+                let found = Diagnostic::error(span, "`#include` in a PTX text")
+                    .note("a module is one text, without a place in a file system: run cpp first");
+                return Err(Box::new(found));
+            }
+            "error" => return wrong(span, line.trim_start().to_owned()),
+            other => return wrong(span, format!("there is no preprocessor line `#{other}`")),
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, tokens: Vec<Token<'s>>, span: Span) -> Result<(), Found> {
+        let mut rest = tokens.into_iter().skip_while(Token::is_space).peekable();
+        let Some(name) = rest.next().filter(|token| token.kind == Kind::Name) else {
+            return wrong(span, "`#define` needs a name");
+        };
+        let Cow::Borrowed(name) = name.text else {
+            return wrong(span, "`#define` needs a name");
+        };
+        // Parameters follow without a blank.
+        let mut params = None;
+        if rest.peek().is_some_and(|token| token.is("(")) {
+            rest.next();
+            let mut list = Vec::new();
+            let mut closed = false;
+            let mut expect_name = true;
+            for token in rest.by_ref().filter(|token| !token.is_space()) {
+                match token.text {
+                    Cow::Borrowed(")") if !expect_name || list.is_empty() => {
+                        closed = true;
+                        break;
+                    }
+                    Cow::Borrowed(",") if !expect_name => expect_name = true,
+                    Cow::Borrowed(text) if token.kind == Kind::Name && expect_name && !list.contains(&text) => {
+                        list.push(text);
+                        expect_name = false;
+                    }
+                    _ => break,
+                }
+            }
+            if !closed {
+                return wrong(
+                    span,
+                    format!("the parameters of `{name}` are names with commas between"),
+                );
+            }
+            params = Some(list);
+        }
+        let mut body: Vec<Token<'s>> = Vec::new();
+        for token in rest {
+            // Comments and line ends within a macro are blanks.
+            if token.is_space() {
+                if body.last().is_some_and(|last| !last.is_space()) {
+                    body.push(Token::new(Kind::Blank, " "));
+                }
+            } else {
+                body.push(token);
+            }
+        }
+        while body.last().is_some_and(Token::is_space) {
+            body.pop();
+        }
+        if body.first().is_some_and(|token| token.is("##")) || body.last().is_some_and(|token| token.is("##")) {
+            return wrong(span, "`##` stands between two things");
+        }
+        self.macros.insert(name, Rc::new(Macro { params, body }));
+        Ok(())
+    }
+
+    /// Whether the expression of an `#if` is not zero.
+    fn condition(&mut self, tokens: Vec<Token<'s>>, span: Span) -> Result<bool, Found> {
+        // `defined X` and `defined(X)` come first: their names are not replaced.
+        let mut plain: Vec<Token<'s>> = Vec::with_capacity(tokens.len());
+        let mut rest = tokens.into_iter().filter(|token| !token.is_space()).peekable();
+        while let Some(token) = rest.next() {
+            if token.kind != Kind::Name || token.text != "defined" {
+                plain.push(token);
+                continue;
+            }
+            let open = rest.next_if(|token| token.is("(")).is_some();
+            let Some(name) = rest.next().filter(|token| token.kind == Kind::Name) else {
+                return wrong(span, "`defined` needs a name");
+            };
+            if open && rest.next_if(|token| token.is(")")).is_none() {
+                return wrong(span, "`defined(` is not closed");
+            }
+            let value = if self.macros.contains_key(&*name.text) {
+                "1"
+            } else {
+                "0"
+            };
+            plain.push(Token::new(Kind::Number, value));
+        }
+        let mut expression = String::new();
+        for token in self.expand_list(plain, 1, span)? {
+            // What is no macro is 0, as in C.
+            match token.kind {
+                Kind::Name => expression.push('0'),
+                _ => expression.push_str(&token.text),
+            }
+            expression.push(' ');
+        }
+        condition::holds(&expression).or_else(|message| wrong(span, message))
+    }
+
+    // ---- expansion --------------------------------------------------------------------------------------------------
+
+    fn step(&mut self, span: Span) -> Result<(), Found> {
+        match self.steps.checked_sub(1) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => wrong(span, "macros grow out of proportion to the text"),
+        }
+    }
+
+    /// The next token that is not replaced. `place` is where in the text that is, for messages; `end` where it ends.
+    fn expanded(
+        &mut self,
+        feed: &mut Feed<'s>,
+        depth: usize,
+        place: &mut usize,
+        end: usize,
+    ) -> Result<Option<Token<'s>>, Found> {
+        loop {
+            let Some(mut token) = feed.next() else {
+                return Ok(None);
+            };
+            if let Some(left) = feed.left() {
+                *place = end - left;
+            }
+            // One that a message may point at.
+            let span = Span::new((*place).saturating_sub(1).min(self.text.len()), *place);
+            let span = self.whole(span);
+            self.step(span)?;
+            if token.kind != Kind::Name || token.spent {
+                return self.write(token, span).map(Some);
+            }
+            let Some(found) = self.macros.get(&*token.text).cloned() else {
+                return self.write(token, span).map(Some);
+            };
+            if feed.is_open(&token.text) {
+                token.spent = true;
+                return self.write(token, span).map(Some);
+            }
+            let mut list = Vec::new();
+            if let Some(params) = &found.params {
+                // Without `(` it is not a call.
+                let mut skipped = Vec::new();
+                let next = loop {
+                    match feed.next() {
+                        Some(space) if space.is_space() => skipped.push(space),
+                        other => break other,
+                    }
+                };
+                match next {
+                    Some(open) if open.is("(") => {}
+                    other => {
+                        skipped.extend(other);
+                        feed.push(skipped, None);
+                        token.spent = true;
+                        return self.write(token, span).map(Some);
+                    }
+                }
+                let (arguments, lines) = self.arguments(feed, &token.text, params.len(), span)?;
+                self.substitute(&found, params, &arguments, depth, span, &mut list)?;
+                if depth == 0 {
+                    // The lines that the call took.
+                    list.extend((0..lines).map(|_| Token::new(Kind::Newline, "\n")));
+                }
+            } else {
+                self.substitute(&found, &[], &[], depth, span, &mut list)?;
+            }
+            feed.push(list, Some(token.text));
+        }
+    }
+
+    /// A span that does not cut a character.
+    fn whole(&self, mut span: Span) -> Span {
+        while !self.text.is_char_boundary(span.start as usize) {
+            span.start -= 1;
+        }
+        while !self.text.is_char_boundary(span.end as usize) {
+            span.end += 1;
+        }
+        span
+    }
+
+    fn write(&mut self, token: Token<'s>, span: Span) -> Result<Token<'s>, Found> {
+        match self.room.checked_sub(token.text.len()) {
+            Some(left) => {
+                self.room = left;
+                Ok(token)
+            }
+            None => wrong(span, "macros grow out of proportion to the text"),
+        }
+    }
+
+    fn expand_list(&mut self, list: Vec<Token<'s>>, depth: usize, span: Span) -> Result<Vec<Token<'s>>, Found> {
+        if depth > MAX_DEPTH {
+            return wrong(span, "calls of macros are nested too deeply");
+        }
+        let mut feed = Feed::default();
+        feed.push(list, None);
+        let mut out = Vec::new();
+        let mut place = span.end as usize;
+        while let Some(token) = self.expanded(&mut feed, depth, &mut place, 0)? {
+            out.push(token);
+        }
+        Ok(out)
+    }
+
+    /// The arguments of a call behind its `(`, and how many line ends they held.
+    #[allow(clippy::type_complexity)]
+    fn arguments(
+        &mut self,
+        feed: &mut Feed<'s>,
+        name: &str,
+        count: usize,
+        span: Span,
+    ) -> Result<(Vec<Vec<Token<'s>>>, usize), Found> {
+        let mut arguments = vec![Vec::new()];
+        let (mut depth, mut lines) = (0usize, 0);
+        loop {
+            let Some(mut token) = feed.next() else {
+                return wrong(span, format!("the call of the macro `{name}` is not closed"));
+            };
+            self.step(span)?;
+            if token.is(")") && depth == 0 {
+                break;
+            }
+            if token.is(",") && depth == 0 {
+                arguments.push(Vec::new());
+                continue;
+            }
+            if token.is("(") {
+                depth += 1;
+            } else if token.is(")") {
+                depth -= 1;
+            } else if token.is_space() {
+                lines += token.text.bytes().filter(|&byte| byte == b'\n').count();
+                token = Token::new(Kind::Blank, " ");
+            }
+            if let Some(last) = arguments.last_mut() {
+                last.push(token);
+            }
+        }
+        for argument in &mut arguments {
+            let start = argument.iter().position(|token| !token.is_space());
+            argument.drain(..start.unwrap_or(argument.len()));
+            while argument.last().is_some_and(Token::is_space) {
+                argument.pop();
+            }
+        }
+        if count == 0 && matches!(&arguments[..], [only] if only.is_empty()) {
+            arguments.clear();
+        }
+        if arguments.len() != count {
+            let message = format!("the macro `{name}` takes {count} arguments, not {}", arguments.len());
+            return wrong(span, message);
+        }
+        Ok((arguments, lines))
+    }
+
+    /// A macro's body with its arguments in place.
+    fn substitute(
+        &mut self,
+        found: &Macro<'s>,
+        params: &[&'s str],
+        arguments: &[Vec<Token<'s>>],
+        depth: usize,
+        span: Span,
+        out: &mut Vec<Token<'s>>,
+    ) -> Result<(), Found> {
+        let mut expanded: Vec<Option<Vec<Token<'s>>>> = vec![None; arguments.len()];
+        let body = &found.body;
+        let argument_of = |token: &Token<'s>| match token.kind {
+            Kind::Name => params.iter().position(|param| *param == token.text),
+            _ => None,
+        };
+        let behind = |at: usize| {
+            body[at + 1..]
+                .iter()
+                .position(|token| !token.is_space())
+                .map(|n| at + 1 + n)
+        };
+        let mut at = 0;
+        let mut paste = false;
+        while let Some(token) = body.get(at) {
+            self.step(span)?;
+            let next = behind(at);
+            let pastes_next = next.is_some_and(|next| body[next].is("##"));
+            let mut piece: Vec<Token<'s>> = Vec::new();
+            if token.is("##") {
+                while out.last().is_some_and(Token::is_space) {
+                    out.pop();
+                }
+                (paste, at) = (true, next.unwrap_or(body.len()));
+                continue;
+            }
+            if token.is("#")
+                && !params.is_empty()
+                && let Some(index) = next.and_then(|next| argument_of(&body[next]))
+            {
+                let text: String = arguments[index].iter().map(|token| &*token.text).collect();
+                self.charge(text.len(), span)?;
+                let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+                piece.push(Token::new(Kind::Text, format!("\"{escaped}\"")));
+                at = next.unwrap_or(at);
+            } else if let Some(index) = argument_of(token) {
+                if paste || pastes_next {
+                    piece.extend(arguments[index].iter().cloned());
+                } else {
+                    if expanded[index].is_none() {
+                        expanded[index] = Some(self.expand_list(arguments[index].clone(), depth + 1, span)?);
+                    }
+                    piece.extend(expanded[index].iter().flatten().cloned());
+                }
+                self.charge(piece.len(), span)?;
+            } else {
+                piece.push(token.clone());
+            }
+            if std::mem::take(&mut paste)
+                && !piece.is_empty()
+                && let Some(left) = out.pop_if(|last| !last.is_space())
+            {
+                let joined = format!("{}{}", left.text, piece[0].text);
+                self.charge(joined.len(), span)?;
+                let rest = piece.split_off(1);
+                out.extend(Scan { rest: &joined }.map(|token| Token::new(token.kind, token.text.into_owned())));
+                piece = rest;
+            }
+            out.append(&mut piece);
+            at += 1;
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, steps: usize, span: Span) -> Result<(), Found> {
+        match self.steps.checked_sub(steps) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => wrong(span, "macros grow out of proportion to the text"),
+        }
+    }
+}
+
+fn name_of<'t>(tokens: &'t [Token<'_>], span: Span) -> Result<&'t str, Found> {
+    match tokens.iter().find(|token| !token.is_space()) {
+        Some(token) if token.kind == Kind::Name => Ok(&token.text),
+        _ => wrong(span, "a name is expected here"),
+    }
+}
+
+/// Whether a comment is open at the end of `line`, if one was at its start or not.
+fn open_comment(line: &str, mut open: bool) -> bool {
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if open {
+            match line[at..].find("*/") {
+                Some(end) => (at, open) = (at + end + 2, false),
+                None => return true,
+            }
+            continue;
+        }
+        // Nothing but these matters.
+        match bytes[at..].iter().position(|byte| matches!(byte, b'/' | b'"')) {
+            None => return false,
+            Some(ahead) => at += ahead,
+        }
+        match (bytes[at], bytes.get(at + 1)) {
+            (b'/', Some(b'/')) => return false,
+            (b'/', Some(b'*')) => {
+                open = true;
+                at += 2;
+            }
+            (b'"', _) => {
+                at += 1;
+                while !matches!(bytes.get(at), None | Some(b'"' | b'\n')) {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+                while at < bytes.len() && !line.is_char_boundary(at) {
+                    at += 1;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    open
+}
+
+/// Where tokens come from: the text, and on top of it what macros were replaced by.
+#[derive(Default)]
+struct Feed<'s> {
+    text: Option<Scan<'s>>,
+    stack: Vec<(std::vec::IntoIter<Token<'s>>, Option<Cow<'s, str>>)>,
+    open: HashSet<Cow<'s, str>>,
+}
+
+impl<'s> Feed<'s> {
+    fn of(text: Scan<'s>) -> Feed<'s> {
+        Feed {
+            text: Some(text),
+            ..Feed::default()
+        }
+    }
+
+    /// Tokens to come first; a macro's name is open until they are used up.
+    fn push(&mut self, list: Vec<Token<'s>>, name: Option<Cow<'s, str>>) {
+        if let Some(name) = &name {
+            self.open.insert(name.clone());
+        }
+        self.stack.push((list.into_iter(), name));
+    }
+
+    fn is_open(&self, name: &str) -> bool {
+        self.open.contains(name)
+    }
+
+    /// Bytes of the text that are still to come, when the text is what comes next.
+    fn left(&self) -> Option<usize> {
+        match self.stack.is_empty() {
+            true => self.text.as_ref().map(|text| text.rest.len()),
+            false => None,
+        }
+    }
+}
+
+impl<'s> Iterator for Feed<'s> {
+    type Item = Token<'s>;
+
+    fn next(&mut self) -> Option<Token<'s>> {
+        while let Some((list, _)) = self.stack.last_mut() {
+            if let Some(token) = list.next() {
+                return Some(token);
+            }
+            if let Some((_, Some(name))) = self.stack.pop() {
+                self.open.remove(&name);
+            }
+        }
+        self.text.as_mut()?.next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn processed(text: &str) -> String {
+        let source = Source::new("old.ptx", format!(".version 1.1\n{text}"));
+        match run(source) {
+            Ok(source) => source.text.strip_prefix(".version 1.1\n").unwrap().to_owned(),
+            Err(found) => panic!("{found}"),
+        }
+    }
+
+    fn refused(text: &str) -> String {
+        let source = Source::new("old.ptx", format!(".version 1.1\n{text}"));
+        match run(source) {
+            Ok(source) => panic!("{}", source.text),
+            Err(found) => found.list[0].message.clone(),
+        }
+    }
+
+    /// Expectations: what `cpp -P` makes of the same lines, blanks aside.
+    #[test]
+    fn macros() {
+        for (text, expected) in [
+            ("#define N 4\n.global .u32 a[N];\n", "\n.global .u32 a[4];\n"),
+            ("#define T u32\nadd.T %r1, %r1, N;\n", "\nadd.u32 %r1, %r1, N;\n"),
+            (
+                "#define ADD(d, a) add.u32 d, a, a;\nADD(x, y) ADD (z,(p,q))\n",
+                "\nadd.u32 x, y, y; add.u32 z, (p,q), (p,q);\n",
+            ),
+            ("#define f(x) x f(x)\nf(1)\n", "\n1 f(1)\n"),
+            ("#define a b\n#define b a\na b\n", "\n\na b\n"),
+            ("#define CAT(x, y) x ## y\nCAT(%r, 1) CAT(a,b)\n", "\n%r1 ab\n"),
+            ("#define S(x) #x\nS(a \"b\")\n", "\n\"a \\\"b\\\"\"\n"),
+            ("#define TWO(x) x \\\n  x\nTWO(1)\n", "\n\n1 1\n"),
+            ("#define ADD(a, b) a+b\nADD(1,\n 2) end\n", "\n1+2\n end\n"),
+            ("#define N 4\n#undef N\nN\n", "\n\nN\n"),
+            (
+                "#define N /* four */ 4 // really\nN \"N\" /* N */ // N\n",
+                "\n4 \"N\" /* N */ // N\n",
+            ),
+            ("#define EMPTY\n#define F() 7\nEMPTY F() F\n", "\n\n 7 F\n"),
+            ("#define N 1\n/*\n#define N 2\n*/N\n", "\n/*\n#define N 2\n*/1\n"),
+        ] {
+            assert_eq!(processed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn conditions() {
+        for (text, expected) in [
+            ("#if 1\na\n#else\nb\n#endif\nc\n", "\na\n\n\n\nc\n"),
+            ("#ifdef X\na\n#else\nb\n#endif\n", "\n\n\nb\n\n"),
+            (
+                "#define X\n#ifdef X\na\n#endif\n#ifndef X\nb\n#endif\n",
+                "\n\na\n\n\n\n\n",
+            ),
+            (
+                "#define N 3\n#if N > 2 && defined(N) && !defined M\na\n#endif\n",
+                "\n\na\n\n",
+            ),
+            ("#if 0\n#if 1\na\n#endif\n#else\nb\n#endif\n", "\n\n\n\n\nb\n\n"),
+            (
+                "#if UNKNOWN\na\n#elif 7%3 == 1\nb\n#elif 1\nc\n#endif\n",
+                "\n\n\nb\n\n\n\n",
+            ),
+            ("#if 0\n#nonsense\n#include \"x\"\n#endif\n", "\n\n\n\n"),
+            (
+                "#line 3 \"a.cu\"\n#if 1\n# 4 \"b\"\n#endif\n",
+                "#line 3 \"a.cu\"\n\n# 4 \"b\"\n\n",
+            ),
+        ] {
+            assert_eq!(processed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        for (text, part) in [
+            ("#include \"x.h\"\n", "`#include`"),
+            ("#if 1\n", "no `#endif`"),
+            ("#endif\n", "without `#if`"),
+            ("#else\n", "without `#if`"),
+            ("#if 1\n#else\n#else\n#endif\n", "behind `#else`"),
+            ("#if (\n#endif\n", "`#if`"),
+            ("#if 1/0\n#endif\n", "division by zero"),
+            ("#nonsense\n", "`#nonsense`"),
+            ("#define\n", "needs a name"),
+            ("#define f(a\n", "parameters"),
+            ("#define f(a) a\nf(1\n#define x\n)", "not closed"),
+            ("#define f(a) a\nf(1,2)\n", "takes 1 arguments, not 2"),
+            ("#error too old\n", "error too old"),
+        ] {
+            assert!(refused(text).contains(part), "{text}: {}", refused(text));
+        }
+    }
+
+    /// Few lines that would expand to more than any machine holds, or for ever.
+    #[test]
+    fn bombs() {
+        let doubling = |last: &str| {
+            let lines: String = (0..60).map(|i| format!("#define a{i} a{0} a{0}\n", i + 1)).collect();
+            format!("{lines}#define a60 {last}\na0\n")
+        };
+        let calls: String = "f(".repeat(1000) + &")".repeat(1000);
+        for text in [
+            doubling("x"),
+            doubling(""),
+            "#define f(x) x x\n".to_owned() + &"f(".repeat(40) + "1" + &")".repeat(40),
+            "#define f g(\n#define g(x) f x)\nf 1)\n".to_owned(),
+            format!("#define f(x) x\n{calls}"),
+        ] {
+            let message = refused(&text);
+            assert!(
+                message.contains("out of proportion") || message.contains("too deeply"),
+                "{message}"
+            );
+        }
+        let chain: String = (0..20_000).map(|i| format!("#define a{i} a{}\n", i + 1)).collect();
+        assert!(processed(&format!("{chain}a0\n")).ends_with("a20000\n"));
+    }
+
+    #[test]
+    fn later_versions_are_left_alone() {
+        let source = Source::new("new.ptx", "// x\n.version 8.7\n#define N 4\n");
+        assert!(Arc::ptr_eq(&run(source.clone()).unwrap(), &source));
+    }
+}
