@@ -67,6 +67,12 @@ pub enum Operand {
     Register(Class, String),
     /// `!%p3`
     Not(String),
+    /// `-%r1.h0`: parts of a 32-bit register, by the selector's letter and digits, perhaps negated.
+    Part {
+        name: String,
+        selector: String,
+        negated: bool,
+    },
     Sink,
     /// A constant, as written.
     Constant(String),
@@ -139,6 +145,7 @@ impl Case {
             let (class, name) = match source {
                 Operand::Register(class, name) => (*class, name.as_str()),
                 Operand::Not(name) => (Class::Pred, name.as_str()),
+                Operand::Part { name, .. } => (Class::B32, name.as_str()),
                 _ => continue,
             };
             if !inputs.iter().any(|(_, n)| *n == name) {
@@ -157,6 +164,7 @@ impl Case {
             .iter()
             .filter_map(|d| match d {
                 Operand::Register(class, name) => Some((*class, name.as_str())),
+                Operand::Part { name, .. } => Some((Class::B32, name.as_str())),
                 _ => None,
             })
             .chain(self.op.carries_out().then_some((Class::B32, "%left")))
@@ -456,6 +464,20 @@ fn single(text: &str) -> Option<Operand> {
     }
     if let Some(register) = text.strip_prefix('!') {
         return (Class::of(register) == Some(Class::Pred)).then(|| Operand::Not(register.to_owned()));
+    }
+    let (negated, register) = match text.strip_prefix("-%") {
+        Some(_) => (true, &text[1..]),
+        None => (false, text),
+    };
+    if let Some((name, selector)) = register.split_once('.').or(negated.then_some((register, "")))
+        && Class::of(name) == Some(Class::B32)
+    {
+        let (name, selector) = (name.to_owned(), selector.to_owned());
+        return Some(Operand::Part {
+            name,
+            selector,
+            negated,
+        });
     }
     if text.starts_with('%') {
         return Class::of(text).map(|class| Operand::Register(class, text.to_owned()));

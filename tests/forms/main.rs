@@ -24,6 +24,9 @@ const FAMILIES: &[(&str, usize)] = &[
     ("half", 22),
     ("logic", 0),
     ("compare", 0),
+    // Formats and random bits that the documents do not describe enough.
+    ("cvt", 0),
+    ("video", 0),
     // The values of addresses are the driver's to choose.
     ("move", 12),
     ("load", 0),
