@@ -15,11 +15,13 @@ mod int;
 pub mod lanes;
 mod logic;
 pub mod moves;
+pub mod narrow;
 mod simd;
 mod soft;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod video;
 
 pub use self::compare::{Boolean, Compare};
 pub use self::decode::{DecodeError, decode};
@@ -36,6 +38,8 @@ pub enum Semantics {
     Lane(fn(&Form) -> Option<Lane>),
     /// Everything else is carried out by the executor, which asks the form for its modifiers.
     Move,
+    /// Scalar and SIMD video: lane-wise, by the selectors of their operands ([`video::lane`]).
+    Video,
     Load,
     Store,
     Atomic,
@@ -61,6 +65,8 @@ pub enum Semantics {
     Elect,
     ConvertAddress,
     IsSpace,
+    /// `createpolicy`: a value that only hints take.
+    CreatePolicy,
     Alloca,
     StackSave,
     StackRestore,

@@ -26,6 +26,8 @@ impl Lower<'_> {
                 None => Err(unsupported(instruction)),
             },
             Semantics::Move => self.mov(&form, instruction, guard),
+            Semantics::Video => self.video(&form, instruction, guard),
+            Semantics::CreatePolicy => self.create_policy(&form, instruction, guard),
             Semantics::ConvertAddress => self.convert_address(&form, instruction, guard),
             Semantics::IsSpace => self.is_space(&form, instruction, guard),
             Semantics::Load => self.load(&form, instruction, guard),
@@ -187,6 +189,10 @@ impl Lower<'_> {
             self.push_lane(lane, &[partial], &pair, None, span);
             self.push_lane(lane, &[dst], &[partial, last], guard, span);
             return Ok(());
+        }
+        // Four numbers and random bits: two operations on two numbers each.
+        if form.mnemonic() == "cvt" && form.has("rs") && sources.len() == 5 && lane.src.len() == 4 {
+            return self.convert_four(lane, first, &sources, guard, span);
         }
         let wanted = lane.src.len() - usize::from(lane.carry_in);
         if sources.len() != wanted {
