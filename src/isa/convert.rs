@@ -530,7 +530,6 @@ pub fn cvt_form(f: &Form) -> Option<Lane> {
     if let (Type::F16x2 | Type::Bf16x2, Type::F32) = (to, from) {
         let half = if to == Type::F16x2 { Kind::F16 } else { Kind::Bf16 };
         return match mode {
-            Some(Rounding::Rs) => None,
             Some(Rounding::Rn) if flags & !FTZ == 0 && half == Kind::F16 => Some(Lane::of::<F16x2FromF32>()),
             Some(Rounding::Rn) if flags & !FTZ == 0 => Some(Lane::of::<Bf16x2FromF32>()),
             mode => Some(Lane::of::<HalvesFromF32>().with(code(half, Kind::F32, mode.unwrap_or(Rounding::Rn), flags))),

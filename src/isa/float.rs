@@ -220,6 +220,21 @@ fn extremum<const FTZ: bool, const NAN: bool, const XORSIGN: bool, const MAX: bo
 op!(MinF32[FTZ, NAN, XORSIGN] = min_f32(a: f32, b: f32) -> f32);
 op!(MaxF32[FTZ, NAN, XORSIGN] = max_f32(a: f32, b: f32) -> f32);
 
+/// The least of three magnitudes.
+#[inline(always)]
+pub fn min_abs_f32<const FTZ: bool, const NAN: bool>(a: f32, b: f32, c: f32) -> f32 {
+    let (a, b, c) = (a.abs(), b.abs(), c.abs());
+    min_f32::<FTZ, NAN, false>(min_f32::<FTZ, NAN, false>(a, b), c)
+}
+/// The greatest of three magnitudes.
+#[inline(always)]
+pub fn max_abs_f32<const FTZ: bool, const NAN: bool>(a: f32, b: f32, c: f32) -> f32 {
+    let (a, b, c) = (a.abs(), b.abs(), c.abs());
+    max_f32::<FTZ, NAN, false>(max_f32::<FTZ, NAN, false>(a, b), c)
+}
+op!(MinAbsF32[FTZ, NAN] = min_abs_f32(a: f32, b: f32, c: f32) -> f32);
+op!(MaxAbsF32[FTZ, NAN] = max_abs_f32(a: f32, b: f32, c: f32) -> f32);
+
 /// Magnitude of `b` with the sign of `a`.
 #[inline(always)]
 pub fn copysign_f32(a: f32, b: f32) -> f32 {
@@ -543,11 +558,17 @@ pub fn neg_form(f: &Form) -> Option<Lane> {
     })
 }
 macro_rules! extremum_form {
-    ($form:ident $op:ident $f64:ident) => {
+    ($form:ident $op:ident $three:ident $f64:ident) => {
         pub fn $form(f: &Form) -> Option<Lane> {
             Some(match (f.ty(0), f.has("ftz"), f.has("NaN"), f.has("xorsign")) {
                 (Type::F64, ..) => Lane::of::<$f64>(),
-                // The three-operand forms have `.abs` alone: lowering takes absolute values first.
+                // Of three operands, which lowering makes of two elsewhere.
+                (Type::F32, ftz, nan, false) if f.has("abs") => match (ftz, nan) {
+                    (false, false) => Lane::of::<$three<false, false>>(),
+                    (false, true) => Lane::of::<$three<false, true>>(),
+                    (true, false) => Lane::of::<$three<true, false>>(),
+                    (true, true) => Lane::of::<$three<true, true>>(),
+                },
                 (Type::F32, false, false, false) => Lane::of::<$op<false, false, false>>(),
                 (Type::F32, false, false, true) => Lane::of::<$op<false, false, true>>(),
                 (Type::F32, false, true, false) => Lane::of::<$op<false, true, false>>(),
@@ -561,8 +582,8 @@ macro_rules! extremum_form {
         }
     };
 }
-extremum_form!(min_form MinF32 MinF64);
-extremum_form!(max_form MaxF32 MaxF64);
+extremum_form!(min_form MinF32 MinAbsF32 MinF64);
+extremum_form!(max_form MaxF32 MaxAbsF32 MaxF64);
 
 pub fn copysign_form(f: &Form) -> Option<Lane> {
     Some(if f.ty(0) == Type::F32 {

@@ -164,7 +164,7 @@ pub fn mul<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16) -> u16 {
         H::widen(flush_if::<H, FTZ>(a)) * H::widen(flush_if::<H, FTZ>(b)),
     ))
 }
-#[cfg(test)]
+#[inline(always)]
 pub fn fma<H: Half, const FTZ: bool, const SAT: bool>(a: u16, b: u16, c: u16) -> u16 {
     let widen = |x: u16| H::widen(flush_if::<H, FTZ>(x));
     finish::<H, FTZ, SAT>(H::narrow(H::fma(widen(a), widen(b), widen(c))))
@@ -188,6 +188,60 @@ pub fn fma_bf16_rnd(a: u16, b: u16, c: u16, imm: u64) -> u16 {
         result
     }
 }
+/// The bits with which tensor copies fill what lies out of bounds, whatever the sign. The manual names the value and
+/// leaves it open; Hopper writes these.
+const OUT_OF_BOUNDS: u16 = 0x7ff7;
+/// `fma.oob`: +0 where a factor is out of bounds; by the constant the mode, and in bit 8 `.relu`.
+#[inline(always)]
+fn fma_oob<H: Half, const SAT: bool, const DIRECTED: bool>(a: u16, b: u16, c: u16, imm: u64) -> u16 {
+    let result = if DIRECTED {
+        fma_bf16_rnd(a, b, c, imm)
+    } else {
+        let result = fma::<H, false, SAT>(a, b, c);
+        let result = if is_nan::<H>(result) { 0x7fff } else { result };
+        if imm & 1 << 8 != 0 { relu::<H>(result) } else { result }
+    };
+    let outside = (a & 0x7fff == OUT_OF_BOUNDS) | (b & 0x7fff == OUT_OF_BOUNDS);
+    if outside { 0 } else { result }
+}
+pub struct FmaOob<H, const SAT: bool, const DIRECTED: bool>(std::marker::PhantomData<H>);
+impl<H: Half, const SAT: bool, const DIRECTED: bool> Op for FmaOob<H, SAT, DIRECTED> {
+    type Src = (u16, u16, u16);
+    type Dst = u16;
+    #[inline(always)]
+    fn apply<C: Cpu>((a, b, c): Self::Src, imm: u64) -> u16 {
+        fma_oob::<H, SAT, DIRECTED>(a, b, c, imm)
+    }
+}
+pub struct FmaOobX2<H, const SAT: bool, const DIRECTED: bool>(std::marker::PhantomData<H>);
+impl<H: Half, const SAT: bool, const DIRECTED: bool> Op for FmaOobX2<H, SAT, DIRECTED> {
+    type Src = (u32, u32, u32);
+    type Dst = u32;
+    #[inline(always)]
+    fn apply<C: Cpu>((a, b, c): Self::Src, imm: u64) -> u32 {
+        let (a, b, c) = (split(a), split(b), split(c));
+        join(
+            fma_oob::<H, SAT, DIRECTED>(a.0, b.0, c.0, imm),
+            fma_oob::<H, SAT, DIRECTED>(a.1, b.1, c.1, imm),
+        )
+    }
+}
+fn fma_oob_form(f: &Form) -> Option<Lane> {
+    let mode = f.rounding().unwrap_or(Rounding::Rn);
+    let lane = match (f.ty(0), f.has("sat"), mode != Rounding::Rn) {
+        (Type::F16, false, false) => Lane::of::<FmaOob<F16, false, false>>(),
+        (Type::F16, true, false) => Lane::of::<FmaOob<F16, true, false>>(),
+        (Type::F16x2, false, false) => Lane::of::<FmaOobX2<F16, false, false>>(),
+        (Type::F16x2, true, false) => Lane::of::<FmaOobX2<F16, true, false>>(),
+        (Type::Bf16, _, false) => Lane::of::<FmaOob<Bf16, false, false>>(),
+        (Type::Bf16, _, true) => Lane::of::<FmaOob<Bf16, false, true>>(),
+        (Type::Bf16x2, _, false) => Lane::of::<FmaOobX2<Bf16, false, false>>(),
+        (Type::Bf16x2, _, true) => Lane::of::<FmaOobX2<Bf16, false, true>>(),
+        _ => return None,
+    };
+    Some(lane.with(mode.code() | u64::from(f.has("relu")) << 8))
+}
+
 #[inline(always)]
 pub fn neg<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
     if is_nan::<H>(a) {
@@ -461,9 +515,8 @@ arithmetic_form!(mul_form Mul);
 arithmetic_form!(fma_plain_form Fma);
 
 pub fn fma_form(f: &Form) -> Option<Lane> {
-    // What an out-of-bounds NaN looks like is not documented.
     if f.has("oob") {
-        return None;
+        return fma_oob_form(f);
     }
     let relu = f.has("relu");
     if let Some(mode) = f.rounding().filter(|&mode| mode != Rounding::Rn) {

@@ -16,12 +16,14 @@ pub mod lanes;
 mod legacy;
 mod logic;
 pub mod moves;
+pub mod narrow;
 mod sfu;
 mod simd;
 mod soft;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod video;
 
 pub use self::compare::{Boolean, Compare};
 pub use self::decode::{DecodeError, decode, decode_all, decode_in, decode_legacy};
@@ -38,6 +40,8 @@ pub enum Semantics {
     Lane(fn(&Form) -> Option<Lane>),
     /// Everything else is carried out by the executor, which asks the form for its modifiers.
     Move,
+    /// Scalar and SIMD video: lane-wise, by the selectors of their operands ([`video::lane`]).
+    Video,
     Load,
     Store,
     Atomic,
@@ -63,6 +67,8 @@ pub enum Semantics {
     Elect,
     ConvertAddress,
     IsSpace,
+    /// `createpolicy`: a value that only hints take.
+    CreatePolicy,
     Alloca,
     StackSave,
     StackRestore,

@@ -1,7 +1,7 @@
 //! Asynchronous operations and their completion: mbarriers, bulk and tensor copies, clusters, multimem, fabric.
 
 use super::{Line, line};
-use crate::isa::Semantics::{Hint, Later};
+use crate::isa::Semantics::{CreatePolicy, Hint, Later};
 
 macro_rules! barrier {
     () => {
@@ -86,9 +86,9 @@ pub static LINES: &[Line] = &[
     line("multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask} [dst], [src], size{, byteMask}", (9, 1), 90, Later),
     line(concat!("multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.op.type [dst], [src], size", reduction!()), (9, 1), 90, Later),
 
-    line("createpolicy.range{.global}.primary{.secondary}.b64 d, [a], primary-size:u32, total-size:u32; .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }; .secondary = { .L2::evict_first, .L2::evict_unchanged }", (7, 4), 80, Later),
-    line("createpolicy.fractional.primary{.secondary}.b64 d{, fraction:f32}; .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }; .secondary = { .L2::evict_first, .L2::evict_unchanged }", (7, 4), 80, Later),
-    line("createpolicy.cvt.L2.b64 d, access-property:b64", (7, 4), 80, Later),
+    line("createpolicy.range{.global}.primary{.secondary}.b64 d, [a], primary-size:u32, total-size:u32; .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }; .secondary = { .L2::evict_first, .L2::evict_unchanged }", (7, 4), 80, CreatePolicy),
+    line("createpolicy.fractional.primary{.secondary}.b64 d{, fraction:f32}; .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }; .secondary = { .L2::evict_first, .L2::evict_unchanged }", (7, 4), 80, CreatePolicy),
+    line("createpolicy.cvt.L2.b64 d, access-property:b64", (7, 4), 80, CreatePolicy),
     line("applypriority.async.bulk{.global}{.bulk_group}.L2::evict_normal [a], size:u32", (9, 3), 100, Hint),
     line("prefetch{.global}.L1::32B.valid_addr [a]", (9, 3), 90, Hint),
 

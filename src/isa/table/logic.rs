@@ -1,8 +1,8 @@
 //! Comparison and Selection, Logic and Shift, and the register-to-register part of Data Movement and Conversion.
 
 use super::{Line, line};
-use crate::isa::Semantics::{Lane, Later, Move};
-use crate::isa::{compare, convert, logic};
+use crate::isa::Semantics::{Lane, Move};
+use crate::isa::{compare, convert, logic, narrow};
 
 #[rustfmt::skip]
 pub static LINES: &[Line] = &[
@@ -35,10 +35,10 @@ pub static LINES: &[Line] = &[
     line("cvt.frnd{.relu}{.satfinite}.dtype.f32 d:0+, a:1+; .frnd = { .rn, .rz }; .dtype = { .f16, .bf16, .tf32 }", (7, 0), 70, Lane(convert::cvt_form)),
     line("cvt.rna{.satfinite}.tf32.f32 d:0+, a:1+", (7, 0), 80, Lane(convert::cvt_form)),
     line("cvt.frnd{.relu}{.satfinite}.dtype.f32 d:0+, a:1+, b:1+; .frnd = { .rn, .rz }; .dtype = { .f16x2, .bf16x2 }", (7, 0), 80, Lane(convert::cvt_form)),
-    line("cvt.rs{.relu}{.satfinite}.dtype.f32 d:0+, a:1+, b:1+, rbits:b32; .dtype = { .f16x2, .bf16x2 }", (8, 7), 100, Lane(convert::cvt_form)),
-    line("cvt.frnd{.relu}{.satfinite}{.scaled::n2::ue8m0}.dtype.atype d:0, a:1{, b:1?f32}{, scale:b16?scaled::n2::ue8m0}; .frnd = { .rn, .rz, .rp }; .dtype = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2, .e2m1x2, .ue8m0x2, .ue5m3x2, .s2f6x2 }; .atype = { .f32, .f16x2, .bf16x2 }", (7, 8), 89, Later),
-    line("cvt.rn{.relu}{.satfinite}{.scaled::n2::ue8m0}.dtype.atype d:0, a:1{, scale:b16?scaled::n2::ue8m0}; .dtype = { .f16x2, .bf16x2 }; .atype = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2, .e2m1x2, .ue8m0x2, .ue5m3x2, .s2f6x2 }", (7, 8), 89, Later),
-    line("cvt.rs{.relu}.satfinite.dtype.f32 d:0, abef:any, rbits:b32; .dtype = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4, .e2m1x4 }", (8, 7), 100, Later),
+    line("cvt.rs{.relu}{.satfinite}.dtype.f32 d:0+, a:1+, b:1+, rbits:b32; .dtype = { .f16x2, .bf16x2 }", (8, 7), 100, Lane(narrow::random_halves_form)),
+    line("cvt.frnd{.relu}{.satfinite}{.relu}{.scaled::n2::ue8m0}.dtype.atype d:0, a:1{, b:1?f32}{, scale:b16?scaled::n2::ue8m0}; .frnd = { .rn, .rz, .rp }; .dtype = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2, .e2m1x2, .ue8m0x2, .ue5m3x2, .s2f6x2 }; .atype = { .f32, .f16x2, .bf16x2 }", (7, 8), 89, Lane(narrow::down_form)),
+    line("cvt.rn{.relu}{.satfinite}{.relu}{.scaled::n2::ue8m0}.dtype.atype d:0, a:1{, scale:b16?scaled::n2::ue8m0}; .dtype = { .f16x2, .bf16x2 }; .atype = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2, .e2m1x2, .ue8m0x2, .ue5m3x2, .s2f6x2 }", (7, 8), 89, Lane(narrow::up_form)),
+    line("cvt.rs{.relu}.satfinite.dtype.f32 d:0, abef:any, rbits:b32; .dtype = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4, .e2m1x4 }", (8, 7), 100, Lane(narrow::random_four_form)),
     line("cvt.pack.sat.dtype.s32 d:b32+, a:s32+, b:s32+; .dtype = { .u16, .s16 }", (6, 5), 72, Lane(convert::cvt_form)),
     line("cvt.pack.sat.dtype.s32.b32 d:b32+, a:s32+, b:s32+, c:b32+; .dtype = { .u2, .s2, .u4, .s4, .u8, .s8 }", (6, 5), 72, Lane(convert::cvt_form)),
 ];

@@ -1,7 +1,7 @@
 //! Video Instructions: scalar and SIMD. Byte and half-word selectors are written on the operands.
 
 use super::{Line, line};
-use crate::isa::Semantics::Later;
+use crate::isa::Semantics::Video;
 
 macro_rules! types {
     () => {
@@ -16,27 +16,27 @@ macro_rules! cmp {
 
 #[rustfmt::skip]
 pub static LINES: &[Line] = &[
-    line(concat!("vadd.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Later),
-    line(concat!("vsub.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Later),
-    line(concat!("vabsdiff.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Later),
-    line(concat!("vmin.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Later),
-    line(concat!("vmax.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Later),
-    line(concat!("vshl.dtype.atype.u32{.sat}.mode{.op2} d, a, b{, c}; .mode = { .clamp, .wrap }", types!()), (2, 0), 20, Later),
-    line(concat!("vshr.dtype.atype.u32{.sat}.mode{.op2} d, a, b{, c}; .mode = { .clamp, .wrap }", types!()), (2, 0), 20, Later),
-    line(concat!("vmad.dtype.atype.btype{.po}{.sat}{.scale} d, {-}a, {-}b, {-}c; .scale = { .shr7, .shr15 }", types!()), (2, 0), 20, Later),
-    line(concat!("vset.atype.btype.cmp{.op2} d, a, b{, c}", cmp!()), (2, 0), 20, Later),
-    line(concat!("vadd2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vsub2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vavrg2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vabsdiff2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vmin2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vmax2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vset2.atype.btype.cmp{.add} d, a, b, c", cmp!()), (3, 0), 30, Later),
-    line(concat!("vadd4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vsub4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vavrg4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vabsdiff4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vmin4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vmax4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Later),
-    line(concat!("vset4.atype.btype.cmp{.add} d, a, b, c", cmp!()), (3, 0), 30, Later),
+    line(concat!("vadd.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Video),
+    line(concat!("vsub.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Video),
+    line(concat!("vabsdiff.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Video),
+    line(concat!("vmin.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Video),
+    line(concat!("vmax.dtype.atype.btype{.sat}{.op2} d, a, b{, c}", types!()), (2, 0), 20, Video),
+    line(concat!("vshl.dtype.atype.u32{.sat}.mode{.op2} d, a, b{, c}; .mode = { .clamp, .wrap }", types!()), (2, 0), 20, Video),
+    line(concat!("vshr.dtype.atype.u32{.sat}.mode{.op2} d, a, b{, c}; .mode = { .clamp, .wrap }", types!()), (2, 0), 20, Video),
+    line(concat!("vmad.dtype.atype.btype{.po}{.sat}{.scale} d, {-}a, {-}b, {-}c; .scale = { .shr7, .shr15 }", types!()), (2, 0), 20, Video),
+    line(concat!("vset.atype.btype.cmp{.op2} d, a, b{, c}", cmp!()), (2, 0), 20, Video),
+    line(concat!("vadd2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vsub2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vavrg2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vabsdiff2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vmin2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vmax2.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vset2.atype.btype.cmp{.add} d, a, b, c", cmp!()), (3, 0), 30, Video),
+    line(concat!("vadd4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vsub4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vavrg4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vabsdiff4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vmin4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vmax4.dtype.atype.btype{.sat}{.add} d, a, b, c", types!()), (3, 0), 30, Video),
+    line(concat!("vset4.atype.btype.cmp{.add} d, a, b, c", cmp!()), (3, 0), 30, Video),
 ];

@@ -3,6 +3,7 @@
 
 use super::super::lanes::{LaneKernel, MAX_WARPS, Mask, Operands};
 use super::*;
+use crate::isa::video::{self, Selectors};
 
 /// xorshift64*; good enough to stir lanes, and the same everywhere.
 pub struct Random(pub u64);
@@ -82,19 +83,44 @@ fn fill(random: &mut Random) -> Window {
     window
 }
 
+/// The lane operations of an opcode: for video instructions with some selectors on their operands.
+fn lanes_of(opcode: &str) -> Vec<Lane> {
+    let Ok(form) = decode(opcode) else { return Vec::new() };
+    match form.line.semantics {
+        Semantics::Lane(make) => make(&form).into_iter().collect(),
+        Semantics::Video => {
+            let parts = [
+                [None, None, None],
+                [Some("b1"), Some("h0"), Some("b3")],
+                [Some("h1"), Some("h03"), Some("h32")],
+                [Some("b320"), Some("b7070"), Some("b0123")],
+            ];
+            let lanes = parts.into_iter().flat_map(|[d, a, b]| {
+                let selectors = Selectors {
+                    d,
+                    a,
+                    b,
+                    negate_product: a.is_some(),
+                    negate_c: false,
+                };
+                // A merge needs a third operand, nothing else may have one.
+                let third = d.is_some() || form.words.iter().any(|w| matches!(*w, "add" | "min" | "max"));
+                video::lane(&form, &selectors, third || form.mnemonic() == "vmad").ok()
+            });
+            lanes.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 #[test]
 fn all_levels_agree() {
     let forms = forms();
     let mut random = Random(0x1234_5678_9abc_def1);
     let levels: Vec<Level> = Level::available().collect();
     let mut seen = std::collections::HashSet::new();
-    for row in forms.lines() {
-        let opcode = row.split('\t').nth(2).unwrap();
-        let Ok(form) = decode(opcode) else { continue };
-        let Semantics::Lane(make) = form.line.semantics else {
-            continue;
-        };
-        let Some(lane) = make(&form) else { continue };
+    let opcodes = forms.lines().map(|row| row.split('\t').nth(2).unwrap());
+    for (opcode, lane) in opcodes.flat_map(|opcode| lanes_of(opcode).into_iter().map(move |lane| (opcode, lane))) {
         // Many opcodes share a kernel and differ in the constant only.
         if !seen.insert((lane.kernel.full as usize, lane.kernel.masked as usize, lane.constant)) {
             continue;

@@ -33,6 +33,8 @@ impl Lower<'_> {
                 None => Err(unsupported(instruction)),
             },
             Semantics::Move => self.mov(form, instruction, guard),
+            Semantics::Video => self.video(form, instruction, guard),
+            Semantics::CreatePolicy => self.create_policy(form, instruction, guard),
             Semantics::ConvertAddress => self.convert_address(form, instruction, guard),
             Semantics::IsSpace => self.is_space(form, instruction, guard),
             Semantics::Load => self.load(form, instruction, guard),
@@ -185,9 +187,23 @@ impl Lower<'_> {
             }
             imm = self.immediate(&sources.remove(index))?;
         }
-        let extremum = matches!(form.mnemonic(), "min" | "max") && form.types == [Type::F32];
-        if extremum && sources.len() == 3 && !form.has("xorsign") {
-            return self.extremum_of_three(form, lane, first, &sources, guard, span);
+        // `max.f32 d, a, b, c` is the greatest of three: twice the same.
+        let three = matches!(form.mnemonic(), "min" | "max") && form.types == [Type::F32] && !form.has("abs");
+        if three && sources.len() == 3 && lane.src.len() == 2 {
+            let partial = self.body.register(Width::B32);
+            let pair = [
+                self.source(&sources[0], Width::B32, Fit::Exact, true)?,
+                self.source(&sources[1], Width::B32, Fit::Exact, true)?,
+            ];
+            let last = self.source(&sources[2], Width::B32, Fit::Exact, true)?;
+            let dst = self.destination(first, Width::B32, Fit::Exact)?;
+            self.push_lane(lane, &[partial], &pair, None, span);
+            self.push_lane(lane, &[dst], &[partial, last], guard, span);
+            return Ok(());
+        }
+        // Four numbers and random bits: two operations on two numbers each.
+        if form.mnemonic() == "cvt" && form.has("rs") && sources.len() == 5 && lane.src.len() == 4 {
+            return self.convert_four(lane, first, &sources, guard, span);
         }
         let wanted = lane.src.len() - usize::from(lane.carry_in);
         if sources.len() != wanted {
@@ -272,33 +288,6 @@ impl Lower<'_> {
                 self.resize_into(guard, wide, narrow, signed, span)?;
             }
         }
-        Ok(())
-    }
-
-    /// `max.f32 d, a, b, c` is the greatest of three: twice the same. With `.abs`, of the three magnitudes.
-    fn extremum_of_three(
-        &mut self,
-        form: &Form,
-        lane: &Lane,
-        dst: &Operand,
-        sources: &[Operand],
-        guard: Option<Guard>,
-        span: Span,
-    ) -> Outcome<()> {
-        let mut values = Vec::with_capacity(3);
-        for source in sources {
-            let mut value = self.source(source, Width::B32, Fit::Exact, true)?;
-            if form.has("abs") {
-                let magnitude = self.body.register(Width::B32);
-                self.lane_of("abs.f32", &[magnitude], &[value], None, span)?;
-                value = magnitude;
-            }
-            values.push(value);
-        }
-        let partial = self.body.register(Width::B32);
-        let dst = self.destination(dst, Width::B32, Fit::Exact)?;
-        self.push_lane(lane, &[partial], &values[..2], None, span);
-        self.push_lane(lane, &[dst], &[partial, values[2]], guard, span);
         Ok(())
     }
 

@@ -1,0 +1,212 @@
+//! Video instructions, whose operands have selectors and signs (PTX ISA, Video Instructions), and lane operations that
+//! take more than one kernel.
+
+use super::ir::Register;
+use super::operand::Fit;
+use super::scope::Binding;
+use super::{Lower, Outcome};
+use crate::isa::lanes::Width;
+use crate::isa::video::{self, Selectors};
+use crate::isa::{Form, Lane, narrow};
+use crate::program::instr::Guard;
+use crate::ptx::ast::{Expr, Instruction, Operand, Span, Type};
+use crate::ptx::diagnostic::Diagnostic;
+
+/// An operand without what a video instruction reads of it.
+struct Bare<'a> {
+    operand: Operand,
+    selector: Option<&'a str>,
+    negated: bool,
+}
+
+impl Lower<'_> {
+    pub fn video(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        self.operand_count(instruction, 3, 4)?;
+        let name = form.mnemonic();
+        let bare: Vec<Bare> = instruction.operands.iter().map(|operand| self.bare(operand)).collect();
+        if name != "vmad" || form.has("po") {
+            if let Some(at) = bare.iter().position(|operand| operand.negated) {
+                return Err(Diagnostic::error(
+                    instruction.operands[at].span(),
+                    "a sign is not expected here",
+                ));
+            }
+        }
+        let selectors = Selectors {
+            d: bare[0].selector,
+            a: bare[1].selector,
+            b: bare[2].selector,
+            negate_product: bare[1].negated != bare[2].negated,
+            negate_c: bare.get(3).is_some_and(|c| c.negated),
+        };
+        if selectors.negate_product && selectors.negate_c {
+            return Err(Diagnostic::error(
+                instruction.operands[3].span(),
+                "either the product or the last operand is negated, not both",
+            ));
+        }
+        if let Some(at) = [0, 3].into_iter().find(|&at| {
+            let operand = bare.get(at);
+            operand.is_some_and(|operand| {
+                if at == 0 {
+                    operand.negated
+                } else {
+                    operand.selector.is_some()
+                }
+            })
+        }) {
+            let message = "neither a selector of the last operand nor a sign of the result is expected here";
+            return Err(Diagnostic::error(instruction.operands[at].span(), message));
+        }
+        // A third operand is there for a second operation or for what is merged into it.
+        let second = ["add", "min", "max"].iter().any(|word| form.has(word));
+        let merges = name.ends_with(['2', '4']) || name == "vmad" || second || selectors.d.is_some();
+        if merges != (bare.len() == 4) {
+            let expected = if merges { 4 } else { 3 };
+            return Err(Diagnostic::error(
+                instruction.span,
+                format!(
+                    "`{}` takes {expected} operands here, not {}",
+                    instruction.opcode.text,
+                    bare.len()
+                ),
+            ));
+        }
+        let lane = video::lane(form, &selectors, merges).map_err(|misfit| {
+            let at = instruction.operands[misfit.operand].span();
+            Diagnostic::error(at, format!("{} is expected on this operand", misfit.expected))
+        })?;
+        let mut src = Vec::with_capacity(3);
+        for operand in &bare[1..] {
+            self.check_kind(&operand.operand, Some(Type::U32), Fit::Exact)?;
+            src.push(self.source(&operand.operand, Width::B32, Fit::Exact, false)?);
+        }
+        if let Operand::Sink(at) = bare[0].operand {
+            return Err(Diagnostic::error(
+                at,
+                format!("the result of `{name}` cannot be thrown away"),
+            ));
+        }
+        self.check_kind(&bare[0].operand, Some(Type::U32), Fit::Exact)?;
+        let dst = self.destination(&bare[0].operand, Width::B32, Fit::Exact)?;
+        self.push_lane(&lane, &[dst], &src, guard, instruction.span);
+        Ok(())
+    }
+
+    /// Takes selector and sign off. A vector register's selector names an element: that one stays.
+    fn bare<'a>(&mut self, operand: &'a Operand) -> Bare<'a> {
+        if let Operand::Negated(inner) = operand {
+            let bare = self.bare(inner);
+            return Bare { negated: true, ..bare };
+        }
+        if let Operand::Name {
+            name,
+            select: Some(select),
+            offset: 0,
+        } = operand
+            && matches!(self.find(name), Some(Binding::Register { .. }))
+        {
+            return Bare {
+                operand: Operand::Name {
+                    name: name.clone(),
+                    select: None,
+                    offset: 0,
+                },
+                selector: Some(&select.text),
+                negated: false,
+            };
+        }
+        Bare {
+            operand: operand.clone(),
+            selector: None,
+            negated: false,
+        }
+    }
+
+    /// `cvt.rs.….x4.f32 d, {a, b, e, f}, rbits`
+    pub fn convert_four(
+        &mut self,
+        lane: &Lane,
+        to: &Operand,
+        sources: &[Operand],
+        guard: Option<Guard>,
+        span: Span,
+    ) -> Outcome<()> {
+        let mut src = Vec::with_capacity(5);
+        for operand in sources {
+            let float = src.len() < 4;
+            let ty = if float { Type::F32 } else { Type::B32 };
+            self.check_kind(operand, Some(ty), Fit::Wider)?;
+            src.push(self.source(operand, Width::B32, Fit::Exact, float)?);
+        }
+        let random = src[4];
+        let nothing = self.constant(Width::B32, 0);
+        let above = self.body.register(Width::B32);
+        self.push_lane(
+            &narrow::upper(lane),
+            &[above],
+            &[src[0], src[1], random, nothing],
+            None,
+            span,
+        );
+        let width = lane.dst[0];
+        let dst = self.destination(to, width, Fit::Wider)?;
+        let pair: [Register; 4] = [src[2], src[3], random, above];
+        if self.width(dst) == width {
+            self.push_lane(lane, &[dst], &pair, guard, span);
+            return Ok(());
+        }
+        let result = self.body.register(width);
+        self.push_lane(lane, &[result], &pair, None, span);
+        self.resize_into(guard, dst, result, false, span)
+    }
+
+    /// `createpolicy`: what it makes is opaque, and nothing but hints takes it. The numbers are the ones that CUTLASS
+    /// knows for whole fractions (`cute::TMA::CacheHintSm90`).
+    pub fn create_policy(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        let span = instruction.span;
+        let operands = &instruction.operands;
+        let (least, most) = match () {
+            () if form.has("range") => (4, 4),
+            () if form.has("cvt") => (2, 2),
+            () => (1, 2),
+        };
+        self.operand_count(instruction, least, most)?;
+        let dst = self.destination(&operands[0], Width::B64, Fit::Exact)?;
+        if form.has("cvt") {
+            let property = self.source(&operands[1], Width::B64, Fit::Exact, false)?;
+            return self.copy(guard, dst, property, span);
+        }
+        if form.has("range") {
+            if !matches!(operands[1], Operand::Address(_)) {
+                return Err(Diagnostic::error(operands[1].span(), "an address is expected"));
+            }
+            for size in &operands[2..] {
+                self.source(size, Width::B32, Fit::Exact, false)?;
+            }
+        } else if let Some(fraction) = operands.get(1) {
+            if let Operand::Immediate(expr @ (Expr::F32 { .. } | Expr::F64 { .. })) = fraction {
+                let value = match *expr {
+                    Expr::F32 { bits, .. } => f64::from(f32::from_bits(bits)),
+                    Expr::F64 { bits, .. } => f64::from_bits(bits),
+                    _ => 1.0,
+                };
+                if !(value > 0.0 && value <= 1.0) {
+                    return Err(Diagnostic::error(
+                        fraction.span(),
+                        "a fraction lies above 0 and is at most 1",
+                    ));
+                }
+            }
+            self.check_kind(fraction, Some(Type::F32), Fit::Exact)?;
+            self.source(fraction, Width::B32, Fit::Exact, true)?;
+        }
+        let value: u64 = match form.words.iter().find(|word| word.starts_with("L2::evict")) {
+            Some(&"L2::evict_first") => 0x12f0_0000_0000_0000,
+            Some(&"L2::evict_last") => 0x14f0_0000_0000_0000,
+            _ => 0x1000_0000_0000_0000,
+        };
+        let value = self.constant(Width::B64, value.into());
+        self.copy(guard, dst, value, span)
+    }
+}
