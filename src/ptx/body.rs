@@ -9,9 +9,9 @@ use chumsky::error::EmptyErr;
 use chumsky::extra::SimpleState;
 
 use super::Source;
-use super::ast::{Span, Statement};
+use super::ast::{Parsed, Span, Statement};
 use super::declaration;
-use super::diagnostic::{Diagnostic, Diagnostics, Findings};
+use super::diagnostic::{Diagnostic, Findings};
 use super::grammar::{self, Why};
 use super::lexer::{Kind, Lexer, Token};
 use super::names::Context;
@@ -140,11 +140,16 @@ fn declares(word: &str) -> bool {
 }
 
 /// The statements of the body at `span` (from `{` to `}`).
-pub(super) fn parse(source: &Arc<Source>, span: Span, version: (u16, u16)) -> Result<Vec<Statement>, Diagnostics> {
+pub(super) fn parse(source: &Arc<Source>, span: Span, version: (u16, u16)) -> Parsed {
     let (start, end) = (span.start as usize + 1, span.end as usize - 1);
     let mut findings = Findings::default();
     let statements = statements(&source.text, start, end, Mode { version, closed: true }, &mut findings);
-    findings.finish(source, statements)
+    let undeclared = findings.undeclared;
+    Parsed {
+        wrong: findings.finish(source, ()).err(),
+        statements,
+        undeclared,
+    }
 }
 
 /// What the reader of a body should know beforehand.
@@ -174,6 +179,7 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
     let mut at = 0;
     while let Some(&first) = tokens.get(at) {
         if findings.enough() {
+            findings.undeclared = true;
             break;
         }
         match first.kind {
@@ -192,7 +198,10 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
                         let inner = std::mem::replace(&mut list, outer);
                         list.push(Statement::Block(inner));
                     }
-                    None if mode.closed => findings.push(Diagnostic::error(first.span, "this `}` closes nothing")),
+                    None if mode.closed => {
+                        findings.undeclared = true;
+                        findings.push(Diagnostic::error(first.span, "this `}` closes nothing"));
+                    }
                     None => return list,
                 }
                 at += 1;
@@ -239,6 +248,7 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
         let to = match extent(tokens, at) {
             Ok(to) => to,
             Err((place, message)) => {
+                findings.undeclared = true;
                 findings.push(Diagnostic::error(tokens[place].span, message));
                 at = tokens[place..]
                     .iter()
@@ -250,6 +260,7 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
         let statement = &tokens[at..to];
         if !word.is_empty() && is_function(statement, text) {
             let error = Diagnostic::error(first.span, "a function within a function");
+            findings.undeclared = true;
             findings.push(error.label("perhaps a `}` is missing before"));
             if !mode.closed {
                 return list;
@@ -285,10 +296,13 @@ pub(super) fn statements(text: &str, start: usize, end: usize, mode: Mode, findi
             _ => Err(super::diagnostic::unexpected(&first, text, "a statement")),
         };
         if let Err(error) = result {
+            // A label may stand before a `.callprototype`.
+            findings.undeclared |= !matches!(first.kind, Kind::At | Kind::Dotted);
             findings.push(error);
         }
     }
     if let Some((brace, _)) = open.first().filter(|_| !findings.enough()) {
+        findings.undeclared = true;
         findings.push(Diagnostic::error(*brace, "this `{` is not closed"));
     }
     for (_, outer) in open.into_iter().rev() {
