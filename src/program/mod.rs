@@ -4,7 +4,7 @@
 //! In: linked PTX modules ([`crate::ptx`]), the instruction table ([`crate::isa`]), addresses for variables. Out: code
 //! in an order such that the fragment of a bundle with the lowest pc is always the right one to run next.
 //!
-//! `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
+//! `rules/` checks what the language asks of a tree; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
 //! body names; `lower/` turns a body into code when something first reaches it; `module` is what others hold; `instr` is
 //! the code (`affine` what of it follows the lane's number), `visit` names its slots, `check` its rules, `show` prints it.
 //!

@@ -322,6 +322,33 @@ pub struct Directive {
     pub text: Vec<String>,
 }
 
+/// What became of a body's text.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub statements: Vec<Statement>,
+    pub wrong: Option<Diagnostics>,
+    /// What could not be read declares something, perhaps.
+    pub undeclared: bool,
+}
+
+impl Parsed {
+    /// Nothing was wrong.
+    pub fn good(statements: Vec<Statement>) -> Parsed {
+        Parsed {
+            statements,
+            wrong: None,
+            undeclared: false,
+        }
+    }
+
+    fn whole(&self) -> Result<&[Statement], &Diagnostics> {
+        match &self.wrong {
+            None => Ok(&self.statements),
+            Some(wrong) => Err(wrong),
+        }
+    }
+}
+
 /// A function body: where it stands, and its statements once somebody asked.
 #[derive(Clone)]
 pub struct Body {
@@ -332,7 +359,7 @@ pub struct Body {
     pub(super) version: (u16, u16),
     /// Structures of the module's scope (PTX 1.x); known once the module is read.
     pub(super) records: Arc<OnceLock<Records>>,
-    pub(super) parsed: Arc<OnceLock<Result<Vec<Statement>, Diagnostics>>>,
+    pub(super) parsed: Arc<OnceLock<Parsed>>,
     pub(super) findings: Arc<OnceLock<Vec<Diagnostic>>>,
 }
 
@@ -503,7 +530,15 @@ impl Body {
     pub fn statements(&self) -> Result<&[Statement], &Diagnostics> {
         self.parsed
             .get_or_init(|| super::body::parse(&self.source, self.span, self.version, self.records.get()))
-            .as_deref()
+            .whole()
+    }
+
+    /// The statements that could be read, although others could not; none if a declaration is among those.
+    pub fn readable(&self) -> &[Statement] {
+        match self.parsed.get() {
+            Some(parsed) if !parsed.undeclared => &parsed.statements,
+            _ => &[],
+        }
     }
 
     /// What the rules of the language have against the statements: kept here, so that whoever checks does so once.

@@ -9,9 +9,9 @@ use chumsky::error::EmptyErr;
 use chumsky::extra::SimpleState;
 
 use super::Source;
-use super::ast::{Name, Span, Statement};
+use super::ast::{Name, Parsed, Span, Statement};
 use super::declaration;
-use super::diagnostic::{Diagnostic, Diagnostics, Findings};
+use super::diagnostic::{Diagnostic, Findings};
 use super::grammar::{self, Why};
 use super::legacy::{self, Special};
 use super::lexer::{Kind, Lexer, Token};
@@ -142,12 +142,7 @@ fn declares(word: &str) -> bool {
 }
 
 /// The statements of the body at `span` (from `{` to `}`).
-pub(super) fn parse(
-    source: &Arc<Source>,
-    span: Span,
-    version: (u16, u16),
-    records: Option<&Records>,
-) -> Result<Vec<Statement>, Diagnostics> {
+pub(super) fn parse(source: &Arc<Source>, span: Span, version: (u16, u16), records: Option<&Records>) -> Parsed {
     let (start, end) = (span.start as usize + 1, span.end as usize - 1);
     let mut findings = Findings::default();
     let mode = Mode {
@@ -156,7 +151,12 @@ pub(super) fn parse(
         records,
     };
     let statements = statements(&source.text, start, end, mode, &mut findings);
-    findings.finish(source, statements)
+    let undeclared = findings.undeclared;
+    Parsed {
+        wrong: findings.finish(source, ()).err(),
+        statements,
+        undeclared,
+    }
 }
 
 /// What the reader of a body should know beforehand.
@@ -198,6 +198,7 @@ pub(super) fn statements(
     let mut at = 0;
     while let Some(&first) = tokens.get(at) {
         if findings.enough() {
+            findings.undeclared = true;
             break;
         }
         if context.legacy && matches!(first.kind, Kind::At | Kind::Word) {
@@ -237,7 +238,10 @@ pub(super) fn statements(
                         list.push(Statement::Block(inner));
                         list.extend(label.map(Statement::Label));
                     }
-                    None if mode.closed => findings.push(Diagnostic::error(first.span, "this `}` closes nothing")),
+                    None if mode.closed => {
+                        findings.undeclared = true;
+                        findings.push(Diagnostic::error(first.span, "this `}` closes nothing"));
+                    }
                     None => return list,
                 }
                 at += 1;
@@ -284,6 +288,7 @@ pub(super) fn statements(
         let to = match extent(tokens, at) {
             Ok(to) => to,
             Err((place, message)) => {
+                findings.undeclared = true;
                 findings.push(Diagnostic::error(tokens[place].span, message));
                 at = tokens[place..]
                     .iter()
@@ -295,6 +300,7 @@ pub(super) fn statements(
         let statement = &tokens[at..to];
         if !word.is_empty() && is_function(statement, text) {
             let error = Diagnostic::error(first.span, "a function within a function");
+            findings.undeclared = true;
             findings.push(error.label("perhaps a `}` is missing before"));
             if !mode.closed {
                 return list;
@@ -338,10 +344,13 @@ pub(super) fn statements(
             _ => Err(super::diagnostic::unexpected(&first, text, "a statement")),
         };
         if let Err(error) = result {
+            // A label may stand before a `.callprototype`.
+            findings.undeclared |= !matches!(first.kind, Kind::At | Kind::Dotted);
             findings.push(error);
         }
     }
     if let Some((brace, ..)) = open.first().filter(|_| !findings.enough()) {
+        findings.undeclared = true;
         findings.push(Diagnostic::error(*brace, "this `{` is not closed"));
     }
     for (_, outer, _) in open.into_iter().rev() {

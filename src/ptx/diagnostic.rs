@@ -103,6 +103,8 @@ impl Diagnostics {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub list: Vec<Diagnostic>,
+    /// Something that could not be read declares names, perhaps: what follows is not to be blamed for using them.
+    pub undeclared: bool,
 }
 
 impl Findings {

@@ -10,7 +10,7 @@ use chumsky::extra::SimpleState;
 
 use super::Source;
 use super::ast::{
-    Body, Expr, Function, Guard, Init, Instruction, Item, Linkage, Module, Name, Opcode, Operand, Space, Span,
+    Body, Expr, Function, Guard, Init, Instruction, Item, Linkage, Module, Name, Opcode, Operand, Parsed, Space, Span,
     Statement, Type, Variable,
 };
 use super::body::{self, Mode, read};
@@ -283,7 +283,7 @@ impl Old {
             source: reading.source.clone(),
             version: context.version,
             records: reading.records.clone(),
-            parsed: Arc::new(OnceLock::from(Ok(statements))),
+            parsed: Arc::new(OnceLock::from(Parsed::good(statements))),
             findings: Arc::default(),
         };
         let items = &mut reading.module.items;
@@ -388,7 +388,7 @@ fn parameters(module: &mut Module) {
                     other => rest.push(other.clone()),
                 }
             }
-            body.parsed = Arc::new(OnceLock::from(Ok(rest)));
+            body.parsed = Arc::new(OnceLock::from(Parsed::good(rest)));
         }
         let mut params: Vec<Variable> = common
             .iter()

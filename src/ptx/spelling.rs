@@ -3,7 +3,8 @@
 /// The candidate that differs least from `word`, if it differs by little.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let limit = match word.len() {
-        0..=2 => 1,
+        // Everything is near to a letter or two.
+        0..=2 => 0,
         3..=5 => 2,
         _ => 3,
     };

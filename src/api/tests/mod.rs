@@ -12,6 +12,7 @@ mod contexts;
 mod copies;
 mod devices;
 mod launches;
+mod logs;
 mod memory;
 mod streams;
 mod tables;

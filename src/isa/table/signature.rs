@@ -64,6 +64,20 @@ pub struct Value {
     pub limits: Limits,
 }
 
+impl Value {
+    /// One value of this type.
+    pub fn of(ty: Type) -> Value {
+        Value {
+            ty: Ty::Fixed(ty),
+            wider: false,
+            vector: false,
+            sink: false,
+            pair: Pair::Never,
+            limits: Limits::default(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pair {
     Never,

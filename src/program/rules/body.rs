@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::names::Declared;
 use super::needs::{self, Needs};
-use super::operand;
 use super::scope::{self, Entity, Role, Scopes};
+use super::types;
 use super::{Findings, Surroundings};
 use crate::isa::table::Lack;
 use crate::isa::{self, Form, Semantics};
@@ -302,7 +302,7 @@ impl<'a> Body<'a> {
             _ => {
                 self.names(instruction)?;
                 let converts = first.mnemonic() == "cvt" && !first.has("pack");
-                if !converts || !first.types.iter().all(|ty| operand::is_integer(*ty)) {
+                if !converts || !first.types.iter().all(|ty| types::is_integer(*ty)) {
                     self.no_special_registers(instruction)?;
                 }
             }

@@ -1,8 +1,8 @@
 //! Calls: whom they call, and whether arguments and results are what that takes (PTX ISA, Control Flow: call).
 
 use super::body::{Body, Named, Outcome};
-use super::operand::agrees;
 use super::scope::Entity;
+use super::types::agrees;
 use crate::program::layout;
 use crate::ptx::ast::{Instruction, Name, Operand, Space, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;

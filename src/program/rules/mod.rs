@@ -6,13 +6,16 @@
 //! [`Severity::Requirement`], which harms nobody here. It must never know how code runs. Bodies of PTX 1.x are left
 //! to the lowering: their first specification allows what later ones do not.
 
+mod address;
 mod body;
 mod call;
 mod module;
+mod moves;
 mod names;
 mod needs;
 mod operand;
 mod scope;
+mod types;
 
 pub use self::names::Names;
 use crate::ptx::ast::{Function, Item, Module};
@@ -57,7 +60,13 @@ pub fn of_body<'a>(around: &Surroundings<'a>, function: &'a Function) -> &'a [Di
     body.findings(|| match body.statements() {
         Ok(_) if !modern(around.tree) => Vec::new(),
         Ok(statements) => body::check(around, function, statements),
-        Err(found) => found.list.clone(),
+        Err(found) => {
+            let mut list = found.list.clone();
+            if modern(around.tree) && list.len() < MANY {
+                list.extend(body::check(around, function, body.readable()));
+            }
+            list
+        }
     })
 }
 

@@ -2,12 +2,13 @@
 //! ISA, Operands; Operand Type Information; Operand Size Exceeding Instruction-Type Size).
 
 use super::body::{Body, Named, Outcome};
-use super::scope::{Entity, Role};
+use super::scope::Entity;
+use super::types::{Class, a_type, agrees, class, constant_agrees};
 use crate::isa::table::signature::{self, Kind, Limits, Pair, Ty, Value};
 use crate::isa::{self, Form, Semantics};
 use crate::program::layout;
 use crate::program::lower::special::{self, Reading};
-use crate::ptx::ast::{Address, AddressBase, Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
+use crate::ptx::ast::{Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// An opcode that no line of the table describes: the word that is wrong, what could stand there, the nearest legal one.
@@ -64,87 +65,6 @@ fn place_of(opcode: &Opcode, word: &str) -> Span {
         start = end + 1;
     }
     opcode.span
-}
-
-// ---- types ----------------------------------------------------------------------------------------------------------
-
-/// What values of a type may stand in for each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Class {
-    Pred,
-    Bits,
-    Integer,
-    Float,
-    Half,
-    HalfPair,
-    /// Other packed and narrow formats: they live in untyped registers.
-    Packed,
-    Handle,
-}
-
-fn class(ty: Type) -> Class {
-    use Type::*;
-    match ty {
-        Pred => Class::Pred,
-        B8 | B16 | B32 | B64 | B128 => Class::Bits,
-        U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 => Class::Integer,
-        F32 | F64 => Class::Float,
-        F16 => Class::Half,
-        F16x2 => Class::HalfPair,
-        TexRef | SamplerRef | SurfRef => Class::Handle,
-        _ => Class::Packed,
-    }
-}
-
-/// `.u32` and the like.
-pub(super) fn is_integer(ty: Type) -> bool {
-    class(ty) == Class::Integer
-}
-
-/// Whether a register declared `.is` may stand where an instruction wants a `.want`.
-pub(super) fn agrees(want: Type, wider: bool, is: Type) -> bool {
-    let (wanted, declared) = (class(want), class(is));
-    if wanted == Class::Pred || declared == Class::Pred {
-        return wanted == declared;
-    }
-    let (least, bytes) = (layout::size_of(want), layout::size_of(is));
-    if bytes < least || bytes > least && !wider {
-        return false;
-    }
-    match wanted {
-        Class::Bits => true,
-        Class::Integer => matches!(declared, Class::Bits | Class::Integer | Class::HalfPair),
-        // Floating-point registers are as wide as their values; untyped ones may be wider.
-        Class::Float => declared == Class::Bits || declared == Class::Float && bytes == least,
-        Class::Half | Class::HalfPair => declared == Class::Bits || declared == wanted,
-        Class::Packed if matches!(want, Type::U16x2 | Type::S16x2 | Type::U8x4 | Type::S8x4) => {
-            matches!(declared, Class::Bits | Class::HalfPair)
-        }
-        Class::Packed if want == Type::S2f6x2 => matches!(declared, Class::Bits | Class::Integer),
-        Class::Packed | Class::Handle => declared == Class::Bits,
-        Class::Pred => false,
-    }
-}
-
-/// Whether a constant may stand where an instruction wants a `.want`.
-fn constant_agrees(want: Type, expr: &Expr) -> bool {
-    match (expr, class(want)) {
-        (Expr::Int { .. }, Class::Pred | Class::Bits | Class::Integer) => true,
-        (Expr::F32 { .. } | Expr::F64 { .. }, Class::Float) => true,
-        // Bits of the constant's own width.
-        (Expr::F32 { .. }, Class::Bits) => want == Type::B32,
-        (Expr::F64 { .. }, Class::Bits) => want == Type::B64,
-        _ => false,
-    }
-}
-
-/// What a message calls a type.
-fn a_type(want: Type, wider: bool) -> String {
-    match (want, wider) {
-        (Type::Pred, _) => "a predicate is expected".to_owned(),
-        (ty, false) => format!("a `.{}` is expected", ty.word()),
-        (ty, true) => format!("a `.{}`, or something wider, is expected", ty.word()),
-    }
 }
 
 fn resolve(ty: Ty, form: &Form, first: bool) -> Option<Type> {
@@ -207,7 +127,7 @@ impl<'a> Body<'a> {
         Err(refused.unwrap_or_else(|| wrong_count(&ways, instruction)))
     }
 
-    fn way(&mut self, form: &Form, way: &[signature::Operand], instruction: &Instruction) -> Outcome {
+    pub fn way(&mut self, form: &Form, way: &[signature::Operand], instruction: &Instruction) -> Outcome {
         let mut spaces = form.spaces();
         for (index, (expected, operand)) in way.iter().zip(&instruction.operands).enumerate() {
             let first = index == 0;
@@ -236,7 +156,7 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    fn destination(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
+    pub fn destination(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
         let want = resolve(value.ty, form, first);
         match operand {
             Operand::Pair(result, predicate) => {
@@ -273,7 +193,7 @@ impl<'a> Body<'a> {
     }
 
     /// One register that is written.
-    fn result(&mut self, want: Option<Type>, value: Value, operand: &Operand, form: &Form) -> Outcome {
+    pub fn result(&mut self, want: Option<Type>, value: Value, operand: &Operand, form: &Form) -> Outcome {
         match operand {
             Operand::Sink(_) if value.sink => Ok(()),
             Operand::Sink(span) => Err(Diagnostic::error(
@@ -289,7 +209,7 @@ impl<'a> Body<'a> {
     }
 
     /// A register, written or read.
-    fn register(&mut self, operand: &Operand, want: Type, wider: bool) -> Outcome {
+    pub fn register(&mut self, operand: &Operand, want: Type, wider: bool) -> Outcome {
         let not_a_register =
             |message: String| Err(Diagnostic::error(operand.span(), message).label("a register is expected"));
         match operand {
@@ -330,7 +250,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn source(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
+    pub fn source(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
         let want = resolve(value.ty, form, first);
         match operand {
             Operand::Vector(list, span) if value.vector || list.len() == 1 => {
@@ -348,7 +268,7 @@ impl<'a> Body<'a> {
     }
 
     /// One value that is read.
-    fn value(&mut self, want: Option<Type>, value: Value, operand: &Operand) -> Outcome {
+    pub fn value(&mut self, want: Option<Type>, value: Value, operand: &Operand) -> Outcome {
         let Some(want) = want else {
             return self.any_integer(operand);
         };
@@ -406,7 +326,7 @@ impl<'a> Body<'a> {
     }
 
     /// An integer register of 32 or 64 bits, or a constant.
-    fn any_integer(&mut self, operand: &Operand) -> Outcome {
+    pub fn any_integer(&mut self, operand: &Operand) -> Outcome {
         if let Operand::Name { name, .. } = operand {
             return match self.find(&name.text) {
                 Some(Named::Here(Entity::Register { ty, .. }))
@@ -432,7 +352,7 @@ impl<'a> Body<'a> {
     }
 
     /// A special register where a value of type `want` is read.
-    fn special(&self, name: &Name, select: Option<&Name>, want: Type, wider: bool) -> Outcome {
+    pub fn special(&self, name: &Name, select: Option<&Name>, want: Type, wider: bool) -> Outcome {
         let mismatch =
             |is: &str| Err(Diagnostic::error(name.span, format!("`{}` is {is}", name.text)).label(a_type(want, wider)));
         let width = match special::read(&name.text, select.map(|select| &*select.text)) {
@@ -461,7 +381,7 @@ impl<'a> Body<'a> {
     }
 
     /// A register declared as a vector, where an instruction takes one.
-    fn whole_vector(&mut self, want: Option<Type>, value: Value, form: &Form, operand: &Operand) -> Outcome {
+    pub fn whole_vector(&mut self, want: Option<Type>, value: Value, form: &Form, operand: &Operand) -> Outcome {
         if let Operand::Sink(_) = operand
             && value.sink
         {
@@ -489,7 +409,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn count(&self, is: usize, expected: u8, span: Span) -> Outcome {
+    pub fn count(&self, is: usize, expected: u8, span: Span) -> Outcome {
         if is == usize::from(expected) {
             return Ok(());
         }
@@ -503,7 +423,7 @@ impl<'a> Body<'a> {
     }
 
     /// Warns of registers of different kinds in one vector, which the assembler does not notice.
-    fn mixed(&mut self, list: &[Operand]) {
+    pub fn mixed(&mut self, list: &[Operand]) {
         let mut kinds = list.iter().filter_map(|operand| match operand {
             Operand::Name { name, select: None, .. } => match self.find(&name.text) {
                 Some(Named::Here(Entity::Register { ty, .. })) => Some((name, ty)),
@@ -526,7 +446,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn constant(&mut self, limits: Limits, lenient: bool, name: &str, operand: &Operand) -> Outcome {
+    pub fn constant(&mut self, limits: Limits, lenient: bool, name: &str, operand: &Operand) -> Outcome {
         let Operand::Immediate(expr) = operand else {
             let text = self.text(operand.span());
             return Err(Diagnostic::error(operand.span(), format!("`{text}` is not a constant"))
@@ -548,7 +468,7 @@ impl<'a> Body<'a> {
     }
 
     /// An operand of a line whose operands are not described: addresses are addresses, functions no values.
-    fn loosely(&mut self, operand: &Operand) -> Outcome {
+    pub fn loosely(&mut self, operand: &Operand) -> Outcome {
         match operand {
             Operand::Address(_) => self.address(operand, None),
             Operand::Vector(list, _) => list.iter().try_for_each(|one| self.loosely(one)),
@@ -556,169 +476,6 @@ impl<'a> Body<'a> {
                 Diagnostic::error(name.span, format!("`{}` is not a register", name.text)).label("a value is expected"),
             ),
             _ => Ok(()),
-        }
-    }
-
-    // ---- addresses --------------------------------------------------------------------------------------------------
-
-    /// `[a]`. `space`: the one that the instruction names; nothing where any will do.
-    fn address(&mut self, operand: &Operand, space: Option<Space>) -> Outcome {
-        let Operand::Address(address) = operand else {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("`{}` is not an address", self.text(operand.span())),
-            )
-            .label("an address in brackets is expected"));
-        };
-        match &address.base {
-            AddressBase::Name(name) => self.base(name, address, space)?,
-            AddressBase::Absolute(_) if matches!(space, Some(Space::Local) | None) => {}
-            AddressBase::Absolute(_) => {
-                return Err(Diagnostic::error(address.span, "a constant is no address here")
-                    .label("a register or a variable is expected")
-                    .note("only `.local` memory has addresses that are known beforehand"));
-            }
-        }
-        match &address.index {
-            Some(index) => self.any_integer(&Operand::Name {
-                name: index.clone(),
-                select: None,
-                offset: 0,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    fn base(&mut self, name: &Name, address: &Address, space: Option<Space>) -> Outcome {
-        let refuse = |message: String, label: &str| Err(Diagnostic::error(name.span, message).label(label));
-        match self.find(&name.text) {
-            Some(Named::Here(Entity::Register { ty, vector: 1 })) => {
-                if !matches!(class(ty), Class::Bits | Class::Integer) || ty == Type::B128 {
-                    return refuse(
-                        format!("`{}` is declared `.{}`", name.text, ty.word()),
-                        "an address is an integer",
-                    );
-                }
-                let bytes = layout::size_of(ty);
-                let windowed = !matches!(space, None | Some(Space::Generic | Space::Global | Space::Const));
-                let size = u64::from(self.around.tree.address_size / 8);
-                if bytes < 4 || bytes < size && !windowed {
-                    let message = format!("the address in `{}` has {} bits", name.text, bytes * 8);
-                    let finding = Diagnostic::warning(address.span, message)
-                        .label(format!("addresses of this module have {} bits", size * 8));
-                    self.report(finding);
-                }
-                Ok(())
-            }
-            Some(Named::Here(Entity::Variable(variable, role))) => match space {
-                Some(space) if !reaches(space, variable.space, role) => {
-                    let dot = match space {
-                        Space::Generic => "no state space".to_owned(),
-                        other => format!("`.{}`", other.word()),
-                    };
-                    refuse(
-                        format!("`{}` is a `.{}` variable", name.text, variable.space.word()),
-                        &format!("the instruction says {dot}"),
-                    )
-                }
-                _ => Ok(()),
-            },
-            Some(Named::Here(Entity::Register { .. })) => {
-                refuse(format!("`{}` is a vector", name.text), "an address is an integer")
-            }
-            Some(_) => refuse(
-                format!("`{}` is not in memory", name.text),
-                "a register or a variable is expected",
-            ),
-            None => match special::read(&name.text, None) {
-                Some(_) => refuse(
-                    format!("the special register `{}` is no address", name.text),
-                    "mov it to a register first",
-                ),
-                None => Err(self.undeclared(name)),
-            },
-        }
-    }
-
-    /// Parameters are there to be read.
-    fn writable(&self, operand: &Operand) -> Outcome {
-        if let Operand::Address(Address {
-            base: AddressBase::Name(name),
-            ..
-        }) = operand
-            && let Some(Named::Here(Entity::Variable(variable, Role::EntryParameter | Role::FunctionParameter))) =
-                self.find(&name.text)
-            && matches!(variable.space, Space::Param | Space::ParamEntry | Space::ParamFunc)
-        {
-            return Err(Diagnostic::error(
-                name.span,
-                format!("the parameter `{}` cannot be written", name.text),
-            ));
-        }
-        Ok(())
-    }
-
-    /// A register, or a variable whose address is meant.
-    fn address_of(&mut self, form: &Form, want: Option<Type>, operand: &Operand) -> Outcome {
-        let want = want.unwrap_or(Type::B64);
-        if let Operand::Name { name, .. } = operand
-            && let Some(Named::Here(Entity::Variable(variable, role))) = self.find(&name.text)
-        {
-            let space = form.space();
-            if form.has("to") {
-                return Err(
-                    Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
-                        .label("a generic address in a register is expected"),
-                );
-            }
-            if space != Space::Generic && !reaches(space, variable.space, role) {
-                return Err(Diagnostic::error(
-                    name.span,
-                    format!("`{}` is a `.{}` variable", name.text, variable.space.word()),
-                )
-                .label(format!("the instruction says `.{}`", space.word())));
-            }
-            return Ok(());
-        }
-        let value = Value {
-            ty: Ty::Fixed(want),
-            wider: false,
-            vector: false,
-            sink: false,
-            pair: Pair::Never,
-            limits: Limits::default(),
-        };
-        self.value(Some(want), value, operand)
-    }
-
-    // ---- branches ---------------------------------------------------------------------------------------------------
-
-    fn branch_target(&mut self, operand: &Operand) -> Outcome {
-        match operand {
-            Operand::Name {
-                name,
-                select: None,
-                offset: 0,
-            } => self.label(name),
-            other => Err(Diagnostic::error(other.span(), "this is not a label").label("a label is expected")),
-        }
-    }
-
-    fn branch_targets(&mut self, operand: &Operand) -> Outcome {
-        let expected = "the label of a `.branchtargets` list is expected";
-        match operand {
-            Operand::Name {
-                name,
-                select: None,
-                offset: 0,
-            } => match self.find(&name.text) {
-                Some(Named::Here(Entity::BranchTargets)) => Ok(()),
-                Some(_) => Err(
-                    Diagnostic::error(name.span, format!("`{}` is not a list of labels", name.text)).label(expected),
-                ),
-                None => Err(self.undeclared(name).note(expected)),
-            },
-            other => Err(Diagnostic::error(other.span(), "this is not a label").label(expected)),
         }
     }
 
@@ -752,179 +509,6 @@ impl<'a> Body<'a> {
             .label("mov it to a register first")),
             None => Ok(()),
         }
-    }
-
-    // ---- mov --------------------------------------------------------------------------------------------------------
-
-    /// `mov` copies, packs, unpacks, and takes addresses (PTX ISA, Data Movement: mov).
-    pub fn move_operands(&mut self, form: &Form, instruction: &Instruction) -> Outcome {
-        let [to, from] = &instruction.operands[..] else {
-            return Err(Diagnostic::error(
-                instruction.span,
-                format!("`mov` takes 2 operands, not {}", instruction.operands.len()),
-            )
-            .label("expected `d, a`"));
-        };
-        let want = form.ty(0);
-        let count = form.vector();
-        let value = Value {
-            ty: Ty::Fixed(want),
-            wider: false,
-            vector: count > 1,
-            sink: false,
-            pair: Pair::Never,
-            limits: Limits::default(),
-        };
-        if count > 1 {
-            self.destination(form, value, true, to)?;
-            return match from {
-                Operand::Name { name, .. }
-                    if self.find(&name.text).is_none()
-                        && matches!(special::read(&name.text, None), Some(Reading::Vector)) =>
-                {
-                    self.count(4, count, name.span)
-                }
-                _ => self.source(form, value, false, from),
-            };
-        }
-        match to {
-            Operand::Vector(list, span) => {
-                self.parts(want, list, *span)?;
-                for element in list.iter().filter(|element| !matches!(element, Operand::Sink(_))) {
-                    self.any_register(element)?;
-                }
-            }
-            _ => self.result(Some(want), value, to, form)?,
-        }
-        match from {
-            Operand::Vector(list, span) => self.parts(want, list, *span),
-            Operand::Name { name, select: None, .. } => match self.find(&name.text) {
-                Some(Named::Here(Entity::Variable(variable, role))) => {
-                    if role == Role::Body && matches!(variable.space, Space::Param | Space::ParamFunc) {
-                        return Err(Diagnostic::error(
-                            name.span,
-                            format!("`{}` is an argument of a call and has no address", name.text),
-                        ));
-                    }
-                    self.takes_address(want, name)
-                }
-                Some(Named::Function(_) | Named::Alias) => self.takes_address(want, name),
-                Some(Named::Here(
-                    Entity::Label | Entity::BranchTargets | Entity::CallTargets(_) | Entity::Prototype(_),
-                )) => Err(Diagnostic::error(
-                    name.span,
-                    format!("`{}` is a label and has no address", name.text),
-                )),
-                Some(Named::Here(Entity::Register { ty, vector })) if vector > 1 => {
-                    // A vector register packs its elements.
-                    match class(want) == Class::Bits && layout::size_of(ty) * u64::from(vector) == layout::size_of(want)
-                    {
-                        true => Ok(()),
-                        false => Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text))
-                            .label(a_type(want, false))),
-                    }
-                }
-                Some(Named::Here(Entity::Register { .. })) => {
-                    let plain = Operand::Name {
-                        name: name.clone(),
-                        select: None,
-                        offset: 0,
-                    };
-                    self.value(Some(want), value, &plain)
-                }
-                None => self.value(Some(want), value, from),
-            },
-            _ => self.value(Some(want), value, from),
-        }
-    }
-
-    fn takes_address(&self, want: Type, name: &Name) -> Outcome {
-        let integer = matches!(class(want), Class::Bits | Class::Integer);
-        if integer && matches!(layout::size_of(want), 4 | 8) {
-            return Ok(());
-        }
-        Err(Diagnostic::error(
-            name.span,
-            format!("the address of `{}` is no `.{}`", name.text, want.word()),
-        )
-        .label("an address is an integer of 32 or 64 bits"))
-    }
-
-    fn any_register(&mut self, operand: &Operand) -> Outcome {
-        if let Operand::Name {
-            name,
-            select,
-            offset: 0,
-        } = operand
-            && let Some(Named::Here(Entity::Register { vector, .. })) = self.find(&name.text)
-            && (vector > 1) == select.is_some()
-        {
-            return Ok(());
-        }
-        Err(Diagnostic::error(
-            operand.span(),
-            format!("`{}` is not a register", self.text(operand.span())),
-        )
-        .label("a register is expected"))
-    }
-
-    /// The elements of `{a, b}` that are packed into, or unpacked from, a `.want`.
-    fn parts(&mut self, want: Type, list: &[Operand], span: Span) -> Outcome {
-        if class(want) != Class::Bits {
-            return Err(
-                Diagnostic::error(span, format!("a `.{}` has no parts", want.word())).label(format!(
-                    "packing and unpacking have untyped types: `.b{}`",
-                    layout::size_of(want) * 8
-                )),
-            );
-        }
-        if !matches!(list.len(), 1 | 2 | 4 | 8 | 16) {
-            return Err(
-                Diagnostic::error(span, format!("{} elements", list.len())).label("two or four elements are expected")
-            );
-        }
-        let each = layout::size_of(want) / list.len() as u64;
-        for element in list {
-            let is = match element {
-                Operand::Name { name, .. } => match self.find(&name.text) {
-                    Some(Named::Here(Entity::Register { ty, .. })) => layout::size_of(ty),
-                    Some(_) => {
-                        return Err(
-                            Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
-                                .label("a register is expected"),
-                        );
-                    }
-                    None => continue,
-                },
-                _ => continue,
-            };
-            if is != each {
-                return Err(Diagnostic::error(
-                    element.span(),
-                    format!("`{}` has {} bits", self.text(element.span()), is * 8),
-                )
-                .label(format!(
-                    "{} parts of a `.{}` have {} bits each",
-                    list.len(),
-                    want.word(),
-                    each * 8
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether an access in the space that an instruction names may reach a variable of the other.
-fn reaches(named: Space, is: Space, role: Role) -> bool {
-    use Space::*;
-    match named {
-        Generic => matches!(is, Global | Shared | SharedCta | SharedCluster | Local),
-        Param => matches!(is, Param | ParamEntry | ParamFunc),
-        ParamEntry => is == Param && role == Role::EntryParameter || is == ParamEntry,
-        ParamFunc => matches!(is, Param | ParamFunc) && role != Role::EntryParameter,
-        Shared | SharedCta | SharedCluster => matches!(is, Shared | SharedCta | SharedCluster),
-        other => other == is,
     }
 }
 

@@ -116,7 +116,13 @@ fn prepare(module: &Module, name: &str) -> Arc<Function> {
 fn complaints(module: &Module, name: &str) -> Vec<String> {
     match module.prepare(index(module, name)) {
         Ok(function) => panic!("lowers:\n{function}"),
-        Err(found) => found.list.iter().map(|d| d.message.clone()).collect(),
+        Err(found) => {
+            let said = found.list.iter().map(|found| match found.label.is_empty() {
+                true => found.message.clone(),
+                false => format!("{}; {}", found.message, found.label),
+            });
+            said.collect()
+        }
     }
 }
 

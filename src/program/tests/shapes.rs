@@ -204,9 +204,9 @@ fn loads_extend_and_refuse_to_shrink() {
     assert_eq!(
         complaints(&module, "k"),
         [
-            "`%r` is 32 bits wide; at least 64 bits wide is expected here",
-            "`%r` is 32 bits wide; 64 bits wide is expected here",
-            "`%rd` is 64 bits wide; 32 bits wide is expected here",
+            "`%r` is declared `.b32`; a `.u64`, or something wider, is expected",
+            "`%r` is declared `.b32`; a `.u64` is expected",
+            "`%rd` is declared `.b64`; a `.u32` is expected",
             "`%q` is not declared",
         ]
     );
@@ -321,45 +321,48 @@ fn wrong(body: &str) -> Vec<String> {
 fn kinds_of_operands_are_checked() {
     assert_eq!(
         wrong("add.f32 %f0, %f1, %r0;"),
-        ["`%r0` is declared .u32; a .f32 is expected here"]
+        ["`%r0` is declared `.u32`; a `.f32` is expected"]
     );
     assert_eq!(
         wrong("add.s32 %f0, %r1, %b0;"),
-        ["`%f0` is declared .f32; a .s32 is expected here"]
+        ["`%f0` is declared `.f32`; a `.s32` is expected"]
     );
     assert_eq!(
         wrong("mov.u32 %r0, %f0;"),
-        ["`%f0` is declared .f32; a .u32 is expected here"]
+        ["`%f0` is declared `.f32`; a `.u32` is expected"]
     );
     assert_eq!(
         wrong("add.u32 %r0, %tid.x, 1;"),
-        ["a special register is an operand of mov and cvt alone"]
+        ["the special register `%tid` is an operand of `mov` and `cvt` alone; mov it to a register first"]
     );
     assert_eq!(
         wrong("add.u32 _, %r0, 1;"),
-        ["the result of `add` cannot be thrown away"]
+        ["the result of `add` cannot be thrown away; a register is expected"]
     );
     assert_eq!(
         wrong("add.f32 %f0, %f1, 1;"),
-        ["an integer stands where a .f32 is expected"]
+        ["an integer stands where a `.f32` is expected; did you mean `1.0`?"]
     );
-    assert_eq!(wrong("add.u32 %r0, %r1;"), ["`add.u32` takes 3 operands, not 2"]);
-    assert_eq!(wrong("@%r0 bra L; L:"), ["`%r0` is not a predicate"]);
-    assert_eq!(wrong(".reg .u32 %r1;"), ["`%r1` is declared twice in this scope"]);
     assert_eq!(
-        wrong("st.param.u32 [p], %r0;"),
-        ["a kernel's parameters cannot be written"]
+        wrong("add.u32 %r0, %r1;"),
+        ["`add.u32` takes 3 operands, not 2; expected `d, a, b`"]
     );
-    assert_eq!(wrong("call f, (%r0);"), ["`f` returns 1 values, not 0"]);
+    assert_eq!(
+        wrong("@%r0 bra L; L:"),
+        ["`%r0` is not a predicate; a `.pred` register is expected"]
+    );
+    assert_eq!(wrong(".reg .u32 %r1;"), ["`%r1` is declared twice in this scope"]);
+    assert_eq!(wrong("st.param.u32 [p], %r0;"), ["the parameter `p` cannot be written"]);
+    assert_eq!(wrong("call f, (%r0);"), ["0 results; `f` has 1 result"]);
     assert_eq!(
         wrong("{ .param .u32 x; call (%r0), f, (x); }"),
-        ["4 bytes are passed for a parameter of 8"]
+        ["`x` is a `.u32`; `f` takes a `.u64` as `a`"]
     );
     assert_eq!(wrong("ld.param.u64 %r0, [p+8];").len(), 1);
-    assert_eq!(wrong("bar.sync 16;"), ["a block has barriers 0 to 15"]);
+    assert_eq!(wrong("bar.sync 16;"), ["16 is out of range; expected 0 to 15"]);
     assert_eq!(
         wrong("add.u32 %r0, %r1, 1.5;"),
-        ["a floating-point literal stands where a .u32 is expected"]
+        ["a floating-point constant stands where a `.u32` is expected"]
     );
     assert_eq!(wrong("mov.u16 %b0, %laneid;").len(), 1);
     // Bits go with everything.
