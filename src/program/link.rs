@@ -471,6 +471,7 @@ impl<'a> Linker<'a> {
                     .map(|&(f, v, index)| ((f, v.span.start), index))
                     .collect(),
                 address_taken: OnceLock::new(),
+                old: OnceLock::new(),
             },
         }
     }

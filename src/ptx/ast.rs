@@ -174,7 +174,12 @@ impl Module {
     pub fn check(&self) -> Result<(), Diagnostics> {
         let bodies = self.items.iter().filter_map(|item| match item {
             Item::Function(function) => function.body.as_ref(),
-            Item::Variable(_) | Item::Alias { .. } | Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => None,
+            Item::Variable(_)
+            | Item::Alias { .. }
+            | Item::File { .. }
+            | Item::Section(_)
+            | Item::Pragma(_)
+            | Item::Debug(_) => None,
         });
         let mut found: Option<Diagnostics> = None;
         for wrong in bodies.filter_map(|body| body.statements().err()) {

@@ -169,6 +169,7 @@ pub(super) fn statements(
     let mut context = SimpleState(Context::new(text, mode.version));
     if let Some(records) = mode.records {
         context.records = records.clone();
+        context.records.room = 16 * (end - start);
     }
     let instruction = grammar::instruction::<EmptyErr>();
     let call = grammar::call::<EmptyErr>();
@@ -298,14 +299,16 @@ pub(super) fn statements(
                 read!(targets, declaration::targets::<Why>(), statement, &mut context).map(|targets| list.push(targets))
             }
             Kind::At | Kind::Dotted | Kind::Name => {
-                read!(instruction, grammar::instruction::<Why>(), statement, &mut context).and_then(|mut instruction| {
-                    if !context.records.variables.is_empty() {
-                        let resolved = context.records.resolve(&mut instruction);
-                        resolved.map_err(|(span, message)| Diagnostic::error(span, message))?;
-                    }
-                    list.push(Statement::Instruction(instruction));
-                    Ok(())
-                })
+                read!(instruction, grammar::instruction::<Why>(), statement, &mut context).and_then(
+                    |mut instruction| {
+                        if !context.records.variables.is_empty() {
+                            let resolved = context.records.resolve(&mut instruction);
+                            resolved.map_err(|(span, message)| Diagnostic::error(span, message))?;
+                        }
+                        list.push(Statement::Instruction(instruction));
+                        Ok(())
+                    },
+                )
             }
             Kind::Word if word == ".pragma" => read!(pragma, declaration::pragma::<Why>(), statement, &mut context)
                 .map(|texts| list.push(Statement::Pragma(texts))),

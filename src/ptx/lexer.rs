@@ -281,7 +281,10 @@ mod tests {
             kinds("1. .5 1e300 1.5e-3 0f3F800000 0x1F 017U 0b1 1abc"),
             [Float, Float, Float, Float, Number, Number, Number, Number, Number]
         );
-        assert_eq!(kinds("5.u32 0x1F.s16 1.5.f32 1..f64 1.5"), [Typed, Typed, Typed, Typed, Float]);
+        assert_eq!(
+            kinds("5.u32 0x1F.s16 1.5.f32 1..f64 1.5"),
+            [Typed, Typed, Typed, Typed, Float]
+        );
         assert_eq!(kinds("7 % 3 7%3"), [Number, Percent, Number, Number, Name]);
         assert_eq!(
             kinds("[%rd1+-4] %r<5> 1<<4"),

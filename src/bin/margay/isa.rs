@@ -111,7 +111,11 @@ fn forms(file: &str) -> Outcome {
     }
     println!("{file}: {known} of {all} forms known");
     print!("{unknown}");
-    Ok(if known == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if known == all {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// An opcode alone, a statement, or the text of a module.
@@ -140,15 +144,16 @@ fn is_known(text: &str, version: &str) -> Result<(), String> {
         Ok(()) => Ok(()),
         Err(first) => check(&format!("{head}{lines}\n"), decode).map_err(|second| {
             // The more telling of the two.
-            if text.starts_with(['.', '#', '/']) { second } else { first }
+            if text.starts_with(['.', '#', '/']) {
+                second
+            } else {
+                first
+            }
         }),
     }
 }
 
-fn check(
-    text: &str,
-    decode: impl Fn(&str) -> Result<isa::Form, isa::DecodeError>,
-) -> Result<(), String> {
+fn check(text: &str, decode: impl Fn(&str) -> Result<isa::Form, isa::DecodeError>) -> Result<(), String> {
     let found = |list: ptx::diagnostic::Diagnostics| list.list[0].message.clone();
     let module = ptx::parse_all(Source::new("form", text)).map_err(found)?;
     let mut work: Vec<&[Statement]> = module

@@ -72,7 +72,9 @@ impl Line {
         let mut used: Vec<&str> = vec![self.head().split_whitespace().next().unwrap_or_default()];
         let mut groups = Vec::new();
         for group in self.syntax.split(';').skip(1).map(str::trim) {
-            let Some((name, body)) = group.split_once('=') else { continue };
+            let Some((name, body)) = group.split_once('=') else {
+                continue;
+            };
             let name = name.trim();
             let named = |text: &str| {
                 text.match_indices(name).any(|(at, _)| {

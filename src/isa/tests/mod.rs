@@ -5,8 +5,8 @@ mod integers;
 mod levels;
 
 use super::lanes::{Mask, Operands};
-use crate::ptx::ast::Type;
 use super::*;
+use crate::ptx::ast::Type;
 
 /// A register window for a bundle of one warp.
 #[repr(align(64))]

@@ -204,7 +204,7 @@ impl Lower<'_> {
             return self.load_param(&dst, address.offset, element, guard, span);
         }
         if dst.len() == 3 {
-            return self.access_three(address, element, ordering(form), &dst, false, guard, span);
+            return self.access_three((address, element, ordering(form)), &dst, false, guard, span);
         }
         let dst = dst.iter().map(|r| r.map(|r| self.body.slot(r))).collect();
         self.push(
@@ -296,7 +296,13 @@ impl Lower<'_> {
         let src = self.values(&instruction.operands[1], usize::from(form.vector()), ty, Fit::Wider)?;
         if src.len() == 3 {
             let src: Vec<_> = src.iter().map(|slot| Some(slot.offset)).collect();
-            return self.access_three(address, element(ty), ordering(form), &src, true, guard, instruction.span);
+            return self.access_three(
+                (address, element(ty), ordering(form)),
+                &src,
+                true,
+                guard,
+                instruction.span,
+            );
         }
         self.push(
             guard,

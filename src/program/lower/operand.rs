@@ -303,9 +303,15 @@ impl Lower<'_> {
                     ),
                 ))
             }
-            None if fit == Fit::Exact && !self.legacy() && special::read(&name.text, select.as_ref().map(|s| &*s.text)).is_some() => Err(
-                Diagnostic::error(operand.span(), "a special register is an operand of mov and cvt alone"),
-            ),
+            None if fit == Fit::Exact
+                && !self.legacy()
+                && special::read(&name.text, select.as_ref().map(|s| &*s.text)).is_some() =>
+            {
+                Err(Diagnostic::error(
+                    operand.span(),
+                    "a special register is an operand of mov and cvt alone",
+                ))
+            }
             _ => Ok(()),
         }
     }
