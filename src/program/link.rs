@@ -474,6 +474,7 @@ impl<'a> Linker<'a> {
                     .map(|&(f, v, index)| ((f, v.span.start), index))
                     .collect(),
                 address_taken: OnceLock::new(),
+                old: OnceLock::new(),
             },
         }
     }

@@ -120,6 +120,17 @@ pub(super) struct Linked {
     pub inner: HashMap<(u32, u32), u32>,
     /// Functions whose address is taken anywhere in the module.
     pub address_taken: OnceLock<Vec<u32>>,
+    /// What PTX 1.x declares outside of functions.
+    pub old: OnceLock<Old>,
+}
+
+/// Variables that only PTX 1.x has.
+#[derive(Default)]
+pub(super) struct Old {
+    /// Registers of file scope: unit and item.
+    pub registers: Vec<(usize, usize)>,
+    /// Shared variables with initial values, by their index: the unit whose names count, and the declaration.
+    pub shared: HashMap<u32, (usize, ast::Variable)>,
 }
 
 impl Module {
@@ -200,6 +211,11 @@ impl Module {
             taken.dedup();
             taken
         })
+    }
+
+    /// What PTX 1.x declares outside of functions, and initial values of shared memory; looked for once.
+    pub(super) fn old(&self) -> &Old {
+        self.linked.old.get_or_init(|| references::old(self))
     }
 
     /// The shared memory of a kernel: every variable that it, or something it may call, names.

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::layout::{self, SharedVariable};
-use super::module::{Module, Symbol, Unit};
-use crate::ptx::ast::{AddressBase, Expr, Init, Item, Name, Operand, Space, Statement};
+use super::module::{Module, Old, Symbol, Unit};
+use crate::ptx::ast::{AddressBase, Expr, Init, Item, Name, Operand, Space, Statement, Variable};
 
 #[derive(Debug, Default)]
 pub struct References {
@@ -70,6 +70,62 @@ pub fn in_initialisers(module: &Module) -> Vec<u32> {
         }
     }
     out
+}
+
+/// Registers of file scope and initialised shared variables of the module's units of PTX 1.x.
+pub fn old(module: &Module) -> Old {
+    let mut old = Old::default();
+    let legacy = |unit: &Unit| unit.tree.version < (2, 0);
+    for (number, unit) in module.linked.units.iter().enumerate().filter(|(_, unit)| legacy(unit)) {
+        for (item, i) in unit.tree.items.iter().enumerate() {
+            let Item::Variable(variable) = i else { continue };
+            if variable.space == Space::Reg {
+                old.registers.push((number, item));
+            }
+            if variable.init.is_some()
+                && let Some(Symbol::Shared(index)) = unit.names.get(&variable.name.text)
+            {
+                old.shared.insert(*index, (number, (**variable).clone()));
+            }
+        }
+    }
+    for function in 0..module.functions.len() as u32 {
+        let Some((unit, definition)) = module.definition(function) else {
+            continue;
+        };
+        let Some(body) = definition
+            .body
+            .as_ref()
+            .filter(|body| legacy(unit) && body.text().contains(".shared"))
+        else {
+            continue;
+        };
+        let (Ok(statements), Some(origin)) = (body.statements(), module.functions[function as usize].origin) else {
+            continue;
+        };
+        let own = &module.references(function).own_shared;
+        let mut found = Vec::new();
+        initialised(statements, &mut found);
+        for variable in found {
+            if let Some(&index) = own.get(&variable.span.start) {
+                old.shared.insert(index, (origin.unit, variable.clone()));
+            }
+        }
+    }
+    old
+}
+
+/// Shared variables with initialisers.
+fn initialised<'t>(statements: &'t [Statement], found: &mut Vec<&'t Variable>) {
+    for statement in statements {
+        match statement {
+            Statement::Block(inner) => initialised(inner, found),
+            Statement::Variable(variable) if variable.init.is_some() && variable.space == Space::Shared => {
+                found.push(variable);
+            }
+            _ => {}
+        }
+    }
 }
 
 struct Reader<'a> {

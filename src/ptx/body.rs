@@ -184,6 +184,7 @@ pub(super) fn statements(
     let mut context = SimpleState(Context::new(text, mode.version));
     if let Some(records) = mode.records {
         context.records = records.clone();
+        context.records.room = 16 * (end - start);
     }
     let instruction = grammar::instruction::<EmptyErr>();
     let call = grammar::call::<EmptyErr>();

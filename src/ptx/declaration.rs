@@ -9,7 +9,9 @@ use chumsky::prelude::*;
 use super::ast::{
     CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Place, Space, Span, Statement, Type, Variable,
 };
-use super::grammar::{At, Failure, Part, initial_value, integer, keyword, mark, name, place, token, word};
+use super::grammar::{
+    At, Failure, Part, constant_expression, initial_value, integer, keyword, mark, name, place, token, word,
+};
 use super::legacy;
 use super::lexer::Kind;
 use super::names::Context;
@@ -223,6 +225,17 @@ fn anonymous<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Name, E> {
     token(Kind::Underscore).map_with(|token, e: &mut At<'t, '_, 's, E>| e.state().name(token.span))
 }
 
+/// The size of an array: an integer; in PTX 1.x a constant expression (PTX ISA 1.1, 5.3.3).
+fn dimension<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, u64, E> {
+    let expression = constant_expression().try_map_with(|size, e: &mut At<'t, '_, 's, E>| match size {
+        Expr::Int { bits, .. } if e.state().legacy => Ok(bits),
+        Expr::Int { .. } => Err(E::because(e.span(), "an integer alone is expected")),
+        _ => Err(E::because(e.span(), "the size of an array is an integer")),
+    });
+    let end = mark(Kind::CloseBracket).rewind();
+    choice((integer().then_ignore(end), expression))
+}
+
 /// `name`, `%r<100>`, `name[4][]`
 fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> {
     let count = integer()
@@ -230,7 +243,7 @@ fn declarator<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Declarator, E> 
         .try_map(|count, span| {
             u32::try_from(count).map_err(|_| E::because(span, "so many registers cannot be numbered"))
         });
-    let dim = integer()
+    let dim = dimension()
         .or_not()
         .delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket));
     let dims = dim
@@ -424,7 +437,7 @@ fn is_open(params: &[Variable]) -> bool {
 
 /// `[16][8]` behind a kernel's name (PTX ISA 1.1, Table 68).
 fn block_dims<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Vec<Option<u64>>, E> {
-    let dim = integer()
+    let dim = dimension()
         .or_not()
         .delimited_by(mark(Kind::OpenBracket), mark(Kind::CloseBracket));
     dim.repeated()

@@ -261,6 +261,7 @@ fn expectation(patterns: &[RichPattern<'_, Token>]) -> String {
         "`-`",
         "`~`",
         "a floating-point number",
+        "a number with a type",
         "an integer",
     ];
     const OPERAND: &[&str] = &["`[`", "`{`", "`_`", "a dotted name", "a name", "a directive"];

@@ -2,6 +2,7 @@
 //! functions, linkage said apart, debug data, parameters declared in bodies. Flows in: the tokens of a module or body.
 //! Flows out: the tree that later versions would give, so that nobody behind the reader needs to know.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use chumsky::Parser;
@@ -26,6 +27,9 @@ const ANONYMOUS: &str = "_";
 
 /// Until 1.4 kernels had no parameter list (PTX ISA 3.1, .entry).
 const PARAMETER_LISTS: (u16, u16) = (1, 4);
+
+/// Parameters of file scope times kernels.
+const MAX_COMMON: usize = 1 << 16;
 
 type Outcome<T> = Result<T, (Span, String)>;
 
@@ -68,7 +72,14 @@ pub fn settle(variable: &mut Variable, record: Option<Arc<Record>>, records: &mu
     };
     variable.align = variable.align.or(Some(record.align));
     if let Some(init) = variable.init.take() {
-        variable.init = Some(structures(&init, variable.dims.len(), &record, variable.name.span)?);
+        let span = variable.name.span;
+        variable.init = Some(structures(
+            &init,
+            variable.dims.len(),
+            &record,
+            span,
+            &mut records.room,
+        )?);
     }
     variable.dims.push(Some(record.size));
     records.variables.insert(variable.name.text.clone(), record);
@@ -91,14 +102,14 @@ fn settle_values(init: &mut Init, ty: Type) {
 }
 
 /// The initialiser of an array of structures of `dims` dimensions, as bytes.
-fn structures(init: &Init, dims: usize, record: &Record, span: Span) -> Outcome<Init> {
+fn structures(init: &Init, dims: usize, record: &Record, span: Span, room: &mut usize) -> Outcome<Init> {
     if dims == 0 {
-        return record.bytes(init, span);
+        return record.bytes(init, span, room);
     }
     match init {
         Init::List(list) => {
-            let rows: Outcome<Vec<Init>> = list.iter().map(|row| structures(row, dims - 1, record, span)).collect();
-            rows.map(Init::List)
+            let rows = list.iter().map(|row| structures(row, dims - 1, record, span, room));
+            rows.collect::<Outcome<Vec<Init>>>().map(Init::List)
         }
         _ => Err((span, "an array is initialised by a list in braces".to_owned())),
     }
@@ -222,7 +233,7 @@ impl Old {
                 Some(to + usize::from(kind(to) == Some(Kind::Semicolon)))
             }
             // `.b32 foo;`: without a state space it is global memory (Table 74).
-            word if Type::from_word(&word[1..]).is_some() => {
+            word if first.kind == Kind::Word && Type::from_word(&word[1..]).is_some() => {
                 let rest = &tokens[at..];
                 let to = at + rest.iter().position(|token| token.kind == Kind::Semicolon)? + 1;
                 let read = read!(
@@ -312,27 +323,31 @@ impl Old {
 
     /// What can only be done when everything is read.
     pub fn finish(self, module: &mut Module, findings: &mut Findings) {
+        let mut announced: HashMap<Arc<str>, (Name, Linkage)> = HashMap::new();
         for (name, linkage) in self.announced {
-            let mut found = false;
-            for item in &mut module.items {
-                let (declared, own) = match item {
-                    Item::Variable(variable) => (&variable.name, &mut variable.linkage),
-                    Item::Function(function) => (&function.name, &mut function.linkage),
-                    _ => continue,
-                };
-                if *declared == name {
-                    found = true;
-                    if *own == Linkage::Internal {
-                        *own = linkage;
-                    }
+            announced.entry(name.text.clone()).or_insert((name, linkage));
+        }
+        let mut declared: HashSet<Arc<str>> = HashSet::new();
+        for item in &mut module.items {
+            let (name, own) = match item {
+                Item::Variable(variable) => (&variable.name, &mut variable.linkage),
+                Item::Function(function) => (&function.name, &mut function.linkage),
+                _ => continue,
+            };
+            if let Some((_, linkage)) = announced.get(&name.text) {
+                declared.insert(name.text.clone());
+                if *own == Linkage::Internal {
+                    *own = *linkage;
                 }
             }
-            if !found && linkage == Linkage::Visible {
+        }
+        for (name, linkage) in announced.values() {
+            if *linkage == Linkage::Visible && !declared.contains(&name.text) {
                 let message = format!("`{}` is said to be visible and not declared", name.text);
                 findings.push(Diagnostic::error(name.span, message));
             }
         }
-        parameters(module);
+        parameters(module, findings);
     }
 }
 
@@ -356,7 +371,7 @@ impl Reading<'_> {
 
 /// Kernels' parameters that are declared outside of a list: at file scope, where every kernel has them ("User parameters
 /// begin at address zero", 5.1.6), and in the body.
-fn parameters(module: &mut Module) {
+fn parameters(module: &mut Module, findings: &mut Findings) {
     let is_param = |space| matches!(space, Space::Param | Space::ParamEntry);
     let mut common = Vec::new();
     module.items.retain(|item| match item {
@@ -366,6 +381,16 @@ fn parameters(module: &mut Module) {
         }
         _ => true,
     });
+    let kernels = module
+        .items
+        .iter()
+        .filter(|item| matches!(item, Item::Function(one) if one.entry))
+        .count();
+    if let Some(last) = common.get(MAX_COMMON / kernels.max(1)) {
+        let message = "too many parameters at file scope, which every kernel has";
+        findings.push(Diagnostic::error(last.name.span, message));
+        return;
+    }
     let in_bodies = module.version < PARAMETER_LISTS;
     for item in &mut module.items {
         let Item::Function(kernel) = item else { continue };

@@ -56,7 +56,11 @@ impl<'s> Context<'s> {
             source,
             version,
             legacy: version < (2, 0),
-            records: Records::default(),
+            records: Records {
+                // Kernels of the time were short; structures that matter are small.
+                room: 16 * source.len() + (1 << 16),
+                ..Records::default()
+            },
             words: HashMap::default(),
         }
     }

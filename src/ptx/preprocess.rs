@@ -8,8 +8,10 @@
 //! Expansion is a loop over a stack of token lists, not a recursion; only arguments of macros recurse, to a bounded
 //! depth. Work and output are bounded by the length of the text.
 
+mod token;
+
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use super::Source;
 use super::ast::Span;
 use super::condition;
 use super::diagnostic::{Diagnostic, Diagnostics};
+use token::{Feed, Kind, Scan, Token, open_comment};
 
 /// Macro calls within arguments of macro calls.
 const MAX_DEPTH: usize = 64;
@@ -37,8 +40,8 @@ pub fn run(source: Arc<Source>) -> Result<Arc<Source>, Diagnostics> {
         macros: HashMap::new(),
         conditions: Vec::new(),
         // Enough for any text that people write; what doubles and doubles ends soon.
-        steps: 64 * text.len() + (1 << 16),
-        room: 32 * text.len() + (1 << 16),
+        steps: 8 * text.len() + (1 << 16),
+        room: 16 * text.len() + (1 << 16),
         out: String::with_capacity(text.len()),
     };
     match work.lines() {
@@ -74,10 +77,9 @@ fn version_of(text: &str) -> Option<(u16, u16)> {
 
 /// Whether some line is a preprocessor line other than a line marker.
 fn needed(text: &str) -> bool {
-    text.match_indices('#').any(|(at, _)| {
-        let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        text[line..at].bytes().all(|byte| byte.is_ascii_whitespace()) && !is_marker(&text[at + 1..])
-    })
+    text.lines()
+        .filter_map(|line| line.trim_start().strip_prefix('#'))
+        .any(|behind| !is_marker(behind))
 }
 
 /// `#line 3`, `# 3 "a.cu"`, `#file "a.cu"`: the lexer skips these lines.
@@ -90,94 +92,6 @@ type Found = Box<Diagnostic>;
 
 fn wrong<T>(span: Span, message: impl Into<String>) -> Result<T, Found> {
     Err(Box::new(Diagnostic::error(span, message)))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Name,
-    Number,
-    Text,
-    Blank,
-    Newline,
-    /// One character, or `##`.
-    Mark,
-}
-
-/// A preprocessing token: by C's rules, so that `%r1` is `%` and `r1`, and `add.TYPE` has `TYPE` to replace.
-#[derive(Clone, Debug)]
-struct Token<'s> {
-    kind: Kind,
-    text: Cow<'s, str>,
-    /// A macro's name met while that macro was being replaced: never replaced again.
-    spent: bool,
-}
-
-impl<'s> Token<'s> {
-    fn new(kind: Kind, text: impl Into<Cow<'s, str>>) -> Token<'s> {
-        Token {
-            kind,
-            text: text.into(),
-            spent: false,
-        }
-    }
-    fn is(&self, mark: &str) -> bool {
-        self.kind == Kind::Mark && self.text == mark
-    }
-    fn is_space(&self) -> bool {
-        matches!(self.kind, Kind::Blank | Kind::Newline)
-    }
-}
-
-/// Preprocessing tokens of a text, nothing left out.
-#[derive(Clone)]
-struct Scan<'s> {
-    rest: &'s str,
-}
-
-impl<'s> Iterator for Scan<'s> {
-    type Item = Token<'s>;
-
-    fn next(&mut self) -> Option<Token<'s>> {
-        let bytes = self.rest.as_bytes();
-        let first = *bytes.first()?;
-        let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
-        let length = |test: &dyn Fn(&u8) -> bool| bytes.iter().take_while(|byte| test(byte)).count();
-        let (kind, end) = match first {
-            b'\n' => (Kind::Newline, 1),
-            b' ' | b'\t' | b'\r' | 0x0b | 0x0c => (
-                Kind::Blank,
-                length(&|byte| matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)),
-            ),
-            b'\\' if bytes.get(1) == Some(&b'\n') => (Kind::Blank, 2),
-            b'\\' if bytes.get(1..3) == Some(b"\r\n") => (Kind::Blank, 3),
-            b'/' if bytes.get(1) == Some(&b'/') => (Kind::Blank, length(&|&byte| byte != b'\n')),
-            b'/' if bytes.get(1) == Some(&b'*') => (
-                Kind::Blank,
-                self.rest[2..].find("*/").map_or(bytes.len(), |end| end + 4),
-            ),
-            b'"' => {
-                let mut at = 1;
-                while let Some(&byte) = bytes.get(at).filter(|&&byte| byte != b'\n') {
-                    at += if byte == b'\\' { 2 } else { 1 };
-                    if byte == b'"' {
-                        break;
-                    }
-                }
-                let mut end = at.min(bytes.len());
-                while !self.rest.is_char_boundary(end) {
-                    end += 1;
-                }
-                (Kind::Text, end)
-            }
-            b'0'..=b'9' => (Kind::Number, length(&|byte| word(byte) || *byte == b'.')),
-            byte if word(&byte) => (Kind::Name, length(&word)),
-            b'#' if bytes.get(1) == Some(&b'#') => (Kind::Mark, 2),
-            _ => (Kind::Mark, self.rest.chars().next().map_or(1, char::len_utf8)),
-        };
-        let (text, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        Some(Token::new(kind, text))
-    }
 }
 
 struct Macro<'s> {
@@ -233,9 +147,17 @@ impl<'s> Preprocessor<'s> {
             while text[..end].trim_end_matches(['\r', '\n']).ends_with('\\') && end < text.len() {
                 end = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
             }
-            // A comment that the line opens reaches further than the line.
-            while open_comment(&text[hash..end], false) && end < text.len() {
-                end = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
+            // A comment that the line opens reaches further than the line; what follows it is still the directive's.
+            let mut from = hash;
+            while open_comment(&text[from..end], from != hash) {
+                from = end;
+                let Some(close) = text[end..].find("*/") else {
+                    end = text.len();
+                    break;
+                };
+                end = text[end + close..]
+                    .find('\n')
+                    .map_or(text.len(), |newline| end + close + newline + 1);
             }
             self.directive(hash, end)?;
             (at, pending) = (end, end);
@@ -696,223 +618,5 @@ fn name_of<'t>(tokens: &'t [Token<'_>], span: Span) -> Result<&'t str, Found> {
     }
 }
 
-/// Whether a comment is open at the end of `line`, if one was at its start or not.
-fn open_comment(line: &str, mut open: bool) -> bool {
-    let bytes = line.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        if open {
-            match line[at..].find("*/") {
-                Some(end) => (at, open) = (at + end + 2, false),
-                None => return true,
-            }
-            continue;
-        }
-        // Nothing but these matters.
-        match bytes[at..].iter().position(|byte| matches!(byte, b'/' | b'"')) {
-            None => return false,
-            Some(ahead) => at += ahead,
-        }
-        match (bytes[at], bytes.get(at + 1)) {
-            (b'/', Some(b'/')) => return false,
-            (b'/', Some(b'*')) => {
-                open = true;
-                at += 2;
-            }
-            (b'"', _) => {
-                at += 1;
-                while !matches!(bytes.get(at), None | Some(b'"' | b'\n')) {
-                    at += if bytes[at] == b'\\' { 2 } else { 1 };
-                }
-                at += 1;
-                while at < bytes.len() && !line.is_char_boundary(at) {
-                    at += 1;
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    open
-}
-
-/// Where tokens come from: the text, and on top of it what macros were replaced by.
-#[derive(Default)]
-struct Feed<'s> {
-    text: Option<Scan<'s>>,
-    stack: Vec<(std::vec::IntoIter<Token<'s>>, Option<Cow<'s, str>>)>,
-    open: HashSet<Cow<'s, str>>,
-}
-
-impl<'s> Feed<'s> {
-    fn of(text: Scan<'s>) -> Feed<'s> {
-        Feed {
-            text: Some(text),
-            ..Feed::default()
-        }
-    }
-
-    /// Tokens to come first; a macro's name is open until they are used up.
-    fn push(&mut self, list: Vec<Token<'s>>, name: Option<Cow<'s, str>>) {
-        if let Some(name) = &name {
-            self.open.insert(name.clone());
-        }
-        self.stack.push((list.into_iter(), name));
-    }
-
-    fn is_open(&self, name: &str) -> bool {
-        self.open.contains(name)
-    }
-
-    /// Bytes of the text that are still to come, when the text is what comes next.
-    fn left(&self) -> Option<usize> {
-        match self.stack.is_empty() {
-            true => self.text.as_ref().map(|text| text.rest.len()),
-            false => None,
-        }
-    }
-}
-
-impl<'s> Iterator for Feed<'s> {
-    type Item = Token<'s>;
-
-    fn next(&mut self) -> Option<Token<'s>> {
-        while let Some((list, _)) = self.stack.last_mut() {
-            if let Some(token) = list.next() {
-                return Some(token);
-            }
-            if let Some((_, Some(name))) = self.stack.pop() {
-                self.open.remove(&name);
-            }
-        }
-        self.text.as_mut()?.next()
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn processed(text: &str) -> String {
-        let source = Source::new("old.ptx", format!(".version 1.1\n{text}"));
-        match run(source) {
-            Ok(source) => source.text.strip_prefix(".version 1.1\n").unwrap().to_owned(),
-            Err(found) => panic!("{found}"),
-        }
-    }
-
-    fn refused(text: &str) -> String {
-        let source = Source::new("old.ptx", format!(".version 1.1\n{text}"));
-        match run(source) {
-            Ok(source) => panic!("{}", source.text),
-            Err(found) => found.list[0].message.clone(),
-        }
-    }
-
-    /// Expectations: what `cpp -P` makes of the same lines, blanks aside.
-    #[test]
-    fn macros() {
-        for (text, expected) in [
-            ("#define N 4\n.global .u32 a[N];\n", "\n.global .u32 a[4];\n"),
-            ("#define T u32\nadd.T %r1, %r1, N;\n", "\nadd.u32 %r1, %r1, N;\n"),
-            (
-                "#define ADD(d, a) add.u32 d, a, a;\nADD(x, y) ADD (z,(p,q))\n",
-                "\nadd.u32 x, y, y; add.u32 z, (p,q), (p,q);\n",
-            ),
-            ("#define f(x) x f(x)\nf(1)\n", "\n1 f(1)\n"),
-            ("#define a b\n#define b a\na b\n", "\n\na b\n"),
-            ("#define CAT(x, y) x ## y\nCAT(%r, 1) CAT(a,b)\n", "\n%r1 ab\n"),
-            ("#define S(x) #x\nS(a \"b\")\n", "\n\"a \\\"b\\\"\"\n"),
-            ("#define TWO(x) x \\\n  x\nTWO(1)\n", "\n\n1 1\n"),
-            ("#define ADD(a, b) a+b\nADD(1,\n 2) end\n", "\n1+2\n end\n"),
-            ("#define N 4\n#undef N\nN\n", "\n\nN\n"),
-            (
-                "#define N /* four */ 4 // really\nN \"N\" /* N */ // N\n",
-                "\n4 \"N\" /* N */ // N\n",
-            ),
-            ("#define EMPTY\n#define F() 7\nEMPTY F() F\n", "\n\n 7 F\n"),
-            ("#define N 1\n/*\n#define N 2\n*/N\n", "\n/*\n#define N 2\n*/1\n"),
-        ] {
-            assert_eq!(processed(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn conditions() {
-        for (text, expected) in [
-            ("#if 1\na\n#else\nb\n#endif\nc\n", "\na\n\n\n\nc\n"),
-            ("#ifdef X\na\n#else\nb\n#endif\n", "\n\n\nb\n\n"),
-            (
-                "#define X\n#ifdef X\na\n#endif\n#ifndef X\nb\n#endif\n",
-                "\n\na\n\n\n\n\n",
-            ),
-            (
-                "#define N 3\n#if N > 2 && defined(N) && !defined M\na\n#endif\n",
-                "\n\na\n\n",
-            ),
-            ("#if 0\n#if 1\na\n#endif\n#else\nb\n#endif\n", "\n\n\n\n\nb\n\n"),
-            (
-                "#if UNKNOWN\na\n#elif 7%3 == 1\nb\n#elif 1\nc\n#endif\n",
-                "\n\n\nb\n\n\n\n",
-            ),
-            ("#if 0\n#nonsense\n#include \"x\"\n#endif\n", "\n\n\n\n"),
-            (
-                "#line 3 \"a.cu\"\n#if 1\n# 4 \"b\"\n#endif\n",
-                "#line 3 \"a.cu\"\n\n# 4 \"b\"\n\n",
-            ),
-        ] {
-            assert_eq!(processed(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn refusals() {
-        for (text, part) in [
-            ("#include \"x.h\"\n", "`#include`"),
-            ("#if 1\n", "no `#endif`"),
-            ("#endif\n", "without `#if`"),
-            ("#else\n", "without `#if`"),
-            ("#if 1\n#else\n#else\n#endif\n", "behind `#else`"),
-            ("#if (\n#endif\n", "`#if`"),
-            ("#if 1/0\n#endif\n", "division by zero"),
-            ("#nonsense\n", "`#nonsense`"),
-            ("#define\n", "needs a name"),
-            ("#define f(a\n", "parameters"),
-            ("#define f(a) a\nf(1\n#define x\n)", "not closed"),
-            ("#define f(a) a\nf(1,2)\n", "takes 1 arguments, not 2"),
-            ("#error too old\n", "error too old"),
-        ] {
-            assert!(refused(text).contains(part), "{text}: {}", refused(text));
-        }
-    }
-
-    /// Few lines that would expand to more than any machine holds, or for ever.
-    #[test]
-    fn bombs() {
-        let doubling = |last: &str| {
-            let lines: String = (0..60).map(|i| format!("#define a{i} a{0} a{0}\n", i + 1)).collect();
-            format!("{lines}#define a60 {last}\na0\n")
-        };
-        let calls: String = "f(".repeat(1000) + &")".repeat(1000);
-        for text in [
-            doubling("x"),
-            doubling(""),
-            "#define f(x) x x\n".to_owned() + &"f(".repeat(40) + "1" + &")".repeat(40),
-            "#define f g(\n#define g(x) f x)\nf 1)\n".to_owned(),
-            format!("#define f(x) x\n{calls}"),
-        ] {
-            let message = refused(&text);
-            assert!(
-                message.contains("out of proportion") || message.contains("too deeply"),
-                "{message}"
-            );
-        }
-        let chain: String = (0..20_000).map(|i| format!("#define a{i} a{}\n", i + 1)).collect();
-        assert!(processed(&format!("{chain}a0\n")).ends_with("a20000\n"));
-    }
-
-    #[test]
-    fn later_versions_are_left_alone() {
-        let source = Source::new("new.ptx", "// x\n.version 8.7\n#define N 4\n");
-        assert!(Arc::ptr_eq(&run(source.clone()).unwrap(), &source));
-    }
-}
+mod tests;

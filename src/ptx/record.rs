@@ -4,7 +4,7 @@
 //!
 //! Members are laid out as in C: each at its own alignment, in a union all at the start.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::ast::{Address, AddressBase, Expr, Init, Instruction, Name, Operand, Span, Type};
@@ -14,8 +14,8 @@ use super::rules;
 
 /// Structures within structures.
 const MAX_DEPTH: usize = 64;
-/// Bytes of a structure that an initialiser may be written for.
-const MAX_INITIALISED: u64 = 1 << 20;
+/// Members of a structure.
+const MAX_MEMBERS: usize = 1 << 12;
 /// Bytes of a structure.
 const MAX_SIZE: u64 = 1 << 32;
 
@@ -73,9 +73,15 @@ fn room(lanes: u8) -> u64 {
 pub struct Records {
     pub types: HashMap<Arc<str>, Arc<Record>>,
     pub variables: HashMap<Arc<str>, Arc<Record>>,
+    /// Bytes that initialisers may still set: what few words spread over a large structure is no more than the text can
+    /// account for.
+    pub room: usize,
 }
 
 type Outcome<T> = Result<T, (Span, String)>;
+
+/// The bytes that an initialiser sets, by place.
+type Bytes = BTreeMap<u64, Expr>;
 
 /// Reads definitions.
 struct Reader<'a> {
@@ -252,6 +258,9 @@ impl<'a> Reader<'a> {
         align: u64,
         span: Span,
     ) -> Outcome<()> {
+        if record.fields.len() == MAX_MEMBERS {
+            return self.wrong(span, "the structure has too many members");
+        }
         if let Some(name) = &name
             && record.find(name).is_some()
         {
@@ -318,25 +327,30 @@ impl Record {
     }
 
     /// The bytes of one structure (5.3.5: "Structures take a list of values that matches the fields"), of a union by its
-    /// first member.
+    /// first member; zeros at the end left out. `room` is what may still be set, and becomes less.
     ///
     /// # Errors
     /// What does not fit.
-    pub fn bytes(&self, init: &Init, span: Span) -> Outcome<Init> {
-        if self.size > MAX_INITIALISED {
+    pub fn bytes(&self, init: &Init, span: Span, room: &mut usize) -> Outcome<Init> {
+        let mut set = Bytes::new();
+        self.fill(init, 0, &mut set, span)?;
+        let count = set.last_key_value().map_or(0, |(last, _)| *last as usize + 1);
+        let Some(left) = room.checked_sub(count) else {
             return Err((span, "the structure is too large for an initialiser".to_owned()));
-        }
-        let zero = Expr::Int {
-            bits: 0,
-            unsigned: false,
-            span,
         };
-        let mut out = vec![zero; self.size as usize];
-        self.fill(init, 0, &mut out, span)?;
-        Ok(Init::List(out.into_iter().map(Init::Value).collect()))
+        *room = left;
+        let mut byte = |at: usize| {
+            let zero = Expr::Int {
+                bits: 0,
+                unsigned: false,
+                span,
+            };
+            Init::Value(set.remove(&(at as u64)).unwrap_or(zero))
+        };
+        Ok(Init::List((0..count).map(&mut byte).collect()))
     }
 
-    fn fill(&self, init: &Init, base: u64, out: &mut [Expr], span: Span) -> Outcome<()> {
+    fn fill(&self, init: &Init, base: u64, out: &mut Bytes, span: Span) -> Outcome<()> {
         let Init::List(list) = init else {
             return Err((span, "a structure is initialised by a list in braces".to_owned()));
         };
@@ -365,7 +379,7 @@ impl Record {
 }
 
 impl Field {
-    fn fill(&self, init: &Init, dims: &[u64], base: u64, out: &mut [Expr], span: Span) -> Outcome<()> {
+    fn fill(&self, init: &Init, dims: &[u64], base: u64, out: &mut Bytes, span: Span) -> Outcome<()> {
         let one = match &self.what {
             What::Scalar(ty, _) => size_of(*ty),
             What::Record(record) => record.size,
@@ -373,7 +387,7 @@ impl Field {
         let Some((&count, inner)) = dims.split_first() else {
             return match (&self.what, init) {
                 (What::Record(record), init) => record.fill(init, base, out, span),
-                (What::Scalar(ty, _), Init::Value(value)) => scalar(value, *ty, &mut out[base as usize..], span),
+                (What::Scalar(ty, _), Init::Value(value)) => scalar(value, *ty, base, out, span),
                 (What::Scalar(..), _) => Err((span, "a scalar member is initialised by one value".to_owned())),
             };
         };
@@ -404,7 +418,7 @@ impl Field {
 }
 
 /// A value of type `ty` as single bytes.
-fn scalar(value: &Expr, ty: Type, out: &mut [Expr], span: Span) -> Outcome<()> {
+fn scalar(value: &Expr, ty: Type, base: u64, out: &mut Bytes, span: Span) -> Outcome<()> {
     let bytes = size_of(ty) as usize;
     let bits = match settled(value.clone(), ty) {
         Expr::Int { bits, .. } => bits,
@@ -418,25 +432,27 @@ fn scalar(value: &Expr, ty: Type, out: &mut [Expr], span: Span) -> Outcome<()> {
             mask: None,
             span,
         } if bytes >= 4 => {
-            for (at, byte) in out.iter_mut().enumerate().take(bytes.min(8)) {
-                *byte = Expr::Symbol {
+            for at in 0..bytes.min(8) {
+                let byte = Expr::Symbol {
                     name: name.clone(),
                     offset,
                     generic,
                     mask: Some(0xff << (8 * at)),
                     span,
                 };
+                out.insert(base + at as u64, byte);
             }
             return Ok(());
         }
         other => return Err((other.span(), format!("this is no value of a .{} member", ty.word()))),
     };
-    for (at, byte) in out.iter_mut().enumerate().take(bytes) {
-        *byte = Expr::Int {
-            bits: (bits >> (8 * at.min(7))) & 0xff,
+    for at in 0..bytes.min(8) {
+        let byte = Expr::Int {
+            bits: (bits >> (8 * at)) & 0xff,
             unsigned: false,
             span,
         };
+        out.insert(base + at as u64, byte);
     }
     Ok(())
 }

@@ -16,14 +16,18 @@ use crate::program::initialiser::{self, literal};
 use crate::program::instr::{Address, BarrierOp, Element, Guard, Kind, Ordering, Slot, Space, Special, Value};
 use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
-use crate::ptx::ast::{self, Expr, Init, Instruction, Item, Name, Opcode, Operand, Span, Statement, Type, Variable};
+use crate::ptx::ast::{Expr, Init, Instruction, Item, Name, Opcode, Operand, Span, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
-/// Bytes that the code of a function may write as initial values: each word is an instruction.
-const MAX_INITIAL: usize = 1 << 16;
+/// Bytes that the code of a function may write as initial values, for each byte of its text and beyond: each word is an
+/// instruction.
+const INITIAL: (usize, usize) = (64, 1 << 12);
 
-/// Registers of file scope that a module with functions may have.
-const MAX_REGISTERS: u32 = 1 << 12;
+/// Registers of one declaration of file scope, in a module with functions.
+const MAX_REGISTERS: u32 = 1 << 9;
+
+/// Registers of file scope times functions.
+const MAX_BOUND: usize = 1 << 20;
 
 /// `v2`, `v3`, `v4` as a number.
 fn lanes(word: &str) -> Option<usize> {
@@ -184,15 +188,12 @@ impl Lower<'_> {
     /// `ld.v3` and `st.v3`: three accesses of one element, at addresses that need no wider alignment.
     pub fn access_three(
         &mut self,
-        address: Address,
-        element: Element,
-        ordering: Ordering,
+        (mut address, element, ordering): (Address, Element, Ordering),
         registers: &[Option<Register>],
         store: bool,
         guard: Option<Guard>,
         span: Span,
     ) -> Outcome<()> {
-        let mut address = address;
         if let Some(slot) = address.register {
             // A destination may be the register that holds the address.
             let saved = self.body.register(slot.width);
@@ -330,7 +331,8 @@ impl Lower<'_> {
 
     /// `.local .u8 bg[4] = {0, 0, 0, 0};`
     pub fn initial_frame(&mut self, variable: &Variable, init: &Init, place: Place) -> Outcome<()> {
-        let bytes = self.initial_bytes(variable, init)?;
+        let own = self.module.functions[self.function as usize].origin;
+        let bytes = self.initial_bytes(variable, init, own.map_or(0, |origin| origin.unit))?;
         self.store_bytes(
             &bytes,
             Space::Local,
@@ -341,9 +343,9 @@ impl Lower<'_> {
         )
     }
 
-    fn initial_bytes(&self, variable: &Variable, init: &Init) -> Outcome<Vec<u8>> {
+    fn initial_bytes(&mut self, variable: &Variable, init: &Init, unit: usize) -> Outcome<Vec<u8>> {
         let module = self.module;
-        let names = &self.unit.names;
+        let names = &module.linked.units[unit].names;
         let mut address = |name: &Name| match names.get(&name.text) {
             Some(Symbol::Global(index)) => Ok(module.globals[*index as usize].address),
             Some(Symbol::Function(index)) => Ok(module.code_base + 16 * u64::from(*index)),
@@ -352,9 +354,11 @@ impl Lower<'_> {
                 format!("`{}` has no address that is known before the launch", name.text),
             )),
         };
-        let bytes = initialiser::bytes(variable, init, &mut address)?;
-        match bytes.len() <= MAX_INITIAL {
-            true => Ok(bytes),
+        let size = layout::bytes_of(variable).unwrap_or(0);
+        self.initial_bytes = self.initial_bytes.saturating_add(size as usize);
+        let text = self.definition.body.as_ref().map_or(0, |body| body.text().len());
+        match self.initial_bytes <= INITIAL.0 * text + INITIAL.1 {
+            true => initialiser::bytes(variable, init, &mut address),
             false => Err(Diagnostic::error(
                 variable.span,
                 format!(
@@ -418,35 +422,15 @@ impl Lower<'_> {
     /// Initialised shared variables: the first thread writes them, the others wait for it.
     pub fn initial_shared(&mut self) -> Outcome<()> {
         let offsets = self.shared.offsets.clone();
-        let mut found: Vec<(u32, Variable)> = Vec::new();
+        if offsets.is_empty() {
+            return Ok(());
+        }
         let module = self.module;
-        let placed = |index: u32| offsets.iter().find(|&&(i, _)| i == index).map(|&(_, offset)| offset);
-        for item in &self.unit.tree.items {
-            if let Item::Variable(variable) = item
-                && variable.init.is_some()
-                && let Some(Symbol::Shared(index)) = self.unit.names.get(&variable.name.text)
-                && let Some(offset) = placed(*index)
-            {
-                found.push((offset, (**variable).clone()));
-            }
-        }
-        for function in 0..module.functions.len() as u32 {
-            let Some((_, definition)) = module.definition(function) else {
-                continue;
-            };
-            let Some(Ok(statements)) = definition.body.as_ref().map(|body| body.statements()) else {
-                continue;
-            };
-            let own = &module.references(function).own_shared;
-            let mut inner = Vec::new();
-            initialised(statements, &mut inner);
-            for variable in inner {
-                if let Some(offset) = own.get(&variable.span.start).and_then(|&index| placed(index)) {
-                    found.push((offset, variable.clone()));
-                }
-            }
-        }
-        let Some((_, first)) = found.first() else {
+        let found: Vec<(u32, usize, &Variable)> = offsets
+            .iter()
+            .filter_map(|(index, offset)| module.old().shared.get(index).map(|(unit, one)| (*offset, *unit, one)))
+            .collect();
+        let Some((.., first)) = found.first() else {
             return Ok(());
         };
         let span = first.span;
@@ -464,10 +448,10 @@ impl Lower<'_> {
             slot: self.body.slot(first),
             negated: false,
         };
-        for (offset, variable) in found {
+        for (offset, unit, variable) in found {
             let Some(init) = &variable.init else { continue };
-            let bytes = self.initial_bytes(&variable, init)?;
-            let align = layout::align_of(&variable);
+            let bytes = self.initial_bytes(variable, init, unit)?;
+            let align = layout::align_of(variable);
             self.store_bytes(
                 &bytes,
                 Space::Shared,
@@ -495,23 +479,26 @@ impl Lower<'_> {
 
     /// Binds the registers that the unit declares outside of functions.
     pub fn file_registers(&mut self) {
-        let unit = self.unit;
-        let registers = |tree: &ast::Module| -> bool {
-            tree.items
-                .iter()
-                .any(|item| matches!(item, Item::Variable(variable) if variable.space == ast::Space::Reg))
-        };
-        if !registers(&unit.tree) {
+        if !self.legacy() {
             return;
         }
-        let functions = unit
-            .tree
-            .items
-            .iter()
-            .any(|item| matches!(item, Item::Function(function) if !function.entry && function.body.is_some()));
-        for item in &unit.tree.items {
-            let Item::Variable(variable) = item else { continue };
-            if variable.space != ast::Space::Reg {
+        let module = self.module;
+        let registers = &module.old().registers;
+        if registers.is_empty() {
+            return;
+        }
+        if registers.len() * module.functions.len() > MAX_BOUND {
+            let span = self.definition.name.span;
+            let message = "too many registers at file scope for so many functions";
+            return self.error(Diagnostic::error(span, message));
+        }
+        let functions = module.functions.iter().any(|function| !function.entry);
+        for &(unit, item) in registers {
+            let tree = &module.linked.units[unit].tree;
+            let Item::Variable(variable) = &tree.items[item] else {
+                continue;
+            };
+            if !std::ptr::eq(&**tree, &*self.unit.tree) {
                 continue;
             }
             let outcome = match functions {
@@ -663,18 +650,5 @@ fn stored(width: Width) -> (Width, u32) {
     match width {
         Width::Pred => (Width::B16, 2),
         other => (other, bytes_of(other)),
-    }
-}
-
-/// Shared variables with initialisers.
-fn initialised<'t>(statements: &'t [Statement], found: &mut Vec<&'t Variable>) {
-    for statement in statements {
-        match statement {
-            Statement::Block(inner) => initialised(inner, found),
-            Statement::Variable(variable) if variable.init.is_some() && variable.space == ast::Space::Shared => {
-                found.push(variable);
-            }
-            _ => {}
-        }
     }
 }

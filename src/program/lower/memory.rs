@@ -204,7 +204,7 @@ impl Lower<'_> {
             return self.load_param(&dst, address.offset, element, guard, span);
         }
         if dst.len() == 3 {
-            return self.access_three(address, element, ordering(form), &dst, false, guard, span);
+            return self.access_three((address, element, ordering(form)), &dst, false, guard, span);
         }
         let dst = dst.iter().map(|r| r.map(|r| self.body.slot(r))).collect();
         self.push(
@@ -297,9 +297,7 @@ impl Lower<'_> {
         if src.len() == 3 {
             let src: Vec<_> = src.iter().map(|slot| Some(slot.offset)).collect();
             return self.access_three(
-                address,
-                element(ty),
-                ordering(form),
+                (address, element(ty), ordering(form)),
                 &src,
                 true,
                 guard,

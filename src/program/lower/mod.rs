@@ -170,6 +170,8 @@ struct Lower<'a> {
     carry: Option<Register>,
     /// Bytes of registers of file scope that functions share (PTX 1.x), at the start of the window.
     file_bytes: u32,
+    /// Bytes that the code writes as initial values so far.
+    initial_bytes: usize,
     /// Results of the current instruction that go to such registers.
     results: Vec<(Register, Place)>,
     /// Registers of old-style parameters and results, with their places in the frame.
@@ -204,6 +206,7 @@ impl<'a> Lower<'a> {
             line: None,
             carry: None,
             file_bytes: 0,
+            initial_bytes: 0,
             results: Vec::new(),
             register_returns: Vec::new(),
             callees: Vec::new(),
