@@ -40,7 +40,7 @@ impl Part {
         }
     }
     fn code(self) -> u64 {
-        u64::from(self.shift / 8 | self.bits.trailing_zeros().saturating_sub(3) << 2)
+        u64::from(self.shift / 8 + self.bits / 16 * 4)
     }
     #[inline(always)]
     fn ones(self) -> i64 {

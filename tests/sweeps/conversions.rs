@@ -73,7 +73,7 @@ fn single(statement: &Statement, to: &str, from: &str, bits: u128) -> u128 {
             } else {
                 bits
             };
-            if (to, from, ftz, is_nan(from, bits)) == ("f64", "f32", true, true) {
+            if (to, from, ftz, is_nan(from, bits)) == ("f64", "f32", true, true) && !statement.has("sat") {
                 // A multiplication by one comes first and has its own NaN.
                 return 0x7fff_ffff_e000_0000;
             }
@@ -338,7 +338,7 @@ impl Format {
         };
         let magnitude = value.abs();
         let above = self.numbers.partition_point(|&x| x <= magnitude) as u128;
-        let (low, next) = (above.saturating_sub(1), (above).min(most));
+        let (low, next) = (above.saturating_sub(1), above.min(most));
         let (x, y) = (self.numbers[low as usize], self.numbers[next as usize]);
         // Beyond the last number steps go on as they were.
         let step = if low == most {

@@ -92,7 +92,7 @@ pub fn results(inputs: &Inputs) -> Option<Vec<Expected>> {
         "brev" => {
             let reversed = (0..width(ty))
                 .filter(|&i| bit(int(0), i))
-                .map(|i| 1 << (width(ty) - 1 - i));
+                .map(|i| 1u128 << (width(ty) - 1 - i));
             Expected::Bits(reversed.sum())
         }
         "bfind" => {
@@ -123,7 +123,7 @@ pub fn results(inputs: &Inputs) -> Option<Vec<Expected>> {
                     fill
                 }
             };
-            Expected::Bits((0..width(ty)).filter(|&i| one(i)).map(|i| 1 << i).sum())
+            Expected::Bits((0..width(ty)).filter(|&i| one(i)).map(|i| 1u128 << i).sum())
         }
         "bfi" => {
             let (a, b, position, length) = (int(0), int(1), word(2), word(3));
@@ -140,7 +140,7 @@ pub fn results(inputs: &Inputs) -> Option<Vec<Expected>> {
                     bit(b, i)
                 }
             };
-            Expected::Bits((0..width(ty)).filter(|&i| one(i)).map(|i| 1 << i).sum())
+            Expected::Bits((0..width(ty)).filter(|&i| one(i)).map(|i| 1u128 << i).sum())
         }
         "szext" => {
             let length = if has("wrap") { word(1) & 31 } else { word(1).min(32) };
@@ -159,7 +159,7 @@ pub fn results(inputs: &Inputs) -> Option<Vec<Expected>> {
             Expected::Bits(
                 (0..32)
                     .filter(|&i| i >= from && i < from + length)
-                    .map(|i| 1 << i)
+                    .map(|i| 1u128 << i)
                     .sum(),
             )
         }
@@ -193,13 +193,20 @@ pub fn results(inputs: &Inputs) -> Option<Vec<Expected>> {
         "shf" => {
             let amount = if has("wrap") { word(2) & 31 } else { word(2).min(32) };
             let both = word(1) << 32 | word(0);
-            Expected::Bits(0xffff_ffff & if has("l") { both << amount >> 32 } else { both >> amount })
+            Expected::Bits(
+                0xffff_ffff
+                    & if has("l") {
+                        (both << amount) >> 32
+                    } else {
+                        both >> amount
+                    },
+            )
         }
         "lop3" => {
             let table = inputs.source(3, "b32");
             let (a, b, c) = (word(0) as i128, word(1) as i128, word(2) as i128);
             let row = |i: u32| u32::from(bit(a, i)) << 2 | u32::from(bit(b, i)) << 1 | u32::from(bit(c, i));
-            let value: u128 = (0..32).filter(|&i| table >> row(i) & 1 != 0).map(|i| 1 << i).sum();
+            let value: u128 = (0..32).filter(|&i| table >> row(i) & 1 != 0).map(|i| 1u128 << i).sum();
             let mut all = vec![Expected::Bits(value)];
             if inputs.count() == 5 {
                 let (p, q) = (value != 0, inputs.source(4, "pred") & 1 != 0);
@@ -227,7 +234,7 @@ fn relu(relu: bool, value: i128) -> i128 {
 /// The product's low or high half, as the type has it. Only unsigned 64-bit products pass 127 bits.
 fn product(ty: &str, a: i128, b: i128, high: bool) -> i128 {
     if is_signed(ty) {
-        return if high { a * b >> width(ty) } else { a * b };
+        return if high { (a * b) >> width(ty) } else { a * b };
     }
     let product = a as u128 * b as u128;
     (if high { product >> width(ty) } else { product }) as i128
@@ -453,7 +460,10 @@ fn video(inputs: &Inputs) -> u128 {
     }
     let third = integer(dtype, word(2));
     let second = statement.words[if set { 2 } else { 3 }..].iter();
-    let second = second.copied().filter(|w| matches!(*w, "add" | "min" | "max")).last();
+    let second = second
+        .copied()
+        .filter(|w| matches!(*w, "add" | "min" | "max"))
+        .next_back();
     match (second, selector(0)) {
         (Some("add"), _) => (result + third) as u128 & 0xffff_ffff,
         (Some("min"), _) => result.min(third) as u128 & 0xffff_ffff,

@@ -219,7 +219,7 @@ fn check(index: usize, row: &Row, statement: &Statement, module: &Arc<cuda::prog
             let (ty, bytes) = class(register);
             let value = match (i, thread) {
                 // Halves of a pair go through all values, each in an order of its own.
-                _ if exhaustive => (thread * 0x9e35 % ALL << 16 | thread) as u128 & ones(8 * bytes as u32),
+                _ if exhaustive => ((thread * 0x9e35 % ALL) << 16 | thread) as u128 & ones(8 * bytes as u32),
                 _ if ty == "pred" => u128::from(random.next() >> 63),
                 (0, ..CROSSED) => edge_of(bytes, thread % EDGES),
                 (1, ..CROSSED) => edge_of(bytes, thread / EDGES),
@@ -266,7 +266,7 @@ fn check(index: usize, row: &Row, statement: &Statement, module: &Arc<cuda::prog
                 Expected::Bits(bits) => Expected::Bits(bits & ones(8 * bytes as u32)),
                 other => other.clone(),
             };
-            checks.push((name, expected, found(output, thread, bytes)));
+            checks.push((*name, expected, found(output, thread, bytes)));
         }
         if carries {
             let expected = expected.last().expect("a carry").clone();

@@ -110,8 +110,7 @@ fn operand(text: &str) -> Option<Operand<'_>> {
     if let Some(name) = text.strip_prefix('!') {
         return Some(Operand::Not(name));
     }
-    if let Some(inner) = text.strip_prefix("-%") {
-        let _ = inner;
+    if text.starts_with("-%") {
         return Some(Operand::Negated(Box::new(operand(&text[1..])?)));
     }
     if text.starts_with('%') {

@@ -134,6 +134,18 @@ fn immediate(text: &str, ty: &str) -> u128 {
     if let Some(hex) = text.strip_prefix("0x") {
         return u128::from_str_radix(hex, 16).expect("hexadecimal");
     }
+    // The bits of an `f32`.
+    if let Some(hex) = text.strip_prefix("0f") {
+        let bits = u32::from_str_radix(hex, 16).expect("hexadecimal");
+        return if ty == "f64" {
+            f64::from(f32::from_bits(bits)).to_bits().into()
+        } else {
+            bits.into()
+        };
+    }
+    if let Some(hex) = text.strip_prefix("0d") {
+        return u128::from_str_radix(hex, 16).expect("hexadecimal");
+    }
     if ty.starts_with('f') || ty.starts_with("bf") || text.contains('.') {
         let value: f64 = text.parse().expect("a number");
         return match ty {

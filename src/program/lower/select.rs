@@ -201,9 +201,8 @@ impl Lower<'_> {
             self.push_lane(lane, &[dst], &[partial, last], guard, span);
             return Ok(());
         }
-        // Four numbers and random bits: two operations on two numbers each.
-        if form.mnemonic() == "cvt" && form.has("rs") && sources.len() == 5 && lane.src.len() == 4 {
-            return self.convert_four(lane, first, &sources, guard, span);
+        if form.mnemonic() == "cvt" && form.has("rs") && lane.src.len() == 4 {
+            return self.convert_four(lane, instruction, &sources, guard);
         }
         let wanted = lane.src.len() - usize::from(lane.carry_in);
         if sources.len() != wanted {

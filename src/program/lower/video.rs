@@ -9,7 +9,7 @@ use crate::isa::lanes::Width;
 use crate::isa::video::{self, Selectors};
 use crate::isa::{Form, Lane, narrow};
 use crate::program::instr::Guard;
-use crate::ptx::ast::{Expr, Instruction, Operand, Span, Type};
+use crate::ptx::ast::{Expr, Instruction, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// An operand without what a video instruction reads of it.
@@ -24,13 +24,13 @@ impl Lower<'_> {
         self.operand_count(instruction, 3, 4)?;
         let name = form.mnemonic();
         let bare: Vec<Bare> = instruction.operands.iter().map(|operand| self.bare(operand)).collect();
-        if name != "vmad" || form.has("po") {
-            if let Some(at) = bare.iter().position(|operand| operand.negated) {
-                return Err(Diagnostic::error(
-                    instruction.operands[at].span(),
-                    "a sign is not expected here",
-                ));
-            }
+        if (name != "vmad" || form.has("po"))
+            && let Some(at) = bare.iter().position(|operand| operand.negated)
+        {
+            return Err(Diagnostic::error(
+                instruction.operands[at].span(),
+                "a sign is not expected here",
+            ));
         }
         let selectors = Selectors {
             d: bare[0].selector,
@@ -45,18 +45,17 @@ impl Lower<'_> {
                 "either the product or the last operand is negated, not both",
             ));
         }
-        if let Some(at) = [0, 3].into_iter().find(|&at| {
-            let operand = bare.get(at);
-            operand.is_some_and(|operand| {
-                if at == 0 {
-                    operand.negated
-                } else {
-                    operand.selector.is_some()
-                }
-            })
-        }) {
-            let message = "neither a selector of the last operand nor a sign of the result is expected here";
-            return Err(Diagnostic::error(instruction.operands[at].span(), message));
+        if bare[0].negated {
+            return Err(Diagnostic::error(
+                instruction.operands[0].span(),
+                "a result has no sign",
+            ));
+        }
+        if bare.get(3).is_some_and(|c| c.selector.is_some()) {
+            return Err(Diagnostic::error(
+                instruction.operands[3].span(),
+                "the last operand has no selector",
+            ));
         }
         // A third operand is there for a second operation or for what is merged into it.
         let second = ["add", "min", "max"].iter().any(|word| form.has(word));
@@ -123,15 +122,20 @@ impl Lower<'_> {
         }
     }
 
-    /// `cvt.rs.….x4.f32 d, {a, b, e, f}, rbits`
+    /// `cvt.rs.….x4.f32 d, {a, b, e, f}, rbits`: two operations on two numbers each.
     pub fn convert_four(
         &mut self,
         lane: &Lane,
-        to: &Operand,
+        instruction: &Instruction,
         sources: &[Operand],
         guard: Option<Guard>,
-        span: Span,
     ) -> Outcome<()> {
+        self.operand_count(instruction, 3, 3)?;
+        let (to, span) = (&instruction.operands[0], instruction.span);
+        if sources.len() != 5 {
+            let at = instruction.operands[1].span();
+            return Err(Diagnostic::error(at, "four numbers in braces are expected here"));
+        }
         let mut src = Vec::with_capacity(5);
         for operand in sources {
             let float = src.len() < 4;

@@ -370,6 +370,89 @@ fn kinds_of_operands_are_checked() {
 }
 
 #[test]
+fn video_operands_are_checked() {
+    assert_eq!(
+        wrong("vadd.u32.u32.u32 %r0, %r1, %r2, %r1;"),
+        ["`vadd.u32.u32.u32` takes 3 operands here, not 4"]
+    );
+    assert_eq!(
+        wrong("vadd.u32.u32.u32.max %r0, %r1, %r2;"),
+        ["`vadd.u32.u32.u32.max` takes 4 operands here, not 3"]
+    );
+    assert_eq!(
+        wrong("vadd.u32.u32.u32.max %r0.b1, %r1, %r2, %r1;"),
+        ["no selector is expected on this operand"]
+    );
+    assert_eq!(
+        wrong("vsub.u32.u32.u32 %r0, %r1.h2, %r2;"),
+        [".b0, .b1, .b2, .b3, .h0 or .h1 is expected on this operand"]
+    );
+    assert_eq!(
+        wrong("vadd2.u32.u32.u32 %r0, %r1.b1, %r2, %r1;"),
+        [".h and two digits from 0 to 3 is expected on this operand"]
+    );
+    assert_eq!(
+        wrong("vadd4.u32.u32.u32 %r0, %r1, %r2.b8000, %r1;"),
+        [".b and four digits from 0 to 7 is expected on this operand"]
+    );
+    assert_eq!(
+        wrong("vset4.u32.u32.lt %r0.b01, %r1, %r2, %r1;"),
+        [".b and some of the digits 3, 2, 1, 0 in this order is expected on this operand"]
+    );
+    assert_eq!(
+        wrong("vadd.u32.u32.u32 %r0, -%r1, %r2;"),
+        ["a sign is not expected here"]
+    );
+    assert_eq!(
+        wrong("vmad.u32.u32.u32 %r0, -%r1, %r2, -%r1;"),
+        ["either the product or the last operand is negated, not both"]
+    );
+    assert_eq!(wrong("vmad.u32.u32.u32.po %r0, %r1, %r2, -%r1;").len(), 1);
+    assert_eq!(
+        wrong("vmin.u32.u32.u32 %r0, %f1, %r2;"),
+        ["`%f1` is declared .f32; a .u32 is expected here"]
+    );
+    assert_eq!(
+        wrong("vmin.u32.u32.u32 _, %r1, %r2;"),
+        ["the result of `vmin` cannot be thrown away"]
+    );
+}
+
+#[test]
+fn cache_policies_are_checked() {
+    let wrong = |body: &str| wrong(&format!(".reg .b64 %d, %a; {body}"));
+    assert_eq!(
+        wrong("createpolicy.fractional.L2::evict_first.b64 %d, 1.5;"),
+        ["a fraction lies above 0 and is at most 1"]
+    );
+    assert_eq!(
+        wrong("createpolicy.range.L2::evict_first.b64 %d, %a, %r1, %r2;"),
+        ["an address is expected"]
+    );
+    assert_eq!(
+        wrong("createpolicy.fractional.L2::evict_first.b64 %r0;"),
+        ["`%r0` is 32 bits wide; 64 bits wide is expected here"]
+    );
+}
+
+#[test]
+fn four_numbers_and_random_bits_are_checked() {
+    let wrong = |body: &str| wrong(&format!(".reg .b16 %h; {body}"));
+    assert_eq!(
+        wrong("cvt.rs.satfinite.e4m3x4.f32 %r0, {%f0, %f1, %f2, %r1}, %r2;"),
+        ["`%r1` is declared .u32; a .f32 is expected here"]
+    );
+    assert_eq!(
+        wrong("cvt.rs.satfinite.e4m3x4.f32 %h, {%f0, %f1, %f2, %f1}, %r2;"),
+        ["`%h` is 16 bits wide; at least 32 bits wide is expected here"]
+    );
+    assert_eq!(
+        wrong("cvt.rs.satfinite.e2m1x4.f32 %h, {%f0, %f1, %f2}, %r2;"),
+        ["four numbers in braces are expected here"]
+    );
+}
+
+#[test]
 fn several_mistakes_are_reported_at_once() {
     assert_eq!(wrong("foo.u32 %r0; add.u32 %x, %r0, 1; bra NOWHERE;").len(), 3);
 }
