@@ -11,8 +11,15 @@ use cuda::ptx::diagnostic::Diagnostics;
 use cuda::ptx::{self, ast};
 use proptest::prelude::*;
 
-/// Reads `bytes`; panics if the answer is not a proper one.
+/// Reads `bytes` and checks what can be read; panics if the answer is not a proper one.
 fn read(bytes: &[u8]) {
+    if let Ok(module) = ptx::parse_bytes("fuzz.ptx", bytes) {
+        let found = cuda::program::rules::check(&module);
+        for finding in &found.list {
+            assert!(finding.span.start <= finding.span.end && finding.span.end as usize <= found.source.text.len());
+        }
+        assert!(found.list.is_empty() || found.render_plain().len() < 4000 * found.list.len());
+    }
     match ptx::parse_all(ptx::source_from_bytes("fuzz.ptx", bytes)) {
         Ok(module) => {
             let printed = module.to_string();

@@ -49,18 +49,24 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
+/// Steps that matching a line may take: no legal opcode needs nearly so many.
+const PATIENCE: u32 = 1 << 20;
+
+/// The same where the answer is a guess at what was meant.
+const GUESS: u32 = 1 << 10;
+
 /// Finds the syntax line that an opcode follows.
 ///
 /// # Errors
 /// No line of the table can be read as this opcode.
 pub fn decode(opcode: &str) -> Result<Form, DecodeError> {
-    lookup(opcode).ok_or_else(|| explain(opcode))
+    lookup(opcode, PATIENCE).ok_or_else(|| explain(opcode))
 }
 
 /// Every syntax line that an opcode follows: some have several, which take different operands.
 pub fn decode_all(opcode: &str) -> Vec<Form> {
     let mut forms = Vec::new();
-    search(opcode, table::lines_of, &mut |form| {
+    search(opcode, table::lines_of, PATIENCE, &mut |form| {
         forms.push(form);
         false
     });
@@ -97,9 +103,9 @@ pub fn decode_legacy(opcode: &str) -> Result<Form, DecodeError> {
     });
     unsaid
         .map(|unsaid| format!("{opcode}{}", unsaid.means))
-        .find_map(|opcode| lookup(&opcode))
-        .or_else(|| lookup(opcode))
-        .or_else(|| lookup_in(opcode, table::legacy_lines_of))
+        .find_map(|opcode| lookup(&opcode, PATIENCE))
+        .or_else(|| lookup(opcode, PATIENCE))
+        .or_else(|| lookup_in(opcode, table::legacy_lines_of, PATIENCE))
         .ok_or_else(|| explain(opcode))
 }
 
@@ -124,16 +130,16 @@ pub(super) fn ordered(word: &str) -> Option<Ordered> {
     }
 }
 
-fn lookup(opcode: &str) -> Option<Form> {
-    lookup_in(opcode, table::lines_of)
+fn lookup(opcode: &str, budget: u32) -> Option<Form> {
+    lookup_in(opcode, table::lines_of, budget)
 }
 
 /// Where the lines of a mnemonic are found.
 type LinesOf = fn(&str) -> Option<&'static [Compiled]>;
 
-fn lookup_in(opcode: &str, lines_of: LinesOf) -> Option<Form> {
+fn lookup_in(opcode: &str, lines_of: LinesOf, budget: u32) -> Option<Form> {
     let mut found = None;
-    search(opcode, lines_of, &mut |form| {
+    search(opcode, lines_of, budget, &mut |form| {
         found = Some(form);
         true
     });
@@ -141,7 +147,7 @@ fn lookup_in(opcode: &str, lines_of: LinesOf) -> Option<Form> {
 }
 
 /// Hands the lines that match to `enough`, in the order of the table, until it says so.
-fn search(opcode: &str, lines_of: LinesOf, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
+fn search(opcode: &str, lines_of: LinesOf, budget: u32, enough: &mut dyn FnMut(Form) -> bool) -> Option<()> {
     let mut words: [(&str, Option<Ordered>); 24] = [("", None); 24];
     let mut split = opcode.split('.');
     let name = split.next()?;
@@ -153,13 +159,14 @@ fn search(opcode: &str, lines_of: LinesOf, enough: &mut dyn FnMut(Form) -> bool)
     }
     let words = &words[..count];
     for line in lines {
-        if count < line.least || count > line.most {
+        if count < line.least || count > line.most || !words.iter().all(|word| line.vocabulary.contains(&word.0)) {
             continue;
         }
         let mut search = Search {
             words,
             used: 0,
             picked: Vec::with_capacity(count),
+            budget,
             deepest: None,
         };
         if search.elements(&Todo {
@@ -206,6 +213,9 @@ struct Search<'a> {
     /// Bit `i`: word `i` is matched.
     used: u32,
     picked: Vec<(&'static str, Option<Type>)>,
+    /// How many steps are left: matching tries every way to leave out optional words, which for a long opcode with a wrong
+    /// word are too many.
+    budget: u32,
     /// When explaining: the most words matched so far, which ones, and what was wanted then.
     deepest: Option<Deepest>,
 }
@@ -219,6 +229,10 @@ struct Deepest {
 
 impl Search<'_> {
     fn elements(&mut self, todo: &Todo) -> bool {
+        let Some(left) = self.budget.checked_sub(1) else {
+            return false;
+        };
+        self.budget = left;
         let Some((first, rest)) = todo.elements.split_first() else {
             return match todo.next {
                 Some(next) => self.elements(next),
@@ -297,6 +311,7 @@ fn explain(opcode: &str) -> DecodeError {
     let name = opcode.split('.').next().unwrap_or_default();
     let Some(lines) = table::lines_of(name) else {
         let nearest = table::mnemonics()
+            .filter(|known| known.len().abs_diff(name.len()) <= 2)
             .map(|known| (distance(known, name), known))
             .filter(|&(d, _)| d <= 2)
             .min()
@@ -318,10 +333,11 @@ fn explain(opcode: &str) -> DecodeError {
         words: &words,
         used: 0,
         picked: Vec::new(),
+        budget: 0,
         deepest: Some(Deepest::default()),
     };
     for line in lines {
-        (search.used, search.picked) = (0, Vec::new());
+        (search.used, search.picked, search.budget) = (0, Vec::new(), GUESS);
         search.elements(&Todo {
             elements: &line.elements,
             next: None,
@@ -339,6 +355,9 @@ fn explain(opcode: &str) -> DecodeError {
     }
 }
 
+/// More modifiers than this are a long opcode.
+const LONG: usize = 8;
+
 /// A legal opcode one edit away: a word spelt otherwise, left out, added or replaced.
 fn nearest(name: &str, words: &[(&str, Option<Ordered>)], lines: &[Compiled]) -> Option<String> {
     let words: Vec<&str> = words.iter().map(|w| w.0).collect();
@@ -354,11 +373,29 @@ fn nearest(name: &str, words: &[(&str, Option<Ordered>)], lines: &[Compiled]) ->
     }
     let mut best: Option<(usize, String)> = None;
     let mut consider = |cost: usize, candidate: String| {
-        if best.as_ref().is_none_or(|(least, _)| cost < *least) && lookup(&candidate).is_some() {
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) && lookup(&candidate, GUESS).is_some() {
             best = Some((cost, candidate));
         }
     };
-    for i in 0..words.len() {
+    // A word that no line has must go; of the others any may be wrong, but a long opcode has too many to try them all.
+    let strange: Vec<usize> = (0..words.len()).filter(|&i| !known.contains(&words[i])).collect();
+    let suspects = match strange.len() {
+        0 if words.len() <= LONG => (0..words.len()).collect(),
+        0 | 1 => strange.clone(),
+        _ => return None,
+    };
+    if strange.is_empty() {
+        // The order of modifiers is free, that of types is not.
+        for i in [0, words.len()] {
+            let mut longer = words.clone();
+            longer.insert(i, "");
+            for &word in &known {
+                longer[i] = word;
+                consider(1, join(&longer));
+            }
+        }
+    }
+    for i in suspects {
         let mut changed = words.clone();
         for &word in &known {
             changed[i] = word;
@@ -367,14 +404,6 @@ fn nearest(name: &str, words: &[(&str, Option<Ordered>)], lines: &[Compiled]) ->
         let mut shorter = words.clone();
         shorter.remove(i);
         consider(3, join(&shorter));
-    }
-    for i in 0..=words.len() {
-        let mut longer = words.clone();
-        longer.insert(i, "");
-        for &word in &known {
-            longer[i] = word;
-            consider(1, join(&longer));
-        }
     }
     best.map(|(_, candidate)| candidate)
 }

@@ -11,7 +11,7 @@
 //! sequences in the same notation and may use groups defined after it; an alternative may be empty (`{ , .b }`).
 //! `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps of 8.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -130,6 +130,8 @@ static FAMILIES: &[(&[Line], bool)] = &[
 pub(super) struct Compiled {
     pub line: &'static Line,
     pub elements: Vec<Element>,
+    /// Every word that it may hold.
+    pub vocabulary: HashSet<&'static str>,
     pub signature: Signature,
     /// How many words after the first it has, at least and at most.
     pub least: usize,
@@ -219,10 +221,13 @@ fn compile(line: &'static Line, exact: bool) -> Compiled {
         .collect();
     let elements = sequence(&opcode[line.mnemonic().len()..], &groups);
     let (least, most) = extent(&elements);
+    let mut words = Vec::new();
+    words_of(&elements, &mut words);
     let operands = head.trim_start()[opcode.len()..].trim();
     Compiled {
         line,
         elements,
+        vocabulary: words.into_iter().collect(),
         signature: signature::read(operands, exact || operands.contains(':')),
         least,
         most,

@@ -122,6 +122,9 @@ impl<'a> Body<'a> {
             }
         }
         for statement in statements {
+            if self.findings.enough() {
+                break;
+            }
             self.statement(statement);
         }
         self.scopes.leave();

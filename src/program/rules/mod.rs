@@ -75,23 +75,29 @@ fn modern(tree: &Module) -> bool {
     tree.version >= (2, 0)
 }
 
-/// Findings, at most [`MANY`], and none twice at a place.
+/// Findings: at most [`MANY`] errors, and as many others.
 #[derive(Default)]
 struct Findings {
     list: Vec<Diagnostic>,
+    errors: usize,
+    others: usize,
 }
 
 impl Findings {
     fn push(&mut self, finding: Diagnostic) {
-        let errors = self.list.iter().filter(|one| one.severity == Severity::Error).count();
         // Warnings leave room for errors.
-        let room = if finding.severity == Severity::Error {
-            errors < MANY
-        } else {
-            self.list.len() - errors < MANY
+        let kept = match finding.severity == Severity::Error {
+            true => &mut self.errors,
+            false => &mut self.others,
         };
-        if room {
+        if *kept < MANY {
+            *kept += 1;
             self.list.push(finding);
         }
+    }
+
+    /// Whether there is no use in looking further: every mistake costs a search for what was meant.
+    fn enough(&self) -> bool {
+        self.errors >= MANY
     }
 }
