@@ -34,7 +34,8 @@ const MAX_CONDITIONS: usize = 200;
 /// What is wrong with preprocessor lines, in the text as written.
 pub fn run(source: Arc<Source>) -> Result<Arc<Source>, Diagnostics> {
     let text = &*source.text;
-    if !version_of(text).is_some_and(|version| version < (2, 0)) || !needed(text) {
+    let legacy = version_of(text).is_some_and(|version| version < (2, 0));
+    if !(legacy && needed(text)) {
         return Ok(source);
     }
     let mut work = Preprocessor {
