@@ -209,6 +209,11 @@ pub(super) fn statements(
                     at = to;
                     continue;
                 }
+                Ok(Some(Special::Statement(to, statement))) => {
+                    list.push(statement);
+                    at = to;
+                    continue;
+                }
                 Ok(Some(Special::Guarded(to, around, label))) => {
                     if open.len() == MAX_DEPTH {
                         findings.push(Diagnostic::error(first.span, "blocks are nested too deeply"));

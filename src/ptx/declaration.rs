@@ -530,18 +530,11 @@ pub fn location<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E>
             u32::try_from(value).map_err(|_| E::because(span, "lines and columns are 32-bit numbers"))
         })
     };
-    // `.loc line` of PTX 1.x names a line of the only file.
     let place = || {
         integer()
-            .then(small().then(small()).or_not())
-            .try_map_with(|(first, more), e: &mut At<'t, '_, 's, E>| match more {
-                Some((line, column)) => Ok((first, line, column)),
-                None if e.state().legacy => match u32::try_from(first) {
-                    Ok(line) => Ok((1, line, 0)),
-                    Err(_) => Err(E::because(e.span(), "lines are 32-bit numbers")),
-                },
-                None => Err(E::because(e.span(), "expected file, line and column")),
-            })
+            .then(small())
+            .then(small())
+            .map(|((file, line), column)| (file, line, column))
     };
     let function = mark(Kind::Comma)
         .ignore_then(keyword("function_name"))

@@ -432,6 +432,8 @@ fn parameters(module: &mut Module, findings: &mut Findings) {
 pub enum Special {
     /// Something that ends at this token.
     Skip(usize),
+    /// A statement that ends at this token.
+    Statement(usize, Statement),
     /// `@p {`: a guarded block starts behind this token. The branch around it, and the label behind.
     Guarded(usize, Instruction, Name),
 }
@@ -477,6 +479,24 @@ pub fn special(tokens: &[Token], at: usize, context: &mut Context<'_>) -> Outcom
         return Ok(None);
     }
     match first.text(text) {
+        // `.loc line`, of the only file (Table 72).
+        ".loc" if kind(at + 1) == Some(Kind::Number) && kind(at + 2) != Some(Kind::Number) => {
+            let line = tokens[at + 1];
+            match line.text(text).parse() {
+                Ok(line) => Ok(Some(Special::Statement(
+                    at + 2,
+                    Statement::Loc {
+                        file: 1,
+                        line,
+                        column: 0,
+                        function: None,
+                        offset: 0,
+                        inlined_at: None,
+                    },
+                ))),
+                Err(_) => Err((line.span, "lines are 32-bit numbers".to_owned())),
+            }
+        }
         ".sreg" => {
             let end = tokens[at..].iter().position(|token| token.kind == Kind::Semicolon);
             Ok(Some(Special::Skip(end.map_or(tokens.len(), |end| at + end + 1))))

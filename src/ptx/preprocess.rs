@@ -23,6 +23,8 @@ use token::{Feed, Kind, Scan, Token, open_comment};
 
 /// Macro calls within arguments of macro calls.
 const MAX_DEPTH: usize = 64;
+/// What replacing a macro costs, in tokens looked at.
+const REPLACEMENT: usize = 4;
 /// `#if` within `#if`.
 const MAX_CONDITIONS: usize = 200;
 
@@ -32,7 +34,8 @@ const MAX_CONDITIONS: usize = 200;
 /// What is wrong with preprocessor lines, in the text as written.
 pub fn run(source: Arc<Source>) -> Result<Arc<Source>, Diagnostics> {
     let text = &*source.text;
-    if !version_of(text).is_some_and(|version| version < (2, 0)) || !needed(text) {
+    let legacy = version_of(text).is_some_and(|version| version < (2, 0));
+    if !(legacy && needed(text)) {
         return Ok(source);
     }
     let mut work = Preprocessor {
@@ -40,7 +43,7 @@ pub fn run(source: Arc<Source>) -> Result<Arc<Source>, Diagnostics> {
         macros: HashMap::new(),
         conditions: Vec::new(),
         // Enough for any text that people write; what doubles and doubles ends soon.
-        steps: 8 * text.len() + (1 << 16),
+        steps: 4 * text.len() + (1 << 16),
         room: 16 * text.len() + (1 << 16),
         out: String::with_capacity(text.len()),
     };
@@ -369,13 +372,7 @@ impl<'s> Preprocessor<'s> {
     // ---- expansion --------------------------------------------------------------------------------------------------
 
     fn step(&mut self, span: Span) -> Result<(), Found> {
-        match self.steps.checked_sub(1) {
-            Some(left) => {
-                self.steps = left;
-                Ok(())
-            }
-            None => wrong(span, "macros grow out of proportion to the text"),
-        }
+        self.charge(1, span)
     }
 
     /// The next token that is not replaced. `place` is where in the text that is, for messages; `end` where it ends.
@@ -403,6 +400,7 @@ impl<'s> Preprocessor<'s> {
             let Some(found) = self.macros.get(&*token.text).cloned() else {
                 return self.write(token, span).map(Some);
             };
+            self.charge(REPLACEMENT, span)?;
             if feed.is_open(&token.text) {
                 token.spent = true;
                 return self.write(token, span).map(Some);

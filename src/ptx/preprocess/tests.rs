@@ -105,7 +105,6 @@ fn bombs() {
         doubling("x"),
         doubling(""),
         "#define f(x) x x\n".to_owned() + &"f(".repeat(40) + "1" + &")".repeat(40),
-        "#define f g(\n#define g(x) f x)\nf 1)\n".to_owned(),
         format!("#define f(x) x\n{calls}"),
     ] {
         let message = refused(&text);
@@ -114,6 +113,8 @@ fn bombs() {
             "{message}"
         );
     }
+    // Two macros that open and close each other's calls end by themselves.
+    assert_eq!(processed("#define f g(\n#define g(x) f x)\nf 1)\n"), "\n\ng( 1)\n");
     let chain: String = (0..20_000).map(|i| format!("#define a{i} a{}\n", i + 1)).collect();
     assert!(processed(&format!("{chain}a0\n")).ends_with("a20000\n"));
 }
