@@ -459,11 +459,8 @@ fn video(inputs: &Inputs) -> u128 {
         return result as u128 & 0xffff_ffff;
     }
     let third = integer(dtype, word(2));
-    let second = statement.words[if set { 2 } else { 3 }..].iter();
-    let second = second
-        .copied()
-        .filter(|w| matches!(*w, "add" | "min" | "max"))
-        .next_back();
+    let second = &statement.words[if set { 2 } else { 3 }..];
+    let second = second.iter().copied().rfind(|w| matches!(*w, "add" | "min" | "max"));
     match (second, selector(0)) {
         (Some("add"), _) => (result + third) as u128 & 0xffff_ffff,
         (Some("min"), _) => result.min(third) as u128 & 0xffff_ffff,

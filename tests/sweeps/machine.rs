@@ -8,6 +8,10 @@ use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
 use cuda::simt::{self, Services};
 
+/// Threads in a block, and what a launch says of the device.
+pub const BLOCK: usize = 128;
+pub const MULTIPROCESSORS: u32 = 4;
+
 /// Allocations, freed with it.
 #[derive(Default)]
 pub struct Memory(Vec<u64>);
@@ -69,7 +73,7 @@ pub fn load(text: &str, memory: &mut Memory) -> Result<Arc<Module>, String> {
     Ok(Arc::new(module))
 }
 
-/// Runs one kernel of two pointers, `threads` in blocks of 128.
+/// Runs one kernel of two pointers, `threads` in blocks of [`BLOCK`].
 ///
 /// # Errors
 /// What is wrong with its body, or how it ended.
@@ -83,15 +87,15 @@ pub fn launch(module: &Arc<Module>, entry: &str, threads: usize, params: [u64; 2
     let launch = simt::Launch {
         module: Arc::clone(module),
         kernel: kernel as u32,
-        grid: [threads.div_ceil(128) as u32, 1, 1],
-        block: [128, 1, 1],
+        grid: [threads.div_ceil(BLOCK) as u32, 1, 1],
+        block: [BLOCK as u32, 1, 1],
         cluster: [1; 3],
         dynamic_shared: 0,
         params: params.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<u8>>().into(),
         cooperative: false,
         workspace: 0,
         grid_id: 1,
-        multiprocessors: 4,
+        multiprocessors: MULTIPROCESSORS,
         stack_limit: 1024,
         timeout: Some(Duration::from_secs(30)),
         services: Arc::new(Silent),

@@ -19,6 +19,10 @@ pub enum Operand<'a> {
     Negated(Box<Operand<'a>>),
     Not(&'a str),
     Immediate(&'a str),
+    /// A special register and the element of it.
+    Special(&'a str, Option<&'a str>),
+    /// A variable and bytes from its start.
+    Variable(&'a str, u128),
     Group(Vec<Operand<'a>>),
     Pair(Box<Operand<'a>>, Box<Operand<'a>>),
     Sink,
@@ -80,7 +84,7 @@ fn collect<'a>(operand: &Operand<'a>, into: &mut Vec<&'a str>) {
         Operand::Negated(inner) => collect(inner, into),
         Operand::Group(list) => list.iter().for_each(|operand| collect(operand, into)),
         Operand::Pair(a, b) => [a, b].into_iter().for_each(|operand| collect(operand, into)),
-        Operand::Immediate(_) | Operand::Sink => {}
+        Operand::Immediate(_) | Operand::Special(..) | Operand::Variable(..) | Operand::Sink => {}
     }
 }
 
@@ -114,9 +118,19 @@ fn operand(text: &str) -> Option<Operand<'_>> {
         return Some(Operand::Negated(Box::new(operand(&text[1..])?)));
     }
     if text.starts_with('%') {
-        return Some(match text.split_once('.') {
-            Some((name, selector)) => Operand::Register(name, Some(selector)),
-            None => Operand::Register(text, None),
+        let (name, selector) = match text.split_once('.') {
+            Some((name, selector)) => (name, Some(selector)),
+            None => (text, None),
+        };
+        return Some(match class_of(name) {
+            Some(_) => Operand::Register(name, selector),
+            None => Operand::Special(name, selector),
+        });
+    }
+    if text.starts_with(['g', 's']) {
+        return Some(match text.split_once('+') {
+            Some((name, offset)) => Operand::Variable(name, offset.parse().ok()?),
+            None => Operand::Variable(text, 0),
         });
     }
     let number = text == "WARP_SZ" || text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
@@ -125,7 +139,10 @@ fn operand(text: &str) -> Option<Operand<'_>> {
 
 /// The class of a register by its name: what its declaration says, and bytes.
 pub fn class(register: &str) -> (&'static str, usize) {
-    match register.trim_end_matches(|c: char| c.is_ascii_digit()) {
+    class_of(register).unwrap_or_else(|| panic!("no class of registers: {register}"))
+}
+fn class_of(register: &str) -> Option<(&'static str, usize)> {
+    Some(match register.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "%rb" => ("b8", 1),
         "%rs" => ("b16", 2),
         "%r" => ("b32", 4),
@@ -134,8 +151,8 @@ pub fn class(register: &str) -> (&'static str, usize) {
         "%f" => ("f32", 4),
         "%fd" => ("f64", 8),
         "%p" => ("pred", 4),
-        other => panic!("no class of registers: {other}"),
-    }
+        _ => return None,
+    })
 }
 
 /// Bytes between two elements of an array.

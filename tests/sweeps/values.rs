@@ -22,6 +22,8 @@ pub enum Expected {
     },
     /// Two elements of so many bits, the lower one first.
     Two(Box<(Expected, Expected)>, u32),
+    /// Less than that.
+    Below(u128),
     /// Left open by the manual.
     Any,
 }
@@ -44,6 +46,7 @@ impl Expected {
                 found == value || (found - value).abs() <= within || (found.is_nan() && value.is_nan())
             }
             Expected::Two(ref two, width) => two.0.agrees(found & ones(width)) && two.1.agrees(found >> width),
+            Expected::Below(end) => found < end,
             Expected::Any => true,
         }
     }
@@ -103,6 +106,11 @@ pub struct Inputs<'s, 'a> {
     /// What each register holds that is read.
     pub registers: Vec<(&'a str, u128)>,
     pub carry: bool,
+    /// The thread, and how many there are.
+    pub thread: usize,
+    pub threads: usize,
+    /// Where the text's variables lie.
+    pub variables: &'s [(&'static str, u64)],
 }
 
 impl<'a> Inputs<'_, 'a> {
