@@ -11,8 +11,8 @@ use chumsky::extra::SimpleState;
 
 use super::Source;
 use super::ast::{
-    Body, Expr, Function, Guard, Init, Instruction, Item, Linkage, Module, Name, Opcode, Operand, Parsed, Space, Span,
-    Statement, Type, Variable,
+    Body, Expr, Function, Guard, Init, Instruction, Item, Linkage, Module, Name, Opcode, Operand, Parsed, Place, Space,
+    Span, Statement, Type, Variable,
 };
 use super::body::{self, Mode, read};
 use super::declaration;
@@ -492,6 +492,7 @@ pub fn special(tokens: &[Token], at: usize, context: &mut Context<'_>) -> Outcom
                         function: None,
                         offset: 0,
                         inlined_at: None,
+                        place: Place(first.span.to(tokens[at + 1].span)),
                     },
                 ))),
                 Err(_) => Err((line.span, "lines are 32-bit numbers".to_owned())),
