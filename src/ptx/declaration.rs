@@ -10,10 +10,10 @@ use super::ast::{
     CallPrototype, Directive, Expr, Function, Init, Linkage, Name, Place, Space, Span, Statement, Type, Variable,
 };
 use super::grammar::{
-    At, Failure, Part, constant_expression, initial_value, integer, keyword, mark, name, place, token, word,
+    At, Failure, Part, constant_expression, initial_value, integer, keyword, mark, name, place, token, unexpected, word,
 };
 use super::legacy;
-use super::lexer::Kind;
+use super::lexer::{Kind, Token};
 use super::names::Context;
 use super::record::Record;
 use super::spelling::nearest;
@@ -227,10 +227,16 @@ fn anonymous<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Name, E> {
 
 /// The size of an array: an integer; in PTX 1.x a constant expression (PTX ISA 1.1, 5.3.3).
 fn dimension<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, u64, E> {
-    let expression = constant_expression().try_map_with(|size, e: &mut At<'t, '_, 's, E>| match size {
-        Expr::Int { bits, .. } if e.state().legacy => Ok(bits),
-        Expr::Int { .. } => Err(E::because(e.span(), "an integer alone is expected")),
-        _ => Err(E::because(e.span(), "the size of an array is an integer")),
+    // Later versions are not told of expressions, not even in messages.
+    let old = any()
+        .rewind()
+        .try_map_with(|token: Token, e: &mut At<'t, '_, 's, E>| match e.state().legacy {
+            true => Ok(()),
+            false => Err(unexpected(e.span(), token)),
+        });
+    let expression = old.ignore_then(constant_expression()).try_map(|size, span| match size {
+        Expr::Int { bits, .. } => Ok(bits),
+        _ => Err(E::because(span, "the size of an array is an integer")),
     });
     let end = mark(Kind::CloseBracket).rewind();
     choice((integer().then_ignore(end), expression))

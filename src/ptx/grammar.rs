@@ -107,6 +107,12 @@ fn misplaced<'t, E: Failure<'t>>(span: SimpleSpan, text: &'static str, token: To
     <E as LabelError<'t, Tokens<'t>, &'static str>>::expected_found([text], Some(MaybeRef::Val(token)), span)
 }
 
+/// `token` stands where something else should; what that is, others say.
+pub fn unexpected<'t, E: Failure<'t>>(span: SimpleSpan, token: Token) -> E {
+    let nothing: [&'static str; 0] = [];
+    <E as LabelError<'t, Tokens<'t>, &'static str>>::expected_found(nothing, Some(MaybeRef::Val(token)), span)
+}
+
 /// A name with exactly this text.
 pub fn keyword<'t, 's: 't, E: Failure<'t>>(text: &'static str) -> impl Part<'t, 's, (), E> {
     token(Kind::Name).try_map_with(move |token, e: &mut At<'t, '_, 's, E>| {
