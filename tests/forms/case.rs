@@ -67,12 +67,6 @@ pub enum Operand {
     Register(Class, String),
     /// `!%p3`
     Not(String),
-    /// `-%r1.h0`: parts of a 32-bit register, by the selector's letter and digits, perhaps negated.
-    Part {
-        name: String,
-        selector: String,
-        negated: bool,
-    },
     Sink,
     /// A constant, as written.
     Constant(String),
@@ -107,6 +101,12 @@ impl Case {
         let statement = row.example.trim().strip_suffix(';')?;
         let (opcode, operands) = statement.split_once(char::is_whitespace).unwrap_or((statement, ""));
         let op = Op::of(opcode);
+        if op.mnemonic() == "mad"
+            && op.ty().is_float()
+            && !op.words.iter().any(|w| matches!(w.as_str(), "rn" | "rz" | "rm" | "rp"))
+        {
+            return None;
+        }
         let mut operands = split(operands);
         let mut memory = None;
         let writes_memory = matches!(op.mnemonic(), "st" | "red");
@@ -145,7 +145,6 @@ impl Case {
             let (class, name) = match source {
                 Operand::Register(class, name) => (*class, name.as_str()),
                 Operand::Not(name) => (Class::Pred, name.as_str()),
-                Operand::Part { name, .. } => (Class::B32, name.as_str()),
                 _ => continue,
             };
             if !inputs.iter().any(|(_, n)| *n == name) {
@@ -164,7 +163,6 @@ impl Case {
             .iter()
             .filter_map(|d| match d {
                 Operand::Register(class, name) => Some((*class, name.as_str())),
-                Operand::Part { name, .. } => Some((Class::B32, name.as_str())),
                 _ => None,
             })
             .chain(self.op.carries_out().then_some((Class::B32, "%left")))
@@ -464,20 +462,6 @@ fn single(text: &str) -> Option<Operand> {
     }
     if let Some(register) = text.strip_prefix('!') {
         return (Class::of(register) == Some(Class::Pred)).then(|| Operand::Not(register.to_owned()));
-    }
-    let (negated, register) = match text.strip_prefix("-%") {
-        Some(_) => (true, &text[1..]),
-        None => (false, text),
-    };
-    if let Some((name, selector)) = register.split_once('.').or(negated.then_some((register, "")))
-        && Class::of(name) == Some(Class::B32)
-    {
-        let (name, selector) = (name.to_owned(), selector.to_owned());
-        return Some(Operand::Part {
-            name,
-            selector,
-            negated,
-        });
     }
     if text.starts_with('%') {
         return Class::of(text).map(|class| Operand::Register(class, text.to_owned()));

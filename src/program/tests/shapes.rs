@@ -427,7 +427,7 @@ fn cache_policies_are_checked() {
     );
     assert_eq!(
         wrong("createpolicy.range.L2::evict_first.b64 %d, %a, %r1, %r2;"),
-        ["an address is expected"]
+        ["`%a` is not an address; an address in brackets is expected"]
     );
     assert_eq!(
         wrong("createpolicy.fractional.L2::evict_first.b64 %r0;"),
@@ -437,9 +437,9 @@ fn cache_policies_are_checked() {
 
 #[test]
 fn four_numbers_and_random_bits_are_checked() {
-    let wrong = |body: &str| wrong(&format!(".reg .b16 %h; {body}"));
+    let wrong = |body: &str| wrong(&format!(".reg .b16 %h; .reg .b32 %b; {body}"));
     assert_eq!(
-        wrong("cvt.rs.satfinite.e4m3x4.f32 %r0, {%f0, %f1, %f2, %r1}, %r2;"),
+        wrong("cvt.rs.satfinite.e4m3x4.f32 %b, {%f0, %f1, %f2, %r1}, %r2;"),
         ["`%r1` is declared .u32; a .f32 is expected here"]
     );
     assert_eq!(

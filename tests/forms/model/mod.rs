@@ -2,12 +2,9 @@
 //! integers, arbitrary-precision floats, and a plain array for memory. Must never use anything of the library.
 
 mod compare;
-mod convert;
 mod float;
 mod integer;
 mod memory;
-
-mod video;
 
 pub use memory::NAN;
 
@@ -179,31 +176,6 @@ pub fn expected(case: &Case, sources: &[u128], window: &mut [u8], shared: bool) 
         "int" | "logic" => integer::expected(op, case.destinations.len(), sources),
         "move" => integer::moved(case, sources),
         "float" | "half" => float::expected(op, sources),
-        "cvt" => convert::expected(op, width(&case.destinations[0]), sources),
-        "video" => {
-            let parts: Vec<video::Part> = case
-                .sources
-                .iter()
-                .zip(sources)
-                .map(|(source, &value)| match source {
-                    Operand::Part { selector, negated, .. } => video::Part {
-                        value,
-                        selector: selector.clone(),
-                        negated: *negated,
-                    },
-                    _ => video::Part {
-                        value,
-                        selector: String::new(),
-                        negated: false,
-                    },
-                })
-                .collect();
-            let destination = match &case.destinations[0] {
-                Operand::Part { selector, .. } => selector.as_str(),
-                _ => "",
-            };
-            video::expected(op, destination, &parts)
-        }
         "load" | "store" | "atomic" => memory::expected(case, sources, window, shared),
         _ => None,
     }
@@ -252,7 +224,6 @@ pub fn operands(case: &Case, value: impl Fn(&str) -> u128) -> Vec<u128> {
         .map(|source| match source {
             Operand::Register(class, name) => cut(value(name), class.bits()),
             Operand::Not(name) => u128::from(value(name) == 0),
-            Operand::Part { name, .. } => cut(value(name), 32),
             Operand::Constant(text) => constant(text, case.op.ty()),
             Operand::Sink => 0,
         })
