@@ -8,6 +8,9 @@
 //! Everything is on the bits of an `f32`, without branches: lanes are vectorised. Subnormal operands count as zero, and
 //! results below the least normal number are zero; [`super::approx`] scales where an instruction wants more.
 
+// The digits of the tables are grouped as their fields are.
+#![allow(clippy::unusual_byte_groupings)]
+
 /// Coefficients of one function, slice by slice.
 pub struct Rom<const N: usize> {
     a: [i32; N],
@@ -52,7 +55,7 @@ impl<const N: usize> Rom<N> {
 #[inline(always)]
 fn square(x: u32) -> u32 {
     macro_rules! rows {
-        ($($i:literal)*) => { 0 $(+ ((x >> $i & 1).wrapping_neg() & x >> (18 - $i)))* };
+        ($($i:literal)*) => { (0 $(+ ((x >> $i & 1).wrapping_neg() & (x >> (18 - $i))))*) };
     }
     rows!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16) >> 1
 }

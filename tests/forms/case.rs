@@ -368,7 +368,7 @@ impl Case {
             );
         }
         let [handed, taken, made] = parts;
-        let head = format!("    .reg .b32 %word, %thread;\n    .reg .b64 %in, %out, %long;\n");
+        let head = "    .reg .b32 %word, %thread;\n    .reg .b64 %in, %out, %long;\n";
         let entry =
             format!(".visible .entry {name}(.param .u64 in, .param .u64 out, .param .align 64 .b8 pvar[{WINDOW}])");
         let step =

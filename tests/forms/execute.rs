@@ -92,7 +92,7 @@ fn one(module: CUmodule, name: &str, case: &Case, input: CUdeviceptr, output: CU
             let value = random.value(64) as u64;
             slot[at_window + at..][..8].copy_from_slice(&value.to_le_bytes());
         }
-        if random.next() % 4 == 0 && !inputs.is_empty() {
+        if random.next().is_multiple_of(4) && !inputs.is_empty() {
             let from = 16 * (random.next() as usize % inputs.len());
             let bytes: [u8; 16] = slot[from..from + 16].try_into().expect("sixteen");
             slot[at_window..][..16].copy_from_slice(&bytes);

@@ -396,7 +396,7 @@ fn approximate(op: &Op, ty: Type, sources: &[u128]) -> Option<Expect> {
         }
         ("lg2", _) => match x {
             x if x > 0.5 && x < 2.0 => absolute(x.log2(), power(-22.0)),
-            x if x == 0.0 => Expect::Near(f64::NEG_INFINITY, 0.0, ty),
+            0.0 => Expect::Near(f64::NEG_INFINITY, 0.0, ty),
             x => relative(x.log2(), power(-22.0)),
         },
         ("ex2", 32) => relative(x.exp2(), power(-22.0)),

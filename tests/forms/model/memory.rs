@@ -38,14 +38,8 @@ pub fn expected(case: &Case, sources: &[u128], window: &mut [u8], shared: bool) 
             for k in 0..count {
                 let before = load(window, k);
                 let b = sources[k];
-                let after = match op
-                    .words
-                    .iter()
-                    .find_map(|w| update(w, ty, before, b, sources.get(1).copied(), shared))
-                {
-                    Some(after) => after,
-                    None => return None,
-                };
+                let third = sources.get(1).copied();
+                let after = op.words.iter().find_map(|w| update(w, ty, before, b, third, shared))?;
                 store(window, k, after);
                 old.push(Expect::Bits(before));
             }
