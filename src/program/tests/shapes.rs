@@ -431,7 +431,7 @@ fn cache_policies_are_checked() {
     );
     assert_eq!(
         wrong("createpolicy.fractional.L2::evict_first.b64 %r0;"),
-        ["`%r0` is 32 bits wide; 64 bits wide is expected here"]
+        ["`%r0` is declared `.u32`; a `.b64` is expected"]
     );
 }
 
@@ -444,7 +444,7 @@ fn four_numbers_and_random_bits_are_checked() {
     );
     assert_eq!(
         wrong("cvt.rs.satfinite.e4m3x4.f32 %h, {%f0, %f1, %f2, %f1}, %r2;"),
-        ["`%h` is 16 bits wide; at least 32 bits wide is expected here"]
+        ["`%h` is declared `.b16`; a `.e4m3x4` is expected"]
     );
     assert_eq!(
         wrong("cvt.rs.satfinite.e2m1x4.f32 %h, {%f0, %f1, %f2}, %r2;"),
