@@ -115,6 +115,7 @@ fn launch(
         stack_limit: launch.stack,
         timeout: Some(PATIENCE),
         services: Arc::clone(services) as Arc<dyn Services>,
+        references: Arc::default(),
     })
 }
 

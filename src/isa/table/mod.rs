@@ -121,7 +121,7 @@ static FAMILIES: &[(&[Line], bool)] = &[
     (memory::LINES, true),
     (control::LINES, true),
     (video::LINES, false),
-    (texture::LINES, false),
+    (texture::LINES, true),
     (bulk::LINES, false),
     (matrix::LINES, false),
 ];

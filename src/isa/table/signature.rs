@@ -9,6 +9,9 @@
 //! d:v+              `.vN` elements; registers may be wider        d:_     may be thrown away with `_`
 //! t:label, l:list   a label; one of a `.branchtargets` list       a:&     a register, or a variable's address
 //! c:pred?and/or     is there when the opcode has such a word, and only then
+//! d:v~              of `.f32`, registers of any 32-bit type will do
+//! [a:texref, c]     a texture and coordinates (a sampler may stand between); [a:texref] alone to ask about it
+//! e:offset, e:gradient    coordinates: whole numbers, and changes of them
 //! ```
 //!
 //! Without that: `p` and `q` are predicates, `membermask` and `cache-policy` what the manual says; any other operand has
@@ -38,6 +41,10 @@ pub enum Kind {
     Source(Value),
     /// `[a]`
     Address,
+    /// `[a]` or `[a, c]` of textures, samplers and surfaces; whether there are coordinates.
+    Handle(Type, bool),
+    /// As many numbers as the coordinates have; whether they are floating-point.
+    Coordinates(bool),
     /// A register, or the address of a variable.
     AddressOf(Ty),
     /// A constant; whether one outside of the limits is merely odd.
@@ -57,6 +64,8 @@ pub struct Value {
     pub wider: bool,
     /// As many elements as the opcode's `.vN` says.
     pub vector: bool,
+    /// Registers of any 32-bit type hold `.f32`.
+    pub loose: bool,
     /// `_` may stand for it.
     pub sink: bool,
     /// A result with a predicate behind it: `d|p`.
@@ -71,6 +80,7 @@ impl Value {
             ty: Ty::Fixed(ty),
             wider: false,
             vector: false,
+            loose: false,
             sink: false,
             pair: Pair::Never,
             limits: Limits::default(),
@@ -200,8 +210,12 @@ fn operand(text: &'static str, first: bool) -> Operand {
         None => (text, None),
     };
     let named = |name, kind| Operand { name, kind, when };
-    if text.starts_with('[') {
-        return named(text, Kind::Address);
+    if let Some(inside) = text.strip_prefix('[') {
+        let handle = |(_, rest): (_, &'static str)| {
+            let end = rest.find([',', ']']).unwrap_or(rest.len());
+            Some(Kind::Handle(Type::from_word(&rest[..end])?, rest[end..].starts_with(',')))
+        };
+        return named(text, inside.split_once(':').and_then(handle).unwrap_or(Kind::Address));
     }
     let text = text.trim_start_matches("{!}").trim_start_matches("{-}");
     let (text, pair) = match (
@@ -222,17 +236,20 @@ fn operand(text: &'static str, first: bool) -> Operand {
         "label" => return named(name, Kind::Label),
         "list" => return named(name, Kind::Targets),
         "any" => return named(name, Kind::Any),
+        "offset" => return named(name, Kind::Coordinates(false)),
+        "gradient" => return named(name, Kind::Coordinates(true)),
         _ => {}
     }
     if let Some(ty) = spec.strip_prefix('&') {
         return named(name, Kind::AddressOf(type_of(ty, name)));
     }
-    let ty = spec.trim_end_matches(['+', '_']);
+    let ty = spec.trim_end_matches(['+', '_', '~']);
     let vector = ty.ends_with('v');
     let value = Value {
         ty: type_of(ty.trim_end_matches('v'), name),
         wider: spec.contains('+'),
         vector,
+        loose: spec.contains('~'),
         sink: spec.contains('_'),
         pair,
         limits,
@@ -283,6 +300,10 @@ mod tests {
         assert_eq!(counts("[dst], [src], n:imm[4,8,16]{, s}{, cache-policy}"), [3, 4, 4, 5]);
         let way = &read("[dst], n:imm[4,8,16]", true).ways[0];
         assert_eq!(way[1].kind, Kind::Constant(Limits("4,8,16"), false));
+        let way = &read("d:v~{|p}, [a:texref, c]{, e:offset}", true).ways[1];
+        assert_eq!(way[1].kind, Kind::Handle(Type::TexRef, true));
+        assert_eq!(way[2].kind, Kind::Coordinates(false));
+        assert_eq!(read("d, [a:surfref]", true).ways[0][1].kind, Kind::Handle(Type::SurfRef, false));
     }
 
     #[test]

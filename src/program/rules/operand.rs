@@ -146,6 +146,8 @@ impl<'a> Body<'a> {
                         self.writable(operand)?;
                     }
                 }
+                Kind::Handle(ty, coordinates) => self.handle(form, ty, coordinates, operand)?,
+                Kind::Coordinates(floats) => self.vector_of_layer(form, floats, operand)?,
                 Kind::AddressOf(ty) => self.address_of(form, resolve(ty, form, first), operand)?,
                 Kind::Constant(limits, lenient) => self.constant(limits, lenient, expected.name, operand)?,
                 Kind::Label => self.branch_target(operand)?,
@@ -157,7 +159,10 @@ impl<'a> Body<'a> {
     }
 
     pub fn destination(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
-        let want = resolve(value.ty, form, first);
+        let want = match resolve(value.ty, form, first) {
+            Some(Type::F32) if value.loose => Some(Type::B32),
+            want => want,
+        };
         match operand {
             Operand::Pair(result, predicate) => {
                 if value.pair == Pair::Never {
@@ -166,7 +171,8 @@ impl<'a> Body<'a> {
                         format!("`{}` has one result", form.mnemonic()),
                     ));
                 }
-                self.result(want, value, result, form)?;
+                let alone = Value { pair: Pair::Never, ..value };
+                self.destination(form, alone, first, result)?;
                 match &**predicate {
                     Operand::Sink(_) => Ok(()),
                     other => self.register(other, Type::Pred, false),
