@@ -105,7 +105,7 @@ pub unsafe fn launch(
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
         timeout: config::get().timeout,
         services: Arc::clone(shared) as Arc<dyn Services>,
-        references: Arc::default(),
+        references: function.references.bindings(),
     });
     let run = runner();
     let files = Arc::clone(&function.files);

@@ -53,7 +53,7 @@ pub static LINES: &[Line] = &[
     line("tld4.comp.geom.v4.dtype.f32 d:v~{|p}, [a:texref, c]{, e:offset}{, f:f32}; .comp = { .r, .g, .b, .a }; .geom = { .2d, .a2d }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Texture),
     line("tld4.comp.geom.v4.dtype.f32 d:v~{|p}, [a:texref, c]{, f:f32}; .comp = { .r, .g, .b, .a }; .geom = { .cube, .acube }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Texture),
     line("txq.query.b32 d, [a:texref]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .normalized_coords, .array_size, .num_mipmap_levels, .num_samples, .memory_layout }", (1, 5), 10, TextureQuery),
-    line("txq.query.b32 d, [a:samplerref]; .query = { .force_unnormalized_coords, .filter_mode, .addr_mode_0, .addr_mode_1, .addr_mode_2 }", (1, 5), 10, TextureQuery),
+    line("txq.query.b32 d, [a:samplerref]; .query = { .force_unnormalized_coords, .filter_mode, .addr_mode_0, .addr_mode_1, .addr_mode_2, .memory_layout }", (1, 5), 10, TextureQuery),
     line("txq.level.query.b32 d, [a:texref], lod:u32; .query = { .width, .height, .depth }", (4, 3), 30, TextureQuery),
     line("istypep.type p:pred, a:u64; .type = { .texref, .samplerref, .surfref }", (4, 0), 30, IsHandle),
     line(concat!("suld.b.geom{.cop}{.vec}.dtype.mode d:v+, [a:surfref, b]; .cop = { .ca, .cg, .cs, .cv }", surface!()), (1, 5), 10, SurfaceLoad),

@@ -376,7 +376,8 @@ impl Reader<'_> {
             return Ok(match (self.linear, self.floats) {
                 (true, _) => [0; 4],
                 (false, true) => self.compared(self.sampler.border.map(f32::to_bits)),
-                (false, false) => self.sampler.border.map(|component| component as i32 as u32),
+                // Integer colours are given by their bits.
+                (false, false) => self.sampler.border.map(f32::to_bits),
             });
         };
         let raw = image.load(level, x, y, z, self.view)?;

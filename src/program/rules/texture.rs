@@ -178,7 +178,9 @@ impl Body<'_> {
                 let Some(Named::Here(Entity::Register { ty: is, vector })) = self.find(&name.text) else {
                     return Ok(());
                 };
-                self.count(usize::from(vector), least as u8, name.span)?;
+                if usize::from(vector) < least {
+                    self.count(usize::from(vector), least as u8, name.span)?;
+                }
                 return self.number(ty, is, operand);
             }
             one if least == 1 => std::slice::from_ref(one),
