@@ -270,7 +270,12 @@ fn at_once(default: DefaultStream, dst: Side, src: Side, bytes: usize) -> Answer
     if bytes == 0 {
         return Ok(());
     }
-    Ok(boxed(dst.end(bytes)?, src.end(bytes)?, row(bytes), default.is_per_thread())?)
+    Ok(boxed(
+        dst.end(bytes)?,
+        src.end(bytes)?,
+        row(bytes),
+        default.is_per_thread(),
+    )?)
 }
 
 fn in_stream(default: DefaultStream, dst: Side, src: Side, bytes: usize, stream: CUstream) -> Answer {
@@ -359,7 +364,13 @@ pub fn memcpy_h_to_a_async(
     bytes: usize,
     stream: CUstream,
 ) -> Answer {
-    in_stream(default, Side::Array(dst_array, dst_offset), host(src_host), bytes, stream)
+    in_stream(
+        default,
+        Side::Array(dst_array, dst_offset),
+        host(src_host),
+        bytes,
+        stream,
+    )
 }
 
 pub fn memcpy_a_to_h_async(
@@ -371,5 +382,11 @@ pub fn memcpy_a_to_h_async(
     bytes: usize,
     stream: CUstream,
 ) -> Answer {
-    in_stream(default, host(dst_host), Side::Array(src_array, src_offset), bytes, stream)
+    in_stream(
+        default,
+        host(dst_host),
+        Side::Array(src_array, src_offset),
+        bytes,
+        stream,
+    )
 }

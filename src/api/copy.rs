@@ -165,7 +165,11 @@ impl Corner {
     fn end(&self, shape: &Shape) -> Answer<End> {
         if self.kind == CUmemorytype::CU_MEMORYTYPE_ARRAY {
             let array = Array::from_handle(self.array as usize).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
-            return Ok(End::of_array(&array, [self.x, self.y, self.z].map(|at| at as u64), shape)?);
+            return Ok(End::of_array(
+                &array,
+                [self.x, self.y, self.z].map(|at| at as u64),
+                shape,
+            )?);
         }
         let one_row = shape.height <= 1 && shape.depth <= 1;
         let row_end = (self.x as u64).checked_add(shape.width);

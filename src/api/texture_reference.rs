@@ -83,7 +83,9 @@ pub fn tex_ref_set_address(
     require(offset == 0 || !byte_offset.is_null())?;
     let settings = reference.settings();
     let texel = format_bytes(settings.format.0, settings.format.1)?;
-    let total = (bytes as u64).checked_add(offset).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
+    let total = (bytes as u64)
+        .checked_add(offset)
+        .ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
     let most = limit(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
     require(bytes > 0 && total / texel <= most)?;
     let known = crate::driver::alloc::range(dptr).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
@@ -191,12 +193,7 @@ pub fn tex_ref_set_address_mode(_: &Arc<Context>, h_tex_ref: CUtexref, dim: c_in
     Ok(())
 }
 
-pub fn tex_ref_get_address_mode(
-    _: &Arc<Context>,
-    pam: Out<CUaddress_mode>,
-    h_tex_ref: CUtexref,
-    dim: c_int,
-) -> Answer {
+pub fn tex_ref_get_address_mode(_: &Arc<Context>, pam: Out<CUaddress_mode>, h_tex_ref: CUtexref, dim: c_int) -> Answer {
     let mode = find(h_tex_ref)?.settings().sampling.address[dimension(dim)?];
     pam.set(CUaddress_mode_enum(mode))
 }
@@ -235,12 +232,7 @@ pub fn tex_ref_set_mipmap_level_clamp(_: &Arc<Context>, h_tex_ref: CUtexref, lea
     Ok(())
 }
 
-pub fn tex_ref_get_mipmap_level_clamp(
-    _: &Arc<Context>,
-    pmin: Out<f32>,
-    pmax: Out<f32>,
-    h_tex_ref: CUtexref,
-) -> Answer {
+pub fn tex_ref_get_mipmap_level_clamp(_: &Arc<Context>, pmin: Out<f32>, pmax: Out<f32>, h_tex_ref: CUtexref) -> Answer {
     let [least, most] = find(h_tex_ref)?.settings().sampling.level_clamp;
     require(!pmin.is_null() || !pmax.is_null())?;
     pmin.set_if_any(least);

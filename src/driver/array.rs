@@ -108,7 +108,11 @@ impl Descriptor {
         };
         let layered = self.is(LAYERED);
         if self.is(CUBEMAP) {
-            let layers = if layered { depth > 0 && depth.is_multiple_of(6) } else { depth == 6 };
+            let layers = if layered {
+                depth > 0 && depth.is_multiple_of(6)
+            } else {
+                depth == 6
+            };
             if width != height || !layers || self.is(GATHER) {
                 return Err(Error::InvalidValue);
             }
@@ -130,18 +134,30 @@ impl Descriptor {
             return match (height, self.is(SURFACE)) {
                 (0, surface) => {
                     within(&[(width, 42), (depth, 43)])?;
-                    if surface { within(&[(width, 61), (depth, 62)]) } else { Ok(()) }
+                    if surface {
+                        within(&[(width, 61), (depth, 62)])
+                    } else {
+                        Ok(())
+                    }
                 }
                 (_, surface) => {
                     within(&[(width, 27), (height, 28), (depth, 29)])?;
-                    if surface { within(&[(width, 63), (height, 64), (depth, 65)]) } else { Ok(()) }
+                    if surface {
+                        within(&[(width, 63), (height, 64), (depth, 65)])
+                    } else {
+                        Ok(())
+                    }
                 }
             };
         }
         match (height, depth) {
             (0, 0) => {
                 within(&[(width, if mipmapped { 77 } else { 21 })])?;
-                if self.is(SURFACE) { within(&[(width, 55)]) } else { Ok(()) }
+                if self.is(SURFACE) {
+                    within(&[(width, 55)])
+                } else {
+                    Ok(())
+                }
             }
             (0, _) => Err(Error::InvalidValue),
             (_, 0) => {
@@ -150,12 +166,20 @@ impl Descriptor {
                 if self.is(GATHER) {
                     within(&[(width, 45), (height, 46)])?;
                 }
-                if self.is(SURFACE) { within(&[(width, 56), (height, 57)]) } else { Ok(()) }
+                if self.is(SURFACE) {
+                    within(&[(width, 56), (height, 57)])
+                } else {
+                    Ok(())
+                }
             }
             _ => {
                 within(&[(width, 24), (height, 25), (depth, 26)])
                     .or_else(|_| within(&[(width, 47), (height, 48), (depth, 49)]))?;
-                if self.is(SURFACE) { within(&[(width, 58), (height, 59), (depth, 60)]) } else { Ok(()) }
+                if self.is(SURFACE) {
+                    within(&[(width, 58), (height, 59), (depth, 60)])
+                } else {
+                    Ok(())
+                }
             }
         }
     }
@@ -163,7 +187,10 @@ impl Descriptor {
     /// What this version does not have.
     fn supported(&self) -> Result<()> {
         if self.is(SPARSE | DEFERRED | DEPTH) {
-            tracing::warn!("sparse, deferred and depth arrays are not supported (flags {:#x})", self.flags);
+            tracing::warn!(
+                "sparse, deferred and depth arrays are not supported (flags {:#x})",
+                self.flags
+            );
             return Err(Error::NotSupported);
         }
         Ok(())
@@ -175,7 +202,11 @@ impl Descriptor {
         Descriptor {
             width: half(self.width),
             height: half(self.height),
-            depth: if self.is(LAYERED | CUBEMAP) { self.depth } else { half(self.depth) },
+            depth: if self.is(LAYERED | CUBEMAP) {
+                self.depth
+            } else {
+                half(self.depth)
+            },
             ..*self
         }
     }
@@ -251,7 +282,15 @@ impl Array {
                 _ => None,
             };
             let memory = Some(extent.address);
-            return Ok(Array::new(shared.id, descriptor, format, extent, &alive, memory, Vec::new()));
+            return Ok(Array::new(
+                shared.id,
+                descriptor,
+                format,
+                extent,
+                &alive,
+                memory,
+                Vec::new(),
+            ));
         };
         let mut bytes = 0_u64;
         let mut parts = Vec::new();
@@ -282,7 +321,15 @@ impl Array {
         });
         let planes = planes.collect();
         extent.address = start;
-        Ok(Array::new(shared.id, descriptor, None, extent, &alive, Some(start), planes))
+        Ok(Array::new(
+            shared.id,
+            descriptor,
+            None,
+            extent,
+            &alive,
+            Some(start),
+            planes,
+        ))
     }
 
     /// 400 for what is no array.
@@ -317,7 +364,10 @@ impl Array {
 
     /// `cuArrayGetPlane`.
     pub fn plane(&self, index: u32) -> Result<Arc<Array>> {
-        self.planes.get(index as usize).map(Arc::clone).ok_or(Error::InvalidValue)
+        self.planes
+            .get(index as usize)
+            .map(Arc::clone)
+            .ok_or(Error::InvalidValue)
     }
 
     /// The array as textures and surfaces see it; 801 for formats that they do not read.
@@ -370,7 +420,10 @@ impl Mipmapped {
             Layout::Planes(_) => return Err(Error::InvalidValue),
         };
         let layered = descriptor.is(LAYERED | CUBEMAP);
-        let largest = descriptor.width.max(descriptor.height).max(if layered { 0 } else { descriptor.depth });
+        let largest = descriptor
+            .width
+            .max(descriptor.height)
+            .max(if layered { 0 } else { descriptor.depth });
         let levels = levels.clamp(1, 1 + largest.ilog2());
         let mut bytes = 0_u64;
         let mut parts = Vec::new();
@@ -418,7 +471,10 @@ impl Mipmapped {
 
     /// `cuMipmappedArrayGetLevel`.
     pub fn level(&self, level: u32) -> Result<Arc<Array>> {
-        self.levels.get(level as usize).map(Arc::clone).ok_or(Error::InvalidValue)
+        self.levels
+            .get(level as usize)
+            .map(Arc::clone)
+            .ok_or(Error::InvalidValue)
     }
 
     /// `cuMipmappedArrayDestroy`: waits for what may use it.

@@ -27,7 +27,12 @@ const UINT16: u32 = 0x02;
 
 /// A plain format, or one that has its number of channels in its name.
 fn channel(format: u32, channels: u32) -> Option<Channel> {
-    let named = |first: u32, channel| [1, 2, 4].get((format - first) as usize).filter(|&&n| n == channels).map(|_| channel);
+    let named = |first: u32, channel| {
+        [1, 2, 4]
+            .get((format - first) as usize)
+            .filter(|&&n| n == channels)
+            .map(|_| channel)
+    };
     Some(match format {
         UINT8 => Channel::U8,
         UINT16 => Channel::U16,

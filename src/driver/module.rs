@@ -203,7 +203,11 @@ impl Linked {
         let mut globals: HashMap<Arc<str>, (u64, u64)> = HashMap::new();
         // Names of static variables may repeat; a visible one goes before.
         let (visible, hidden): (Vec<_>, Vec<_>) = program.globals.iter().partition(|global| global.visible);
-        for global in hidden.into_iter().chain(visible).filter(|global| global.opaque.is_none()) {
+        for global in hidden
+            .into_iter()
+            .chain(visible)
+            .filter(|global| global.opaque.is_none())
+        {
             globals.insert(Arc::clone(&global.name), (global.address, global.bytes));
         }
         Ok(Linked {

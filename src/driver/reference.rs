@@ -189,7 +189,9 @@ impl SurfaceReference {
     }
 
     fn binding(&self) -> Descriptor {
-        let bound = self.array().and_then(|array| texture::describe_surface(&Resource::Array(array)));
+        let bound = self
+            .array()
+            .and_then(|array| texture::describe_surface(&Resource::Array(array)));
         match bound {
             Ok(surface) => Descriptor::Surface(Arc::new(surface)),
             Err(_) => Descriptor::Unbound(Arc::clone(&self.declared)),
@@ -245,7 +247,10 @@ impl References {
                     Opaque::Surface => HandleKind::Surface,
                 },
                 name: Arc::clone(&global.name),
-                fields: fields.iter().map(|(name, value)| (Box::from(&**name), *value)).collect(),
+                fields: fields
+                    .iter()
+                    .map(|(name, value)| (Box::from(&**name), *value))
+                    .collect(),
             });
             let first = references.all.len();
             if global.visible || !references.names.contains_key(&global.name) {

@@ -202,7 +202,13 @@ pub fn check_plain(device: &Device, resource: &Resource) -> Result<()> {
 /// The image, and the descriptor of the array behind it if there is one.
 fn image(device: &Device, resource: &Resource) -> Result<(Image, Option<ArrayDescriptor>)> {
     // Handles in descriptors are values: a wrong one is 1.
-    let wrong = |error: Error| if error == Error::InvalidHandle { Error::InvalidValue } else { error };
+    let wrong = |error: Error| {
+        if error == Error::InvalidHandle {
+            Error::InvalidValue
+        } else {
+            error
+        }
+    };
     match *resource {
         Resource::Array(handle) => {
             let array = Array::from_handle(handle).map_err(wrong)?;
@@ -226,7 +232,13 @@ fn viewed(mut image: Image, of: &ArrayDescriptor, view: &View) -> Result<Image> 
         false => view.first_layer == 0 && view.last_layer == 0,
     };
     // The size is that of the resource; of 0, or what the finest of the levels has, the same is understood.
-    let finest = |size: u64| if size == 0 { 0 } else { (size >> view.first_level).max(1) };
+    let finest = |size: u64| {
+        if size == 0 {
+            0
+        } else {
+            (size >> view.first_level).max(1)
+        }
+    };
     let same = |is: u64, size: u64| is == size || is == finest(size) || is == size.max(1);
     let depth = layered || same(view.depth, of.depth);
     if !levels || !layers || !same(view.width, of.width) || !same(view.height, of.height) || !depth {
@@ -333,7 +345,10 @@ pub fn create_surface(resource: Resource) -> Result<u64> {
 
 /// What the object was made of; 1 for what is none.
 pub fn object(handle: u64) -> Result<Object> {
-    OBJECTS.get(handle as Handle).map(|object| *object).ok_or(Error::InvalidValue)
+    OBJECTS
+        .get(handle as Handle)
+        .map(|object| *object)
+        .ok_or(Error::InvalidValue)
 }
 
 /// `cuTexObjectDestroy`, `cuSurfObjectDestroy`: waits for kernels that may look the object up.

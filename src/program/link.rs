@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::initialiser;
 use super::instr::Syscall;
 use super::layout::{self, SharedVariable};
-use super::module::{Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit};
-use crate::ptx::ast::Module as Tree;
+use super::module::{
+    Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit,
+};
 use super::texture::Opaque;
+use crate::ptx::ast::Module as Tree;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
@@ -551,7 +553,10 @@ fn declaration(variable: &Variable) -> Option<Declaration> {
         Expr::F32 { .. } | Expr::F64 { .. } => 0,
     };
     let fields = match &variable.init {
-        Some(Init::Fields(list)) => list.iter().map(|(name, value)| (name.text.clone(), number(value))).collect(),
+        Some(Init::Fields(list)) => list
+            .iter()
+            .map(|(name, value)| (name.text.clone(), number(value)))
+            .collect(),
         _ => Vec::new(),
     };
     Some(Declaration {

@@ -256,15 +256,23 @@ impl Instr {
                 let place = format!("{} at {}", op.surface, list(op.layer.iter().chain(&op.at)));
                 match &op.action {
                     SurfaceAction::Load(dst) => {
-                        format!("surface.{geometry} {} ← {place}", list(dst.iter().map(|slot| or_sink(*slot))))
+                        format!(
+                            "surface.{geometry} {} ← {place}",
+                            list(dst.iter().map(|slot| or_sink(*slot)))
+                        )
                     }
                     SurfaceAction::Store(src) => format!("surface.{geometry} {place} ← {}", list(src.iter())),
                     SurfaceAction::Reduce { op, value, .. } => {
-                        format!("surface.{geometry} {place} ← {} {value}", format!("{op:?}").to_lowercase())
+                        format!(
+                            "surface.{geometry} {place} ← {} {value}",
+                            format!("{op:?}").to_lowercase()
+                        )
                     }
                 }
             }
-            Kind::HandleQuery { handle, attribute, dst, .. } => format!("query {dst} ← {}, {handle}", attribute.word()),
+            Kind::HandleQuery {
+                handle, attribute, dst, ..
+            } => format!("query {dst} ← {}, {handle}", attribute.word()),
             Kind::IsHandle { opaque, dst, src } => {
                 format!("is {} {dst} ← {src}", format!("{opaque:?}").to_lowercase())
             }

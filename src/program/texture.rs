@@ -78,12 +78,18 @@ impl Attribute {
     ];
 
     pub fn from_word(word: &str) -> Option<Attribute> {
-        Attribute::WORDS.iter().find(|(text, _)| *text == word).map(|(_, attribute)| *attribute)
+        Attribute::WORDS
+            .iter()
+            .find(|(text, _)| *text == word)
+            .map(|(_, attribute)| *attribute)
     }
 
     /// The field's name in an initialiser.
     pub fn word(self) -> &'static str {
-        Attribute::WORDS.iter().find(|(_, one)| *one == self).map_or("", |(text, _)| text)
+        Attribute::WORDS
+            .iter()
+            .find(|(_, one)| *one == self)
+            .map_or("", |(text, _)| text)
     }
 }
 
@@ -146,8 +152,18 @@ fn visit<'s>(slots: impl IntoIterator<Item = &'s mut Slot>, role: Role, f: Visit
 impl TextureOp {
     /// As [`super::Instr::slots_mut`].
     pub(super) fn slots_mut(&mut self, f: Visit<'_>) {
-        let inputs = [&mut self.texture].into_iter().chain(&mut self.sampler).chain(&mut self.layer);
-        visit(inputs.chain(&mut self.at).chain(&mut self.offset).chain(&mut self.compare), Role::Use, f);
+        let inputs = [&mut self.texture]
+            .into_iter()
+            .chain(&mut self.sampler)
+            .chain(&mut self.layer);
+        visit(
+            inputs
+                .chain(&mut self.at)
+                .chain(&mut self.offset)
+                .chain(&mut self.compare),
+            Role::Use,
+            f,
+        );
         match &mut self.detail {
             Detail::Base => {}
             Detail::Level(level) => visit([level], Role::Use, f),

@@ -213,7 +213,10 @@ fn operand(text: &'static str, first: bool) -> Operand {
     if let Some(inside) = text.strip_prefix('[') {
         let handle = |(_, rest): (_, &'static str)| {
             let end = rest.find([',', ']']).unwrap_or(rest.len());
-            Some(Kind::Handle(Type::from_word(&rest[..end])?, rest[end..].starts_with(',')))
+            Some(Kind::Handle(
+                Type::from_word(&rest[..end])?,
+                rest[end..].starts_with(','),
+            ))
         };
         return named(text, inside.split_once(':').and_then(handle).unwrap_or(Kind::Address));
     }
@@ -303,7 +306,10 @@ mod tests {
         let way = &read("d:v~{|p}, [a:texref, c]{, e:offset}", true).ways[1];
         assert_eq!(way[1].kind, Kind::Handle(Type::TexRef, true));
         assert_eq!(way[2].kind, Kind::Coordinates(false));
-        assert_eq!(read("d, [a:surfref]", true).ways[0][1].kind, Kind::Handle(Type::SurfRef, false));
+        assert_eq!(
+            read("d, [a:surfref]", true).ways[0][1].kind,
+            Kind::Handle(Type::SurfRef, false)
+        );
     }
 
     #[test]

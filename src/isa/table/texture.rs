@@ -14,7 +14,19 @@ macro_rules! dtypes {
 macro_rules! tex {
     ($level:literal, $more:literal, $offset:literal, $geometry:literal, $ctype:literal, $version:expr, $target:literal) => {
         line(
-            concat!("tex", $level, ".geom.dtype.", $ctype, " d:v~{|p}, [a:texref, c]", $more, $offset, "; .geom = { ", $geometry, " }", dtypes!()),
+            concat!(
+                "tex",
+                $level,
+                ".geom.dtype.",
+                $ctype,
+                " d:v~{|p}, [a:texref, c]",
+                $more,
+                $offset,
+                "; .geom = { ",
+                $geometry,
+                " }",
+                dtypes!()
+            ),
             $version,
             $target,
             Texture,

@@ -133,6 +133,8 @@ struct Reader<'a> {
     /// Reads of a row of ordinary memory: what lies beyond is 0.
     linear: bool,
     compare: Option<f32>,
+    /// Blends are multiples of the fraction by this number.
+    steps: Option<f64>,
 }
 
 impl Texture {
@@ -150,6 +152,11 @@ impl Texture {
             floats,
             linear: matches!(self.image.memory, Backing::Plain { linear: true }),
             compare: fetch.compare.filter(|_| floats),
+            steps: self
+                .image
+                .format
+                .filtered_steps(self.normalize)
+                .filter(|_| fetch.compare.is_none()),
         };
         reader.fetch(fetch)
     }
@@ -160,7 +167,10 @@ impl Reader<'_> {
         let image = &self.texture.image;
         let (mut at, scaled) = match fetch.at {
             Probe::Index(at) => (at.map(f64::from), false),
-            Probe::Position(at) => (at.map(f64::from), self.sampler.is_normalized() || fetch.geometry.is_cube()),
+            Probe::Position(at) => (
+                at.map(f64::from),
+                self.sampler.is_normalized() || fetch.geometry.is_cube(),
+            ),
         };
         let whole = matches!(fetch.at, Probe::Index(_));
         let mut layer = if fetch.geometry.is_array() { fetch.layer } else { 0 };
@@ -194,7 +204,11 @@ impl Reader<'_> {
         };
         let footprint = match fetch.detail {
             Detail::Gradient(..) => {
-                let most = if self.filters() { self.sampler.anisotropy.min(16) } else { 1 };
+                let most = if self.filters() {
+                    self.sampler.anisotropy.min(16)
+                } else {
+                    1
+                };
                 level::footprint(dx, dy, scale, most)
             }
             Detail::Level(level) => level::Footprint {
@@ -217,7 +231,13 @@ impl Reader<'_> {
             })
         };
         if let Some(component) = fetch.gather {
-            return self.gather(&image.levels[level], place(&image.levels[level], at), layer, face, component);
+            return self.gather(
+                &image.levels[level],
+                place(&image.levels[level], at),
+                layer,
+                face,
+                component,
+            );
         }
         let pair = !whole && self.filters();
         if !pair && footprint.probes == 1 && blend == 0.0 {
@@ -234,13 +254,21 @@ impl Reader<'_> {
                 }
                 let level = &image.levels[number];
                 let weight = weight / f64::from(footprint.probes);
-                self.blend(level, place(level, at), fetch.geometry, layer, face, pair, weight, &mut sum)?;
+                self.blend(
+                    level,
+                    place(level, at),
+                    fetch.geometry,
+                    layer,
+                    face,
+                    pair,
+                    weight,
+                    &mut sum,
+                )?;
             }
         }
-        let steps = image.format.filtered_steps(self.texture.normalize).filter(|_| self.compare.is_none());
         Ok(sum.map(|value| {
-            let value = match steps {
-                Some(steps) => (value * steps).round() / steps,
+            let value = match self.steps {
+                Some(steps) => value.round() / steps,
                 None => value,
             };
             (value as f32).to_bits()
@@ -297,7 +325,11 @@ impl Reader<'_> {
         let cube = geometry.is_cube();
         let dimensions = if cube { 2 } else { geometry.dimensions() };
         let [x, y, z] = self.axes(level, at, dimensions, cube, false);
-        let z = if geometry == Geometry::D3 { z.index[0] } else { Some(layer) };
+        let z = if geometry == Geometry::D3 {
+            z.index[0]
+        } else {
+            Some(layer)
+        };
         self.texel(level, x.index[0], y.index[0], z)
     }
 
@@ -323,8 +355,13 @@ impl Reader<'_> {
             let texel = match face {
                 Some(face) if self.sampler.seamless => self.seamless(level, [x.raw[i], y.raw[j]], layer, face)?,
                 _ => {
-                    let z = if geometry == Geometry::D3 { z.index[k] } else { Some(layer) };
-                    self.texel(level, x.index[i], y.index[j], z)?.map(|bits| f64::from(f32::from_bits(bits)))
+                    let z = if geometry == Geometry::D3 {
+                        z.index[k]
+                    } else {
+                        Some(layer)
+                    };
+                    self.texel(level, x.index[i], y.index[j], z)?
+                        .map(|bits| self.summand(bits))
                 }
             };
             for (sum, value) in sum.iter_mut().zip(texel) {
@@ -334,14 +371,21 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// A component as it is summed up: of 16-bit fractions the whole number, which their bits of f32 only come near.
+    fn summand(&self, bits: u32) -> f64 {
+        let value = f64::from(f32::from_bits(bits));
+        self.steps.map_or(value, |steps| (value * steps).round())
+    }
+
     /// A texel that may lie on another face; at a corner the mean of the three that meet there.
     fn seamless(&self, level: &Level, at: [i64; 2], layer: u32, face: u32) -> Result<[f64; 4], Missing> {
         let size = i64::from(level.width);
         let value = |x: i64, y: i64| -> Result<[f64; 4], Missing> {
-            let (to, x, y) = cube::across(face, x, y, size).unwrap_or((face, x.clamp(0, size - 1), y.clamp(0, size - 1)));
+            let (to, x, y) =
+                cube::across(face, x, y, size).unwrap_or((face, x.clamp(0, size - 1), y.clamp(0, size - 1)));
             let layer = (layer - face.min(layer) + to).min(self.texture.image.layers.max(1) - 1);
             let texel = self.texel(level, Some(x as u32), Some(y as u32), Some(layer))?;
-            Ok(texel.map(|bits| f64::from(f32::from_bits(bits))))
+            Ok(texel.map(|bits| self.summand(bits)))
         };
         let [x, y] = at.map(|v| v.clamp(-1, size));
         let [inner_x, inner_y] = [x, y].map(|v| v.clamp(0, size - 1));
@@ -349,7 +393,9 @@ impl Reader<'_> {
             return value(x, y);
         }
         let three = [value(inner_x, inner_y)?, value(x, inner_y)?, value(inner_x, y)?];
-        Ok(std::array::from_fn(|i| three.iter().map(|texel| texel[i]).sum::<f64>() / 3.0))
+        Ok(std::array::from_fn(|i| {
+            three.iter().map(|texel| texel[i]).sum::<f64>() / 3.0
+        }))
     }
 
     /// One component of the four texels that a filter would blend, counter-clockwise from the lower left.

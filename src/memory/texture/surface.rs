@@ -5,7 +5,15 @@ use super::{Geometry, Surface};
 impl Surface {
     /// Where `bytes` bytes at these coordinates lie; x counts units of `unit` bytes. Outside of the surface: with
     /// `clamp` the nearest place inside, otherwise `None`. The place is always within the surface's memory.
-    pub fn place(&self, geometry: Geometry, layer: u32, at: [i32; 3], unit: u32, bytes: u32, clamp: bool) -> Option<u64> {
+    pub fn place(
+        &self,
+        geometry: Geometry,
+        layer: u32,
+        at: [i32; 3],
+        unit: u32,
+        bytes: u32,
+        clamp: bool,
+    ) -> Option<u64> {
         let image = &self.image;
         let level = &image.levels[0];
         let dimensions = geometry.dimensions();

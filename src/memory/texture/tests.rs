@@ -62,7 +62,15 @@ fn nearest_is_the_floor_after_addressing() {
         row(&TEXELS, sampler)
     };
     let clamp = mode(AddressMode::Clamp, false);
-    for (x, expected) in [(-3.0, 1.0), (0.0, 1.0), (0.99, 1.0), (1.0, 2.0), (3.5, 8.0), (4.0, 8.0), (1e30, 8.0)] {
+    for (x, expected) in [
+        (-3.0, 1.0),
+        (0.0, 1.0),
+        (0.99, 1.0),
+        (1.0, 2.0),
+        (3.5, 8.0),
+        (4.0, 8.0),
+        (1e30, 8.0),
+    ] {
         assert_eq!(read(&clamp, x), expected, "{x}");
     }
     let border = mode(AddressMode::Border, true);
@@ -89,7 +97,14 @@ fn linear_weights_have_eight_bits() {
         ..Sampler::default()
     };
     let texture = row(&[0.0, 256.0], sampler);
-    for (x, expected) in [(0.0, 0.0), (0.5, 0.0), (1.0, 128.0), (1.5, 256.0), (2.5, 256.0), (0.75, 64.0)] {
+    for (x, expected) in [
+        (0.0, 0.0),
+        (0.5, 0.0),
+        (1.0, 128.0),
+        (1.5, 256.0),
+        (2.5, 256.0),
+        (0.75, 64.0),
+    ] {
         assert_eq!(read(&texture, x), expected, "{x}");
     }
     // 1/1024 above a multiple of 1/256 rounds down, 3/1024 up.
@@ -111,7 +126,12 @@ fn wrapping_blends_the_ends() {
 #[test]
 fn what_is_no_number_reads_something() {
     for filter in [Filter::Point, Filter::Linear] {
-        for address in [AddressMode::Wrap, AddressMode::Mirror, AddressMode::Clamp, AddressMode::Border] {
+        for address in [
+            AddressMode::Wrap,
+            AddressMode::Mirror,
+            AddressMode::Clamp,
+            AddressMode::Border,
+        ] {
             let sampler = Sampler {
                 address: [address; 3],
                 filter,
@@ -128,7 +148,14 @@ fn what_is_no_number_reads_something() {
 
 #[test]
 fn formats_come_back() {
-    for channel in [Channel::Unorm8, Channel::Snorm8, Channel::Unorm16, Channel::Snorm16, Channel::F16, Channel::F32] {
+    for channel in [
+        Channel::Unorm8,
+        Channel::Snorm8,
+        Channel::Unorm16,
+        Channel::Snorm16,
+        Channel::F16,
+        Channel::F32,
+    ] {
         let format = Format { channel, channels: 4 };
         let texel = format.write([0.0_f32, 1.0, 0.5, -1.0].map(f32::to_bits));
         let [zero, one, half, minus] = format.read(texel, true, false).map(f32::from_bits);

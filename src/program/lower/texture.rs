@@ -300,7 +300,10 @@ impl Lower<'_> {
             ..
         }) = &operands[1]
         else {
-            return Err(Diagnostic::error(operands[1].span(), "a handle in brackets is expected"));
+            return Err(Diagnostic::error(
+                operands[1].span(),
+                "a handle in brackets is expected",
+            ));
         };
         let handle = self.handle(name)?;
         let level = operands.get(2).map(|level| self.number(level, false)).transpose()?;

@@ -171,7 +171,10 @@ impl<'a> Body<'a> {
                         format!("`{}` has one result", form.mnemonic()),
                     ));
                 }
-                let alone = Value { pair: Pair::Never, ..value };
+                let alone = Value {
+                    pair: Pair::Never,
+                    ..value
+                };
                 self.destination(form, alone, first, result)?;
                 match &**predicate {
                     Operand::Sink(_) => Ok(()),

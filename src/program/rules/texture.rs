@@ -41,16 +41,29 @@ impl Body<'_> {
     /// `[a]`, `[a, c]`, `[a, b, c]`.
     pub fn handle(&mut self, form: &Form, want: Type, coordinates: bool, operand: &Operand) -> Outcome {
         // Without separate samplers a texture is asked for its own.
-        let want = if want == Type::SamplerRef && !self.has_samplers() { Type::TexRef } else { want };
+        let want = if want == Type::SamplerRef && !self.has_samplers() {
+            Type::TexRef
+        } else {
+            want
+        };
         match (operand, coordinates) {
             (Operand::Address(address), false) => {
-                let Address { base, index: None, offset: 0, .. } = address else {
+                let Address {
+                    base,
+                    index: None,
+                    offset: 0,
+                    ..
+                } = address
+                else {
                     return Err(Diagnostic::error(address.span, "this is an element of an array")
                         .label("move its address to a register first"));
                 };
                 match base {
                     AddressBase::Name(name) => self.opaque(want, name),
-                    AddressBase::Absolute(_) => Err(expected(want, Diagnostic::error(address.span, "a constant is no handle"))),
+                    AddressBase::Absolute(_) => Err(expected(
+                        want,
+                        Diagnostic::error(address.span, "a constant is no handle"),
+                    )),
                 }
             }
             (Operand::Group(list, span), true) => {
@@ -89,7 +102,11 @@ impl Body<'_> {
     }
 
     fn has_samplers(&self) -> bool {
-        self.around.tree.target.iter().any(|name| &*name.text == "texmode_independent")
+        self.around
+            .tree
+            .target
+            .iter()
+            .any(|name| &*name.text == "texmode_independent")
     }
 
     fn is_variable(&self, operand: &Operand) -> bool {
@@ -217,10 +234,16 @@ impl Body<'_> {
             return Ok(());
         }
         let text = self.text(operand.span());
-        Err(Diagnostic::error(operand.span(), format!("`{text}` is declared `.{}`", is.word())).label(a_type(want, false)))
+        Err(
+            Diagnostic::error(operand.span(), format!("`{text}` is declared `.{}`", is.word()))
+                .label(a_type(want, false)),
+        )
     }
 }
 
 fn expected(want: Type, found: Diagnostic) -> Diagnostic {
-    found.label(format!("a `.{}` variable or a 64-bit register is expected", want.word()))
+    found.label(format!(
+        "a `.{}` variable or a 64-bit register is expected",
+        want.word()
+    ))
 }

@@ -660,9 +660,7 @@ impl Bundle {
                 level,
                 dst,
             } => Rare::done(unsafe { texture::query(cx, *handle, *attribute, *level, *dst) }),
-            Kind::IsHandle { opaque, dst, src } => {
-                Rare::done(unsafe { texture::is_handle(cx, *opaque, *dst, *src) })
-            }
+            Kind::IsHandle { opaque, dst, src } => Rare::done(unsafe { texture::is_handle(cx, *opaque, *dst, *src) }),
             Kind::Syscall { which, args, results } => match super::syscall::call(*which, args, results, cx) {
                 Ok(()) => Rare::Next,
                 Err(fault) => Rare::Fault(fault),

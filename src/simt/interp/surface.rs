@@ -8,8 +8,8 @@ use crate::program::Slot;
 use crate::program::texture::{Outside, SurfaceAction, SurfaceOp, SurfaceReduction};
 
 use super::super::Cause;
-use super::texture::{bad_handle, geometry, resolve};
 use super::calls::{lanes, read, write};
+use super::texture::{bad_handle, geometry, resolve};
 use super::{Cx, RawFault};
 
 /// `suld`, `sust`, `sured`.
@@ -61,7 +61,11 @@ pub unsafe fn access(op: &SurfaceOp, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
             }
             continue;
         };
-        let aligned = if op.formatted && !reduces { format.channel.bytes() } else { bytes };
+        let aligned = if op.formatted && !reduces {
+            format.channel.bytes()
+        } else {
+            bytes
+        };
         if !address.is_multiple_of(u64::from(aligned.max(1))) {
             let cause = Cause::Misaligned { address, bytes };
             return Some(RawFault { cause, lane });
@@ -72,7 +76,11 @@ pub unsafe fn access(op: &SurfaceOp, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     let mut raw = [0; 8];
                     // SAFETY: the place has `bytes` bytes, which are all elements'; arrays stay readable and writable.
                     unsafe {
-                        std::ptr::copy_nonoverlapping((address as *const u8).add(i * element), raw.as_mut_ptr(), element);
+                        std::ptr::copy_nonoverlapping(
+                            (address as *const u8).add(i * element),
+                            raw.as_mut_ptr(),
+                            element,
+                        );
                     }
                     if let Some(slot) = slot {
                         // SAFETY: the caller's word.
@@ -93,7 +101,11 @@ pub unsafe fn access(op: &SurfaceOp, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                 // SAFETY: as for loads.
                 unsafe { std::ptr::copy_nonoverlapping(raw.as_ptr(), address as *mut u8, bytes as usize) };
             }
-            SurfaceAction::Reduce { op: which, signed, value } => {
+            SurfaceAction::Reduce {
+                op: which,
+                signed,
+                value,
+            } => {
                 let signed = signed.unwrap_or(matches!(format.channel, Channel::S8 | Channel::S16 | Channel::S32));
                 // SAFETY: as for loads; the place is aligned.
                 unsafe { reduce(address, op.bytes, *which, signed, get(*value, lane)) };

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use half::f16;
 
 use crate::isa::lanes::Width;
-use crate::memory::texture::{self as memory, Backing, Declared, Descriptor, Fetch, HandleKind, Objects, Sampler, Texture};
+use crate::memory::texture::{
+    self as memory, Backing, Declared, Descriptor, Fetch, HandleKind, Objects, Sampler, Texture,
+};
 use crate::program::Slot;
 use crate::program::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
@@ -64,7 +66,10 @@ pub fn bad_handle(what: &str, handle: u64, found: Option<&Descriptor>, lane: usi
         Some(other) if format!("{:?}", other.kind()).to_lowercase() == what => {
             format!("the array behind the {what} {handle:#x} was destroyed")
         }
-        Some(other) => format!("{handle:#x} is a {}, not a {what}", format!("{:?}", other.kind()).to_lowercase()),
+        Some(other) => format!(
+            "{handle:#x} is a {}, not a {what}",
+            format!("{:?}", other.kind()).to_lowercase()
+        ),
     };
     RawFault {
         cause: Cause::Texture { why },
