@@ -90,7 +90,7 @@ impl<'a> Case<'a> {
                         }
                     }
                 }
-                None if case.words[0] == "istypep" => case.handles.push((operand, "tex0")),
+                None if case.words[0] == "istypep" && operand.starts_with('%') => case.handles.push((operand, "tex0")),
                 None => case.sources.push(registers(operand)),
             }
         }

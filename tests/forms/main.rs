@@ -89,7 +89,7 @@ fn run(filter: Option<&str>) -> ExitCode {
     let mut failures = execute::run(&cases);
     let images: Vec<&catalogue::Row> = rows
         .iter()
-        .filter(|row| row.semantic && matches!(row.category, "texture" | "surface"))
+        .filter(|row| matches!(row.category, "texture" | "surface") || row.form.starts_with("istypep"))
         .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
         .collect();
     let (made, found) = image::run(&images);

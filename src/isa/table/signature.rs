@@ -9,7 +9,7 @@
 //! d:v+              `.vN` elements; registers may be wider        d:_     may be thrown away with `_`
 //! t:label, l:list   a label; one of a `.branchtargets` list       a:&     a register, or a variable's address
 //! c:pred?and/or     is there when the opcode has such a word, and only then
-//! d:v~              of `.f32`, registers of any 32-bit type will do
+//! d:v~, f:f32~      of `.f32` and `.f16`, registers of any type of that size will do
 //! [a:texref, c]     a texture and coordinates (a sampler may stand between); [a:texref] alone to ask about it
 //! e:offset, e:gradient    coordinates: whole numbers, and changes of them
 //! ```
@@ -64,7 +64,7 @@ pub struct Value {
     pub wider: bool,
     /// As many elements as the opcode's `.vN` says.
     pub vector: bool,
-    /// Registers of any 32-bit type hold `.f32`.
+    /// Registers of any type of the size hold `.f32` and `.f16`.
     pub loose: bool,
     /// `_` may stand for it.
     pub sink: bool,
@@ -84,6 +84,17 @@ impl Value {
             sink: false,
             pair: Pair::Never,
             limits: Limits::default(),
+        }
+    }
+}
+
+impl Value {
+    /// The type that registers are held against.
+    pub fn loosened(&self, ty: Type) -> Type {
+        match ty {
+            Type::F32 if self.loose => Type::B32,
+            Type::F16 if self.loose => Type::B16,
+            ty => ty,
         }
     }
 }

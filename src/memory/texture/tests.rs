@@ -202,3 +202,66 @@ fn gradients_choose_levels() {
     let two = level::footprint([0.25, 0.0, 0.0], [0.0, 0.125, 0.0], [16.0, 16.0, 1.0], 8);
     assert_eq!((two.level, two.probes, two.step), (1.0, 2, [0.125, 0.0, 0.0]));
 }
+
+/// A cube of which each face has its own number in all texels.
+fn cube(texels: &[f32], sampler: Sampler) -> Texture {
+    let mut texture = row(texels, sampler);
+    texture.image.levels[0] = Level {
+        width: 2,
+        height: 2,
+        pitch: 8,
+        slice: 16,
+        ..texture.image.levels[0]
+    };
+    (texture.image.layers, texture.image.cube) = (6, true);
+    texture
+}
+
+#[test]
+fn edges_of_a_cube_are_seamless_where_asked_for() {
+    let texels: [f32; 24] = std::array::from_fn(|i| (i / 4) as f32);
+    let at = |seamless: bool, direction: [f32; 3]| {
+        let sampler = Sampler {
+            filter: Filter::Linear,
+            normalized: true,
+            seamless,
+            ..Sampler::default()
+        };
+        let texture = cube(&texels, sampler);
+        let fetch = Fetch {
+            geometry: Geometry::Cube,
+            layer: 0,
+            at: Probe::Position(direction),
+            offset: [0; 3],
+            detail: Detail::Base,
+            compare: None,
+            gather: None,
+        };
+        let texel = texture.fetch(&texture.sampler, &fetch, AddressSpace::get().view());
+        f32::from_bits(texel.expect("an array")[0])
+    };
+    assert_eq!(at(false, [1.0, 0.0, 1.0]), 4.0);
+    // Half of +z, half of +x; of +z and +y; of -z and -x.
+    assert_eq!(at(true, [1.0, 0.0, 1.0]), 2.0);
+    assert_eq!(at(true, [0.0, 1.0, 1.0]), 3.0);
+    assert_eq!(at(true, [-1.0, 0.0, -1.0]), 3.0);
+    // A quarter each of +z, +x, +y, and of their mean.
+    assert_eq!(at(true, [1.0, 1.0, 1.0]), 2.0);
+    // In the middle of a face nothing else is seen.
+    assert_eq!(at(true, [0.0, 0.0, -3.0]), 5.0);
+}
+
+#[test]
+fn encoded_bytes_become_linear() {
+    let format = Format {
+        channel: Channel::U8,
+        channels: 4,
+    };
+    let mut texel = [0; 16];
+    texel[..4].copy_from_slice(&[0, 10, 255, 128]);
+    let [black, dark, white, alpha] = format.read(texel, true, true).map(f32::from_bits);
+    // IEC 61966-2-1: 10/255 lies on the straight part; the fourth channel is not encoded.
+    assert_eq!((black, white), (0.0, 1.0));
+    assert!((dark - 10.0 / 255.0 / 12.92).abs() < 1e-9);
+    assert_eq!(alpha, 128.0 / 255.0);
+}

@@ -78,10 +78,9 @@ impl Lower<'_> {
             Detail::Base
         };
         let rest: Vec<&Operand> = rest.collect();
-        let cube = matches!(geometry, Geometry::Cube | Geometry::ACube);
         let (offset, compare) = match rest[..] {
             [] => (None, None),
-            [one] if !cube && self.is_offset(one) => (Some(one), None),
+            [one] if self.is_offset(one, dimensions(geometry)) => (Some(one), None),
             [one] => (None, Some(one)),
             [offset, compare, ..] => (Some(offset), Some(compare)),
         };
@@ -237,8 +236,12 @@ impl Lower<'_> {
         Ok((layer, at))
     }
 
-    /// A 32-bit value.
+    /// A 32-bit value, perhaps in braces.
     fn number(&mut self, operand: &Operand, float: bool) -> Outcome<Slot> {
+        let operand = match operand {
+            Operand::Vector(list, _) if list.len() == 1 => &list[0],
+            one => one,
+        };
         let register = self.source(operand, Width::B32, Fit::Exact, float)?;
         Ok(self.body.slot(register))
     }
@@ -256,15 +259,14 @@ impl Lower<'_> {
     }
 
     /// Offsets are vectors, or integers where the geometry has one coordinate; references are floats.
-    fn is_offset(&mut self, operand: &Operand) -> bool {
+    fn is_offset(&mut self, operand: &Operand, dimensions: usize) -> bool {
         match operand {
             Operand::Vector(..) => true,
-            Operand::Immediate(expr) => matches!(expr, Expr::Int { .. }),
-            Operand::Name { name, select, .. } => {
-                self.elements(operand).is_some()
-                    || self
-                        .register(name, select.as_ref())
-                        .is_ok_and(|(_, ty)| ty != Type::F32)
+            Operand::Name { .. } if self.elements(operand).is_some() => true,
+            Operand::Immediate(expr) => dimensions == 1 && matches!(expr, Expr::Int { .. }),
+            Operand::Name { name, select, .. } if dimensions == 1 => {
+                let register = self.register(name, select.as_ref());
+                register.is_ok_and(|(_, ty)| ty != Type::F32)
             }
             _ => false,
         }
@@ -362,7 +364,8 @@ impl Lower<'_> {
                 let Some(&(_, op)) = ops.iter().find(|(word, _)| form.has(word)) else {
                     return Err(super::select::unsupported(instruction));
                 };
-                let value = self.source(data, width_of(ty), Fit::Exact, false)?;
+                let value = self.source(data, width_of(ty), Fit::Wider, false)?;
+                let value = self.resize(value, width_of(ty), false, span)?;
                 SurfaceAction::Reduce {
                     op,
                     signed: (!form.has("p")).then(|| is_signed(ty)),

@@ -133,7 +133,13 @@ impl<'a> Body<'a> {
             let first = index == 0;
             match expected.kind {
                 Kind::Destination(value) => self.destination(form, value, first, operand)?,
-                Kind::Source(value) => self.source(form, value, first, operand)?,
+                Kind::Source(value) => {
+                    let scalar = expected.name == "f" || matches!(form.line.semantics, Semantics::SurfaceReduce);
+                    if let (true, Operand::Vector(_, span)) = (scalar, operand) {
+                        return Err(Diagnostic::error(*span, "this is a vector").label("one value is expected"));
+                    }
+                    self.source(form, value, first, operand)?;
+                }
                 Kind::Address => {
                     // Fences order accesses to what need not be memory.
                     let fence = matches!(form.line.semantics, Semantics::Fence);
@@ -159,10 +165,7 @@ impl<'a> Body<'a> {
     }
 
     pub fn destination(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
-        let want = match resolve(value.ty, form, first) {
-            Some(Type::F32) if value.loose => Some(Type::B32),
-            want => want,
-        };
+        let want = resolve(value.ty, form, first).map(|want| value.loosened(want));
         match operand {
             Operand::Pair(result, predicate) => {
                 if value.pair == Pair::Never {
@@ -189,6 +192,12 @@ impl<'a> Body<'a> {
             Operand::Vector(list, span) if value.vector || list.len() == 1 => {
                 let count = if value.vector { form.vector() } else { 1 };
                 self.count(list.len(), count, *span)?;
+                let image = matches!(form.line.semantics, Semantics::Texture | Semantics::SurfaceLoad);
+                if image && list.iter().all(|element| matches!(element, Operand::Sink(_))) {
+                    return Err(
+                        Diagnostic::error(*span, "all of the result is thrown away").label("a register is expected")
+                    );
+                }
                 for element in list {
                     let sinks = Value { sink: true, ..value };
                     self.result(want, sinks, element, form)?;
@@ -260,7 +269,10 @@ impl<'a> Body<'a> {
     }
 
     pub fn source(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
-        let want = resolve(value.ty, form, first);
+        let want = resolve(value.ty, form, first).map(|want| match operand {
+            Operand::Name { .. } => value.loosened(want),
+            _ => want,
+        });
         match operand {
             Operand::Vector(list, span) if value.vector || list.len() == 1 => {
                 let count = if value.vector { form.vector() } else { 1 };

@@ -79,7 +79,7 @@ impl Body<'_> {
                 self.handle_operand(want, first)?;
                 match sampler {
                     Some(sampler) => self.handle_operand(Type::SamplerRef, sampler)?,
-                    None if texture && self.has_samplers() && self.is_variable(first) => {
+                    None if texture && self.has_samplers() => {
                         return Err(Diagnostic::error(*span, "a sampler is missing")
                             .label("with `texmode_independent` a `.samplerref` follows the texture"));
                     }
@@ -107,11 +107,6 @@ impl Body<'_> {
             .target
             .iter()
             .any(|name| &*name.text == "texmode_independent")
-    }
-
-    fn is_variable(&self, operand: &Operand) -> bool {
-        matches!(operand, Operand::Name { name, .. }
-            if matches!(self.find(&name.text), Some(Named::Here(Entity::Variable(..)))))
     }
 
     fn handle_operand(&mut self, want: Type, operand: &Operand) -> Outcome {
@@ -155,14 +150,26 @@ impl Body<'_> {
         Err(expected(want, Diagnostic::error(name.span, message)))
     }
 
-    /// Offsets are whole numbers, gradients are not.
+    /// Offsets are whole numbers; gradients are not, and have exactly as many elements as a layer has coordinates.
     pub fn vector_of_layer(&mut self, form: &Form, floats: bool, operand: &Operand) -> Outcome {
-        let ty = if floats { Type::F32 } else { Type::S32 };
-        let scalar = !matches!(operand, Operand::Vector(..));
-        if scalar && !floats && self.is_float(operand) {
+        if floats {
+            let Operand::Vector(list, span) = operand else {
+                return Err(Diagnostic::error(operand.span(), "this is not a gradient")
+                    .label(format!("{} elements in braces are expected", within_layer(form))));
+            };
+            self.count(list.len(), within_layer(form) as u8, *span)?;
+            let ty = Type::F32;
+            return list.iter().try_for_each(|one| self.value(Some(ty), Value::of(ty), one));
+        }
+        if !matches!(operand, Operand::Vector(..)) && self.is_float(operand) {
             return Err(Diagnostic::error(operand.span(), "an offset is a whole number"));
         }
-        self.coordinates(operand, within_layer(form), ty, 0)
+        match operand {
+            Operand::Immediate(_) if within_layer(form) == 1 => {
+                self.value(Some(Type::S32), Value::of(Type::S32), operand)
+            }
+            _ => self.coordinates(operand, within_layer(form), Type::S32, 0),
+        }
     }
 
     fn is_float(&self, operand: &Operand) -> bool {
@@ -198,9 +205,10 @@ impl Body<'_> {
                 if usize::from(vector) < least {
                     self.count(usize::from(vector), least as u8, name.span)?;
                 }
+                let ty = if whole > 0 { Type::U32 } else { ty };
                 return self.number(ty, is, operand);
             }
-            one if least == 1 => std::slice::from_ref(one),
+            one @ Operand::Name { .. } if least == 1 => std::slice::from_ref(one),
             other => {
                 return Err(Diagnostic::error(other.span(), "this is not a vector")
                     .label(format!("{least} elements in braces are expected")));
