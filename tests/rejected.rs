@@ -196,6 +196,7 @@ const SLOPPY: &[&str] = &[
     "tex.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, %f4];",
     "tex.cube.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, %f4];",
     "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, {%f4,%f5}], 1;",
+    "tex.level.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, {%f4,%f5}], {%f1};",
     "suld.b.2d.b16.trap %vb1, [s0, {%r2,%r3}];",
     "suld.b.2d.b32.trap %vb1, [s0, {%r2,%r3}];",
     "suld.b.2d.b32.trap %r1, [s0, %r1];",

@@ -31,22 +31,6 @@ pub fn array_create(_: &Arc<Context>, p_handle: Out<CUarray>, p_allocate_array: 
     create(p_handle, descriptor)
 }
 
-pub fn array_create_v1(
-    context: &Arc<Context>,
-    p_handle: Out<CUarray>,
-    p_allocate_array: In<CUDA_ARRAY_DESCRIPTOR_v1>,
-) -> Answer {
-    let asked = p_allocate_array.get()?;
-    let descriptor = CUDA_ARRAY_DESCRIPTOR {
-        Width: asked.Width as usize,
-        Height: asked.Height as usize,
-        Format: asked.Format,
-        NumChannels: asked.NumChannels,
-    };
-    // SAFETY: a local structure.
-    array_create(context, p_handle, unsafe { In::from_c(&descriptor) })
-}
-
 fn described(descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Descriptor {
     Descriptor {
         width: descriptor.Width as u64,
@@ -64,23 +48,6 @@ pub fn array_3d_create(
     p_allocate_array: In<CUDA_ARRAY3D_DESCRIPTOR>,
 ) -> Answer {
     create(p_handle, described(&p_allocate_array.get()?))
-}
-
-pub fn array_3d_create_v1(
-    _: &Arc<Context>,
-    p_handle: Out<CUarray>,
-    p_allocate_array: In<CUDA_ARRAY3D_DESCRIPTOR_v1>,
-) -> Answer {
-    let asked = p_allocate_array.get()?;
-    let descriptor = Descriptor {
-        width: asked.Width.into(),
-        height: asked.Height.into(),
-        depth: asked.Depth.into(),
-        format: asked.Format.0,
-        channels: asked.NumChannels,
-        flags: asked.Flags,
-    };
-    create(p_handle, descriptor)
 }
 
 /// One- and two-dimensional arrays; layers and slices would be lost.
@@ -104,20 +71,6 @@ pub fn array_get_descriptor(
     })
 }
 
-pub fn array_get_descriptor_v1(
-    _: &Arc<Context>,
-    p_array_descriptor: Out<CUDA_ARRAY_DESCRIPTOR_v1>,
-    h_array: CUarray,
-) -> Answer {
-    let descriptor = plane(h_array)?;
-    p_array_descriptor.set(CUDA_ARRAY_DESCRIPTOR_v1 {
-        Width: descriptor.width as c_uint,
-        Height: descriptor.height as c_uint,
-        Format: CUarray_format_enum(descriptor.format),
-        NumChannels: descriptor.channels,
-    })
-}
-
 pub fn array_3d_get_descriptor(
     _: &Arc<Context>,
     p_array_descriptor: Out<CUDA_ARRAY3D_DESCRIPTOR>,
@@ -128,22 +81,6 @@ pub fn array_3d_get_descriptor(
         Width: descriptor.width as usize,
         Height: descriptor.height as usize,
         Depth: descriptor.depth as usize,
-        Format: CUarray_format_enum(descriptor.format),
-        NumChannels: descriptor.channels,
-        Flags: descriptor.flags,
-    })
-}
-
-pub fn array_3d_get_descriptor_v1(
-    _: &Arc<Context>,
-    p_array_descriptor: Out<CUDA_ARRAY3D_DESCRIPTOR_v1>,
-    h_array: CUarray,
-) -> Answer {
-    let descriptor = find(h_array)?.descriptor();
-    p_array_descriptor.set(CUDA_ARRAY3D_DESCRIPTOR_v1 {
-        Width: descriptor.width as c_uint,
-        Height: descriptor.height as c_uint,
-        Depth: descriptor.depth as c_uint,
         Format: CUarray_format_enum(descriptor.format),
         NumChannels: descriptor.channels,
         Flags: descriptor.flags,

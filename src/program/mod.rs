@@ -27,6 +27,7 @@ mod references;
 pub mod rules;
 mod show;
 pub mod texture;
+mod video;
 mod visit;
 
 #[cfg(test)]
