@@ -58,6 +58,12 @@ impl Format {
             true => ABSENT_FLOAT,
             false => ABSENT_INTEGER,
         };
+        if matches!(self.channel, Channel::F32 | Channel::U32 | Channel::S32) {
+            for (out, raw) in out.iter_mut().zip(texel.chunks_exact(4)).take(self.channels as usize) {
+                *out = u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
+            }
+            return out;
+        }
         if self.channel == Channel::Unorm101010x2 {
             let bits = u32::from_le_bytes([texel[0], texel[1], texel[2], texel[3]]);
             let part = |shift: u32, most: u32| ((bits >> shift & most) as f32 / most as f32).to_bits();
@@ -79,8 +85,7 @@ impl Format {
                 (Channel::U16, false) => u32::from(half_word(at)),
                 (Channel::S16, false) => i32::from(half_word(at) as i16) as u32,
                 (Channel::F16, _) => f16::from_bits(half_word(at)).to_f32().to_bits(),
-                (Channel::U32 | Channel::S32 | Channel::F32, _) => u32::from_le_bytes([at[0], at[1], at[2], at[3]]),
-                (Channel::Unorm101010x2, _) => 0,
+                (Channel::U32 | Channel::S32 | Channel::F32 | Channel::Unorm101010x2, _) => 0,
             };
         }
         out

@@ -83,6 +83,20 @@ impl Axis {
     };
 }
 
+/// `floor`, and as a number: the baseline of x86-64 has no instruction for it.
+#[inline(always)]
+fn floor(value: f64) -> (f64, i64) {
+    let whole = value as i64;
+    let floor = whole as f64;
+    // Beyond 2^63 and for NaN the cast saturates; what is that large is whole.
+    if floor > value {
+        (floor - 1.0, whole.saturating_sub(1))
+    } else {
+        (floor, whole)
+    }
+}
+
+#[inline(always)]
 fn addressed(mode: AddressMode, index: i64, size: u32) -> Option<u32> {
     let last = i64::from(size) - 1;
     match mode {
@@ -93,6 +107,7 @@ fn addressed(mode: AddressMode, index: i64, size: u32) -> Option<u32> {
 }
 
 /// `position` in texels, as it is before addressing.
+#[inline(always)]
 fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
     let size_f = f64::from(size);
     let position = match mode {
@@ -104,7 +119,7 @@ fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
         _ => position,
     };
     if !pair {
-        let raw = position.floor() as i64;
+        let (_, raw) = floor(position);
         return Axis {
             raw: [raw, raw],
             index: [addressed(mode, raw, size), None],
@@ -112,11 +127,13 @@ fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
         };
     }
     let shifted = position - 0.5;
-    let floor = shifted.floor();
-    let raw = floor as i64;
+    let (below, raw) = floor(shifted);
     let next = raw.saturating_add(1);
-    let fraction = ((shifted - floor) * 256.0 + 0.5).floor() / 256.0;
-    let fraction = if fraction.is_nan() { 0.0 } else { fraction };
+    // What is infinite or no number has no fraction.
+    let within = shifted - below;
+    let within = if within < 1.0 { within } else { 0.0 };
+    let fraction = (within * 256.0 + 0.5) as u32;
+    let fraction = f64::from(fraction) * (1.0 / 256.0);
     Axis {
         raw: [raw, next],
         index: [addressed(mode, raw, size), addressed(mode, next, size)],
@@ -165,6 +182,10 @@ impl Texture {
 impl Reader<'_> {
     fn fetch(&self, fetch: &Fetch) -> Result<[u32; 4], Missing> {
         let image = &self.texture.image;
+        let plain = image.levels.len() == 1 && fetch.gather.is_none() && !fetch.geometry.is_cube();
+        if plain && !matches!(fetch.detail, Detail::Gradient(..)) {
+            return self.plain(fetch);
+        }
         let (mut at, scaled) = match fetch.at {
             Probe::Index(at) => (at.map(f64::from), false),
             Probe::Position(at) => (
@@ -266,13 +287,69 @@ impl Reader<'_> {
                 )?;
             }
         }
-        Ok(sum.map(|value| {
+        Ok(self.summed(sum))
+    }
+
+    /// One level, no cube, no gradient: what most accesses are.
+    fn plain(&self, fetch: &Fetch) -> Result<[u32; 4], Missing> {
+        let image = &self.texture.image;
+        let level = &image.levels[0];
+        let layers = image.layers.max(1) - 1;
+        let layer = if fetch.geometry.is_array() {
+            fetch.layer.min(layers)
+        } else {
+            0
+        };
+        let dimensions = fetch.geometry.dimensions();
+        let (at, whole, scaled) = match fetch.at {
+            Probe::Index(at) => (at.map(f64::from), true, false),
+            Probe::Position(at) => (at.map(f64::from), false, self.sampler.is_normalized()),
+        };
+        let sizes = [level.width, level.height, level.depth];
+        let pair = !whole && self.filters();
+        let axes: [Axis; 3] = std::array::from_fn(|i| {
+            if i >= dimensions {
+                return Axis::NONE;
+            }
+            let position = if scaled { at[i] * f64::from(sizes[i]) } else { at[i] };
+            axis(
+                position + f64::from(fetch.offset[i]),
+                sizes[i],
+                self.mode(i, false),
+                pair,
+            )
+        });
+        let deep = fetch.geometry == Geometry::D3;
+        let [x, y, z] = &axes;
+        if !pair {
+            let z = if deep { z.index[0] } else { Some(layer) };
+            return self.texel(level, x.index[0], y.index[0], z);
+        }
+        let mut sum = [0.0; 4];
+        for corner in 0..1_usize << dimensions {
+            let (i, j, k) = (corner & 1, corner >> 1 & 1, corner >> 2);
+            let weight = x.weight[i] * y.weight[j] * z.weight[k];
+            if weight == 0.0 {
+                continue;
+            }
+            let z = if deep { z.index[k] } else { Some(layer) };
+            let texel = self.texel(level, x.index[i], y.index[j], z)?;
+            for (sum, bits) in sum.iter_mut().zip(texel) {
+                *sum += weight * self.summand(bits);
+            }
+        }
+        Ok(self.summed(sum))
+    }
+
+    /// Components of a weighted sum.
+    fn summed(&self, sum: [f64; 4]) -> [u32; 4] {
+        sum.map(|value| {
             let value = match self.steps {
                 Some(steps) => value.round() / steps,
                 None => value,
             };
             (value as f32).to_bits()
-        }))
+        })
     }
 
     /// Only floating-point results are blended.
@@ -458,8 +535,17 @@ impl Image {
         }
         let mut out = [0; 16];
         // SAFETY: an array's memory is in the arena, whose pages stay readable once they were; ordinary memory was just
-        // checked. A texel has at most 16 bytes.
-        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, out.as_mut_ptr(), bytes as usize) };
+        // checked. A texel has at most 16 bytes. Sizes that are known make moves of what would be calls.
+        unsafe {
+            let (from, to) = (address as *const u8, out.as_mut_ptr());
+            match bytes {
+                4 => std::ptr::copy_nonoverlapping(from, to, 4),
+                8 => std::ptr::copy_nonoverlapping(from, to, 8),
+                16 => std::ptr::copy_nonoverlapping(from, to, 16),
+                1 => std::ptr::copy_nonoverlapping(from, to, 1),
+                _ => std::ptr::copy_nonoverlapping(from, to, 2),
+            }
+        }
         Ok(out)
     }
 }
