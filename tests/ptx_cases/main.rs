@@ -9,6 +9,7 @@ mod execute;
 mod image;
 mod legal;
 mod value;
+mod verdict;
 
 use std::fs;
 use std::path::{Path, PathBuf};
