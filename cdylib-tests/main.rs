@@ -8,9 +8,12 @@
 //! context unusable, needs its own environment, or looks at what is printed runs in a process of its own: `alone.rs`.
 
 mod alone;
+mod array;
 mod bad_input;
 mod c;
 mod command;
 mod contraction;
 mod exports;
 mod indices;
+mod texture_object;
+mod texture_reference;

@@ -16,7 +16,7 @@ use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
 use super::services::Printer;
 use super::stream::{Point, Role, check_host_function};
-use super::{Device, Error, Event, Handle, Result, Stream, module, pump};
+use super::{Device, Error, Event, Handle, Result, Stream, array, module, pump, texture};
 use crate::memory::AddressSpace;
 
 /// `CU_CTX_FLAGS_MASK`.
@@ -377,6 +377,8 @@ impl Context {
         Stream::forget_all_of(&self.shared);
         Event::forget_all_of(&self.shared);
         module::forget_all_of(&self.shared);
+        texture::forget_all_of(&self.shared);
+        array::forget_all_of(&self.shared);
         AddressSpace::get().free_all_of(self.shared.id);
         self.shared.heap.forget();
         self.shared.sticky.store(0, Ordering::Release);

@@ -105,6 +105,7 @@ pub unsafe fn launch(
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
         timeout: config::get().timeout,
         services: Arc::clone(shared) as Arc<dyn Services>,
+        references: function.references.bindings(),
     });
     let run = runner();
     let files = Arc::clone(&function.files);
@@ -259,7 +260,7 @@ fn code(cause: &Cause) -> Error {
         Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
         Cause::InvalidPc { .. } => Error::InvalidPc,
         Cause::StackOverflow { .. } => Error::HardwareStackError,
-        Cause::Trap | Cause::Deadlock { .. } => Error::LaunchFailed,
+        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } => Error::LaunchFailed,
         Cause::Assert => Error::Assert,
         Cause::Timeout { .. } => Error::LaunchTimeout,
         Cause::OutOfMemory { .. } => Error::OutOfMemory,

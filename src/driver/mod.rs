@@ -9,18 +9,21 @@
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
+//! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
 //! handle.rs  error.rs
 //! ```
 //!
 //! **Handles** are numbers that are looked up, never followed: a stale or foreign one is an error, whatever it points to.
 
 pub mod alloc;
+pub mod array;
 mod code;
 pub mod context;
 pub mod copy;
 pub mod device;
 mod error;
 pub mod event;
+mod format;
 mod handle;
 mod heap;
 pub mod launch;
@@ -30,8 +33,10 @@ pub mod occupancy;
 pub mod pool;
 mod profile;
 mod pump;
+pub mod reference;
 mod services;
 pub mod stream;
+pub mod texture;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +49,7 @@ pub use context::Context;
 pub use device::Device;
 pub use error::{Error, Result};
 pub use event::Event;
+pub use format::bytes as format_bytes;
 pub use linker::Linker;
 pub use module::{Function, Kernel, Library, LoadError, Module};
 pub use pool::Pool;

@@ -8,12 +8,14 @@
 //! ```text
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
+//! texture/   arrays as textures and surfaces see them
 //! ```
 
 mod blocks;
 mod hosts;
 mod nearest;
 mod space;
+pub mod texture;
 
 #[cfg(test)]
 mod tests;

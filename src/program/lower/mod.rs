@@ -2,7 +2,7 @@
 //! ([`ir`]), which are laid out, simplified and given slots ([`emit`]).
 //!
 //! `scope` knows names, `operand` turns operands into registers, `select` dispatches on what the instruction table says,
-//! and `moves`, `video`, `memory`, `call`, `sync` each know one family.
+//! and `moves`, `video`, `memory`, `texture`, `call`, `sync` each know one family.
 
 mod affine;
 mod call;
@@ -22,6 +22,7 @@ mod simplify;
 mod slots;
 pub(super) mod special;
 mod sync;
+mod texture;
 mod video;
 mod webs;
 
