@@ -286,12 +286,6 @@ impl<'a> Lower<'a> {
     /// Parameters stand in the outermost scope.
     fn parameters(&mut self) {
         let definition = self.definition;
-        if definition.variadic {
-            self.error(Diagnostic::error(
-                definition.name.span,
-                "functions with an open last parameter are not supported yet",
-            ));
-        }
         if self.is_kernel() {
             for (variable, place) in definition.params.iter().zip(layout::places(&definition.params, 0).0) {
                 let ty = variable.ty;
