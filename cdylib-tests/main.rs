@@ -14,3 +14,4 @@ mod command;
 mod contraction;
 mod exports;
 mod indices;
+mod versions;

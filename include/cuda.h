@@ -57,6 +57,8 @@
 #define cuEventDestroy cuEventDestroy_v2
 #define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuGetProcAddress cuGetProcAddress_v2
+#define cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2
+#define cuGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags_v2
 #define cuLinkAddData cuLinkAddData_v2
 #define cuLinkAddFile cuLinkAddFile_v2
 #define cuLinkCreate cuLinkCreate_v2
@@ -100,6 +102,8 @@
 #define cuLaunchHostFunc cuLaunchHostFunc_ptsz
 #define cuLaunchHostFunc_v2 cuLaunchHostFunc_v2_ptsz
 #define cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz
+#define cuGraphicsMapResources cuGraphicsMapResources_ptsz
+#define cuGraphicsUnmapResources cuGraphicsUnmapResources_ptsz
 #define cuMemsetD8 cuMemsetD8_v2_ptds
 #define cuMemsetD16 cuMemsetD16_v2_ptds
 #define cuMemsetD32 cuMemsetD32_v2_ptds
@@ -1877,6 +1881,23 @@ typedef struct CUmod_st *CUmodule;
 
 typedef enum CUfunctionLoadingState_enum CUfunctionLoadingState;
 
+typedef struct CUDA_LAUNCH_PARAMS_st {
+    CUfunction function;
+    unsigned int gridDimX;
+    unsigned int gridDimY;
+    unsigned int gridDimZ;
+    unsigned int blockDimX;
+    unsigned int blockDimY;
+    unsigned int blockDimZ;
+    unsigned int sharedMemBytes;
+    CUstream hStream;
+    void **kernelParams;
+} CUDA_LAUNCH_PARAMS_st;
+
+typedef struct CUDA_LAUNCH_PARAMS_st CUDA_LAUNCH_PARAMS_v1;
+
+typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
+
 typedef enum CUlaunchAttributeID_enum CUlaunchAttributeID;
 
 typedef enum CUaccessProperty_enum CUaccessProperty;
@@ -1987,6 +2008,10 @@ typedef struct CUlaunchConfig_st {
 typedef struct CUlaunchConfig_st CUlaunchConfig;
 
 typedef void (*CUhostFn)(void *userData);
+
+typedef struct CUgraphicsResource_st *CUgraphicsResource;
+
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
 
 typedef struct CUlib_st *CUlibrary;
 
@@ -2135,8 +2160,6 @@ typedef enum CUpointer_attribute_enum CUpointer_attribute;
 typedef enum CUmem_advise_enum CUmem_advise;
 
 typedef enum CUmem_range_attribute_enum CUmem_range_attribute;
-
-typedef struct CUmipmappedArray_st *CUmipmappedArray;
 
 typedef struct CUtexref_st *CUtexref;
 
@@ -2436,23 +2459,6 @@ typedef enum CUdeviceNumaConfig_enum CUdeviceNumaConfig;
 typedef enum CUoccupancy_flags_enum CUoccupancy_flags;
 
 typedef enum CUshared_carveout_enum CUshared_carveout;
-
-typedef struct CUDA_LAUNCH_PARAMS_st {
-    CUfunction function;
-    unsigned int gridDimX;
-    unsigned int gridDimY;
-    unsigned int gridDimZ;
-    unsigned int blockDimX;
-    unsigned int blockDimY;
-    unsigned int blockDimZ;
-    unsigned int sharedMemBytes;
-    CUstream hStream;
-    void **kernelParams;
-} CUDA_LAUNCH_PARAMS_st;
-
-typedef struct CUDA_LAUNCH_PARAMS_st CUDA_LAUNCH_PARAMS_v1;
-
-typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
 
 typedef struct CUgraphExec_st *CUgraphExec;
 
@@ -2902,8 +2908,6 @@ typedef CUresult (*CUgraphRecaptureCallback)(void *data,
                                              const CUgraphNodeParams *originalParams,
                                              const CUgraphNodeParams *recaptureParams,
                                              CUgraphRecaptureStatus status);
-
-typedef struct CUgraphicsResource_st *CUgraphicsResource;
 
 typedef struct CUextMemory_st *CUexternalMemory;
 
@@ -3516,6 +3520,8 @@ CUresult cuCtxResetPersistingL2Cache(void);
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
 
+CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags);
+
 CUresult cuCtxDetach(CUcontext ctx);
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig);
@@ -3584,6 +3590,8 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
 
 CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
 
+CUresult cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev, int flags);
+
 CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev);
 
 CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev);
@@ -3638,6 +3646,10 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 
 CUresult cuFuncLoad(CUfunction function);
 
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+                                              unsigned int numDevices,
+                                              unsigned int flags);
+
 CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config);
 
 CUresult cuLaunchKernel(CUfunction f,
@@ -3668,6 +3680,23 @@ CUresult cuLaunchCooperativeKernel(CUfunction f,
                                    unsigned int sharedMemBytes,
                                    CUstream hStream,
                                    void **kernelParams);
+
+CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource);
+
+CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
+                                             CUgraphicsResource resource,
+                                             unsigned int arrayIndex,
+                                             unsigned int mipLevel);
+
+CUresult cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
+
+CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
+
+CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags);
+
+CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
+
+CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 
 CUresult cuInit(unsigned int Flags);
 

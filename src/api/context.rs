@@ -168,7 +168,13 @@ pub fn ctx_get_exec_affinity(affinity: Out<CUexecAffinityParam>, kind: CUexecAff
     Err(CUresult::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY)
 }
 
-/// Deprecated. A context that `cuCtxCreate` made has one user, so that leaving it destroys it.
+/// Deprecated: counts a further user of the current context, which `cuCtxCreate` has made.
+pub fn ctx_attach(pctx: Out<CUcontext>, flags: c_uint) -> Answer {
+    require(!pctx.is_null() && flags == 0)?;
+    pctx.set(Context::attach()?.handle() as CUcontext)
+}
+
+/// Deprecated: the last user who leaves a context destroys it.
 pub fn ctx_detach(ctx: CUcontext) -> Answer {
-    ctx_destroy(ctx)
+    Ok(Context::from_handle(ctx as usize)?.detach()?)
 }

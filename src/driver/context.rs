@@ -178,7 +178,7 @@ pub struct Context {
     is_primary: bool,
     life: AtomicU8,
     flags: AtomicU32,
-    /// How often a primary context is retained.
+    /// How often a primary context is retained; the further users of another one (`cuCtxAttach`).
     retained: Mutex<u32>,
     legacy: Arc<Stream>,
     runtime_limits: [AtomicU64; 4],
@@ -314,6 +314,31 @@ impl Context {
         self.empty();
         self.set_life(Life::Destroyed);
         Ok(())
+    }
+
+    /// `cuCtxAttach`: one more user of the current context; 201 for primary contexts, which are retained instead.
+    pub fn attach() -> Result<Arc<Context>> {
+        let context = Context::usable()?;
+        if context.is_primary {
+            return Err(Error::InvalidContext);
+        }
+        *context.retained.lock() += 1;
+        Ok(context)
+    }
+
+    /// `cuCtxDetach`: the context must be current (201). Destroys it when its last user leaves.
+    pub fn detach(self: &Arc<Context>) -> Result<()> {
+        let current = Context::current_or_none();
+        if self.is_primary || !current.is_some_and(|current| Arc::ptr_eq(&current, self)) {
+            return Err(Error::InvalidContext);
+        }
+        let others = {
+            let mut users = self.retained.lock();
+            let others = *users;
+            *users = others.saturating_sub(1);
+            others
+        };
+        if others > 0 { Ok(()) } else { self.destroy() }
     }
 
     /// `cuDevicePrimaryCtxRetain`.

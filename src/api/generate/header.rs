@@ -128,9 +128,13 @@ pub fn unname(header: &str) -> String {
     header
 }
 
+/// Chapters that NVIDIA declares in headers of their own (`cudaGL.h`, `cudaEGL.h`, `cudaVDPAU.h`).
+const ELSEWHERE: &[&str] = &["opengl", "egl", "vdpau"];
+
 /// The implemented lines.
 fn exported(table: &[EntryPoint]) -> impl Iterator<Item = &EntryPoint> {
-    table.iter().filter(|entry| entry.implementation.is_some())
+    let here = |entry: &&EntryPoint| !ELSEWHERE.contains(&entry.chapter.as_str());
+    table.iter().filter(|entry| entry.implementation.is_some()).filter(here)
 }
 
 /// Which version a plain name stands for.
