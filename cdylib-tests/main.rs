@@ -9,9 +9,13 @@
 
 mod alone;
 mod bad_input;
+#[macro_use]
 mod c;
+mod capture;
 mod command;
 mod contraction;
 mod exports;
+mod graph_types;
+mod graphs;
 mod indices;
 mod versions;

@@ -29,6 +29,11 @@ mod execution;
 mod exports;
 #[cfg(test)]
 mod generate;
+mod graph;
+mod graph_any_node;
+mod graph_exec;
+mod graph_node;
+mod graph_params;
 mod initialization;
 mod jit;
 mod legacy_launch;
@@ -51,6 +56,7 @@ mod tests;
 pub mod types;
 mod unified;
 mod unsupported;
+mod user_object;
 
 /// What a function of `cuda.h` does here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -66,7 +66,7 @@ pub fn stream_get_ctx_v2(
     Ok(())
 }
 
-/// The flag `CU_EVENT_WAIT_EXTERNAL` concerns capture only.
+/// With `CU_EVENT_WAIT_EXTERNAL` the wait becomes a node of the graph that the stream records into; elsewhere it is 1.
 pub fn stream_wait_event(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -74,9 +74,11 @@ pub fn stream_wait_event(
     event: CUevent,
     flags: c_uint,
 ) -> Answer {
-    require(flags == CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT.0)?;
+    let flags = CUevent_wait_flags::from_raw(flags);
+    require(flags.name().is_some())?;
     let stream = default.resolve(stream)?;
-    Ok(stream.wait_event(&Event::from_handle(event as usize)?)?)
+    let external = flags == CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL;
+    Ok(stream.wait_event(&Event::from_handle(event as usize)?, external)?)
 }
 
 pub fn stream_add_callback(

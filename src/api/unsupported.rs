@@ -43,6 +43,11 @@ pub fn graphics(symbol: &'static str) -> Answer {
     refuse(symbol, "no graphics library shares memory with a device here")
 }
 
+/// CUDA in graphics: `CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED` and the one for Vulkan say 0.
+pub fn cig(symbol: &'static str) -> Answer {
+    refuse(symbol, "no graphics library runs CUDA work here")
+}
+
 pub fn nvsci(symbol: &'static str) -> Answer {
     refuse(symbol, "there is no NvSciSync here")
 }

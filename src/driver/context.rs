@@ -16,7 +16,7 @@ use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
 use super::services::Printer;
 use super::stream::{Point, Role, check_host_function};
-use super::{Device, Error, Event, Handle, Result, Stream, module, pump};
+use super::{Device, Error, Event, Handle, Result, Stream, graph, module, pump};
 use crate::memory::AddressSpace;
 
 /// `CU_CTX_FLAGS_MASK`.
@@ -100,7 +100,7 @@ impl Shared {
         self.stream_count.store(streams.len(), Ordering::Release);
     }
 
-    fn live_streams(&self) -> Vec<Arc<Stream>> {
+    pub fn live_streams(&self) -> Vec<Arc<Stream>> {
         self.streams.read().iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -402,6 +402,7 @@ impl Context {
         Stream::forget_all_of(&self.shared);
         Event::forget_all_of(&self.shared);
         module::forget_all_of(&self.shared);
+        graph::forget_memory_of(self.shared.id);
         AddressSpace::get().free_all_of(self.shared.id);
         self.shared.heap.forget();
         self.shared.sticky.store(0, Ordering::Release);
@@ -474,6 +475,7 @@ impl Context {
     pub fn synchronize(&self) -> Result<()> {
         check_host_function()?;
         self.alive()?;
+        graph::check_context(&self.shared)?;
         self.shared.drain();
         self.shared.printer.flush();
         self.shared.check()

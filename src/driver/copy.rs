@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::graph::{self, CopyNode, SetNode, Work};
 use super::stream::Command;
 use super::{Error, Result, Stream};
 use crate::memory::{AddressSpace, Kind};
@@ -29,7 +30,7 @@ pub enum Place {
 }
 
 /// A box of bytes: `cuMemcpy2D*`, `cuMemcpy3D*`. A linear copy has height and depth 1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub width: u64,
     pub height: u64,
@@ -64,8 +65,24 @@ struct Checked {
     nature: Nature,
 }
 
+/// What kind of memory a place is said to be in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyKind {
+    Host,
+    Device,
+    Unified,
+}
+
 impl Place {
-    fn address(self) -> u64 {
+    pub fn kind(self) -> CopyKind {
+        match self {
+            Place::Host(_) => CopyKind::Host,
+            Place::Device(_) => CopyKind::Device,
+            Place::Unified(_) => CopyKind::Unified,
+        }
+    }
+
+    pub fn address(self) -> u64 {
         match self {
             Place::Host(address) | Place::Device(address) | Place::Unified(address) => address,
         }
@@ -100,6 +117,13 @@ impl Place {
 }
 
 impl End {
+    /// The device whose memory it is; `None` for the host's.
+    pub(super) fn device(self) -> Option<u32> {
+        AddressSpace::get()
+            .find(self.place.address())
+            .map(|allocation| allocation.device)
+    }
+
     fn check(self, shape: Shape) -> Result<Checked> {
         let pitch = if self.pitch == 0 { shape.width } else { self.pitch };
         let rows = if self.rows == 0 { shape.height } else { self.rows };
@@ -137,6 +161,26 @@ unsafe fn transfer(dst: Checked, src: Checked, shape: Shape) {
     }
 }
 
+/// Whether the box could be copied; one without bytes can.
+pub(super) fn check_box(dst: End, src: End, shape: Shape) -> Result<()> {
+    if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
+        return Ok(());
+    }
+    dst.check(shape)?;
+    src.check(shape).map(drop)
+}
+
+/// Copies the box here and now.
+pub(super) fn copy_box(dst: End, src: End, shape: Shape) -> Result<()> {
+    if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
+        return Ok(());
+    }
+    let (dst, src) = (dst.check(shape)?, src.check(shape)?);
+    // SAFETY: both ends were checked just now; memory is freed only after what is queued has been done.
+    unsafe { transfer(dst, src, shape) };
+    Ok(())
+}
+
 fn line(place: Place) -> End {
     End {
         place,
@@ -166,6 +210,8 @@ pub fn linear_async(dst: Place, src: Place, bytes: u64, stream: &Arc<Stream>) ->
 /// `cuMemcpy2D*`, `cuMemcpy3D*` that return when the data has arrived.
 pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
     let stream = Stream::default(per_thread)?;
+    stream.refuse_capture()?;
+    graph::check_unsafe()?;
     if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
         return Ok(());
     }
@@ -182,8 +228,19 @@ pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
 /// `cuMemcpy2DAsync`, `cuMemcpy3DAsync`.
 pub fn boxed_async(dst: End, src: End, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
     stream.shared.check()?;
+    let capture = stream.admit()?;
     if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
         return Ok(());
+    }
+    if let Some(capture) = capture {
+        let context = stream.context()?.handle();
+        let node = CopyNode {
+            dst,
+            src,
+            shape,
+            context,
+        };
+        return capture.add(stream, Work::Copy(node));
     }
     let (dst, src) = (dst.check(shape)?, src.check(shape)?);
     match (dst.nature, src.nature) {
@@ -240,7 +297,7 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
 
 /// What a set writes, and where.
 #[derive(Clone, Copy)]
-struct Fill {
+pub(super) struct Fill {
     address: u64,
     pitch: u64,
     element: u32,
@@ -251,7 +308,7 @@ struct Fill {
 }
 
 impl Fill {
-    fn check(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64) -> Result<Fill> {
+    pub fn check(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64) -> Result<Fill> {
         let size = u64::from(element);
         if !dst.is_multiple_of(size) || (height > 1 && !pitch.is_multiple_of(size)) {
             return Err(Error::InvalidValue);
@@ -280,7 +337,7 @@ impl Fill {
 
     /// # Safety
     /// The range is valid, and stays so.
-    unsafe fn run(self) {
+    pub unsafe fn run(self) {
         let bytes = self.value.to_le_bytes();
         let uniform = bytes[..self.element as usize].iter().all(|byte| *byte == bytes[0]);
         for y in 0..self.height {
@@ -303,6 +360,7 @@ impl Fill {
 #[allow(clippy::too_many_arguments)]
 pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64, per_thread: bool) -> Result<()> {
     let stream = Stream::default(per_thread)?;
+    stream.refuse_capture()?;
     if width == 0 || height == 0 {
         return Ok(());
     }
@@ -326,8 +384,22 @@ pub fn set_async(
     stream: &Arc<Stream>,
 ) -> Result<()> {
     stream.shared.check()?;
+    let capture = stream.admit()?;
     if width == 0 || height == 0 {
         return Ok(());
+    }
+    if let Some(capture) = capture {
+        let context = stream.context()?.handle();
+        let node = SetNode {
+            dst,
+            pitch,
+            element,
+            value,
+            width,
+            height,
+            context,
+        };
+        return capture.add(stream, Work::Set(node));
     }
     queue_fill(Fill::check(dst, pitch, element, value, width, height)?, stream)
 }

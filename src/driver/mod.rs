@@ -9,6 +9,7 @@
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
+//! graph/                  work described once      memory_operation.rs  words that streams write or wait for
 //! handle.rs  error.rs
 //! ```
 //!
@@ -21,10 +22,12 @@ pub mod copy;
 pub mod device;
 mod error;
 pub mod event;
+pub mod graph;
 mod handle;
 mod heap;
 pub mod launch;
 pub mod linker;
+mod memory_operation;
 pub mod module;
 pub mod occupancy;
 pub mod pool;
@@ -45,6 +48,7 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use event::Event;
 pub use linker::Linker;
+pub use memory_operation::MemoryOperation;
 pub use module::{Function, Kernel, Library, LoadError, Module};
 pub use pool::Pool;
 pub use stream::Stream;

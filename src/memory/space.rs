@@ -91,6 +91,8 @@ pub struct Allocation {
     pub pool: u64,
     /// Never used twice (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
+    /// Kernels may not touch it, and it does not count as used.
+    withdrawn: bool,
     /// Pages taken.
     pages: u64,
 }
@@ -235,19 +237,14 @@ impl AddressSpace {
         if bytes > self.view.len {
             return Err(OutOfMemory);
         }
-        let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
-        if let Some(usage) = self.charged(request.kind, request.device) {
-            let taken = usage.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(charge)
-                    .filter(|sum| *sum <= usage.limit.load(Ordering::Relaxed))
-            });
-            taken.map_err(|_| OutOfMemory)?;
-        }
+        self.charge(request.kind, request.device, bytes)?;
         let placed = self.place(bytes.div_ceil(PAGE), request);
         if placed.is_err()
             && let Some(usage) = self.charged(request.kind, request.device)
         {
-            usage.used.fetch_sub(charge, Ordering::Relaxed);
+            usage
+                .used
+                .fetch_sub(bytes.next_multiple_of(Request::MIN_ALIGN), Ordering::Relaxed);
         }
         placed
     }
@@ -297,6 +294,7 @@ impl AddressSpace {
             flags: request.flags,
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            withdrawn: false,
             pages,
         };
         state.live.insert(allocation.start, allocation);
@@ -331,11 +329,70 @@ impl AddressSpace {
             state.freed.push_back(allocation);
         }
         drop(state);
+        if !allocation.withdrawn {
+            self.discharge(&allocation);
+        }
+        Some(allocation)
+    }
+
+    /// Takes an allocation from kernels, and from what counts as used; its place and, until [`AddressSpace::forget`], its
+    /// contents stay. For memory that comes and goes at an address that does not change. `false`: nothing to take.
+    pub fn withdraw(&self, start: u64) -> bool {
+        let mut state = self.state.write();
+        let Some(allocation) = state.live.get_mut(&start).filter(|allocation| !allocation.withdrawn) else {
+            return false;
+        };
+        allocation.withdrawn = true;
+        let allocation = *allocation;
+        self.mark(&allocation, 0);
+        drop(state);
+        self.discharge(&allocation);
+        true
+    }
+
+    /// Undoes [`AddressSpace::withdraw`].
+    ///
+    /// # Errors
+    /// When the device's limit would be passed.
+    pub fn offer(&self, start: u64) -> Result<(), OutOfMemory> {
+        let mut state = self.state.write();
+        let Some(allocation) = state.live.get_mut(&start).filter(|allocation| allocation.withdrawn) else {
+            return Ok(());
+        };
+        self.charge(allocation.kind, allocation.device, allocation.bytes)?;
+        allocation.withdrawn = false;
+        let allocation = *allocation;
+        self.mark(&allocation, bits_of(allocation.kind));
+        Ok(())
+    }
+
+    /// Gives the system back what a withdrawn allocation holds; it reads as zero when it is offered again.
+    pub fn forget(&self, start: u64) {
+        let state = self.state.write();
+        if let Some(allocation) = state.live.get(&start).filter(|allocation| allocation.withdrawn) {
+            let bytes = (allocation.pages << PAGE_BITS) as usize;
+            // SAFETY: the pages belong to this allocation alone, and nobody has it.
+            unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) };
+        }
+    }
+
+    fn charge(&self, kind: Kind, device: u32, bytes: u64) -> Result<(), OutOfMemory> {
+        let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
+        let Some(usage) = self.charged(kind, device) else {
+            return Ok(());
+        };
+        let taken = usage.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(charge)
+                .filter(|sum| *sum <= usage.limit.load(Ordering::Relaxed))
+        });
+        taken.map(drop).map_err(|_| OutOfMemory)
+    }
+
+    fn discharge(&self, allocation: &Allocation) {
         if let Some(usage) = self.charged(allocation.kind, allocation.device) {
             let charge = allocation.bytes.next_multiple_of(Request::MIN_ALIGN);
             usage.used.fetch_sub(charge, Ordering::Relaxed);
         }
-        Some(allocation)
     }
 
     /// Frees everything that an owner has left.
