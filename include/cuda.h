@@ -63,7 +63,7 @@
 #define cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2
 #define cuGraphExecUpdate cuGraphExecUpdate_v2
 #define cuGraphGetEdges cuGraphGetEdges_v2
-#define cuGraphInstantiate cuGraphInstantiate_v2
+#define cuGraphInstantiate cuGraphInstantiateWithFlags
 #define cuGraphKernelNodeGetParams cuGraphKernelNodeGetParams_v2
 #define cuGraphKernelNodeSetParams cuGraphKernelNodeSetParams_v2
 #define cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2
@@ -3984,11 +3984,11 @@ CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream);
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream);
 
-CUresult cuGraphInstantiate(CUgraphExec *phGraphExec,
-                            CUgraph hGraph,
-                            CUgraphNode *phErrorNode,
-                            char *logBuffer,
-                            size_t bufferSize);
+CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec,
+                               CUgraph hGraph,
+                               CUgraphNode *phErrorNode,
+                               char *logBuffer,
+                               size_t bufferSize);
 
 CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource);
 
