@@ -152,7 +152,8 @@ impl Plan {
     /// An event that the plan records before it waits for it has been reached by then.
     fn list_events(&mut self) {
         let mut waits = std::mem::take(&mut self.waits);
-        waits.retain(|(_, event)| !self.records.iter().any(|(_, recorded)| Arc::ptr_eq(recorded, event)));
+        let records = &self.records;
+        waits.retain(|(at, event)| !records.iter().any(|(record, of)| record < at && Arc::ptr_eq(of, event)));
         self.waits = waits;
     }
 
