@@ -17,5 +17,6 @@ mod contraction;
 mod exports;
 mod graph_types;
 mod graphs;
+mod green_contexts;
 mod indices;
 mod versions;

@@ -34,6 +34,7 @@ mod graph_any_node;
 mod graph_exec;
 mod graph_node;
 mod graph_params;
+mod green_context;
 mod initialization;
 mod jit;
 mod legacy_launch;

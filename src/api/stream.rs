@@ -22,7 +22,8 @@ pub fn stream_destroy(stream: CUstream) -> Answer {
     if (stream as usize) <= CU_STREAM_PER_THREAD_HANDLE {
         return Err(CUresult::CUDA_ERROR_INVALID_HANDLE);
     }
-    Ok(DefaultStream::Legacy.resolve(stream)?.destroy()?)
+    // Whatever has become of its context, a stream can be destroyed.
+    Ok(Stream::from_handle(stream as usize)?.destroy()?)
 }
 
 /// `CU_STREAM_PER_THREAD`; 1 is `CU_STREAM_LEGACY`, 0 the default.
@@ -48,21 +49,42 @@ pub fn stream_get_device(_: &Arc<Context>, default: DefaultStream, stream: CUstr
     device.set(default.resolve(stream)?.context()?.device().ordinal())
 }
 
-pub fn stream_get_ctx(_: &Arc<Context>, default: DefaultStream, stream: CUstream, pctx: Out<CUcontext>) -> Answer {
-    pctx.required()?;
-    pctx.set(default.resolve(stream)?.context()?.handle() as CUcontext)
-}
-
-/// No stream here belongs to a green context.
-pub fn stream_get_ctx_v2(
-    context: &Arc<Context>,
+pub fn stream_get_ctx(
+    current: &Arc<Context>,
     default: DefaultStream,
     stream: CUstream,
     pctx: Out<CUcontext>,
-    green: Out<CUgreenCtx>,
 ) -> Answer {
-    stream_get_ctx(context, default, stream, pctx)?;
-    green.set_if_any(std::ptr::null_mut());
+    pctx.required()?;
+    let found = default.resolve(stream)?;
+    // Default streams are those of the current context.
+    let context = match found.is_default() {
+        true => Arc::clone(current),
+        false => found.context()?,
+    };
+    pctx.set(context.handle() as CUcontext)
+}
+
+/// The green context of a stream, or of the current context for a default stream, and the context beneath it.
+pub fn stream_get_ctx_v2(
+    current: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    pctx: Out<CUcontext>,
+    green_out: Out<CUgreenCtx>,
+) -> Answer {
+    pctx.required()?;
+    let found = default.resolve(stream)?;
+    let green = if found.is_default() {
+        current.green()
+    } else {
+        found.green()
+    };
+    if green.is_some() && stream as usize == CU_STREAM_PER_THREAD_HANDLE {
+        return Err(CUresult::CUDA_ERROR_INVALID_HANDLE);
+    }
+    pctx.set(found.context()?.owner().handle() as CUcontext)?;
+    green_out.set_if_any(green.map_or(0, |green| green.handle()) as CUgreenCtx);
     Ok(())
 }
 

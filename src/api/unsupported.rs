@@ -64,3 +64,13 @@ pub fn narrow(symbol: &'static str) -> Answer {
 pub fn multi_device(symbol: &'static str) -> Answer {
     refuse(symbol, "a cooperative launch has one device")
 }
+
+/// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED` says 0.
+pub fn rdma(symbol: &'static str) -> Answer {
+    refuse(symbol, "no peripheral writes to the memory of a device here")
+}
+
+/// Nothing here has a budget that it could be told of.
+pub fn notification(symbol: &'static str) -> Answer {
+    refuse(symbol, "no device here sends notifications")
+}

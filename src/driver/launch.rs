@@ -76,13 +76,13 @@ pub unsafe fn launch(
     // SAFETY: passed on to the caller.
     let params = unsafe { collect(&function, arguments)? };
     if let Some(capture) = capture {
-        check(&function, config, function.lowered()?)?;
+        check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
         return capture.add(
             stream,
             Work::Kernel(KernelNode::captured(function, *config, params, stream)),
         );
     }
-    let prepared = Prepared::new(&function, config, params)?;
+    let prepared = Prepared::new(&function, config, params, stream.multiprocessors())?;
     shared.printer.flush();
     let ticket = stream.enqueue(Command::Work(Box::new(move |_| prepared.run())));
     if launch_blocking() {
@@ -105,10 +105,10 @@ pub(super) struct Prepared {
 impl Prepared {
     /// # Errors
     /// As [`launch`].
-    pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>) -> Result<Prepared> {
+    pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>, multiprocessors: u32) -> Result<Prepared> {
         static GRIDS: AtomicU64 = AtomicU64::new(1);
         let shared = &function.shared;
-        let cluster = check(function, config, function.lowered()?)?;
+        let cluster = check(function, config, function.lowered()?, multiprocessors)?;
         let workspace = if config.cooperative {
             Some(Workspace::new(shared)?)
         } else {
@@ -125,7 +125,7 @@ impl Prepared {
             cooperative: config.cooperative,
             workspace: workspace.as_ref().map_or(0, |workspace| workspace.0),
             grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
-            multiprocessors: MULTIPROCESSORS,
+            multiprocessors,
             stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
             timeout: config::get().timeout,
             services: Arc::clone(shared) as Arc<dyn Services>,
@@ -185,7 +185,7 @@ impl Drop for Workspace {
 }
 
 /// Whether the shape is one that the device and the function allow; answers the cluster's shape.
-pub(super) fn check(function: &Function, config: &Config, lowered: Lowered) -> Result<[u32; 3]> {
+pub(super) fn check(function: &Function, config: &Config, lowered: Lowered, multiprocessors: u32) -> Result<[u32; 3]> {
     let Config { grid, block, .. } = *config;
     let within = |shape: [u32; 3], limit: [u32; 3]| (0..3).all(|axis| (1..=limit[axis]).contains(&shape[axis]));
     if !within(grid, MAX_GRID) || !within(block, MAX_BLOCK) {
@@ -235,7 +235,7 @@ pub(super) fn check(function: &Function, config: &Config, lowered: Lowered) -> R
         let blocks = grid
             .iter()
             .try_fold(1_u64, |product, size| product.checked_mul((*size).into()));
-        if blocks.is_none_or(|blocks| blocks > u64::from(resident) * u64::from(MULTIPROCESSORS)) {
+        if blocks.is_none_or(|blocks| blocks > u64::from(resident) * u64::from(multiprocessors)) {
             return Err(Error::CooperativeLaunchTooLarge);
         }
     }

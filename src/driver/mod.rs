@@ -7,6 +7,7 @@
 //! device.rs  profile.rs   what is reported          context.rs   life, current stacks, limits, sticky errors
 //! code.rs    linker.rs    images to trees           module.rs    libraries, modules, kernels, functions
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
+//! green.rs                parts of devices
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
@@ -23,6 +24,7 @@ pub mod device;
 mod error;
 pub mod event;
 pub mod graph;
+pub mod green;
 mod handle;
 mod heap;
 pub mod launch;
@@ -47,6 +49,7 @@ pub use context::Context;
 pub use device::Device;
 pub use error::{Error, Result};
 pub use event::Event;
+pub use green::Green;
 pub use linker::Linker;
 pub use memory_operation::MemoryOperation;
 pub use module::{Function, Kernel, Library, LoadError, Module};

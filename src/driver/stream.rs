@@ -28,8 +28,9 @@ use super::context::Shared;
 use super::event::Recording;
 use super::graph::{HostNode, Tail, Work};
 use super::handle::{self, Registry};
+use super::profile::MULTIPROCESSORS;
 use super::pump::{self, GREATEST_PRIORITY};
-use super::{Context, Error, Event, Handle, Result};
+use super::{Context, Error, Event, Green, Handle, Result};
 
 /// How long a waiting thread looks on before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
@@ -121,6 +122,7 @@ pub struct Stream {
     pub(super) shared: Arc<Shared>,
     /// The context's legacy stream, if this is another one and a blocking one.
     legacy: Option<Arc<Stream>>,
+    green: Option<Arc<Green>>,
     queue: Mutex<Queue>,
     submitted: AtomicU64,
     completed: AtomicU64,
@@ -148,21 +150,30 @@ pub(super) fn check_host_function() -> Result<()> {
 impl Stream {
     /// `cuStreamCreateWithPriority`: flags 0 or 1 (non-blocking).
     pub fn create(flags: u32, priority: i32) -> Result<Arc<Stream>> {
-        let context = Context::usable()?;
+        Stream::create_in(&Context::usable()?, flags, priority)
+    }
+
+    /// In a context that need not be current; in one that stands for a green context, the stream is that one's.
+    pub(super) fn create_in(context: &Arc<Context>, flags: u32, priority: i32) -> Result<Arc<Stream>> {
         if flags > 1 {
             return Err(Error::InvalidValue);
         }
+        let green = context.green();
         // Out of range: brought into it (manual).
         let priority = priority.clamp(GREATEST_PRIORITY, 0);
         let legacy = (flags == 0).then(|| Arc::clone(context.legacy()));
         let stream = Stream::build(
-            Arc::downgrade(&context),
+            Arc::downgrade(context),
             context.shared(),
             Role::Created,
             flags,
             priority,
             legacy,
+            green.clone(),
         );
+        if let Some(green) = green {
+            green.add_stream(&stream);
+        }
         STREAMS.insert(stream.handle, &stream);
         Ok(stream)
     }
@@ -174,6 +185,7 @@ impl Stream {
         flags: u32,
         priority: i32,
         legacy: Option<Arc<Stream>>,
+        green: Option<Arc<Green>>,
     ) -> Arc<Stream> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let stream = Arc::new(Stream {
@@ -189,6 +201,7 @@ impl Stream {
             context,
             shared: Arc::clone(shared),
             legacy,
+            green,
             queue: Mutex::new(Queue {
                 commands: VecDeque::new(),
                 state: State::Idle,
@@ -200,6 +213,9 @@ impl Stream {
             tail: Mutex::new(None),
         });
         shared.add_stream(&stream);
+        for point in shared.gates() {
+            stream.wait_point(point);
+        }
         stream
     }
 
@@ -211,12 +227,20 @@ impl Stream {
             0 | LEGACY => Ok(Arc::clone(Context::usable()?.legacy())),
             PER_THREAD => Stream::of_thread(&Context::usable()?),
             handle => {
-                let stream = STREAMS.get(handle).ok_or(Error::InvalidHandle)?;
+                let stream = Stream::from_handle(handle)?;
+                if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
+                    return Err(Error::StreamDetached);
+                }
                 check_host_function()?;
                 stream.shared.check()?;
                 Ok(stream)
             }
         }
+    }
+
+    /// A created stream, whatever state its context is in (`cuStreamDestroy`).
+    pub fn from_handle(handle: Handle) -> Result<Arc<Stream>> {
+        STREAMS.get(handle).ok_or(Error::InvalidHandle)
     }
 
     /// The default stream of a call without a stream parameter.
@@ -233,7 +257,7 @@ impl Stream {
             }
             let legacy = Some(Arc::clone(context.legacy()));
             let weak = Arc::downgrade(context);
-            let stream = Stream::build(weak, context.shared(), Role::PerThread, 0, 0, legacy);
+            let stream = Stream::build(weak, context.shared(), Role::PerThread, 0, 0, legacy, None);
             own.push((id, Arc::clone(&stream)));
             stream
         });
@@ -253,6 +277,23 @@ impl Stream {
     pub fn priority(&self) -> i32 {
         self.priority
     }
+    /// The green context that it was made in, if that still is one.
+    pub fn green(&self) -> Option<Arc<Green>> {
+        self.green.clone()
+    }
+
+    /// It is one of the context's own, which programs have not made.
+    pub fn is_default(&self) -> bool {
+        self.role != Role::Created
+    }
+
+    /// Multiprocessors that its kernels may have.
+    pub(super) fn multiprocessors(&self) -> u32 {
+        self.green
+            .as_ref()
+            .map_or(MULTIPROCESSORS, |green| green.multiprocessors())
+    }
+
     pub fn context(&self) -> Result<Arc<Context>> {
         self.context.upgrade().ok_or(Error::ContextIsDestroyed)
     }
@@ -306,11 +347,8 @@ impl Stream {
         if self.wait_captured(event, external)? {
             return Ok(());
         }
-        if let Some(point) = event.point()
-            && !point.is_done()
-            && !Arc::ptr_eq(&point.stream, self)
-        {
-            self.enqueue(Command::Wait(point));
+        if let Some(point) = event.point() {
+            self.wait_point(point);
         }
         Ok(())
     }
@@ -349,6 +387,13 @@ impl Stream {
             as_host_function(|| callback(handle, code, data));
         })));
         Ok(())
+    }
+
+    /// What comes next waits for a point, unless it is in this stream anyway.
+    pub(super) fn wait_point(self: &Arc<Stream>, point: Point) {
+        if !point.is_done() && !Arc::ptr_eq(&point.stream, self) {
+            self.enqueue(Command::Wait(point));
+        }
     }
 
     pub(super) fn submitted(&self) -> u64 {

@@ -12,6 +12,7 @@ use super::super::context::Shared;
 use super::super::copy;
 use super::super::event::Recording;
 use super::super::launch::Prepared;
+use super::super::profile::MULTIPROCESSORS;
 use super::super::stream::{Point, as_host_function};
 use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::snapshot::SnapshotNode;
@@ -289,7 +290,10 @@ fn gone(shared: &Shared, what: &str) {
 impl Action {
     fn new(work: &Arc<Work>, blocks: Box<[u32]>) -> Result<Action> {
         Ok(match &**work {
-            Work::Kernel(node) => Action::Kernel(Prepared::new(&node.function, &node.config, node.params.clone())?),
+            Work::Kernel(node) => {
+                let params = node.params.clone();
+                Action::Kernel(Prepared::new(&node.function, &node.config, params, MULTIPROCESSORS)?)
+            }
             Work::Copy(node) => {
                 copy::check_box(node.dst, node.src, node.shape)?;
                 Action::Copy(*node)

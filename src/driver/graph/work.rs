@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use super::super::copy::{self, End, Shape};
 use super::super::launch::{self, Arguments, Config};
+use super::super::profile::MULTIPROCESSORS;
 use super::super::stream::HostFunction;
 use super::{ConditionalNode, Graph, GraphMemory};
 use crate::driver::{Context, Error, Event, Function, Handle, MemoryOperation, Result, Stream};
@@ -189,7 +190,9 @@ impl Work {
     /// Whether it could run as it is: shapes, ranges, alignment.
     pub(super) fn check(&self) -> Result<()> {
         match self {
-            Work::Kernel(node) => launch::check(&node.function, &node.config, node.function.lowered()?).map(drop),
+            Work::Kernel(node) => {
+                launch::check(&node.function, &node.config, node.function.lowered()?, MULTIPROCESSORS).map(drop)
+            }
             Work::Copy(node) => copy::check_box(node.dst, node.src, node.shape),
             Work::Set(node) => node.prepare().map(drop),
             Work::Batch(node) => node.operations.iter().try_for_each(|one| one.check().map(drop)),
