@@ -125,6 +125,7 @@
 #define cuGraphLaunch cuGraphLaunch_ptsz
 #define cuGraphicsMapResources cuGraphicsMapResources_ptsz
 #define cuGraphicsUnmapResources cuGraphicsUnmapResources_ptsz
+#define cuStreamGetDevResource cuStreamGetDevResource_ptsz
 #define cuMemsetD8 cuMemsetD8_v2_ptds
 #define cuMemsetD16 cuMemsetD16_v2_ptds
 #define cuMemsetD32 cuMemsetD32_v2_ptds
@@ -700,6 +701,36 @@ typedef enum CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_MAX = 162,
 } CUdevice_attribute_enum;
 
+typedef enum CUatomicOperation_enum {
+    CU_ATOMIC_OPERATION_INTEGER_ADD = 0,
+    CU_ATOMIC_OPERATION_INTEGER_MIN = 1,
+    CU_ATOMIC_OPERATION_INTEGER_MAX = 2,
+    CU_ATOMIC_OPERATION_INTEGER_INCREMENT = 3,
+    CU_ATOMIC_OPERATION_INTEGER_DECREMENT = 4,
+    CU_ATOMIC_OPERATION_AND = 5,
+    CU_ATOMIC_OPERATION_OR = 6,
+    CU_ATOMIC_OPERATION_XOR = 7,
+    CU_ATOMIC_OPERATION_EXCHANGE = 8,
+    CU_ATOMIC_OPERATION_CAS = 9,
+    CU_ATOMIC_OPERATION_FLOAT_ADD = 10,
+    CU_ATOMIC_OPERATION_FLOAT_MIN = 11,
+    CU_ATOMIC_OPERATION_FLOAT_MAX = 12,
+    CU_ATOMIC_OPERATION_MAX = 13,
+} CUatomicOperation_enum;
+
+typedef enum CUflushGPUDirectRDMAWritesTarget_enum {
+    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0,
+} CUflushGPUDirectRDMAWritesTarget_enum;
+
+typedef enum CUflushGPUDirectRDMAWritesScope_enum {
+    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
+    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200,
+} CUflushGPUDirectRDMAWritesScope_enum;
+
+typedef enum CUasyncNotificationType_enum {
+    CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 1,
+} CUasyncNotificationType_enum;
+
 typedef enum CUdriverProcAddressQueryResult_enum {
     CU_GET_PROC_ADDRESS_SUCCESS = 0,
     CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
@@ -925,6 +956,18 @@ typedef enum CUgraphInstantiateResult_enum {
     CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED = 4,
     CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5,
 } CUgraphInstantiateResult_enum;
+
+typedef enum CUdevResourceType {
+    CU_DEV_RESOURCE_TYPE_INVALID = 0,
+    CU_DEV_RESOURCE_TYPE_SM = 1,
+    CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG = 1000,
+    CU_DEV_RESOURCE_TYPE_WORKQUEUE = 10000,
+} CUdevResourceType;
+
+typedef enum CUdevWorkqueueConfigScope {
+    CU_WORKQUEUE_SCOPE_DEVICE_CTX = 0,
+    CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1,
+} CUdevWorkqueueConfigScope;
 
 typedef enum CUjit_option_enum {
     CU_JIT_MAX_REGISTERS = 0,
@@ -1217,23 +1260,6 @@ typedef enum CUoutput_mode_enum {
     CU_OUT_CSV = 1,
 } CUoutput_mode_enum;
 
-typedef enum CUatomicOperation_enum {
-    CU_ATOMIC_OPERATION_INTEGER_ADD = 0,
-    CU_ATOMIC_OPERATION_INTEGER_MIN = 1,
-    CU_ATOMIC_OPERATION_INTEGER_MAX = 2,
-    CU_ATOMIC_OPERATION_INTEGER_INCREMENT = 3,
-    CU_ATOMIC_OPERATION_INTEGER_DECREMENT = 4,
-    CU_ATOMIC_OPERATION_AND = 5,
-    CU_ATOMIC_OPERATION_OR = 6,
-    CU_ATOMIC_OPERATION_XOR = 7,
-    CU_ATOMIC_OPERATION_EXCHANGE = 8,
-    CU_ATOMIC_OPERATION_CAS = 9,
-    CU_ATOMIC_OPERATION_FLOAT_ADD = 10,
-    CU_ATOMIC_OPERATION_FLOAT_MIN = 11,
-    CU_ATOMIC_OPERATION_FLOAT_MAX = 12,
-    CU_ATOMIC_OPERATION_MAX = 13,
-} CUatomicOperation_enum;
-
 typedef enum CUatomicOperationCapability_enum {
     CU_ATOMIC_CAPABILITY_SIGNED = 1,
     CU_ATOMIC_CAPABILITY_UNSIGNED = 2,
@@ -1243,10 +1269,6 @@ typedef enum CUatomicOperationCapability_enum {
     CU_ATOMIC_CAPABILITY_SCALAR_128 = 32,
     CU_ATOMIC_CAPABILITY_VECTOR_32x4 = 64,
 } CUatomicOperationCapability_enum;
-
-typedef enum CUasyncNotificationType_enum {
-    CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 1,
-} CUasyncNotificationType_enum;
 
 typedef enum CUcomputemode_enum {
     CU_COMPUTEMODE_DEFAULT = 0,
@@ -1270,15 +1292,6 @@ typedef enum CUGPUDirectRDMAWritesOrdering_enum {
     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER = 100,
     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES = 200,
 } CUGPUDirectRDMAWritesOrdering_enum;
-
-typedef enum CUflushGPUDirectRDMAWritesScope_enum {
-    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
-    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200,
-} CUflushGPUDirectRDMAWritesScope_enum;
-
-typedef enum CUflushGPUDirectRDMAWritesTarget_enum {
-    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0,
-} CUflushGPUDirectRDMAWritesTarget_enum;
 
 typedef enum CUdeviceNumaConfig_enum {
     CU_DEVICE_NUMA_CONFIG_NONE = 0,
@@ -1567,18 +1580,6 @@ typedef enum CUdevSmResourceSplitByCount_flags {
     CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2,
 } CUdevSmResourceSplitByCount_flags;
 
-typedef enum CUdevResourceType {
-    CU_DEV_RESOURCE_TYPE_INVALID = 0,
-    CU_DEV_RESOURCE_TYPE_SM = 1,
-    CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG = 1000,
-    CU_DEV_RESOURCE_TYPE_WORKQUEUE = 10000,
-} CUdevResourceType;
-
-typedef enum CUdevWorkqueueConfigScope {
-    CU_WORKQUEUE_SCOPE_DEVICE_CTX = 0,
-    CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1,
-} CUdevWorkqueueConfigScope;
-
 typedef enum CUlogLevel_enum {
     CU_LOG_LEVEL_ERROR = 0,
     CU_LOG_LEVEL_WARNING = 1,
@@ -1783,6 +1784,8 @@ typedef enum CUlimit_enum CUlimit;
 
 typedef enum CUfunc_cache_enum CUfunc_cache;
 
+typedef struct CUevent_st *CUevent;
+
 typedef enum CUsharedconfig_enum CUsharedconfig;
 
 typedef unsigned long long CUdeviceptr_v2;
@@ -1890,6 +1893,12 @@ typedef enum CUarray_format_enum CUarray_format;
 
 typedef enum CUdevice_attribute_enum CUdevice_attribute;
 
+typedef enum CUatomicOperation_enum CUatomicOperation;
+
+typedef enum CUflushGPUDirectRDMAWritesTarget_enum CUflushGPUDirectRDMAWritesTarget;
+
+typedef enum CUflushGPUDirectRDMAWritesScope_enum CUflushGPUDirectRDMAWritesScope;
+
 typedef struct CUdevprop_st {
     int maxThreadsPerBlock;
     int maxThreadsDim[3];
@@ -1907,9 +1916,28 @@ typedef struct CUdevprop_st CUdevprop_v1;
 
 typedef CUdevprop_v1 CUdevprop;
 
-typedef enum CUdriverProcAddressQueryResult_enum CUdriverProcAddressQueryResult;
+typedef enum CUasyncNotificationType_enum CUasyncNotificationType;
 
-typedef struct CUevent_st *CUevent;
+typedef struct CUasyncNotificationInfo_st_info_overBudget {
+    unsigned long long bytesOverBudget;
+} CUasyncNotificationInfo_st_info_overBudget;
+
+typedef union CUasyncNotificationInfo_st_info {
+    struct CUasyncNotificationInfo_st_info_overBudget overBudget;
+} CUasyncNotificationInfo_st_info;
+
+typedef struct CUasyncNotificationInfo_st {
+    CUasyncNotificationType type;
+    union CUasyncNotificationInfo_st_info info;
+} CUasyncNotificationInfo_st;
+
+typedef struct CUasyncNotificationInfo_st CUasyncNotificationInfo;
+
+typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
+
+typedef void (*CUasyncCallback)(CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
+
+typedef enum CUdriverProcAddressQueryResult_enum CUdriverProcAddressQueryResult;
 
 typedef enum CUfunction_attribute_enum CUfunction_attribute;
 
@@ -2583,6 +2611,60 @@ typedef struct CUgraphicsResource_st *CUgraphicsResource;
 
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+
+typedef struct CUdevSmResource_st {
+    unsigned int smCount;
+    unsigned int minSmPartitionSize;
+    unsigned int smCoscheduledAlignment;
+    unsigned int flags;
+    unsigned int localityDomainId;
+} CUdevSmResource_st;
+
+typedef struct CUdevSmResource_st CUdevSmResource;
+
+typedef struct CUdevWorkqueueConfigResource_st {
+    CUdevice device;
+    unsigned int wqConcurrencyLimit;
+    enum CUdevWorkqueueConfigScope sharingScope;
+} CUdevWorkqueueConfigResource_st;
+
+typedef struct CUdevWorkqueueConfigResource_st CUdevWorkqueueConfigResource;
+
+typedef struct CUdevWorkqueueResource_st {
+    unsigned char reserved[40];
+} CUdevWorkqueueResource_st;
+
+typedef struct CUdevWorkqueueResource_st CUdevWorkqueueResource;
+
+
+typedef struct CUdevResource_st {
+    enum CUdevResourceType type;
+    unsigned char _internal_padding[92];
+  union {
+      CUdevSmResource sm;
+      CUdevWorkqueueConfigResource wqConfig;
+      CUdevWorkqueueResource wq;
+      unsigned char _oversize[40];
+  };
+    struct CUdevResource_st *nextResource;
+} CUdevResource_st;
+
+typedef struct CUdevResource_st CUdevResource_v1;
+
+typedef CUdevResource_v1 CUdevResource;
+
+typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
+    unsigned int smCount;
+    unsigned int coscheduledSmCount;
+    unsigned int preferredCoscheduledSmCount;
+    unsigned int flags;
+    unsigned int localityDomainId;
+    unsigned int reserved[11];
+} CU_DEV_SM_RESOURCE_GROUP_PARAMS_st;
+
+typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st CU_DEV_SM_RESOURCE_GROUP_PARAMS;
+
 typedef struct CUlib_st *CUlibrary;
 
 typedef enum CUjit_option_enum CUjit_option;
@@ -2867,30 +2949,7 @@ typedef enum CUctx_flags_enum CUctx_flags;
 
 typedef enum CUoutput_mode_enum CUoutput_mode;
 
-typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
-
-typedef enum CUatomicOperation_enum CUatomicOperation;
-
 typedef enum CUatomicOperationCapability_enum CUatomicOperationCapability;
-
-typedef enum CUasyncNotificationType_enum CUasyncNotificationType;
-
-typedef struct CUasyncNotificationInfo_st_info_overBudget {
-    unsigned long long bytesOverBudget;
-} CUasyncNotificationInfo_st_info_overBudget;
-
-typedef union CUasyncNotificationInfo_st_info {
-    struct CUasyncNotificationInfo_st_info_overBudget overBudget;
-} CUasyncNotificationInfo_st_info;
-
-typedef struct CUasyncNotificationInfo_st {
-    CUasyncNotificationType type;
-    union CUasyncNotificationInfo_st_info info;
-} CUasyncNotificationInfo_st;
-
-typedef struct CUasyncNotificationInfo_st CUasyncNotificationInfo;
-
-typedef void (*CUasyncCallback)(CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
 
 typedef enum CUcomputemode_enum CUcomputemode;
 
@@ -2899,10 +2958,6 @@ typedef enum CUdriverProcAddress_flags_enum CUdriverProcAddress_flags;
 typedef enum CUflushGPUDirectRDMAWritesOptions_enum CUflushGPUDirectRDMAWritesOptions;
 
 typedef enum CUGPUDirectRDMAWritesOrdering_enum CUGPUDirectRDMAWritesOrdering;
-
-typedef enum CUflushGPUDirectRDMAWritesScope_enum CUflushGPUDirectRDMAWritesScope;
-
-typedef enum CUflushGPUDirectRDMAWritesTarget_enum CUflushGPUDirectRDMAWritesTarget;
 
 typedef enum CUdeviceNumaConfig_enum CUdeviceNumaConfig;
 
@@ -3374,60 +3429,6 @@ typedef struct CUcoredumpCallbackEntry_st *CUcoredumpCallbackHandle;
 
 typedef void (*CUcoredumpStatusCallback)(void *userData, int pid, CUdevice dev);
 
-typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
-
-typedef struct CUdevSmResource_st {
-    unsigned int smCount;
-    unsigned int minSmPartitionSize;
-    unsigned int smCoscheduledAlignment;
-    unsigned int flags;
-    unsigned int localityDomainId;
-} CUdevSmResource_st;
-
-typedef struct CUdevSmResource_st CUdevSmResource;
-
-typedef struct CUdevWorkqueueConfigResource_st {
-    CUdevice device;
-    unsigned int wqConcurrencyLimit;
-    enum CUdevWorkqueueConfigScope sharingScope;
-} CUdevWorkqueueConfigResource_st;
-
-typedef struct CUdevWorkqueueConfigResource_st CUdevWorkqueueConfigResource;
-
-typedef struct CUdevWorkqueueResource_st {
-    unsigned char reserved[40];
-} CUdevWorkqueueResource_st;
-
-typedef struct CUdevWorkqueueResource_st CUdevWorkqueueResource;
-
-typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
-    unsigned int smCount;
-    unsigned int coscheduledSmCount;
-    unsigned int preferredCoscheduledSmCount;
-    unsigned int flags;
-    unsigned int localityDomainId;
-    unsigned int reserved[11];
-} CU_DEV_SM_RESOURCE_GROUP_PARAMS_st;
-
-typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st CU_DEV_SM_RESOURCE_GROUP_PARAMS;
-
-
-typedef struct CUdevResource_st {
-    enum CUdevResourceType type;
-    unsigned char _internal_padding[92];
-  union {
-      CUdevSmResource sm;
-      CUdevWorkqueueConfigResource wqConfig;
-      CUdevWorkqueueResource wq;
-      unsigned char _oversize[40];
-  };
-    struct CUdevResource_st *nextResource;
-} CUdevResource_st;
-
-typedef struct CUdevResource_st CUdevResource_v1;
-
-typedef CUdevResource_v1 CUdevResource;
-
 typedef enum CUlogLevel_enum CUlogLevel;
 
 typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
@@ -3564,6 +3565,10 @@ CUresult cuCtxResetPersistingL2Cache(void);
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
 
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
+
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
+
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags);
 
 CUresult cuCtxDetach(CUcontext ctx);
@@ -3634,13 +3639,27 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
 
 CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
 
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+                                           const CUatomicOperation *operations,
+                                           unsigned int count,
+                                           CUdevice dev);
+
 CUresult cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev, int flags);
 
 CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev);
 
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
+
 CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev);
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
+
+CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
+                                           CUasyncCallback callbackFunc,
+                                           void *userData,
+                                           CUasyncCallbackHandle *callback);
+
+CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback);
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 
@@ -4007,6 +4026,46 @@ CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resource
 
 CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 
+CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
+
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx);
+
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, enum CUdevResourceType type);
+
+CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, enum CUdevResourceType type);
+
+CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, enum CUdevResourceType type);
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource *result,
+                                     unsigned int *nbGroups,
+                                     const CUdevResource *input,
+                                     CUdevResource *remainder,
+                                     unsigned int flags,
+                                     unsigned int minCount);
+
+CUresult cuDevSmResourceSplit(CUdevResource *result,
+                              unsigned int nbGroups,
+                              const CUdevResource *input,
+                              CUdevResource *remainder,
+                              unsigned int flags,
+                              CU_DEV_SM_RESOURCE_GROUP_PARAMS *groupParams);
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources);
+
+CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
+
+CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
+
+CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
+
+CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId);
+
+CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource *resource, enum CUdevResourceType type);
+
 CUresult cuInit(unsigned int Flags);
 
 CUresult cuDriverGetVersion(int *driverVersion);
@@ -4236,6 +4295,12 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext);
 
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice);
+
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+                                          const CUatomicOperation *operations,
+                                          unsigned int count,
+                                          CUdevice srcDevice,
+                                          CUdevice dstDevice);
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 
