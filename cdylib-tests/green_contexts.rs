@@ -18,7 +18,7 @@ const WORKQUEUE_CONFIG: c_uint = 1000;
 /// `CUdevResource`: its multiprocessors are at 96.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Resource {
+pub struct Resource {
     kind: c_uint,
     own: [u8; 92],
     count: c_uint,
@@ -32,7 +32,7 @@ struct Resource {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Group {
+pub struct Group {
     count: c_uint,
     together: c_uint,
     preferred: c_uint,
@@ -41,8 +41,8 @@ struct Group {
     reserved: [c_uint; 11],
 }
 
-type CUgreenCtx = *mut c_void;
-type CUdevResourceDesc = *mut c_void;
+pub type CUgreenCtx = *mut c_void;
+pub type CUdevResourceDesc = *mut c_void;
 
 functions! {
     cuDeviceGetDevResource(device: CUdevice, resource: *mut Resource, kind: c_uint);

@@ -20,3 +20,4 @@ mod graphs;
 mod green_contexts;
 mod indices;
 mod versions;
+mod virtual_memory;

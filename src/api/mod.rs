@@ -58,6 +58,7 @@ pub mod types;
 mod unified;
 mod unsupported;
 mod user_object;
+mod virtual_memory;
 
 /// What a function of `cuda.h` does here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -74,3 +74,8 @@ pub fn rdma(symbol: &'static str) -> Answer {
 pub fn notification(symbol: &'static str) -> Answer {
     refuse(symbol, "no device here sends notifications")
 }
+
+/// `CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED` says 0.
+pub fn sparse(symbol: &'static str) -> Answer {
+    refuse(symbol, "arrays here are never sparse")
+}

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::context::{self, Shared};
 use super::{Context, Device, Error, Handle, Result, Stream, graph, pool};
-use crate::memory::{AddressSpace, Allocation, Kind, PAGE, READ, Request, WRITE};
+use crate::memory::{AddressSpace, Allocation, Kind, MAPPED, PAGE, READ, Request, WRITE};
 
 /// Marks a module's variable: not to be freed by address. Above all flags of the API.
 pub(super) const VARIABLE: u32 = 1 << 31;
@@ -99,7 +99,9 @@ pub fn free(address: u64) -> Result<()> {
 pub(super) fn start_of(address: u64, kind: impl Fn(Kind) -> bool) -> Result<Allocation> {
     let found = AddressSpace::get().find(address);
     found
-        .filter(|allocation| allocation.start == address && kind(allocation.kind) && allocation.flags & VARIABLE == 0)
+        .filter(|allocation| {
+            allocation.start == address && kind(allocation.kind) && allocation.flags & (VARIABLE | MAPPED) == 0
+        })
         .ok_or(Error::InvalidValue)
 }
 

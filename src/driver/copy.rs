@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::graph::{self, CopyNode, SetNode, Work};
 use super::stream::Command;
 use super::{Error, Result, Stream};
-use crate::memory::{AddressSpace, Kind};
+use crate::memory::{AddressSpace, Kind, MAPPED, READ};
 
 /// Up to so many bytes a copy is done by the caller if the stream is idle.
 const SMALL: u64 = 128 << 10;
@@ -98,7 +98,12 @@ impl Place {
         }
         if space.view().contains(address) {
             let allocation = space.find(address).ok_or(Error::InvalidValue)?;
-            if !allocation.contains(address, bytes) {
+            // What is mapped piece by piece is one range, as far as it may be touched.
+            let is_whole = match allocation.flags & MAPPED {
+                0 => allocation.contains(address, bytes),
+                _ => space.view().check(address, bytes.max(1), READ),
+            };
+            if !is_whole {
                 return Err(Error::InvalidValue);
             }
             return Ok(match allocation.kind {

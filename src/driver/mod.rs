@@ -8,6 +8,7 @@
 //! code.rs    linker.rs    images to trees           module.rs    libraries, modules, kernels, functions
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
 //! green.rs                parts of devices
+//! virtual_memory.rs       addresses and memory apart
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
@@ -37,6 +38,7 @@ mod profile;
 mod pump;
 mod services;
 pub mod stream;
+pub mod virtual_memory;
 
 #[cfg(test)]
 mod tests;

@@ -92,9 +92,9 @@ pub struct Allocation {
     /// Never used twice (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
     /// Kernels may not touch it, and it does not count as used.
-    withdrawn: bool,
+    pub(super) withdrawn: bool,
     /// Pages taken.
-    pages: u64,
+    pub(super) pages: u64,
 }
 
 impl Allocation {
@@ -118,26 +118,26 @@ struct Usage {
     used: AtomicU64,
 }
 
-struct State {
+pub(super) struct State {
     small: SmallBlocks,
-    large: LargeBlocks,
+    pub(super) large: LargeBlocks,
     /// Up to where pages are accessible to the process, in each half.
     small_open: u64,
-    large_open: u64,
+    pub(super) large_open: u64,
     /// Bytes of freed blocks that may still hold pages of the system, about.
     kept: u64,
-    live: BTreeMap<u64, Allocation>,
+    pub(super) live: BTreeMap<u64, Allocation>,
     freed: VecDeque<Allocation>,
 }
 
 pub struct AddressSpace {
     view: View,
-    state: RwLock<State>,
+    pub(super) state: RwLock<State>,
     hosts: HostRanges,
     usage: [Usage; MAX_DEVICES],
     /// Pinned and managed memory of all devices, bounded by what the machine has.
     host_usage: Usage,
-    next_id: AtomicU64,
+    pub(super) next_id: AtomicU64,
 }
 
 /// Memory of the driver's own, freed with it.
@@ -239,12 +239,8 @@ impl AddressSpace {
         }
         self.charge(request.kind, request.device, bytes)?;
         let placed = self.place(bytes.div_ceil(PAGE), request);
-        if placed.is_err()
-            && let Some(usage) = self.charged(request.kind, request.device)
-        {
-            usage
-                .used
-                .fetch_sub(bytes.next_multiple_of(Request::MIN_ALIGN), Ordering::Relaxed);
+        if placed.is_err() {
+            self.discharge(request.kind, request.device, bytes);
         }
         placed
     }
@@ -330,7 +326,7 @@ impl AddressSpace {
         }
         drop(state);
         if !allocation.withdrawn {
-            self.discharge(&allocation);
+            self.discharge(allocation.kind, allocation.device, allocation.bytes);
         }
         Some(allocation)
     }
@@ -346,7 +342,7 @@ impl AddressSpace {
         let allocation = *allocation;
         self.mark(&allocation, 0);
         drop(state);
-        self.discharge(&allocation);
+        self.discharge(allocation.kind, allocation.device, allocation.bytes);
         true
     }
 
@@ -376,7 +372,7 @@ impl AddressSpace {
         }
     }
 
-    fn charge(&self, kind: Kind, device: u32, bytes: u64) -> Result<(), OutOfMemory> {
+    pub(super) fn charge(&self, kind: Kind, device: u32, bytes: u64) -> Result<(), OutOfMemory> {
         let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
         let Some(usage) = self.charged(kind, device) else {
             return Ok(());
@@ -388,9 +384,9 @@ impl AddressSpace {
         taken.map(drop).map_err(|_| OutOfMemory)
     }
 
-    fn discharge(&self, allocation: &Allocation) {
-        if let Some(usage) = self.charged(allocation.kind, allocation.device) {
-            let charge = allocation.bytes.next_multiple_of(Request::MIN_ALIGN);
+    pub(super) fn discharge(&self, kind: Kind, device: u32, bytes: u64) {
+        if let Some(usage) = self.charged(kind, device) {
+            let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
             usage.used.fetch_sub(charge, Ordering::Relaxed);
         }
     }
@@ -521,7 +517,7 @@ impl AddressSpace {
         }
     }
 
-    fn mark(&self, allocation: &Allocation, bits: u8) {
+    pub(super) fn mark(&self, allocation: &Allocation, bits: u8) {
         let first = (allocation.start - self.view.base) >> PAGE_BITS;
         for page in first..first + allocation.pages {
             // SAFETY: the pages of an allocation lie in the arena.
@@ -530,7 +526,7 @@ impl AddressSpace {
     }
 
     /// Makes pages from `open` on accessible, at least up to `end`; answers up to where they are now.
-    fn open(&self, open: u64, end: u64) -> Result<u64, OutOfMemory> {
+    pub(super) fn open(&self, open: u64, end: u64) -> Result<u64, OutOfMemory> {
         let limit = if open < self.middle() {
             self.middle()
         } else {
