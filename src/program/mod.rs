@@ -26,6 +26,7 @@ mod module;
 mod references;
 pub mod rules;
 mod show;
+mod video;
 mod visit;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::super::Form;
 use crate::ptx::ast::Type;
 
-use Then::{Last, Layouts, NotLast, With, Without};
+use Then::{Last, NotLast, With, Without};
 
 /// What must hold.
 enum Then {
@@ -16,8 +16,6 @@ enum Then {
     With(&'static str),
     /// None of these words is.
     Without(&'static str),
-    /// The layouts are these, in this order.
-    Layouts(&'static str),
 }
 
 /// Mnemonics; when the rule applies: one of several conditions, each of words joined by `+`, where a type means the
@@ -49,6 +47,7 @@ static RULES: &[Rule] = &[
     ("ld st", "v8", NotLast("b64 u64 s64 f64")),
     ("ld st", "v8+b32 v8+u32 v8+s32 v8+f32 v4+b64 v4+u64 v4+s64 v4+f64", Without("const local param param::entry param::func shared shared::cta shared::cluster")),
     ("ldu", "v4", NotLast("b64 u64 s64 f64")),
+    ("ld st", "L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L1::no_allocate", Without("ca cg cs lu cv wb wt local param param::entry param::func shared shared::cta shared::cluster const")),
     ("ld", "volatile", Without("const param param::entry param::func")),
     ("st", "volatile", Without("param param::func")),
     ("ld st", "mmio", With("relaxed release")),
@@ -97,8 +96,6 @@ static RULES: &[Rule] = &[
     ("atom red", "min+noftz max+noftz", With("v2 v4 v8")),
     ("atom red", "v8", NotLast("f16x2 bf16x2")),
     ("atom red", "v2 v4 v8", Without("shared shared::cta shared::cluster")),
-    // Warp-Level Matrix Instructions: mma.
-    ("mma", "-m8n8k4", Layouts("row col")),
     ("fence", "proxy+alias proxy+fabric::fabric proxy+fabric::generic proxy+generic::fabric", Without("cta cluster gpu")),
     ("fence", "sync_restrict::shared::cta+async::generic", Without("cta")),
 ];
@@ -147,17 +144,6 @@ impl Form {
                 NotLast(list) if among(list) => return Some((last, format!("`.{last}` does not go{because}"))),
                 With(list) if !list.split(' ').any(|word| self.includes(word)) => {
                     return Some((with, format!("expected {}{because}", dotted(list))));
-                }
-                Layouts(list) => {
-                    let layouts: Vec<&str> = self
-                        .words
-                        .iter()
-                        .copied()
-                        .filter(|word| matches!(*word, "row" | "col"))
-                        .collect();
-                    if !layouts.is_empty() && layouts.join(" ") != *list {
-                        return Some(("", format!("expected {}", dotted(list))));
-                    }
                 }
                 Without(list) => {
                     if let Some(word) = self.words.iter().find(|word| list.split(' ').any(|one| one == **word)) {

@@ -43,7 +43,7 @@ pub static LINES: &[Line] = &[
     line("bfe.type d, a, b:u32[0..255], c:u32[0..255]; .type = { .u32, .u64, .s32, .s64 }", (2, 0), 20, Lane(int::bfe_form)),
     line("bfi.type f, a, b, c:u32[0..255], d:u32[0..255]; .type = { .b32, .b64 }", (2, 0), 20, Lane(int::bfi_form)),
     line("szext.mode.type d, a, b:u32; .mode = { .clamp, .wrap }; .type = { .u32, .s32 }", (7, 6), 70, Lane(int::szext_form)),
-    line("bmsk.mode.b32 d, a, b; .mode = { .clamp, .wrap }", (7, 6), 70, Lane(int::bmsk_form)),
+    line("bmsk.mode.b32 d:u32, a:u32, b:u32; .mode = { .clamp, .wrap }", (7, 6), 70, Lane(int::bmsk_form)),
     line("dp4a.atype.btype d:u32, a:u32, b:u32, c:u32; .atype = { .u32, .s32 }; .btype = { .u32, .s32 }", (5, 0), 61, Lane(int::dp4a_form)),
     line("dp2a.mode.atype.btype d:u32, a:u32, b:u32, c:u32; .atype = { .u32, .s32 }; .btype = { .u32, .s32 }; .mode = { .lo, .hi }", (5, 0), 61, Lane(int::dp2a_form)),
     line("add.cc.type d, a, b; .type = { .u32, .s32, .u64, .s64 }", (1, 2), 10, Lane(int::add_form)),

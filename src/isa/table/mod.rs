@@ -25,6 +25,7 @@ mod agree;
 mod bulk;
 mod control;
 mod float;
+pub mod fragment;
 mod int;
 pub mod legacy;
 mod logic;
@@ -120,10 +121,10 @@ static FAMILIES: &[(&[Line], bool)] = &[
     (logic::LINES, true),
     (memory::LINES, true),
     (control::LINES, true),
-    (video::LINES, false),
+    (video::LINES, true),
     (texture::LINES, false),
-    (bulk::LINES, false),
-    (matrix::LINES, false),
+    (bulk::LINES, true),
+    (matrix::LINES, true),
 ];
 
 /// A line ready for matching.

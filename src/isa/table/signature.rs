@@ -7,14 +7,19 @@
 //! d:wide            twice as wide as the instruction's type       a:1     has the opcode's second type
 //! b:u32[0..255]     that type; a constant lies in the range       n:imm   is a constant (`imm~`: limits only warn)
 //! d:v+              `.vN` elements; registers may be wider        d:_     may be thrown away with `_`
+//! a:vid             a part of a register (video instructions)
+//! e:b32!            a register, no constant                       m:pointer  a register with an address, or a variable
 //! t:label, l:list   a label; one of a `.branchtargets` list       a:&     a register, or a variable's address
 //! c:pred?and/or     is there when the opcode has such a word, and only then
+//! d:frag, b:2*u16   as many registers as `fragment.rs` says; two   r:b32=  is written, though not the first
+//! [a]:shared        an address in that space; `tmem`: tensor memory
+//! [map, x:frag]     several values in one pair of brackets         (a:u64|[b])  one or the other
 //! ```
 //!
-//! Without that: `p` and `q` are predicates, `membermask` and `cache-policy` what the manual says; any other operand has
+//! A line may have two lists, with `or` between them. Without that: `p` and `q` are predicates, `membermask` and `cache-policy` what the manual says; any other operand has
 //! the opcode's type, and where there are two, the first operand has the first and the others the last.
 
-use crate::ptx::ast::Type;
+use crate::ptx::ast::{Space, Type};
 
 /// All ways to write the operands of a line, optional ones left out or not.
 #[derive(Debug, Default)]
@@ -24,7 +29,7 @@ pub struct Signature {
     pub exact: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Operand {
     pub name: &'static str,
     pub kind: Kind,
@@ -32,12 +37,14 @@ pub struct Operand {
     pub when: Option<&'static str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     Destination(Value),
     Source(Value),
     /// `[a]`
-    Address,
+    Address(Place),
+    /// `[a, b]`; those that have a `when` and lack its words are not there.
+    Group(Vec<Operand>),
     /// A register, or the address of a variable.
     AddressOf(Ty),
     /// A constant; whether one outside of the limits is merely odd.
@@ -45,8 +52,35 @@ pub enum Kind {
     Label,
     /// The label of a `.branchtargets` list.
     Targets,
+    /// `_`: there is no result.
+    Sink,
+    /// A part of a 32-bit register, chosen by a selector, perhaps with its sign changed.
+    Video,
+    /// A register with a generic address, or a variable.
+    Pointer,
     /// Not described.
     Any,
+}
+
+/// Where an address lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Place {
+    /// In the next state space that the opcode names; generic when there is none.
+    Opcode,
+    Space(Space),
+    /// In tensor memory, which has no variables and addresses of 32 bits.
+    TensorMemory,
+}
+
+/// How many registers in braces.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Count {
+    One,
+    /// As many elements as the opcode's `.vN` says.
+    Opcode,
+    Exactly(u8),
+    /// As [`super::fragment`] says, which knows the type as well.
+    Fragment,
 }
 
 /// A value in registers, or a constant.
@@ -55,10 +89,11 @@ pub struct Value {
     pub ty: Ty,
     /// Registers may be wider than the type (PTX ISA, Operand Size Exceeding Instruction-Type Size).
     pub wider: bool,
-    /// As many elements as the opcode's `.vN` says.
-    pub vector: bool,
+    pub count: Count,
     /// `_` may stand for it.
     pub sink: bool,
+    /// A constant may not.
+    pub register: bool,
     /// A result with a predicate behind it: `d|p`.
     pub pair: Pair,
     pub limits: Limits,
@@ -70,8 +105,9 @@ impl Value {
         Value {
             ty: Ty::Fixed(ty),
             wider: false,
-            vector: false,
+            count: Count::One,
             sink: false,
+            register: false,
             pair: Pair::Never,
             limits: Limits::default(),
         }
@@ -106,7 +142,7 @@ pub struct Limits(pub &'static str);
 impl Limits {
     /// Whether a constant is among them.
     pub fn admit(self, value: u64) -> bool {
-        let number = |text: &str| text.parse::<u64>().ok();
+        let number = |text: &str| text.parse::<i64>().ok().map(|number| number as u64);
         if self.0.is_empty() {
             return true;
         }
@@ -141,22 +177,34 @@ impl std::fmt::Display for Limits {
 
 /// Reads what stands behind the opcode of a syntax line.
 pub(super) fn read(text: &'static str, exact: bool) -> Signature {
+    let ways = text.split(" or ").flat_map(ways).collect();
+    Signature { ways, exact }
+}
+
+fn ways(text: &'static str) -> Vec<Vec<Operand>> {
     let mut ways: Vec<Vec<Operand>> = vec![Vec::new()];
     for (piece, optional) in pieces(text) {
-        let mut longer = Vec::with_capacity(ways.len());
-        for way in &ways {
-            let mut way = way.clone();
-            for one in split(piece) {
-                way.push(operand(one, way.is_empty()));
-            }
-            longer.push(way);
+        let mut longer = ways.clone();
+        for one in split(piece) {
+            let alternatives: Vec<&'static str> = match one.strip_prefix('(').and_then(|one| one.strip_suffix(')')) {
+                Some(inner) => inner.split('|').collect(),
+                None => vec![one],
+            };
+            let extended = alternatives.into_iter().flat_map(|one| {
+                longer.iter().map(move |way| {
+                    let mut way = way.clone();
+                    way.push(operand(one, way.is_empty()));
+                    way
+                })
+            });
+            longer = extended.collect();
         }
         match optional {
             true => ways.extend(longer),
             false => ways = longer,
         }
     }
-    Signature { ways, exact }
+    ways
 }
 
 /// Splits at the braces of optional operands: `d, a{, b}, c` → (`d, a`, no), (`, b`, yes), (`, c`, no). Braces that hold
@@ -195,18 +243,21 @@ fn split(text: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 fn operand(text: &'static str, first: bool) -> Operand {
+    if text.starts_with('[') {
+        return bracketed(text);
+    }
     let (text, when) = match text.split_once('?') {
         Some((text, when)) => (text, Some(when)),
         None => (text, None),
     };
     let named = |name, kind| Operand { name, kind, when };
-    if text.starts_with('[') {
-        return named(text, Kind::Address);
+    if text == "_" {
+        return named(text, Kind::Sink);
     }
     let text = text.trim_start_matches("{!}").trim_start_matches("{-}");
     let (text, pair) = match (
         text.strip_suffix("|p}").or(text.strip_suffix("|q}")),
-        text.strip_suffix("|p"),
+        text.strip_suffix("|p").or(text.strip_suffix("|q")),
     ) {
         (Some(text), _) => (text.trim_end_matches('{'), Pair::Maybe),
         (None, Some(text)) => (text, Pair::Always),
@@ -221,23 +272,31 @@ fn operand(text: &'static str, first: bool) -> Operand {
         "imm" | "imm~" => return named(name, Kind::Constant(limits, spec.ends_with('~'))),
         "label" => return named(name, Kind::Label),
         "list" => return named(name, Kind::Targets),
+        "vid" => return named(name, Kind::Video),
+        "pointer" => return named(name, Kind::Pointer),
         "any" => return named(name, Kind::Any),
         _ => {}
     }
     if let Some(ty) = spec.strip_prefix('&') {
         return named(name, Kind::AddressOf(type_of(ty, name)));
     }
-    let ty = spec.trim_end_matches(['+', '_']);
-    let vector = ty.ends_with('v');
+    let ty = spec.trim_end_matches(['+', '_', '=', '!']);
+    let (count, ty) = match (ty.split_once('*'), ty.strip_suffix('v')) {
+        (Some((count, ty)), _) => (Count::Exactly(count.parse().unwrap_or(1)), ty),
+        (None, Some(ty)) => (Count::Opcode, ty),
+        (None, None) if ty == "frag" => (Count::Fragment, ""),
+        (None, None) => (Count::One, ty),
+    };
     let value = Value {
-        ty: type_of(ty.trim_end_matches('v'), name),
+        ty: type_of(ty, name),
         wider: spec.contains('+'),
-        vector,
+        count,
         sink: spec.contains('_'),
+        register: spec.contains('!'),
         pair,
         limits,
     };
-    let result = first && matches!(name, "d" | "p" | "f");
+    let result = first && matches!(name, "d" | "p" | "f" | "r" | "state") || spec.ends_with('=');
     let kind = if result {
         Kind::Destination(value)
     } else {
@@ -249,6 +308,18 @@ fn operand(text: &'static str, first: bool) -> Operand {
         when
     };
     Operand { name, kind, when }
+}
+
+/// `[a]`, `[a]:space`, `[a, b]`
+fn bracketed(text: &'static str) -> Operand {
+    let (inside, place) = text.rsplit_once(']').unwrap_or((text, ""));
+    let name = inside.trim_start_matches('[');
+    let kind = match place.trim_start_matches(':') {
+        _ if name.contains(',') => Kind::Group(split(name).map(|one| operand(one, false)).collect()),
+        "tmem" => Kind::Address(Place::TensorMemory),
+        word => Kind::Address(Space::from_word(word).map_or(Place::Opcode, Place::Space)),
+    };
+    Operand { name, kind, when: None }
 }
 
 fn type_of(spec: &str, name: &str) -> Ty {
@@ -292,6 +363,7 @@ mod tests {
         assert!(admits("24..256/8", 24) && !admits("24..256/8", 25) && !admits("24..256/8", 16));
         assert!(admits("0../32", 64) && !admits("0../32", 33));
         assert!(admits("4,8,16", 8) && !admits("4,8,16", 12));
+        assert!(admits("-1,1", u64::MAX) && !admits("-1,1", 0));
         assert!(admits("", 12));
     }
 }

@@ -6,120 +6,25 @@ use super::operand::Fit;
 use super::scope::Binding;
 use super::{Lower, Outcome};
 use crate::isa::lanes::Width;
-use crate::isa::video::{self, Selectors};
 use crate::isa::{Form, Lane, narrow};
 use crate::program::instr::Guard;
-use crate::ptx::ast::{Expr, Instruction, Operand, Type};
+use crate::program::video;
+use crate::ptx::ast::{Expr, Instruction, Name, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
-
-/// An operand without what a video instruction reads of it.
-struct Bare<'a> {
-    operand: Operand,
-    selector: Option<&'a str>,
-    negated: bool,
-}
 
 impl Lower<'_> {
     pub fn video(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 3, 4)?;
-        let name = form.mnemonic();
-        let bare: Vec<Bare> = instruction.operands.iter().map(|operand| self.bare(operand)).collect();
-        if (name != "vmad" || form.has("po"))
-            && let Some(at) = bare.iter().position(|operand| operand.negated)
-        {
-            return Err(Diagnostic::error(
-                instruction.operands[at].span(),
-                "a sign is not expected here",
-            ));
-        }
-        let selectors = Selectors {
-            d: bare[0].selector,
-            a: bare[1].selector,
-            b: bare[2].selector,
-            negate_product: bare[1].negated != bare[2].negated,
-            negate_c: bare.get(3).is_some_and(|c| c.negated),
-        };
-        if selectors.negate_product && selectors.negate_c {
-            return Err(Diagnostic::error(
-                instruction.operands[3].span(),
-                "either the product or the last operand is negated, not both",
-            ));
-        }
-        if bare[0].negated {
-            return Err(Diagnostic::error(
-                instruction.operands[0].span(),
-                "a result has no sign",
-            ));
-        }
-        if bare.get(3).is_some_and(|c| c.selector.is_some()) {
-            return Err(Diagnostic::error(
-                instruction.operands[3].span(),
-                "the last operand has no selector",
-            ));
-        }
-        // A third operand is there for a second operation or for what is merged into it.
-        let second = ["add", "min", "max"].iter().any(|word| form.has(word));
-        let merges = name.ends_with(['2', '4']) || name == "vmad" || second || selectors.d.is_some();
-        if merges != (bare.len() == 4) {
-            let expected = if merges { 4 } else { 3 };
-            return Err(Diagnostic::error(
-                instruction.span,
-                format!(
-                    "`{}` takes {expected} operands here, not {}",
-                    instruction.opcode.text,
-                    bare.len()
-                ),
-            ));
-        }
-        let lane = video::lane(form, &selectors, merges).map_err(|misfit| {
-            let at = instruction.operands[misfit.operand].span();
-            Diagnostic::error(at, format!("{} is expected on this operand", misfit.expected))
-        })?;
+        let is_register = |name: &Name| matches!(self.find(name), Some(Binding::Register { .. }));
+        let read = video::read(form, instruction, is_register)?;
         let mut src = Vec::with_capacity(3);
-        for operand in &bare[1..] {
-            self.check_kind(&operand.operand, Some(Type::U32), Fit::Exact)?;
-            src.push(self.source(&operand.operand, Width::B32, Fit::Exact, false)?);
+        for operand in &read.operands[1..] {
+            self.check_kind(operand, Some(Type::U32), Fit::Exact)?;
+            src.push(self.source(operand, Width::B32, Fit::Exact, false)?);
         }
-        if let Operand::Sink(at) = bare[0].operand {
-            return Err(Diagnostic::error(
-                at,
-                format!("the result of `{name}` cannot be thrown away"),
-            ));
-        }
-        self.check_kind(&bare[0].operand, Some(Type::U32), Fit::Exact)?;
-        let dst = self.destination(&bare[0].operand, Width::B32, Fit::Exact)?;
-        self.push_lane(&lane, &[dst], &src, guard, instruction.span);
+        self.check_kind(&read.operands[0], Some(Type::U32), Fit::Exact)?;
+        let dst = self.destination(&read.operands[0], Width::B32, Fit::Exact)?;
+        self.push_lane(&read.lane, &[dst], &src, guard, instruction.span);
         Ok(())
-    }
-
-    /// Takes selector and sign off. A vector register's selector names an element: that one stays.
-    fn bare<'a>(&mut self, operand: &'a Operand) -> Bare<'a> {
-        if let Operand::Negated(inner) = operand {
-            let bare = self.bare(inner);
-            return Bare { negated: true, ..bare };
-        }
-        if let Operand::Name {
-            name,
-            select: Some(select),
-            offset: 0,
-        } = operand
-            && matches!(self.find(name), Some(Binding::Register { .. }))
-        {
-            return Bare {
-                operand: Operand::Name {
-                    name: name.clone(),
-                    select: None,
-                    offset: 0,
-                },
-                selector: Some(&select.text),
-                negated: false,
-            };
-        }
-        Bare {
-            operand: operand.clone(),
-            selector: None,
-            negated: false,
-        }
     }
 
     /// `cvt.rs.….x4.f32 d, {a, b, e, f}, rbits`: two operations on two numbers each.

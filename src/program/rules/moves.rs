@@ -4,7 +4,7 @@ use super::body::{Body, Named, Outcome};
 use super::scope::{Entity, Role};
 use super::types::{Class, a_type, class};
 use crate::isa::Form;
-use crate::isa::table::signature::Value;
+use crate::isa::table::signature::{Count, Value};
 use crate::program::layout;
 use crate::program::lower::special::{self, Reading};
 use crate::ptx::ast::{Instruction, Name, Operand, Space, Span, Type};
@@ -23,7 +23,7 @@ impl Body<'_> {
         let want = form.ty(0);
         let count = form.vector();
         let value = Value {
-            vector: count > 1,
+            count: if count > 1 { Count::Opcode } else { Count::One },
             ..Value::of(want)
         };
         if count > 1 {

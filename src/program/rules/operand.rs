@@ -4,11 +4,13 @@
 use super::body::{Body, Named, Outcome};
 use super::scope::Entity;
 use super::types::{Class, a_type, agrees, class, constant_agrees};
-use crate::isa::table::signature::{self, Kind, Limits, Pair, Ty, Value};
+use crate::isa::table::fragment;
+use crate::isa::table::signature::{self, Count, Kind, Limits, Pair, Place, Ty, Value};
 use crate::isa::{self, Form, Semantics};
 use crate::program::layout;
 use crate::program::lower::special::{self, Reading};
-use crate::ptx::ast::{Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
+use crate::program::video;
+use crate::ptx::ast::{AddressBase, Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// An opcode that no line of the table describes: the word that is wrong, what could stand there, the nearest legal one.
@@ -84,6 +86,34 @@ fn resolve(ty: Ty, form: &Form, first: bool) -> Option<Type> {
     }
 }
 
+/// Whether the opcode has one of these words.
+fn includes_one(form: &Form, words: &str) -> bool {
+    words
+        .split('/')
+        .any(|word| form.has(word) || Type::from_word(word).is_some_and(|ty| form.types.contains(&ty)))
+}
+
+/// A value with the type and the number of registers that the opcode gives a fragment.
+fn settled(form: &Form, name: &str, value: Value) -> Value {
+    match (value.count, fragment::of(form, name)) {
+        (Count::Fragment, Some((ty, count))) => Value {
+            ty: Ty::Fixed(ty),
+            count: Count::Exactly(count),
+            ..value
+        },
+        _ => value,
+    }
+}
+
+/// How many registers a value takes.
+fn elements(form: &Form, value: Value) -> u8 {
+    match value.count {
+        Count::One | Count::Fragment => 1,
+        Count::Opcode => form.vector(),
+        Count::Exactly(count) => count,
+    }
+}
+
 // ---- operand lists --------------------------------------------------------------------------------------------------
 
 impl<'a> Body<'a> {
@@ -98,6 +128,9 @@ impl<'a> Body<'a> {
         if matches!(form.line.semantics, Semantics::Call | Semantics::Move) {
             return Ok(());
         }
+        if matches!(form.line.semantics, Semantics::Video) {
+            return self.video(form, instruction);
+        }
         if !signature.exact {
             return instruction
                 .operands
@@ -105,11 +138,7 @@ impl<'a> Body<'a> {
                 .try_for_each(|operand| self.loosely(operand));
         }
         let given = &instruction.operands;
-        let has = |words: &str| {
-            words
-                .split('/')
-                .any(|word| form.has(word) || Type::from_word(word).is_some_and(|ty| form.types.contains(&ty)))
-        };
+        let has = |words: &str| includes_one(form, words);
         let due = |way: &&Vec<signature::Operand>| {
             let conditional = signature.ways.iter().flatten().filter_map(|operand| operand.when);
             conditional
@@ -131,10 +160,15 @@ impl<'a> Body<'a> {
         let mut spaces = form.spaces();
         for (index, (expected, operand)) in way.iter().zip(&instruction.operands).enumerate() {
             let first = index == 0;
-            match expected.kind {
-                Kind::Destination(value) => self.destination(form, value, first, operand)?,
-                Kind::Source(value) => self.source(form, value, first, operand)?,
-                Kind::Address => {
+            match &expected.kind {
+                Kind::Destination(value) => {
+                    self.destination(form, settled(form, expected.name, *value), first, operand)?
+                }
+                Kind::Source(value) => self.source(form, settled(form, expected.name, *value), first, operand)?,
+                Kind::Group(list) => self.group(form, list, operand)?,
+                Kind::Address(Place::TensorMemory) => self.tensor_memory(operand)?,
+                Kind::Address(Place::Space(space)) => self.address(operand, Some(*space))?,
+                Kind::Address(Place::Opcode) => {
                     // Fences order accesses to what need not be memory.
                     let fence = matches!(form.line.semantics, Semantics::Fence);
                     let space = spaces.next().unwrap_or(Space::Generic);
@@ -146,14 +180,96 @@ impl<'a> Body<'a> {
                         self.writable(operand)?;
                     }
                 }
-                Kind::AddressOf(ty) => self.address_of(form, resolve(ty, form, first), operand)?,
-                Kind::Constant(limits, lenient) => self.constant(limits, lenient, expected.name, operand)?,
+                Kind::AddressOf(ty) => self.address_of(form, resolve(*ty, form, first), operand)?,
+                Kind::Constant(limits, lenient) => self.constant(*limits, *lenient, expected.name, operand)?,
                 Kind::Label => self.branch_target(operand)?,
                 Kind::Targets => self.branch_targets(operand)?,
-                Kind::Any => {}
+                Kind::Sink => match operand {
+                    Operand::Sink(_) => {}
+                    other => {
+                        let message = format!("`{}` has no result here", form.mnemonic());
+                        return Err(Diagnostic::error(other.span(), message).label("`_` is expected"));
+                    }
+                },
+                Kind::Video | Kind::Pointer | Kind::Any => {}
             }
         }
         Ok(())
+    }
+
+    fn video(&mut self, form: &Form, instruction: &Instruction) -> Outcome {
+        let is_register = |name: &Name| matches!(self.find(&name.text), Some(Named::Here(Entity::Register { .. })));
+        let read = video::read(form, instruction, is_register)?;
+        let value = Value::of(Type::U32);
+        for (index, operand) in read.operands.iter().enumerate() {
+            match index {
+                0 => self.result(Some(Type::U32), value, operand, form)?,
+                _ => self.value(Some(Type::U32), value, operand)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `[a, {b, c}]`
+    fn group(&mut self, form: &Form, list: &[signature::Operand], operand: &Operand) -> Outcome {
+        let due: Vec<&signature::Operand> = list
+            .iter()
+            .filter(|one| one.when.is_none_or(|when| includes_one(form, when)))
+            .collect();
+        let names: Vec<&str> = due.iter().map(|one| one.name).collect();
+        let expected = format!("expected `[{}]`", names.join(", "));
+        let Operand::Group(given, span) = operand else {
+            let message = format!("`{}` is not a list in brackets", self.text(operand.span()));
+            return Err(Diagnostic::error(operand.span(), message).label(expected));
+        };
+        if given.len() != due.len() {
+            return Err(Diagnostic::error(*span, format!("{} operands in brackets", given.len())).label(expected));
+        }
+        for (expected, operand) in due.into_iter().zip(given) {
+            match &expected.kind {
+                Kind::Pointer => self.pointer(operand)?,
+                Kind::Source(_) if matches!(operand, Operand::Immediate(_)) => {
+                    return Err(Diagnostic::error(operand.span(), "a constant cannot stand here")
+                        .label("a register is expected"));
+                }
+                Kind::Source(value) => self.source(form, settled(form, expected.name, *value), false, operand)?,
+                _ => self.loosely(operand)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A register with a generic address, or the name of a variable.
+    fn pointer(&mut self, operand: &Operand) -> Outcome {
+        match operand {
+            Operand::Name { name, select: None, .. } => match self.find(&name.text) {
+                Some(Named::Here(Entity::Variable(..))) => Ok(()),
+                _ => self.register(operand, Type::U64, false),
+            },
+            other => {
+                Err(Diagnostic::error(other.span(), "this is not an address")
+                    .label("a register or a variable is expected"))
+            }
+        }
+    }
+
+    /// `[taddr]`, which a register of 32 bits holds.
+    fn tensor_memory(&mut self, operand: &Operand) -> Outcome {
+        let Operand::Address(address) = operand else {
+            let message = format!("`{}` is not an address", self.text(operand.span()));
+            return Err(Diagnostic::error(operand.span(), message).label("an address in brackets is expected"));
+        };
+        let AddressBase::Name(name) = &address.base else {
+            return Err(
+                Diagnostic::error(address.span, "a constant is no address here").label("a register is expected")
+            );
+        };
+        let register = Operand::Name {
+            name: name.clone(),
+            select: None,
+            offset: 0,
+        };
+        self.register(&register, Type::U32, false)
     }
 
     pub fn destination(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
@@ -177,9 +293,8 @@ impl<'a> Body<'a> {
                 format!("`{}` has two results", form.mnemonic()),
             )
             .label("a register and a predicate are expected: `d|p`")),
-            Operand::Vector(list, span) if value.vector || list.len() == 1 => {
-                let count = if value.vector { form.vector() } else { 1 };
-                self.count(list.len(), count, *span)?;
+            Operand::Vector(list, span) if value.count != Count::One => {
+                self.count(list.len(), elements(form, value), *span)?;
                 for element in list {
                     let sinks = Value { sink: true, ..value };
                     self.result(want, sinks, element, form)?;
@@ -187,7 +302,9 @@ impl<'a> Body<'a> {
                 self.mixed(list);
                 Ok(())
             }
-            _ if value.vector && form.vector() > 1 => self.whole_vector(want, value, form, operand),
+            _ if elements(form, value) > 1 || matches!(value.count, Count::Exactly(_)) => {
+                self.whole_vector(want, value, form, operand)
+            }
             _ => self.result(want, value, operand, form),
         }
     }
@@ -253,16 +370,17 @@ impl<'a> Body<'a> {
     pub fn source(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
         let want = resolve(value.ty, form, first);
         match operand {
-            Operand::Vector(list, span) if value.vector || list.len() == 1 => {
-                let count = if value.vector { form.vector() } else { 1 };
-                self.count(list.len(), count, *span)?;
+            Operand::Vector(list, span) if value.count != Count::One => {
+                self.count(list.len(), elements(form, value), *span)?;
                 for element in list {
                     self.value(want, value, element)?;
                 }
                 self.mixed(list);
                 Ok(())
             }
-            _ if value.vector && form.vector() > 1 => self.whole_vector(want, value, form, operand),
+            _ if elements(form, value) > 1 || matches!(value.count, Count::Exactly(_)) => {
+                self.whole_vector(want, value, form, operand)
+            }
             _ => self.value(want, value, operand),
         }
     }
@@ -273,6 +391,9 @@ impl<'a> Body<'a> {
             return self.any_integer(operand);
         };
         match operand {
+            Operand::Immediate(expr) if value.register => {
+                Err(Diagnostic::error(expr.span(), "a constant cannot stand here").label("a register is expected"))
+            }
             Operand::Immediate(expr) => {
                 if !constant_agrees(want, expr) {
                     let what = match expr {
@@ -387,8 +508,11 @@ impl<'a> Body<'a> {
         {
             return Ok(());
         }
-        let count = form.vector();
-        let expected = format!("{count} elements in braces are expected");
+        let count = elements(form, value);
+        let expected = match count {
+            1 => "1 element in braces is expected".to_owned(),
+            count => format!("{count} elements in braces are expected"),
+        };
         let Operand::Name { name, select: None, .. } = operand else {
             return Err(Diagnostic::error(operand.span(), "this is not a vector").label(expected));
         };

@@ -44,7 +44,8 @@ pub fn agrees(want: Type, wider: bool, is: Type) -> bool {
         return wanted == declared;
     }
     let (least, bytes) = (layout::size_of(want), layout::size_of(is));
-    if bytes < least || bytes > least && !wider {
+    // Values of the newer formats have registers of their own width.
+    if bytes < least || bytes > least && (!wider || wanted == Class::Packed) {
         return false;
     }
     match wanted {
@@ -78,6 +79,8 @@ pub fn constant_agrees(want: Type, expr: &Expr) -> bool {
 pub fn a_type(want: Type, wider: bool) -> String {
     match (want, wider) {
         (Type::Pred, _) => "a predicate is expected".to_owned(),
+        // No register is declared with such a type.
+        (ty, _) if class(ty) == Class::Packed => format!("a `.b{}` is expected", 8 * layout::size_of(ty)),
         (ty, false) => format!("a `.{}` is expected", ty.word()),
         (ty, true) => format!("a `.{}`, or something wider, is expected", ty.word()),
     }
