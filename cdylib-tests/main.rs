@@ -19,5 +19,6 @@ mod graph_types;
 mod graphs;
 mod green_contexts;
 mod indices;
+mod streams;
 mod versions;
 mod virtual_memory;

@@ -158,6 +158,7 @@
 #define cuStreamWaitValue64 cuStreamWaitValue64_v2_ptsz
 #define cuStreamBatchMemOp cuStreamBatchMemOp_v2_ptsz
 #define cuMemPrefetchAsync cuMemPrefetchAsync_v2_ptsz
+#define cuMemMapArrayAsync cuMemMapArrayAsync_ptsz
 #else
 #define cuMemPrefetchAsync cuMemPrefetchAsync_v2
 #define cuMemcpy2D cuMemcpy2D_v2
@@ -1102,6 +1103,32 @@ typedef enum CUmem_range_attribute_enum {
     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8,
 } CUmem_range_attribute_enum;
 
+typedef enum CUmemAllocationGranularity_flags_enum {
+    CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
+} CUmemAllocationGranularity_flags_enum;
+
+typedef enum CUresourcetype_enum {
+    CU_RESOURCE_TYPE_ARRAY = 0,
+    CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+    CU_RESOURCE_TYPE_LINEAR = 2,
+    CU_RESOURCE_TYPE_PITCH2D = 3,
+} CUresourcetype_enum;
+
+typedef enum CUarraySparseSubresourceType_enum {
+    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
+    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
+} CUarraySparseSubresourceType_enum;
+
+typedef enum CUmemOperationType_enum {
+    CU_MEM_OPERATION_TYPE_MAP = 1,
+    CU_MEM_OPERATION_TYPE_UNMAP = 2,
+} CUmemOperationType_enum;
+
+typedef enum CUmemHandleType_enum {
+    CU_MEM_HANDLE_TYPE_GENERIC = 0,
+} CUmemHandleType_enum;
+
 typedef enum CUaddress_mode_enum {
     CU_TR_ADDRESS_MODE_WRAP = 0,
     CU_TR_ADDRESS_MODE_CLAMP = 1,
@@ -1122,13 +1149,6 @@ typedef enum CUarray_cubemap_face_enum {
     CU_CUBEMAP_FACE_POSITIVE_Z = 4,
     CU_CUBEMAP_FACE_NEGATIVE_Z = 5,
 } CUarray_cubemap_face_enum;
-
-typedef enum CUresourcetype_enum {
-    CU_RESOURCE_TYPE_ARRAY = 0,
-    CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
-    CU_RESOURCE_TYPE_LINEAR = 2,
-    CU_RESOURCE_TYPE_PITCH2D = 3,
-} CUresourcetype_enum;
 
 typedef enum CUresourceViewFormat_enum {
     CU_RES_VIEW_FORMAT_NONE = 0,
@@ -1225,20 +1245,6 @@ typedef enum CUtensorMapAllocClass_enum {
     CU_TENSOR_MAP_ALLOC_CLASS_SMALL = 1,
     CU_TENSOR_MAP_ALLOC_CLASS_LARGE = 2,
 } CUtensorMapAllocClass_enum;
-
-typedef enum CUarraySparseSubresourceType_enum {
-    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
-    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
-} CUarraySparseSubresourceType_enum;
-
-typedef enum CUmemOperationType_enum {
-    CU_MEM_OPERATION_TYPE_MAP = 1,
-    CU_MEM_OPERATION_TYPE_UNMAP = 2,
-} CUmemOperationType_enum;
-
-typedef enum CUmemHandleType_enum {
-    CU_MEM_HANDLE_TYPE_GENERIC = 0,
-} CUmemHandleType_enum;
 
 typedef enum CUctx_flags_enum {
     CU_CTX_SCHED_AUTO = 0,
@@ -1410,11 +1416,6 @@ typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum {
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ = 1,
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE = 3,
 } CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum;
-
-typedef enum CUmemAllocationGranularity_flags_enum {
-    CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
-    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
-} CUmemAllocationGranularity_flags_enum;
 
 typedef enum CUmemRangeHandleType_enum {
     CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
@@ -2693,6 +2694,88 @@ typedef enum CUmem_advise_enum CUmem_advise;
 
 typedef enum CUmem_range_attribute_enum CUmem_range_attribute;
 
+typedef unsigned long long CUmemGenericAllocationHandle_v1;
+
+typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
+
+typedef struct CUmemAllocationProp_st_allocFlags {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+} CUmemAllocationProp_st_allocFlags;
+
+typedef struct CUmemAllocationProp_st {
+    CUmemAllocationType type;
+    CUmemAllocationHandleType requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    struct CUmemAllocationProp_st_allocFlags allocFlags;
+} CUmemAllocationProp_st;
+
+typedef struct CUmemAllocationProp_st CUmemAllocationProp_v1;
+
+typedef CUmemAllocationProp_v1 CUmemAllocationProp;
+
+typedef enum CUmemAllocationGranularity_flags_enum CUmemAllocationGranularity_flags;
+
+typedef enum CUresourcetype_enum CUresourcetype;
+
+typedef union CUarrayMapInfo_st_resource {
+    CUmipmappedArray mipmap;
+    CUarray array;
+} CUarrayMapInfo_st_resource;
+
+typedef enum CUarraySparseSubresourceType_enum CUarraySparseSubresourceType;
+
+typedef struct CUarrayMapInfo_st_subresource_sparseLevel {
+    unsigned int level;
+    unsigned int layer;
+    unsigned int offsetX;
+    unsigned int offsetY;
+    unsigned int offsetZ;
+    unsigned int extentWidth;
+    unsigned int extentHeight;
+    unsigned int extentDepth;
+} CUarrayMapInfo_st_subresource_sparseLevel;
+
+typedef struct CUarrayMapInfo_st_subresource_miptail {
+    unsigned int layer;
+    unsigned long long offset;
+    unsigned long long size;
+} CUarrayMapInfo_st_subresource_miptail;
+
+typedef union CUarrayMapInfo_st_subresource {
+    struct CUarrayMapInfo_st_subresource_sparseLevel sparseLevel;
+    struct CUarrayMapInfo_st_subresource_miptail miptail;
+} CUarrayMapInfo_st_subresource;
+
+typedef enum CUmemOperationType_enum CUmemOperationType;
+
+typedef enum CUmemHandleType_enum CUmemHandleType;
+
+typedef union CUarrayMapInfo_st_memHandle {
+    CUmemGenericAllocationHandle memHandle;
+} CUarrayMapInfo_st_memHandle;
+
+typedef struct CUarrayMapInfo_st {
+    CUresourcetype resourceType;
+    union CUarrayMapInfo_st_resource resource;
+    CUarraySparseSubresourceType subresourceType;
+    union CUarrayMapInfo_st_subresource subresource;
+    CUmemOperationType memOperationType;
+    CUmemHandleType memHandleType;
+    union CUarrayMapInfo_st_memHandle memHandle;
+    unsigned long long offset;
+    unsigned int deviceBitMask;
+    unsigned int flags;
+    unsigned int reserved[2];
+} CUarrayMapInfo_st;
+
+typedef struct CUarrayMapInfo_st CUarrayMapInfo_v1;
+
+typedef CUarrayMapInfo_v1 CUarrayMapInfo;
+
 typedef struct CUtexref_st *CUtexref;
 
 typedef struct CUsurfref_st *CUsurfref;
@@ -2710,8 +2793,6 @@ typedef enum CUaddress_mode_enum CUaddress_mode;
 typedef enum CUfilter_mode_enum CUfilter_mode;
 
 typedef enum CUarray_cubemap_face_enum CUarray_cubemap_face;
-
-typedef enum CUresourcetype_enum CUresourcetype;
 
 typedef struct CUDA_ARRAY_DESCRIPTOR_st {
     size_t Width;
@@ -2865,65 +2946,6 @@ typedef enum CUtensorMapFloatOOBfill_enum CUtensorMapFloatOOBfill;
 typedef enum CUtensorMapIm2ColWideMode_enum CUtensorMapIm2ColWideMode;
 
 typedef enum CUtensorMapAllocClass_enum CUtensorMapAllocClass;
-
-typedef enum CUarraySparseSubresourceType_enum CUarraySparseSubresourceType;
-
-typedef union CUarrayMapInfo_st_resource {
-    CUmipmappedArray mipmap;
-    CUarray array;
-} CUarrayMapInfo_st_resource;
-
-typedef struct CUarrayMapInfo_st_subresource_sparseLevel {
-    unsigned int level;
-    unsigned int layer;
-    unsigned int offsetX;
-    unsigned int offsetY;
-    unsigned int offsetZ;
-    unsigned int extentWidth;
-    unsigned int extentHeight;
-    unsigned int extentDepth;
-} CUarrayMapInfo_st_subresource_sparseLevel;
-
-typedef struct CUarrayMapInfo_st_subresource_miptail {
-    unsigned int layer;
-    unsigned long long offset;
-    unsigned long long size;
-} CUarrayMapInfo_st_subresource_miptail;
-
-typedef union CUarrayMapInfo_st_subresource {
-    struct CUarrayMapInfo_st_subresource_sparseLevel sparseLevel;
-    struct CUarrayMapInfo_st_subresource_miptail miptail;
-} CUarrayMapInfo_st_subresource;
-
-typedef unsigned long long CUmemGenericAllocationHandle_v1;
-
-typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
-
-typedef union CUarrayMapInfo_st_memHandle {
-    CUmemGenericAllocationHandle memHandle;
-} CUarrayMapInfo_st_memHandle;
-
-typedef enum CUmemOperationType_enum CUmemOperationType;
-
-typedef enum CUmemHandleType_enum CUmemHandleType;
-
-typedef struct CUarrayMapInfo_st {
-    CUresourcetype resourceType;
-    union CUarrayMapInfo_st_resource resource;
-    CUarraySparseSubresourceType subresourceType;
-    union CUarrayMapInfo_st_subresource subresource;
-    CUmemOperationType memOperationType;
-    CUmemHandleType memHandleType;
-    union CUarrayMapInfo_st_memHandle memHandle;
-    unsigned long long offset;
-    unsigned int deviceBitMask;
-    unsigned int flags;
-    unsigned int reserved[2];
-} CUarrayMapInfo_st;
-
-typedef struct CUarrayMapInfo_st CUarrayMapInfo_v1;
-
-typedef CUarrayMapInfo_v1 CUarrayMapInfo;
 
 typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
     unsigned int Width;
@@ -3138,32 +3160,11 @@ typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
 
 typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS;
 
-typedef enum CUmemAllocationGranularity_flags_enum CUmemAllocationGranularity_flags;
-
 typedef enum CUmemRangeHandleType_enum CUmemRangeHandleType;
 
 typedef enum CUmemRangeFlags_enum CUmemRangeFlags;
 
 typedef enum CUmemAllocationCompType_enum CUmemAllocationCompType;
-
-typedef struct CUmemAllocationProp_st_allocFlags {
-    unsigned char compressionType;
-    unsigned char gpuDirectRDMACapable;
-    unsigned short usage;
-    unsigned char reserved[4];
-} CUmemAllocationProp_st_allocFlags;
-
-typedef struct CUmemAllocationProp_st {
-    CUmemAllocationType type;
-    CUmemAllocationHandleType requestedHandleTypes;
-    CUmemLocation location;
-    void *win32HandleMetaData;
-    struct CUmemAllocationProp_st_allocFlags allocFlags;
-} CUmemAllocationProp_st;
-
-typedef struct CUmemAllocationProp_st CUmemAllocationProp_v1;
-
-typedef CUmemAllocationProp_v1 CUmemAllocationProp;
 
 typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
 
@@ -4418,6 +4419,52 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr,
                             CUmemLocation location,
                             unsigned int flags,
                             CUstream hStream);
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr,
+                             size_t size,
+                             size_t alignment,
+                             CUdeviceptr addr,
+                             unsigned long long flags);
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle,
+                     size_t size,
+                     const CUmemAllocationProp *prop,
+                     unsigned long long flags);
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+
+CUresult cuMemMap(CUdeviceptr ptr,
+                  size_t size,
+                  size_t offset,
+                  CUmemGenericAllocationHandle handle,
+                  unsigned long long flags);
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
+
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
+
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
+
+CUresult cuMemExportToShareableHandle(void *shareableHandle,
+                                      CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType handleType,
+                                      unsigned long long flags);
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                        void *osHandle,
+                                        CUmemAllocationHandleType shHandleType);
+
+CUresult cuMemGetAllocationGranularity(size_t *granularity,
+                                       const CUmemAllocationProp *prop,
+                                       CUmemAllocationGranularity_flags option);
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
+
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -6,7 +6,7 @@
 use super::call::{Answer, In, Out, require};
 use super::types::*;
 use crate::driver::Device;
-use crate::driver::graph::{DotDetails, Edge, EdgeData, Graph, MemoryAttribute, Node};
+use crate::driver::graph::{Dependency, DotDetails, Edge, EdgeData, Graph, MemoryAttribute, Node};
 use crate::driver::graph::{memory_attribute, reset_attribute, trim_memory};
 use std::sync::Arc;
 
@@ -33,11 +33,7 @@ fn record([from_port, to_port, kind, reserved @ ..]: EdgeData) -> CUgraphEdgeDat
 }
 
 /// Nodes that something depends on, with the data of the edges (zeros without).
-pub fn dependencies(
-    nodes: In<CUgraphNode>,
-    data: In<CUgraphEdgeData>,
-    count: usize,
-) -> Answer<Vec<(Arc<Node>, EdgeData)>> {
+pub fn dependencies(nodes: In<CUgraphNode>, data: In<CUgraphEdgeData>, count: usize) -> Answer<Vec<Dependency>> {
     require(count == 0 || !nodes.is_null())?;
     (0..count)
         .map(|index| {
@@ -87,12 +83,7 @@ fn answer_nodes(list: &[Arc<Node>], nodes: Out<CUgraphNode>, count: Out<usize>) 
     })
 }
 
-fn answer_edges(
-    list: &[(Arc<Node>, EdgeData)],
-    nodes: Out<CUgraphNode>,
-    data: Out<CUgraphEdgeData>,
-    count: Out<usize>,
-) -> Answer {
+fn answer_edges(list: &[Dependency], nodes: Out<CUgraphNode>, data: Out<CUgraphEdgeData>, count: Out<usize>) -> Answer {
     require(data.is_null() || !nodes.is_null())?;
     if !nodes.is_null() && data.is_null() && list.iter().any(|(_, data)| *data != [0; 8]) {
         return Err(CUresult::CUDA_ERROR_LOSSY_QUERY);

@@ -10,7 +10,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::context::Shared;
-use super::graph::{self, Capture, EdgeData, Node};
+use super::graph::{self, Capture, Dependency};
 use super::handle::{self, Registry};
 use super::stream::{Point, check_host_function};
 use super::{Context, Error, Handle, Result, Stream};
@@ -75,7 +75,7 @@ enum State {
 #[derive(Clone)]
 pub(super) struct Captured {
     pub capture: Arc<Capture>,
-    pub before: Vec<(Arc<Node>, EdgeData)>,
+    pub before: Vec<Dependency>,
 }
 
 static EVENTS: Registry<Event> = Registry::new();

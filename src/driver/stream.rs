@@ -16,7 +16,7 @@
 //! legacy one; both become points that the command's stream waits for.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -128,6 +128,8 @@ pub struct Stream {
     completed: AtomicU64,
     /// It records into a graph what it is given.
     pub(super) tail: Mutex<Option<Tail>>,
+    /// `cuStreamSetAttribute`: values of 64 bytes by number, kept for who asks for them back.
+    attributes: Mutex<BTreeMap<u32, [u64; 8]>>,
 }
 
 static STREAMS: Registry<Stream> = Registry::new();
@@ -211,6 +213,7 @@ impl Stream {
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             tail: Mutex::new(None),
+            attributes: Mutex::default(),
         });
         shared.add_stream(&stream);
         for point in shared.gates() {
@@ -280,6 +283,25 @@ impl Stream {
     /// The green context that it was made in, if that still is one.
     pub fn green(&self) -> Option<Arc<Green>> {
         self.green.clone()
+    }
+
+    /// An attribute that was set.
+    pub fn attribute(&self, which: u32) -> Option<[u64; 8]> {
+        self.attributes.lock().get(&which).copied()
+    }
+
+    pub fn set_attribute(&self, which: u32, value: [u64; 8]) {
+        self.attributes.lock().insert(which, value);
+    }
+
+    /// `cuStreamCopyAttributes`: 1 for a stream of another context.
+    pub fn copy_attributes(&self, from: &Stream) -> Result<()> {
+        if !Arc::ptr_eq(&self.shared, &from.shared) {
+            return Err(Error::InvalidValue);
+        }
+        let attributes = from.attributes.lock().clone();
+        *self.attributes.lock() = attributes;
+        Ok(())
     }
 
     /// It is one of the context's own, which programs have not made.

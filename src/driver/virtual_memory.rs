@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::handle::{self, Registry};
 use super::{Device, Error, Handle, Result, context};
-use crate::memory::{AddressSpace, READ, WRITE};
+use crate::memory::{AddressSpace, READ, Range, WRITE};
 
 /// Sizes and addresses are multiples of this.
 pub const GRANULARITY: u64 = 2 << 20;
@@ -45,8 +45,8 @@ struct Mapping {
 
 #[derive(Default)]
 struct State {
-    /// Bytes of reserved ranges by address.
-    reserved: BTreeMap<u64, u64>,
+    /// By address.
+    reserved: BTreeMap<u64, Range>,
     mappings: BTreeMap<u64, Mapping>,
 }
 
@@ -65,21 +65,22 @@ pub fn reserve(bytes: u64, align: u64) -> Result<u64> {
     if bytes == 0 || !is_granular(bytes) || !(align == 0 || align.is_power_of_two()) {
         return Err(Error::InvalidValue);
     }
-    let start = AddressSpace::get()
+    let range = AddressSpace::get()
         .reserve_range(bytes, align.max(GRANULARITY))
         .map_err(|_| Error::OutOfMemory)?;
-    STATE.lock().reserved.insert(start, bytes);
-    Ok(start)
+    STATE.lock().reserved.insert(range.start, range);
+    Ok(range.start)
 }
 
 /// `cuMemAddressFree`: a whole reserved range, in which nothing is mapped.
 pub fn unreserve(start: u64, bytes: u64) -> Result<()> {
     let mut state = STATE.lock();
-    if state.reserved.get(&start) != Some(&bytes) || state.mappings.range(start..start + bytes).next().is_some() {
+    let range = *state.reserved.get(&start).ok_or(Error::InvalidValue)?;
+    if range.bytes != bytes || state.mappings.range(start..start + bytes).next().is_some() {
         return Err(Error::InvalidValue);
     }
     state.reserved.remove(&start);
-    AddressSpace::get().release_range(start, bytes);
+    AddressSpace::get().release_range(range);
     Ok(())
 }
 
@@ -92,7 +93,7 @@ pub fn map(start: u64, bytes: u64, physical: &Arc<Physical>) -> Result<()> {
     let mut state = STATE.lock();
     let range = state.reserved.range(..=start).next_back();
     let before = state.mappings.range(..end).next_back();
-    let inside = range.is_some_and(|(first, length)| end <= first + length);
+    let inside = range.is_some_and(|(_, range)| end <= range.start + range.bytes);
     if !inside || before.is_some_and(|(first, mapping)| first + mapping.bytes > start) {
         return Err(Error::InvalidValue);
     }

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use hosts::HostRange;
 pub use nearest::{Nearest, Relation};
-pub use ranges::MAPPED;
+pub use ranges::{MAPPED, Range};
 pub(crate) use space::physical_memory;
 pub use space::{AddressSpace, Allocation, Kind, MAX_DEVICES, OutOfMemory, Region, Request};
 

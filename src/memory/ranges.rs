@@ -11,29 +11,44 @@ use super::{PAGE, PAGE_BITS};
 /// Marks a mapped part of a reserved range among allocations: not to be freed by address. Above all flags of the API.
 pub const MAPPED: u32 = 1 << 30;
 
+/// Addresses without memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub start: u64,
+    pub bytes: u64,
+    /// Pages that were taken for it, of the arena.
+    block: u64,
+    pages: u64,
+}
+
 impl AddressSpace {
-    /// Addresses without memory.
-    ///
     /// # Errors
     /// When there is no address space.
-    pub fn reserve_range(&self, bytes: u64, align: u64) -> Result<u64, OutOfMemory> {
-        let pages = bytes.div_ceil(PAGE);
-        let align = (align.max(PAGE) >> PAGE_BITS).next_power_of_two();
+    pub fn reserve_range(&self, bytes: u64, align: u64) -> Result<Range, OutOfMemory> {
+        let base = self.view().base;
+        let align = align.max(PAGE).next_power_of_two();
+        // Blocks are aligned within the arena, which is aligned to huge pages itself: beyond those, room to move.
+        let slack = if base.is_multiple_of(align) { 0 } else { align };
+        let pages = bytes.checked_add(slack).ok_or(OutOfMemory)?.div_ceil(PAGE);
         let mut state = self.state.write();
-        let block = state.large.allocate(pages, align).ok_or(OutOfMemory)?;
+        let block = state.large.allocate(pages, align >> PAGE_BITS).ok_or(OutOfMemory)?;
         let end = state.large.used_end();
         if end > state.large_open {
             state.large_open = self
                 .open(state.large_open, end)
                 .inspect_err(|_| state.large.free(block, pages))?;
         }
-        Ok(self.view().base + (block << PAGE_BITS))
+        Ok(Range {
+            start: (base + (block << PAGE_BITS)).next_multiple_of(align),
+            bytes,
+            block,
+            pages,
+        })
     }
 
-    /// Gives back a whole reserved range, in which nothing is mapped.
-    pub fn release_range(&self, start: u64, bytes: u64) {
-        let block = (start - self.view().base) >> PAGE_BITS;
-        self.state.write().large.free(block, bytes.div_ceil(PAGE));
+    /// Gives back a range in which nothing is mapped.
+    pub fn release_range(&self, range: Range) {
+        self.state.write().large.free(range.block, range.pages);
     }
 
     /// Shows a file, from its beginning, in part of a reserved range; kernels may not touch it yet.

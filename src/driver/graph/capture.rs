@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::super::context::Shared;
 use super::super::event::Captured;
 use super::super::stream::Role;
-use super::{EdgeData, Graph, Node, Work};
+use super::{Dependency, EdgeData, Graph, Node, Work};
 use crate::driver::{Error, Event, Handle, Result, Stream};
 
 /// `CUstreamCaptureMode`: which calls that cannot be recorded make a capture invalid.
@@ -47,7 +47,7 @@ pub struct Capture {
 pub(in crate::driver) struct Tail {
     capture: Arc<Capture>,
     is_origin: bool,
-    before: Vec<(Arc<Node>, EdgeData)>,
+    before: Vec<Dependency>,
     /// What `cuStreamGetCaptureInfo` has handed out.
     shown: (Box<[Handle]>, Box<[EdgeData]>),
 }
@@ -168,7 +168,7 @@ impl Capture {
     }
 
     /// Whether all that streams have recorded leads to these nodes.
-    fn is_joined(&self, before: &[(Arc<Node>, EdgeData)]) -> bool {
+    fn is_joined(&self, before: &[Dependency]) -> bool {
         let mut reached: HashSet<u32> = HashSet::new();
         let mut open: Vec<Arc<Node>> = before.iter().map(|(node, _)| Arc::clone(node)).collect();
         while let Some(node) = open.pop() {
@@ -219,11 +219,7 @@ impl Stream {
     ///
     /// # Errors
     /// 900 for the legacy stream, 401 for a stream that records already.
-    pub fn begin_capture(
-        self: &Arc<Stream>,
-        mode: Mode,
-        into: Option<(Arc<Graph>, Vec<(Arc<Node>, EdgeData)>)>,
-    ) -> Result<()> {
+    pub fn begin_capture(self: &Arc<Stream>, mode: Mode, into: Option<(Arc<Graph>, Vec<Dependency>)>) -> Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.shared.check()?;
         if self.role() == Role::Legacy {
@@ -330,7 +326,7 @@ impl Stream {
     }
 
     /// `cuStreamUpdateCaptureDependencies`: 401 if the stream does not record.
-    pub fn update_capture(&self, nodes: Vec<(Arc<Node>, EdgeData)>, replace: bool) -> Result<()> {
+    pub fn update_capture(&self, nodes: Vec<Dependency>, replace: bool) -> Result<()> {
         let capture = self.admit()?.ok_or(Error::IllegalState)?;
         for (node, _) in &nodes {
             capture.graph.check_contains(node)?;
@@ -417,7 +413,7 @@ impl Stream {
 }
 
 impl Tail {
-    fn new(capture: Arc<Capture>, is_origin: bool, before: Vec<(Arc<Node>, EdgeData)>) -> Tail {
+    fn new(capture: Arc<Capture>, is_origin: bool, before: Vec<Dependency>) -> Tail {
         Tail {
             capture,
             is_origin,
@@ -426,7 +422,7 @@ impl Tail {
         }
     }
 
-    fn depend_on(&mut self, nodes: &[(Arc<Node>, EdgeData)]) {
+    fn depend_on(&mut self, nodes: &[Dependency]) {
         for (node, data) in nodes {
             if !self.before.iter().any(|(known, _)| Arc::ptr_eq(known, node)) {
                 self.before.push((Arc::clone(node), *data));

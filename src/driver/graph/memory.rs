@@ -107,11 +107,14 @@ pub fn trim(device: &Device) {
 
 /// A context's end has freed everything: nobody owes anything any more.
 pub(in crate::driver) fn forget_all_of(owner: u64) {
-    let gone: Vec<Arc<GraphMemory>> = {
-        let mut owed = OWED.lock();
-        let theirs = owed.extract_if(.., |_, memory| memory.owner == owner);
-        theirs.map(|(_, memory)| memory).collect()
-    };
+    let mut gone: Vec<Arc<GraphMemory>> = Vec::new();
+    OWED.lock().retain(|_, memory| {
+        let stays = memory.owner != owner;
+        if !stays {
+            gone.push(Arc::clone(memory));
+        }
+        stays
+    });
     for memory in &gone {
         memory.state.lock().is_owed = false;
     }

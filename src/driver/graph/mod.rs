@@ -100,6 +100,8 @@ struct NodeState {
     kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
+/// What a node depends on, and how.
+pub type Dependency = (Arc<Node>, EdgeData);
 /// Nodes at the two ends of an edge.
 pub type Edge = (Arc<Node>, Arc<Node>, EdgeData);
 
@@ -231,7 +233,7 @@ impl Graph {
     }
 
     /// Adds a node that depends on others of this graph; none may be named twice.
-    pub fn add(self: &Arc<Graph>, work: Work, before: &[(Arc<Node>, EdgeData)]) -> Result<Arc<Node>> {
+    pub fn add(self: &Arc<Graph>, work: Work, before: &[Dependency]) -> Result<Arc<Node>> {
         work.check()?;
         for (node, data) in before {
             self.check_contains(node)?;
@@ -317,7 +319,7 @@ impl Graph {
     }
 
     /// What a node depends on.
-    pub fn dependencies(&self, node: &Node) -> Vec<(Arc<Node>, EdgeData)> {
+    pub fn dependencies(&self, node: &Node) -> Vec<Dependency> {
         let inner = self.inner.lock();
         let before = inner.slots.get(&node.id).map_or(&[][..], |slot| &slot.before);
         before
@@ -327,7 +329,7 @@ impl Graph {
     }
 
     /// What depends on a node.
-    pub fn dependents(&self, node: &Node) -> Vec<(Arc<Node>, EdgeData)> {
+    pub fn dependents(&self, node: &Node) -> Vec<Dependency> {
         let inner = self.inner.lock();
         let after = inner.slots.get(&node.id).map_or(&[][..], |slot| &slot.after);
         let data = |to: &u32| {
