@@ -10,13 +10,11 @@ use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
 use cuda::simt::{self, Cause, Fault, Services};
 
-use crate::case::{Case, Launch, Parameter, Role, Within};
-use crate::value::{Element, Type};
+use crate::case::{Case, Launch, Role};
+use crate::verdict::{self, bytes};
 
 /// A kernel that runs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Mismatches that a report lists.
-const SHOWN: usize = 12;
 
 /// # Errors
 /// What differs from the expectation, for people.
@@ -51,7 +49,10 @@ pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
     if fault.is_none() {
         for (parameter, buffer) in case.parameters.iter().zip(&buffers) {
             if let Some(address) = buffer {
-                compare(parameter, *address, case, &mut report);
+                let mut found = vec![0; parameter.ty.bytes * parameter.after.len()];
+                // SAFETY: the buffer was allocated for so many elements, and no kernel runs any more.
+                unsafe { std::ptr::copy_nonoverlapping(*address as *const u8, found.as_mut_ptr(), found.len()) };
+                verdict::compare(parameter, &found, case, &mut report);
             }
         }
     }
@@ -131,100 +132,15 @@ fn outcome(case: &Case, fault: Option<&Fault>, services: &Test, report: &mut Str
         }
     }
     let printed = services.printed.lock().unwrap();
-    for (what, expected, found) in [
-        ("output", &case.expect.print, String::from_utf8_lossy(&printed)),
-        (
-            "assertion",
-            &case.expect.assert,
-            services.assertion.lock().unwrap().as_str().into(),
-        ),
-    ] {
-        let order = |text: &str| {
-            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            if case.expect.print_sorted {
-                lines.sort();
-            }
-            lines.join("\n")
-        };
-        let expected = expected.as_deref().unwrap_or_default();
-        if order(expected) != order(&found) {
-            let _ = writeln!(report, "expected {what}:\n{expected}\ngot:\n{found}");
-        }
-    }
-}
-
-fn compare(parameter: &Parameter, address: u64, case: &Case, report: &mut String) {
-    let ty = parameter.ty;
-    let mut found: Vec<u128> = (0..parameter.after.len())
-        .map(|i| {
-            let mut raw = [0u8; 16];
-            let at = address as usize + i * ty.bytes;
-            // SAFETY: the buffer was allocated for so many elements, and no kernel runs any more.
-            unsafe { std::ptr::copy_nonoverlapping(at as *const u8, raw.as_mut_ptr(), ty.bytes) };
-            u128::from_le_bytes(raw)
-        })
-        .collect();
-    let mut expected = parameter.after.clone();
-    if parameter.sorted {
-        found.sort_unstable();
-        expected.sort_unstable_by_key(|e| if let Element::Bits(bits) = e { *bits } else { u128::MAX });
-    }
-    let wrong: Vec<usize> = (0..found.len())
-        .filter(|&i| !agrees(parameter, expected[i], found[i]))
-        .collect();
-    if wrong.is_empty() {
-        return;
-    }
-    let _ = writeln!(
+    verdict::said(
+        "output",
+        &case.expect.print,
+        &String::from_utf8_lossy(&printed),
+        case,
         report,
-        "{}: {} of {} elements differ",
-        parameter.name,
-        wrong.len(),
-        found.len()
     );
-    // One element for each thread is the rule; otherwise the index alone has to do.
-    let threads: u32 = case.launches[0].block.iter().product();
-    for &i in wrong.iter().take(SHOWN) {
-        let lane = if (i as u32) < threads {
-            format!(" (warp {}, lane {})", i / 32, i % 32)
-        } else {
-            String::new()
-        };
-        let expected = match expected[i] {
-            Element::Bits(bits) => ty.show(bits),
-            Element::AnyNan => "a NaN".into(),
-            Element::Any => "anything".into(),
-        };
-        let _ = writeln!(report, "  [{i}]{lane}: expected {expected}, got {}", ty.show(found[i]));
-    }
-    if wrong.len() > SHOWN {
-        let _ = writeln!(report, "  and {} more", wrong.len() - SHOWN);
-    }
-}
-
-fn agrees(parameter: &Parameter, expected: Element, found: u128) -> bool {
-    let ty = parameter.ty;
-    let expected = match expected {
-        Element::Any => return true,
-        Element::AnyNan => return ty.is_nan(found),
-        Element::Bits(bits) => bits,
-    };
-    let (e, f) = (ty.number(expected), ty.number(found));
-    let close = |limit: f64| e.is_finite() && f.is_finite() && (e - f).abs() <= limit;
-    expected == found
-        || match parameter.within {
-            Within::Exact => false,
-            Within::Ulp(n) => f.is_finite() && (ty.ordinal(expected) - ty.ordinal(found)).abs() <= n,
-            Within::Relative(r) => close(r * e.abs()),
-            Within::Absolute(a) => close(a),
-        }
-}
-
-fn bytes(ty: Type, elements: &[u128]) -> Vec<u8> {
-    elements
-        .iter()
-        .flat_map(|e| e.to_le_bytes().into_iter().take(ty.bytes))
-        .collect()
+    let assertion = services.assertion.lock().unwrap();
+    verdict::said("assertion", &case.expect.assert, &assertion, case, report);
 }
 
 /// The `CUresult` that the driver API manual gives to a cause.

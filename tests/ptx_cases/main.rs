@@ -8,6 +8,7 @@ mod case;
 mod execute;
 mod legal;
 mod value;
+mod verdict;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -252,6 +252,28 @@ impl Lower<'_> {
 
     /// Special registers are read at the width of the `mov`, whatever their own.
     fn mov_source(&mut self, operand: &Operand, width: Width, float: bool, span: Span) -> Outcome<Register> {
+        // `mov.u64 d, %rd1+8`, which no manual has and the assembler takes.
+        if let Operand::Name {
+            name,
+            select: None,
+            offset,
+        } = operand
+            && *offset != 0
+            && matches!(width, Width::B32 | Width::B64)
+            && matches!(self.find(name), Some(Binding::Register { .. }))
+        {
+            let plain = Operand::Name {
+                name: name.clone(),
+                select: None,
+                offset: 0,
+            };
+            let base = self.source(&plain, width, Fit::Exact, false)?;
+            let distance = self.constant(width, *offset as u128);
+            let sum = self.body.register(width);
+            let opcode = if width == Width::B64 { "add.u64" } else { "add.u32" };
+            self.lane_of(opcode, &[sum], &[base, distance], None, span)?;
+            return Ok(sum);
+        }
         if let Operand::Name {
             name,
             select,

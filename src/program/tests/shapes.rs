@@ -371,9 +371,11 @@ fn kinds_of_operands_are_checked() {
 
 #[test]
 fn video_operands_are_checked() {
+    // A third operand without use: the assembler takes it.
+    kernel("vadd.u32.u32.u32 %r0, %r1, %r2, %r1; ret;");
     assert_eq!(
-        wrong("vadd.u32.u32.u32 %r0, %r1, %r2, %r1;"),
-        ["`vadd.u32.u32.u32` takes 3 operands here, not 4"]
+        wrong("vadd.u32.u32.u32 %r0, %r1;"),
+        ["`vadd.u32.u32.u32` takes 3 operands here, not 2"]
     );
     assert_eq!(
         wrong("vadd.u32.u32.u32.max %r0, %r1, %r2;"),
@@ -431,7 +433,7 @@ fn cache_policies_are_checked() {
     );
     assert_eq!(
         wrong("createpolicy.fractional.L2::evict_first.b64 %r0;"),
-        ["`%r0` is declared `.u32`; a `.b64` is expected"]
+        ["`%r0` is declared `.u32`; a `.u64` is expected"]
     );
 }
 
@@ -444,7 +446,7 @@ fn four_numbers_and_random_bits_are_checked() {
     );
     assert_eq!(
         wrong("cvt.rs.satfinite.e4m3x4.f32 %h, {%f0, %f1, %f2, %f1}, %r2;"),
-        ["`%h` is declared `.b16`; a `.e4m3x4` is expected"]
+        ["`%h` is declared `.b16`; a `.b32` is expected"]
     );
     assert_eq!(
         wrong("cvt.rs.satfinite.e2m1x4.f32 %h, {%f0, %f1, %f2}, %r2;"),

@@ -1,0 +1,386 @@
+//! Whole functions: all arguments of 32 or 16 bits, and grids of special values, hashed; and the raw values from which
+//! models of the functions can be made whose bits are not public.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+use crate::driver::{Driver, Launch};
+
+/// Arguments in one hash.
+pub const CHUNK: usize = 1 << 24;
+
+/// A body of PTX from `%r1`, a number, to `%r2`; or to `%rd2` where it ends in 64 bits.
+pub struct Sweep {
+    pub name: String,
+    /// The compute capability that it needs, and the PTX version.
+    pub needs: (i32, &'static str),
+    body: String,
+    /// Of how many numbers, from 0.
+    pub count: u64,
+    wide: bool,
+    /// Arguments of a grid: constants of 32 or 64 bits.
+    grid: Vec<u64>,
+}
+
+/// From bits in `%r1` to bits in `%r2`.
+fn unary(name: &str, needs: (i32, &'static str), count: u64, body: impl Into<String>) -> Sweep {
+    Sweep {
+        name: name.to_owned(),
+        needs,
+        body: body.into(),
+        count,
+        wide: false,
+        grid: Vec::new(),
+    }
+}
+
+const ANY: (i32, &str) = (75, "7.5");
+
+/// NaNs of both kinds with payloads, infinities, one, zero, subnormal: of an IEEE format of so many bits of exponent and
+/// significand, in both signs.
+fn specials(exponent: u32, significand: u32) -> Vec<u64> {
+    let (one, top) = (
+        ((1u64 << (exponent - 1)) - 1) << significand,
+        ((1u64 << exponent) - 1) << significand,
+    );
+    let quiet = 1u64 << (significand - 1);
+    let positive = [
+        0,
+        1,
+        one,
+        one | 1,
+        top - 1,
+        top,
+        top | quiet,
+        top | quiet | 5,
+        top | 1,
+        top | 5,
+    ];
+    let sign = 1u64 << (exponent + significand);
+    positive
+        .iter()
+        .copied()
+        .chain(positive.iter().map(|bits| bits | sign))
+        .collect()
+}
+
+pub fn all() -> Vec<Sweep> {
+    let mut list = Vec::new();
+    // Approximations (A, and what B to D are about).
+    for name in [
+        "rcp.approx",
+        "rcp.approx.ftz",
+        "rsqrt.approx",
+        "rsqrt.approx.ftz",
+        "sqrt.approx",
+        "sqrt.approx.ftz",
+        "ex2.approx",
+        "ex2.approx.ftz",
+        "lg2.approx",
+        "lg2.approx.ftz",
+        "sin.approx",
+        "sin.approx.ftz",
+        "cos.approx",
+        "cos.approx.ftz",
+        "tanh.approx",
+    ] {
+        let body = format!("mov.b32 %f0, %r1; {name}.f32 %f1, %f0; mov.b32 %r2, %f1;");
+        list.push(unary(&format!("{name}.f32"), ANY, 1 << 32, body));
+    }
+    for name in ["rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64"] {
+        let body = format!("mov.b64 %fd0, {{%r3, %r1}}; {name} %fd1, %fd0; mov.b64 {{%r4, %r2}}, %fd1;");
+        list.push(unary(name, ANY, 1 << 32, body));
+    }
+    // Half precision (E).
+    for (name, needs) in [
+        ("tanh.approx.f16", ANY),
+        ("ex2.approx.f16", ANY),
+        ("ex2.approx.ftz.f16", ANY),
+        ("tanh.approx.bf16", (90, "7.8")),
+        ("ex2.approx.ftz.bf16", (90, "7.8")),
+    ] {
+        let body = format!("cvt.u16.u32 %h0, %r1; {name} %h1, %h0; cvt.u32.u16 %r2, %h1;");
+        list.push(unary(name, needs, 1 << 16, body));
+    }
+    // Conversions (F).
+    for (to, register, needs) in [
+        ("rn.f16", "%h1", ANY),
+        ("rz.f16", "%h1", ANY),
+        ("rn.relu.f16", "%h1", (80, "7.0")),
+        ("rn.bf16", "%h1", (80, "7.0")),
+        ("rz.bf16", "%h1", (80, "7.0")),
+        ("rna.tf32", "%r2", (80, "7.0")),
+        ("rn.tf32", "%r2", (90, "7.8")),
+        ("rz.tf32", "%r2", (90, "7.8")),
+        ("rni.s8", "%r2", ANY),
+        ("rzi.u8", "%r2", ANY),
+        ("rni.s16", "%h1", ANY),
+        ("rzi.u16", "%h1", ANY),
+        ("rni.s32", "%r2", ANY),
+        ("rzi.s32", "%r2", ANY),
+        ("rmi.u32", "%r2", ANY),
+        ("rpi.ftz.s32", "%r2", ANY),
+        ("rni.f32", "%f1", ANY),
+        ("rzi.sat.f32", "%f1", ANY),
+    ] {
+        let after = match register {
+            "%h1" => "cvt.u32.u16 %r2, %h1;",
+            "%f1" => "mov.b32 %r2, %f1;",
+            _ => "",
+        };
+        let body = format!("mov.b32 %f0, %r1; cvt.{to}.f32 {register}, %f0; {after}");
+        list.push(unary(&format!("cvt.{to}.f32"), needs, 1 << 32, body));
+    }
+    for to in ["e4m3x2", "e5m2x2"] {
+        let body = format!(
+            "mov.b32 %f0, %r1; mov.b32 %f1, 0f3F800000; cvt.rn.satfinite.{to}.f32 %h1, %f0, %f1; cvt.u32.u16 %r2, %h1;"
+        );
+        list.push(unary(&format!("cvt.rn.satfinite.{to}.f32"), (89, "8.1"), 1 << 32, body));
+    }
+    // Special values with each other (G).
+    for (ty, load, store, needs, specials) in [
+        ("f32", "mov.b32 %fA, %rB;", "mov.b32 %r2, %f3;", ANY, specials(8, 23)),
+        (
+            "f64",
+            "mov.b64 %fdA, %rdB;",
+            "mov.b64 %rd2, %fd3;",
+            ANY,
+            specials(11, 52),
+        ),
+        (
+            "f16",
+            "cvt.u16.u32 %hA, %rB;",
+            "cvt.u32.u16 %r2, %h3;",
+            ANY,
+            specials(5, 10),
+        ),
+        (
+            "bf16",
+            "cvt.u16.u32 %hA, %rB;",
+            "cvt.u32.u16 %r2, %h3;",
+            (90, "7.8"),
+            specials(8, 7),
+        ),
+    ] {
+        let register = match ty {
+            "f32" => "%f",
+            "f64" => "%fd",
+            _ => "%h",
+        };
+        let operations: &[(&str, usize)] = match ty {
+            "f32" => &[
+                ("add.rn", 2),
+                ("sub.rm", 2),
+                ("mul.rn", 2),
+                ("fma.rn", 3),
+                ("min", 2),
+                ("max", 2),
+                ("div.rn", 2),
+                ("sqrt.rn", 1),
+                ("add.ftz", 2),
+                ("min.NaN", 2),
+            ],
+            "f64" => &[
+                ("add.rn", 2),
+                ("sub.rm", 2),
+                ("mul.rn", 2),
+                ("fma.rn", 3),
+                ("min", 2),
+                ("max", 2),
+                ("div.rn", 2),
+                ("sqrt.rn", 1),
+            ],
+            "f16" => &[
+                ("add.rn", 2),
+                ("sub.rn", 2),
+                ("mul.rn", 2),
+                ("fma.rn", 3),
+                ("fma.rn.relu", 3),
+                ("min", 2),
+                ("max.NaN", 2),
+            ],
+            _ => &[
+                ("add.rn", 2),
+                ("mul.rn", 2),
+                ("fma.rn", 3),
+                ("fma.rn.relu", 3),
+                ("min", 2),
+                ("max.NaN", 2),
+            ],
+        };
+        for (operation, arguments) in operations {
+            let needs = match () {
+                () if operation.contains("NaN")
+                    || operation.contains("relu")
+                    || ty == "f16" && operation.starts_with("m") && *operation != "mul.rn" =>
+                {
+                    (needs.0.max(80), if needs.0 > 80 { needs.1 } else { "7.0" })
+                }
+                () => needs,
+            };
+            let wide = ty == "f64";
+            let mut body = String::new();
+            // The number's digits, base the size of the grid, choose the arguments.
+            let size = specials.len();
+            for at in 0..*arguments {
+                let _ = write!(
+                    body,
+                    "rem.u32 %r5, %r1, {size}; div.u32 %r1, %r1, {size}; mov.u64 %rd4, grid; "
+                );
+                let _ = match wide {
+                    true => write!(body, "mad.wide.u32 %rd4, %r5, 8, %rd4; ld.const.b64 %rd5, [%rd4]; "),
+                    false => write!(body, "mad.wide.u32 %rd4, %r5, 4, %rd4; ld.const.b32 %r6, [%rd4]; "),
+                };
+                let load = load
+                    .replace('A', &at.to_string())
+                    .replace("%rdB", "%rd5")
+                    .replace("%rB", "%r6");
+                let _ = write!(body, "{load} ");
+            }
+            let list_of: Vec<String> = (0..*arguments).map(|at| format!("{register}{at}")).collect();
+            let _ = write!(body, "{operation}.{ty} {register}3, {}; {store}", list_of.join(", "));
+            list.push(Sweep {
+                name: format!("grid.{operation}.{ty}"),
+                needs,
+                body,
+                count: (size as u64).pow(*arguments as u32),
+                wide,
+                grid: specials.clone(),
+            });
+        }
+    }
+    // Integers where the manual leaves something to the machine (H).
+    let hash = "mul.wide.u32 %rd4, %r1, 0x9E3779B9; mad.lo.u64 %rd4, %rd4, 6364136223846793005, 1442695040888963407; \
+                shr.u64 %rd5, %rd4, 29; xor.b64 %rd4, %rd4, %rd5; mul.lo.u64 %rd4, %rd4, 0xBF58476D1CE4E5B9; \
+                mov.b64 {%r3, %r4}, %rd4;";
+    for operation in [
+        "div.u32",
+        "rem.u32",
+        "div.s32",
+        "rem.s32",
+        "mul24.hi.s32",
+        "mul24.hi.u32",
+        "bfind.s32",
+        "shl.b32",
+        "shr.s32",
+        "fns.b32",
+    ] {
+        let arguments = match operation {
+            "bfind.s32" => "%r3",
+            "fns.b32" => "%r3, %r5, %r6",
+            _ => "%r3, %r4",
+        };
+        // Every sixteenth divisor is zero; amounts of shifts reach 63; offsets of fns are small and have both signs.
+        let shape = match operation {
+            "shl.b32" | "shr.s32" => "and.b32 %r4, %r4, 63;",
+            "fns.b32" => "and.b32 %r5, %r4, 31; shr.u32 %r6, %r4, 28; sub.u32 %r6, %r6, 8;",
+            _ => "and.b32 %r5, %r1, 15; setp.eq.u32 %p, %r5, 0; @%p mov.u32 %r4, 0;",
+        };
+        list.push(unary(
+            &format!("random.{operation}"),
+            ANY,
+            1 << 22,
+            format!("{hash} {shape} {operation} %r2, {arguments};"),
+        ));
+    }
+    for operation in ["bfe.u64", "bfe.s64", "bfi.b64"] {
+        // Positions and lengths beyond 255, which documents describe differently.
+        let arguments = if operation == "bfi.b64" {
+            "%rd4, %rd5, %r5, %r6"
+        } else {
+            "%rd4, %r5, %r6"
+        };
+        let body = format!("{hash} and.b32 %r5, %r3, 1023; shr.u32 %r6, %r4, 22; {operation} %rd2, {arguments};");
+        list.push(Sweep {
+            wide: true,
+            ..unary(&format!("random.{operation}"), ANY, 1 << 22, body)
+        });
+    }
+    list
+}
+
+impl Sweep {
+    pub fn chunks(&self) -> usize {
+        self.count.div_ceil(CHUNK as u64) as usize
+    }
+
+    pub fn text(&self) -> String {
+        let (capability, version) = self.needs;
+        let mut grid = String::new();
+        if !self.grid.is_empty() {
+            let (ty, bytes) = if self.wide { ("b64", 8) } else { ("b32", 4) };
+            let values: Vec<String> = self.grid.iter().map(|bits| format!("{bits:#x}")).collect();
+            let _ = write!(
+                grid,
+                ".const .align {bytes} .{ty} grid[{}] = {{ {} }};",
+                self.grid.len(),
+                values.join(", ")
+            );
+        }
+        let (bytes, store) = if self.wide {
+            (8, "st.global.b64 [%rd1], %rd2;")
+        } else {
+            (4, "st.global.b32 [%rd1], %r2;")
+        };
+        format!(
+            ".version {version}\n.target sm_{capability}\n.address_size 64\n{grid}\n\
+             .visible .entry sweep(.param .u64 out, .param .u32 base, .param .u32 count)\n{{\n\
+             .reg .b64 %rd<8>; .reg .b32 %r<10>; .reg .f32 %f<8>; .reg .f64 %fd<8>; .reg .b16 %h<8>; .reg .pred %p, %q;\n\
+             ld.param.u64 %rd0, [out]; ld.param.u32 %r8, [base]; ld.param.u32 %r9, [count];\n\
+             mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r0, %r0, %r1, %r2;\n\
+             setp.ge.u32 %q, %r0, %r9; @%q exit;\n\
+             add.u32 %r1, %r8, %r0; mov.u32 %r3, 0;\n{}\n\
+             mad.wide.u32 %rd1, %r0, {bytes}, %rd0; {store}\nret;\n}}\n",
+            self.body
+        )
+    }
+
+    /// The results of a chunk, little-endian.
+    ///
+    /// # Errors
+    /// What kept it from being computed.
+    pub fn values(&self, driver: &Driver, chunk: usize) -> Result<Vec<u8>, String> {
+        let base = chunk as u64 * CHUNK as u64;
+        let count = (self.count - base).min(CHUNK as u64) as u32;
+        let module = driver.module(&self.text())?;
+        let buffer = driver.buffer(&vec![0; count as usize * if self.wide { 8 } else { 4 }])?;
+        let launch = Launch {
+            entry: "sweep",
+            grid: [count.div_ceil(256), 1, 1],
+            block: [256, 1, 1],
+            shared: 0,
+            cooperative: false,
+        };
+        let parameters = [
+            buffer.address.to_le_bytes().to_vec(),
+            (base as u32).to_le_bytes().to_vec(),
+            count.to_le_bytes().to_vec(),
+        ];
+        module
+            .run(&launch, &parameters)?
+            .map_err(|failure| format!("error {}", failure.0))?;
+        buffer.read()
+    }
+
+    /// Sixteen digits of the chunk's SHA-256.
+    pub fn hash(&self, driver: &Driver, chunk: usize) -> Result<String, String> {
+        let digest = Sha256::digest(self.values(driver, chunk)?);
+        Ok(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Raw results from which models can be made (B to D): name, sweep, and the numbers of which.
+pub fn dumps() -> Vec<(&'static str, &'static str, Vec<std::ops::Range<u64>>)> {
+    let octave = |exponent: u64| (exponent << 23)..((exponent + 1) << 23);
+    // tanh: exponents -14 to 3; a later look tells which low bits matter.
+    let tanh = (113..=130)
+        .map(|exponent| (exponent << 23)..(exponent << 23) + (1 << 16))
+        .collect();
+    vec![
+        ("sqrt", "sqrt.approx.f32", vec![octave(127), octave(128)]),
+        ("rcp64h", "rcp.approx.ftz.f64", vec![0x3ff0_0000..0x4000_0000]),
+        ("rsqrt64h", "rsqrt.approx.ftz.f64", vec![0x3ff0_0000..0x4010_0000]),
+        ("tanh", "tanh.approx.f32", tanh),
+    ]
+}
