@@ -152,6 +152,9 @@
 #define cuStreamAttachMemAsync cuStreamAttachMemAsync_ptsz
 #define cuStreamQuery cuStreamQuery_ptsz
 #define cuStreamSynchronize cuStreamSynchronize_ptsz
+#define cuStreamCopyAttributes cuStreamCopyAttributes_ptsz
+#define cuStreamGetAttribute cuStreamGetAttribute_ptsz
+#define cuStreamSetAttribute cuStreamSetAttribute_ptsz
 #define cuStreamWriteValue32 cuStreamWriteValue32_v2_ptsz
 #define cuStreamWaitValue32 cuStreamWaitValue32_v2_ptsz
 #define cuStreamWriteValue64 cuStreamWriteValue64_v2_ptsz
@@ -2688,6 +2691,12 @@ typedef enum CUmemPool_attribute_enum CUmemPool_attribute;
 
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 
+typedef CUlaunchAttributeID CUstreamAttrID;
+
+typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
+
+typedef CUstreamAttrValue_v1 CUstreamAttrValue;
+
 typedef enum CUpointer_attribute_enum CUpointer_attribute;
 
 typedef enum CUmem_advise_enum CUmem_advise;
@@ -3465,12 +3474,6 @@ typedef enum CUstreamWriteValue_flags_enum CUstreamWriteValue_flags;
 typedef enum CUstreamMemoryBarrier_flags_enum CUstreamMemoryBarrier_flags;
 
 typedef enum CUstreamUpdateCaptureDependencies_flags_enum CUstreamUpdateCaptureDependencies_flags;
-
-typedef CUlaunchAttributeID CUstreamAttrID;
-
-typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
-
-typedef CUstreamAttrValue_v1 CUstreamAttrValue;
 
 #ifdef __cplusplus
 extern "C" {
@@ -4376,6 +4379,12 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
 CUresult cuStreamQuery(CUstream hStream);
 
 CUresult cuStreamSynchronize(CUstream hStream);
+
+CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream);
+
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value);
+
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param);
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
