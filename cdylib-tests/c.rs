@@ -21,6 +21,10 @@ pub type CUlibrary = *mut c_void;
 pub type CUkernel = *mut c_void;
 pub type CUstream = *mut c_void;
 pub type CUevent = *mut c_void;
+pub type CUarray = *mut c_void;
+pub type CUmipmappedArray = *mut c_void;
+pub type CUtexref = *mut c_void;
+pub type CUsurfref = *mut c_void;
 
 pub const CUDA_SUCCESS: CUresult = 0;
 pub const CUDA_ERROR_INVALID_VALUE: CUresult = 1;
@@ -44,6 +48,145 @@ pub const CUDA_ERROR_ASSERT: CUresult = 710;
 pub const CUDA_ERROR_ILLEGAL_INSTRUCTION: CUresult = 715;
 pub const CUDA_ERROR_MISALIGNED_ADDRESS: CUresult = 716;
 pub const CUDA_ERROR_LAUNCH_FAILED: CUresult = 719;
+
+/// `CUDA_ARRAY3D_DESCRIPTOR`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrayDescriptor {
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
+    pub format: c_uint,
+    pub channels: c_uint,
+    pub flags: c_uint,
+}
+
+/// `CUDA_ARRAY_DESCRIPTOR`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrayDescriptor2 {
+    pub width: usize,
+    pub height: usize,
+    pub format: c_uint,
+    pub channels: c_uint,
+}
+
+/// `CUDA_RESOURCE_DESC`; the union as words: a handle, or address, format and channels, sizes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourceDescriptor {
+    pub kind: c_uint,
+    pub res: [u64; 16],
+    pub flags: c_uint,
+}
+
+/// `CUDA_TEXTURE_DESC`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TextureDescriptor {
+    pub address: [c_uint; 3],
+    pub filter: c_uint,
+    pub flags: c_uint,
+    pub anisotropy: c_uint,
+    pub level_filter: c_uint,
+    pub level_bias: f32,
+    pub level_clamp: [f32; 2],
+    pub border: [f32; 4],
+    pub reserved: [c_int; 12],
+}
+
+/// `CUDA_RESOURCE_VIEW_DESC`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewDescriptor {
+    pub format: c_uint,
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
+    pub first_level: c_uint,
+    pub last_level: c_uint,
+    pub first_layer: c_uint,
+    pub last_layer: c_uint,
+    pub reserved: [c_uint; 16],
+}
+
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Copy2D {
+    pub src_x: usize,
+    pub src_y: usize,
+    pub src_type: c_uint,
+    pub src_host: *const c_void,
+    pub src_device: CUdeviceptr,
+    pub src_array: CUarray,
+    pub src_pitch: usize,
+    pub dst_x: usize,
+    pub dst_y: usize,
+    pub dst_type: c_uint,
+    pub dst_host: *mut c_void,
+    pub dst_device: CUdeviceptr,
+    pub dst_array: CUarray,
+    pub dst_pitch: usize,
+    pub width: usize,
+    pub height: usize,
+}
+
+/// `CUDA_MEMCPY3D`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Copy3D {
+    pub src: End3D,
+    pub dst: End3D,
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
+}
+
+/// One end of a [`Copy3D`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct End3D {
+    pub x: usize,
+    pub y: usize,
+    pub z: usize,
+    pub level: usize,
+    pub kind: c_uint,
+    pub host: *mut c_void,
+    pub device: CUdeviceptr,
+    pub array: CUarray,
+    pub reserved: *mut c_void,
+    pub pitch: usize,
+    pub height: usize,
+}
+
+impl Copy3D {
+    /// From host memory of such rows into an array, or back; the box is still to be set.
+    pub fn between(array: CUarray, host: *mut c_void, pitch: usize, height: usize, into: bool) -> Copy3D {
+        let end = |kind| End3D {
+            x: 0,
+            y: 0,
+            z: 0,
+            level: 0,
+            kind,
+            host,
+            device: 0,
+            array,
+            reserved: std::ptr::null_mut(),
+            pitch,
+            height,
+        };
+        // CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_ARRAY
+        let (src, dst) = if into { (end(1), end(3)) } else { (end(3), end(1)) };
+        Copy3D {
+            src,
+            dst,
+            width: 0,
+            height: 0,
+            depth: 0,
+        }
+    }
+}
 
 /// The call must succeed.
 #[track_caller]
@@ -168,6 +311,82 @@ functions! {
     cuMemcpyDtoD = "cuMemcpyDtoD_v2" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize);
     cuMemsetD8 = "cuMemsetD8_v2" (to: CUdeviceptr, value: u8, count: usize);
     cuMemsetD32 = "cuMemsetD32_v2" (to: CUdeviceptr, value: c_uint, count: usize);
+
+    cuArrayCreate = "cuArrayCreate_v2" (array: *mut CUarray, descriptor: *const ArrayDescriptor2);
+    cuArrayGetDescriptor = "cuArrayGetDescriptor_v2" (descriptor: *mut ArrayDescriptor2, array: CUarray);
+    cuArray3DCreate = "cuArray3DCreate_v2" (array: *mut CUarray, descriptor: *const ArrayDescriptor);
+    cuArray3DGetDescriptor = "cuArray3DGetDescriptor_v2" (descriptor: *mut ArrayDescriptor, array: CUarray);
+    cuArrayGetPlane(plane: *mut CUarray, array: CUarray, index: c_uint);
+    cuArrayGetSparseProperties(properties: *mut c_void, array: CUarray);
+    cuArrayGetMemoryRequirements(requirements: *mut c_void, array: CUarray, device: CUdevice);
+    cuArrayDestroy(array: CUarray);
+    cuMipmappedArrayCreate(mipmap: *mut CUmipmappedArray, descriptor: *const ArrayDescriptor, levels: c_uint);
+    cuMipmappedArrayGetLevel(level: *mut CUarray, mipmap: CUmipmappedArray, number: c_uint);
+    cuMipmappedArrayDestroy(mipmap: CUmipmappedArray);
+    cuMemcpyHtoA = "cuMemcpyHtoA_v2" (to: CUarray, offset: usize, from: *const c_void, bytes: usize);
+    cuMemcpyAtoH = "cuMemcpyAtoH_v2" (to: *mut c_void, from: CUarray, offset: usize, bytes: usize);
+    cuMemcpyDtoA = "cuMemcpyDtoA_v2" (to: CUarray, offset: usize, from: CUdeviceptr, bytes: usize);
+    cuMemcpyAtoD = "cuMemcpyAtoD_v2" (to: CUdeviceptr, from: CUarray, offset: usize, bytes: usize);
+    cuMemcpyAtoA = "cuMemcpyAtoA_v2" (to: CUarray, offset: usize, from: CUarray, source: usize, bytes: usize);
+    cuMemcpyHtoAAsync = "cuMemcpyHtoAAsync_v2" (
+        to: CUarray,
+        offset: usize,
+        from: *const c_void,
+        bytes: usize,
+        stream: CUstream,
+    );
+    cuMemcpyAtoHAsync = "cuMemcpyAtoHAsync_v2" (
+        to: *mut c_void,
+        from: CUarray,
+        offset: usize,
+        bytes: usize,
+        stream: CUstream,
+    );
+    cuMemcpy2D = "cuMemcpy2D_v2" (copy: *const Copy2D);
+    cuMemcpy3D = "cuMemcpy3D_v2" (copy: *const Copy3D);
+
+    // Texture Object Management, Surface Object Management, Texture Reference Management
+    cuTexObjectCreate(
+        texture: *mut u64,
+        resource: *const ResourceDescriptor,
+        description: *const TextureDescriptor,
+        view: *const ViewDescriptor,
+    );
+    cuTexObjectDestroy(texture: u64);
+    cuTexObjectGetResourceDesc(resource: *mut ResourceDescriptor, texture: u64);
+    cuTexObjectGetTextureDesc(description: *mut TextureDescriptor, texture: u64);
+    cuTexObjectGetResourceViewDesc(view: *mut ViewDescriptor, texture: u64);
+    cuSurfObjectCreate(surface: *mut u64, resource: *const ResourceDescriptor);
+    cuSurfObjectDestroy(surface: u64);
+    cuSurfObjectGetResourceDesc(resource: *mut ResourceDescriptor, surface: u64);
+    cuModuleGetTexRef(reference: *mut CUtexref, module: CUmodule, name: *const c_char);
+    cuModuleGetSurfRef(reference: *mut CUsurfref, module: CUmodule, name: *const c_char);
+    cuTexRefCreate(reference: *mut CUtexref);
+    cuTexRefDestroy(reference: CUtexref);
+    cuTexRefSetArray(reference: CUtexref, array: CUarray, flags: c_uint);
+    cuTexRefSetMipmappedArray(reference: CUtexref, mipmap: CUmipmappedArray, flags: c_uint);
+    cuTexRefSetMipmapFilterMode(reference: CUtexref, mode: c_uint);
+    cuTexRefSetMipmapLevelClamp(reference: CUtexref, least: f32, most: f32);
+    cuTexRefGetArray(array: *mut CUarray, reference: CUtexref);
+    cuTexRefSetAddress = "cuTexRefSetAddress_v2" (
+        offset: *mut usize,
+        reference: CUtexref,
+        pointer: CUdeviceptr,
+        bytes: usize,
+    );
+    cuTexRefGetAddress = "cuTexRefGetAddress_v2" (pointer: *mut CUdeviceptr, reference: CUtexref);
+    cuTexRefSetFormat(reference: CUtexref, format: c_uint, channels: c_int);
+    cuTexRefGetFormat(format: *mut c_uint, channels: *mut c_int, reference: CUtexref);
+    cuTexRefSetAddressMode(reference: CUtexref, dimension: c_int, mode: c_uint);
+    cuTexRefGetAddressMode(mode: *mut c_uint, reference: CUtexref, dimension: c_int);
+    cuTexRefSetFilterMode(reference: CUtexref, mode: c_uint);
+    cuTexRefGetFilterMode(mode: *mut c_uint, reference: CUtexref);
+    cuTexRefSetFlags(reference: CUtexref, flags: c_uint);
+    cuTexRefGetFlags(flags: *mut c_uint, reference: CUtexref);
+    cuTexRefSetBorderColor(reference: CUtexref, colour: *mut f32);
+    cuTexRefGetBorderColor(colour: *mut f32, reference: CUtexref);
+    cuSurfRefSetArray(reference: CUsurfref, array: CUarray, flags: c_uint);
+    cuSurfRefGetArray(array: *mut CUarray, reference: CUsurfref);
 
     // Stream Management, Event Management
     cuStreamCreate(stream: *mut CUstream, flags: c_uint);

@@ -8,6 +8,7 @@
 //! context unusable, needs its own environment, or looks at what is printed runs in a process of its own: `alone.rs`.
 
 mod alone;
+mod array;
 mod bad_input;
 #[macro_use]
 mod c;
@@ -19,6 +20,11 @@ mod graph_types;
 mod graphs;
 mod green_contexts;
 mod indices;
+<<<<<<< HEAD
 mod streams;
 mod versions;
 mod virtual_memory;
+=======
+mod texture_object;
+mod texture_reference;
+>>>>>>> main

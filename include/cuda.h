@@ -45,6 +45,10 @@
 #define CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY
 
 /* Plain names stand for the newest version of a function. */
+#define cuArray3DCreate cuArray3DCreate_v2
+#define cuArray3DGetDescriptor cuArray3DGetDescriptor_v2
+#define cuArrayCreate cuArrayCreate_v2
+#define cuArrayGetDescriptor cuArrayGetDescriptor_v2
 #define cuCtxCreate cuCtxCreate_v4
 #define cuCtxDestroy cuCtxDestroy_v2
 #define cuCtxPopCurrent cuCtxPopCurrent_v2
@@ -85,6 +89,9 @@
 #define cuMemHostRegister cuMemHostRegister_v2
 #define cuModuleGetGlobal cuModuleGetGlobal_v2
 #define cuStreamDestroy cuStreamDestroy_v2
+#define cuTexRefGetAddress cuTexRefGetAddress_v2
+#define cuTexRefSetAddress cuTexRefSetAddress_v2
+#define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3
 
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 /* Stream 0 stands for the default stream of the calling thread. */
@@ -99,6 +106,13 @@
 #define cuMemcpyHtoD cuMemcpyHtoD_v2_ptds
 #define cuMemcpyDtoH cuMemcpyDtoH_v2_ptds
 #define cuMemcpyDtoD cuMemcpyDtoD_v2_ptds
+#define cuMemcpyDtoA cuMemcpyDtoA_v2_ptds
+#define cuMemcpyAtoD cuMemcpyAtoD_v2_ptds
+#define cuMemcpyHtoA cuMemcpyHtoA_v2_ptds
+#define cuMemcpyAtoH cuMemcpyAtoH_v2_ptds
+#define cuMemcpyAtoA cuMemcpyAtoA_v2_ptds
+#define cuMemcpyHtoAAsync cuMemcpyHtoAAsync_v2_ptsz
+#define cuMemcpyAtoHAsync cuMemcpyAtoHAsync_v2_ptsz
 #define cuMemcpy2D cuMemcpy2D_v2_ptds
 #define cuMemcpy2DUnaligned cuMemcpy2DUnaligned_v2_ptds
 #define cuMemcpy3D cuMemcpy3D_v2_ptds
@@ -169,10 +183,17 @@
 #define cuMemcpy2DUnaligned cuMemcpy2DUnaligned_v2
 #define cuMemcpy3D cuMemcpy3D_v2
 #define cuMemcpy3DAsync cuMemcpy3DAsync_v2
+#define cuMemcpyAtoA cuMemcpyAtoA_v2
+#define cuMemcpyAtoD cuMemcpyAtoD_v2
+#define cuMemcpyAtoH cuMemcpyAtoH_v2
+#define cuMemcpyAtoHAsync cuMemcpyAtoHAsync_v2
+#define cuMemcpyDtoA cuMemcpyDtoA_v2
 #define cuMemcpyDtoD cuMemcpyDtoD_v2
 #define cuMemcpyDtoDAsync cuMemcpyDtoDAsync_v2
 #define cuMemcpyDtoH cuMemcpyDtoH_v2
 #define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
+#define cuMemcpyHtoA cuMemcpyHtoA_v2
+#define cuMemcpyHtoAAsync cuMemcpyHtoAAsync_v2
 #define cuMemcpyHtoD cuMemcpyHtoD_v2
 #define cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
 #define cuMemsetD16 cuMemsetD16_v2
@@ -403,68 +424,6 @@ typedef enum cudaError_enum {
     CUDA_ERROR_UNKNOWN = 999,
 } cudaError_enum;
 
-typedef enum CUstreamCaptureMode_enum {
-    CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
-    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
-    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
-} CUstreamCaptureMode_enum;
-
-typedef enum CUstreamCaptureStatus_enum {
-    CU_STREAM_CAPTURE_STATUS_NONE = 0,
-    CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
-    CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
-} CUstreamCaptureStatus_enum;
-
-typedef enum CUstreamCigDataType_enum {
-    STREAM_CIG_DATA_TYPE_D3D12_COMMAND_LIST = 1,
-    STREAM_CIG_DATA_TYPE_VULKAN_COMMAND_BUFFER_HANDLE_NV = 2,
-} CUstreamCigDataType_enum;
-
-typedef enum CUexecAffinityType_enum {
-    CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
-    CU_EXEC_AFFINITY_TYPE_MAX = 1,
-} CUexecAffinityType_enum;
-
-typedef enum CUcigDataType_enum {
-    CIG_DATA_TYPE_D3D12_COMMAND_QUEUE = 1,
-    CIG_DATA_TYPE_NV_BLOB = 2,
-} CUcigDataType_enum;
-
-typedef enum CUlimit_enum {
-    CU_LIMIT_STACK_SIZE = 0,
-    CU_LIMIT_PRINTF_FIFO_SIZE = 1,
-    CU_LIMIT_MALLOC_HEAP_SIZE = 2,
-    CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH = 3,
-    CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4,
-    CU_LIMIT_MAX_L2_FETCH_GRANULARITY = 5,
-    CU_LIMIT_PERSISTING_L2_CACHE_SIZE = 6,
-    CU_LIMIT_SHMEM_SIZE = 7,
-    CU_LIMIT_CIG_ENABLED = 8,
-    CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED = 9,
-    CU_LIMIT_PER_BLOCK_MEMORY_SIZE = 10,
-    CU_LIMIT_MAX = 11,
-} CUlimit_enum;
-
-typedef enum CUfunc_cache_enum {
-    CU_FUNC_CACHE_PREFER_NONE = 0,
-    CU_FUNC_CACHE_PREFER_SHARED = 1,
-    CU_FUNC_CACHE_PREFER_L1 = 2,
-    CU_FUNC_CACHE_PREFER_EQUAL = 3,
-} CUfunc_cache_enum;
-
-typedef enum CUsharedconfig_enum {
-    CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE = 0,
-    CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE = 1,
-    CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 2,
-} CUsharedconfig_enum;
-
-typedef enum CUmemorytype_enum {
-    CU_MEMORYTYPE_HOST = 1,
-    CU_MEMORYTYPE_DEVICE = 2,
-    CU_MEMORYTYPE_ARRAY = 3,
-    CU_MEMORYTYPE_UNIFIED = 4,
-} CUmemorytype_enum;
-
 typedef enum CUarray_format_enum {
     CU_AD_FORMAT_UNSIGNED_INT8 = 1,
     CU_AD_FORMAT_UNSIGNED_INT16 = 2,
@@ -533,6 +492,68 @@ typedef enum CUarray_format_enum {
     CU_AD_FORMAT_UINT16_PLANAR_444 = 94,
     CU_AD_FORMAT_MAX = 2147483647,
 } CUarray_format_enum;
+
+typedef enum CUstreamCaptureMode_enum {
+    CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+} CUstreamCaptureMode_enum;
+
+typedef enum CUstreamCaptureStatus_enum {
+    CU_STREAM_CAPTURE_STATUS_NONE = 0,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+    CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
+} CUstreamCaptureStatus_enum;
+
+typedef enum CUstreamCigDataType_enum {
+    STREAM_CIG_DATA_TYPE_D3D12_COMMAND_LIST = 1,
+    STREAM_CIG_DATA_TYPE_VULKAN_COMMAND_BUFFER_HANDLE_NV = 2,
+} CUstreamCigDataType_enum;
+
+typedef enum CUexecAffinityType_enum {
+    CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
+    CU_EXEC_AFFINITY_TYPE_MAX = 1,
+} CUexecAffinityType_enum;
+
+typedef enum CUcigDataType_enum {
+    CIG_DATA_TYPE_D3D12_COMMAND_QUEUE = 1,
+    CIG_DATA_TYPE_NV_BLOB = 2,
+} CUcigDataType_enum;
+
+typedef enum CUlimit_enum {
+    CU_LIMIT_STACK_SIZE = 0,
+    CU_LIMIT_PRINTF_FIFO_SIZE = 1,
+    CU_LIMIT_MALLOC_HEAP_SIZE = 2,
+    CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH = 3,
+    CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4,
+    CU_LIMIT_MAX_L2_FETCH_GRANULARITY = 5,
+    CU_LIMIT_PERSISTING_L2_CACHE_SIZE = 6,
+    CU_LIMIT_SHMEM_SIZE = 7,
+    CU_LIMIT_CIG_ENABLED = 8,
+    CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED = 9,
+    CU_LIMIT_PER_BLOCK_MEMORY_SIZE = 10,
+    CU_LIMIT_MAX = 11,
+} CUlimit_enum;
+
+typedef enum CUfunc_cache_enum {
+    CU_FUNC_CACHE_PREFER_NONE = 0,
+    CU_FUNC_CACHE_PREFER_SHARED = 1,
+    CU_FUNC_CACHE_PREFER_L1 = 2,
+    CU_FUNC_CACHE_PREFER_EQUAL = 3,
+} CUfunc_cache_enum;
+
+typedef enum CUsharedconfig_enum {
+    CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE = 0,
+    CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE = 1,
+    CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 2,
+} CUsharedconfig_enum;
+
+typedef enum CUmemorytype_enum {
+    CU_MEMORYTYPE_HOST = 1,
+    CU_MEMORYTYPE_DEVICE = 2,
+    CU_MEMORYTYPE_ARRAY = 3,
+    CU_MEMORYTYPE_UNIFIED = 4,
+} CUmemorytype_enum;
 
 typedef enum CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
@@ -1061,6 +1082,63 @@ typedef enum CUmemPool_attribute_enum {
     CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID = 15,
 } CUmemPool_attribute_enum;
 
+typedef enum CUresourcetype_enum {
+    CU_RESOURCE_TYPE_ARRAY = 0,
+    CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+    CU_RESOURCE_TYPE_LINEAR = 2,
+    CU_RESOURCE_TYPE_PITCH2D = 3,
+} CUresourcetype_enum;
+
+typedef enum CUaddress_mode_enum {
+    CU_TR_ADDRESS_MODE_WRAP = 0,
+    CU_TR_ADDRESS_MODE_CLAMP = 1,
+    CU_TR_ADDRESS_MODE_MIRROR = 2,
+    CU_TR_ADDRESS_MODE_BORDER = 3,
+} CUaddress_mode_enum;
+
+typedef enum CUfilter_mode_enum {
+    CU_TR_FILTER_MODE_POINT = 0,
+    CU_TR_FILTER_MODE_LINEAR = 1,
+} CUfilter_mode_enum;
+
+typedef enum CUresourceViewFormat_enum {
+    CU_RES_VIEW_FORMAT_NONE = 0,
+    CU_RES_VIEW_FORMAT_UINT_1X8 = 1,
+    CU_RES_VIEW_FORMAT_UINT_2X8 = 2,
+    CU_RES_VIEW_FORMAT_UINT_4X8 = 3,
+    CU_RES_VIEW_FORMAT_SINT_1X8 = 4,
+    CU_RES_VIEW_FORMAT_SINT_2X8 = 5,
+    CU_RES_VIEW_FORMAT_SINT_4X8 = 6,
+    CU_RES_VIEW_FORMAT_UINT_1X16 = 7,
+    CU_RES_VIEW_FORMAT_UINT_2X16 = 8,
+    CU_RES_VIEW_FORMAT_UINT_4X16 = 9,
+    CU_RES_VIEW_FORMAT_SINT_1X16 = 10,
+    CU_RES_VIEW_FORMAT_SINT_2X16 = 11,
+    CU_RES_VIEW_FORMAT_SINT_4X16 = 12,
+    CU_RES_VIEW_FORMAT_UINT_1X32 = 13,
+    CU_RES_VIEW_FORMAT_UINT_2X32 = 14,
+    CU_RES_VIEW_FORMAT_UINT_4X32 = 15,
+    CU_RES_VIEW_FORMAT_SINT_1X32 = 16,
+    CU_RES_VIEW_FORMAT_SINT_2X32 = 17,
+    CU_RES_VIEW_FORMAT_SINT_4X32 = 18,
+    CU_RES_VIEW_FORMAT_FLOAT_1X16 = 19,
+    CU_RES_VIEW_FORMAT_FLOAT_2X16 = 20,
+    CU_RES_VIEW_FORMAT_FLOAT_4X16 = 21,
+    CU_RES_VIEW_FORMAT_FLOAT_1X32 = 22,
+    CU_RES_VIEW_FORMAT_FLOAT_2X32 = 23,
+    CU_RES_VIEW_FORMAT_FLOAT_4X32 = 24,
+    CU_RES_VIEW_FORMAT_UNSIGNED_BC1 = 25,
+    CU_RES_VIEW_FORMAT_UNSIGNED_BC2 = 26,
+    CU_RES_VIEW_FORMAT_UNSIGNED_BC3 = 27,
+    CU_RES_VIEW_FORMAT_UNSIGNED_BC4 = 28,
+    CU_RES_VIEW_FORMAT_SIGNED_BC4 = 29,
+    CU_RES_VIEW_FORMAT_UNSIGNED_BC5 = 30,
+    CU_RES_VIEW_FORMAT_SIGNED_BC5 = 31,
+    CU_RES_VIEW_FORMAT_UNSIGNED_BC6H = 32,
+    CU_RES_VIEW_FORMAT_SIGNED_BC6H = 33,
+    CU_RES_VIEW_FORMAT_UNSIGNED_BC7 = 34,
+} CUresourceViewFormat_enum;
+
 typedef enum CUpointer_attribute_enum {
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
@@ -1111,13 +1189,6 @@ typedef enum CUmemAllocationGranularity_flags_enum {
     CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
 } CUmemAllocationGranularity_flags_enum;
 
-typedef enum CUresourcetype_enum {
-    CU_RESOURCE_TYPE_ARRAY = 0,
-    CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
-    CU_RESOURCE_TYPE_LINEAR = 2,
-    CU_RESOURCE_TYPE_PITCH2D = 3,
-} CUresourcetype_enum;
-
 typedef enum CUarraySparseSubresourceType_enum {
     CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
     CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
@@ -1132,18 +1203,6 @@ typedef enum CUmemHandleType_enum {
     CU_MEM_HANDLE_TYPE_GENERIC = 0,
 } CUmemHandleType_enum;
 
-typedef enum CUaddress_mode_enum {
-    CU_TR_ADDRESS_MODE_WRAP = 0,
-    CU_TR_ADDRESS_MODE_CLAMP = 1,
-    CU_TR_ADDRESS_MODE_MIRROR = 2,
-    CU_TR_ADDRESS_MODE_BORDER = 3,
-} CUaddress_mode_enum;
-
-typedef enum CUfilter_mode_enum {
-    CU_TR_FILTER_MODE_POINT = 0,
-    CU_TR_FILTER_MODE_LINEAR = 1,
-} CUfilter_mode_enum;
-
 typedef enum CUarray_cubemap_face_enum {
     CU_CUBEMAP_FACE_POSITIVE_X = 0,
     CU_CUBEMAP_FACE_NEGATIVE_X = 1,
@@ -1152,44 +1211,6 @@ typedef enum CUarray_cubemap_face_enum {
     CU_CUBEMAP_FACE_POSITIVE_Z = 4,
     CU_CUBEMAP_FACE_NEGATIVE_Z = 5,
 } CUarray_cubemap_face_enum;
-
-typedef enum CUresourceViewFormat_enum {
-    CU_RES_VIEW_FORMAT_NONE = 0,
-    CU_RES_VIEW_FORMAT_UINT_1X8 = 1,
-    CU_RES_VIEW_FORMAT_UINT_2X8 = 2,
-    CU_RES_VIEW_FORMAT_UINT_4X8 = 3,
-    CU_RES_VIEW_FORMAT_SINT_1X8 = 4,
-    CU_RES_VIEW_FORMAT_SINT_2X8 = 5,
-    CU_RES_VIEW_FORMAT_SINT_4X8 = 6,
-    CU_RES_VIEW_FORMAT_UINT_1X16 = 7,
-    CU_RES_VIEW_FORMAT_UINT_2X16 = 8,
-    CU_RES_VIEW_FORMAT_UINT_4X16 = 9,
-    CU_RES_VIEW_FORMAT_SINT_1X16 = 10,
-    CU_RES_VIEW_FORMAT_SINT_2X16 = 11,
-    CU_RES_VIEW_FORMAT_SINT_4X16 = 12,
-    CU_RES_VIEW_FORMAT_UINT_1X32 = 13,
-    CU_RES_VIEW_FORMAT_UINT_2X32 = 14,
-    CU_RES_VIEW_FORMAT_UINT_4X32 = 15,
-    CU_RES_VIEW_FORMAT_SINT_1X32 = 16,
-    CU_RES_VIEW_FORMAT_SINT_2X32 = 17,
-    CU_RES_VIEW_FORMAT_SINT_4X32 = 18,
-    CU_RES_VIEW_FORMAT_FLOAT_1X16 = 19,
-    CU_RES_VIEW_FORMAT_FLOAT_2X16 = 20,
-    CU_RES_VIEW_FORMAT_FLOAT_4X16 = 21,
-    CU_RES_VIEW_FORMAT_FLOAT_1X32 = 22,
-    CU_RES_VIEW_FORMAT_FLOAT_2X32 = 23,
-    CU_RES_VIEW_FORMAT_FLOAT_4X32 = 24,
-    CU_RES_VIEW_FORMAT_UNSIGNED_BC1 = 25,
-    CU_RES_VIEW_FORMAT_UNSIGNED_BC2 = 26,
-    CU_RES_VIEW_FORMAT_UNSIGNED_BC3 = 27,
-    CU_RES_VIEW_FORMAT_UNSIGNED_BC4 = 28,
-    CU_RES_VIEW_FORMAT_SIGNED_BC4 = 29,
-    CU_RES_VIEW_FORMAT_UNSIGNED_BC5 = 30,
-    CU_RES_VIEW_FORMAT_SIGNED_BC5 = 31,
-    CU_RES_VIEW_FORMAT_UNSIGNED_BC6H = 32,
-    CU_RES_VIEW_FORMAT_SIGNED_BC6H = 33,
-    CU_RES_VIEW_FORMAT_UNSIGNED_BC7 = 34,
-} CUresourceViewFormat_enum;
 
 typedef enum CUtensorMapDataType_enum {
     CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
@@ -1702,6 +1723,68 @@ typedef struct CUuserObject_st CUuserObject_st;
 
 typedef enum cudaError_enum CUresult;
 
+typedef struct CUarray_st *CUarray;
+
+typedef enum CUarray_format_enum CUarray_format;
+
+typedef struct CUDA_ARRAY_DESCRIPTOR_st {
+    size_t Width;
+    size_t Height;
+    CUarray_format Format;
+    unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_st;
+
+typedef struct CUDA_ARRAY_DESCRIPTOR_st CUDA_ARRAY_DESCRIPTOR_v2;
+
+typedef CUDA_ARRAY_DESCRIPTOR_v2 CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st_tileExtent {
+    unsigned int width;
+    unsigned int height;
+    unsigned int depth;
+} CUDA_ARRAY_SPARSE_PROPERTIES_st_tileExtent;
+
+typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
+    struct CUDA_ARRAY_SPARSE_PROPERTIES_st_tileExtent tileExtent;
+    unsigned int miptailFirstLevel;
+    unsigned long long miptailSize;
+    unsigned int flags;
+    unsigned int reserved[4];
+} CUDA_ARRAY_SPARSE_PROPERTIES_st;
+
+typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st CUDA_ARRAY_SPARSE_PROPERTIES_v1;
+
+typedef CUDA_ARRAY_SPARSE_PROPERTIES_v1 CUDA_ARRAY_SPARSE_PROPERTIES;
+
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+
+typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
+    size_t size;
+    size_t alignment;
+    unsigned int reserved[4];
+} CUDA_ARRAY_MEMORY_REQUIREMENTS_st;
+
+typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st CUDA_ARRAY_MEMORY_REQUIREMENTS_v1;
+
+typedef CUDA_ARRAY_MEMORY_REQUIREMENTS_v1 CUDA_ARRAY_MEMORY_REQUIREMENTS;
+
+typedef int CUdevice_v1;
+
+typedef CUdevice_v1 CUdevice;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
+    size_t Width;
+    size_t Height;
+    size_t Depth;
+    CUarray_format Format;
+    unsigned int NumChannels;
+    unsigned int Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_st;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_st CUDA_ARRAY3D_DESCRIPTOR_v2;
+
+typedef CUDA_ARRAY3D_DESCRIPTOR_v2 CUDA_ARRAY3D_DESCRIPTOR;
+
 typedef enum CUstreamCaptureMode_enum CUstreamCaptureMode;
 
 typedef struct CUstream_st *CUstream;
@@ -1739,10 +1822,6 @@ typedef struct CUstreamCigCaptureParams_st {
 typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 
 typedef struct CUctx_st *CUcontext;
-
-typedef int CUdevice_v1;
-
-typedef CUdevice_v1 CUdevice;
 
 typedef enum CUexecAffinityType_enum CUexecAffinityType;
 
@@ -1797,8 +1876,6 @@ typedef unsigned long long CUdeviceptr_v2;
 typedef CUdeviceptr_v2 CUdeviceptr;
 
 typedef enum CUmemorytype_enum CUmemorytype;
-
-typedef struct CUarray_st *CUarray;
 
 typedef struct CUDA_MEMCPY2D_st {
     size_t srcXInBytes;
@@ -1892,8 +1969,6 @@ typedef struct CUuuid_st {
 } CUuuid_st;
 
 typedef struct CUuuid_st CUuuid;
-
-typedef enum CUarray_format_enum CUarray_format;
 
 typedef enum CUdevice_attribute_enum CUdevice_attribute;
 
@@ -2613,8 +2688,6 @@ typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
 
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
 
-typedef struct CUmipmappedArray_st *CUmipmappedArray;
-
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
 typedef struct CUdevSmResource_st {
@@ -2669,6 +2742,8 @@ typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
 
 typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st CU_DEV_SM_RESOURCE_GROUP_PARAMS;
 
+typedef struct CUtexref_st *CUtexref;
+
 typedef struct CUlib_st *CUlibrary;
 
 typedef enum CUjit_option_enum CUjit_option;
@@ -2680,6 +2755,8 @@ typedef struct CUlinkState_st *CUlinkState;
 typedef enum CUjitInputType_enum CUjitInputType;
 
 typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
+
+typedef struct CUsurfref_st *CUsurfref;
 
 typedef size_t (*CUoccupancyB2DSize)(int blockSize);
 
@@ -2696,6 +2773,101 @@ typedef CUlaunchAttributeID CUstreamAttrID;
 typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
 
 typedef CUstreamAttrValue_v1 CUstreamAttrValue;
+
+typedef unsigned long long CUtexObject_v1;
+
+typedef CUtexObject_v1 CUtexObject;
+
+typedef enum CUresourcetype_enum CUresourcetype;
+
+typedef struct CUDA_RESOURCE_DESC_st_res_array {
+    CUarray hArray;
+} CUDA_RESOURCE_DESC_st_res_array;
+
+typedef struct CUDA_RESOURCE_DESC_st_res_mipmap {
+    CUmipmappedArray hMipmappedArray;
+} CUDA_RESOURCE_DESC_st_res_mipmap;
+
+typedef struct CUDA_RESOURCE_DESC_st_res_linear {
+    CUdeviceptr devPtr;
+    CUarray_format format;
+    unsigned int numChannels;
+    size_t sizeInBytes;
+} CUDA_RESOURCE_DESC_st_res_linear;
+
+typedef struct CUDA_RESOURCE_DESC_st_res_pitch2D {
+    CUdeviceptr devPtr;
+    CUarray_format format;
+    unsigned int numChannels;
+    size_t width;
+    size_t height;
+    size_t pitchInBytes;
+} CUDA_RESOURCE_DESC_st_res_pitch2D;
+
+typedef struct CUDA_RESOURCE_DESC_st_res_reserved {
+    int reserved[32];
+} CUDA_RESOURCE_DESC_st_res_reserved;
+
+typedef union CUDA_RESOURCE_DESC_st_res {
+    struct CUDA_RESOURCE_DESC_st_res_array array;
+    struct CUDA_RESOURCE_DESC_st_res_mipmap mipmap;
+    struct CUDA_RESOURCE_DESC_st_res_linear linear;
+    struct CUDA_RESOURCE_DESC_st_res_pitch2D pitch2D;
+    struct CUDA_RESOURCE_DESC_st_res_reserved reserved;
+} CUDA_RESOURCE_DESC_st_res;
+
+typedef struct CUDA_RESOURCE_DESC_st {
+    CUresourcetype resType;
+    union CUDA_RESOURCE_DESC_st_res res;
+    unsigned int flags;
+} CUDA_RESOURCE_DESC_st;
+
+typedef struct CUDA_RESOURCE_DESC_st CUDA_RESOURCE_DESC_v1;
+
+typedef CUDA_RESOURCE_DESC_v1 CUDA_RESOURCE_DESC;
+
+typedef enum CUaddress_mode_enum CUaddress_mode;
+
+typedef enum CUfilter_mode_enum CUfilter_mode;
+
+typedef struct CUDA_TEXTURE_DESC_st {
+    CUaddress_mode addressMode[3];
+    CUfilter_mode filterMode;
+    unsigned int flags;
+    unsigned int maxAnisotropy;
+    CUfilter_mode mipmapFilterMode;
+    float mipmapLevelBias;
+    float minMipmapLevelClamp;
+    float maxMipmapLevelClamp;
+    float borderColor[4];
+    int reserved[12];
+} CUDA_TEXTURE_DESC_st;
+
+typedef struct CUDA_TEXTURE_DESC_st CUDA_TEXTURE_DESC_v1;
+
+typedef CUDA_TEXTURE_DESC_v1 CUDA_TEXTURE_DESC;
+
+typedef enum CUresourceViewFormat_enum CUresourceViewFormat;
+
+typedef struct CUDA_RESOURCE_VIEW_DESC_st {
+    CUresourceViewFormat format;
+    size_t width;
+    size_t height;
+    size_t depth;
+    unsigned int firstMipmapLevel;
+    unsigned int lastMipmapLevel;
+    unsigned int firstLayer;
+    unsigned int lastLayer;
+    unsigned int reserved[16];
+} CUDA_RESOURCE_VIEW_DESC_st;
+
+typedef struct CUDA_RESOURCE_VIEW_DESC_st CUDA_RESOURCE_VIEW_DESC_v1;
+
+typedef CUDA_RESOURCE_VIEW_DESC_v1 CUDA_RESOURCE_VIEW_DESC;
+
+typedef unsigned long long CUsurfObject_v1;
+
+typedef CUsurfObject_v1 CUsurfObject;
 
 typedef enum CUpointer_attribute_enum CUpointer_attribute;
 
@@ -2727,8 +2899,6 @@ typedef struct CUmemAllocationProp_st CUmemAllocationProp_v1;
 typedef CUmemAllocationProp_v1 CUmemAllocationProp;
 
 typedef enum CUmemAllocationGranularity_flags_enum CUmemAllocationGranularity_flags;
-
-typedef enum CUresourcetype_enum CUresourcetype;
 
 typedef union CUarrayMapInfo_st_resource {
     CUmipmappedArray mipmap;
@@ -2785,156 +2955,7 @@ typedef struct CUarrayMapInfo_st CUarrayMapInfo_v1;
 
 typedef CUarrayMapInfo_v1 CUarrayMapInfo;
 
-typedef struct CUtexref_st *CUtexref;
-
-typedef struct CUsurfref_st *CUsurfref;
-
-typedef unsigned long long CUtexObject_v1;
-
-typedef CUtexObject_v1 CUtexObject;
-
-typedef unsigned long long CUsurfObject_v1;
-
-typedef CUsurfObject_v1 CUsurfObject;
-
-typedef enum CUaddress_mode_enum CUaddress_mode;
-
-typedef enum CUfilter_mode_enum CUfilter_mode;
-
 typedef enum CUarray_cubemap_face_enum CUarray_cubemap_face;
-
-typedef struct CUDA_ARRAY_DESCRIPTOR_st {
-    size_t Width;
-    size_t Height;
-    CUarray_format Format;
-    unsigned int NumChannels;
-} CUDA_ARRAY_DESCRIPTOR_st;
-
-typedef struct CUDA_ARRAY_DESCRIPTOR_st CUDA_ARRAY_DESCRIPTOR_v2;
-
-typedef CUDA_ARRAY_DESCRIPTOR_v2 CUDA_ARRAY_DESCRIPTOR;
-
-typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
-    size_t Width;
-    size_t Height;
-    size_t Depth;
-    CUarray_format Format;
-    unsigned int NumChannels;
-    unsigned int Flags;
-} CUDA_ARRAY3D_DESCRIPTOR_st;
-
-typedef struct CUDA_ARRAY3D_DESCRIPTOR_st CUDA_ARRAY3D_DESCRIPTOR_v2;
-
-typedef CUDA_ARRAY3D_DESCRIPTOR_v2 CUDA_ARRAY3D_DESCRIPTOR;
-
-typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st_tileExtent {
-    unsigned int width;
-    unsigned int height;
-    unsigned int depth;
-} CUDA_ARRAY_SPARSE_PROPERTIES_st_tileExtent;
-
-typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
-    struct CUDA_ARRAY_SPARSE_PROPERTIES_st_tileExtent tileExtent;
-    unsigned int miptailFirstLevel;
-    unsigned long long miptailSize;
-    unsigned int flags;
-    unsigned int reserved[4];
-} CUDA_ARRAY_SPARSE_PROPERTIES_st;
-
-typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st CUDA_ARRAY_SPARSE_PROPERTIES_v1;
-
-typedef CUDA_ARRAY_SPARSE_PROPERTIES_v1 CUDA_ARRAY_SPARSE_PROPERTIES;
-
-typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
-    size_t size;
-    size_t alignment;
-    unsigned int reserved[4];
-} CUDA_ARRAY_MEMORY_REQUIREMENTS_st;
-
-typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st CUDA_ARRAY_MEMORY_REQUIREMENTS_v1;
-
-typedef CUDA_ARRAY_MEMORY_REQUIREMENTS_v1 CUDA_ARRAY_MEMORY_REQUIREMENTS;
-
-typedef struct CUDA_RESOURCE_DESC_st_res_array {
-    CUarray hArray;
-} CUDA_RESOURCE_DESC_st_res_array;
-
-typedef struct CUDA_RESOURCE_DESC_st_res_mipmap {
-    CUmipmappedArray hMipmappedArray;
-} CUDA_RESOURCE_DESC_st_res_mipmap;
-
-typedef struct CUDA_RESOURCE_DESC_st_res_linear {
-    CUdeviceptr devPtr;
-    CUarray_format format;
-    unsigned int numChannels;
-    size_t sizeInBytes;
-} CUDA_RESOURCE_DESC_st_res_linear;
-
-typedef struct CUDA_RESOURCE_DESC_st_res_pitch2D {
-    CUdeviceptr devPtr;
-    CUarray_format format;
-    unsigned int numChannels;
-    size_t width;
-    size_t height;
-    size_t pitchInBytes;
-} CUDA_RESOURCE_DESC_st_res_pitch2D;
-
-typedef struct CUDA_RESOURCE_DESC_st_res_reserved {
-    int reserved[32];
-} CUDA_RESOURCE_DESC_st_res_reserved;
-
-typedef union CUDA_RESOURCE_DESC_st_res {
-    struct CUDA_RESOURCE_DESC_st_res_array array;
-    struct CUDA_RESOURCE_DESC_st_res_mipmap mipmap;
-    struct CUDA_RESOURCE_DESC_st_res_linear linear;
-    struct CUDA_RESOURCE_DESC_st_res_pitch2D pitch2D;
-    struct CUDA_RESOURCE_DESC_st_res_reserved reserved;
-} CUDA_RESOURCE_DESC_st_res;
-
-typedef struct CUDA_RESOURCE_DESC_st {
-    CUresourcetype resType;
-    union CUDA_RESOURCE_DESC_st_res res;
-    unsigned int flags;
-} CUDA_RESOURCE_DESC_st;
-
-typedef struct CUDA_RESOURCE_DESC_st CUDA_RESOURCE_DESC_v1;
-
-typedef CUDA_RESOURCE_DESC_v1 CUDA_RESOURCE_DESC;
-
-typedef struct CUDA_TEXTURE_DESC_st {
-    CUaddress_mode addressMode[3];
-    CUfilter_mode filterMode;
-    unsigned int flags;
-    unsigned int maxAnisotropy;
-    CUfilter_mode mipmapFilterMode;
-    float mipmapLevelBias;
-    float minMipmapLevelClamp;
-    float maxMipmapLevelClamp;
-    float borderColor[4];
-    int reserved[12];
-} CUDA_TEXTURE_DESC_st;
-
-typedef struct CUDA_TEXTURE_DESC_st CUDA_TEXTURE_DESC_v1;
-
-typedef CUDA_TEXTURE_DESC_v1 CUDA_TEXTURE_DESC;
-
-typedef enum CUresourceViewFormat_enum CUresourceViewFormat;
-
-typedef struct CUDA_RESOURCE_VIEW_DESC_st {
-    CUresourceViewFormat format;
-    size_t width;
-    size_t height;
-    size_t depth;
-    unsigned int firstMipmapLevel;
-    unsigned int lastMipmapLevel;
-    unsigned int firstLayer;
-    unsigned int lastLayer;
-    unsigned int reserved[16];
-} CUDA_RESOURCE_VIEW_DESC_st;
-
-typedef struct CUDA_RESOURCE_VIEW_DESC_st CUDA_RESOURCE_VIEW_DESC_v1;
-
-typedef CUDA_RESOURCE_VIEW_DESC_v1 CUDA_RESOURCE_VIEW_DESC;
 
 typedef struct CU_ALIGNED(128) CUtensorMap_st {
     cuuint64_t opaque[16];
@@ -3479,6 +3500,38 @@ typedef enum CUstreamUpdateCaptureDependencies_flags_enum CUstreamUpdateCaptureD
 extern "C" {
 #endif // __cplusplus
 
+CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
+
+CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
+
+CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array);
+
+CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap);
+
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                      CUarray array,
+                                      CUdevice device);
+
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                               CUmipmappedArray mipmap,
+                                               CUdevice device);
+
+CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx);
+
+CUresult cuArrayDestroy(CUarray hArray);
+
+CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
+
+CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+                                const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                unsigned int numMipmapLevels);
+
+CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level);
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray);
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
 CUresult cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode);
@@ -3586,6 +3639,20 @@ CUresult cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCou
 CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 
 CUresult cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
+
+CUresult cuMemcpyDtoA(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
+
+CUresult cuMemcpyAtoD(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
+
+CUresult cuMemcpyHtoA(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
+
+CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
+
+CUresult cuMemcpyAtoA(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
+
+CUresult cuMemcpyHtoAAsync(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
+
+CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D *pCopy);
 
@@ -4092,6 +4159,8 @@ CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
 
 CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 
+CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef);
+
 CUresult cuLibraryLoadData(CUlibrary *library,
                            const void *code,
                            CUjit_option *jitOptions,
@@ -4257,6 +4326,10 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunct
 
 CUresult cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
 
+CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
+
+CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name);
+
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
                                                      CUfunction func,
                                                      int blockSize,
@@ -4398,6 +4471,85 @@ CUresult cuStreamBatchMemOp(CUstream stream,
                             unsigned int count,
                             CUstreamBatchMemOpParams *paramArray,
                             unsigned int flags);
+
+CUresult cuTexObjectCreate(CUtexObject *pTexObject,
+                           const CUDA_RESOURCE_DESC *pResDesc,
+                           const CUDA_TEXTURE_DESC *pTexDesc,
+                           const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
+
+CUresult cuTexObjectDestroy(CUtexObject texObject);
+
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject);
+
+CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject);
+
+CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject);
+
+CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc);
+
+CUresult cuSurfObjectDestroy(CUsurfObject surfObject);
+
+CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject);
+
+CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags);
+
+CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags);
+
+CUresult cuTexRefSetAddress(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes);
+
+CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
+
+CUresult cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
+
+CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents);
+
+CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am);
+
+CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm);
+
+CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm);
+
+CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias);
+
+CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp);
+
+CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso);
+
+CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor);
+
+CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags);
+
+CUresult cuTexRefGetAddress(CUdeviceptr *pdptr, CUtexref hTexRef);
+
+CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef);
+
+CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef);
+
+CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim);
+
+CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
+
+CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef);
+
+CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
+
+CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef);
+
+CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef);
+
+CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef);
+
+CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef);
+
+CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef);
+
+CUresult cuTexRefCreate(CUtexref *pTexRef);
+
+CUresult cuTexRefDestroy(CUtexref hTexRef);
+
+CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags);
+
+CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef);
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 

@@ -190,6 +190,64 @@ fn unnoticed_mistakes_get_a_warning() {
     }
 }
 
+/// What the assembler lets pass although the manual asks for a vector, or for one element.
+const SLOPPY: &[&str] = &[
+    "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, %f4];",
+    "tex.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, %f4];",
+    "tex.cube.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, %f4];",
+    "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, {%f4,%f5}], 1;",
+    "tex.level.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t0, {%f4,%f5}], {%f1};",
+    "suld.b.2d.b16.trap %vb1, [s0, {%r2,%r3}];",
+    "suld.b.2d.b32.trap %vb1, [s0, {%r2,%r3}];",
+    "suld.b.2d.b32.trap %r1, [s0, %r1];",
+];
+
+/// Operands of texture and surface instructions, right ones and wrong ones, with the assembler's verdict on each.
+#[test]
+fn texture_operands_are_judged_like_the_assembler_does() {
+    let table = unpacked(include_bytes!("data/texture_operands.tsv.zst"));
+    let mut wrong = Vec::new();
+    let mut rows = 0;
+    for row in table.lines().skip(1) {
+        let [verdict, mode, statement, message] = row.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("a row of four: {row}");
+        };
+        rows += 1;
+        let (option, sampler) = match mode {
+            "independent" => (", texmode_independent", ".global .samplerref m0;"),
+            _ => ("", ""),
+        };
+        let text = format!(
+            ".version 9.5\n.target sm_90{option}\n.address_size 64\n.global .texref t0; .global .texref ta[4];\
+             .global .surfref s0; .global .u32 g0; {sampler}\n\
+             .visible .entry k(.param .u64 p, .param .texref pt, .param .surfref ps) {{\n\
+             .reg .b32 %r<20>; .reg .s32 %s<9>; .reg .u32 %u<9>; .reg .f32 %f<20>; .reg .b64 %rd<9>; .reg .s64 %sd<9>;\
+             .reg .u64 %ud<9>; .reg .b16 %h<9>; .reg .u16 %uh<9>; .reg .f16 %fh<9>; .reg .f16x2 %fx<9>;\
+             .reg .pred %p<4>; .reg .b8 %rb<9>; .reg .v4 .f32 %v<3>; .reg .v4 .b32 %vb<3>; .reg .v2 .f32 %w<3>;\
+             .reg .f64 %fd<3>;\n{statement}\nret; }}\n"
+        );
+        let found = findings(&text);
+        let refused = !lines(&found).is_empty();
+        if refused != (verdict == "refused" || SLOPPY.contains(&statement)) {
+            let said = found.list.first().map_or("nothing", |one| &*one.message);
+            wrong.push(format!(
+                "{verdict} by the assembler: {statement} {mode} ({message}); here: {said}"
+            ));
+            continue;
+        }
+        // What is right is also understood.
+        if !refused {
+            let tree = ptx::parse_all(Source::new("row.ptx", text)).expect("read");
+            let linked = Module::link(&[Arc::new(tree)], &mut Nowhere(0x10_0000)).expect("links");
+            if let Err(found) = linked.prepare(0) {
+                wrong.push(format!("{statement}: {found}"));
+            }
+        }
+    }
+    assert_eq!(rows, 758);
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
 /// What is harmless here is an error to those who ask for strictness alone.
 #[test]
 fn requirements_are_warnings_unless_asked_for() {

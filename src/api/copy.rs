@@ -6,6 +6,7 @@
 use super::call::{Answer, DefaultStream, In, require};
 use super::types::*;
 use crate::driver::Context;
+use crate::driver::array::Array;
 use crate::driver::copy::{End, Place, Shape, boxed, boxed_async, linear, linear_async};
 use std::sync::Arc;
 
@@ -150,6 +151,7 @@ struct Corner {
     kind: CUmemorytype,
     host: u64,
     device: u64,
+    array: CUarray,
     x: usize,
     y: usize,
     z: usize,
@@ -161,6 +163,14 @@ struct Corner {
 impl Corner {
     /// Rows and slices must not overlap: a pitch covers the row that is copied from where it begins, a height the slice.
     fn end(&self, shape: &Shape) -> Answer<End> {
+        if self.kind == CUmemorytype::CU_MEMORYTYPE_ARRAY {
+            let array = Array::from_handle(self.array as usize).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
+            return Ok(End::of_array(
+                &array,
+                [self.x, self.y, self.z].map(|at| at as u64),
+                shape,
+            )?);
+        }
         let one_row = shape.height <= 1 && shape.depth <= 1;
         let row_end = (self.x as u64).checked_add(shape.width);
         let slice_end = (self.y as u64).checked_add(shape.height);
@@ -169,7 +179,6 @@ impl Corner {
         let base = match self.kind {
             CUmemorytype::CU_MEMORYTYPE_HOST => self.host,
             CUmemorytype::CU_MEMORYTYPE_DEVICE | CUmemorytype::CU_MEMORYTYPE_UNIFIED => self.device,
-            CUmemorytype::CU_MEMORYTYPE_ARRAY => return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED),
             _ => return Err(CUresult::CUDA_ERROR_INVALID_VALUE),
         };
         let rows_before = (self.z as u128) * (self.rows as u128) + self.y as u128;
@@ -201,6 +210,7 @@ fn box_2d(copy: &CUDA_MEMCPY2D) -> Answer<(End, End, Shape)> {
         kind: copy.srcMemoryType,
         host: copy.srcHost as u64,
         device: copy.srcDevice,
+        array: copy.srcArray,
         x: copy.srcXInBytes,
         y: copy.srcY,
         z: 0,
@@ -211,6 +221,7 @@ fn box_2d(copy: &CUDA_MEMCPY2D) -> Answer<(End, End, Shape)> {
         kind: copy.dstMemoryType,
         host: copy.dstHost as u64,
         device: copy.dstDevice,
+        array: copy.dstArray,
         x: copy.dstXInBytes,
         y: copy.dstY,
         z: 0,
@@ -234,6 +245,7 @@ macro_rules! box_3d {
             kind: copy.srcMemoryType,
             host: copy.srcHost as u64,
             device: copy.srcDevice,
+            array: copy.srcArray,
             x: copy.srcXInBytes,
             y: copy.srcY,
             z: copy.srcZ,
@@ -244,6 +256,7 @@ macro_rules! box_3d {
             kind: copy.dstMemoryType,
             host: copy.dstHost as u64,
             device: copy.dstDevice,
+            array: copy.dstArray,
             x: copy.dstXInBytes,
             y: copy.dstY,
             z: copy.dstZ,

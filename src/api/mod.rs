@@ -17,6 +17,7 @@
 //!
 //! Bodies get checked pointers ([`call::In`], [`call::Out`]), so they hold next to no `unsafe` code.
 
+mod array;
 mod call;
 mod capture;
 mod context;
@@ -53,6 +54,8 @@ mod stream;
 mod stream_memory;
 #[cfg(test)]
 mod tests;
+mod texture_object;
+mod texture_reference;
 #[allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
 pub mod types;
 mod unified;

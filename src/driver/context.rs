@@ -16,7 +16,7 @@ use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
 use super::services::Printer;
 use super::stream::{Point, Role, check_host_function};
-use super::{Device, Error, Event, Green, Handle, Result, Stream, graph, green, module, pump};
+use super::{Device, Error, Event, Green, Handle, Result, Stream, array, graph, green, module, pump, texture};
 use crate::memory::AddressSpace;
 
 /// `CU_CTX_FLAGS_MASK`.
@@ -494,6 +494,8 @@ impl Context {
         Event::forget_all_of(&self.shared);
         module::forget_all_of(&self.shared);
         graph::forget_memory_of(self.shared.id);
+        texture::forget_all_of(&self.shared);
+        array::forget_all_of(&self.shared);
         AddressSpace::get().free_all_of(self.shared.id);
         self.shared.heap.forget();
         self.shared.sticky.store(0, Ordering::Release);

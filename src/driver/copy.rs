@@ -1,6 +1,6 @@
 //! Copies and sets, at once or in a stream. Pointers are validated before anything moves.
 //!
-//! Flows in: places, shapes, streams. Flows out: moved bytes. It must never know arrays' layouts.
+//! Flows in: places, shapes, streams. Flows out: moved bytes.
 //!
 //! When a call returns is the manual's chapter "API synchronization behavior": copies from or to pageable host memory
 //! are done with it when they return, copies between devices and pinned memory are queued. What is small and could run
@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::array::Array;
 use super::graph::{self, CopyNode, SetNode, Work};
 use super::stream::Command;
 use super::{Error, Result, Stream};
@@ -43,6 +44,29 @@ pub struct End {
     pub place: Place,
     pub pitch: u64,
     pub rows: u64,
+}
+
+impl End {
+    /// A box within an array, from (x bytes, y, z) on.
+    ///
+    /// # Errors
+    /// 1 unless it lies in the array.
+    pub fn of_array(array: &Array, [x, y, z]: [u64; 3], shape: &Shape) -> Result<End> {
+        let extent = array.extent();
+        let within = |start: u64, size: u64, end: u64| start.checked_add(size).is_some_and(|last| last <= end);
+        if !within(x, shape.width, extent.pitch)
+            || !within(y, shape.height, extent.rows)
+            || !within(z, shape.depth, extent.slices)
+        {
+            return Err(Error::InvalidValue);
+        }
+        let first = (z * extent.rows + y) * extent.pitch + x;
+        Ok(End {
+            place: Place::Device(extent.address + first),
+            pitch: extent.pitch,
+            rows: extent.rows,
+        })
+    }
 }
 
 /// What is at an address, as far as copies care.

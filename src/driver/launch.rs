@@ -129,6 +129,7 @@ impl Prepared {
             stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
             timeout: config::get().timeout,
             services: Arc::clone(shared) as Arc<dyn Services>,
+            references: function.references.bindings(),
         });
         Ok(Prepared {
             shared: Arc::clone(shared),
@@ -290,7 +291,7 @@ fn code(cause: &Cause) -> Error {
         Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
         Cause::InvalidPc { .. } => Error::InvalidPc,
         Cause::StackOverflow { .. } => Error::HardwareStackError,
-        Cause::Trap | Cause::Deadlock { .. } => Error::LaunchFailed,
+        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } => Error::LaunchFailed,
         Cause::Assert => Error::Assert,
         Cause::Timeout { .. } => Error::LaunchTimeout,
         Cause::OutOfMemory { .. } => Error::OutOfMemory,

@@ -12,18 +12,21 @@
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
+//! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
 //! handle.rs  error.rs
 //! ```
 //!
 //! **Handles** are numbers that are looked up, never followed: a stale or foreign one is an error, whatever it points to.
 
 pub mod alloc;
+pub mod array;
 mod code;
 pub mod context;
 pub mod copy;
 pub mod device;
 mod error;
 pub mod event;
+mod format;
 pub mod graph;
 pub mod green;
 mod handle;
@@ -36,8 +39,10 @@ pub mod occupancy;
 pub mod pool;
 mod profile;
 mod pump;
+pub mod reference;
 mod services;
 pub mod stream;
+pub mod texture;
 pub mod virtual_memory;
 
 #[cfg(test)]
@@ -51,6 +56,7 @@ pub use context::Context;
 pub use device::Device;
 pub use error::{Error, Result};
 pub use event::Event;
+pub use format::bytes as format_bytes;
 pub use green::Green;
 pub use linker::Linker;
 pub use memory_operation::MemoryOperation;

@@ -20,6 +20,7 @@ use super::code::{Code, Remarks};
 use super::context::Shared;
 use super::handle::{self, Registry};
 use super::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
+use super::reference::{References, SurfaceReference, TextureReference};
 use super::{Context, Device, Error, Handle, Result, Stream};
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::{self, Allocate, AllocateError, KernelInfo};
@@ -51,6 +52,7 @@ struct Linked {
     kernels: HashMap<Arc<str>, u32>,
     globals: HashMap<Arc<str>, (u64, u64)>,
     files: Arc<HashMap<u32, String>>,
+    references: Arc<References>,
 }
 
 pub struct Kernel {
@@ -72,6 +74,7 @@ pub struct Function {
     pub(super) program: Arc<program::Module>,
     pub(super) index: u32,
     pub(super) info: KernelInfo,
+    pub(super) references: Arc<References>,
     /// Names of source files by the index that `.loc` uses.
     pub(super) files: Arc<HashMap<u32, String>>,
     kernel: Option<Weak<Kernel>>,
@@ -103,7 +106,11 @@ static CALLABLES: Registry<Callable> = Registry::new();
 
 /// A context's code ends.
 pub(super) fn forget_all_of(shared: &Arc<Shared>) {
-    MODULES.take(|module| Arc::ptr_eq(&module.shared, shared));
+    for module in MODULES.take(|module| Arc::ptr_eq(&module.shared, shared)) {
+        if let Ok(linked) = &module.linked {
+            linked.references.end();
+        }
+    }
     CALLABLES
         .take(|callable| matches!(callable, Callable::Function(function) if Arc::ptr_eq(&function.shared, shared)));
     LIBRARIES.each(|library| {
@@ -196,7 +203,11 @@ impl Linked {
         let mut globals: HashMap<Arc<str>, (u64, u64)> = HashMap::new();
         // Names of static variables may repeat; a visible one goes before.
         let (visible, hidden): (Vec<_>, Vec<_>) = program.globals.iter().partition(|global| global.visible);
-        for global in hidden.into_iter().chain(visible) {
+        for global in hidden
+            .into_iter()
+            .chain(visible)
+            .filter(|global| global.opaque.is_none())
+        {
             globals.insert(Arc::clone(&global.name), (global.address, global.bytes));
         }
         Ok(Linked {
@@ -205,6 +216,7 @@ impl Linked {
                 .collect(),
             globals,
             files: Arc::new(file_names(&trees)),
+            references: Arc::new(References::of(&program, shared.device)),
             memory: placer.memory,
             program: Arc::new(program),
         })
@@ -466,6 +478,7 @@ impl Module {
             CALLABLES.remove(function.handle);
         }
         if let Ok(linked) = &self.linked {
+            linked.references.end();
             release(&linked.memory);
         }
     }
@@ -494,6 +507,7 @@ impl Module {
                 program: Arc::clone(&linked.program),
                 index,
                 info: entry.kernel.clone().unwrap_or_default(),
+                references: Arc::clone(&linked.references),
                 files: Arc::clone(&linked.files),
                 kernel: kernel.map(Arc::downgrade),
                 lowered: OnceLock::new(),
@@ -519,6 +533,16 @@ impl Module {
             .into_iter()
             .map(|index| self.function_at(linked, index, None))
             .collect())
+    }
+
+    /// `cuModuleGetTexRef`.
+    pub fn texture_reference(&self, name: &str) -> Result<Arc<TextureReference>> {
+        self.linked()?.references.texture(name)
+    }
+
+    /// `cuModuleGetSurfRef`.
+    pub fn surface_reference(&self, name: &str) -> Result<Arc<SurfaceReference>> {
+        self.linked()?.references.surface(name)
     }
 
     /// `cuModuleGetGlobal`: (address, bytes).

@@ -74,6 +74,17 @@ pub enum Semantics {
     StackRestore,
     /// `cp.async` and its groups (non-bulk).
     CopyAsync,
+    /// `tex`, `tld4`
+    Texture,
+    /// `txq`
+    TextureQuery,
+    /// `istypep`
+    IsHandle,
+    SurfaceLoad,
+    SurfaceStore,
+    SurfaceReduce,
+    /// `suq`
+    SurfaceQuery,
     /// No effect on results: prefetch, discard of nothing, policies that only hint, pmevent.
     Hint,
     /// Legal, recognised, not executed yet: a kernel that reaches it is refused at load with a message.

@@ -9,6 +9,7 @@
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
 //! ranges.rs  reserved ranges, and files shown in them
+//! texture/   arrays as textures and surfaces see them
 //! ```
 
 mod blocks;
@@ -16,6 +17,7 @@ mod hosts;
 mod nearest;
 mod ranges;
 mod space;
+pub mod texture;
 
 #[cfg(test)]
 mod tests;

@@ -550,9 +550,10 @@ impl AddressSpace {
 
 fn bits_of(kind: Kind) -> u8 {
     match kind {
-        Kind::Device | Kind::Managed | Kind::Host | Kind::Array | Kind::Heap => READ | WRITE,
+        Kind::Device | Kind::Managed | Kind::Host | Kind::Heap => READ | WRITE,
         Kind::Constant => READ,
-        Kind::Internal => 0,
+        // Arrays are reached by way of textures and surfaces.
+        Kind::Internal | Kind::Array => 0,
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::affine::Affine;
+use super::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
 use crate::isa::lanes::{LaneKernel, Operands, Width};
 use crate::ptx::ast::Span;
 
@@ -306,6 +307,21 @@ pub enum Kind {
         bytes: u8,
         src_size: Option<Slot>,
         ignore: Option<(Slot, bool)>,
+    },
+    Texture(Box<TextureOp>),
+    Surface(Box<SurfaceOp>),
+    /// `txq`, `suq`: `level` is the level that is asked about.
+    HandleQuery {
+        handle: Slot,
+        attribute: Attribute,
+        level: Option<Slot>,
+        dst: Slot,
+    },
+    /// `istypep`
+    IsHandle {
+        opaque: Opaque,
+        dst: Slot,
+        src: Slot,
     },
     /// A system call of the ABI: arguments and results are in the callee frame, laid out as for a call.
     Syscall {

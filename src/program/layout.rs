@@ -100,6 +100,14 @@ pub struct Signature {
     pub align: u32,
 }
 
+/// The room of an open last parameter (`.param .b8 args[]`): what one call can pass there at most.
+pub const OPEN_BYTES: u32 = 256;
+
+/// Whether the last parameter takes as many bytes as a call passes (PTX ISA, Function Declarations and Definitions).
+pub fn is_open(params: &[Variable]) -> bool {
+    params.last().is_some_and(|last| last.dims.first() == Some(&None))
+}
+
 /// Lays a list of parameters out from `start`; also its end and greatest alignment.
 pub fn places(variables: &[Variable], start: u32) -> (Vec<Place>, u32, u32) {
     let (mut end, mut align) = (start, 1);
@@ -107,7 +115,10 @@ pub fn places(variables: &[Variable], start: u32) -> (Vec<Place>, u32, u32) {
         .iter()
         .map(|variable| {
             let own = u32::try_from(align_of(variable)).unwrap_or(1);
-            let bytes = u32::try_from(bytes_of(variable).unwrap_or(0)).unwrap_or(0);
+            let bytes = match variable.dims.first() {
+                Some(None) => OPEN_BYTES,
+                _ => u32::try_from(bytes_of(variable).unwrap_or(0)).unwrap_or(0),
+            };
             let offset = round_up(end, own);
             end = offset.saturating_add(bytes);
             align = align.max(own);

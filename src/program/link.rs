@@ -8,9 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::initialiser;
 use super::instr::Syscall;
 use super::layout::{self, SharedVariable};
-use super::module::{Allocate, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit};
+use super::module::{
+    Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit,
+};
+use super::texture::Opaque;
 use crate::ptx::ast::Module as Tree;
-use crate::ptx::ast::{Function, Item, Linkage, Name, Space, Span, Statement, Variable};
+use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
 /// Functions' addresses: not canonical, so that nothing else in the process has them; each module has its own range.
@@ -282,6 +285,7 @@ impl<'a> Linker<'a> {
             managed: is_managed(variable),
             visible,
             address: 0,
+            opaque: declaration(variable),
         };
         if global.managed {
             let address = allocate.allocate(bytes.max(1), align.max(16), false, true);
@@ -532,6 +536,35 @@ fn inner<'a>(statements: &'a [Statement], found: &mut Vec<&'a Variable>) {
             _ => {}
         }
     }
+}
+
+/// What a variable says if it is a reference (PTX ISA, Texture, Sampler and Surface Types; PTX ISA 1.1, 5.1.8).
+fn declaration(variable: &Variable) -> Option<Declaration> {
+    let kind = match (variable.ty, variable.space) {
+        (Type::TexRef, _) | (_, Space::Tex) => Opaque::Texture,
+        (Type::SamplerRef, _) => Opaque::Sampler,
+        (Type::SurfRef, _) | (_, Space::Surf) => Opaque::Surface,
+        _ => return None,
+    };
+    let words = ["wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border"];
+    let number = |expr: &Expr| match expr {
+        Expr::Int { bits, .. } => *bits as u32,
+        Expr::Symbol { name, .. } if &*name.text == "linear" => 1,
+        Expr::Symbol { name, .. } => words.iter().position(|word| **word == *name.text).unwrap_or(0) as u32,
+        Expr::F32 { .. } | Expr::F64 { .. } => 0,
+    };
+    let fields = match &variable.init {
+        Some(Init::Fields(list)) => list
+            .iter()
+            .map(|(name, value)| (name.text.clone(), number(value)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    Some(Declaration {
+        kind,
+        stride: layout::size_of(variable.ty),
+        fields,
+    })
 }
 
 /// Lives in a memory that a module owns.

@@ -6,7 +6,7 @@
 //!
 //! `rules/` checks what the language asks of a tree; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
 //! body names; `lower/` turns a body into code when something first reaches it; `module` is what others hold; `instr` is
-//! the code (`affine` what of it follows the lane's number), `visit` names its slots, `check` its rules, `show` prints it.
+//! the code (`texture` of it what textures and surfaces need, `affine` what follows the lane's number), `visit` names its slots, `check` its rules, `show` prints it.
 //!
 //! **Calling convention.** `.param` variables of device functions, and those that a caller declares for a call, live in
 //! the lane's local memory frame, as the PTX ABI guide lets them: `st.param`/`ld.param` are local accesses at static
@@ -26,6 +26,7 @@ mod module;
 mod references;
 pub mod rules;
 mod show;
+pub mod texture;
 mod video;
 mod visit;
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::instr::{Function, Syscall};
 use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
+use super::texture::Opaque;
 use super::{link, lower, rules};
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
@@ -40,6 +41,18 @@ pub struct Global {
     /// Visible to the host by name.
     pub visible: bool,
     pub address: u64,
+    /// A texture, sampler or surface reference, or an array of them: its memory holds nothing, its address is a handle.
+    pub opaque: Option<Declaration>,
+}
+
+/// What the declaration of a reference says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declaration {
+    pub kind: Opaque,
+    /// Bytes from one element of an array to the next.
+    pub stride: u64,
+    /// Fields that the initialiser sets. Words are numbered in the order in which the manual lists them.
+    pub fields: Vec<(Arc<str>, u32)>,
 }
 
 /// Where the linker of a module puts its variables: the driver allocates.

@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::affine::{Affine, Op, Source, Step};
 use super::instr::*;
+use super::texture::SurfaceAction;
 use super::visit::Role;
 use crate::isa::lanes::Width;
 
@@ -243,6 +244,37 @@ impl Instr {
             }
             Kind::IsSpace { space, dst, src } => {
                 format!("is {} {dst} ← {src}", format!("{space:?}").to_lowercase())
+            }
+            Kind::Texture(op) => {
+                let dst = list(op.dst.iter().map(|slot| or_sink(*slot)));
+                let geometry = format!("{:?}", op.geometry).to_lowercase();
+                let layer = op.layer.iter().chain(&op.at);
+                format!("texture.{geometry} {dst} ← {} at {}", op.texture, list(layer))
+            }
+            Kind::Surface(op) => {
+                let geometry = format!("{:?}", op.geometry).to_lowercase();
+                let place = format!("{} at {}", op.surface, list(op.layer.iter().chain(&op.at)));
+                match &op.action {
+                    SurfaceAction::Load(dst) => {
+                        format!(
+                            "surface.{geometry} {} ← {place}",
+                            list(dst.iter().map(|slot| or_sink(*slot)))
+                        )
+                    }
+                    SurfaceAction::Store(src) => format!("surface.{geometry} {place} ← {}", list(src.iter())),
+                    SurfaceAction::Reduce { op, value, .. } => {
+                        format!(
+                            "surface.{geometry} {place} ← {} {value}",
+                            format!("{op:?}").to_lowercase()
+                        )
+                    }
+                }
+            }
+            Kind::HandleQuery {
+                handle, attribute, dst, ..
+            } => format!("query {dst} ← {}, {handle}", attribute.word()),
+            Kind::IsHandle { opaque, dst, src } => {
+                format!("is {} {dst} ← {src}", format!("{opaque:?}").to_lowercase())
             }
             Kind::Alloca { dst, size, align } => format!("alloca {dst} ← {size}, {align}"),
             Kind::StackRestore { src } => format!("{name} {src}"),

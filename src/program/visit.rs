@@ -177,6 +177,19 @@ impl Kind {
                     one(slot, Use, f);
                 }
             }
+            Kind::Texture(op) => op.slots_mut(f),
+            Kind::Surface(op) => op.slots_mut(f),
+            Kind::HandleQuery { handle, level, dst, .. } => {
+                one(handle, Use, f);
+                if let Some(slot) = level {
+                    one(slot, Use, f);
+                }
+                one(dst, Def, f);
+            }
+            Kind::IsHandle { dst, src, .. } => {
+                one(src, Use, f);
+                one(dst, Def, f);
+            }
             Kind::Branch { .. }
             | Kind::Return
             | Kind::Exit

@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::memory::texture::References;
 use crate::program::{Module, Space};
 
 pub use grid::run;
@@ -43,6 +44,8 @@ pub struct Launch {
     /// How long it may run.
     pub timeout: Option<Duration>,
     pub services: Arc<dyn Services>,
+    /// What the module's texture and surface references are bound to.
+    pub references: References,
 }
 
 impl Launch {
@@ -105,6 +108,8 @@ pub enum Cause {
     StackOverflow { needed: u64, limit: u64 },
     /// 719 `CUDA_ERROR_LAUNCH_FAILED`
     Trap,
+    /// 719: a handle that is no texture's or surface's, or a place outside of a surface (PTX ISA: an execution trap).
+    Texture { why: String },
     /// 710 `CUDA_ERROR_ASSERT`
     Assert,
     /// 702 `CUDA_ERROR_LAUNCH_TIMEOUT`
@@ -151,6 +156,7 @@ impl fmt::Display for Cause {
                 )
             }
             Cause::Trap => f.write_str("trap"),
+            Cause::Texture { why } => f.write_str(why),
             Cause::Assert => f.write_str("assertion failed"),
             Cause::Timeout { milliseconds } => write!(f, "still running after {milliseconds} ms (MARGAY_TIMEOUT)"),
             Cause::Deadlock { why } => write!(f, "deadlock: {why}"),

@@ -149,6 +149,7 @@ fn launch(functions: Vec<Function>, grid: u32, block: u32) -> Launch {
         stack_limit: 1024,
         timeout: None,
         services: Arc::new(Silent),
+        references: Arc::default(),
     }
 }
 

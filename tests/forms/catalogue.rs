@@ -9,6 +9,8 @@ pub struct Row {
     pub example: &'static str,
     /// It can change results: not only a hint.
     pub semantic: bool,
+    /// The module needs `.target …, texmode_independent`.
+    pub independent: bool,
     /// The greatest PTX version that has it, and a target of that time; `None`: today's.
     pub last: Option<(&'static str, &'static str)>,
 }
@@ -21,7 +23,7 @@ pub fn rows() -> Vec<Row> {
     let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
     let column = |name: &str| header.iter().position(|h| *h == name).expect("the column is there");
     let (category, form, example, kind) = (column("category"), column("form"), column("example"), column("kind"));
-    let (last, target) = (column("max_ptx"), column("min_target"));
+    let (last, target, mode) = (column("max_ptx"), column("min_target"), column("texmode"));
     lines
         .map(|line| {
             let cells: Vec<&str> = line.split('\t').collect();
@@ -30,6 +32,7 @@ pub fn rows() -> Vec<Row> {
                 form: cells[form],
                 example: cells[example],
                 semantic: cells[kind] == "semantic",
+                independent: cells.get(mode) == Some(&"independent"),
                 last: cells
                     .get(last)
                     .filter(|last| !last.is_empty())

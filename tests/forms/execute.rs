@@ -13,10 +13,6 @@ const BATCH: usize = 200;
 
 /// What went wrong, a line each.
 pub fn run(cases: &[Case]) -> Vec<String> {
-    ok(cuInit(0));
-    let mut context = null_mut();
-    ok(cuDevicePrimaryCtxRetain(&mut context, 0));
-    ok(cuCtxSetCurrent(context));
     let bytes = THREADS * (16 * 16 + WINDOW);
     let (mut input, mut output) = (0, 0);
     ok(cuMemAlloc(&mut input, bytes));
@@ -195,16 +191,16 @@ fn same_memory(expected: &[u8], found: &[u8], case: &Case) -> bool {
 }
 
 /// Edge values and random ones, the same in each run.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn of(seed: &str) -> Random {
+    pub fn of(seed: &str) -> Random {
         Random(seed.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
         }))
     }
 
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -11,6 +11,7 @@ mod c;
 mod case;
 mod catalogue;
 mod execute;
+mod image;
 mod model;
 
 use std::collections::BTreeMap;
@@ -81,7 +82,19 @@ fn run(filter: Option<&str>) -> ExitCode {
             None => missing.entry(row.category).or_default().push(row.example),
         }
     }
-    let failures = execute::run(&cases);
+    let mut context = std::ptr::null_mut();
+    c::ok(c::cuInit(0));
+    c::ok(c::cuDevicePrimaryCtxRetain(&mut context, 0));
+    c::ok(c::cuCtxSetCurrent(context));
+    let mut failures = execute::run(&cases);
+    let images: Vec<&catalogue::Row> = rows
+        .iter()
+        .filter(|row| matches!(row.category, "texture" | "surface") || row.form.starts_with("istypep"))
+        .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
+        .collect();
+    let (made, found) = image::run(&images);
+    println!("  textures and surfaces: {made} of {} forms executed", images.len());
+    failures.extend(found);
     let limit = std::env::var("FORMS_SHOW")
         .ok()
         .and_then(|n| n.parse().ok())

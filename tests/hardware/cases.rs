@@ -18,6 +18,12 @@ pub struct Outcome {
     pub broken: bool,
 }
 
+/// Whether the case reads or writes images: nothing here makes them.
+pub fn needs_images(case: &Case) -> bool {
+    let of_parameters = case.parameters.iter().any(|one| matches!(one.role, Role::Image(_)));
+    of_parameters || !case.images.is_empty()
+}
+
 /// Runs a case.
 ///
 /// # Errors
@@ -28,6 +34,7 @@ pub fn run(driver: &Driver, case: &Case, text: &str) -> Result<Outcome, String> 
         buffers.push(match parameter.role {
             Role::Buffer => Some(driver.buffer(&bytes(parameter.ty, &parameter.before))?),
             Role::Value => None,
+            Role::Image(_) => return Err("images are not made here".to_owned()),
         });
     }
     let parameters: Vec<Vec<u8>> = case

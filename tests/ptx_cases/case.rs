@@ -7,6 +7,8 @@ use crate::value::{Element, Type};
 pub struct Case {
     pub launches: Vec<Launch>,
     pub parameters: Vec<Parameter>,
+    /// Images that references of the module are bound to; those of parameters stand there.
+    pub images: Vec<Parameter>,
     pub expect: Expect,
 }
 
@@ -39,6 +41,34 @@ pub struct Parameter {
 pub enum Role {
     Buffer,
     Value,
+    /// The handle of a texture, or of a surface.
+    Image(Image),
+}
+
+/// Texels `channels` values each, row by row, slice by slice; of several levels one after the other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Image {
+    pub surface: bool,
+    pub channels: u32,
+    pub size: [u32; 3],
+    /// 0: not layered.
+    pub layers: u32,
+    pub levels: u32,
+    pub cube: bool,
+    pub linear: bool,
+    pub blend_levels: bool,
+    pub normalized: bool,
+    /// Integers read as fractions.
+    pub fractions: bool,
+    pub address: Address,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Address {
+    Clamp,
+    Wrap,
+    Mirror,
+    Border,
 }
 
 /// The manual's bound on an approximate result.
@@ -68,6 +98,7 @@ pub fn parse(text: &str) -> Result<Case, String> {
     let mut case = Case {
         launches: Vec::new(),
         parameters: Vec::new(),
+        images: Vec::new(),
         expect: Expect::default(),
     };
     for (number, line) in statements(text) {
@@ -102,6 +133,14 @@ fn statement(case: &mut Case, line: &str) -> Result<(), String> {
         "" | "test" | "source" | "note" => {}
         "launch" => case.launches.push(launch(rest)?),
         "in" | "out" | "inout" | "scratch" | "value" => case.parameters.push(parameter(keyword, rest)?),
+        "texture" | "surface" => {
+            let (image, bound) = image(keyword == "surface", rest)?;
+            if bound {
+                case.images.push(image);
+            } else {
+                case.parameters.push(image);
+            }
+        }
         "expect" => {
             let code = rest.strip_prefix("error ").ok_or("expected `expect: error NUMBER`")?;
             case.expect.error = Some(code.parse().map_err(|_| "expected the number of a CUresult")?);
@@ -224,6 +263,68 @@ fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
         sorted,
         within,
     })
+}
+
+/// `NAME: TYPExCHANNELS WORDS = VALUES`, of surfaces `= BEFORE -> AFTER`; and whether a reference of the module is meant.
+fn image(surface: bool, text: &str) -> Result<(Parameter, bool), String> {
+    let (name, rest) = text.split_once(':').ok_or("expected NAME: TYPE")?;
+    // Words have their `=` without blanks.
+    let (shape, values) = rest.split_once(" = ").ok_or("expected ` = ` and texels")?;
+    let mut words = shape.split_whitespace();
+    let first = words.next().ok_or("expected a type")?;
+    let (ty, channels) = first.split_once('x').unwrap_or((first, "1"));
+    let ty = Type::parse(ty).ok_or_else(|| format!("unknown type `{ty}`"))?;
+    let mut image = Image {
+        surface,
+        channels: channels.parse().map_err(|_| "channels?")?,
+        size: [1; 3],
+        layers: 0,
+        levels: 1,
+        cube: false,
+        linear: false,
+        blend_levels: false,
+        normalized: false,
+        fractions: false,
+        address: Address::Clamp,
+    };
+    let mut bound = false;
+    for word in words {
+        match word.split_once('=') {
+            Some(("size", size)) => image.size = dimensions(size)?,
+            Some(("layers", count)) => image.layers = count.parse().map_err(|_| "layers?")?,
+            Some(("levels", count)) => image.levels = count.parse().map_err(|_| "levels?")?,
+            None if word == "bound" => bound = true,
+            None if word == "cube" => image.cube = true,
+            None if word == "linear" => image.linear = true,
+            None if word == "blend-levels" => image.blend_levels = true,
+            None if word == "normalized" => image.normalized = true,
+            None if word == "fractions" => image.fractions = true,
+            None if word == "clamp" => image.address = Address::Clamp,
+            None if word == "wrap" => image.address = Address::Wrap,
+            None if word == "mirror" => image.address = Address::Mirror,
+            None if word == "border" => image.address = Address::Border,
+            _ => return Err(format!("`{word}` says nothing of an image")),
+        }
+    }
+    let (before, after) = match values.split_once("->") {
+        Some((before, after)) => (before, Some(after)),
+        None => (values, None),
+    };
+    let before = bits(ty, &ty.list(before, None)?)?;
+    let after = match after {
+        Some(after) => ty.list(after, Some(before.len()))?,
+        None => Vec::new(),
+    };
+    let parameter = Parameter {
+        name: name.trim().to_owned(),
+        ty,
+        role: Role::Image(image),
+        before,
+        after,
+        sorted: false,
+        within: Within::Exact,
+    };
+    Ok((parameter, bound))
 }
 
 /// Elements of which each has bits of its own; `nan` is the NaN that CUDA's headers name.

@@ -5,12 +5,14 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cuda::memory::texture::References;
 use cuda::memory::{AddressSpace, Kind, Request};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
 use cuda::simt::{self, Cause, Fault, Services};
 
 use crate::case::{Case, Launch, Role};
+use crate::image;
 use crate::verdict::{self, bytes};
 
 /// A kernel that runs longer hangs.
@@ -31,14 +33,26 @@ pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
         .parameters
         .iter()
         .map(|parameter| match parameter.role {
-            Role::Buffer => memory.buffer(&bytes(parameter.ty, &parameter.before)).map(Some),
+            Role::Buffer | Role::Image(_) => memory.buffer(&bytes(parameter.ty, &parameter.before)).map(Some),
             Role::Value => Ok(None),
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let mut references = Vec::new();
+    let mut bound = Vec::new();
+    for parameter in &case.images {
+        let address = memory.buffer(&bytes(parameter.ty, &parameter.before))?;
+        let variable = module.globals.iter().find(|global| *global.name == *parameter.name);
+        let variable = variable.ok_or_else(|| format!("no reference {}", parameter.name))?;
+        references.push((variable.address, image::descriptor(parameter, address)?));
+        bound.push((parameter, address));
+    }
+    image::declared(&module, &mut references);
+    references.sort_by_key(|(address, _)| *address);
+    let references: References = references.into();
     let services = Arc::new(Test::default());
     let mut fault = None;
     for launch in &case.launches {
-        let launch = self::launch(case, launch, &module, &buffers, &services, &mut memory)?;
+        let launch = self::launch(case, launch, &module, &buffers, &references, &services, &mut memory)?;
         if let Err(found) = simt::run(Arc::new(launch)) {
             fault = Some(found);
             break;
@@ -47,13 +61,13 @@ pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
     let mut report = String::new();
     outcome(case, fault.as_deref(), &services, &mut report);
     if fault.is_none() {
-        for (parameter, buffer) in case.parameters.iter().zip(&buffers) {
-            if let Some(address) = buffer {
-                let mut found = vec![0; parameter.ty.bytes * parameter.after.len()];
-                // SAFETY: the buffer was allocated for so many elements, and no kernel runs any more.
-                unsafe { std::ptr::copy_nonoverlapping(*address as *const u8, found.as_mut_ptr(), found.len()) };
-                verdict::compare(parameter, &found, case, &mut report);
-            }
+        let buffers = case.parameters.iter().zip(&buffers);
+        let buffers = buffers.filter_map(|(parameter, buffer)| Some((parameter, (*buffer)?)));
+        for (parameter, address) in buffers.chain(bound) {
+            let mut found = vec![0; parameter.ty.bytes * parameter.after.len()];
+            // SAFETY: the buffer was allocated for so many elements, and no kernel runs any more.
+            unsafe { std::ptr::copy_nonoverlapping(address as *const u8, found.as_mut_ptr(), found.len()) };
+            verdict::compare(parameter, &found, case, &mut report);
         }
     }
     if report.is_empty() { Ok(()) } else { Err(report) }
@@ -64,6 +78,7 @@ fn launch(
     launch: &Launch,
     module: &Arc<Module>,
     buffers: &[Option<u64>],
+    references: &References,
     services: &Arc<Test>,
     memory: &mut Memory,
 ) -> Result<simt::Launch, String> {
@@ -84,9 +99,10 @@ fn launch(
     }
     let mut params = vec![0u8; info.param_bytes as usize];
     for ((parameter, buffer), &(offset, size)) in case.parameters.iter().zip(buffers).zip(&info.params) {
-        let raw = match buffer {
-            Some(address) => address.to_le_bytes().to_vec(),
-            None => bytes(parameter.ty, &parameter.before),
+        let raw = match (parameter.role, buffer) {
+            (Role::Image(_), Some(address)) => image::object(parameter, *address)?.to_le_bytes().to_vec(),
+            (_, Some(address)) => address.to_le_bytes().to_vec(),
+            (_, None) => bytes(parameter.ty, &parameter.before),
         };
         if raw.len() != size as usize {
             return Err(format!(
@@ -116,6 +132,7 @@ fn launch(
         stack_limit: launch.stack,
         timeout: Some(PATIENCE),
         services: Arc::clone(services) as Arc<dyn Services>,
+        references: Arc::clone(references),
     })
 }
 
@@ -151,7 +168,7 @@ fn code(fault: &Fault) -> u32 {
         Cause::IllegalInstruction { .. } => 715,
         Cause::InvalidPc { .. } => 718,
         Cause::StackOverflow { .. } => 714,
-        Cause::Trap | Cause::Deadlock { .. } => 719,
+        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } => 719,
         Cause::Assert => 710,
         Cause::Timeout { .. } => 702,
         Cause::OutOfMemory { .. } => 2,

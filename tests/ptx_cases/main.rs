@@ -6,6 +6,7 @@
 
 mod case;
 mod execute;
+mod image;
 mod legal;
 mod value;
 mod verdict;

@@ -86,7 +86,7 @@ fn rectangles() {
     copy.srcMemoryType = CUmemorytype::from_raw(9);
     fails!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DUnaligned_v2(&copy));
     copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-    fails!(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy2DUnaligned_v2(&copy));
+    fails!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2DUnaligned_v2(&copy));
     fails!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(null()));
 
     // cudaMemcpy from host to host arrives as one row between host pointers.

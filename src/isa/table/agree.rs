@@ -53,6 +53,12 @@ static RULES: &[Rule] = &[
     ("ld st", "mmio", With("relaxed release")),
     ("ld st", "mmio+-async", With("sys")),
     ("ld st", "mmio+-async", With("relaxed")),
+    // Texture and Surface Instructions: no access moves more than 16 bytes; sured.
+    ("suld sust", "v4", NotLast("b64")),
+    ("sured", "and or", Last("b32")),
+    ("sured", "add+b+-p", Last("u32 s32 u64")),
+    ("sured", "min+b+-p max+b+-p", NotLast("b32")),
+    ("sured", "add+p", NotLast("b64")),
     // cvt
     ("cvt", "sat+s8+-pack", NotLast("s8")),
     ("cvt", "sat+u8+-pack", NotLast("u8")),

@@ -122,7 +122,7 @@ static FAMILIES: &[(&[Line], bool)] = &[
     (memory::LINES, true),
     (control::LINES, true),
     (video::LINES, true),
-    (texture::LINES, false),
+    (texture::LINES, true),
     (bulk::LINES, true),
     (matrix::LINES, true),
 ];

@@ -11,6 +11,9 @@
 //! e:b32!            a register, no constant                       m:pointer  a register with an address, or a variable
 //! t:label, l:list   a label; one of a `.branchtargets` list       a:&     a register, or a variable's address
 //! c:pred?and/or     is there when the opcode has such a word, and only then
+//! d:v~, f:f32~      of `.f32` and `.f16`, registers of any type of that size will do
+//! [a:texref, c]     a texture and coordinates (a sampler may stand between); [a:texref] alone to ask about it
+//! e:offset, e:gradient    coordinates: whole numbers, and changes of them
 //! d:frag, b:2*u16   as many registers as `fragment.rs` says; two   r:b32=  is written, though not the first
 //! [a]:shared        an address in that space; `tmem`: tensor memory
 //! [map, x:frag]     several values in one pair of brackets         (a:u64|[b])  one or the other
@@ -45,6 +48,10 @@ pub enum Kind {
     Address(Place),
     /// `[a, b]`; those that have a `when` and lack its words are not there.
     Group(Vec<Operand>),
+    /// `[a]` or `[a, c]` of textures, samplers and surfaces; whether there are coordinates.
+    Handle(Type, bool),
+    /// As many numbers as the coordinates have; whether they are floating-point.
+    Coordinates(bool),
     /// A register, or the address of a variable.
     AddressOf(Ty),
     /// A constant; whether one outside of the limits is merely odd.
@@ -90,6 +97,8 @@ pub struct Value {
     /// Registers may be wider than the type (PTX ISA, Operand Size Exceeding Instruction-Type Size).
     pub wider: bool,
     pub count: Count,
+    /// Registers of any type of the size hold `.f32` and `.f16`.
+    pub loose: bool,
     /// `_` may stand for it.
     pub sink: bool,
     /// A constant may not.
@@ -106,10 +115,22 @@ impl Value {
             ty: Ty::Fixed(ty),
             wider: false,
             count: Count::One,
+            loose: false,
             sink: false,
             register: false,
             pair: Pair::Never,
             limits: Limits::default(),
+        }
+    }
+}
+
+impl Value {
+    /// The type that registers are held against.
+    pub fn loosened(&self, ty: Type) -> Type {
+        match ty {
+            Type::F32 if self.loose => Type::B32,
+            Type::F16 if self.loose => Type::B16,
+            ty => ty,
         }
     }
 }
@@ -275,12 +296,14 @@ fn operand(text: &'static str, first: bool) -> Operand {
         "vid" => return named(name, Kind::Video),
         "pointer" => return named(name, Kind::Pointer),
         "any" => return named(name, Kind::Any),
+        "offset" => return named(name, Kind::Coordinates(false)),
+        "gradient" => return named(name, Kind::Coordinates(true)),
         _ => {}
     }
     if let Some(ty) = spec.strip_prefix('&') {
         return named(name, Kind::AddressOf(type_of(ty, name)));
     }
-    let ty = spec.trim_end_matches(['+', '_', '=', '!']);
+    let ty = spec.trim_end_matches(['+', '_', '=', '!', '~']);
     let (count, ty) = match (ty.split_once('*'), ty.strip_suffix('v')) {
         (Some((count, ty)), _) => (Count::Exactly(count.parse().unwrap_or(1)), ty),
         (None, Some(ty)) => (Count::Opcode, ty),
@@ -291,6 +314,7 @@ fn operand(text: &'static str, first: bool) -> Operand {
         ty: type_of(ty, name),
         wider: spec.contains('+'),
         count,
+        loose: spec.contains('~'),
         sink: spec.contains('_'),
         register: spec.contains('!'),
         pair,
@@ -314,6 +338,19 @@ fn operand(text: &'static str, first: bool) -> Operand {
 fn bracketed(text: &'static str) -> Operand {
     let (inside, place) = text.rsplit_once(']').unwrap_or((text, ""));
     let name = inside.trim_start_matches('[');
+    let handle = |(_, rest): (_, &'static str)| {
+        let (word, coordinates) = rest.split_once(',').map_or((rest, false), |(word, _)| (word, true));
+        let opaque = [Type::TexRef, Type::SamplerRef, Type::SurfRef];
+        let ty = Type::from_word(word).filter(|ty| opaque.contains(ty))?;
+        Some(Kind::Handle(ty, coordinates))
+    };
+    if let Some(kind) = name.split_once(':').and_then(handle) {
+        return Operand {
+            name: text,
+            kind,
+            when: None,
+        };
+    }
     let kind = match place.trim_start_matches(':') {
         _ if name.contains(',') => Kind::Group(split(name).map(|one| operand(one, false)).collect()),
         "tmem" => Kind::Address(Place::TensorMemory),
@@ -354,6 +391,13 @@ mod tests {
         assert_eq!(counts("[dst], [src], n:imm[4,8,16]{, s}{, cache-policy}"), [3, 4, 4, 5]);
         let way = &read("[dst], n:imm[4,8,16]", true).ways[0];
         assert_eq!(way[1].kind, Kind::Constant(Limits("4,8,16"), false));
+        let way = &read("d:v~{|p}, [a:texref, c]{, e:offset}", true).ways[1];
+        assert_eq!(way[1].kind, Kind::Handle(Type::TexRef, true));
+        assert_eq!(way[2].kind, Kind::Coordinates(false));
+        assert_eq!(
+            read("d, [a:surfref]", true).ways[0][1].kind,
+            Kind::Handle(Type::SurfRef, false)
+        );
     }
 
     #[test]

@@ -1,11 +1,36 @@
 //! Texture and Surface Instructions.
+//!
+//! Which operands an access may have depends on what it reads: depth references need positions, offsets a plane. Lines
+//! are apart by that.
 
 use super::{Line, line};
-use crate::isa::Semantics::Later;
+use crate::isa::Semantics::{IsHandle, SurfaceLoad, SurfaceQuery, SurfaceReduce, SurfaceStore, Texture, TextureQuery};
 
 macro_rules! dtypes {
     () => {
-        "; .dtype = { .v4.f16, .v2.f16x2, .v4.u32, .v4.s32, .v4.f32 }; .ctype = { .s32, .f32 }"
+        "; .dtype = { .v4.f16, .v2.f16x2, .v4.u32, .v4.s32, .v4.f32 }"
+    };
+}
+macro_rules! tex {
+    ($level:literal, $more:literal, $offset:literal, $geometry:literal, $ctype:literal, $version:expr, $target:literal) => {
+        line(
+            concat!(
+                "tex",
+                $level,
+                ".geom.dtype.",
+                $ctype,
+                " d:v~{|p}, [a:texref, c]",
+                $more,
+                $offset,
+                "; .geom = { ",
+                $geometry,
+                " }",
+                dtypes!()
+            ),
+            $version,
+            $target,
+            Texture,
+        )
     };
 }
 macro_rules! surface {
@@ -13,21 +38,40 @@ macro_rules! surface {
         "; .geom = { .1d, .2d, .3d, .a1d, .a2d }; .vec = { .v2, .v4 }; .dtype = { .b8, .b16, .b32, .b64 }; .mode = { .trap, .clamp, .zero }"
     };
 }
+macro_rules! reduction {
+    () => {
+        "; .geom = { .1d, .2d, .3d }; .mode = { .trap, .clamp, .zero }"
+    };
+}
 
 #[rustfmt::skip]
 pub static LINES: &[Line] = &[
-    line(concat!("tex.geom.dtype.ctype d{|p}, [a, c]{, e}{, f}; .geom = { .1d, .2d, .3d, .a1d, .a2d, .cube, .acube, .2dms, .a2dms }", dtypes!()), (1, 0), 10, Later),
-    line(concat!("tex.base.geom.dtype.ctype d{|p}, [a, c]{, e}{, f}; .geom = { .1d, .2d, .3d, .a1d, .a2d, .cube, .acube, .2dms, .a2dms }", dtypes!()), (3, 1), 20, Later),
-    line(concat!("tex.level.geom.dtype.ctype d{|p}, [a, c], lod{, e}{, f}; .geom = { .1d, .2d, .3d, .a1d, .a2d, .cube, .acube }", dtypes!()), (3, 1), 20, Later),
-    line(concat!("tex.grad.geom.dtype.ctype d{|p}, [a, c], dPdx, dPdy{, e}{, f}; .geom = { .1d, .2d, .3d, .a1d, .a2d, .cube, .acube }", dtypes!()), (3, 1), 20, Later),
-    line("tld4.comp.geom.v4.dtype.f32 d{|p}, [a, c]{, e}{, f}; .comp = { .r, .g, .b, .a }; .geom = { .2d, .a2d, .cube, .acube }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Later),
-    line("txq.query.b32 d, [a]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .normalized_coords, .array_size, .num_mipmap_levels, .num_samples, .force_unnormalized_coords, .filter_mode, .addr_mode_0, .addr_mode_1, .addr_mode_2, .memory_layout }", (1, 5), 10, Later),
-    line("txq.level.query.b32 d, [a], lod; .query = { .width, .height, .depth }", (4, 3), 30, Later),
-    line("istypep.type p, a:&u64; .type = { .texref, .samplerref, .surfref }", (4, 0), 30, Later),
-    line(concat!("suld.b.geom{.cop}{.vec}.dtype.mode d, [a, b]; .cop = { .ca, .cg, .cs, .cv }", surface!()), (1, 5), 10, Later),
-    line(concat!("sust.b.geom{.cop}{.vec}.dtype.mode [a, b], c; .cop = { .wb, .cg, .cs, .wt }", surface!()), (1, 5), 10, Later),
-    line(concat!("sust.p.geom{.cop}{.vec}.b32.mode [a, b], c; .cop = { .wb, .cg, .cs, .wt }", surface!()), (2, 0), 20, Later),
-    line("sured.b.op.geom.ctype.mode [a, b], c; .op = { .add, .min, .max, .and, .or }; .geom = { .1d, .2d, .3d }; .ctype = { .u32, .u64, .s32, .b32, .s64 }; .mode = { .trap, .clamp, .zero }", (2, 0), 20, Later),
-    line("sured.p.op.geom.ctype.mode [a, b], c; .op = { .add, .min, .max, .and, .or }; .geom = { .1d, .2d, .3d }; .ctype = { .b32, .b64 }; .mode = { .trap, .clamp, .zero }", (2, 0), 20, Later),
-    line("suq.query.b32 d, [a]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .array_size, .memory_layout }", (1, 5), 10, Later),
+    tex!("", "", "{, e:offset}{, f:f32~}", ".1d, .2d, .a1d, .a2d", "f32", (1, 0), 10),
+    tex!("", "", "{, e:offset}", ".3d", "f32", (1, 0), 10),
+    tex!("", "", "{, e:offset}", ".1d, .2d, .3d, .a1d, .a2d, .2dms, .a2dms", "s32", (1, 0), 10),
+    tex!("", "", "{, f:f32~}", ".cube, .acube", "f32", (1, 0), 10),
+    tex!(".base", "", "{, e:offset}{, f:f32~}", ".1d, .2d, .a1d, .a2d", "f32", (3, 1), 20),
+    tex!(".base", "", "{, e:offset}", ".3d", "f32", (3, 1), 20),
+    tex!(".base", "", "{, e:offset}", ".1d, .2d, .3d, .a1d, .a2d, .2dms, .a2dms", "s32", (3, 1), 20),
+    tex!(".base", "", "{, f:f32~}", ".cube, .acube", "f32", (3, 1), 20),
+    tex!(".level", ", lod", "{, e:offset}{, f:f32~}", ".1d, .2d, .a1d, .a2d", "f32", (3, 1), 20),
+    tex!(".level", ", lod", "{, e:offset}", ".3d", "f32", (3, 1), 20),
+    tex!(".level", ", lod", "{, e:offset}", ".1d, .2d, .3d, .a1d, .a2d", "s32", (3, 1), 20),
+    tex!(".level", ", lod", "{, f:f32~}", ".cube, .acube", "f32", (3, 1), 20),
+    tex!(".grad", ", dPdx:gradient, dPdy:gradient", "{, e:offset}{, f:f32~}", ".1d, .2d, .a1d, .a2d", "f32", (3, 1), 20),
+    tex!(".grad", ", dPdx:gradient, dPdy:gradient", "{, e:offset}", ".3d", "f32", (3, 1), 20),
+    tex!(".grad", ", dPdx:gradient, dPdy:gradient", "{, e:offset}", ".1d, .2d, .3d, .a1d, .a2d", "s32", (3, 1), 20),
+    tex!(".grad", ", dPdx:gradient, dPdy:gradient", "{, f:f32~}", ".cube, .acube", "f32", (3, 1), 20),
+    line("tld4.comp.geom.v4.dtype.f32 d:v~{|p}, [a:texref, c]{, e:offset}{, f:f32~}; .comp = { .r, .g, .b, .a }; .geom = { .2d, .a2d }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Texture),
+    line("tld4.comp.geom.v4.dtype.f32 d:v~{|p}, [a:texref, c]{, f:f32~}; .comp = { .r, .g, .b, .a }; .geom = { .cube, .acube }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Texture),
+    line("txq.query.b32 d, [a:texref]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .normalized_coords, .array_size, .num_mipmap_levels, .num_samples, .memory_layout }", (1, 5), 10, TextureQuery),
+    line("txq.query.b32 d, [a:samplerref]; .query = { .force_unnormalized_coords, .filter_mode, .addr_mode_0, .addr_mode_1, .addr_mode_2, .memory_layout }", (1, 5), 10, TextureQuery),
+    line("txq.level.query.b32 d, [a:texref], lod:u32; .query = { .width, .height, .depth }", (4, 3), 30, TextureQuery),
+    line("istypep.type p:pred, a:u64; .type = { .texref, .samplerref, .surfref }", (4, 0), 30, IsHandle),
+    line(concat!("suld.b.geom{.cop}{.vec}.dtype.mode d:v+, [a:surfref, b]; .cop = { .ca, .cg, .cs, .cv }", surface!()), (1, 5), 10, SurfaceLoad),
+    line(concat!("sust.b.geom{.cop}{.vec}.dtype.mode [a:surfref, b], c:v+; .cop = { .wb, .cg, .cs, .wt }", surface!()), (1, 5), 10, SurfaceStore),
+    line(concat!("sust.p.geom{.cop}{.vec}.b32.mode [a:surfref, b], c:v+; .cop = { .wb, .cg, .cs, .wt }", surface!()), (2, 0), 20, SurfaceStore),
+    line(concat!("sured.b.op.geom.ctype.mode [a:surfref, b], c:+; .op = { .add, .min, .max, .and, .or }; .ctype = { .u32, .u64, .s32, .b32, .s64 }", reduction!()), (2, 0), 20, SurfaceReduce),
+    line(concat!("sured.p.op.geom.ctype.mode [a:surfref, b], c:+; .op = { .add, .min, .max, .and, .or }; .ctype = { .b32, .b64 }", reduction!()), (2, 0), 20, SurfaceReduce),
+    line("suq.query.b32 d, [a:surfref]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .array_size, .memory_layout }", (1, 5), 10, SurfaceQuery),
 ];

@@ -61,7 +61,8 @@ impl Lower<'_> {
             _ => (&[], rest),
         };
         let target = self.target(name, rest.first(), span)?;
-        if arguments.len() != target.params.len() {
+        let open = layout::is_open(&target.params);
+        if arguments.len() != target.params.len() && !(open && arguments.len() + 1 == target.params.len()) {
             return Err(Diagnostic::error(
                 span,
                 format!(
@@ -88,7 +89,17 @@ impl Lower<'_> {
         let mut args = Vec::with_capacity(arguments.len());
         for ((operand, variable), to) in arguments.iter().zip(&target.params).zip(&target.signature.params) {
             let from = self.argument(operand, variable, *to, guard)?;
-            if from.bytes != to.bytes {
+            let last = open && args.len() + 1 == target.params.len();
+            if last && from.bytes > to.bytes {
+                return Err(Diagnostic::error(
+                    operand.span(),
+                    format!(
+                        "{} bytes are passed for an open parameter, which takes {} at most",
+                        from.bytes, to.bytes
+                    ),
+                ));
+            }
+            if from.bytes != to.bytes && !last {
                 return Err(Diagnostic::error(
                     operand.span(),
                     format!("{} bytes are passed for a parameter of {}", from.bytes, to.bytes),

@@ -2,7 +2,7 @@
 //! ([`ir`]), which are laid out, simplified and given slots ([`emit`]).
 //!
 //! `scope` knows names, `operand` turns operands into registers, `select` dispatches on what the instruction table says,
-//! and `moves`, `video`, `memory`, `call`, `sync` each know one family.
+//! and `moves`, `video`, `memory`, `texture`, `call`, `sync` each know one family.
 
 mod affine;
 mod call;
@@ -22,6 +22,7 @@ mod simplify;
 mod slots;
 pub(super) mod special;
 mod sync;
+mod texture;
 mod video;
 mod webs;
 
@@ -285,12 +286,6 @@ impl<'a> Lower<'a> {
     /// Parameters stand in the outermost scope.
     fn parameters(&mut self) {
         let definition = self.definition;
-        if definition.variadic {
-            self.error(Diagnostic::error(
-                definition.name.span,
-                "functions with an open last parameter are not supported yet",
-            ));
-        }
         if self.is_kernel() {
             for (variable, place) in definition.params.iter().zip(layout::places(&definition.params, 0).0) {
                 let ty = variable.ty;

@@ -107,6 +107,12 @@ impl Lower<'_> {
                 self.push(guard, span, Kind::StackRestore { src });
                 Ok(())
             }
+            Semantics::Texture => self.texture(form, instruction, guard),
+            Semantics::TextureQuery | Semantics::SurfaceQuery => self.texture_query(form, instruction, guard),
+            Semantics::IsHandle => self.is_handle(form, instruction, guard),
+            Semantics::SurfaceLoad | Semantics::SurfaceStore | Semantics::SurfaceReduce => {
+                self.surface(form, instruction, guard)
+            }
             Semantics::Hint => Ok(()),
             Semantics::Later => Err(unsupported(instruction)),
         }

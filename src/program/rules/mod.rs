@@ -15,6 +15,7 @@ mod names;
 mod needs;
 mod operand;
 mod scope;
+mod texture;
 mod types;
 
 pub use self::names::Names;

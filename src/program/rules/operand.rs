@@ -180,6 +180,8 @@ impl<'a> Body<'a> {
                         self.writable(operand)?;
                     }
                 }
+                Kind::Handle(ty, coordinates) => self.handle(form, *ty, *coordinates, operand)?,
+                Kind::Coordinates(floats) => self.vector_of_layer(form, *floats, operand)?,
                 Kind::AddressOf(ty) => self.address_of(form, resolve(*ty, form, first), operand)?,
                 Kind::Constant(limits, lenient) => self.constant(*limits, *lenient, expected.name, operand)?,
                 Kind::Label => self.branch_target(operand)?,
@@ -273,7 +275,7 @@ impl<'a> Body<'a> {
     }
 
     pub fn destination(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
-        let want = resolve(value.ty, form, first);
+        let want = resolve(value.ty, form, first).map(|want| value.loosened(want));
         match operand {
             Operand::Pair(result, predicate) => {
                 if value.pair == Pair::Never {
@@ -282,7 +284,11 @@ impl<'a> Body<'a> {
                         format!("`{}` has one result", form.mnemonic()),
                     ));
                 }
-                self.result(want, value, result, form)?;
+                let alone = Value {
+                    pair: Pair::Never,
+                    ..value
+                };
+                self.destination(form, alone, first, result)?;
                 match &**predicate {
                     Operand::Sink(_) => Ok(()),
                     other => self.register(other, Type::Pred, false),
@@ -295,6 +301,12 @@ impl<'a> Body<'a> {
             .label("a register and a predicate are expected: `d|p`")),
             Operand::Vector(list, span) if value.count != Count::One => {
                 self.count(list.len(), elements(form, value), *span)?;
+                let image = matches!(form.line.semantics, Semantics::Texture | Semantics::SurfaceLoad);
+                if image && list.iter().all(|element| matches!(element, Operand::Sink(_))) {
+                    return Err(
+                        Diagnostic::error(*span, "all of the result is thrown away").label("a register is expected")
+                    );
+                }
                 for element in list {
                     let sinks = Value { sink: true, ..value };
                     self.result(want, sinks, element, form)?;
@@ -368,7 +380,10 @@ impl<'a> Body<'a> {
     }
 
     pub fn source(&mut self, form: &Form, value: Value, first: bool, operand: &Operand) -> Outcome {
-        let want = resolve(value.ty, form, first);
+        let want = resolve(value.ty, form, first).map(|want| match operand {
+            Operand::Name { .. } => value.loosened(want),
+            _ => want,
+        });
         match operand {
             Operand::Vector(list, span) if value.count != Count::One => {
                 self.count(list.len(), elements(form, value), *span)?;

@@ -11,6 +11,8 @@ pub mod affine;
 mod atomic;
 mod calls;
 pub mod code;
+mod surface;
+mod texture;
 mod warp;
 
 use std::collections::HashMap;
@@ -649,6 +651,16 @@ impl Bundle {
                 self.stack_restore(at, *src, cx);
                 Rare::Next
             }
+            // SAFETY: slots of the running window, here and below.
+            Kind::Texture(op) => Rare::done(unsafe { texture::fetch(op, cx) }),
+            Kind::Surface(op) => Rare::done(unsafe { surface::access(op, cx) }),
+            Kind::HandleQuery {
+                handle,
+                attribute,
+                level,
+                dst,
+            } => Rare::done(unsafe { texture::query(cx, *handle, *attribute, *level, *dst) }),
+            Kind::IsHandle { opaque, dst, src } => Rare::done(unsafe { texture::is_handle(cx, *opaque, *dst, *src) }),
             Kind::Syscall { which, args, results } => match super::syscall::call(*which, args, results, cx) {
                 Ok(()) => Rare::Next,
                 Err(fault) => Rare::Fault(fault),
@@ -733,6 +745,12 @@ pub enum Rare {
     Left,
     Barrier,
     Fault(RawFault),
+}
+
+impl Rare {
+    fn done(fault: Option<RawFault>) -> Rare {
+        fault.map_or(Rare::Next, Rare::Fault)
+    }
 }
 
 /// A fault and where in the program it happened.

@@ -204,6 +204,10 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
             | Kind::Alloca { .. }
             | Kind::StackSave { .. }
             | Kind::StackRestore { .. }
+            | Kind::Texture(_)
+            | Kind::Surface(_)
+            | Kind::HandleQuery { .. }
+            | Kind::IsHandle { .. }
             | Kind::Syscall { .. } => unreachable!("handled by the loop"),
         }
     }

@@ -3,6 +3,7 @@
 
 mod compare;
 mod float;
+pub mod image;
 mod integer;
 mod memory;
 

@@ -1,0 +1,317 @@
+//! Texture and surface objects: what is made, what is refused, what kernels see of objects that are gone.
+
+use std::ptr::{null, null_mut};
+
+use crate::alone::alone;
+use crate::c::*;
+use crate::test_name;
+
+const FLOAT: u32 = 0x20;
+const UINT8: u32 = 1;
+const ARRAY: u32 = 0;
+const MIPMAP: u32 = 1;
+const LINEAR: u32 = 2;
+const PITCH: u32 = 3;
+const NORMALIZED: u32 = 2;
+const SRGB: u32 = 0x10;
+const SEAMLESS: u32 = 0x40;
+
+const KERNELS: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry look(.param .u64 t, .param .u64 out)
+{
+    .reg .b64 %t, %o;
+    .reg .f32 %f<4>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %t, [t];
+    ld.param.u64 %o, [out];
+    mov.u32 %r0, %tid.x;
+    tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0}];
+    mul.wide.u32 %t, %r0, 4;
+    add.u64 %o, %o, %t;
+    st.global.f32 [%o], %f0;
+    ret;
+}
+.visible .entry store(.param .u64 s, .param .u64 out)
+{
+    .reg .b64 %s;
+    .reg .b32 %r<4>;
+    ld.param.u64 %s, [s];
+    mov.u32 %r0, %tid.x;
+    mul.lo.u32 %r1, %r0, 4;
+    sust.b.1d.b32.trap [%s, {%r1}], %r0;
+    ret;
+}
+\0";
+
+fn in_context() {
+    ok(cuInit(0));
+    let mut context = null_mut();
+    ok(cuDevicePrimaryCtxRetain(&mut context, 0));
+    ok(cuCtxSetCurrent(context));
+}
+
+fn array_of(format: u32, width: usize, height: usize, depth: usize, flags: u32) -> CUarray {
+    let descriptor = ArrayDescriptor {
+        width,
+        height,
+        depth,
+        format,
+        channels: 1,
+        flags,
+    };
+    let mut array = null_mut();
+    ok(cuArray3DCreate(&mut array, &descriptor));
+    array
+}
+
+fn resource(kind: u32, words: &[u64]) -> ResourceDescriptor {
+    let mut res = [0; 16];
+    res[..words.len()].copy_from_slice(words);
+    ResourceDescriptor { kind, res, flags: 0 }
+}
+
+/// A linear resource of f32: address, format and channels, bytes.
+fn linear(address: u64, bytes: u64) -> ResourceDescriptor {
+    resource(LINEAR, &[address, u64::from(FLOAT) | 1 << 32, bytes])
+}
+
+fn created(resource: &ResourceDescriptor, texture: &TextureDescriptor) -> u64 {
+    let mut object = 0;
+    ok(cuTexObjectCreate(&mut object, resource, texture, null()));
+    object
+}
+
+#[track_caller]
+fn refused(resource: &ResourceDescriptor, texture: &TextureDescriptor, view: *const ViewDescriptor) {
+    let mut object = 0;
+    let result = cuTexObjectCreate(&mut object, resource, texture, view);
+    assert_eq!(result, CUDA_ERROR_INVALID_VALUE);
+}
+
+fn launch(name: &str, object: u64, out: CUdeviceptr, threads: u32) -> CUresult {
+    let mut module = null_mut();
+    ok(cuModuleLoadData(&mut module, KERNELS.as_ptr().cast()));
+    let mut function = null_mut();
+    let name = std::ffi::CString::new(name).expect("a name");
+    ok(cuModuleGetFunction(&mut function, module, name.as_ptr()));
+    let (mut object, mut out) = (object, out);
+    let mut parameters = [(&raw mut object).cast(), (&raw mut out).cast()];
+    let parameters = parameters.as_mut_ptr();
+    let launched = cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, null_mut(), parameters, null_mut());
+    if launched != CUDA_SUCCESS {
+        return launched;
+    }
+    cuCtxSynchronize()
+}
+
+#[test]
+fn descriptors_come_back() {
+    in_context();
+    let array = array_of(FLOAT, 8, 4, 0, 0);
+    let asked = resource(ARRAY, &[array as u64]);
+    let texture = TextureDescriptor {
+        address: [0, 1, 2],
+        filter: 1,
+        flags: NORMALIZED,
+        anisotropy: 4,
+        level_filter: 1,
+        level_bias: 0.5,
+        level_clamp: [0.25, 2.0],
+        border: [1.0, 2.0, 3.0, 4.0],
+        reserved: [0; 12],
+    };
+    let view = ViewDescriptor {
+        format: 0x16,
+        width: 8,
+        height: 4,
+        ..ViewDescriptor::default()
+    };
+    let mut object = 0;
+    ok(cuTexObjectCreate(&mut object, &asked, &texture, &view));
+    let (mut r, mut t, mut v) = Default::default();
+    ok(cuTexObjectGetResourceDesc(&mut r, object));
+    ok(cuTexObjectGetTextureDesc(&mut t, object));
+    ok(cuTexObjectGetResourceViewDesc(&mut v, object));
+    assert_eq!((r.kind, r.res[0], t, v), (asked.kind, asked.res[0], texture, view));
+    let other = created(&asked, &texture);
+    assert_ne!(object, other);
+    assert_eq!(cuTexObjectGetResourceViewDesc(&mut v, other), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(cuSurfObjectDestroy(object), CUDA_ERROR_INVALID_VALUE);
+    ok(cuTexObjectDestroy(object));
+    ok(cuTexObjectDestroy(other));
+    assert_eq!(cuTexObjectDestroy(object), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(cuTexObjectGetTextureDesc(&mut t, object), CUDA_ERROR_INVALID_VALUE);
+    ok(cuArrayDestroy(array));
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    in_context();
+    let array = array_of(FLOAT, 8, 4, 0, 0);
+    let good = resource(ARRAY, &[array as u64]);
+    let plain = TextureDescriptor::default();
+    refused(&resource(ARRAY, &[0]), &plain, null());
+    refused(&resource(ARRAY, &[0x1234]), &plain, null());
+    refused(&resource(MIPMAP, &[array as u64]), &plain, null());
+    refused(&resource(7, &[array as u64]), &plain, null());
+    refused(&ResourceDescriptor { flags: 1, ..good }, &plain, null());
+    let with = |change: fn(&mut TextureDescriptor)| {
+        let mut texture = plain;
+        change(&mut texture);
+        texture
+    };
+    refused(&good, &with(|t| t.address[1] = 4), null());
+    refused(&good, &with(|t| t.filter = 2), null());
+    refused(&good, &with(|t| t.level_filter = 2), null());
+    refused(&good, &with(|t| t.flags = 0x100), null());
+    refused(&good, &with(|t| t.flags = SRGB), null());
+    refused(&good, &with(|t| t.flags = SEAMLESS), null());
+    let view = |change: fn(&mut ViewDescriptor)| {
+        let mut view = ViewDescriptor {
+            width: 8,
+            height: 4,
+            ..ViewDescriptor::default()
+        };
+        change(&mut view);
+        view
+    };
+    refused(&good, &plain, &view(|v| v.width = 9));
+    refused(&good, &plain, &view(|v| v.last_level = 1));
+    refused(&good, &plain, &view(|v| v.first_layer = 1));
+    // Two floats are not as wide as one.
+    refused(&good, &plain, &view(|v| v.format = 0x17));
+    refused(&good, &plain, &view(|v| v.format = 0x99));
+    // Mipmapped arrays take fractions of their size.
+    let descriptor = ArrayDescriptor {
+        width: 8,
+        height: 8,
+        depth: 0,
+        format: FLOAT,
+        channels: 1,
+        flags: 0,
+    };
+    let mut mipmap = null_mut();
+    ok(cuMipmappedArrayCreate(&mut mipmap, &descriptor, 3));
+    refused(&resource(MIPMAP, &[mipmap as u64]), &plain, null());
+    let normalized = with(|t| t.flags = NORMALIZED);
+    ok(cuTexObjectDestroy(created(
+        &resource(MIPMAP, &[mipmap as u64]),
+        &normalized,
+    )));
+    ok(cuMipmappedArrayDestroy(mipmap));
+    let mut memory = 0;
+    ok(cuMemAlloc(&mut memory, 4096));
+    refused(&linear(0, 64), &plain, null());
+    refused(&linear(memory + 4, 64), &plain, null());
+    refused(&linear(memory, 0), &plain, null());
+    refused(&linear(memory, 1 << 40), &plain, null());
+    refused(&linear(memory, 64), &plain, &view(|_| ()));
+    let format = u64::from(FLOAT) | 1 << 32;
+    // A pitch that is too small, and one that is not aligned.
+    refused(&resource(PITCH, &[memory, format, 8, 2, 0]), &plain, null());
+    refused(&resource(PITCH, &[memory, format, 8, 2, 48]), &plain, null());
+    ok(cuTexObjectDestroy(created(
+        &resource(PITCH, &[memory, format, 8, 2, 64]),
+        &plain,
+    )));
+    ok(cuMemFree(memory));
+    let mut object = 0;
+    assert_eq!(
+        cuTexObjectCreate(null_mut(), &good, &plain, null()),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuTexObjectCreate(&mut object, null(), &plain, null()),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuTexObjectCreate(&mut object, &good, null(), null()),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    // Surfaces need arrays that were made for them.
+    assert_eq!(cuSurfObjectCreate(&mut object, &good), CUDA_ERROR_INVALID_VALUE);
+    ok(cuArrayDestroy(array));
+    let bytes = array_of(UINT8, 8, 4, 0, 0);
+    let srgb = with(|t| t.flags = SRGB);
+    ok(cuTexObjectDestroy(created(&resource(ARRAY, &[bytes as u64]), &srgb)));
+    ok(cuArrayDestroy(bytes));
+}
+
+#[test]
+fn kernels_read_what_was_copied() {
+    in_context();
+    let array = array_of(FLOAT, 32, 0, 0, 2);
+    let texels: [f32; 32] = std::array::from_fn(|i| 1.5 * i as f32);
+    ok(cuMemcpyHtoA(array, 0, texels.as_ptr().cast(), 128));
+    let object = created(&resource(ARRAY, &[array as u64]), &TextureDescriptor::default());
+    let mut out = 0;
+    ok(cuMemAlloc(&mut out, 4096));
+    let mut found = [0f32; 32];
+    ok(launch("look", object, out, 32));
+    ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), out, 128));
+    assert_eq!(found, texels);
+    // A surface over the same array.
+    let mut surface = 0;
+    ok(cuSurfObjectCreate(&mut surface, &resource(ARRAY, &[array as u64])));
+    ok(launch("store", surface, out, 32));
+    let mut words = [0u32; 32];
+    ok(cuMemcpyAtoH(words.as_mut_ptr().cast(), array, 0, 128));
+    assert_eq!(words, std::array::from_fn(|i| i as u32));
+    // Memory in a row: beyond its end are zeros.
+    ok(cuMemcpyHtoD(out + 512, texels.as_ptr().cast(), 64));
+    let row = created(&linear(out + 512, 64), &TextureDescriptor::default());
+    ok(launch("look", row, out, 32));
+    ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), out, 128));
+    assert_eq!(found[..16], texels[..16]);
+    assert_eq!(found[16..], [0.0; 16]);
+    ok(cuTexObjectDestroy(row));
+    ok(cuTexObjectDestroy(object));
+    ok(cuSurfObjectDestroy(surface));
+    ok(cuMemFree(out));
+    ok(cuArrayDestroy(array));
+}
+
+#[test]
+fn an_object_that_is_gone_is_a_fault() {
+    let run = alone(test_name!(), &[("MARGAY_LOG", "error")], || {
+        in_context();
+        let array = array_of(FLOAT, 32, 0, 0, 0);
+        let object = created(&resource(ARRAY, &[array as u64]), &TextureDescriptor::default());
+        let mut out = 0;
+        ok(cuMemAlloc(&mut out, 4096));
+        ok(cuTexObjectDestroy(object));
+        assert_eq!(launch("look", object, out, 32), CUDA_ERROR_LAUNCH_FAILED);
+    });
+    assert!(run.stderr.contains("is no texture"), "{}", run.stderr);
+}
+
+#[test]
+fn an_array_that_is_gone_is_a_fault() {
+    let run = alone(test_name!(), &[("MARGAY_LOG", "error")], || {
+        in_context();
+        let array = array_of(FLOAT, 32, 0, 0, 0);
+        let object = created(&resource(ARRAY, &[array as u64]), &TextureDescriptor::default());
+        let mut out = 0;
+        ok(cuMemAlloc(&mut out, 4096));
+        ok(cuArrayDestroy(array));
+        assert_eq!(launch("look", object, out, 32), CUDA_ERROR_LAUNCH_FAILED);
+    });
+    assert!(run.stderr.contains("was destroyed"), "{}", run.stderr);
+}
+
+#[test]
+fn memory_that_is_gone_is_a_fault() {
+    let run = alone(test_name!(), &[("MARGAY_LOG", "error")], || {
+        in_context();
+        let (mut out, mut memory) = (0, 0);
+        ok(cuMemAlloc(&mut out, 4096));
+        ok(cuMemAlloc(&mut memory, 4096));
+        let object = created(&linear(memory, 4096), &TextureDescriptor::default());
+        ok(cuMemFree(memory));
+        assert_eq!(launch("look", object, out, 32), CUDA_ERROR_ILLEGAL_ADDRESS);
+    });
+    assert!(run.stderr.contains("illegal read"), "{}", run.stderr);
+}

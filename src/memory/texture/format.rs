@@ -1,0 +1,188 @@
+//! Texels: their bytes, and their components as 32-bit values.
+
+use std::sync::LazyLock;
+
+use half::f16;
+
+/// The bytes of one component, and what they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Channel {
+    U8, U16, U32, S8, S16, S32, F16, F32,
+    /// Always fractions, whatever the read mode.
+    Unorm8, Unorm16, Snorm8, Snorm16,
+    /// Four components in 32 bits: three of ten bits, from the lowest on, and one of two.
+    Unorm101010x2,
+}
+
+impl Channel {
+    pub fn bytes(self) -> u32 {
+        match self {
+            Channel::U8 | Channel::S8 | Channel::Unorm8 | Channel::Snorm8 => 1,
+            Channel::U16 | Channel::S16 | Channel::F16 | Channel::Unorm16 | Channel::Snorm16 => 2,
+            Channel::U32 | Channel::S32 | Channel::F32 => 4,
+            // A quarter of the texel.
+            Channel::Unorm101010x2 => 1,
+        }
+    }
+}
+
+/// What a texel is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Format {
+    pub channel: Channel,
+    /// 1, 2 or 4.
+    pub channels: u32,
+}
+
+/// The component of a channel that the format lacks: 0, and 1 for the fourth.
+const ABSENT_FLOAT: [u32; 4] = [0, 0, 0, 0x3f80_0000];
+const ABSENT_INTEGER: [u32; 4] = [0, 0, 0, 1];
+
+impl Format {
+    pub fn bytes(self) -> u32 {
+        self.channel.bytes() * self.channels
+    }
+
+    pub fn reads_floats(self, normalize: bool) -> bool {
+        match self.channel {
+            Channel::U32 | Channel::S32 => false,
+            Channel::U8 | Channel::U16 | Channel::S8 | Channel::S16 => normalize,
+            _ => true,
+        }
+    }
+
+    /// Components as a texture gives them: bits of f32, or integers.
+    pub fn read(self, texel: [u8; 16], normalize: bool, srgb: bool) -> [u32; 4] {
+        let mut out = match self.reads_floats(normalize) {
+            true => ABSENT_FLOAT,
+            false => ABSENT_INTEGER,
+        };
+        if matches!(self.channel, Channel::F32 | Channel::U32 | Channel::S32) {
+            for (out, raw) in out.iter_mut().zip(texel.chunks_exact(4)).take(self.channels as usize) {
+                *out = u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
+            }
+            return out;
+        }
+        if self.channel == Channel::Unorm101010x2 {
+            let bits = u32::from_le_bytes([texel[0], texel[1], texel[2], texel[3]]);
+            let part = |shift: u32, most: u32| ((bits >> shift & most) as f32 / most as f32).to_bits();
+            return [part(0, 1023), part(10, 1023), part(20, 1023), part(30, 3)];
+        }
+        let size = self.channel.bytes() as usize;
+        for (i, out) in out.iter_mut().enumerate().take(self.channels as usize) {
+            let at = &texel[i * size..];
+            *out = match (self.channel, normalize) {
+                (Channel::Unorm8, _) | (Channel::U8, true) if srgb && i < 3 => LINEAR[usize::from(at[0])],
+                (Channel::Unorm8, _) | (Channel::U8, true) => (f32::from(at[0]) / 255.0).to_bits(),
+                (Channel::Unorm16, _) | (Channel::U16, true) => (f32::from(half_word(at)) / 65535.0).to_bits(),
+                (Channel::Snorm8, _) | (Channel::S8, true) => (f32::from(at[0] as i8) / 127.0).max(-1.0).to_bits(),
+                (Channel::Snorm16, _) | (Channel::S16, true) => {
+                    (f32::from(half_word(at) as i16) / 32767.0).max(-1.0).to_bits()
+                }
+                (Channel::U8, false) => u32::from(at[0]),
+                (Channel::S8, false) => i32::from(at[0] as i8) as u32,
+                (Channel::U16, false) => u32::from(half_word(at)),
+                (Channel::S16, false) => i32::from(half_word(at) as i16) as u32,
+                (Channel::F16, _) => f16::from_bits(half_word(at)).to_f32().to_bits(),
+                (Channel::U32 | Channel::S32 | Channel::F32 | Channel::Unorm101010x2, _) => 0,
+            };
+        }
+        out
+    }
+
+    /// Components → bytes, as a formatted surface store has it: floats where the format holds fractions or floats, else
+    /// integers; what does not fit becomes the nearest that does.
+    pub fn write(self, components: [u32; 4]) -> [u8; 16] {
+        let mut out = [0; 16];
+        let fraction = |bits: u32, least: f64, most: f64| {
+            let value = f64::from(f32::from_bits(bits));
+            // NaN becomes 0.
+            (value.clamp(least, 1.0) * most).round_ties_even() as i64
+        };
+        if self.channel == Channel::Unorm101010x2 {
+            let part = |i: usize, most: f64| fraction(components[i], 0.0, most) as u32;
+            let bits = part(0, 1023.0) | part(1, 1023.0) << 10 | part(2, 1023.0) << 20 | part(3, 3.0) << 30;
+            out[..4].copy_from_slice(&bits.to_le_bytes());
+            return out;
+        }
+        let size = self.channel.bytes() as usize;
+        for (i, &bits) in components.iter().enumerate().take(self.channels as usize) {
+            let value: u32 = match self.channel {
+                Channel::U8 => bits.min(0xff),
+                Channel::U16 => bits.min(0xffff),
+                Channel::S8 => (bits as i32).clamp(-128, 127) as u32,
+                Channel::S16 => (bits as i32).clamp(-32768, 32767) as u32,
+                Channel::U32 | Channel::S32 | Channel::F32 => bits,
+                Channel::F16 => f16::from_f32(f32::from_bits(bits)).to_bits().into(),
+                Channel::Unorm8 => fraction(bits, 0.0, 255.0) as u32,
+                Channel::Unorm16 => fraction(bits, 0.0, 65535.0) as u32,
+                Channel::Snorm8 => fraction(bits, -1.0, 127.0) as u32,
+                Channel::Snorm16 => fraction(bits, -1.0, 32767.0) as u32,
+                Channel::Unorm101010x2 => 0,
+            };
+            out[i * size..][..size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        out
+    }
+
+    /// `channel_data_type` of queries: OpenCL's numbers, from `CL_SNORM_INT8` on (PTX ISA, Channel Data Type and Channel
+    /// Order Fields).
+    pub fn data_type(self, normalize: bool) -> u32 {
+        match self.channel {
+            Channel::Snorm8 => 0x10d0,
+            Channel::S8 if normalize => 0x10d0,
+            Channel::Snorm16 => 0x10d1,
+            Channel::S16 if normalize => 0x10d1,
+            Channel::Unorm8 => 0x10d2,
+            Channel::U8 if normalize => 0x10d2,
+            Channel::Unorm16 => 0x10d3,
+            Channel::U16 if normalize => 0x10d3,
+            Channel::Unorm101010x2 => 0x10d6,
+            Channel::S8 => 0x10d7,
+            Channel::S16 => 0x10d8,
+            Channel::S32 => 0x10d9,
+            Channel::U8 => 0x10da,
+            Channel::U16 => 0x10db,
+            Channel::U32 => 0x10dc,
+            Channel::F16 => 0x10dd,
+            Channel::F32 => 0x10de,
+        }
+    }
+
+    /// `channel_order` of queries: `CL_R`, `CL_RG`, `CL_RGBA`.
+    pub fn order(self) -> u32 {
+        match self.channels {
+            1 => 0x10b0,
+            2 => 0x10b2,
+            _ => 0x10b5,
+        }
+    }
+
+    /// Filtered results of 16-bit fractions are such fractions again: steps from -1 or 0 to 1.
+    pub fn filtered_steps(self, normalize: bool) -> Option<f64> {
+        match self.channel {
+            Channel::Unorm16 => Some(65535.0),
+            Channel::Snorm16 => Some(32767.0),
+            Channel::U16 if normalize => Some(65535.0),
+            Channel::S16 if normalize => Some(32767.0),
+            _ => None,
+        }
+    }
+}
+
+fn half_word(at: &[u8]) -> u16 {
+    u16::from_le_bytes([at[0], at[1]])
+}
+
+/// sRGB-encoded bytes as linear fractions, bits of f32 (IEC 61966-2-1).
+static LINEAR: LazyLock<[u32; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|byte| {
+        let encoded = byte as f64 / 255.0;
+        let linear = match encoded <= 0.04045 {
+            true => encoded / 12.92,
+            false => ((encoded + 0.055) / 1.055).powf(2.4),
+        };
+        (linear as f32).to_bits()
+    })
+});

@@ -1,0 +1,559 @@
+//! Coordinates → texels (CUDA C++ Programming Guide, Texture Fetching; PTX ISA, tex and tld4).
+
+use super::{AddressMode, Backing, Filter, Image, Level, Sampler, Texture, cube, level};
+use crate::memory::{AddressSpace, READ, View};
+
+/// What an access takes an image for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Geometry { D1, D2, D3, A1, A2, Cube, ACube, Ms2, AMs2 }
+
+impl Geometry {
+    /// Coordinates within one layer.
+    pub fn dimensions(self) -> usize {
+        match self {
+            Geometry::D1 | Geometry::A1 => 1,
+            Geometry::D2 | Geometry::A2 | Geometry::Ms2 | Geometry::AMs2 => 2,
+            Geometry::D3 | Geometry::Cube | Geometry::ACube => 3,
+        }
+    }
+
+    pub fn is_array(self) -> bool {
+        matches!(self, Geometry::A1 | Geometry::A2 | Geometry::ACube | Geometry::AMs2)
+    }
+
+    pub fn is_cube(self) -> bool {
+        matches!(self, Geometry::Cube | Geometry::ACube)
+    }
+}
+
+/// Where one thread reads, and how blurred.
+#[derive(Clone, Copy, Debug)]
+pub enum Probe {
+    /// Texels by number.
+    Index([i32; 3]),
+    Position([f32; 3]),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Detail {
+    Base,
+    Level(f32),
+    Gradient([f32; 3], [f32; 3]),
+}
+
+/// One thread's access.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    pub geometry: Geometry,
+    /// Of arrays; a cube is one.
+    pub layer: u32,
+    pub at: Probe,
+    /// In texels.
+    pub offset: [i32; 3],
+    pub detail: Detail,
+    /// The reference that texels are compared with.
+    pub compare: Option<f32>,
+    /// This component of the four texels around the position.
+    pub gather: Option<usize>,
+}
+
+/// Memory that a kernel may not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    pub address: u64,
+    pub bytes: u32,
+}
+
+/// The indices along one axis that an access touches, and their weights.
+#[derive(Clone, Copy, Debug)]
+struct Axis {
+    /// As counted before addressing: cubes look beyond their edges by them.
+    raw: [i64; 2],
+    /// `None`: the border.
+    index: [Option<u32>; 2],
+    weight: [f64; 2],
+}
+
+impl Axis {
+    const NONE: Axis = Axis {
+        raw: [0, 0],
+        index: [Some(0), None],
+        weight: [1.0, 0.0],
+    };
+}
+
+/// `floor`, and as a number: the baseline of x86-64 has no instruction for it.
+#[inline(always)]
+fn floor(value: f64) -> (f64, i64) {
+    let whole = value as i64;
+    let floor = whole as f64;
+    // Beyond 2^63 and for NaN the cast saturates; what is that large is whole.
+    if floor > value {
+        (floor - 1.0, whole.saturating_sub(1))
+    } else {
+        (floor, whole)
+    }
+}
+
+#[inline(always)]
+fn addressed(mode: AddressMode, index: i64, size: u32) -> Option<u32> {
+    let last = i64::from(size) - 1;
+    match mode {
+        AddressMode::Wrap => Some(index.rem_euclid(i64::from(size)) as u32),
+        AddressMode::Border => (0..=last).contains(&index).then_some(index as u32),
+        AddressMode::Clamp | AddressMode::Mirror => Some(index.clamp(0, last) as u32),
+    }
+}
+
+/// `position` in texels, as it is before addressing.
+#[inline(always)]
+fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
+    let size_f = f64::from(size);
+    let position = match mode {
+        // Odd repetitions run backwards.
+        AddressMode::Mirror => match position.rem_euclid(2.0 * size_f) {
+            within if within < size_f => within,
+            beyond => 2.0 * size_f - beyond,
+        },
+        _ => position,
+    };
+    if !pair {
+        let (_, raw) = floor(position);
+        return Axis {
+            raw: [raw, raw],
+            index: [addressed(mode, raw, size), None],
+            weight: [1.0, 0.0],
+        };
+    }
+    let shifted = position - 0.5;
+    let (below, raw) = floor(shifted);
+    let next = raw.saturating_add(1);
+    // What is infinite or no number has no fraction.
+    let within = shifted - below;
+    let within = if within < 1.0 { within } else { 0.0 };
+    let fraction = (within * 256.0 + 0.5) as u32;
+    let fraction = f64::from(fraction) * (1.0 / 256.0);
+    Axis {
+        raw: [raw, next],
+        index: [addressed(mode, raw, size), addressed(mode, next, size)],
+        weight: [1.0 - fraction, fraction],
+    }
+}
+
+/// A sampler at work on a texture.
+struct Reader<'a> {
+    texture: &'a Texture,
+    sampler: &'a Sampler,
+    view: View,
+    floats: bool,
+    /// Reads of a row of ordinary memory: what lies beyond is 0.
+    linear: bool,
+    compare: Option<f32>,
+    /// Blends are multiples of the fraction by this number.
+    steps: Option<f64>,
+}
+
+impl Texture {
+    /// Components of the texel or the blend of texels: bits of f32 if the texture [`reads_floats`](Texture::reads_floats)
+    /// or texels are compared, integers otherwise.
+    ///
+    /// # Errors
+    /// Memory behind the texture is gone.
+    pub fn fetch(&self, sampler: &Sampler, fetch: &Fetch, view: View) -> Result<[u32; 4], Missing> {
+        let floats = self.reads_floats();
+        let reader = Reader {
+            texture: self,
+            sampler,
+            view,
+            floats,
+            linear: matches!(self.image.memory, Backing::Plain { linear: true }),
+            compare: fetch.compare.filter(|_| floats),
+            steps: self
+                .image
+                .format
+                .filtered_steps(self.normalize)
+                .filter(|_| fetch.compare.is_none()),
+        };
+        reader.fetch(fetch)
+    }
+}
+
+impl Reader<'_> {
+    fn fetch(&self, fetch: &Fetch) -> Result<[u32; 4], Missing> {
+        let image = &self.texture.image;
+        let plain = image.levels.len() == 1 && fetch.gather.is_none() && !fetch.geometry.is_cube();
+        if plain && !matches!(fetch.detail, Detail::Gradient(..)) {
+            return self.plain(fetch);
+        }
+        let (mut at, scaled) = match fetch.at {
+            Probe::Index(at) => (at.map(f64::from), false),
+            Probe::Position(at) => (
+                at.map(f64::from),
+                self.sampler.is_normalized() || fetch.geometry.is_cube(),
+            ),
+        };
+        let whole = matches!(fetch.at, Probe::Index(_));
+        let mut layer = if fetch.geometry.is_array() { fetch.layer } else { 0 };
+        let derivative = |d: [f32; 3]| d.map(f64::from);
+        let (mut dx, mut dy) = match fetch.detail {
+            Detail::Gradient(dx, dy) => (derivative(dx), derivative(dy)),
+            _ => ([0.0; 3], [0.0; 3]),
+        };
+        let mut face = None;
+        if fetch.geometry.is_cube() {
+            let (number, [s, t, m]) = cube::face(at);
+            // The quotient's derivative, along s and t of the face.
+            let onto = |d: [f64; 3]| {
+                let [ds, dt, dm] = cube::along(number, d);
+                [(ds - s / m * dm) / m / 2.0, (dt - t / m * dm) / m / 2.0, 0.0]
+            };
+            (dx, dy) = (onto(dx), onto(dy));
+            at = [(s / m + 1.0) / 2.0, (t / m + 1.0) / 2.0, 0.0];
+            layer = layer.saturating_mul(6).saturating_add(number);
+            face = Some(number);
+        }
+        let finest = &image.levels[0];
+        let layer = match fetch.geometry {
+            Geometry::D3 => 0,
+            _ => layer.min(image.layers.max(1) - 1),
+        };
+        let sizes = |level: &Level| [level.width, level.height, level.depth];
+        let scale = match scaled {
+            true => sizes(finest).map(f64::from),
+            false => [1.0; 3],
+        };
+        let footprint = match fetch.detail {
+            Detail::Gradient(..) => {
+                let most = if self.filters() {
+                    self.sampler.anisotropy.min(16)
+                } else {
+                    1
+                };
+                level::footprint(dx, dy, scale, most)
+            }
+            Detail::Level(level) => level::Footprint {
+                level: level.into(),
+                probes: 1,
+                step: [0.0; 3],
+            },
+            Detail::Base => level::Footprint {
+                level: 0.0,
+                probes: 1,
+                step: [0.0; 3],
+            },
+        };
+        let (level, next, blend) = self.levels(footprint.level);
+        let place = |level: &Level, at: [f64; 3]| -> [f64; 3] {
+            let size = sizes(level);
+            std::array::from_fn(|i| {
+                let position = if scaled { at[i] * f64::from(size[i]) } else { at[i] };
+                position + f64::from(fetch.offset[i])
+            })
+        };
+        if let Some(component) = fetch.gather {
+            return self.gather(
+                &image.levels[level],
+                place(&image.levels[level], at),
+                layer,
+                face,
+                component,
+            );
+        }
+        let pair = !whole && self.filters();
+        if !pair && footprint.probes == 1 && blend == 0.0 {
+            let level = &image.levels[level];
+            return self.nearest(level, place(level, at), fetch.geometry, layer);
+        }
+        let mut sum = [0.0; 4];
+        for probe in 0..footprint.probes {
+            let along = f64::from(probe) - f64::from(footprint.probes - 1) / 2.0;
+            let at: [f64; 3] = std::array::from_fn(|i| at[i] + along * footprint.step[i]);
+            for (number, weight) in [(level, 1.0 - blend), (next, blend)] {
+                if weight == 0.0 {
+                    continue;
+                }
+                let level = &image.levels[number];
+                let weight = weight / f64::from(footprint.probes);
+                self.blend(
+                    level,
+                    place(level, at),
+                    fetch.geometry,
+                    layer,
+                    face,
+                    pair,
+                    weight,
+                    &mut sum,
+                )?;
+            }
+        }
+        Ok(self.summed(sum))
+    }
+
+    /// One level, no cube, no gradient: what most accesses are.
+    fn plain(&self, fetch: &Fetch) -> Result<[u32; 4], Missing> {
+        let image = &self.texture.image;
+        let level = &image.levels[0];
+        let layers = image.layers.max(1) - 1;
+        let layer = if fetch.geometry.is_array() {
+            fetch.layer.min(layers)
+        } else {
+            0
+        };
+        let dimensions = fetch.geometry.dimensions();
+        let (at, whole, scaled) = match fetch.at {
+            Probe::Index(at) => (at.map(f64::from), true, false),
+            Probe::Position(at) => (at.map(f64::from), false, self.sampler.is_normalized()),
+        };
+        let sizes = [level.width, level.height, level.depth];
+        let pair = !whole && self.filters();
+        let axes: [Axis; 3] = std::array::from_fn(|i| {
+            if i >= dimensions {
+                return Axis::NONE;
+            }
+            let position = if scaled { at[i] * f64::from(sizes[i]) } else { at[i] };
+            axis(
+                position + f64::from(fetch.offset[i]),
+                sizes[i],
+                self.mode(i, false),
+                pair,
+            )
+        });
+        let deep = fetch.geometry == Geometry::D3;
+        let [x, y, z] = &axes;
+        if !pair {
+            let z = if deep { z.index[0] } else { Some(layer) };
+            return self.texel(level, x.index[0], y.index[0], z);
+        }
+        let mut sum = [0.0; 4];
+        for corner in 0..1_usize << dimensions {
+            let (i, j, k) = (corner & 1, corner >> 1 & 1, corner >> 2);
+            let weight = x.weight[i] * y.weight[j] * z.weight[k];
+            if weight == 0.0 {
+                continue;
+            }
+            let z = if deep { z.index[k] } else { Some(layer) };
+            let texel = self.texel(level, x.index[i], y.index[j], z)?;
+            for (sum, bits) in sum.iter_mut().zip(texel) {
+                *sum += weight * self.summand(bits);
+            }
+        }
+        Ok(self.summed(sum))
+    }
+
+    /// Components of a weighted sum.
+    fn summed(&self, sum: [f64; 4]) -> [u32; 4] {
+        sum.map(|value| {
+            let value = match self.steps {
+                Some(steps) => value.round() / steps,
+                None => value,
+            };
+            (value as f32).to_bits()
+        })
+    }
+
+    /// Only floating-point results are blended.
+    fn filters(&self) -> bool {
+        self.floats && self.sampler.filter == Filter::Linear && !self.linear
+    }
+
+    /// The level to read, the next coarser one, and how much of that.
+    fn levels(&self, level: f64) -> (usize, usize, f64) {
+        let last = self.texture.image.levels.len() - 1;
+        if last == 0 {
+            return (0, 0, 0.0);
+        }
+        let [least, most] = self.sampler.level_clamp.map(f64::from);
+        // In this order NaN becomes the finest.
+        let level = (level + f64::from(self.sampler.level_bias)).max(least).min(most);
+        let level = level.max(0.0).min(last as f64);
+        if self.sampler.level_filter == Filter::Linear && self.floats {
+            let level = (level * 256.0).round() / 256.0;
+            let whole = level.floor();
+            return (whole as usize, (whole as usize + 1).min(last), level - whole);
+        }
+        let nearest = ((level + 0.5).ceil() - 1.0).max(0.0) as usize;
+        (nearest.min(last), nearest.min(last), 0.0)
+    }
+
+    fn mode(&self, direction: usize, cube: bool) -> AddressMode {
+        if cube {
+            return AddressMode::Clamp;
+        }
+        if self.linear {
+            return AddressMode::Border;
+        }
+        match self.sampler.address[direction] {
+            // Repetitions need coordinates that know of them.
+            AddressMode::Wrap | AddressMode::Mirror if !self.sampler.is_normalized() => AddressMode::Clamp,
+            mode => mode,
+        }
+    }
+
+    fn axes(&self, level: &Level, at: [f64; 3], dimensions: usize, cube: bool, pair: bool) -> [Axis; 3] {
+        let sizes = [level.width, level.height, level.depth];
+        std::array::from_fn(|i| match i < dimensions {
+            true => axis(at[i], sizes[i], self.mode(i, cube), pair),
+            false => Axis::NONE,
+        })
+    }
+
+    fn nearest(&self, level: &Level, at: [f64; 3], geometry: Geometry, layer: u32) -> Result<[u32; 4], Missing> {
+        let cube = geometry.is_cube();
+        let dimensions = if cube { 2 } else { geometry.dimensions() };
+        let [x, y, z] = self.axes(level, at, dimensions, cube, false);
+        let z = if geometry == Geometry::D3 {
+            z.index[0]
+        } else {
+            Some(layer)
+        };
+        self.texel(level, x.index[0], y.index[0], z)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn blend(
+        &self,
+        level: &Level,
+        at: [f64; 3],
+        geometry: Geometry,
+        layer: u32,
+        face: Option<u32>,
+        pair: bool,
+        weight: f64,
+        sum: &mut [f64; 4],
+    ) -> Result<(), Missing> {
+        let dimensions = if face.is_some() { 2 } else { geometry.dimensions() };
+        let [x, y, z] = self.axes(level, at, dimensions, face.is_some(), pair);
+        for (k, j, i) in (0..8).map(|n| (n >> 2, n >> 1 & 1, n & 1)) {
+            let weight = weight * x.weight[i] * y.weight[j] * z.weight[k];
+            if weight == 0.0 {
+                continue;
+            }
+            let texel = match face {
+                Some(face) if self.sampler.seamless => self.seamless(level, [x.raw[i], y.raw[j]], layer, face)?,
+                _ => {
+                    let z = if geometry == Geometry::D3 {
+                        z.index[k]
+                    } else {
+                        Some(layer)
+                    };
+                    self.texel(level, x.index[i], y.index[j], z)?
+                        .map(|bits| self.summand(bits))
+                }
+            };
+            for (sum, value) in sum.iter_mut().zip(texel) {
+                *sum += weight * value;
+            }
+        }
+        Ok(())
+    }
+
+    /// A component as it is summed up: of 16-bit fractions the whole number, which their bits of f32 only come near.
+    fn summand(&self, bits: u32) -> f64 {
+        let value = f64::from(f32::from_bits(bits));
+        self.steps.map_or(value, |steps| (value * steps).round())
+    }
+
+    /// A texel that may lie on another face; at a corner the mean of the three that meet there.
+    fn seamless(&self, level: &Level, at: [i64; 2], layer: u32, face: u32) -> Result<[f64; 4], Missing> {
+        let size = i64::from(level.width);
+        let value = |x: i64, y: i64| -> Result<[f64; 4], Missing> {
+            let (to, x, y) =
+                cube::across(face, x, y, size).unwrap_or((face, x.clamp(0, size - 1), y.clamp(0, size - 1)));
+            let layer = (layer - face.min(layer) + to).min(self.texture.image.layers.max(1) - 1);
+            let texel = self.texel(level, Some(x as u32), Some(y as u32), Some(layer))?;
+            Ok(texel.map(|bits| self.summand(bits)))
+        };
+        let [x, y] = at.map(|v| v.clamp(-1, size));
+        let [inner_x, inner_y] = [x, y].map(|v| v.clamp(0, size - 1));
+        if inner_x == x || inner_y == y {
+            return value(x, y);
+        }
+        let three = [value(inner_x, inner_y)?, value(x, inner_y)?, value(inner_x, y)?];
+        Ok(std::array::from_fn(|i| {
+            three.iter().map(|texel| texel[i]).sum::<f64>() / 3.0
+        }))
+    }
+
+    /// One component of the four texels that a filter would blend, counter-clockwise from the lower left.
+    fn gather(
+        &self,
+        level: &Level,
+        at: [f64; 3],
+        layer: u32,
+        face: Option<u32>,
+        component: usize,
+    ) -> Result<[u32; 4], Missing> {
+        let [x, y, _] = self.axes(level, at, 2, face.is_some(), true);
+        let mut out = [0; 4];
+        for (out, (i, j)) in out.iter_mut().zip([(0, 1), (1, 1), (1, 0), (0, 0)]) {
+            *out = self.texel(level, x.index[i], y.index[j], Some(layer))?[component];
+        }
+        Ok(out)
+    }
+
+    /// `None`: beyond the image, where the border is.
+    fn texel(&self, level: &Level, x: Option<u32>, y: Option<u32>, z: Option<u32>) -> Result<[u32; 4], Missing> {
+        let image = &self.texture.image;
+        let (Some(x), Some(y), Some(z)) = (x, y, z) else {
+            return Ok(match (self.linear, self.floats) {
+                (true, _) => [0; 4],
+                (false, true) => self.compared(self.sampler.border.map(f32::to_bits)),
+                // Integer colours are given by their bits.
+                (false, false) => self.sampler.border.map(f32::to_bits),
+            });
+        };
+        let raw = image.load(level, x, y, z, self.view)?;
+        Ok(self.compared(image.format.read(raw, self.texture.normalize, self.texture.srgb)))
+    }
+
+    /// 1 for each channel that the reference does not exceed, 0 for the others.
+    fn compared(&self, texel: [u32; 4]) -> [u32; 4] {
+        let Some(reference) = self.compare else {
+            return texel;
+        };
+        let mut out = texel;
+        for out in out.iter_mut().take(self.texture.image.format.channels as usize) {
+            let passes = reference <= f32::from_bits(*out);
+            *out = if passes { 1.0_f32.to_bits() } else { 0 };
+        }
+        out
+    }
+}
+
+impl Image {
+    /// The bytes of a texel; its place lies in the level, and its layer in the image.
+    ///
+    /// # Errors
+    /// Ordinary memory that is not the kernel's.
+    fn load(&self, level: &Level, x: u32, y: u32, z: u32, view: View) -> Result<[u8; 16], Missing> {
+        let bytes = self.format.bytes();
+        let offset = u64::from(z) * level.slice + u64::from(y) * level.pitch + u64::from(x) * u64::from(bytes);
+        let address = level.address.wrapping_add(offset);
+        if matches!(self.memory, Backing::Plain { .. }) {
+            readable(view, address, bytes)?;
+        }
+        let mut out = [0; 16];
+        // SAFETY: an array's memory is in the arena, whose pages stay readable once they were; ordinary memory was just
+        // checked. A texel has at most 16 bytes. Sizes that are known make moves of what would be calls.
+        unsafe {
+            let (from, to) = (address as *const u8, out.as_mut_ptr());
+            match bytes {
+                4 => std::ptr::copy_nonoverlapping(from, to, 4),
+                8 => std::ptr::copy_nonoverlapping(from, to, 8),
+                16 => std::ptr::copy_nonoverlapping(from, to, 16),
+                1 => std::ptr::copy_nonoverlapping(from, to, 1),
+                _ => std::ptr::copy_nonoverlapping(from, to, 2),
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn readable(view: View, address: u64, bytes: u32) -> Result<(), Missing> {
+    let length = u64::from(bytes);
+    if view.check(address, length, READ) || AddressSpace::get().host_range_contains(address, length, READ) {
+        return Ok(());
+    }
+    Err(Missing { address, bytes })
+}
