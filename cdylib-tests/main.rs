@@ -20,11 +20,8 @@ mod graph_types;
 mod graphs;
 mod green_contexts;
 mod indices;
-<<<<<<< HEAD
 mod streams;
-mod versions;
-mod virtual_memory;
-=======
 mod texture_object;
 mod texture_reference;
->>>>>>> main
+mod versions;
+mod virtual_memory;
