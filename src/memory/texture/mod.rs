@@ -4,7 +4,8 @@
 //! instructions, nor the calls by which descriptors are made.
 //!
 //! ```text
-//! format.rs   bytes of a texel ↔ its components          sample.rs   coordinates → texels: addressing, filtering
+//! format.rs   bytes of a texel ↔ its components          sample.rs   coordinates → texels, filtered
+//! axis.rs     addressing along one direction
 //! level.rs    how blurred: levels, gradients, several probes      cube.rs   directions → faces of a cube
 //! surface.rs  surface coordinates → addresses
 //! ```
@@ -23,6 +24,7 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
 
+mod axis;
 mod cube;
 mod format;
 mod level;

@@ -1,5 +1,6 @@
 //! Coordinates → texels (CUDA C++ Programming Guide, Texture Fetching; PTX ISA, tex and tld4).
 
+use super::axis::{Axis, axis};
 use super::{AddressMode, Backing, Filter, Image, Level, Sampler, Texture, cube, level};
 use crate::memory::{AddressSpace, READ, View};
 
@@ -63,82 +64,6 @@ pub struct Fetch {
 pub struct Missing {
     pub address: u64,
     pub bytes: u32,
-}
-
-/// The indices along one axis that an access touches, and their weights.
-#[derive(Clone, Copy, Debug)]
-struct Axis {
-    /// As counted before addressing: cubes look beyond their edges by them.
-    raw: [i64; 2],
-    /// `None`: the border.
-    index: [Option<u32>; 2],
-    weight: [f64; 2],
-}
-
-impl Axis {
-    const NONE: Axis = Axis {
-        raw: [0, 0],
-        index: [Some(0), None],
-        weight: [1.0, 0.0],
-    };
-}
-
-/// `floor`, and as a number: the baseline of x86-64 has no instruction for it.
-#[inline(always)]
-fn floor(value: f64) -> (f64, i64) {
-    let whole = value as i64;
-    let floor = whole as f64;
-    // Beyond 2^63 and for NaN the cast saturates; what is that large is whole.
-    if floor > value {
-        (floor - 1.0, whole.saturating_sub(1))
-    } else {
-        (floor, whole)
-    }
-}
-
-#[inline(always)]
-fn addressed(mode: AddressMode, index: i64, size: u32) -> Option<u32> {
-    let last = i64::from(size) - 1;
-    match mode {
-        AddressMode::Wrap => Some(index.rem_euclid(i64::from(size)) as u32),
-        AddressMode::Border => (0..=last).contains(&index).then_some(index as u32),
-        AddressMode::Clamp | AddressMode::Mirror => Some(index.clamp(0, last) as u32),
-    }
-}
-
-/// `position` in texels, as it is before addressing.
-#[inline(always)]
-fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
-    let size_f = f64::from(size);
-    let position = match mode {
-        // Odd repetitions run backwards.
-        AddressMode::Mirror => match position.rem_euclid(2.0 * size_f) {
-            within if within < size_f => within,
-            beyond => 2.0 * size_f - beyond,
-        },
-        _ => position,
-    };
-    if !pair {
-        let (_, raw) = floor(position);
-        return Axis {
-            raw: [raw, raw],
-            index: [addressed(mode, raw, size), None],
-            weight: [1.0, 0.0],
-        };
-    }
-    let shifted = position - 0.5;
-    let (below, raw) = floor(shifted);
-    let next = raw.saturating_add(1);
-    // What is infinite or no number has no fraction.
-    let within = shifted - below;
-    let within = if within < 1.0 { within } else { 0.0 };
-    let fraction = (within * 256.0 + 0.5) as u32;
-    let fraction = f64::from(fraction) * (1.0 / 256.0);
-    Axis {
-        raw: [raw, next],
-        index: [addressed(mode, raw, size), addressed(mode, next, size)],
-        weight: [1.0 - fraction, fraction],
-    }
 }
 
 /// A sampler at work on a texture.
@@ -210,7 +135,7 @@ impl Reader<'_> {
             };
             (dx, dy) = (onto(dx), onto(dy));
             at = [(s / m + 1.0) / 2.0, (t / m + 1.0) / 2.0, 0.0];
-            layer = layer.saturating_mul(6).saturating_add(number);
+            layer = layer.min(image.array_size() - 1) * 6 + number;
             face = Some(number);
         }
         let finest = &image.levels[0];

@@ -187,10 +187,12 @@ impl Body<'_> {
     fn coordinates(&mut self, operand: &Operand, least: usize, ty: Type, whole: usize) -> Outcome {
         let list = match operand {
             Operand::Vector(list, span) => {
-                let plural = if least == 1 { "" } else { "s" };
+                let plural = |count: usize| if count == 1 { "" } else { "s" };
                 if list.len() < least || !matches!(list.len(), 1 | 2 | 4) {
-                    let message = format!("{} coordinates", list.len());
-                    return Err(Diagnostic::error(*span, message).label(format!("{least} element{plural} expected")));
+                    let message = format!("{} coordinate{}", list.len(), plural(list.len()));
+                    return Err(
+                        Diagnostic::error(*span, message).label(format!("{least} element{} expected", plural(least)))
+                    );
                 }
                 &list[..]
             }

@@ -109,7 +109,7 @@ pub fn fetch(geometry: Geometry, access: &Access) -> [f64; 4] {
             (1, -x, z, -y)
         };
         at = [(s / m + 1.0) / 2.0, (t / m + 1.0) / 2.0, 0.0];
-        layer = (access.layer * 6 + face).min(geometry.layers() - 1);
+        layer = access.layer.min(geometry.layers() / 6 - 1) * 6 + face;
         dimensions = 2;
     }
     let level = access.level.clamp(0.0, 2.0);
