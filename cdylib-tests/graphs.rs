@@ -442,6 +442,10 @@ fn launches_keep_the_order_of_streams_and_never_overlap() {
     ok(cuGraphDestroy(graph));
 }
 
+/// `CU_LAUNCH_PARAM_BUFFER_POINTER` and `…_SIZE`.
+const BUFFER_POINTER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
 #[test]
 fn parameters_come_back_and_can_be_changed() {
     let world = World::new();
@@ -462,9 +466,9 @@ fn parameters_come_back_and_can_be_changed() {
     let mut buffer = [world.words + 16, 9];
     let mut bytes = 12_usize;
     let mut extra: [*mut c_void; 5] = [
-        1 as *mut c_void,
+        BUFFER_POINTER as *mut c_void,
         buffer.as_mut_ptr().cast(),
-        2 as *mut c_void,
+        BUFFER_SIZE as *mut c_void,
         (&raw mut bytes).cast(),
         null_mut(),
     ];
@@ -1247,8 +1251,11 @@ fn memory_of_graphs_comes_and_goes_with_launches() {
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn ended(data: *mut c_void) {
-    ENDED.fetch_add(data as u32, Ordering::SeqCst);
+    ENDED.fetch_add(u32::from(data as usize == NUMBER), Ordering::SeqCst);
 }
+
+/// What the destructor is given.
+const NUMBER: usize = 77;
 
 fn wait_until(what: impl Fn() -> bool) -> bool {
     let began = Instant::now();
@@ -1263,7 +1270,7 @@ fn user_objects_end_with_the_last_graph_that_needs_them() {
     let world = World::new();
     let mut object = null_mut();
     let create_object = |object: *mut CUuserObject, count, flags| {
-        cuUserObjectCreate(object, 1 as *mut c_void, Some(ended), count, flags)
+        cuUserObjectCreate(object, NUMBER as *mut c_void, Some(ended), count, flags)
     };
     for (count, flags) in [(0, 1), (1, 0), (1 << 31, 1), (1, 3)] {
         assert_eq!(create_object(&mut object, count, flags), CUDA_ERROR_INVALID_VALUE);

@@ -315,6 +315,12 @@ fn a_green_context_is_a_part_of_the_primary_one() {
         assert_eq!(found.count, part.count);
         ok(cuCtxGetDevResource(primary, &mut found, SM));
         assert_eq!(found.count, all.count);
+        ok(cuGreenCtxGetDevResource(green, &mut found, SM));
+        assert_eq!(found.count, part.count);
+        let (mut id, mut other) = (0, 0);
+        ok(cuGreenCtxGetId(green, &mut id));
+        ok(cuGreenCtxGetId(green, &mut other));
+        assert!(id != 0 && id == other);
         // Streams: one made for it, one made while it is current.
         let (mut a, mut b) = (null_mut(), null_mut());
         assert_eq!(cuGreenCtxStreamCreate(&mut a, green, 0, 0), CUDA_ERROR_INVALID_VALUE);
