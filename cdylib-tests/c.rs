@@ -401,6 +401,18 @@ functions! {
     cuEventQuery(event: CUevent);
     cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent);
 
+    // First versions, deprecated calls, graphics
+    cuMemGetInfo_v1 = "cuMemGetInfo" (free: *mut c_uint, total: *mut c_uint);
+    cuMemAlloc_v1 = "cuMemAlloc" (pointer: *mut c_uint, bytes: c_uint);
+    cuMemAllocHost_v1 = "cuMemAllocHost" (pointer: *mut *mut c_void, bytes: c_uint);
+    cuDeviceTotalMem_v1 = "cuDeviceTotalMem" (bytes: *mut c_uint, device: CUdevice);
+    cuCtxAttach(context: *mut CUcontext, flags: c_uint);
+    cuCtxDetach(context: CUcontext);
+    cuGLInit();
+    cuEGLStreamConsumerConnect(connection: *mut *mut c_void, stream: *mut c_void);
+    cuVDPAUGetDevice(device: *mut CUdevice, vdp_device: c_uint, get_address: *mut c_void);
+    cuGraphicsMapResources(count: c_uint, resources: *mut *mut c_void, stream: CUstream);
+
     // Execution Control
     cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: CUfunction);
     cuFuncSetAttribute(function: CUfunction, attribute: c_int, value: c_int);

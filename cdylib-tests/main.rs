@@ -10,10 +10,18 @@
 mod alone;
 mod array;
 mod bad_input;
+#[macro_use]
 mod c;
+mod capture;
 mod command;
 mod contraction;
 mod exports;
+mod graph_types;
+mod graphs;
+mod green_contexts;
 mod indices;
+mod streams;
 mod texture_object;
 mod texture_reference;
+mod versions;
+mod virtual_memory;

@@ -61,6 +61,20 @@
 #define cuEventDestroy cuEventDestroy_v2
 #define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuGetProcAddress cuGetProcAddress_v2
+#define cuGraphAddDependencies cuGraphAddDependencies_v2
+#define cuGraphAddKernelNode cuGraphAddKernelNode_v2
+#define cuGraphAddNode cuGraphAddNode_v2
+#define cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2
+#define cuGraphExecUpdate cuGraphExecUpdate_v2
+#define cuGraphGetEdges cuGraphGetEdges_v2
+#define cuGraphInstantiate cuGraphInstantiateWithFlags
+#define cuGraphKernelNodeGetParams cuGraphKernelNodeGetParams_v2
+#define cuGraphKernelNodeSetParams cuGraphKernelNodeSetParams_v2
+#define cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2
+#define cuGraphNodeGetDependentNodes cuGraphNodeGetDependentNodes_v2
+#define cuGraphRemoveDependencies cuGraphRemoveDependencies_v2
+#define cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2
+#define cuGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags_v2
 #define cuLinkAddData cuLinkAddData_v2
 #define cuLinkAddFile cuLinkAddFile_v2
 #define cuLinkCreate cuLinkCreate_v2
@@ -81,8 +95,14 @@
 
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 /* Stream 0 stands for the default stream of the calling thread. */
+#define cuStreamBeginCapture cuStreamBeginCapture_v2_ptsz
+#define cuStreamBeginCaptureToGraph cuStreamBeginCaptureToGraph_ptsz
+#define cuStreamEndCapture cuStreamEndCapture_ptsz
 #define cuStreamIsCapturing cuStreamIsCapturing_ptsz
 #define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3_ptsz
+#define cuStreamUpdateCaptureDependencies cuStreamUpdateCaptureDependencies_v2_ptsz
+#define cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
+#define cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
 #define cuMemcpyHtoD cuMemcpyHtoD_v2_ptds
 #define cuMemcpyDtoH cuMemcpyDtoH_v2_ptds
 #define cuMemcpyDtoD cuMemcpyDtoD_v2_ptds
@@ -114,6 +134,12 @@
 #define cuLaunchHostFunc cuLaunchHostFunc_ptsz
 #define cuLaunchHostFunc_v2 cuLaunchHostFunc_v2_ptsz
 #define cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz
+#define cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz
+#define cuGraphUpload cuGraphUpload_ptsz
+#define cuGraphLaunch cuGraphLaunch_ptsz
+#define cuGraphicsMapResources cuGraphicsMapResources_ptsz
+#define cuGraphicsUnmapResources cuGraphicsUnmapResources_ptsz
+#define cuStreamGetDevResource cuStreamGetDevResource_ptsz
 #define cuMemsetD8 cuMemsetD8_v2_ptds
 #define cuMemsetD16 cuMemsetD16_v2_ptds
 #define cuMemsetD32 cuMemsetD32_v2_ptds
@@ -140,12 +166,16 @@
 #define cuStreamAttachMemAsync cuStreamAttachMemAsync_ptsz
 #define cuStreamQuery cuStreamQuery_ptsz
 #define cuStreamSynchronize cuStreamSynchronize_ptsz
+#define cuStreamCopyAttributes cuStreamCopyAttributes_ptsz
+#define cuStreamGetAttribute cuStreamGetAttribute_ptsz
+#define cuStreamSetAttribute cuStreamSetAttribute_ptsz
 #define cuStreamWriteValue32 cuStreamWriteValue32_v2_ptsz
 #define cuStreamWaitValue32 cuStreamWaitValue32_v2_ptsz
 #define cuStreamWriteValue64 cuStreamWriteValue64_v2_ptsz
 #define cuStreamWaitValue64 cuStreamWaitValue64_v2_ptsz
 #define cuStreamBatchMemOp cuStreamBatchMemOp_v2_ptsz
 #define cuMemPrefetchAsync cuMemPrefetchAsync_v2_ptsz
+#define cuMemMapArrayAsync cuMemMapArrayAsync_ptsz
 #else
 #define cuMemPrefetchAsync cuMemPrefetchAsync_v2
 #define cuMemcpy2D cuMemcpy2D_v2
@@ -173,7 +203,9 @@
 #define cuMemsetD32 cuMemsetD32_v2
 #define cuMemsetD8 cuMemsetD8_v2
 #define cuStreamBatchMemOp cuStreamBatchMemOp_v2
+#define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3
+#define cuStreamUpdateCaptureDependencies cuStreamUpdateCaptureDependencies_v2
 #define cuStreamWaitValue32 cuStreamWaitValue32_v2
 #define cuStreamWaitValue64 cuStreamWaitValue64_v2
 #define cuStreamWriteValue32 cuStreamWriteValue32_v2
@@ -473,6 +505,11 @@ typedef enum CUstreamCaptureStatus_enum {
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
 } CUstreamCaptureStatus_enum;
 
+typedef enum CUstreamCigDataType_enum {
+    STREAM_CIG_DATA_TYPE_D3D12_COMMAND_LIST = 1,
+    STREAM_CIG_DATA_TYPE_VULKAN_COMMAND_BUFFER_HANDLE_NV = 2,
+} CUstreamCigDataType_enum;
+
 typedef enum CUexecAffinityType_enum {
     CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
     CU_EXEC_AFFINITY_TYPE_MAX = 1,
@@ -689,6 +726,36 @@ typedef enum CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_MAX = 162,
 } CUdevice_attribute_enum;
 
+typedef enum CUatomicOperation_enum {
+    CU_ATOMIC_OPERATION_INTEGER_ADD = 0,
+    CU_ATOMIC_OPERATION_INTEGER_MIN = 1,
+    CU_ATOMIC_OPERATION_INTEGER_MAX = 2,
+    CU_ATOMIC_OPERATION_INTEGER_INCREMENT = 3,
+    CU_ATOMIC_OPERATION_INTEGER_DECREMENT = 4,
+    CU_ATOMIC_OPERATION_AND = 5,
+    CU_ATOMIC_OPERATION_OR = 6,
+    CU_ATOMIC_OPERATION_XOR = 7,
+    CU_ATOMIC_OPERATION_EXCHANGE = 8,
+    CU_ATOMIC_OPERATION_CAS = 9,
+    CU_ATOMIC_OPERATION_FLOAT_ADD = 10,
+    CU_ATOMIC_OPERATION_FLOAT_MIN = 11,
+    CU_ATOMIC_OPERATION_FLOAT_MAX = 12,
+    CU_ATOMIC_OPERATION_MAX = 13,
+} CUatomicOperation_enum;
+
+typedef enum CUflushGPUDirectRDMAWritesTarget_enum {
+    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0,
+} CUflushGPUDirectRDMAWritesTarget_enum;
+
+typedef enum CUflushGPUDirectRDMAWritesScope_enum {
+    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
+    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200,
+} CUflushGPUDirectRDMAWritesScope_enum;
+
+typedef enum CUasyncNotificationType_enum {
+    CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 1,
+} CUasyncNotificationType_enum;
+
 typedef enum CUdriverProcAddressQueryResult_enum {
     CU_GET_PROC_ADDRESS_SUCCESS = 0,
     CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
@@ -784,6 +851,149 @@ typedef enum CUsharedMemoryMode_enum {
     CU_SHARED_MEMORY_MODE_PREFER_OVERSIZED_SHARED_MEMORY = 4,
 } CUsharedMemoryMode_enum;
 
+typedef enum CUstreamBatchMemOpType_enum {
+    CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+    CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+    CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+    CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+    CU_STREAM_MEM_OP_BARRIER = 6,
+    CU_STREAM_MEM_OP_ATOMIC_REDUCTION = 8,
+    CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+} CUstreamBatchMemOpType_enum;
+
+typedef enum CUstreamAtomicReductionOpType_enum {
+    CU_STREAM_ATOMIC_REDUCTION_OP_OR = 6,
+    CU_STREAM_ATOMIC_REDUCTION_OP_AND = 5,
+    CU_STREAM_ATOMIC_REDUCTION_OP_ADD = 0,
+} CUstreamAtomicReductionOpType_enum;
+
+typedef enum CUstreamAtomicReductionDataType_enum {
+    CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32 = 14,
+    CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64 = 22,
+} CUstreamAtomicReductionDataType_enum;
+
+typedef enum CUmemAllocationType_enum {
+    CU_MEM_ALLOCATION_TYPE_INVALID = 0,
+    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+    CU_MEM_ALLOCATION_TYPE_MANAGED = 2,
+    CU_MEM_ALLOCATION_TYPE_MAX = 2147483647,
+} CUmemAllocationType_enum;
+
+typedef enum CUmemAllocationHandleType_enum {
+    CU_MEM_HANDLE_TYPE_NONE = 0,
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
+    CU_MEM_HANDLE_TYPE_WIN32 = 2,
+    CU_MEM_HANDLE_TYPE_WIN32_KMT = 4,
+    CU_MEM_HANDLE_TYPE_FABRIC = 8,
+    CU_MEM_HANDLE_TYPE_MAX = 2147483647,
+} CUmemAllocationHandleType_enum;
+
+typedef enum CUmemLocationType_enum {
+    CU_MEM_LOCATION_TYPE_INVALID = 0,
+    CU_MEM_LOCATION_TYPE_NONE = 0,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_LOCATION_TYPE_HOST = 2,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4,
+    CU_MEM_LOCATION_TYPE_INVISIBLE = 5,
+    CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 6,
+    CU_MEM_LOCATION_TYPE_MAX = 2147483647,
+} CUmemLocationType_enum;
+
+typedef enum CUmemAccess_flags_enum {
+    CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
+    CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+    CU_MEM_ACCESS_FLAGS_PROT_MAX = 2147483647,
+} CUmemAccess_flags_enum;
+
+typedef enum CUgraphMem_attribute_enum {
+    CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
+    CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
+    CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2,
+    CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3,
+} CUgraphMem_attribute_enum;
+
+typedef enum CUgraphNodeType_enum {
+    CU_GRAPH_NODE_TYPE_KERNEL = 0,
+    CU_GRAPH_NODE_TYPE_MEMCPY = 1,
+    CU_GRAPH_NODE_TYPE_MEMSET = 2,
+    CU_GRAPH_NODE_TYPE_HOST = 3,
+    CU_GRAPH_NODE_TYPE_GRAPH = 4,
+    CU_GRAPH_NODE_TYPE_EMPTY = 5,
+    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL = 8,
+    CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT = 9,
+    CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10,
+    CU_GRAPH_NODE_TYPE_MEM_FREE = 11,
+    CU_GRAPH_NODE_TYPE_BATCH_MEM_OP = 12,
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
+    CU_GRAPH_NODE_TYPE_MEMCPY_BATCH = 14,
+    CU_GRAPH_NODE_TYPE_RESERVED_16 = 16,
+    CU_GRAPH_NODE_TYPE_EXTERNAL_ENGINE = 17,
+    CU_GRAPH_NODE_TYPE_FABRIC_CPY_BATCH = 18,
+} CUgraphNodeType_enum;
+
+typedef enum CUgraphExecUpdateResult_enum {
+    CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
+    CU_GRAPH_EXEC_UPDATE_ERROR = 1,
+    CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
+    CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED = 3,
+    CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED = 4,
+    CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
+    CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
+    CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE = 7,
+    CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
+} CUgraphExecUpdateResult_enum;
+
+typedef enum CUgraphChildGraphNodeOwnership_enum {
+    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
+    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
+    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_INVALID = -1,
+} CUgraphChildGraphNodeOwnership_enum;
+
+typedef enum CUgraphConditionalNodeType_enum {
+    CU_GRAPH_COND_TYPE_IF = 0,
+    CU_GRAPH_COND_TYPE_WHILE = 1,
+    CU_GRAPH_COND_TYPE_SWITCH = 2,
+} CUgraphConditionalNodeType_enum;
+
+typedef enum CUmemcpySrcAccessOrder_enum {
+    CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
+    CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
+    CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
+    CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 2147483647,
+} CUmemcpySrcAccessOrder_enum;
+
+typedef enum CUfabricCpyOperandType_enum {
+    CU_FABRIC_COPY_OPERAND_TYPE_POINTER = 1,
+    CU_FABRIC_COPY_OPERAND_TYPE_LOGICAL_ENDPOINT = 2,
+    CU_FABRIC_COPY_OPERAND_TYPE_MAX = 2147483647,
+} CUfabricCpyOperandType_enum;
+
+typedef enum CUgraphInstantiateResult_enum {
+    CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
+    CUDA_GRAPH_INSTANTIATE_ERROR = 1,
+    CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE = 2,
+    CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED = 3,
+    CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED = 4,
+    CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5,
+} CUgraphInstantiateResult_enum;
+
+typedef enum CUdevResourceType {
+    CU_DEV_RESOURCE_TYPE_INVALID = 0,
+    CU_DEV_RESOURCE_TYPE_SM = 1,
+    CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG = 1000,
+    CU_DEV_RESOURCE_TYPE_WORKQUEUE = 10000,
+} CUdevResourceType;
+
+typedef enum CUdevWorkqueueConfigScope {
+    CU_WORKQUEUE_SCOPE_DEVICE_CTX = 0,
+    CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1,
+} CUdevWorkqueueConfigScope;
+
 typedef enum CUjit_option_enum {
     CU_JIT_MAX_REGISTERS = 0,
     CU_JIT_THREADS_PER_BLOCK = 1,
@@ -871,62 +1081,6 @@ typedef enum CUmemPool_attribute_enum {
     CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED = 14,
     CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID = 15,
 } CUmemPool_attribute_enum;
-
-typedef enum CUmemLocationType_enum {
-    CU_MEM_LOCATION_TYPE_INVALID = 0,
-    CU_MEM_LOCATION_TYPE_NONE = 0,
-    CU_MEM_LOCATION_TYPE_DEVICE = 1,
-    CU_MEM_LOCATION_TYPE_HOST = 2,
-    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
-    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4,
-    CU_MEM_LOCATION_TYPE_INVISIBLE = 5,
-    CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 6,
-    CU_MEM_LOCATION_TYPE_MAX = 2147483647,
-} CUmemLocationType_enum;
-
-typedef enum CUmemAccess_flags_enum {
-    CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
-    CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
-    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
-    CU_MEM_ACCESS_FLAGS_PROT_MAX = 2147483647,
-} CUmemAccess_flags_enum;
-
-typedef enum CUmemAllocationType_enum {
-    CU_MEM_ALLOCATION_TYPE_INVALID = 0,
-    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
-    CU_MEM_ALLOCATION_TYPE_MANAGED = 2,
-    CU_MEM_ALLOCATION_TYPE_MAX = 2147483647,
-} CUmemAllocationType_enum;
-
-typedef enum CUmemAllocationHandleType_enum {
-    CU_MEM_HANDLE_TYPE_NONE = 0,
-    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
-    CU_MEM_HANDLE_TYPE_WIN32 = 2,
-    CU_MEM_HANDLE_TYPE_WIN32_KMT = 4,
-    CU_MEM_HANDLE_TYPE_FABRIC = 8,
-    CU_MEM_HANDLE_TYPE_MAX = 2147483647,
-} CUmemAllocationHandleType_enum;
-
-typedef enum CUstreamBatchMemOpType_enum {
-    CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
-    CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
-    CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
-    CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
-    CU_STREAM_MEM_OP_BARRIER = 6,
-    CU_STREAM_MEM_OP_ATOMIC_REDUCTION = 8,
-    CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
-} CUstreamBatchMemOpType_enum;
-
-typedef enum CUstreamAtomicReductionOpType_enum {
-    CU_STREAM_ATOMIC_REDUCTION_OP_OR = 6,
-    CU_STREAM_ATOMIC_REDUCTION_OP_AND = 5,
-    CU_STREAM_ATOMIC_REDUCTION_OP_ADD = 0,
-} CUstreamAtomicReductionOpType_enum;
-
-typedef enum CUstreamAtomicReductionDataType_enum {
-    CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32 = 14,
-    CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64 = 22,
-} CUstreamAtomicReductionDataType_enum;
 
 typedef enum CUresourcetype_enum {
     CU_RESOURCE_TYPE_ARRAY = 0,
@@ -1030,6 +1184,25 @@ typedef enum CUmem_range_attribute_enum {
     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8,
 } CUmem_range_attribute_enum;
 
+typedef enum CUmemAllocationGranularity_flags_enum {
+    CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
+} CUmemAllocationGranularity_flags_enum;
+
+typedef enum CUarraySparseSubresourceType_enum {
+    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
+    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
+} CUarraySparseSubresourceType_enum;
+
+typedef enum CUmemOperationType_enum {
+    CU_MEM_OPERATION_TYPE_MAP = 1,
+    CU_MEM_OPERATION_TYPE_UNMAP = 2,
+} CUmemOperationType_enum;
+
+typedef enum CUmemHandleType_enum {
+    CU_MEM_HANDLE_TYPE_GENERIC = 0,
+} CUmemHandleType_enum;
+
 typedef enum CUarray_cubemap_face_enum {
     CU_CUBEMAP_FACE_POSITIVE_X = 0,
     CU_CUBEMAP_FACE_NEGATIVE_X = 1,
@@ -1097,20 +1270,6 @@ typedef enum CUtensorMapAllocClass_enum {
     CU_TENSOR_MAP_ALLOC_CLASS_LARGE = 2,
 } CUtensorMapAllocClass_enum;
 
-typedef enum CUarraySparseSubresourceType_enum {
-    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
-    CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
-} CUarraySparseSubresourceType_enum;
-
-typedef enum CUmemOperationType_enum {
-    CU_MEM_OPERATION_TYPE_MAP = 1,
-    CU_MEM_OPERATION_TYPE_UNMAP = 2,
-} CUmemOperationType_enum;
-
-typedef enum CUmemHandleType_enum {
-    CU_MEM_HANDLE_TYPE_GENERIC = 0,
-} CUmemHandleType_enum;
-
 typedef enum CUctx_flags_enum {
     CU_CTX_SCHED_AUTO = 0,
     CU_CTX_SCHED_SPIN = 1,
@@ -1131,23 +1290,6 @@ typedef enum CUoutput_mode_enum {
     CU_OUT_CSV = 1,
 } CUoutput_mode_enum;
 
-typedef enum CUatomicOperation_enum {
-    CU_ATOMIC_OPERATION_INTEGER_ADD = 0,
-    CU_ATOMIC_OPERATION_INTEGER_MIN = 1,
-    CU_ATOMIC_OPERATION_INTEGER_MAX = 2,
-    CU_ATOMIC_OPERATION_INTEGER_INCREMENT = 3,
-    CU_ATOMIC_OPERATION_INTEGER_DECREMENT = 4,
-    CU_ATOMIC_OPERATION_AND = 5,
-    CU_ATOMIC_OPERATION_OR = 6,
-    CU_ATOMIC_OPERATION_XOR = 7,
-    CU_ATOMIC_OPERATION_EXCHANGE = 8,
-    CU_ATOMIC_OPERATION_CAS = 9,
-    CU_ATOMIC_OPERATION_FLOAT_ADD = 10,
-    CU_ATOMIC_OPERATION_FLOAT_MIN = 11,
-    CU_ATOMIC_OPERATION_FLOAT_MAX = 12,
-    CU_ATOMIC_OPERATION_MAX = 13,
-} CUatomicOperation_enum;
-
 typedef enum CUatomicOperationCapability_enum {
     CU_ATOMIC_CAPABILITY_SIGNED = 1,
     CU_ATOMIC_CAPABILITY_UNSIGNED = 2,
@@ -1157,10 +1299,6 @@ typedef enum CUatomicOperationCapability_enum {
     CU_ATOMIC_CAPABILITY_SCALAR_128 = 32,
     CU_ATOMIC_CAPABILITY_VECTOR_32x4 = 64,
 } CUatomicOperationCapability_enum;
-
-typedef enum CUasyncNotificationType_enum {
-    CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 1,
-} CUasyncNotificationType_enum;
 
 typedef enum CUcomputemode_enum {
     CU_COMPUTEMODE_DEFAULT = 0,
@@ -1185,15 +1323,6 @@ typedef enum CUGPUDirectRDMAWritesOrdering_enum {
     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES = 200,
 } CUGPUDirectRDMAWritesOrdering_enum;
 
-typedef enum CUflushGPUDirectRDMAWritesScope_enum {
-    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
-    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200,
-} CUflushGPUDirectRDMAWritesScope_enum;
-
-typedef enum CUflushGPUDirectRDMAWritesTarget_enum {
-    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0,
-} CUflushGPUDirectRDMAWritesTarget_enum;
-
 typedef enum CUdeviceNumaConfig_enum {
     CU_DEVICE_NUMA_CONFIG_NONE = 0,
     CU_DEVICE_NUMA_CONFIG_NUMA_NODE = 1,
@@ -1210,85 +1339,10 @@ typedef enum CUshared_carveout_enum {
     CU_SHAREDMEM_CARVEOUT_MAX_L1 = 0,
 } CUshared_carveout_enum;
 
-typedef enum CUgraphConditionalNodeType_enum {
-    CU_GRAPH_COND_TYPE_IF = 0,
-    CU_GRAPH_COND_TYPE_WHILE = 1,
-    CU_GRAPH_COND_TYPE_SWITCH = 2,
-} CUgraphConditionalNodeType_enum;
-
-typedef enum CUgraphNodeType_enum {
-    CU_GRAPH_NODE_TYPE_KERNEL = 0,
-    CU_GRAPH_NODE_TYPE_MEMCPY = 1,
-    CU_GRAPH_NODE_TYPE_MEMSET = 2,
-    CU_GRAPH_NODE_TYPE_HOST = 3,
-    CU_GRAPH_NODE_TYPE_GRAPH = 4,
-    CU_GRAPH_NODE_TYPE_EMPTY = 5,
-    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
-    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
-    CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL = 8,
-    CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT = 9,
-    CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10,
-    CU_GRAPH_NODE_TYPE_MEM_FREE = 11,
-    CU_GRAPH_NODE_TYPE_BATCH_MEM_OP = 12,
-    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
-    CU_GRAPH_NODE_TYPE_MEMCPY_BATCH = 14,
-    CU_GRAPH_NODE_TYPE_RESERVED_16 = 16,
-    CU_GRAPH_NODE_TYPE_EXTERNAL_ENGINE = 17,
-    CU_GRAPH_NODE_TYPE_FABRIC_CPY_BATCH = 18,
-} CUgraphNodeType_enum;
-
 typedef enum CUgraphDependencyType_enum {
     CU_GRAPH_DEPENDENCY_TYPE_DEFAULT = 0,
     CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1,
 } CUgraphDependencyType_enum;
-
-typedef enum CUgraphInstantiateResult_enum {
-    CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
-    CUDA_GRAPH_INSTANTIATE_ERROR = 1,
-    CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE = 2,
-    CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED = 3,
-    CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED = 4,
-    CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5,
-} CUgraphInstantiateResult_enum;
-
-typedef enum CUgraphExecUpdateResult_enum {
-    CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
-    CU_GRAPH_EXEC_UPDATE_ERROR = 1,
-    CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
-    CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED = 3,
-    CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED = 4,
-    CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
-    CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
-    CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE = 7,
-    CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
-} CUgraphExecUpdateResult_enum;
-
-typedef enum CUgraphMem_attribute_enum {
-    CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
-    CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
-    CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2,
-    CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3,
-} CUgraphMem_attribute_enum;
-
-typedef enum CUgraphChildGraphNodeOwnership_enum {
-    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
-    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
-    CU_GRAPH_CHILD_GRAPH_OWNERSHIP_INVALID = -1,
-} CUgraphChildGraphNodeOwnership_enum;
-
-typedef enum CUmemcpySrcAccessOrder_enum {
-    CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
-    CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
-    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
-    CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
-    CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 2147483647,
-} CUmemcpySrcAccessOrder_enum;
-
-typedef enum CUfabricCpyOperandType_enum {
-    CU_FABRIC_COPY_OPERAND_TYPE_POINTER = 1,
-    CU_FABRIC_COPY_OPERAND_TYPE_LOGICAL_ENDPOINT = 2,
-    CU_FABRIC_COPY_OPERAND_TYPE_MAX = 2147483647,
-} CUfabricCpyOperandType_enum;
 
 typedef enum CUgraphDebugDot_flags_enum {
     CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE = 1,
@@ -1386,11 +1440,6 @@ typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum {
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ = 1,
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE = 3,
 } CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum;
-
-typedef enum CUmemAllocationGranularity_flags_enum {
-    CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
-    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
-} CUmemAllocationGranularity_flags_enum;
 
 typedef enum CUmemRangeHandleType_enum {
     CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
@@ -1556,18 +1605,6 @@ typedef enum CUdevSmResourceSplitByCount_flags {
     CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2,
 } CUdevSmResourceSplitByCount_flags;
 
-typedef enum CUdevResourceType {
-    CU_DEV_RESOURCE_TYPE_INVALID = 0,
-    CU_DEV_RESOURCE_TYPE_SM = 1,
-    CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG = 1000,
-    CU_DEV_RESOURCE_TYPE_WORKQUEUE = 10000,
-} CUdevResourceType;
-
-typedef enum CUdevWorkqueueConfigScope {
-    CU_WORKQUEUE_SCOPE_DEVICE_CTX = 0,
-    CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1,
-} CUdevWorkqueueConfigScope;
-
 typedef enum CUlogLevel_enum {
     CU_LOG_LEVEL_ERROR = 0,
     CU_LOG_LEVEL_WARNING = 1,
@@ -1629,11 +1666,6 @@ typedef enum CUstreamUpdateCaptureDependencies_flags_enum {
     CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
     CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
 } CUstreamUpdateCaptureDependencies_flags_enum;
-
-typedef enum CUstreamCigDataType_enum {
-    STREAM_CIG_DATA_TYPE_D3D12_COMMAND_LIST = 1,
-    STREAM_CIG_DATA_TYPE_VULKAN_COMMAND_BUFFER_HANDLE_NV = 2,
-} CUstreamCigDataType_enum;
 
 typedef struct CUIcheckpointOperation_st CUIcheckpointOperation_st;
 
@@ -1757,10 +1789,6 @@ typedef enum CUstreamCaptureMode_enum CUstreamCaptureMode;
 
 typedef struct CUstream_st *CUstream;
 
-typedef enum CUstreamCaptureStatus_enum CUstreamCaptureStatus;
-
-typedef uint64_t cuuint64_t;
-
 typedef struct CUgraph_st *CUgraph;
 
 typedef struct CUgraphNode_st *CUgraphNode;
@@ -1773,6 +1801,25 @@ typedef struct CUgraphEdgeData_st {
 } CUgraphEdgeData_st;
 
 typedef struct CUgraphEdgeData_st CUgraphEdgeData;
+
+typedef enum CUstreamCaptureStatus_enum CUstreamCaptureStatus;
+
+typedef uint64_t cuuint64_t;
+
+typedef enum CUstreamCigDataType_enum CUstreamCigDataType;
+
+typedef struct CUstreamCigParam_st {
+    CUstreamCigDataType streamSharedDataType;
+    void *streamSharedData;
+} CUstreamCigParam_st;
+
+typedef struct CUstreamCigParam_st CUstreamCigParam;
+
+typedef struct CUstreamCigCaptureParams_st {
+    CUstreamCigParam *streamCigParams;
+} CUstreamCigCaptureParams_st;
+
+typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 
 typedef struct CUctx_st *CUcontext;
 
@@ -1819,6 +1866,8 @@ typedef struct CUctxCreateParams_st CUctxCreateParams;
 typedef enum CUlimit_enum CUlimit;
 
 typedef enum CUfunc_cache_enum CUfunc_cache;
+
+typedef struct CUevent_st *CUevent;
 
 typedef enum CUsharedconfig_enum CUsharedconfig;
 
@@ -1923,6 +1972,12 @@ typedef struct CUuuid_st CUuuid;
 
 typedef enum CUdevice_attribute_enum CUdevice_attribute;
 
+typedef enum CUatomicOperation_enum CUatomicOperation;
+
+typedef enum CUflushGPUDirectRDMAWritesTarget_enum CUflushGPUDirectRDMAWritesTarget;
+
+typedef enum CUflushGPUDirectRDMAWritesScope_enum CUflushGPUDirectRDMAWritesScope;
+
 typedef struct CUdevprop_st {
     int maxThreadsPerBlock;
     int maxThreadsDim[3];
@@ -1940,9 +1995,28 @@ typedef struct CUdevprop_st CUdevprop_v1;
 
 typedef CUdevprop_v1 CUdevprop;
 
-typedef enum CUdriverProcAddressQueryResult_enum CUdriverProcAddressQueryResult;
+typedef enum CUasyncNotificationType_enum CUasyncNotificationType;
 
-typedef struct CUevent_st *CUevent;
+typedef struct CUasyncNotificationInfo_st_info_overBudget {
+    unsigned long long bytesOverBudget;
+} CUasyncNotificationInfo_st_info_overBudget;
+
+typedef union CUasyncNotificationInfo_st_info {
+    struct CUasyncNotificationInfo_st_info_overBudget overBudget;
+} CUasyncNotificationInfo_st_info;
+
+typedef struct CUasyncNotificationInfo_st {
+    CUasyncNotificationType type;
+    union CUasyncNotificationInfo_st_info info;
+} CUasyncNotificationInfo_st;
+
+typedef struct CUasyncNotificationInfo_st CUasyncNotificationInfo;
+
+typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
+
+typedef void (*CUasyncCallback)(CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
+
+typedef enum CUdriverProcAddressQueryResult_enum CUdriverProcAddressQueryResult;
 
 typedef enum CUfunction_attribute_enum CUfunction_attribute;
 
@@ -1951,6 +2025,23 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUmod_st *CUmodule;
 
 typedef enum CUfunctionLoadingState_enum CUfunctionLoadingState;
+
+typedef struct CUDA_LAUNCH_PARAMS_st {
+    CUfunction function;
+    unsigned int gridDimX;
+    unsigned int gridDimY;
+    unsigned int gridDimZ;
+    unsigned int blockDimX;
+    unsigned int blockDimY;
+    unsigned int blockDimZ;
+    unsigned int sharedMemBytes;
+    CUstream hStream;
+    void **kernelParams;
+} CUDA_LAUNCH_PARAMS_st;
+
+typedef struct CUDA_LAUNCH_PARAMS_st CUDA_LAUNCH_PARAMS_v1;
+
+typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
 
 typedef enum CUlaunchAttributeID_enum CUlaunchAttributeID;
 
@@ -2063,89 +2154,52 @@ typedef struct CUlaunchConfig_st CUlaunchConfig;
 
 typedef void (*CUhostFn)(void *userData);
 
-typedef struct CUtexref_st *CUtexref;
-
-typedef struct CUlib_st *CUlibrary;
-
-typedef enum CUjit_option_enum CUjit_option;
-
-typedef enum CUlibraryOption_enum CUlibraryOption;
-
 typedef struct CUkern_st *CUkernel;
 
-typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
+    CUfunction func;
+    unsigned int gridDimX;
+    unsigned int gridDimY;
+    unsigned int gridDimZ;
+    unsigned int blockDimX;
+    unsigned int blockDimY;
+    unsigned int blockDimZ;
+    unsigned int sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS_v2_st;
 
-typedef enum CUjitInputType_enum CUjitInputType;
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS_v2;
 
-typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
+typedef CUDA_KERNEL_NODE_PARAMS_v2 CUDA_KERNEL_NODE_PARAMS;
 
-typedef struct CUsurfref_st *CUsurfref;
+typedef struct CUDA_MEMSET_NODE_PARAMS_st {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned int value;
+    unsigned int elementSize;
+    size_t width;
+    size_t height;
+} CUDA_MEMSET_NODE_PARAMS_st;
 
-typedef size_t (*CUoccupancyB2DSize)(int blockSize);
+typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS_v1;
 
-typedef enum CUdevice_P2PAttribute_enum CUdevice_P2PAttribute;
+typedef CUDA_MEMSET_NODE_PARAMS_v1 CUDA_MEMSET_NODE_PARAMS;
 
-typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUDA_HOST_NODE_PARAMS_st {
+    CUhostFn fn;
+    void *userData;
+} CUDA_HOST_NODE_PARAMS_st;
 
-typedef enum CUmemPool_attribute_enum CUmemPool_attribute;
+typedef struct CUDA_HOST_NODE_PARAMS_st CUDA_HOST_NODE_PARAMS_v1;
 
-typedef enum CUmemLocationType_enum CUmemLocationType;
-
-typedef struct CUmemLocation_st_anonymous_localized {
-    unsigned char deviceId;
-    unsigned char localityDomainId;
-} CUmemLocation_st_anonymous_localized;
-
-
-typedef struct CUmemLocation_st {
-    CUmemLocationType type;
-  union {
-      int id;
-      struct CUmemLocation_st_anonymous_localized localized;
-  };
-} CUmemLocation_st;
-
-typedef struct CUmemLocation_st CUmemLocation_v1;
-
-typedef CUmemLocation_v1 CUmemLocation;
-
-typedef enum CUmemAccess_flags_enum CUmemAccess_flags;
-
-typedef struct CUmemAccessDesc_st {
-    CUmemLocation location;
-    CUmemAccess_flags flags;
-} CUmemAccessDesc_st;
-
-typedef struct CUmemAccessDesc_st CUmemAccessDesc_v1;
-
-typedef CUmemAccessDesc_v1 CUmemAccessDesc;
-
-typedef enum CUmemAllocationType_enum CUmemAllocationType;
-
-typedef enum CUmemAllocationHandleType_enum CUmemAllocationHandleType;
-
-typedef struct CUmemPoolProps_st {
-    CUmemAllocationType allocType;
-    CUmemAllocationHandleType handleTypes;
-    CUmemLocation location;
-    void *win32SecurityAttributes;
-    size_t maxSize;
-    unsigned short usage;
-    unsigned char gpuDirectRDMACapable;
-    unsigned char reserved[53];
-} CUmemPoolProps_st;
-
-typedef struct CUmemPoolProps_st CUmemPoolProps_v1;
-
-typedef CUmemPoolProps_v1 CUmemPoolProps;
-
-typedef struct CUgreenCtx_st *CUgreenCtx;
-
-typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
-
-typedef uint32_t cuuint32_t;
+typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
 
 typedef enum CUstreamBatchMemOpType_enum CUstreamBatchMemOpType;
+
+typedef uint32_t cuuint32_t;
 
 
 typedef struct CUstreamMemOpWaitValueParams_st {
@@ -2208,6 +2262,517 @@ typedef union CUstreamBatchMemOpParams_union {
 typedef union CUstreamBatchMemOpParams_union CUstreamBatchMemOpParams_v1;
 
 typedef CUstreamBatchMemOpParams_v1 CUstreamBatchMemOpParams;
+
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st {
+    CUcontext ctx;
+    unsigned int count;
+    CUstreamBatchMemOpParams *paramArray;
+    unsigned int flags;
+} CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st;
+
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st CUDA_BATCH_MEM_OP_NODE_PARAMS_v1;
+
+typedef CUDA_BATCH_MEM_OP_NODE_PARAMS_v1 CUDA_BATCH_MEM_OP_NODE_PARAMS;
+
+typedef struct CUgraphExec_st *CUgraphExec;
+
+typedef enum CUmemAllocationType_enum CUmemAllocationType;
+
+typedef enum CUmemAllocationHandleType_enum CUmemAllocationHandleType;
+
+typedef enum CUmemLocationType_enum CUmemLocationType;
+
+typedef struct CUmemLocation_st_anonymous_localized {
+    unsigned char deviceId;
+    unsigned char localityDomainId;
+} CUmemLocation_st_anonymous_localized;
+
+
+typedef struct CUmemLocation_st {
+    CUmemLocationType type;
+  union {
+      int id;
+      struct CUmemLocation_st_anonymous_localized localized;
+  };
+} CUmemLocation_st;
+
+typedef struct CUmemLocation_st CUmemLocation_v1;
+
+typedef CUmemLocation_v1 CUmemLocation;
+
+typedef struct CUmemPoolProps_st {
+    CUmemAllocationType allocType;
+    CUmemAllocationHandleType handleTypes;
+    CUmemLocation location;
+    void *win32SecurityAttributes;
+    size_t maxSize;
+    unsigned short usage;
+    unsigned char gpuDirectRDMACapable;
+    unsigned char reserved[53];
+} CUmemPoolProps_st;
+
+typedef struct CUmemPoolProps_st CUmemPoolProps_v1;
+
+typedef CUmemPoolProps_v1 CUmemPoolProps;
+
+typedef enum CUmemAccess_flags_enum CUmemAccess_flags;
+
+typedef struct CUmemAccessDesc_st {
+    CUmemLocation location;
+    CUmemAccess_flags flags;
+} CUmemAccessDesc_st;
+
+typedef struct CUmemAccessDesc_st CUmemAccessDesc_v1;
+
+typedef CUmemAccessDesc_v1 CUmemAccessDesc;
+
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
+    CUmemPoolProps poolProps;
+    const CUmemAccessDesc *accessDescs;
+    size_t accessDescCount;
+    size_t bytesize;
+    CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS_v1_st;
+
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st CUDA_MEM_ALLOC_NODE_PARAMS_v1;
+
+typedef CUDA_MEM_ALLOC_NODE_PARAMS_v1 CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef enum CUgraphMem_attribute_enum CUgraphMem_attribute;
+
+typedef enum CUgraphNodeType_enum CUgraphNodeType;
+
+typedef enum CUgraphExecUpdateResult_enum CUgraphExecUpdateResult;
+
+typedef struct CUgraphExecUpdateResultInfo_st {
+    CUgraphExecUpdateResult result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
+} CUgraphExecUpdateResultInfo_st;
+
+typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo_v1;
+
+typedef CUgraphExecUpdateResultInfo_v1 CUgraphExecUpdateResultInfo;
+
+typedef CUlaunchAttributeID CUkernelNodeAttrID;
+
+typedef CUlaunchAttributeValue CUkernelNodeAttrValue_v1;
+
+typedef CUkernelNodeAttrValue_v1 CUkernelNodeAttrValue;
+
+typedef struct CUuserObject_st *CUuserObject;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st {
+    CUfunction func;
+    unsigned int gridDimX;
+    unsigned int gridDimY;
+    unsigned int gridDimZ;
+    unsigned int blockDimX;
+    unsigned int blockDimY;
+    unsigned int blockDimZ;
+    unsigned int sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS_v3_st;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st CUDA_KERNEL_NODE_PARAMS_v3;
+
+typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
+    int flags;
+    int reserved;
+    CUcontext copyCtx;
+    CUDA_MEMCPY3D copyParams;
+} CUDA_MEMCPY_NODE_PARAMS_st;
+
+typedef struct CUDA_MEMCPY_NODE_PARAMS_st CUDA_MEMCPY_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned int value;
+    unsigned int elementSize;
+    size_t width;
+    size_t height;
+    CUcontext ctx;
+} CUDA_MEMSET_NODE_PARAMS_v2_st;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st CUDA_MEMSET_NODE_PARAMS_v2;
+
+typedef struct CUgreenCtx_st *CUgreenCtx;
+
+
+typedef struct CUDA_HOST_NODE_PARAMS_v2_st {
+    CUhostFn fn;
+    void *userData;
+    unsigned int syncMode;
+  union {
+      CUcontext ctx;
+      CUgreenCtx gCtx;
+  };
+} CUDA_HOST_NODE_PARAMS_v2_st;
+
+typedef struct CUDA_HOST_NODE_PARAMS_v2_st CUDA_HOST_NODE_PARAMS_v2;
+
+typedef enum CUgraphChildGraphNodeOwnership_enum CUgraphChildGraphNodeOwnership;
+
+typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
+    CUgraph graph;
+    CUgraphChildGraphNodeOwnership ownership;
+} CUDA_CHILD_GRAPH_NODE_PARAMS_st;
+
+typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st CUDA_CHILD_GRAPH_NODE_PARAMS;
+
+typedef struct CUDA_EVENT_WAIT_NODE_PARAMS_st {
+    CUevent event;
+} CUDA_EVENT_WAIT_NODE_PARAMS_st;
+
+typedef struct CUDA_EVENT_WAIT_NODE_PARAMS_st CUDA_EVENT_WAIT_NODE_PARAMS;
+
+
+typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
+    CUevent event;
+  union {
+      CUcontext ctx;
+      CUgreenCtx gCtx;
+  };
+} CUDA_EVENT_RECORD_NODE_PARAMS_st;
+
+typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st CUDA_EVENT_RECORD_NODE_PARAMS;
+
+typedef struct CUextSemaphore_st *CUexternalSemaphore;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence {
+    unsigned long long value;
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence;
+
+typedef union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync {
+    void *fence;
+    unsigned long long reserved;
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex {
+    unsigned long long key;
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params {
+    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence fence;
+    union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync nvSciSync;
+    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex keyedMutex;
+    unsigned int reserved[12];
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
+    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params params;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
+
+typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
+
+
+typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
+    CUexternalSemaphore *extSemArray;
+    const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
+    unsigned int numExtSems;
+  union {
+      CUcontext ctx;
+      CUgreenCtx gCtx;
+  };
+} CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st;
+
+typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence {
+    unsigned long long value;
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence;
+
+typedef union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync {
+    void *fence;
+    unsigned long long reserved;
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex {
+    unsigned long long key;
+    unsigned int timeoutMs;
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params {
+    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence fence;
+    union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync nvSciSync;
+    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex keyedMutex;
+    unsigned int reserved[10];
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
+    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params params;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
+
+typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
+
+
+typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
+    CUexternalSemaphore *extSemArray;
+    const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
+    unsigned int numExtSems;
+  union {
+      CUcontext ctx;
+      CUgreenCtx gCtx;
+  };
+} CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st;
+
+typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2;
+
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
+    CUmemPoolProps poolProps;
+    const CUmemAccessDesc *accessDescs;
+    size_t accessDescCount;
+    size_t bytesize;
+    CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS_v2_st;
+
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st CUDA_MEM_ALLOC_NODE_PARAMS_v2;
+
+typedef struct CUDA_MEM_FREE_NODE_PARAMS_st {
+    CUdeviceptr dptr;
+} CUDA_MEM_FREE_NODE_PARAMS_st;
+
+typedef struct CUDA_MEM_FREE_NODE_PARAMS_st CUDA_MEM_FREE_NODE_PARAMS;
+
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
+    CUcontext ctx;
+    unsigned int count;
+    CUstreamBatchMemOpParams *paramArray;
+    unsigned int flags;
+} CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st;
+
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st CUDA_BATCH_MEM_OP_NODE_PARAMS_v2;
+
+typedef cuuint64_t CUgraphConditionalHandle;
+
+typedef enum CUgraphConditionalNodeType_enum CUgraphConditionalNodeType;
+
+typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
+    CUgraphConditionalHandle handle;
+    CUgraphConditionalNodeType type;
+    unsigned int size;
+    CUgraph *phGraph_out;
+    CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
+typedef enum CUmemcpySrcAccessOrder_enum CUmemcpySrcAccessOrder;
+
+typedef struct CUmemcpyAttributes_st {
+    CUmemcpySrcAccessOrder srcAccessOrder;
+    CUmemLocation srcLocHint;
+    CUmemLocation dstLocHint;
+    unsigned int flags;
+} CUmemcpyAttributes_st;
+
+typedef struct CUmemcpyAttributes_st CUmemcpyAttributes_v1;
+
+typedef CUmemcpyAttributes_v1 CUmemcpyAttributes;
+
+
+typedef struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st {
+    size_t count;
+    CUdeviceptr *dsts;
+    CUdeviceptr *srcs;
+    size_t *sizes;
+    CUmemcpyAttributes *attrs;
+    size_t *attrsIdxs;
+    size_t numAttrs;
+  union {
+      CUcontext ctx;
+      CUgreenCtx gCtx;
+  };
+} CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st;
+
+typedef struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st CUDA_MEMCPY_BATCH_NODE_PARAMS_V1;
+
+typedef enum CUfabricCpyOperandType_enum CUfabricCpyOperandType;
+
+typedef struct CUfabricCpyOperand_st_op_ptr {
+    CUdeviceptr ptr;
+    CUmemLocation locHint;
+} CUfabricCpyOperand_st_op_ptr;
+
+typedef cuuint32_t CUlogicalEndpointId;
+
+typedef struct CUfabricCpyOperand_st_op_le {
+    CUlogicalEndpointId id;
+    cuuint64_t offset;
+} CUfabricCpyOperand_st_op_le;
+
+typedef union CUfabricCpyOperand_st_op {
+    struct CUfabricCpyOperand_st_op_ptr ptr;
+    struct CUfabricCpyOperand_st_op_le le;
+} CUfabricCpyOperand_st_op;
+
+typedef struct CUfabricCpyOperand_st {
+    CUfabricCpyOperandType type;
+    union CUfabricCpyOperand_st_op op;
+} CUfabricCpyOperand_st;
+
+typedef struct CUfabricCpyOperand_st CUfabricCpyOperand;
+
+typedef struct CUDA_FABRIC_COPY_BATCH_OP_st {
+    CUfabricCpyOperand src;
+    CUfabricCpyOperand dst;
+    size_t size;
+    unsigned int flags;
+} CUDA_FABRIC_COPY_BATCH_OP_st;
+
+typedef struct CUDA_FABRIC_COPY_BATCH_OP_st CUDA_FABRIC_COPY_BATCH_OP_v1;
+
+typedef CUDA_FABRIC_COPY_BATCH_OP_v1 CUDA_FABRIC_COPY_BATCH_OP;
+
+
+typedef struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st {
+    size_t numOps;
+    CUDA_FABRIC_COPY_BATCH_OP *opList;
+    unsigned long long flags;
+  union {
+      CUcontext ctx;
+      CUgreenCtx gCtx;
+  };
+} CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st;
+
+typedef struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1;
+
+
+typedef struct CUgraphNodeParams_st {
+    CUgraphNodeType type;
+    int reserved0[3];
+  union {
+      long long reserved1[29];
+      CUDA_KERNEL_NODE_PARAMS_v3 kernel;
+      CUDA_MEMCPY_NODE_PARAMS memcpy;
+      CUDA_MEMSET_NODE_PARAMS_v2 memset;
+      CUDA_HOST_NODE_PARAMS_v2 host;
+      CUDA_CHILD_GRAPH_NODE_PARAMS graph;
+      CUDA_EVENT_WAIT_NODE_PARAMS eventWait;
+      CUDA_EVENT_RECORD_NODE_PARAMS eventRecord;
+      CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 extSemSignal;
+      CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 extSemWait;
+      CUDA_MEM_ALLOC_NODE_PARAMS_v2 alloc;
+      CUDA_MEM_FREE_NODE_PARAMS free;
+      CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 memOp;
+      struct CUDA_CONDITIONAL_NODE_PARAMS conditional;
+      CUDA_MEMCPY_BATCH_NODE_PARAMS_V1 memcpyBatch;
+      CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1 fabricCpyBatch;
+      char asBytes[232];
+  };
+    long long reserved2;
+} CUgraphNodeParams_st;
+
+typedef struct CUgraphNodeParams_st CUgraphNodeParams;
+
+typedef enum CUgraphInstantiateResult_enum CUgraphInstantiateResult;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
+    cuuint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS_st;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct CUgraphicsResource_st *CUgraphicsResource;
+
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+
+typedef struct CUdevSmResource_st {
+    unsigned int smCount;
+    unsigned int minSmPartitionSize;
+    unsigned int smCoscheduledAlignment;
+    unsigned int flags;
+    unsigned int localityDomainId;
+} CUdevSmResource_st;
+
+typedef struct CUdevSmResource_st CUdevSmResource;
+
+typedef struct CUdevWorkqueueConfigResource_st {
+    CUdevice device;
+    unsigned int wqConcurrencyLimit;
+    enum CUdevWorkqueueConfigScope sharingScope;
+} CUdevWorkqueueConfigResource_st;
+
+typedef struct CUdevWorkqueueConfigResource_st CUdevWorkqueueConfigResource;
+
+typedef struct CUdevWorkqueueResource_st {
+    unsigned char reserved[40];
+} CUdevWorkqueueResource_st;
+
+typedef struct CUdevWorkqueueResource_st CUdevWorkqueueResource;
+
+
+typedef struct CUdevResource_st {
+    enum CUdevResourceType type;
+    unsigned char _internal_padding[92];
+  union {
+      CUdevSmResource sm;
+      CUdevWorkqueueConfigResource wqConfig;
+      CUdevWorkqueueResource wq;
+      unsigned char _oversize[40];
+  };
+    struct CUdevResource_st *nextResource;
+} CUdevResource_st;
+
+typedef struct CUdevResource_st CUdevResource_v1;
+
+typedef CUdevResource_v1 CUdevResource;
+
+typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
+    unsigned int smCount;
+    unsigned int coscheduledSmCount;
+    unsigned int preferredCoscheduledSmCount;
+    unsigned int flags;
+    unsigned int localityDomainId;
+    unsigned int reserved[11];
+} CU_DEV_SM_RESOURCE_GROUP_PARAMS_st;
+
+typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st CU_DEV_SM_RESOURCE_GROUP_PARAMS;
+
+typedef struct CUtexref_st *CUtexref;
+
+typedef struct CUlib_st *CUlibrary;
+
+typedef enum CUjit_option_enum CUjit_option;
+
+typedef enum CUlibraryOption_enum CUlibraryOption;
+
+typedef struct CUlinkState_st *CUlinkState;
+
+typedef enum CUjitInputType_enum CUjitInputType;
+
+typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
+
+typedef struct CUsurfref_st *CUsurfref;
+
+typedef size_t (*CUoccupancyB2DSize)(int blockSize);
+
+typedef enum CUdevice_P2PAttribute_enum CUdevice_P2PAttribute;
+
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+typedef enum CUmemPool_attribute_enum CUmemPool_attribute;
+
+typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
+
+typedef CUlaunchAttributeID CUstreamAttrID;
+
+typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
+
+typedef CUstreamAttrValue_v1 CUstreamAttrValue;
 
 typedef unsigned long long CUtexObject_v1;
 
@@ -2310,34 +2875,37 @@ typedef enum CUmem_advise_enum CUmem_advise;
 
 typedef enum CUmem_range_attribute_enum CUmem_range_attribute;
 
-typedef enum CUarray_cubemap_face_enum CUarray_cubemap_face;
+typedef unsigned long long CUmemGenericAllocationHandle_v1;
 
-typedef struct CU_ALIGNED(128) CUtensorMap_st {
-    cuuint64_t opaque[16];
-} CUtensorMap_st;
+typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
 
-typedef struct CUtensorMap_st CUtensorMap;
+typedef struct CUmemAllocationProp_st_allocFlags {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+} CUmemAllocationProp_st_allocFlags;
 
-typedef enum CUtensorMapDataType_enum CUtensorMapDataType;
+typedef struct CUmemAllocationProp_st {
+    CUmemAllocationType type;
+    CUmemAllocationHandleType requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    struct CUmemAllocationProp_st_allocFlags allocFlags;
+} CUmemAllocationProp_st;
 
-typedef enum CUtensorMapInterleave_enum CUtensorMapInterleave;
+typedef struct CUmemAllocationProp_st CUmemAllocationProp_v1;
 
-typedef enum CUtensorMapSwizzle_enum CUtensorMapSwizzle;
+typedef CUmemAllocationProp_v1 CUmemAllocationProp;
 
-typedef enum CUtensorMapL2promotion_enum CUtensorMapL2promotion;
-
-typedef enum CUtensorMapFloatOOBfill_enum CUtensorMapFloatOOBfill;
-
-typedef enum CUtensorMapIm2ColWideMode_enum CUtensorMapIm2ColWideMode;
-
-typedef enum CUtensorMapAllocClass_enum CUtensorMapAllocClass;
-
-typedef enum CUarraySparseSubresourceType_enum CUarraySparseSubresourceType;
+typedef enum CUmemAllocationGranularity_flags_enum CUmemAllocationGranularity_flags;
 
 typedef union CUarrayMapInfo_st_resource {
     CUmipmappedArray mipmap;
     CUarray array;
 } CUarrayMapInfo_st_resource;
+
+typedef enum CUarraySparseSubresourceType_enum CUarraySparseSubresourceType;
 
 typedef struct CUarrayMapInfo_st_subresource_sparseLevel {
     unsigned int level;
@@ -2361,17 +2929,13 @@ typedef union CUarrayMapInfo_st_subresource {
     struct CUarrayMapInfo_st_subresource_miptail miptail;
 } CUarrayMapInfo_st_subresource;
 
-typedef unsigned long long CUmemGenericAllocationHandle_v1;
+typedef enum CUmemOperationType_enum CUmemOperationType;
 
-typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
+typedef enum CUmemHandleType_enum CUmemHandleType;
 
 typedef union CUarrayMapInfo_st_memHandle {
     CUmemGenericAllocationHandle memHandle;
 } CUarrayMapInfo_st_memHandle;
-
-typedef enum CUmemOperationType_enum CUmemOperationType;
-
-typedef enum CUmemHandleType_enum CUmemHandleType;
 
 typedef struct CUarrayMapInfo_st {
     CUresourcetype resourceType;
@@ -2390,6 +2954,28 @@ typedef struct CUarrayMapInfo_st {
 typedef struct CUarrayMapInfo_st CUarrayMapInfo_v1;
 
 typedef CUarrayMapInfo_v1 CUarrayMapInfo;
+
+typedef enum CUarray_cubemap_face_enum CUarray_cubemap_face;
+
+typedef struct CU_ALIGNED(128) CUtensorMap_st {
+    cuuint64_t opaque[16];
+} CUtensorMap_st;
+
+typedef struct CUtensorMap_st CUtensorMap;
+
+typedef enum CUtensorMapDataType_enum CUtensorMapDataType;
+
+typedef enum CUtensorMapInterleave_enum CUtensorMapInterleave;
+
+typedef enum CUtensorMapSwizzle_enum CUtensorMapSwizzle;
+
+typedef enum CUtensorMapL2promotion_enum CUtensorMapL2promotion;
+
+typedef enum CUtensorMapFloatOOBfill_enum CUtensorMapFloatOOBfill;
+
+typedef enum CUtensorMapIm2ColWideMode_enum CUtensorMapIm2ColWideMode;
+
+typedef enum CUtensorMapAllocClass_enum CUtensorMapAllocClass;
 
 typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
     unsigned int Width;
@@ -2415,30 +3001,7 @@ typedef enum CUctx_flags_enum CUctx_flags;
 
 typedef enum CUoutput_mode_enum CUoutput_mode;
 
-typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
-
-typedef enum CUatomicOperation_enum CUatomicOperation;
-
 typedef enum CUatomicOperationCapability_enum CUatomicOperationCapability;
-
-typedef enum CUasyncNotificationType_enum CUasyncNotificationType;
-
-typedef struct CUasyncNotificationInfo_st_info_overBudget {
-    unsigned long long bytesOverBudget;
-} CUasyncNotificationInfo_st_info_overBudget;
-
-typedef union CUasyncNotificationInfo_st_info {
-    struct CUasyncNotificationInfo_st_info_overBudget overBudget;
-} CUasyncNotificationInfo_st_info;
-
-typedef struct CUasyncNotificationInfo_st {
-    CUasyncNotificationType type;
-    union CUasyncNotificationInfo_st_info info;
-} CUasyncNotificationInfo_st;
-
-typedef struct CUasyncNotificationInfo_st CUasyncNotificationInfo;
-
-typedef void (*CUasyncCallback)(CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
 
 typedef enum CUcomputemode_enum CUcomputemode;
 
@@ -2448,58 +3011,11 @@ typedef enum CUflushGPUDirectRDMAWritesOptions_enum CUflushGPUDirectRDMAWritesOp
 
 typedef enum CUGPUDirectRDMAWritesOrdering_enum CUGPUDirectRDMAWritesOrdering;
 
-typedef enum CUflushGPUDirectRDMAWritesScope_enum CUflushGPUDirectRDMAWritesScope;
-
-typedef enum CUflushGPUDirectRDMAWritesTarget_enum CUflushGPUDirectRDMAWritesTarget;
-
 typedef enum CUdeviceNumaConfig_enum CUdeviceNumaConfig;
 
 typedef enum CUoccupancy_flags_enum CUoccupancy_flags;
 
 typedef enum CUshared_carveout_enum CUshared_carveout;
-
-typedef struct CUDA_LAUNCH_PARAMS_st {
-    CUfunction function;
-    unsigned int gridDimX;
-    unsigned int gridDimY;
-    unsigned int gridDimZ;
-    unsigned int blockDimX;
-    unsigned int blockDimY;
-    unsigned int blockDimZ;
-    unsigned int sharedMemBytes;
-    CUstream hStream;
-    void **kernelParams;
-} CUDA_LAUNCH_PARAMS_st;
-
-typedef struct CUDA_LAUNCH_PARAMS_st CUDA_LAUNCH_PARAMS_v1;
-
-typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
-
-typedef struct CUgraphExec_st *CUgraphExec;
-
-typedef struct CUuserObject_st *CUuserObject;
-
-typedef cuuint64_t CUgraphConditionalHandle;
-
-typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st {
-    CUcontext ctx;
-    unsigned int count;
-    CUstreamBatchMemOpParams *paramArray;
-    unsigned int flags;
-} CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st;
-
-typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st CUDA_BATCH_MEM_OP_NODE_PARAMS_v1;
-
-typedef CUDA_BATCH_MEM_OP_NODE_PARAMS_v1 CUDA_BATCH_MEM_OP_NODE_PARAMS;
-
-typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
-    CUcontext ctx;
-    unsigned int count;
-    CUstreamBatchMemOpParams *paramArray;
-    unsigned int flags;
-} CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st;
-
-typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st CUDA_BATCH_MEM_OP_NODE_PARAMS_v2;
 
 typedef struct CUDA_KERNEL_NODE_PARAMS_st {
     CUfunction func;
@@ -2516,397 +3032,11 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
 
 typedef struct CUDA_KERNEL_NODE_PARAMS_st CUDA_KERNEL_NODE_PARAMS_v1;
 
-typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
-    CUfunction func;
-    unsigned int gridDimX;
-    unsigned int gridDimY;
-    unsigned int gridDimZ;
-    unsigned int blockDimX;
-    unsigned int blockDimY;
-    unsigned int blockDimZ;
-    unsigned int sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-    CUkernel kern;
-    CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS_v2_st;
-
-typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS_v2;
-
-typedef CUDA_KERNEL_NODE_PARAMS_v2 CUDA_KERNEL_NODE_PARAMS;
-
-typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st {
-    CUfunction func;
-    unsigned int gridDimX;
-    unsigned int gridDimY;
-    unsigned int gridDimZ;
-    unsigned int blockDimX;
-    unsigned int blockDimY;
-    unsigned int blockDimZ;
-    unsigned int sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-    CUkernel kern;
-    CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS_v3_st;
-
-typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st CUDA_KERNEL_NODE_PARAMS_v3;
-
-typedef struct CUDA_MEMSET_NODE_PARAMS_st {
-    CUdeviceptr dst;
-    size_t pitch;
-    unsigned int value;
-    unsigned int elementSize;
-    size_t width;
-    size_t height;
-} CUDA_MEMSET_NODE_PARAMS_st;
-
-typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS_v1;
-
-typedef CUDA_MEMSET_NODE_PARAMS_v1 CUDA_MEMSET_NODE_PARAMS;
-
-typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
-    CUdeviceptr dst;
-    size_t pitch;
-    unsigned int value;
-    unsigned int elementSize;
-    size_t width;
-    size_t height;
-    CUcontext ctx;
-} CUDA_MEMSET_NODE_PARAMS_v2_st;
-
-typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st CUDA_MEMSET_NODE_PARAMS_v2;
-
-typedef struct CUDA_HOST_NODE_PARAMS_st {
-    CUhostFn fn;
-    void *userData;
-} CUDA_HOST_NODE_PARAMS_st;
-
-typedef struct CUDA_HOST_NODE_PARAMS_st CUDA_HOST_NODE_PARAMS_v1;
-
-typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
-
-
-typedef struct CUDA_HOST_NODE_PARAMS_v2_st {
-    CUhostFn fn;
-    void *userData;
-    unsigned int syncMode;
-  union {
-      CUcontext ctx;
-      CUgreenCtx gCtx;
-  };
-} CUDA_HOST_NODE_PARAMS_v2_st;
-
-typedef struct CUDA_HOST_NODE_PARAMS_v2_st CUDA_HOST_NODE_PARAMS_v2;
-
-typedef enum CUgraphConditionalNodeType_enum CUgraphConditionalNodeType;
-
-typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
-    CUgraphConditionalHandle handle;
-    CUgraphConditionalNodeType type;
-    unsigned int size;
-    CUgraph *phGraph_out;
-    CUcontext ctx;
-} CUDA_CONDITIONAL_NODE_PARAMS;
-
-typedef enum CUgraphNodeType_enum CUgraphNodeType;
-
 typedef enum CUgraphDependencyType_enum CUgraphDependencyType;
-
-typedef enum CUgraphInstantiateResult_enum CUgraphInstantiateResult;
-
-typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
-    cuuint64_t flags;
-    CUstream hUploadStream;
-    CUgraphNode hErrNode_out;
-    CUgraphInstantiateResult result_out;
-} CUDA_GRAPH_INSTANTIATE_PARAMS_st;
-
-typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
-
-typedef CUlaunchAttributeID CUkernelNodeAttrID;
-
-typedef CUlaunchAttributeValue CUkernelNodeAttrValue_v1;
-
-typedef CUkernelNodeAttrValue_v1 CUkernelNodeAttrValue;
-
-typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
-    int flags;
-    int reserved;
-    CUcontext copyCtx;
-    CUDA_MEMCPY3D copyParams;
-} CUDA_MEMCPY_NODE_PARAMS_st;
-
-typedef struct CUDA_MEMCPY_NODE_PARAMS_st CUDA_MEMCPY_NODE_PARAMS;
-
-typedef enum CUgraphExecUpdateResult_enum CUgraphExecUpdateResult;
-
-typedef struct CUgraphExecUpdateResultInfo_st {
-    CUgraphExecUpdateResult result;
-    CUgraphNode errorNode;
-    CUgraphNode errorFromNode;
-} CUgraphExecUpdateResultInfo_st;
-
-typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo_v1;
-
-typedef CUgraphExecUpdateResultInfo_v1 CUgraphExecUpdateResultInfo;
-
-typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
-    CUmemPoolProps poolProps;
-    const CUmemAccessDesc *accessDescs;
-    size_t accessDescCount;
-    size_t bytesize;
-    CUdeviceptr dptr;
-} CUDA_MEM_ALLOC_NODE_PARAMS_v1_st;
-
-typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st CUDA_MEM_ALLOC_NODE_PARAMS_v1;
-
-typedef CUDA_MEM_ALLOC_NODE_PARAMS_v1 CUDA_MEM_ALLOC_NODE_PARAMS;
-
-typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
-    CUmemPoolProps poolProps;
-    const CUmemAccessDesc *accessDescs;
-    size_t accessDescCount;
-    size_t bytesize;
-    CUdeviceptr dptr;
-} CUDA_MEM_ALLOC_NODE_PARAMS_v2_st;
-
-typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st CUDA_MEM_ALLOC_NODE_PARAMS_v2;
-
-typedef struct CUDA_MEM_FREE_NODE_PARAMS_st {
-    CUdeviceptr dptr;
-} CUDA_MEM_FREE_NODE_PARAMS_st;
-
-typedef struct CUDA_MEM_FREE_NODE_PARAMS_st CUDA_MEM_FREE_NODE_PARAMS;
-
-typedef enum CUgraphMem_attribute_enum CUgraphMem_attribute;
-
-typedef enum CUgraphChildGraphNodeOwnership_enum CUgraphChildGraphNodeOwnership;
-
-typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
-    CUgraph graph;
-    CUgraphChildGraphNodeOwnership ownership;
-} CUDA_CHILD_GRAPH_NODE_PARAMS_st;
-
-typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st CUDA_CHILD_GRAPH_NODE_PARAMS;
-
-
-typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
-    CUevent event;
-  union {
-      CUcontext ctx;
-      CUgreenCtx gCtx;
-  };
-} CUDA_EVENT_RECORD_NODE_PARAMS_st;
-
-typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st CUDA_EVENT_RECORD_NODE_PARAMS;
-
-typedef struct CUDA_EVENT_WAIT_NODE_PARAMS_st {
-    CUevent event;
-} CUDA_EVENT_WAIT_NODE_PARAMS_st;
-
-typedef struct CUDA_EVENT_WAIT_NODE_PARAMS_st CUDA_EVENT_WAIT_NODE_PARAMS;
-
-
-typedef enum CUmemcpySrcAccessOrder_enum CUmemcpySrcAccessOrder;
-
-typedef struct CUmemcpyAttributes_st {
-    CUmemcpySrcAccessOrder srcAccessOrder;
-    CUmemLocation srcLocHint;
-    CUmemLocation dstLocHint;
-    unsigned int flags;
-} CUmemcpyAttributes_st;
-
-typedef struct CUmemcpyAttributes_st CUmemcpyAttributes_v1;
-
-typedef CUmemcpyAttributes_v1 CUmemcpyAttributes;
-
-typedef struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st {
-    size_t count;
-    CUdeviceptr *dsts;
-    CUdeviceptr *srcs;
-    size_t *sizes;
-    CUmemcpyAttributes *attrs;
-    size_t *attrsIdxs;
-    size_t numAttrs;
-  union {
-      CUcontext ctx;
-      CUgreenCtx gCtx;
-  };
-} CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st;
-
-typedef struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st CUDA_MEMCPY_BATCH_NODE_PARAMS_V1;
 
 typedef CUDA_MEMCPY_BATCH_NODE_PARAMS_V1 CUDA_MEMCPY_BATCH_NODE_PARAMS;
 
-
-typedef enum CUfabricCpyOperandType_enum CUfabricCpyOperandType;
-
-typedef struct CUfabricCpyOperand_st_op_ptr {
-    CUdeviceptr ptr;
-    CUmemLocation locHint;
-} CUfabricCpyOperand_st_op_ptr;
-
-typedef cuuint32_t CUlogicalEndpointId;
-
-typedef struct CUfabricCpyOperand_st_op_le {
-    CUlogicalEndpointId id;
-    cuuint64_t offset;
-} CUfabricCpyOperand_st_op_le;
-
-typedef union CUfabricCpyOperand_st_op {
-    struct CUfabricCpyOperand_st_op_ptr ptr;
-    struct CUfabricCpyOperand_st_op_le le;
-} CUfabricCpyOperand_st_op;
-
-typedef struct CUfabricCpyOperand_st {
-    CUfabricCpyOperandType type;
-    union CUfabricCpyOperand_st_op op;
-} CUfabricCpyOperand_st;
-
-typedef struct CUfabricCpyOperand_st CUfabricCpyOperand;
-
-typedef struct CUDA_FABRIC_COPY_BATCH_OP_st {
-    CUfabricCpyOperand src;
-    CUfabricCpyOperand dst;
-    size_t size;
-    unsigned int flags;
-} CUDA_FABRIC_COPY_BATCH_OP_st;
-
-typedef struct CUDA_FABRIC_COPY_BATCH_OP_st CUDA_FABRIC_COPY_BATCH_OP_v1;
-
-typedef CUDA_FABRIC_COPY_BATCH_OP_v1 CUDA_FABRIC_COPY_BATCH_OP;
-
-typedef struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st {
-    size_t numOps;
-    CUDA_FABRIC_COPY_BATCH_OP *opList;
-    unsigned long long flags;
-  union {
-      CUcontext ctx;
-      CUgreenCtx gCtx;
-  };
-} CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st;
-
-typedef struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1;
-
 typedef CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1 CUDA_FABRIC_CPY_BATCH_NODE_PARAMS;
-
-typedef struct CUextSemaphore_st *CUexternalSemaphore;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence {
-    unsigned long long value;
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence;
-
-typedef union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync {
-    void *fence;
-    unsigned long long reserved;
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex {
-    unsigned long long key;
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params {
-    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence fence;
-    union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync nvSciSync;
-    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex keyedMutex;
-    unsigned int reserved[12];
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
-    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params params;
-    unsigned int flags;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
-
-typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
-
-
-typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
-    CUexternalSemaphore *extSemArray;
-    const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
-    unsigned int numExtSems;
-  union {
-      CUcontext ctx;
-      CUgreenCtx gCtx;
-  };
-} CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st;
-
-typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence {
-    unsigned long long value;
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence;
-
-typedef union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync {
-    void *fence;
-    unsigned long long reserved;
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex {
-    unsigned long long key;
-    unsigned int timeoutMs;
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params {
-    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence fence;
-    union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync nvSciSync;
-    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex keyedMutex;
-    unsigned int reserved[10];
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
-    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params params;
-    unsigned int flags;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
-
-typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
-
-
-typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
-    CUexternalSemaphore *extSemArray;
-    const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
-    unsigned int numExtSems;
-  union {
-      CUcontext ctx;
-      CUgreenCtx gCtx;
-  };
-} CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st;
-
-typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2;
-
-
-typedef struct CUgraphNodeParams_st {
-    CUgraphNodeType type;
-    int reserved0[3];
-  union {
-      long long reserved1[29];
-      CUDA_KERNEL_NODE_PARAMS_v3 kernel;
-      CUDA_MEMCPY_NODE_PARAMS memcpy;
-      CUDA_MEMSET_NODE_PARAMS_v2 memset;
-      CUDA_HOST_NODE_PARAMS_v2 host;
-      CUDA_CHILD_GRAPH_NODE_PARAMS graph;
-      CUDA_EVENT_WAIT_NODE_PARAMS eventWait;
-      CUDA_EVENT_RECORD_NODE_PARAMS eventRecord;
-      CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 extSemSignal;
-      CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 extSemWait;
-      CUDA_MEM_ALLOC_NODE_PARAMS_v2 alloc;
-      CUDA_MEM_FREE_NODE_PARAMS free;
-      CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 memOp;
-      struct CUDA_CONDITIONAL_NODE_PARAMS conditional;
-      CUDA_MEMCPY_BATCH_NODE_PARAMS_V1 memcpyBatch;
-      CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1 fabricCpyBatch;
-      char asBytes[232];
-  };
-    long long reserved2;
-} CUgraphNodeParams_st;
-
-typedef struct CUgraphNodeParams_st CUgraphNodeParams;
 
 typedef enum CUgraphDebugDot_flags_enum CUgraphDebugDot_flags;
 
@@ -2923,8 +3053,6 @@ typedef CUresult (*CUgraphRecaptureCallback)(void *data,
                                              const CUgraphNodeParams *originalParams,
                                              const CUgraphNodeParams *recaptureParams,
                                              CUgraphRecaptureStatus status);
-
-typedef struct CUgraphicsResource_st *CUgraphicsResource;
 
 typedef struct CUextMemory_st *CUexternalMemory;
 
@@ -3062,32 +3190,11 @@ typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
 
 typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS;
 
-typedef enum CUmemAllocationGranularity_flags_enum CUmemAllocationGranularity_flags;
-
 typedef enum CUmemRangeHandleType_enum CUmemRangeHandleType;
 
 typedef enum CUmemRangeFlags_enum CUmemRangeFlags;
 
 typedef enum CUmemAllocationCompType_enum CUmemAllocationCompType;
-
-typedef struct CUmemAllocationProp_st_allocFlags {
-    unsigned char compressionType;
-    unsigned char gpuDirectRDMACapable;
-    unsigned short usage;
-    unsigned char reserved[4];
-} CUmemAllocationProp_st_allocFlags;
-
-typedef struct CUmemAllocationProp_st {
-    CUmemAllocationType type;
-    CUmemAllocationHandleType requestedHandleTypes;
-    CUmemLocation location;
-    void *win32HandleMetaData;
-    struct CUmemAllocationProp_st_allocFlags allocFlags;
-} CUmemAllocationProp_st;
-
-typedef struct CUmemAllocationProp_st CUmemAllocationProp_v1;
-
-typedef CUmemAllocationProp_v1 CUmemAllocationProp;
 
 typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
 
@@ -3353,60 +3460,6 @@ typedef struct CUcoredumpCallbackEntry_st *CUcoredumpCallbackHandle;
 
 typedef void (*CUcoredumpStatusCallback)(void *userData, int pid, CUdevice dev);
 
-typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
-
-typedef struct CUdevSmResource_st {
-    unsigned int smCount;
-    unsigned int minSmPartitionSize;
-    unsigned int smCoscheduledAlignment;
-    unsigned int flags;
-    unsigned int localityDomainId;
-} CUdevSmResource_st;
-
-typedef struct CUdevSmResource_st CUdevSmResource;
-
-typedef struct CUdevWorkqueueConfigResource_st {
-    CUdevice device;
-    unsigned int wqConcurrencyLimit;
-    enum CUdevWorkqueueConfigScope sharingScope;
-} CUdevWorkqueueConfigResource_st;
-
-typedef struct CUdevWorkqueueConfigResource_st CUdevWorkqueueConfigResource;
-
-typedef struct CUdevWorkqueueResource_st {
-    unsigned char reserved[40];
-} CUdevWorkqueueResource_st;
-
-typedef struct CUdevWorkqueueResource_st CUdevWorkqueueResource;
-
-typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
-    unsigned int smCount;
-    unsigned int coscheduledSmCount;
-    unsigned int preferredCoscheduledSmCount;
-    unsigned int flags;
-    unsigned int localityDomainId;
-    unsigned int reserved[11];
-} CU_DEV_SM_RESOURCE_GROUP_PARAMS_st;
-
-typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st CU_DEV_SM_RESOURCE_GROUP_PARAMS;
-
-
-typedef struct CUdevResource_st {
-    enum CUdevResourceType type;
-    unsigned char _internal_padding[92];
-  union {
-      CUdevSmResource sm;
-      CUdevWorkqueueConfigResource wqConfig;
-      CUdevWorkqueueResource wq;
-      unsigned char _oversize[40];
-  };
-    struct CUdevResource_st *nextResource;
-} CUdevResource_st;
-
-typedef struct CUdevResource_st CUdevResource_v1;
-
-typedef CUdevResource_v1 CUdevResource;
-
 typedef enum CUlogLevel_enum CUlogLevel;
 
 typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
@@ -3442,27 +3495,6 @@ typedef enum CUstreamWriteValue_flags_enum CUstreamWriteValue_flags;
 typedef enum CUstreamMemoryBarrier_flags_enum CUstreamMemoryBarrier_flags;
 
 typedef enum CUstreamUpdateCaptureDependencies_flags_enum CUstreamUpdateCaptureDependencies_flags;
-
-typedef CUlaunchAttributeID CUstreamAttrID;
-
-typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
-
-typedef CUstreamAttrValue_v1 CUstreamAttrValue;
-
-typedef enum CUstreamCigDataType_enum CUstreamCigDataType;
-
-typedef struct CUstreamCigParam_st {
-    CUstreamCigDataType streamSharedDataType;
-    void *streamSharedData;
-} CUstreamCigParam_st;
-
-typedef struct CUstreamCigParam_st CUstreamCigParam;
-
-typedef struct CUstreamCigCaptureParams_st {
-    CUstreamCigParam *streamCigParams;
-} CUstreamCigCaptureParams_st;
-
-typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 
 #ifdef __cplusplus
 extern "C" {
@@ -3502,6 +3534,17 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray);
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
+CUresult cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode);
+
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream,
+                                     CUgraph hGraph,
+                                     const CUgraphNode *dependencies,
+                                     const CUgraphEdgeData *dependencyData,
+                                     size_t numDependencies,
+                                     CUstreamCaptureMode mode);
+
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
+
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
@@ -3518,6 +3561,16 @@ CUresult cuStreamGetCaptureInfo(CUstream hStream,
                                 const CUgraphNode **dependencies_out,
                                 const CUgraphEdgeData **edgeData_out,
                                 size_t *numDependencies_out);
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
+                                           CUgraphNode *dependencies,
+                                           const CUgraphEdgeData *dependencyData,
+                                           size_t numDependencies,
+                                           unsigned int flags);
+
+CUresult cuStreamBeginCaptureToCig(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams);
+
+CUresult cuStreamEndCaptureToCig(CUstream hStream);
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 
@@ -3568,6 +3621,12 @@ CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
 CUresult cuCtxResetPersistingL2Cache(void);
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
+
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
+
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
+
+CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags);
 
 CUresult cuCtxDetach(CUcontext ctx);
 
@@ -3651,11 +3710,27 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
 
 CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
 
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+                                           const CUatomicOperation *operations,
+                                           unsigned int count,
+                                           CUdevice dev);
+
+CUresult cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev, int flags);
+
 CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev);
+
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
 
 CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev);
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
+
+CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
+                                           CUasyncCallback callbackFunc,
+                                           void *userData,
+                                           CUasyncCallbackHandle *callback);
+
+CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback);
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 
@@ -3705,6 +3780,10 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 
 CUresult cuFuncLoad(CUfunction function);
 
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+                                              unsigned int numDevices,
+                                              unsigned int flags);
+
 CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config);
 
 CUresult cuLaunchKernel(CUfunction f,
@@ -3735,6 +3814,328 @@ CUresult cuLaunchCooperativeKernel(CUfunction f,
                                    unsigned int sharedMemBytes,
                                    CUstream hStream,
                                    void **kernelParams);
+
+CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags);
+
+CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode,
+                              CUgraph hGraph,
+                              const CUgraphNode *dependencies,
+                              size_t numDependencies,
+                              const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode,
+                              CUgraph hGraph,
+                              const CUgraphNode *dependencies,
+                              size_t numDependencies,
+                              const CUDA_MEMCPY3D *copyParams,
+                              CUcontext ctx);
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams);
+
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
+
+CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode,
+                              CUgraph hGraph,
+                              const CUgraphNode *dependencies,
+                              size_t numDependencies,
+                              const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+                              CUcontext ctx);
+
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode,
+                            CUgraph hGraph,
+                            const CUgraphNode *dependencies,
+                            size_t numDependencies,
+                            const CUDA_HOST_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode,
+                                  CUgraph hGraph,
+                                  const CUgraphNode *dependencies,
+                                  size_t numDependencies,
+                                  CUgraph childGraph);
+
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph);
+
+CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode,
+                             CUgraph hGraph,
+                             const CUgraphNode *dependencies,
+                             size_t numDependencies);
+
+CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode,
+                                   CUgraph hGraph,
+                                   const CUgraphNode *dependencies,
+                                   size_t numDependencies,
+                                   CUevent event);
+
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
+
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event);
+
+CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode,
+                                 CUgraph hGraph,
+                                 const CUgraphNode *dependencies,
+                                 size_t numDependencies,
+                                 CUevent event);
+
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
+
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event);
+
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode,
+                                  CUgraph hGraph,
+                                  const CUgraphNode *dependencies,
+                                  size_t numDependencies,
+                                  const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
+
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
+                                            CUgraphNode hNode,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode,
+                                CUgraph hGraph,
+                                const CUgraphNode *dependencies,
+                                size_t numDependencies,
+                                CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode,
+                               CUgraph hGraph,
+                               const CUgraphNode *dependencies,
+                               size_t numDependencies,
+                               CUdeviceptr dptr);
+
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out);
+
+CUresult cuDeviceGraphMemTrim(CUdevice device);
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
+
+CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph);
+
+CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph);
+
+CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type);
+
+CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph *phGraph);
+
+CUresult cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int *nodeId);
+
+CUresult cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long *toolsNodeId);
+
+CUresult cuGraphGetId(CUgraph hGraph, unsigned int *graphId);
+
+CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId);
+
+CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
+
+CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes);
+
+CUresult cuGraphGetEdges(CUgraph hGraph,
+                         CUgraphNode *from,
+                         CUgraphNode *to,
+                         CUgraphEdgeData *edgeData,
+                         size_t *numEdges);
+
+CUresult cuGraphNodeGetDependencies(CUgraphNode hNode,
+                                    CUgraphNode *dependencies,
+                                    CUgraphEdgeData *edgeData,
+                                    size_t *numDependencies);
+
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
+                                      CUgraphNode *dependentNodes,
+                                      CUgraphEdgeData *edgeData,
+                                      size_t *numDependentNodes);
+
+CUresult cuGraphAddDependencies(CUgraph hGraph,
+                                const CUgraphNode *from,
+                                const CUgraphNode *to,
+                                const CUgraphEdgeData *edgeData,
+                                size_t numDependencies);
+
+CUresult cuGraphRemoveDependencies(CUgraph hGraph,
+                                   const CUgraphNode *from,
+                                   const CUgraphNode *to,
+                                   const CUgraphEdgeData *edgeData,
+                                   size_t numDependencies);
+
+CUresult cuGraphDestroyNode(CUgraphNode hNode);
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
+
+CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags);
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec,
+                                        CUgraphNode hNode,
+                                        const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec,
+                                        CUgraphNode hNode,
+                                        const CUDA_MEMCPY3D *copyParams,
+                                        CUcontext ctx);
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec,
+                                        CUgraphNode hNode,
+                                        const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+                                        CUcontext ctx);
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec,
+                                      CUgraphNode hNode,
+                                      const CUDA_HOST_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled);
+
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec);
+
+CUresult cuGraphDestroy(CUgraph hGraph);
+
+CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
+
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src);
+
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out);
+
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
+
+CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags);
+
+CUresult cuUserObjectCreate(CUuserObject *object_out,
+                            void *ptr,
+                            CUhostFn destroy,
+                            unsigned int initialRefcount,
+                            unsigned int flags);
+
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count);
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count);
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
+
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count);
+
+CUresult cuGraphAddNode(CUgraphNode *phGraphNode,
+                        CUgraph hGraph,
+                        const CUgraphNode *dependencies,
+                        const CUgraphEdgeData *dependencyData,
+                        size_t numDependencies,
+                        CUgraphNodeParams *nodeParams);
+
+CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode,
+                           CUgraph hGraph,
+                           const CUgraphNode *dependencies,
+                           const CUgraphEdgeData *dependencyData,
+                           size_t numDependencies,
+                           CUgraphNodeParams *nodeParams);
+
+CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+
+CUresult cuGraphNodeSetParams_v2(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+
+CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
+                                        CUgraph hGraph,
+                                        CUcontext ctx,
+                                        unsigned int defaultLaunchValue,
+                                        unsigned int flags);
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec,
+                                      CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
+
+CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream);
+
+CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream);
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec,
+                               CUgraph hGraph,
+                               CUgraphNode *phErrorNode,
+                               char *logBuffer,
+                               size_t bufferSize);
+
+CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource);
+
+CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
+                                             CUgraphicsResource resource,
+                                             unsigned int arrayIndex,
+                                             unsigned int mipLevel);
+
+CUresult cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
+
+CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
+
+CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags);
+
+CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
+
+CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
+
+CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
+
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx);
+
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, enum CUdevResourceType type);
+
+CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, enum CUdevResourceType type);
+
+CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, enum CUdevResourceType type);
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource *result,
+                                     unsigned int *nbGroups,
+                                     const CUdevResource *input,
+                                     CUdevResource *remainder,
+                                     unsigned int flags,
+                                     unsigned int minCount);
+
+CUresult cuDevSmResourceSplit(CUdevResource *result,
+                              unsigned int nbGroups,
+                              const CUdevResource *input,
+                              CUdevResource *remainder,
+                              unsigned int flags,
+                              CU_DEV_SM_RESOURCE_GROUP_PARAMS *groupParams);
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources);
+
+CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
+
+CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
+
+CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
+
+CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId);
+
+CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource *resource, enum CUdevResourceType type);
 
 CUresult cuInit(unsigned int Flags);
 
@@ -3972,6 +4373,12 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext);
 
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice);
 
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+                                          const CUatomicOperation *operations,
+                                          unsigned int count,
+                                          CUdevice srcDevice,
+                                          CUdevice dstDevice);
+
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev);
@@ -4045,6 +4452,12 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
 CUresult cuStreamQuery(CUstream hStream);
 
 CUresult cuStreamSynchronize(CUstream hStream);
+
+CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream);
+
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value);
+
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param);
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
@@ -4167,6 +4580,52 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr,
                             CUmemLocation location,
                             unsigned int flags,
                             CUstream hStream);
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr,
+                             size_t size,
+                             size_t alignment,
+                             CUdeviceptr addr,
+                             unsigned long long flags);
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle,
+                     size_t size,
+                     const CUmemAllocationProp *prop,
+                     unsigned long long flags);
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+
+CUresult cuMemMap(CUdeviceptr ptr,
+                  size_t size,
+                  size_t offset,
+                  CUmemGenericAllocationHandle handle,
+                  unsigned long long flags);
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
+
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
+
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
+
+CUresult cuMemExportToShareableHandle(void *shareableHandle,
+                                      CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType handleType,
+                                      unsigned long long flags);
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                        void *osHandle,
+                                        CUmemAllocationHandleType shHandleType);
+
+CUresult cuMemGetAllocationGranularity(size_t *granularity,
+                                       const CUmemAllocationProp *prop,
+                                       CUmemAllocationGranularity_flags option);
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
+
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 
 #ifdef __cplusplus
 }  // extern "C"

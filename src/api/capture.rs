@@ -1,22 +1,83 @@
-//! Stream capture: the questions that programs ask about it. Capture itself is not offered yet, so nothing is capturing.
+//! Stream capture: streams that record into a graph.
 //!
-//! Flows in: streams. Flows out: "not capturing". It must never know graphs.
+//! Flows in: streams, modes, nodes. Flows out: graphs, and what is known of captures. It must never record anything.
 
-use super::call::{Answer, DefaultStream, Out, require};
+use super::call::{Answer, DefaultStream, In, Out, require};
+use super::graph::{dependencies, find};
 use super::types::*;
 use crate::driver::Context;
-use std::cell::Cell;
+use crate::driver::graph::{CaptureInfo, Mode, exchange_mode};
 use std::sync::Arc;
 
-thread_local! {
-    /// Which calls would be unsafe during a capture: a property of the thread, kept for who asks for it back.
-    static MODE: Cell<CUstreamCaptureMode> = const { Cell::new(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL) };
+fn mode_of(mode: CUstreamCaptureMode) -> Answer<Mode> {
+    match mode {
+        CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL => Ok(Mode::Global),
+        CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL => Ok(Mode::ThreadLocal),
+        CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED => Ok(Mode::Relaxed),
+        _ => Err(CUresult::CUDA_ERROR_INVALID_VALUE),
+    }
 }
 
 pub fn thread_exchange_stream_capture_mode(mode: Out<CUstreamCaptureMode>) -> Answer {
-    let wanted = mode.get_at(0)?;
-    require(wanted.name().is_some())?;
-    mode.set(MODE.replace(wanted))
+    let wanted = mode_of(mode.get_at(0)?)?;
+    mode.set(match exchange_mode(wanted) {
+        Mode::Global => CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL,
+        Mode::ThreadLocal => CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+        Mode::Relaxed => CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED,
+    })
+}
+
+/// The first version knew one mode.
+pub fn stream_begin_capture(context: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+    stream_begin_capture_v2(context, default, stream, mode)
+}
+
+pub fn stream_begin_capture_v2(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    mode: CUstreamCaptureMode,
+) -> Answer {
+    let mode = mode_of(mode)?;
+    Ok(default.resolve(stream)?.begin_capture(mode, None)?)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn stream_begin_capture_to_graph(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    graph: CUgraph,
+    nodes: In<CUgraphNode>,
+    data: In<CUgraphEdgeData>,
+    count: usize,
+    mode: CUstreamCaptureMode,
+) -> Answer {
+    let mode = mode_of(mode)?;
+    let graph = find(graph)?;
+    let before = dependencies(nodes, data, count)?;
+    Ok(default.resolve(stream)?.begin_capture(mode, Some((graph, before)))?)
+}
+
+/// The graph is NULL when there is none.
+pub fn stream_end_capture(_: &Arc<Context>, default: DefaultStream, stream: CUstream, graph: Out<CUgraph>) -> Answer {
+    graph.required()?;
+    match default.resolve(stream)?.end_capture() {
+        Ok(captured) => graph.set(captured.handle() as CUgraph),
+        Err(error) => {
+            graph.set(std::ptr::null_mut())?;
+            Err(error.into())
+        }
+    }
+}
+
+fn status_of(info: Option<&CaptureInfo>) -> CUstreamCaptureStatus {
+    match info {
+        None => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
+        Some(info) if info.is_invalid => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_INVALIDATED,
+        Some(_) => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
+    }
 }
 
 pub fn stream_is_capturing(
@@ -26,19 +87,24 @@ pub fn stream_is_capturing(
     status: Out<CUstreamCaptureStatus>,
 ) -> Answer {
     status.required()?;
-    default.resolve(stream)?;
-    status.set(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+    let info = default.resolve(stream)?.capture_info()?;
+    status.set(status_of(info.as_ref()))
 }
 
-/// The other outputs are written only when there is a capture (manual).
+/// The other outputs are written only while the stream records (manual).
 pub fn stream_get_capture_info(
-    context: &Arc<Context>,
+    _: &Arc<Context>,
     default: DefaultStream,
     stream: CUstream,
     status: Out<CUstreamCaptureStatus>,
-    _id: Out<cuuint64_t>,
+    id: Out<cuuint64_t>,
 ) -> Answer {
-    stream_is_capturing(context, default, stream, status)
+    status.required()?;
+    let info = default.resolve(stream)?.capture_info()?;
+    if let Some(info) = info.as_ref().filter(|info| !info.is_invalid) {
+        id.set_if_any(info.id);
+    }
+    status.set(status_of(info.as_ref()))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -47,25 +113,71 @@ pub fn stream_get_capture_info_v2(
     default: DefaultStream,
     stream: CUstream,
     status: Out<CUstreamCaptureStatus>,
-    _id: Out<cuuint64_t>,
-    _graph: Out<CUgraph>,
-    _dependencies: Out<*const CUgraphNode>,
-    _num_dependencies: Out<usize>,
+    id: Out<cuuint64_t>,
+    graph: Out<CUgraph>,
+    nodes: Out<*const CUgraphNode>,
+    count: Out<usize>,
 ) -> Answer {
-    stream_is_capturing(context, default, stream, status)
+    // SAFETY: a null pointer.
+    let data = unsafe { Out::from_c(std::ptr::null_mut()) };
+    stream_get_capture_info_v3(context, default, stream, status, id, graph, nodes, data, count)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn stream_get_capture_info_v3(
-    context: &Arc<Context>,
+    _: &Arc<Context>,
     default: DefaultStream,
     stream: CUstream,
     status: Out<CUstreamCaptureStatus>,
-    _id: Out<cuuint64_t>,
-    _graph: Out<CUgraph>,
-    _dependencies: Out<*const CUgraphNode>,
-    _edge_data: Out<*const CUgraphEdgeData>,
-    _num_dependencies: Out<usize>,
+    id: Out<cuuint64_t>,
+    graph: Out<CUgraph>,
+    nodes: Out<*const CUgraphNode>,
+    data: Out<*const CUgraphEdgeData>,
+    count: Out<usize>,
 ) -> Answer {
-    stream_is_capturing(context, default, stream, status)
+    require(!status.is_null() && (data.is_null() || !nodes.is_null()))?;
+    let info = default.resolve(stream)?.capture_info()?;
+    if let Some(info) = info.as_ref().filter(|info| !info.is_invalid) {
+        if !nodes.is_null() && data.is_null() && info.has_data {
+            return Err(CUresult::CUDA_ERROR_LOSSY_QUERY);
+        }
+        id.set_if_any(info.id);
+        graph.set_if_any(info.graph.handle() as CUgraph);
+        // A handle is a number of a pointer's size, the data of an edge eight bytes.
+        nodes.set_if_any(info.nodes.cast());
+        data.set_if_any(info.data.cast());
+        count.set_if_any(info.count);
+    }
+    status.set(status_of(info.as_ref()))
+}
+
+pub fn stream_update_capture_dependencies(
+    context: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    nodes: Out<CUgraphNode>,
+    count: usize,
+    flags: c_uint,
+) -> Answer {
+    // SAFETY: a null pointer.
+    let data = unsafe { In::from_c(std::ptr::null()) };
+    stream_update_capture_dependencies_v2(context, default, stream, nodes, data, count, flags)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn stream_update_capture_dependencies_v2(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    nodes: Out<CUgraphNode>,
+    data: In<CUgraphEdgeData>,
+    count: usize,
+    flags: c_uint,
+) -> Answer {
+    let set = CUstreamUpdateCaptureDependencies_flags::CU_STREAM_SET_CAPTURE_DEPENDENCIES;
+    require(flags <= set.0)?;
+    // SAFETY: an array that the call reads.
+    let nodes = unsafe { In::from_c(nodes.as_ptr().cast_const()) };
+    let nodes = dependencies(nodes, data, count)?;
+    Ok(default.resolve(stream)?.update_capture(nodes, flags == set.0)?)
 }

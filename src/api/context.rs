@@ -5,7 +5,7 @@
 
 use super::call::{Answer, Out, require};
 use super::types::*;
-use crate::driver::{Context, Device};
+use crate::driver::{Context, Device, Event};
 use std::sync::Arc;
 
 /// The context of this handle, or the calling thread's for NULL.
@@ -161,14 +161,31 @@ pub fn ctx_reset_persisting_l2_cache(_: &Arc<Context>) -> Answer {
     Ok(())
 }
 
-/// A context here never has execution affinity.
+/// A context here never has execution affinity: green contexts are the newer way to a part of a device.
 pub fn ctx_get_exec_affinity(affinity: Out<CUexecAffinityParam>, kind: CUexecAffinityType) -> Answer {
     require(!affinity.is_null() && kind.0 < CUexecAffinityType::CU_EXEC_AFFINITY_TYPE_MAX.0)?;
     Context::current()?;
     Err(CUresult::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY)
 }
 
-/// Deprecated. A context that `cuCtxCreate` made has one user, so that leaving it destroys it.
+/// What is in the context's streams now. NULL is not the current context here (201).
+pub fn ctx_record_event(ctx: CUcontext, event: CUevent) -> Answer {
+    let context = Context::from_handle(ctx as usize)?;
+    Ok(context.record(&Event::from_handle(event as usize)?)?)
+}
+
+pub fn ctx_wait_event(ctx: CUcontext, event: CUevent) -> Answer {
+    let context = Context::from_handle(ctx as usize)?;
+    Ok(context.wait(&Event::from_handle(event as usize)?)?)
+}
+
+/// Deprecated: counts a further user of the current context, which `cuCtxCreate` has made.
+pub fn ctx_attach(pctx: Out<CUcontext>, flags: c_uint) -> Answer {
+    require(!pctx.is_null() && flags == 0)?;
+    pctx.set(Context::attach()?.handle() as CUcontext)
+}
+
+/// Deprecated: the last user who leaves a context destroys it.
 pub fn ctx_detach(ctx: CUcontext) -> Answer {
-    ctx_destroy(ctx)
+    Ok(Context::from_handle(ctx as usize)?.detach()?)
 }

@@ -267,6 +267,11 @@ macro_rules! box_3d {
     }};
 }
 
+/// Destination, source and size of the copy that a graph's node makes.
+pub fn of_node(copy: &CUDA_MEMCPY3D) -> Answer<(End, End, Shape)> {
+    Ok(box_3d!(copy))
+}
+
 fn is_empty(shape: &Shape) -> bool {
     shape.width == 0 || shape.height == 0 || shape.depth == 0
 }

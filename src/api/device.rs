@@ -25,6 +25,12 @@ pub fn device_total_mem(bytes: Out<usize>, dev: CUdevice) -> Answer {
     bytes.set(Device::get(dev)?.total_memory() as usize)
 }
 
+/// The first version has 32 bits for the answer: what is more is as much as they can say.
+pub fn device_total_mem_v1(bytes: Out<c_uint>, dev: CUdevice) -> Answer {
+    bytes.required()?;
+    bytes.set(Device::get(dev)?.total_memory().min(c_uint::MAX.into()) as c_uint)
+}
+
 /// Every number succeeds: cudart refuses to start when one it knows fails, and newer ones ask for more.
 pub fn device_get_attribute(pi: Out<c_int>, attrib: CUdevice_attribute, dev: CUdevice) -> Answer {
     pi.required()?;

@@ -24,19 +24,23 @@ pub fn event_create(_: &Arc<Context>, event: Out<CUevent>, flags: c_uint) -> Ans
 
 pub fn event_record(_: &Arc<Context>, default: DefaultStream, event: CUevent, stream: CUstream) -> Answer {
     let stream = default.resolve(stream)?;
-    Ok(find(event)?.record(&stream)?)
+    Ok(find(event)?.record(&stream, false)?)
 }
 
-/// `CU_EVENT_RECORD_EXTERNAL` is for streams that are being captured.
+/// With `CU_EVENT_RECORD_EXTERNAL` the recording becomes a node of the graph that the stream records into; elsewhere it
+/// is 1.
 pub fn event_record_with_flags(
-    context: &Arc<Context>,
+    _: &Arc<Context>,
     default: DefaultStream,
     event: CUevent,
     stream: CUstream,
     flags: c_uint,
 ) -> Answer {
-    require(flags == CUevent_record_flags::CU_EVENT_RECORD_DEFAULT.0)?;
-    event_record(context, default, event, stream)
+    let flags = CUevent_record_flags::from_raw(flags);
+    require(flags.name().is_some())?;
+    let stream = default.resolve(stream)?;
+    let external = flags == CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL;
+    Ok(find(event)?.record(&stream, external)?)
 }
 
 pub fn event_query(_: &Arc<Context>, event: CUevent) -> Answer {

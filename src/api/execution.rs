@@ -78,18 +78,11 @@ pub fn func_load(_: &Arc<Context>, function: CUfunction) -> Answer {
     Ok(find(function)?.load()?)
 }
 
-/// Launches with the arguments in either of their two forms: one pointer per parameter, or a list (`extra`) that names a
-/// buffer with all of them.
-fn launch_with(
-    function: CUfunction,
-    config: &Config,
-    stream: &Arc<crate::driver::Stream>,
-    kernel_params: Out<*mut c_void>,
-    extra: Out<*mut c_void>,
-) -> Answer {
-    let function = find(function)?;
+/// Arguments in either of their two forms: one pointer per parameter, or a list (`extra`) that names a buffer with all of
+/// them.
+pub fn arguments<'a>(kernel_params: Out<*mut c_void>, extra: Out<*mut c_void>) -> Answer<Arguments<'a>> {
     require(kernel_params.is_null() || extra.is_null())?;
-    let arguments = if !extra.is_null() {
+    Ok(if !extra.is_null() {
         match packed(extra)? {
             // SAFETY: the caller's buffer and its size.
             Some((buffer, size)) => Arguments::Buffer(unsafe { std::slice::from_raw_parts(buffer.cast(), size) }),
@@ -99,7 +92,18 @@ fn launch_with(
         Arguments::Pointers(kernel_params.as_ptr().cast())
     } else {
         Arguments::None
-    };
+    })
+}
+
+fn launch_with(
+    function: CUfunction,
+    config: &Config,
+    stream: &Arc<crate::driver::Stream>,
+    kernel_params: Out<*mut c_void>,
+    extra: Out<*mut c_void>,
+) -> Answer {
+    let function = find(function)?;
+    let arguments = arguments(kernel_params, extra)?;
     // SAFETY: the caller's array has a valid pointer for each parameter (manual, cuLaunchKernel).
     Ok(unsafe { launch(&function, config, arguments, stream) }?)
 }
@@ -255,9 +259,29 @@ pub fn launch_kernel_ex(
         .collect::<Answer<Vec<_>>>()?;
     launch_with(function, &extended.config, &stream, kernel_params, extra)?;
     for event in &events {
-        event.record(&stream)?;
+        event.record(&stream, false)?;
     }
     Ok(())
+}
+
+fn host_function(
+    default: DefaultStream,
+    stream: CUstream,
+    function: CUhostFn,
+    user_data: *mut c_void,
+    sync_mode: c_uint,
+) -> Answer {
+    let function = host_fn(function)?;
+    Ok(default
+        .resolve(stream)?
+        .host_function(function, user_data as usize, sync_mode)?)
+}
+
+/// A function of the program's; NULL is an error.
+pub fn host_fn(function: CUhostFn) -> Answer<HostFunction> {
+    let function = function.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
+    // SAFETY: a pointer is passed like a number of its size, and a C caller's function is called with what it was given for.
+    Ok(unsafe { std::mem::transmute::<unsafe extern "C" fn(*mut c_void), HostFunction>(function) })
 }
 
 pub fn launch_host_func(
@@ -267,15 +291,12 @@ pub fn launch_host_func(
     function: CUhostFn,
     user_data: *mut c_void,
 ) -> Answer {
-    let function = function.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
-    // SAFETY: a pointer is passed like a number of its size, and a C caller's function is called with what it was given for.
-    let function = unsafe { std::mem::transmute::<unsafe extern "C" fn(*mut c_void), HostFunction>(function) };
-    Ok(default.resolve(stream)?.host_function(function, user_data as usize)?)
+    host_function(default, stream, function, user_data, 0)
 }
 
 /// Whether the queue spins or sleeps while the function runs makes no difference here.
 pub fn launch_host_func_v2(
-    context: &Arc<Context>,
+    _: &Arc<Context>,
     default: DefaultStream,
     stream: CUstream,
     function: CUhostFn,
@@ -283,5 +304,5 @@ pub fn launch_host_func_v2(
     sync_mode: c_uint,
 ) -> Answer {
     require(CUhostTaskSyncMode::from_raw(sync_mode).name().is_some())?;
-    launch_host_func(context, default, stream, function, user_data)
+    host_function(default, stream, function, user_data, sync_mode)
 }

@@ -11,6 +11,12 @@ use super::*;
 /// One line of the table at run time.
 pub(super) struct EntryPoint {
     pub name: &'static str,
+    /// The name with its version.
+    pub symbol: &'static str,
+    /// The chapter of the manual: the file of the table.
+    pub chapter: &'static str,
+    /// Answers `CUDA_ERROR_NOT_SUPPORTED`.
+    pub refused: bool,
     pub since: u32,
     /// `None`: not implemented.
     pub plain: Option<Address>,

@@ -14,6 +14,14 @@ pub fn mem_get_info(context: &Arc<Context>, free: Out<usize>, total: Out<usize>)
     Ok(())
 }
 
+/// The first version has 32 bits for each answer: what is more is as much as they can say.
+pub fn mem_get_info_v1(context: &Arc<Context>, free: Out<c_uint>, total: Out<c_uint>) -> Answer {
+    let info = context.memory_info();
+    free.set_if_any(info.0.min(c_uint::MAX.into()) as c_uint);
+    total.set_if_any(info.1.min(c_uint::MAX.into()) as c_uint);
+    Ok(())
+}
+
 pub fn mem_alloc(_: &Arc<Context>, dptr: Out<CUdeviceptr>, bytesize: usize) -> Answer {
     require(!dptr.is_null() && bytesize > 0)?;
     dptr.set(alloc::device(bytesize as u64)?)
@@ -49,6 +57,10 @@ pub fn mem_get_address_range(_: &Arc<Context>, base: Out<CUdeviceptr>, size: Out
 
 pub fn mem_alloc_host(context: &Arc<Context>, pp: Out<*mut c_void>, bytesize: usize) -> Answer {
     mem_host_alloc(context, pp, bytesize, 0)
+}
+
+pub fn mem_alloc_host_v1(context: &Arc<Context>, pp: Out<*mut c_void>, bytesize: c_uint) -> Answer {
+    mem_host_alloc(context, pp, bytesize as usize, 0)
 }
 
 pub fn mem_host_alloc(_: &Arc<Context>, pp: Out<*mut c_void>, bytesize: usize, flags: c_uint) -> Answer {

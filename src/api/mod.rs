@@ -30,6 +30,12 @@ mod execution;
 mod exports;
 #[cfg(test)]
 mod generate;
+mod graph;
+mod graph_any_node;
+mod graph_exec;
+mod graph_node;
+mod graph_params;
+mod green_context;
 mod initialization;
 mod jit;
 mod legacy_launch;
@@ -53,3 +59,45 @@ mod texture_reference;
 #[allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
 pub mod types;
 mod unified;
+mod unsupported;
+mod user_object;
+mod virtual_memory;
+
+/// What a function of `cuda.h` does here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Implemented,
+    /// Answers `CUDA_ERROR_NOT_SUPPORTED`.
+    Refused,
+    /// Neither exported nor found by `cuGetProcAddress`.
+    Missing,
+}
+
+/// A function of `cuda.h`.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    /// The exported symbol, with its version.
+    pub symbol: &'static str,
+    /// The CUDA version that introduced it: 12030 is 12.3.
+    pub since: u32,
+    /// The chapter of the manual.
+    pub chapter: &'static str,
+    pub state: State,
+    /// It has a twin in which stream 0 is the calling thread's default stream.
+    pub has_twin: bool,
+}
+
+/// Every function, in the order of names and versions.
+pub fn entry_points() -> impl Iterator<Item = Listed> {
+    exports::ENTRY_POINTS.iter().map(|entry| Listed {
+        symbol: entry.symbol,
+        since: entry.since,
+        chapter: entry.chapter,
+        state: match entry.plain {
+            None => State::Missing,
+            Some(_) if entry.refused => State::Refused,
+            Some(_) => State::Implemented,
+        },
+        has_twin: entry.per_thread.is_some(),
+    })
+}

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::context::{self, Shared};
-use super::{Context, Device, Error, Handle, Result, Stream, pool};
-use crate::memory::{AddressSpace, Allocation, Kind, PAGE, READ, Request, WRITE};
+use super::{Context, Device, Error, Handle, Result, Stream, graph, pool};
+use crate::memory::{AddressSpace, Allocation, Kind, MAPPED, PAGE, READ, Request, WRITE};
 
 /// Marks a module's variable: not to be freed by address. Above all flags of the API.
 pub(super) const VARIABLE: u32 = 1 << 31;
@@ -42,6 +42,7 @@ pub(super) fn place(request: &Request, shared: &Shared) -> Result<Allocation> {
 /// `cuMemAlloc`.
 pub fn device(bytes: u64) -> Result<u64> {
     let context = Context::usable()?;
+    graph::check_unsafe()?;
     if bytes == 0 {
         return Err(Error::InvalidValue);
     }
@@ -62,6 +63,7 @@ pub fn pitched(width: u64, height: u64, element: u32) -> Result<(u64, u64)> {
 /// `cuMemAllocManaged`: flags 1 global, 2 host.
 pub fn managed(bytes: u64, flags: u32) -> Result<u64> {
     let context = Context::usable()?;
+    graph::check_unsafe()?;
     if bytes == 0 || !matches!(flags, 1 | 2) {
         return Err(Error::InvalidValue);
     }
@@ -79,6 +81,10 @@ pub fn free(address: u64) -> Result<()> {
     if address == 0 {
         return Ok(());
     }
+    graph::check_unsafe()?;
+    if let Some(freed) = graph::release_memory(address) {
+        return freed;
+    }
     let allocation = start_of(address, |kind| matches!(kind, Kind::Device | Kind::Managed))?;
     if pool::is_pending(address) {
         return Err(Error::InvalidValue);
@@ -93,13 +99,16 @@ pub fn free(address: u64) -> Result<()> {
 pub(super) fn start_of(address: u64, kind: impl Fn(Kind) -> bool) -> Result<Allocation> {
     let found = AddressSpace::get().find(address);
     found
-        .filter(|allocation| allocation.start == address && kind(allocation.kind) && allocation.flags & VARIABLE == 0)
+        .filter(|allocation| {
+            allocation.start == address && kind(allocation.kind) && allocation.flags & (VARIABLE | MAPPED) == 0
+        })
         .ok_or(Error::InvalidValue)
 }
 
 /// `cuMemHostAlloc` (flags 0: `cuMemAllocHost`): 1 portable, 2 mapped, 4 write-combined. All host memory is all of these.
 pub fn host(bytes: u64, flags: u32) -> Result<u64> {
     let context = Context::usable()?;
+    graph::check_unsafe()?;
     if bytes == 0 || flags & !7 != 0 {
         return Err(Error::InvalidValue);
     }
@@ -114,6 +123,7 @@ pub fn host(bytes: u64, flags: u32) -> Result<u64> {
 /// `cuMemFreeHost`.
 pub fn free_host(address: u64) -> Result<()> {
     Context::usable()?;
+    graph::check_unsafe()?;
     start_of(address, |kind| kind == Kind::Host)?;
     context::drain_all();
     AddressSpace::get().free(address).map(drop).ok_or(Error::InvalidValue)
@@ -139,6 +149,7 @@ pub fn host_device_pointer(address: u64) -> Result<u64> {
 /// `cuMemHostRegister`: 1 portable, 2 mapped, 4 I/O memory, 8 read-only.
 pub fn register(address: u64, bytes: u64, flags: u32) -> Result<()> {
     let context = Context::usable()?;
+    graph::check_unsafe()?;
     if address == 0 || bytes == 0 || flags & !0xF != 0 || !is_mapped(address, bytes) {
         return Err(Error::InvalidValue);
     }
@@ -171,6 +182,7 @@ fn is_mapped(address: u64, bytes: u64) -> bool {
 /// `cuMemHostUnregister`: waits for what may use the memory.
 pub fn unregister(address: u64) -> Result<()> {
     Context::usable()?;
+    graph::check_unsafe()?;
     let range = AddressSpace::get().find_host(address);
     if range.is_none_or(|range| range.start != address) {
         return Err(Error::HostMemoryNotRegistered);
@@ -330,6 +342,7 @@ pub fn advise(address: u64, bytes: u64, advice: u32, location_type: u32, locatio
 /// `cuMemPrefetchAsync`.
 pub fn prefetch(address: u64, bytes: u64, location_type: u32, location_id: i32, stream: &Arc<Stream>) -> Result<()> {
     stream.shared.check()?;
+    stream.refuse_capture()?;
     let allocation = managed_at(address, bytes)?;
     location(location_type, location_id)?;
     ADVICE.lock().entry(allocation.start).or_default().prefetched = Some((location_type, location_id));

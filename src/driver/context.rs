@@ -16,7 +16,7 @@ use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
 use super::services::Printer;
 use super::stream::{Point, Role, check_host_function};
-use super::{Device, Error, Event, Handle, Result, Stream, array, module, pump, texture};
+use super::{Device, Error, Event, Green, Handle, Result, Stream, array, graph, green, module, pump, texture};
 use crate::memory::AddressSpace;
 
 /// `CU_CTX_FLAGS_MASK`.
@@ -34,6 +34,8 @@ pub(super) struct Shared {
     /// The code of the error that every call now answers; 0 = none.
     sticky: AtomicU32,
     streams: RwLock<Vec<Weak<Stream>>>,
+    /// What streams that are made from now on wait for first (`cuCtxWaitEvent`).
+    gates: Mutex<Vec<Point>>,
     /// Length of `streams`: the legacy stream alone is the common case, and free of locks.
     stream_count: AtomicUsize,
     /// `CU_LIMIT_STACK_SIZE`.
@@ -42,15 +44,21 @@ pub(super) struct Shared {
     pub heap: Heap,
 }
 
+/// The number of a context, green ones among them.
+pub(super) fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Shared {
     fn new(device: u32) -> Arc<Shared> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = next_id();
         Arc::new(Shared {
             id,
             device,
             sticky: AtomicU32::new(0),
             streams: RwLock::default(),
+            gates: Mutex::default(),
             stream_count: AtomicUsize::new(0),
             stack_limit: AtomicU64::new(DEFAULT_STACK),
             printer: Printer::new(),
@@ -100,7 +108,19 @@ impl Shared {
         self.stream_count.store(streams.len(), Ordering::Release);
     }
 
-    fn live_streams(&self) -> Vec<Arc<Stream>> {
+    pub fn add_gate(&self, point: Point) {
+        let mut gates = self.gates.lock();
+        gates.retain(|gate| !gate.is_done());
+        gates.push(point);
+    }
+
+    pub fn gates(&self) -> Vec<Point> {
+        let mut gates = self.gates.lock();
+        gates.retain(|gate| !gate.is_done());
+        gates.clone()
+    }
+
+    pub fn live_streams(&self) -> Vec<Arc<Stream>> {
         self.streams.read().iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -178,7 +198,7 @@ pub struct Context {
     is_primary: bool,
     life: AtomicU8,
     flags: AtomicU32,
-    /// How often a primary context is retained.
+    /// How often a primary context is retained; the further users of another one (`cuCtxAttach`).
     retained: Mutex<u32>,
     legacy: Arc<Stream>,
     runtime_limits: [AtomicU64; 4],
@@ -186,6 +206,8 @@ pub struct Context {
     shared_config: AtomicU32,
     storage: RwLock<Vec<Stored>>,
     peers: Mutex<Vec<u64>>,
+    /// It stands for a green context, and shares the primary context's everything.
+    green: Option<Weak<Green>>,
 }
 
 #[derive(Clone, Copy)]
@@ -200,7 +222,7 @@ static CONTEXTS: Registry<Context> = Registry::new();
 /// The handle of the context of that number; 0 if it is gone.
 pub(super) fn handle_of(id: u64) -> Handle {
     CONTEXTS
-        .find(|context| context.shared.id == id)
+        .find(|context| context.shared.id == id && context.green.is_none())
         .map_or(0, |context| context.handle)
 }
 
@@ -227,7 +249,7 @@ impl Context {
         let shared = Shared::new(device.ordinal() as u32);
         let context = Arc::new_cyclic(|weak: &Weak<Context>| Context {
             handle: handle::fresh(),
-            legacy: Stream::build(weak.clone(), &shared, Role::Legacy, 0, 0, None),
+            legacy: Stream::build(weak.clone(), &shared, Role::Legacy, 0, 0, None, None),
             shared,
             device,
             is_primary,
@@ -239,6 +261,7 @@ impl Context {
             shared_config: AtomicU32::new(0),
             storage: RwLock::default(),
             peers: Mutex::default(),
+            green: None,
         });
         CONTEXTS.insert(context.handle, &context);
         context
@@ -246,6 +269,74 @@ impl Context {
 
     pub(super) fn primary(device: &'static Device) -> Arc<Context> {
         Context::build(device, true, 0)
+    }
+
+    /// What stands for a green context: the primary context under another handle. It is not destroyed by itself.
+    pub(super) fn for_green(primary: &Arc<Context>, green: &Arc<Green>) -> Arc<Context> {
+        let context = Arc::new(Context {
+            handle: handle::fresh(),
+            legacy: Arc::clone(&primary.legacy),
+            shared: Arc::clone(&primary.shared),
+            device: primary.device,
+            is_primary: true,
+            life: AtomicU8::new(Life::Active as u8),
+            flags: AtomicU32::new(primary.flags()),
+            retained: Mutex::new(0),
+            runtime_limits: [0, 1, 2, 3]
+                .map(|which| AtomicU64::new(primary.runtime_limits[which].load(Ordering::Relaxed))),
+            cache_config: AtomicU32::new(primary.cache_config.load(Ordering::Relaxed)),
+            shared_config: AtomicU32::new(primary.shared_config.load(Ordering::Relaxed)),
+            storage: RwLock::default(),
+            peers: Mutex::default(),
+            green: Some(Arc::downgrade(green)),
+        });
+        CONTEXTS.insert(context.handle, &context);
+        context
+    }
+
+    /// Its green context has been destroyed.
+    pub(super) fn end_for_green(&self) {
+        CONTEXTS.remove(self.handle);
+        self.set_life(Life::Destroyed);
+    }
+
+    /// The green context that it stands for.
+    pub fn green(&self) -> Option<Arc<Green>> {
+        self.green.as_ref().and_then(Weak::upgrade)
+    }
+
+    /// The context whose memory, modules and streams it has: itself, or the primary one.
+    pub fn owner(self: &Arc<Context>) -> Arc<Context> {
+        match &self.green {
+            None => Arc::clone(self),
+            Some(_) => Arc::clone(self.device.primary()),
+        }
+    }
+
+    /// `cuCtxRecordEvent`: all that is in its streams now, those of its green contexts too.
+    pub fn record(self: &Arc<Context>, event: &Arc<Event>) -> Result<()> {
+        self.alive()?;
+        self.shared.check()?;
+        match self.green() {
+            Some(green) => green.record(event),
+            None => green::record_all(self, &self.shared.live_streams(), event),
+        }
+    }
+
+    /// `cuCtxWaitEvent`: what comes next in its streams waits, in those of its green contexts and in later ones too.
+    pub fn wait(self: &Arc<Context>, event: &Arc<Event>) -> Result<()> {
+        self.alive()?;
+        self.shared.check()?;
+        match self.green() {
+            Some(green) => green.wait(event),
+            None => {
+                green::wait_all(&self.shared.live_streams(), event)?;
+                if let Some(point) = event.point() {
+                    self.shared.add_gate(point);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// The calling thread's, as it is (`cuCtxGetCurrent`).
@@ -316,6 +407,31 @@ impl Context {
         Ok(())
     }
 
+    /// `cuCtxAttach`: one more user of the current context; 201 for primary contexts, which are retained instead.
+    pub fn attach() -> Result<Arc<Context>> {
+        let context = Context::usable()?;
+        if context.is_primary {
+            return Err(Error::InvalidContext);
+        }
+        *context.retained.lock() += 1;
+        Ok(context)
+    }
+
+    /// `cuCtxDetach`: the context must be current (201). Destroys it when its last user leaves.
+    pub fn detach(self: &Arc<Context>) -> Result<()> {
+        let current = Context::current_or_none();
+        if self.is_primary || !current.is_some_and(|current| Arc::ptr_eq(&current, self)) {
+            return Err(Error::InvalidContext);
+        }
+        let others = {
+            let mut users = self.retained.lock();
+            let others = *users;
+            *users = others.saturating_sub(1);
+            others
+        };
+        if others > 0 { Ok(()) } else { self.destroy() }
+    }
+
     /// `cuDevicePrimaryCtxRetain`.
     pub fn primary_retain(device: &'static Device) -> Result<Arc<Context>> {
         let context = device.primary();
@@ -377,6 +493,7 @@ impl Context {
         Stream::forget_all_of(&self.shared);
         Event::forget_all_of(&self.shared);
         module::forget_all_of(&self.shared);
+        graph::forget_memory_of(self.shared.id);
         texture::forget_all_of(&self.shared);
         array::forget_all_of(&self.shared);
         AddressSpace::get().free_all_of(self.shared.id);
@@ -451,6 +568,7 @@ impl Context {
     pub fn synchronize(&self) -> Result<()> {
         check_host_function()?;
         self.alive()?;
+        graph::check_context(&self.shared)?;
         self.shared.drain();
         self.shared.printer.flush();
         self.shared.check()

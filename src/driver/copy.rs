@@ -9,9 +9,10 @@
 use std::sync::Arc;
 
 use super::array::Array;
+use super::graph::{self, CopyNode, SetNode, Work};
 use super::stream::Command;
 use super::{Error, Result, Stream};
-use crate::memory::{AddressSpace, Kind};
+use crate::memory::{AddressSpace, Kind, MAPPED, READ};
 
 /// Up to so many bytes a copy is done by the caller if the stream is idle.
 const SMALL: u64 = 128 << 10;
@@ -30,7 +31,7 @@ pub enum Place {
 }
 
 /// A box of bytes: `cuMemcpy2D*`, `cuMemcpy3D*`. A linear copy has height and depth 1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub width: u64,
     pub height: u64,
@@ -88,8 +89,24 @@ struct Checked {
     nature: Nature,
 }
 
+/// What kind of memory a place is said to be in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyKind {
+    Host,
+    Device,
+    Unified,
+}
+
 impl Place {
-    fn address(self) -> u64 {
+    pub fn kind(self) -> CopyKind {
+        match self {
+            Place::Host(_) => CopyKind::Host,
+            Place::Device(_) => CopyKind::Device,
+            Place::Unified(_) => CopyKind::Unified,
+        }
+    }
+
+    pub fn address(self) -> u64 {
         match self {
             Place::Host(address) | Place::Device(address) | Place::Unified(address) => address,
         }
@@ -105,7 +122,12 @@ impl Place {
         }
         if space.view().contains(address) {
             let allocation = space.find(address).ok_or(Error::InvalidValue)?;
-            if !allocation.contains(address, bytes) {
+            // What is mapped piece by piece is one range, as far as it may be touched.
+            let is_whole = match allocation.flags & MAPPED {
+                0 => allocation.contains(address, bytes),
+                _ => space.view().check(address, bytes.max(1), READ),
+            };
+            if !is_whole {
                 return Err(Error::InvalidValue);
             }
             return Ok(match allocation.kind {
@@ -124,6 +146,13 @@ impl Place {
 }
 
 impl End {
+    /// The device whose memory it is; `None` for the host's.
+    pub(super) fn device(self) -> Option<u32> {
+        AddressSpace::get()
+            .find(self.place.address())
+            .map(|allocation| allocation.device)
+    }
+
     fn check(self, shape: Shape) -> Result<Checked> {
         let pitch = if self.pitch == 0 { shape.width } else { self.pitch };
         let rows = if self.rows == 0 { shape.height } else { self.rows };
@@ -161,6 +190,26 @@ unsafe fn transfer(dst: Checked, src: Checked, shape: Shape) {
     }
 }
 
+/// Whether the box could be copied; one without bytes can.
+pub(super) fn check_box(dst: End, src: End, shape: Shape) -> Result<()> {
+    if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
+        return Ok(());
+    }
+    dst.check(shape)?;
+    src.check(shape).map(drop)
+}
+
+/// Copies the box here and now.
+pub(super) fn copy_box(dst: End, src: End, shape: Shape) -> Result<()> {
+    if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
+        return Ok(());
+    }
+    let (dst, src) = (dst.check(shape)?, src.check(shape)?);
+    // SAFETY: both ends were checked just now; memory is freed only after what is queued has been done.
+    unsafe { transfer(dst, src, shape) };
+    Ok(())
+}
+
 fn line(place: Place) -> End {
     End {
         place,
@@ -190,6 +239,8 @@ pub fn linear_async(dst: Place, src: Place, bytes: u64, stream: &Arc<Stream>) ->
 /// `cuMemcpy2D*`, `cuMemcpy3D*` that return when the data has arrived.
 pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
     let stream = Stream::default(per_thread)?;
+    stream.refuse_capture()?;
+    graph::check_unsafe()?;
     if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
         return Ok(());
     }
@@ -206,8 +257,19 @@ pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
 /// `cuMemcpy2DAsync`, `cuMemcpy3DAsync`.
 pub fn boxed_async(dst: End, src: End, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
     stream.shared.check()?;
+    let capture = stream.admit()?;
     if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
         return Ok(());
+    }
+    if let Some(capture) = capture {
+        let context = stream.context()?.handle();
+        let node = CopyNode {
+            dst,
+            src,
+            shape,
+            context,
+        };
+        return capture.add(stream, Work::Copy(node));
     }
     let (dst, src) = (dst.check(shape)?, src.check(shape)?);
     match (dst.nature, src.nature) {
@@ -264,7 +326,7 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
 
 /// What a set writes, and where.
 #[derive(Clone, Copy)]
-struct Fill {
+pub(super) struct Fill {
     address: u64,
     pitch: u64,
     element: u32,
@@ -275,7 +337,7 @@ struct Fill {
 }
 
 impl Fill {
-    fn check(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64) -> Result<Fill> {
+    pub fn check(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64) -> Result<Fill> {
         let size = u64::from(element);
         if !dst.is_multiple_of(size) || (height > 1 && !pitch.is_multiple_of(size)) {
             return Err(Error::InvalidValue);
@@ -304,7 +366,7 @@ impl Fill {
 
     /// # Safety
     /// The range is valid, and stays so.
-    unsafe fn run(self) {
+    pub unsafe fn run(self) {
         let bytes = self.value.to_le_bytes();
         let uniform = bytes[..self.element as usize].iter().all(|byte| *byte == bytes[0]);
         for y in 0..self.height {
@@ -327,6 +389,7 @@ impl Fill {
 #[allow(clippy::too_many_arguments)]
 pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64, per_thread: bool) -> Result<()> {
     let stream = Stream::default(per_thread)?;
+    stream.refuse_capture()?;
     if width == 0 || height == 0 {
         return Ok(());
     }
@@ -350,8 +413,22 @@ pub fn set_async(
     stream: &Arc<Stream>,
 ) -> Result<()> {
     stream.shared.check()?;
+    let capture = stream.admit()?;
     if width == 0 || height == 0 {
         return Ok(());
+    }
+    if let Some(capture) = capture {
+        let context = stream.context()?.handle();
+        let node = SetNode {
+            dst,
+            pitch,
+            element,
+            value,
+            width,
+            height,
+            context,
+        };
+        return capture.add(stream, Work::Set(node));
     }
     queue_fill(Fill::check(dst, pitch, element, value, width, height)?, stream)
 }

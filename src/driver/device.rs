@@ -159,6 +159,17 @@ impl Device {
         }
     }
 
+    /// Multiprocessors, and how few of them a part of the device may have, all at once and in steps (CUDA programming guide,
+    /// "Green Contexts": 8 from compute capability 9.0 on, 4 from 8.0, 2 before).
+    pub fn partition(&self) -> (u32, u32, u32) {
+        let (least, step) = match self.capability().0 {
+            0..8 => (2, 2),
+            8 => (4, 2),
+            _ => (8, 8),
+        };
+        (profile::MULTIPROCESSORS, least, step)
+    }
+
     pub fn default_pool(&'static self) -> Arc<Pool> {
         Arc::clone(self.default_pool.get_or_init(|| Pool::of_device(self)))
     }

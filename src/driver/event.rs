@@ -10,6 +10,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::context::Shared;
+use super::graph::{self, Capture, Dependency};
 use super::handle::{self, Registry};
 use super::stream::{Point, check_host_function};
 use super::{Context, Error, Handle, Result, Stream};
@@ -57,7 +58,24 @@ pub struct Event {
     handle: Handle,
     flags: u32,
     shared: Arc<Shared>,
-    recording: Mutex<Option<Arc<Recording>>>,
+    state: Mutex<State>,
+}
+
+/// The last recording.
+#[derive(Clone, Default)]
+enum State {
+    #[default]
+    None,
+    Recorded(Arc<Recording>),
+    /// In a stream that records.
+    Captured(Captured),
+}
+
+/// A point in a stream that records: nodes that what follows depends on.
+#[derive(Clone)]
+pub(super) struct Captured {
+    pub capture: Arc<Capture>,
+    pub before: Vec<Dependency>,
 }
 
 static EVENTS: Registry<Event> = Registry::new();
@@ -75,7 +93,7 @@ impl Event {
             handle: handle::fresh(),
             flags,
             shared: Arc::clone(context.shared()),
-            recording: Mutex::new(None),
+            state: Mutex::default(),
         });
         EVENTS.insert(event.handle, &event);
         Ok(event)
@@ -94,26 +112,61 @@ impl Event {
     }
 
     /// `cuEventRecord`: event and stream belong to the same context.
-    pub fn record(self: &Arc<Event>, stream: &Arc<Stream>) -> Result<()> {
+    /// An `external` recording (`CU_EVENT_RECORD_EXTERNAL`) becomes a node of the graph that the stream records into.
+    pub fn record(self: &Arc<Event>, stream: &Arc<Stream>, external: bool) -> Result<()> {
         if !Arc::ptr_eq(&self.shared, &stream.shared) {
             return Err(Error::InvalidHandle);
         }
         self.shared.check()?;
-        let recording = stream.record(self.flags & DISABLE_TIMING == 0);
-        *self.recording.lock() = Some(recording);
+        if let Some(capture) = stream.admit()? {
+            return stream.record_captured(self, &capture, external);
+        }
+        if external {
+            return Err(Error::InvalidValue);
+        }
+        self.set_recording(stream.record(self.flags & DISABLE_TIMING == 0));
         Ok(())
+    }
+
+    pub(super) fn set_recording(&self, recording: Arc<Recording>) {
+        *self.state.lock() = State::Recorded(recording);
+    }
+
+    pub(super) fn set_captured(&self, captured: Captured) {
+        *self.state.lock() = State::Captured(captured);
+    }
+
+    pub(super) fn captured(&self) -> Option<Captured> {
+        match &*self.state.lock() {
+            State::Captured(captured) => Some(captured.clone()),
+            State::None | State::Recorded(_) => None,
+        }
+    }
+
+    /// The last recording; 907 when it is in a graph.
+    fn recording(&self) -> Result<Option<Arc<Recording>>> {
+        match &*self.state.lock() {
+            State::None => Ok(None),
+            State::Recorded(recording) => Ok(Some(Arc::clone(recording))),
+            State::Captured(captured) => Err(captured.refuse()),
+        }
     }
 
     /// What has to be done for the event to be complete; `None` when it was never recorded.
     pub(super) fn point(&self) -> Option<Point> {
-        self.recording.lock().as_ref().map(|recording| recording.point())
+        match &*self.state.lock() {
+            State::Recorded(recording) => Some(recording.point()),
+            State::None | State::Captured(_) => None,
+        }
     }
 
     /// `cuEventQuery`: 600 while it is not complete.
     pub fn query(&self) -> Result<()> {
         self.shared.check()?;
-        match self.point() {
-            Some(point) if !point.is_done() => Err(Error::NotReady),
+        let recording = self.recording()?;
+        graph::check_unsafe()?;
+        match recording {
+            Some(recording) if !recording.point().is_done() => Err(Error::NotReady),
             _ => self.shared.check(),
         }
     }
@@ -121,8 +174,10 @@ impl Event {
     /// `cuEventSynchronize`.
     pub fn synchronize(&self) -> Result<()> {
         check_host_function()?;
-        if let Some(point) = self.point() {
-            point.wait();
+        let recording = self.recording()?;
+        graph::check_unsafe()?;
+        if let Some(recording) = recording {
+            recording.point().wait();
         }
         self.shared.printer.flush();
         self.shared.check()
@@ -139,7 +194,7 @@ impl Event {
             if event.flags & DISABLE_TIMING != 0 {
                 return Err(Error::InvalidHandle);
             }
-            let recording = event.recording.lock().clone().ok_or(Error::InvalidHandle)?;
+            let recording = event.recording()?.ok_or(Error::InvalidHandle)?;
             if !recording.point().is_done() {
                 return Err(Error::NotReady);
             }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::context::Shared;
+use super::graph::{KernelNode, Work};
 use super::module::Lowered;
 use super::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
 use super::stream::Command;
@@ -19,7 +20,7 @@ use crate::program::Space;
 use crate::simt::{self, Cause, Fault, Services};
 
 /// A launch as a call describes it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -68,53 +69,22 @@ pub unsafe fn launch(
     arguments: Arguments<'_>,
     stream: &Arc<Stream>,
 ) -> Result<()> {
-    // A `CUkernel` goes to whichever context the stream belongs to.
-    let other;
-    let function = if Arc::ptr_eq(&function.shared, &stream.shared) {
-        function
-    } else {
-        other = function.in_context(&stream.context()?)?;
-        &other
-    };
+    let function = function.on(stream)?;
     let shared = &stream.shared;
     shared.check()?;
-    let lowered = function.lowered()?;
-    let cluster = check(function, config, lowered)?;
+    let capture = stream.admit()?;
     // SAFETY: passed on to the caller.
-    let params = unsafe { collect(function, arguments)? };
+    let params = unsafe { collect(&function, arguments)? };
+    if let Some(capture) = capture {
+        check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
+        return capture.add(
+            stream,
+            Work::Kernel(KernelNode::captured(function, *config, params, stream)),
+        );
+    }
+    let prepared = Prepared::new(&function, config, params, stream.multiprocessors())?;
     shared.printer.flush();
-
-    let workspace = if config.cooperative {
-        Some(Workspace::new(shared)?)
-    } else {
-        None
-    };
-    static GRIDS: AtomicU64 = AtomicU64::new(1);
-    let launch = Arc::new(simt::Launch {
-        module: Arc::clone(&function.program),
-        kernel: function.index,
-        grid: config.grid,
-        block: config.block,
-        cluster,
-        dynamic_shared: config.dynamic_shared,
-        params,
-        cooperative: config.cooperative,
-        workspace: workspace.as_ref().map_or(0, |workspace| workspace.0),
-        grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
-        multiprocessors: MULTIPROCESSORS,
-        stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
-        timeout: config::get().timeout,
-        services: Arc::clone(shared) as Arc<dyn Services>,
-        references: function.references.bindings(),
-    });
-    let run = runner();
-    let files = Arc::clone(&function.files);
-    let ticket = stream.enqueue(Command::Work(Box::new(move |shared| {
-        if let Err(fault) = run(launch) {
-            shared.fail(code(&fault.cause), &report(&fault, &files));
-        }
-        drop(workspace);
-    })));
+    let ticket = stream.enqueue(Command::Work(Box::new(move |_| prepared.run())));
     if launch_blocking() {
         stream.wait_for(ticket);
         shared.printer.flush();
@@ -123,8 +93,66 @@ pub unsafe fn launch(
     Ok(())
 }
 
+/// A launch with all that can be done beforehand done: it can be run any number of times, one at a time.
+pub(super) struct Prepared {
+    shared: Arc<Shared>,
+    launch: Arc<simt::Launch>,
+    workspace: Option<Workspace>,
+    files: Arc<HashMap<u32, String>>,
+    run: Runner,
+}
+
+impl Prepared {
+    /// # Errors
+    /// As [`launch`].
+    pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>, multiprocessors: u32) -> Result<Prepared> {
+        static GRIDS: AtomicU64 = AtomicU64::new(1);
+        let shared = &function.shared;
+        let cluster = check(function, config, function.lowered()?, multiprocessors)?;
+        let workspace = if config.cooperative {
+            Some(Workspace::new(shared)?)
+        } else {
+            None
+        };
+        let launch = Arc::new(simt::Launch {
+            module: Arc::clone(&function.program),
+            kernel: function.index,
+            grid: config.grid,
+            block: config.block,
+            cluster,
+            dynamic_shared: config.dynamic_shared,
+            params,
+            cooperative: config.cooperative,
+            workspace: workspace.as_ref().map_or(0, |workspace| workspace.0),
+            grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
+            multiprocessors,
+            stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
+            timeout: config::get().timeout,
+            services: Arc::clone(shared) as Arc<dyn Services>,
+            references: function.references.bindings(),
+        });
+        Ok(Prepared {
+            shared: Arc::clone(shared),
+            launch,
+            workspace,
+            files: Arc::clone(&function.files),
+            run: runner(),
+        })
+    }
+
+    /// Runs the grid to its end; a fault becomes the context's error.
+    pub fn run(&self) {
+        if let Some(workspace) = &self.workspace {
+            workspace.clear();
+        }
+        if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
+            self.shared.fail(code(&fault.cause), &report(&fault, &self.files));
+        }
+    }
+}
+
 /// `CUDA_LAUNCH_BLOCKING=1` (CUDA programming guide, "CUDA Environment Variables").
-fn launch_blocking() -> bool {
+pub(super) fn launch_blocking() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1"))
 }
@@ -142,9 +170,12 @@ impl Workspace {
             ..Request::new(Kind::Heap, Workspace::BYTES)
         };
         let allocation = AddressSpace::get().allocate(&request).map_err(|_| Error::OutOfMemory)?;
-        // SAFETY: the allocation is ours, and this large.
-        unsafe { std::ptr::write_bytes(allocation.start as *mut u8, 0, Workspace::BYTES as usize) };
         Ok(Workspace(allocation.start))
+    }
+
+    fn clear(&self) {
+        // SAFETY: the allocation is ours, this large, and no grid that uses it runs.
+        unsafe { std::ptr::write_bytes(self.0 as *mut u8, 0, Workspace::BYTES as usize) };
     }
 }
 
@@ -155,7 +186,7 @@ impl Drop for Workspace {
 }
 
 /// Whether the shape is one that the device and the function allow; answers the cluster's shape.
-fn check(function: &Function, config: &Config, lowered: Lowered) -> Result<[u32; 3]> {
+pub(super) fn check(function: &Function, config: &Config, lowered: Lowered, multiprocessors: u32) -> Result<[u32; 3]> {
     let Config { grid, block, .. } = *config;
     let within = |shape: [u32; 3], limit: [u32; 3]| (0..3).all(|axis| (1..=limit[axis]).contains(&shape[axis]));
     if !within(grid, MAX_GRID) || !within(block, MAX_BLOCK) {
@@ -205,7 +236,7 @@ fn check(function: &Function, config: &Config, lowered: Lowered) -> Result<[u32;
         let blocks = grid
             .iter()
             .try_fold(1_u64, |product, size| product.checked_mul((*size).into()));
-        if blocks.is_none_or(|blocks| blocks > u64::from(resident) * u64::from(MULTIPROCESSORS)) {
+        if blocks.is_none_or(|blocks| blocks > u64::from(resident) * u64::from(multiprocessors)) {
             return Err(Error::CooperativeLaunchTooLarge);
         }
     }
@@ -216,7 +247,7 @@ fn check(function: &Function, config: &Config, lowered: Lowered) -> Result<[u32;
 ///
 /// # Safety
 /// `Arguments::Pointers` has a valid pointer for each parameter of the function.
-unsafe fn collect(function: &Function, arguments: Arguments<'_>) -> Result<Box<[u8]>> {
+pub(super) unsafe fn collect(function: &Function, arguments: Arguments<'_>) -> Result<Box<[u8]>> {
     let info = &function.info;
     let mut block = vec![0_u8; info.param_bytes as usize].into_boxed_slice();
     match arguments {

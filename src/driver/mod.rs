@@ -7,8 +7,11 @@
 //! device.rs  profile.rs   what is reported          context.rs   life, current stacks, limits, sticky errors
 //! code.rs    linker.rs    images to trees           module.rs    libraries, modules, kernels, functions
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
+//! green.rs                parts of devices
+//! virtual_memory.rs       addresses and memory apart
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
+//! graph/                  work described once      memory_operation.rs  words that streams write or wait for
 //! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
 //! handle.rs  error.rs
 //! ```
@@ -24,10 +27,13 @@ pub mod device;
 mod error;
 pub mod event;
 mod format;
+pub mod graph;
+pub mod green;
 mod handle;
 mod heap;
 pub mod launch;
 pub mod linker;
+mod memory_operation;
 pub mod module;
 pub mod occupancy;
 pub mod pool;
@@ -37,6 +43,7 @@ pub mod reference;
 mod services;
 pub mod stream;
 pub mod texture;
+pub mod virtual_memory;
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +57,9 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use event::Event;
 pub use format::bytes as format_bytes;
+pub use green::Green;
 pub use linker::Linker;
+pub use memory_operation::MemoryOperation;
 pub use module::{Function, Kernel, Library, LoadError, Module};
 pub use pool::Pool;
 pub use stream::Stream;

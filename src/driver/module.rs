@@ -21,7 +21,7 @@ use super::context::Shared;
 use super::handle::{self, Registry};
 use super::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
 use super::reference::{References, SurfaceReference, TextureReference};
-use super::{Context, Device, Error, Handle, Result};
+use super::{Context, Device, Error, Handle, Result, Stream};
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::{self, Allocate, AllocateError, KernelInfo};
 use crate::ptx::ast;
@@ -648,6 +648,21 @@ impl Function {
             Callable::Function(function) => Ok(Arc::clone(function)),
             Callable::Kernel(kernel) => kernel.function(),
         }
+    }
+
+    /// The function in the stream's context: a `CUkernel` goes to whichever that is.
+    pub(super) fn on(self: &Arc<Function>, stream: &Stream) -> Result<Arc<Function>> {
+        if Arc::ptr_eq(&self.shared, &stream.shared) {
+            Ok(Arc::clone(self))
+        } else {
+            self.in_context(&stream.context()?)
+        }
+    }
+
+    /// The handle of the library's kernel that it stands for; 0 if it does not.
+    pub fn kernel_handle(&self) -> Handle {
+        let kernel = self.kernel.as_ref().and_then(Weak::upgrade);
+        kernel.map_or(0, |kernel| kernel.handle)
     }
 
     /// The same function in another context, if it stands for a kernel of a library.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::alloc::{place, start_of};
+use super::graph::{self, GraphMemory, Work};
 use super::handle::{self, Registry};
 use super::stream::Command;
 use super::{Device, Error, Handle, Result, Stream};
@@ -105,6 +106,11 @@ impl Pool {
         if bytes == 0 {
             return Err(Error::InvalidValue);
         }
+        if let Some(capture) = stream.admit()? {
+            let memory = GraphMemory::create(&*stream.context()?, self.device, bytes)?;
+            let address = memory.address();
+            return capture.add(stream, Work::Allocate(memory)).map(|()| address);
+        }
         let request = Request {
             device: self.device.ordinal() as u32,
             owner: stream.shared.id,
@@ -174,6 +180,13 @@ impl Pool {
 /// `cuMemFreeAsync`: of anything that `cuMemAllocAsync` or `cuMemAlloc` gave.
 pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
     stream.shared.check()?;
+    if let Some(capture) = stream.admit()? {
+        let memory = GraphMemory::at(address).inspect_err(|_| capture.invalidate())?;
+        return capture.add(stream, Work::Free(memory));
+    }
+    if let Some(freed) = graph::free_memory(address, stream) {
+        return freed;
+    }
     let allocation = start_of(address, |kind| kind == Kind::Device)?;
     {
         let mut pending = PENDING.lock();

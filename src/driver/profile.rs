@@ -156,6 +156,8 @@ impl Profile {
             // HOST_REGISTER_SUPPORTED, DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
             99 => 1,
             101 => 1,
+            // VIRTUAL_MEMORY_MANAGEMENT, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+            102 | 103 => 1,
             106 => self.blocks_per_multiprocessor,
             111 => self.shared_reserved_per_block,
             // READ_ONLY_HOST_REGISTER, MEMORY_POOLS

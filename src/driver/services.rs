@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::context::Shared;
+use super::graph;
 use crate::simt::Services;
 
 unsafe extern "C" {
@@ -81,6 +82,10 @@ impl Services for Shared {
 
     fn print(&self, bytes: &[u8]) {
         self.printer.print(bytes);
+    }
+
+    fn set_conditional(&self, handle: u64, value: u32) -> bool {
+        graph::set_conditional(handle, value)
     }
 
     fn assert_failed(&self, line: &str) {

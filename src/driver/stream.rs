@@ -16,9 +16,9 @@
 //! legacy one; both become points that the command's stream waits for.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -26,10 +26,11 @@ use parking_lot::Mutex;
 
 use super::context::Shared;
 use super::event::Recording;
+use super::graph::{HostNode, Tail, Work};
 use super::handle::{self, Registry};
+use super::profile::MULTIPROCESSORS;
 use super::pump::{self, GREATEST_PRIORITY};
-use super::{Context, Error, Event, Handle, Result};
-use crate::memory::AddressSpace;
+use super::{Context, Error, Event, Green, Handle, Result};
 
 /// How long a waiting thread looks on before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
@@ -121,9 +122,14 @@ pub struct Stream {
     pub(super) shared: Arc<Shared>,
     /// The context's legacy stream, if this is another one and a blocking one.
     legacy: Option<Arc<Stream>>,
+    green: Option<Arc<Green>>,
     queue: Mutex<Queue>,
     submitted: AtomicU64,
     completed: AtomicU64,
+    /// It records into a graph what it is given.
+    pub(super) tail: Mutex<Option<Tail>>,
+    /// `cuStreamSetAttribute`: values of 64 bytes by number, kept for who asks for them back.
+    attributes: Mutex<BTreeMap<u32, [u64; 8]>>,
 }
 
 static STREAMS: Registry<Stream> = Registry::new();
@@ -146,21 +152,30 @@ pub(super) fn check_host_function() -> Result<()> {
 impl Stream {
     /// `cuStreamCreateWithPriority`: flags 0 or 1 (non-blocking).
     pub fn create(flags: u32, priority: i32) -> Result<Arc<Stream>> {
-        let context = Context::usable()?;
+        Stream::create_in(&Context::usable()?, flags, priority)
+    }
+
+    /// In a context that need not be current; in one that stands for a green context, the stream is that one's.
+    pub(super) fn create_in(context: &Arc<Context>, flags: u32, priority: i32) -> Result<Arc<Stream>> {
         if flags > 1 {
             return Err(Error::InvalidValue);
         }
+        let green = context.green();
         // Out of range: brought into it (manual).
         let priority = priority.clamp(GREATEST_PRIORITY, 0);
         let legacy = (flags == 0).then(|| Arc::clone(context.legacy()));
         let stream = Stream::build(
-            Arc::downgrade(&context),
+            Arc::downgrade(context),
             context.shared(),
             Role::Created,
             flags,
             priority,
             legacy,
+            green.clone(),
         );
+        if let Some(green) = green {
+            green.add_stream(&stream);
+        }
         STREAMS.insert(stream.handle, &stream);
         Ok(stream)
     }
@@ -172,6 +187,7 @@ impl Stream {
         flags: u32,
         priority: i32,
         legacy: Option<Arc<Stream>>,
+        green: Option<Arc<Green>>,
     ) -> Arc<Stream> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let stream = Arc::new(Stream {
@@ -187,6 +203,7 @@ impl Stream {
             context,
             shared: Arc::clone(shared),
             legacy,
+            green,
             queue: Mutex::new(Queue {
                 commands: VecDeque::new(),
                 state: State::Idle,
@@ -195,8 +212,13 @@ impl Stream {
             }),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
+            tail: Mutex::new(None),
+            attributes: Mutex::default(),
         });
         shared.add_stream(&stream);
+        for point in shared.gates() {
+            stream.wait_point(point);
+        }
         stream
     }
 
@@ -208,12 +230,20 @@ impl Stream {
             0 | LEGACY => Ok(Arc::clone(Context::usable()?.legacy())),
             PER_THREAD => Stream::of_thread(&Context::usable()?),
             handle => {
-                let stream = STREAMS.get(handle).ok_or(Error::InvalidHandle)?;
+                let stream = Stream::from_handle(handle)?;
+                if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
+                    return Err(Error::StreamDetached);
+                }
                 check_host_function()?;
                 stream.shared.check()?;
                 Ok(stream)
             }
         }
+    }
+
+    /// A created stream, whatever state its context is in (`cuStreamDestroy`).
+    pub fn from_handle(handle: Handle) -> Result<Arc<Stream>> {
+        STREAMS.get(handle).ok_or(Error::InvalidHandle)
     }
 
     /// The default stream of a call without a stream parameter.
@@ -230,7 +260,7 @@ impl Stream {
             }
             let legacy = Some(Arc::clone(context.legacy()));
             let weak = Arc::downgrade(context);
-            let stream = Stream::build(weak, context.shared(), Role::PerThread, 0, 0, legacy);
+            let stream = Stream::build(weak, context.shared(), Role::PerThread, 0, 0, legacy, None);
             own.push((id, Arc::clone(&stream)));
             stream
         });
@@ -250,6 +280,42 @@ impl Stream {
     pub fn priority(&self) -> i32 {
         self.priority
     }
+    /// The green context that it was made in, if that still is one.
+    pub fn green(&self) -> Option<Arc<Green>> {
+        self.green.clone()
+    }
+
+    /// An attribute that was set.
+    pub fn attribute(&self, which: u32) -> Option<[u64; 8]> {
+        self.attributes.lock().get(&which).copied()
+    }
+
+    pub fn set_attribute(&self, which: u32, value: [u64; 8]) {
+        self.attributes.lock().insert(which, value);
+    }
+
+    /// `cuStreamCopyAttributes`: 1 for a stream of another context.
+    pub fn copy_attributes(&self, from: &Stream) -> Result<()> {
+        if !Arc::ptr_eq(&self.shared, &from.shared) {
+            return Err(Error::InvalidValue);
+        }
+        let attributes = from.attributes.lock().clone();
+        *self.attributes.lock() = attributes;
+        Ok(())
+    }
+
+    /// It is one of the context's own, which programs have not made.
+    pub fn is_default(&self) -> bool {
+        self.role != Role::Created
+    }
+
+    /// Multiprocessors that its kernels may have.
+    pub(super) fn multiprocessors(&self) -> u32 {
+        self.green
+            .as_ref()
+            .map_or(MULTIPROCESSORS, |green| green.multiprocessors())
+    }
+
     pub fn context(&self) -> Result<Arc<Context>> {
         self.context.upgrade().ok_or(Error::ContextIsDestroyed)
     }
@@ -260,6 +326,7 @@ impl Stream {
             return Err(Error::InvalidHandle);
         }
         STREAMS.remove(self.handle).ok_or(Error::InvalidHandle)?;
+        self.abandon_capture();
         // Whoever runs it keeps it alive until it is empty.
         self.shared.forget_streams(Some(self));
         Ok(())
@@ -267,6 +334,9 @@ impl Stream {
 
     /// The end of the context's created streams.
     pub(super) fn forget_all_of(shared: &Arc<Shared>) {
+        for stream in shared.live_streams() {
+            stream.abandon_capture();
+        }
         STREAMS.take(|stream| Arc::ptr_eq(&stream.shared, shared));
         shared.forget_streams(None);
     }
@@ -274,6 +344,7 @@ impl Stream {
     /// `cuStreamSynchronize`.
     pub fn synchronize(self: &Arc<Stream>) -> Result<()> {
         check_host_function()?;
+        self.refuse_capture()?;
         for point in self.ahead() {
             point.wait();
         }
@@ -285,27 +356,37 @@ impl Stream {
     /// `cuStreamQuery`: 600 while there is work.
     pub fn query(self: &Arc<Stream>) -> Result<()> {
         self.shared.check()?;
+        self.refuse_capture()?;
         if self.is_busy() || !self.ahead().is_empty() {
             return Err(Error::NotReady);
         }
         self.shared.check()
     }
 
-    /// `cuStreamWaitEvent`.
-    pub fn wait_event(self: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
+    /// `cuStreamWaitEvent`: an `external` wait (`CU_EVENT_WAIT_EXTERNAL`) becomes a node of the graph being recorded.
+    pub fn wait_event(self: &Arc<Stream>, event: &Arc<Event>, external: bool) -> Result<()> {
         self.shared.check()?;
-        if let Some(point) = event.point()
-            && !point.is_done()
-            && !Arc::ptr_eq(&point.stream, self)
-        {
-            self.enqueue(Command::Wait(point));
+        if self.wait_captured(event, external)? {
+            return Ok(());
+        }
+        if let Some(point) = event.point() {
+            self.wait_point(point);
         }
         Ok(())
     }
 
-    /// `cuLaunchHostFunc`: not called once the context has failed.
-    pub fn host_function(self: &Arc<Stream>, function: HostFunction, data: usize) -> Result<()> {
+    /// `cuLaunchHostFunc`: not called once the context has failed. `mode` is a `CUhostTaskSyncMode`.
+    pub fn host_function(self: &Arc<Stream>, function: HostFunction, data: usize, mode: u32) -> Result<()> {
         self.shared.check()?;
+        if let Some(capture) = self.admit()? {
+            let node = HostNode {
+                function,
+                data,
+                mode,
+                context: self.context()?.handle(),
+            };
+            return capture.add(self, Work::Host(node));
+        }
         self.enqueue(Command::Work(Box::new(move |shared| {
             shared.printer.flush();
             as_host_function(|| function(data));
@@ -316,6 +397,7 @@ impl Stream {
     /// `cuStreamAddCallback`: called with the context's error, if it has one.
     pub fn callback(self: &Arc<Stream>, callback: Callback, data: usize) -> Result<()> {
         self.shared.check()?;
+        self.refuse_capture()?;
         // As the caller knows it: 0 is not told from 1.
         let handle = match self.role {
             Role::Legacy => 0,
@@ -329,35 +411,11 @@ impl Stream {
         Ok(())
     }
 
-    /// `cuStreamWriteValue32`, `…64`: `bytes` is 4 or 8.
-    pub fn write_value(self: &Arc<Stream>, address: u64, bytes: u32, value: u64) -> Result<()> {
-        self.shared.check()?;
-        let word = Word::new(address, bytes)?;
-        self.enqueue(Command::Work(Box::new(move |_| word.store(value))));
-        Ok(())
-    }
-
-    /// `cuStreamWaitValue32`, `…64`: until the value in memory is ≥ (0, cyclically), equal (1), has a bit in common (2)
-    /// or a bit that is clear in both (3, nor).
-    pub fn wait_value(self: &Arc<Stream>, address: u64, bytes: u32, value: u64, flags: u32) -> Result<()> {
-        self.shared.check()?;
-        let word = Word::new(address, bytes)?;
-        // The highest flag asks for a flush of remote writes: there are none.
-        let how = flags & !(1 << 30);
-        if how > 3 {
-            return Err(Error::InvalidValue);
+    /// What comes next waits for a point, unless it is in this stream anyway.
+    pub(super) fn wait_point(self: &Arc<Stream>, point: Point) {
+        if !point.is_done() && !Arc::ptr_eq(&point.stream, self) {
+            self.enqueue(Command::Wait(point));
         }
-        self.enqueue(Command::Work(Box::new(move |shared| {
-            let mut rounds = 0_u32;
-            while !word.meets(value, how) && !shared.has_failed() {
-                rounds = rounds.saturating_add(1);
-                match rounds {
-                    0..200 => std::hint::spin_loop(),
-                    _ => std::thread::sleep(Duration::from_micros(20)),
-                }
-            }
-        })));
-        Ok(())
     }
 
     pub(super) fn submitted(&self) -> u64 {
@@ -368,6 +426,10 @@ impl Stream {
         // In this order: what completes meanwhile was submitted before.
         let submitted = self.submitted();
         self.completed.load(Ordering::Acquire) < submitted
+    }
+
+    pub(super) fn role(&self) -> Role {
+        self.role
     }
 
     pub(super) fn is_blocking(&self) -> bool {
@@ -699,7 +761,7 @@ fn lowest_of_stack() -> Option<usize> {
     }
 }
 
-fn as_host_function(call: impl FnOnce()) {
+pub(super) fn as_host_function(call: impl FnOnce()) {
     let set = |value| {
         IN_HOST_FUNCTION
             .try_with(|inside| inside.replace(value))
@@ -708,62 +770,4 @@ fn as_host_function(call: impl FnOnce()) {
     let before = set(true);
     call();
     set(before);
-}
-
-/// A word of memory that streams write to or wait for.
-#[derive(Clone, Copy)]
-struct Word {
-    address: u64,
-    wide: bool,
-}
-
-impl Word {
-    fn new(address: u64, bytes: u32) -> Result<Word> {
-        let space = AddressSpace::get();
-        let known = match space.find(address) {
-            Some(allocation) => allocation.contains(address, bytes.into()),
-            None => space.host_range_contains(address, bytes.into(), 0),
-        };
-        if !known || !matches!(bytes, 4 | 8) || !address.is_multiple_of(bytes.into()) {
-            return Err(Error::InvalidValue);
-        }
-        Ok(Word {
-            address,
-            wide: bytes == 8,
-        })
-    }
-
-    fn store(self, value: u64) {
-        // SAFETY: the word was found in memory of ours, aligned; memory is freed only after what is queued has been done.
-        unsafe {
-            match self.wide {
-                true => (*(self.address as *const AtomicU64)).store(value, Ordering::SeqCst),
-                false => (*(self.address as *const AtomicU32)).store(value as u32, Ordering::SeqCst),
-            }
-        }
-    }
-
-    fn meets(self, value: u64, how: u32) -> bool {
-        // SAFETY: as above.
-        let (now, value, ahead) = unsafe {
-            match self.wide {
-                true => {
-                    let now = (*(self.address as *const AtomicU64)).load(Ordering::SeqCst);
-                    (now, value, now.wrapping_sub(value) as i64 >= 0)
-                }
-                false => {
-                    let now = (*(self.address as *const AtomicU32)).load(Ordering::SeqCst);
-                    let value = value as u32;
-                    (now.into(), value.into(), now.wrapping_sub(value) as i32 >= 0)
-                }
-            }
-        };
-        let mask = if self.wide { u64::MAX } else { u32::MAX.into() };
-        match how {
-            0 => ahead,
-            1 => now == value,
-            2 => now & value != 0,
-            _ => !(now | value) & mask != 0,
-        }
-    }
 }

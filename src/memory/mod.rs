@@ -8,12 +8,14 @@
 //! ```text
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
+//! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
 //! ```
 
 mod blocks;
 mod hosts;
 mod nearest;
+mod ranges;
 mod space;
 pub mod texture;
 
@@ -24,6 +26,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use hosts::HostRange;
 pub use nearest::{Nearest, Relation};
+pub use ranges::{MAPPED, Range};
 pub(crate) use space::physical_memory;
 pub use space::{AddressSpace, Allocation, Kind, MAX_DEVICES, OutOfMemory, Region, Request};
 

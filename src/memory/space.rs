@@ -91,8 +91,10 @@ pub struct Allocation {
     pub pool: u64,
     /// Never used twice (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
+    /// Kernels may not touch it, and it does not count as used.
+    pub(super) withdrawn: bool,
     /// Pages taken.
-    pages: u64,
+    pub(super) pages: u64,
 }
 
 impl Allocation {
@@ -116,26 +118,26 @@ struct Usage {
     used: AtomicU64,
 }
 
-struct State {
+pub(super) struct State {
     small: SmallBlocks,
-    large: LargeBlocks,
+    pub(super) large: LargeBlocks,
     /// Up to where pages are accessible to the process, in each half.
     small_open: u64,
-    large_open: u64,
+    pub(super) large_open: u64,
     /// Bytes of freed blocks that may still hold pages of the system, about.
     kept: u64,
-    live: BTreeMap<u64, Allocation>,
+    pub(super) live: BTreeMap<u64, Allocation>,
     freed: VecDeque<Allocation>,
 }
 
 pub struct AddressSpace {
     view: View,
-    state: RwLock<State>,
+    pub(super) state: RwLock<State>,
     hosts: HostRanges,
     usage: [Usage; MAX_DEVICES],
     /// Pinned and managed memory of all devices, bounded by what the machine has.
     host_usage: Usage,
-    next_id: AtomicU64,
+    pub(super) next_id: AtomicU64,
 }
 
 /// Memory of the driver's own, freed with it.
@@ -235,19 +237,10 @@ impl AddressSpace {
         if bytes > self.view.len {
             return Err(OutOfMemory);
         }
-        let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
-        if let Some(usage) = self.charged(request.kind, request.device) {
-            let taken = usage.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(charge)
-                    .filter(|sum| *sum <= usage.limit.load(Ordering::Relaxed))
-            });
-            taken.map_err(|_| OutOfMemory)?;
-        }
+        self.charge(request.kind, request.device, bytes)?;
         let placed = self.place(bytes.div_ceil(PAGE), request);
-        if placed.is_err()
-            && let Some(usage) = self.charged(request.kind, request.device)
-        {
-            usage.used.fetch_sub(charge, Ordering::Relaxed);
+        if placed.is_err() {
+            self.discharge(request.kind, request.device, bytes);
         }
         placed
     }
@@ -297,6 +290,7 @@ impl AddressSpace {
             flags: request.flags,
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            withdrawn: false,
             pages,
         };
         state.live.insert(allocation.start, allocation);
@@ -331,11 +325,70 @@ impl AddressSpace {
             state.freed.push_back(allocation);
         }
         drop(state);
-        if let Some(usage) = self.charged(allocation.kind, allocation.device) {
-            let charge = allocation.bytes.next_multiple_of(Request::MIN_ALIGN);
-            usage.used.fetch_sub(charge, Ordering::Relaxed);
+        if !allocation.withdrawn {
+            self.discharge(allocation.kind, allocation.device, allocation.bytes);
         }
         Some(allocation)
+    }
+
+    /// Takes an allocation from kernels, and from what counts as used; its place and, until [`AddressSpace::forget`], its
+    /// contents stay. For memory that comes and goes at an address that does not change. `false`: nothing to take.
+    pub fn withdraw(&self, start: u64) -> bool {
+        let mut state = self.state.write();
+        let Some(allocation) = state.live.get_mut(&start).filter(|allocation| !allocation.withdrawn) else {
+            return false;
+        };
+        allocation.withdrawn = true;
+        let allocation = *allocation;
+        self.mark(&allocation, 0);
+        drop(state);
+        self.discharge(allocation.kind, allocation.device, allocation.bytes);
+        true
+    }
+
+    /// Undoes [`AddressSpace::withdraw`].
+    ///
+    /// # Errors
+    /// When the device's limit would be passed.
+    pub fn offer(&self, start: u64) -> Result<(), OutOfMemory> {
+        let mut state = self.state.write();
+        let Some(allocation) = state.live.get_mut(&start).filter(|allocation| allocation.withdrawn) else {
+            return Ok(());
+        };
+        self.charge(allocation.kind, allocation.device, allocation.bytes)?;
+        allocation.withdrawn = false;
+        let allocation = *allocation;
+        self.mark(&allocation, bits_of(allocation.kind));
+        Ok(())
+    }
+
+    /// Gives the system back what a withdrawn allocation holds; it reads as zero when it is offered again.
+    pub fn forget(&self, start: u64) {
+        let state = self.state.write();
+        if let Some(allocation) = state.live.get(&start).filter(|allocation| allocation.withdrawn) {
+            let bytes = (allocation.pages << PAGE_BITS) as usize;
+            // SAFETY: the pages belong to this allocation alone, and nobody has it.
+            unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) };
+        }
+    }
+
+    pub(super) fn charge(&self, kind: Kind, device: u32, bytes: u64) -> Result<(), OutOfMemory> {
+        let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
+        let Some(usage) = self.charged(kind, device) else {
+            return Ok(());
+        };
+        let taken = usage.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(charge)
+                .filter(|sum| *sum <= usage.limit.load(Ordering::Relaxed))
+        });
+        taken.map(drop).map_err(|_| OutOfMemory)
+    }
+
+    pub(super) fn discharge(&self, kind: Kind, device: u32, bytes: u64) {
+        if let Some(usage) = self.charged(kind, device) {
+            let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
+            usage.used.fetch_sub(charge, Ordering::Relaxed);
+        }
     }
 
     /// Frees everything that an owner has left.
@@ -464,7 +517,7 @@ impl AddressSpace {
         }
     }
 
-    fn mark(&self, allocation: &Allocation, bits: u8) {
+    pub(super) fn mark(&self, allocation: &Allocation, bits: u8) {
         let first = (allocation.start - self.view.base) >> PAGE_BITS;
         for page in first..first + allocation.pages {
             // SAFETY: the pages of an allocation lie in the arena.
@@ -473,7 +526,7 @@ impl AddressSpace {
     }
 
     /// Makes pages from `open` on accessible, at least up to `end`; answers up to where they are now.
-    fn open(&self, open: u64, end: u64) -> Result<u64, OutOfMemory> {
+    pub(super) fn open(&self, open: u64, end: u64) -> Result<u64, OutOfMemory> {
         let limit = if open < self.middle() {
             self.middle()
         } else {

@@ -359,6 +359,7 @@ pub enum Syscall {
     Malloc,
     Free,
     AssertFail,
+    GraphSetConditional,
 }
 
 /// A value put into a slot before the first instruction.

@@ -44,6 +44,7 @@ fn syscall(name: &str) -> Option<Syscall> {
         "malloc" => Syscall::Malloc,
         "free" => Syscall::Free,
         "__assertfail" => Syscall::AssertFail,
+        "cudaGraphSetConditional" => Syscall::GraphSetConditional,
         _ => return None,
     })
 }

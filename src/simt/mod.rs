@@ -68,6 +68,8 @@ pub trait Services: Send + Sync {
     fn print(&self, bytes: &[u8]);
     /// The line of a failed assertion.
     fn assert_failed(&self, line: &str);
+    /// `cudaGraphSetConditional`; `false`: no such handle.
+    fn set_conditional(&self, handle: u64, value: u32) -> bool;
 }
 
 /// Why a launch ended early, and where.

@@ -1,4 +1,5 @@
-//! The system calls of the PTX ABI (PTX Writer's Guide, System Calls): vprintf, malloc, free, __assertfail.
+//! The system calls of the PTX ABI (PTX Writer's Guide, System Calls): vprintf, malloc, free, __assertfail; and what the
+//! device runtime offers to kernels in graphs (CUDA programming guide, "Conditional Graph Nodes").
 //!
 //! Arguments stand in the caller's frame in local memory, as for any call. Strings are read through the same checks as
 //! a kernel's own accesses.
@@ -84,6 +85,18 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
                 cause: Cause::Assert,
                 lane: first_lane(&cx.mask.lanes),
             });
+        }
+        Syscall::GraphSetConditional => {
+            for lane in lanes(&cx.mask.lanes) {
+                let handle = argument(cx, lane, 0);
+                if !services.set_conditional(handle, argument(cx, lane, 1) as u32) {
+                    let why = format!("cudaGraphSetConditional({handle:#x}): not a conditional handle of a graph");
+                    return Err(RawFault {
+                        cause: Cause::IllegalInstruction { why },
+                        lane,
+                    });
+                }
+            }
         }
     }
     Ok(())

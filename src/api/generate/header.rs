@@ -25,14 +25,22 @@ const KEPT: &[(&str, &str)] = &[
     ("cuMulticastBindAddr", "cuMulticastBindAddr"),
 ];
 
+/// Plain names that stand for another function altogether, as in NVIDIA's header.
+const RENAMED: &[(&str, &str)] = &[("cuGraphInstantiate", "cuGraphInstantiateWithFlags")];
+
+fn renamed(name: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|(known, _)| *known == name).map(|(_, to)| *to)
+}
+
 /// What stands before the declarations: macros. `prologue` is written by hand.
 pub fn macros(prologue: &str, table: &[EntryPoint]) -> String {
     let mut text = prologue.trim_end().to_string();
     text.push_str("\n\n/* Plain names stand for the newest version of a function. */\n");
     let defaults = defaults(table);
     for (name, entry) in &defaults {
-        if entry.twin.is_none() && *name != entry.symbol {
-            writeln!(text, "#define {name} {}", entry.symbol).unwrap();
+        let symbol = renamed(name).unwrap_or(&entry.symbol);
+        if entry.twin.is_none() && *name != symbol {
+            writeln!(text, "#define {name} {symbol}").unwrap();
         }
     }
     text.push_str("\n#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)\n");
@@ -66,7 +74,7 @@ pub fn source(types: &[String], table: &[EntryPoint]) -> String {
     }
     let defaults = defaults(table);
     for entry in exported(table) {
-        let is_default = defaults[entry.name()].symbol == entry.symbol;
+        let is_default = defaults[entry.name()].symbol == entry.symbol && renamed(entry.name()).is_none();
         // The plain name is a macro for another version: this symbol could not be declared.
         if !is_default && entry.name() == entry.symbol {
             continue;
@@ -128,9 +136,13 @@ pub fn unname(header: &str) -> String {
     header
 }
 
+/// Chapters that NVIDIA declares in headers of their own (`cudaGL.h`, `cudaEGL.h`, `cudaVDPAU.h`).
+const ELSEWHERE: &[&str] = &["opengl", "egl", "vdpau"];
+
 /// The implemented lines.
 fn exported(table: &[EntryPoint]) -> impl Iterator<Item = &EntryPoint> {
-    table.iter().filter(|entry| entry.implementation.is_some())
+    let here = |entry: &&EntryPoint| !ELSEWHERE.contains(&entry.chapter.as_str());
+    table.iter().filter(|entry| entry.implementation.is_some()).filter(here)
 }
 
 /// Which version a plain name stands for.

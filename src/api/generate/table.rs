@@ -67,6 +67,12 @@ impl EntryPoint {
         }
     }
 
+    /// Answers `CUDA_ERROR_NOT_SUPPORTED`, whatever it is given.
+    pub fn is_refused(&self) -> bool {
+        let body = self.implementation.as_deref();
+        body.is_some_and(|body| body.starts_with("unsupported::"))
+    }
+
     /// The symbol of the per-thread variant.
     pub fn twin_symbol(&self) -> Option<String> {
         self.twin

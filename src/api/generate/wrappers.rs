@@ -26,8 +26,11 @@ pub fn generate(table: &[EntryPoint]) -> String {
         };
         writeln!(
             source,
-            "    EntryPoint {{ name: {:?}, since: {}, plain: {}, per_thread: {} }},",
+            "    EntryPoint {{ name: {:?}, symbol: {:?}, chapter: {:?}, refused: {}, since: {}, plain: {}, per_thread: {} }},",
             entry.name(),
+            entry.symbol,
+            entry.chapter,
+            entry.is_refused(),
             entry.since,
             address(Some(entry.symbol.clone())),
             address(entry.twin_symbol()),
@@ -79,6 +82,7 @@ fn function(source: &mut String, entry: &EntryPoint, state: State, body: &str, s
     )
     .unwrap();
     let mut passed = Vec::new();
+    let refused = entry.is_refused();
     match state {
         State::Any => {}
         State::Initialised => writeln!(source, "        call::initialised()?;").unwrap(),
@@ -87,10 +91,14 @@ fn function(source: &mut String, entry: &EntryPoint, state: State, body: &str, s
             passed.push("&__context".to_string());
         }
     }
-    if entry.twin.is_some() {
+    if refused {
+        passed.push(format!("{symbol:?}"));
+    } else if entry.twin.is_some() {
         passed.push(format!("DefaultStream::{default_stream}"));
     }
-    passed.extend(arguments.iter().map(|(name, _)| name.clone()));
+    if !refused {
+        passed.extend(arguments.iter().map(|(name, _)| name.clone()));
+    }
     writeln!(source, "        {body}({})\n    }})\n}}\n", passed.join(", ")).unwrap();
 }
 

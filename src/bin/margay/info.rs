@@ -1,15 +1,25 @@
 //! `margay info`: what this Margay is, and every variable that steers it.
 
 use crate::{Outcome, run::find_library};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use cuda::api::{self, State};
 use cuda::config::{self, VARIABLES};
 use std::process::ExitCode;
 
 pub fn command() -> Command {
-    Command::new("info").about("Show version, library, machine and the environment variables with their values")
+    let about = "Show version, library, machine and the environment variables with their values";
+    let api = Arg::new("api")
+        .long("api")
+        .action(ArgAction::SetTrue)
+        .help("List every function of the driver API with its state");
+    Command::new("info").about(about).arg(api)
 }
 
-pub fn run(_: &ArgMatches) -> Outcome {
+pub fn run(matches: &ArgMatches) -> Outcome {
+    if matches.get_flag("api") {
+        list();
+        return Ok(ExitCode::SUCCESS);
+    }
     let config = config::get();
     println!("Margay {}", env!("CARGO_PKG_VERSION"));
     match find_library() {
@@ -35,6 +45,37 @@ pub fn run(_: &ArgMatches) -> Outcome {
         eprintln!("margay info: {problem}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line for each function: symbol, since which CUDA, state, chapter of the manual; then how many there are of each.
+fn list() {
+    let states = [
+        (State::Implemented, "implemented"),
+        (State::Refused, "answers NOT_SUPPORTED"),
+        (State::Missing, "not implemented"),
+    ];
+    let mut counts = [0; 3];
+    for function in api::entry_points() {
+        let which = states
+            .iter()
+            .position(|(state, _)| *state == function.state)
+            .unwrap_or(0);
+        counts[which] += 1;
+        println!(
+            "{:48} {:>4}.{} {:22} {}",
+            function.symbol,
+            function.since / 1000,
+            function.since % 1000 / 10,
+            states[which].1,
+            function.chapter.replace('_', " "),
+        );
+    }
+    let total: i32 = counts.iter().sum();
+    println!();
+    println!(
+        "{total} functions: {} {}, {} {}, {} {}",
+        counts[0], states[0].1, counts[1], states[1].1, counts[2], states[2].1
+    );
 }
 
 #[cfg(target_arch = "x86_64")]

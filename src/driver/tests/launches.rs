@@ -202,7 +202,7 @@ fn a_fault_sticks_and_ends_what_is_queued() {
     }
     stream.callback(status, 0).unwrap();
     let event = Event::create(0).unwrap();
-    event.record(&stream).unwrap();
+    event.record(&stream, false).unwrap();
     gate.open();
     assert_eq!(stream.synchronize(), Err(Error::LaunchFailed));
     // Host functions are left out, callbacks hear of it (manual, cuLaunchHostFunc and cuStreamAddCallback).
@@ -294,7 +294,7 @@ fn launch_and_synchronise_cost_little() {
     }
     RUNNER.set(None);
     let event = Event::create(0).unwrap();
-    measure("record an event", 2000, &|| event.record(&stream).unwrap());
+    measure("record an event", 2000, &|| event.record(&stream, false).unwrap());
     let memory = alloc::device(4096).unwrap();
     let host = [0_u8; 4096];
     let source = copy::Place::Host(host.as_ptr() as u64);

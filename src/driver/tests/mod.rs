@@ -94,7 +94,7 @@ impl Log {
             delay: Duration::from_micros(delay),
             gate: gate.cloned(),
         });
-        stream.host_function(note, Box::into_raw(entry) as usize).unwrap();
+        stream.host_function(note, Box::into_raw(entry) as usize, 0).unwrap();
     }
     fn read(&self) -> Vec<u32> {
         self.text.lock().clone()

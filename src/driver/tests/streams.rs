@@ -48,14 +48,14 @@ fn a_stream_waits_for_an_event_of_another_one() {
     let event = Event::create(0).unwrap();
     assert_eq!(event.query(), Ok(()), "never recorded");
     log.queue(&a, 1, 0, Some(&gate));
-    event.record(&a).unwrap();
+    event.record(&a, false).unwrap();
     log.queue(&b, 2, 0, None);
-    b.wait_event(&event).unwrap();
+    b.wait_event(&event, false).unwrap();
     log.queue(&b, 3, 0, None);
     // Recording it again does not move what `b` waits for.
     let second = Arc::new(Gate::default());
     log.queue(&a, 4, 0, Some(&second));
-    event.record(&a).unwrap();
+    event.record(&a, false).unwrap();
     gate.wait_arrived(1);
     while log.read().is_empty() {
         std::thread::yield_now();
@@ -79,11 +79,11 @@ fn waiting_streams_take_no_threads() {
     let first = Stream::create(1, 0).unwrap();
     let event = Event::create(2).unwrap();
     log.queue(&first, 0, 0, Some(&gate));
-    event.record(&first).unwrap();
+    event.record(&first, false).unwrap();
     // Far more than there are threads for streams.
     let waiting: Vec<_> = (0..300).map(|_| Stream::create(1, 0).unwrap()).collect();
     for stream in &waiting {
-        stream.wait_event(&event).unwrap();
+        stream.wait_event(&event, false).unwrap();
         log.queue(stream, 1, 0, None);
     }
     let free = Stream::create(1, 0).unwrap();
@@ -107,8 +107,8 @@ fn a_chain_through_many_streams_is_followed() {
     log.queue(&streams[0], 0, 0, Some(&gate));
     for index in 1..streams.len() {
         let event = Event::create(2).unwrap();
-        event.record(&streams[index - 1]).unwrap();
-        streams[index].wait_event(&event).unwrap();
+        event.record(&streams[index - 1], false).unwrap();
+        streams[index].wait_event(&event, false).unwrap();
         log.queue(&streams[index], index as u32, 0, None);
         event.destroy().unwrap();
     }
@@ -177,7 +177,7 @@ fn an_empty_stream_is_idle_while_the_legacy_stream_works() {
     stream.synchronize().unwrap();
     // But what is put into it now has to wait.
     let event = Event::create(2).unwrap();
-    event.record(&stream).unwrap();
+    event.record(&stream, false).unwrap();
     assert_eq!(event.query(), Err(Error::NotReady));
     gate.open();
     event.synchronize().unwrap();
@@ -239,10 +239,10 @@ fn events_take_time() {
         Err(Error::InvalidHandle),
         "never recorded"
     );
-    start.record(&stream).unwrap();
+    start.record(&stream, false).unwrap();
     log.queue(&stream, 1, 20_000, None);
-    end.record(&stream).unwrap();
-    untimed.record(&stream).unwrap();
+    end.record(&stream, false).unwrap();
+    untimed.record(&stream, false).unwrap();
     assert_eq!(Event::elapsed(&start, &end), Err(Error::NotReady));
     end.synchronize().unwrap();
     let time = Event::elapsed(&start, &end).unwrap();
@@ -265,7 +265,7 @@ fn host_functions_must_not_call_back() {
         SEEN.store(answer, Ordering::SeqCst);
     }
     let stream = Stream::create(0, 0).unwrap();
-    stream.host_function(call_back, 0).unwrap();
+    stream.host_function(call_back, 0, 0).unwrap();
     stream.synchronize().unwrap();
     // 800, or 201 on a thread without a context.
     assert!(matches!(SEEN.load(Ordering::SeqCst), 800 | 201));
@@ -292,15 +292,40 @@ fn values_in_memory_hold_streams_up() {
     copy::set(flag, 0, 4, 0, 2, 1, false).unwrap();
     Context::current().unwrap().synchronize().unwrap();
     let log = Arc::new(Log::default());
-    b.wait_value(flag, 4, 5, 0).unwrap();
+    b.memory_operations(&[MemoryOperation::Wait {
+        address: flag,
+        bytes: 4,
+        value: 5,
+        flags: 0,
+    }])
+    .unwrap();
     log.queue(&b, 1, 0, None);
     std::thread::sleep(Duration::from_millis(2));
     assert_eq!(log.read(), []);
-    a.write_value(flag, 4, 5).unwrap();
+    a.memory_operations(&[MemoryOperation::Write {
+        address: flag,
+        bytes: 4,
+        value: 5,
+    }])
+    .unwrap();
     b.synchronize().unwrap();
     assert_eq!(log.read(), [1]);
-    assert_eq!(a.write_value(flag + 1, 4, 5), Err(Error::InvalidValue));
-    assert_eq!(a.write_value(8, 4, 5), Err(Error::InvalidValue));
+    assert_eq!(
+        a.memory_operations(&[MemoryOperation::Write {
+            address: flag + 1,
+            bytes: 4,
+            value: 5
+        }]),
+        Err(Error::InvalidValue)
+    );
+    assert_eq!(
+        a.memory_operations(&[MemoryOperation::Write {
+            address: 8,
+            bytes: 4,
+            value: 5
+        }]),
+        Err(Error::InvalidValue)
+    );
 }
 
 #[test]
@@ -321,8 +346,8 @@ fn many_threads_and_streams_at_once() {
                         sent += 1;
                         if round % 17 == 0 {
                             let event = Event::create(2).unwrap();
-                            event.record(&streams[0]).unwrap();
-                            streams[1].wait_event(&event).unwrap();
+                            event.record(&streams[0], false).unwrap();
+                            streams[1].wait_event(&event, false).unwrap();
                             event.destroy().unwrap();
                         }
                         if round % 40 == 0 {

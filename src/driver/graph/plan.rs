@@ -1,0 +1,317 @@
+//! Plans: all that can be done before a launch, done. Steps in an order in which each comes after what it depends on.
+//!
+//! Flows in: a snapshot. Flows out: steps that run. It must never know streams, beyond the points that a launch waits for.
+//!
+//! Child graphs are laid out in line; bodies of conditional nodes are blocks of their own. Steps run one after the other:
+//! a grid has all threads of the process anyway.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::super::context::Shared;
+use super::super::copy;
+use super::super::event::Recording;
+use super::super::launch::Prepared;
+use super::super::profile::MULTIPROCESSORS;
+use super::super::stream::{Point, as_host_function};
+use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
+use super::snapshot::SnapshotNode;
+use super::{CopyNode, GraphMemory, HostNode, InstantiateError, NodeType, SetNode, Snapshot, Work, topological};
+use crate::driver::{Error, Event, Handle, MemoryOperation, Result};
+
+#[derive(Clone, Default)]
+pub(super) struct Plan {
+    steps: Vec<Step>,
+    /// Numbers of steps; the first block is the graph's own.
+    blocks: Vec<Vec<u32>>,
+    /// Steps by the nodes that they were made from.
+    by_node: HashMap<Handle, u32>,
+    /// Memory that the plan allocates; whether it frees it, too.
+    pub allocations: Vec<(Arc<GraphMemory>, bool)>,
+    /// Memory of other graphs that it frees.
+    pub frees: Vec<Arc<GraphMemory>>,
+    pub waits: Vec<(u32, Arc<Event>)>,
+    pub records: Vec<(u32, Arc<Event>)>,
+}
+
+#[derive(Clone)]
+struct Step {
+    action: Arc<Action>,
+    is_enabled: bool,
+    can_be_disabled: bool,
+}
+
+enum Action {
+    Kernel(Prepared),
+    Copy(CopyNode),
+    Set(SetNode),
+    Host(HostNode),
+    WaitEvent,
+    RecordEvent,
+    /// Empty nodes, and allocations: those have been made when the plan starts.
+    Nothing,
+    Free(Arc<GraphMemory>),
+    Batch(Box<[MemoryOperation]>),
+    Conditional {
+        node: Arc<Work>,
+        blocks: Box<[u32]>,
+    },
+}
+
+/// What one launch brings: points to wait for and events to record, by step.
+#[derive(Default)]
+pub(super) struct Occasion {
+    pub points: Vec<(u32, Point)>,
+    pub recordings: Vec<(u32, Arc<Recording>)>,
+}
+
+impl Plan {
+    pub fn new(snapshot: &Snapshot) -> Result<Plan, InstantiateError> {
+        let mut plan = Plan::default();
+        plan.blocks.push(Vec::new());
+        plan.lay_out(snapshot, 0, false)?;
+        let freed: Vec<Arc<GraphMemory>> = std::mem::take(&mut plan.frees);
+        for memory in freed {
+            match plan
+                .allocations
+                .iter_mut()
+                .find(|(known, _)| Arc::ptr_eq(known, &memory))
+            {
+                Some((_, is_freed)) => *is_freed = true,
+                None => plan.frees.push(memory),
+            }
+        }
+        plan.list_events();
+        Ok(plan)
+    }
+
+    fn lay_out(&mut self, snapshot: &Snapshot, block: usize, in_body: bool) -> Result<(), InstantiateError> {
+        let before: Vec<Vec<usize>> = snapshot
+            .nodes
+            .iter()
+            .map(|node| node.before.iter().map(|(index, _)| *index).collect())
+            .collect();
+        let order = topological(&before).map_err(|index| InstantiateError {
+            error: Error::InvalidValue,
+            result: INVALID_STRUCTURE,
+            node: snapshot.nodes[index].handle,
+        })?;
+        for index in order {
+            let node = &snapshot.nodes[index];
+            match &*node.work {
+                Work::Child(_) => self.lay_out(&node.nested[0], block, in_body)?,
+                Work::Allocate(_) | Work::Free(_) if in_body => {
+                    return Err(InstantiateError {
+                        error: Error::NotSupported,
+                        result: NODE_OPERATION_NOT_SUPPORTED,
+                        node: node.handle,
+                    });
+                }
+                work => {
+                    match work {
+                        Work::Allocate(memory) => self.allocations.push((Arc::clone(memory), false)),
+                        Work::Free(memory) => self.frees.push(Arc::clone(memory)),
+                        _ => {}
+                    }
+                    let blocks = node
+                        .nested
+                        .iter()
+                        .map(|body| {
+                            let number = self.blocks.len();
+                            self.blocks.push(Vec::new());
+                            self.lay_out(body, number, true)?;
+                            Ok(number as u32)
+                        })
+                        .collect::<Result<Box<[u32]>, InstantiateError>>()?;
+                    let action = Action::new(&node.work, blocks).map_err(|error| InstantiateError {
+                        error,
+                        result: 1,
+                        node: node.handle,
+                    })?;
+                    let number = self.steps.len() as u32;
+                    self.steps.push(Step {
+                        action: Arc::new(action),
+                        is_enabled: true,
+                        can_be_disabled: matches!(
+                            node.work.node_type(),
+                            NodeType::Kernel | NodeType::Copy | NodeType::Set
+                        ),
+                    });
+                    self.by_node.insert(node.handle, number);
+                    self.blocks[block].push(number);
+                    match work {
+                        Work::WaitEvent(event) => self.waits.push((number, Arc::clone(event))),
+                        Work::RecordEvent(event) => self.records.push((number, Arc::clone(event))),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An event that the plan records before it waits for it has been reached by then.
+    fn list_events(&mut self) {
+        let mut waits = std::mem::take(&mut self.waits);
+        let records = &self.records;
+        waits.retain(|(at, event)| !records.iter().any(|(record, of)| record < at && Arc::ptr_eq(of, event)));
+        self.waits = waits;
+    }
+
+    /// What a node that has changed does now.
+    pub fn replace(&mut self, node: &SnapshotNode) -> Result<()> {
+        let number = *self.by_node.get(&node.handle).ok_or(Error::InvalidValue)?;
+        let step = self.steps.get_mut(number as usize).ok_or(Error::InvalidValue)?;
+        let blocks = match &*step.action {
+            Action::Conditional { blocks, .. } => blocks.clone(),
+            _ => Box::default(),
+        };
+        step.action = Arc::new(Action::new(&node.work, blocks)?);
+        let list = match &*node.work {
+            Work::WaitEvent(event) => Some((&mut self.waits, event)),
+            Work::RecordEvent(event) => Some((&mut self.records, event)),
+            _ => None,
+        };
+        if let Some((list, event)) = list {
+            list.retain(|(of, _)| *of != number);
+            list.push((number, Arc::clone(event)));
+        }
+        Ok(())
+    }
+
+    pub fn set_enabled(&mut self, node: Handle, is_enabled: bool) -> Result<()> {
+        let number = *self.by_node.get(&node).ok_or(Error::InvalidValue)?;
+        let step = &mut self.steps[number as usize];
+        if !step.can_be_disabled {
+            return Err(Error::InvalidValue);
+        }
+        step.is_enabled = is_enabled;
+        Ok(())
+    }
+
+    pub fn is_enabled(&self, node: Handle) -> Result<bool> {
+        let number = *self.by_node.get(&node).ok_or(Error::InvalidValue)?;
+        let step = &self.steps[number as usize];
+        step.can_be_disabled
+            .then_some(step.is_enabled)
+            .ok_or(Error::InvalidValue)
+    }
+
+    /// Runs all of it; ends early once the context has failed, but frees what it has to.
+    pub fn run(&self, shared: &Shared, occasion: &Occasion) {
+        self.run_block(0, shared, occasion);
+    }
+
+    fn run_block(&self, block: usize, shared: &Shared, occasion: &Occasion) {
+        for number in &self.blocks[block] {
+            let step = &self.steps[*number as usize];
+            if !step.is_enabled {
+                continue;
+            }
+            if shared.has_failed() && !matches!(*step.action, Action::Free(_)) {
+                continue;
+            }
+            self.run_step(*number, &step.action, shared, occasion);
+        }
+    }
+
+    fn run_step(&self, number: u32, action: &Action, shared: &Shared, occasion: &Occasion) {
+        match action {
+            Action::Nothing => {}
+            Action::Kernel(kernel) => kernel.run(),
+            Action::Copy(node) => {
+                if copy::copy_box(node.dst, node.src, node.shape).is_err() {
+                    gone(shared, "copy");
+                }
+            }
+            Action::Set(node) => match node.prepare() {
+                // SAFETY: the range was checked just now, and stays valid as for any queued set.
+                Ok(fill) => unsafe { fill.run() },
+                Err(_) => gone(shared, "set"),
+            },
+            Action::Host(node) => {
+                shared.printer.flush();
+                as_host_function(|| (node.function)(node.data));
+            }
+            Action::WaitEvent => {
+                if let Some((_, point)) = occasion.points.iter().find(|(step, _)| *step == number) {
+                    point.wait();
+                }
+            }
+            Action::RecordEvent => {
+                let recordings = occasion.recordings.iter();
+                for (_, recording) in recordings.filter(|(step, _)| *step == number) {
+                    recording.stamp();
+                }
+            }
+            Action::Free(memory) => memory.leave(),
+            Action::Batch(operations) => {
+                for operation in operations {
+                    match operation.check() {
+                        Ok(checked) => checked.run(shared),
+                        Err(_) => gone(shared, "memory operation"),
+                    }
+                }
+            }
+            Action::Conditional { node, blocks } => {
+                let Work::Conditional(node) = &**node else { return };
+                while let Some(body) = node.body(node.conditional.value()) {
+                    self.run_block(blocks[body] as usize, shared, occasion);
+                    if node.kind != 1 || shared.has_failed() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Values of conditional handles at the start of a launch.
+    pub fn start_conditionals(&self) {
+        for step in &self.steps {
+            if let Action::Conditional { node, .. } = &*step.action
+                && let Work::Conditional(node) = &**node
+            {
+                node.conditional.start();
+            }
+        }
+    }
+
+    pub fn has_conditionals(&self) -> bool {
+        self.blocks.len() > 1
+    }
+}
+
+/// Memory that was there when the graph was made may be freed, or unregistered, by now.
+fn gone(shared: &Shared, what: &str) {
+    let report = format!("a {what} in a graph: the memory is no longer there");
+    shared.fail(Error::IllegalAddress, &report);
+}
+
+impl Action {
+    fn new(work: &Arc<Work>, blocks: Box<[u32]>) -> Result<Action> {
+        Ok(match &**work {
+            Work::Kernel(node) => {
+                let params = node.params.clone();
+                Action::Kernel(Prepared::new(&node.function, &node.config, params, MULTIPROCESSORS)?)
+            }
+            Work::Copy(node) => {
+                copy::check_box(node.dst, node.src, node.shape)?;
+                Action::Copy(*node)
+            }
+            Work::Set(node) => {
+                node.prepare()?;
+                Action::Set(*node)
+            }
+            Work::Host(node) => Action::Host(*node),
+            Work::WaitEvent(_) => Action::WaitEvent,
+            Work::RecordEvent(_) => Action::RecordEvent,
+            Work::Free(memory) => Action::Free(Arc::clone(memory)),
+            Work::Batch(node) => Action::Batch(node.operations.clone()),
+            Work::Conditional(_) => Action::Conditional {
+                node: Arc::clone(work),
+                blocks,
+            },
+            Work::Empty | Work::Allocate(_) | Work::Child(_) => Action::Nothing,
+        })
+    }
+}

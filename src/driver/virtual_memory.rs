@@ -1,0 +1,324 @@
+//! Virtual memory management: addresses and memory apart.
+//!
+//! Flows in: sizes, handles, ranges. Flows out: addresses that show memory. It must never know C's records.
+//!
+//! Memory is a file that exists in memory only (`memfd_create`), so that it can be shown at several addresses, and in
+//! several processes. It lives as long as a handle or a mapping of it.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::handle::{self, Registry};
+use super::{Device, Error, Handle, Result, context};
+use crate::memory::{AddressSpace, READ, Range, WRITE};
+
+/// Sizes and addresses are multiples of this.
+pub const GRANULARITY: u64 = 2 << 20;
+
+/// `CUmemAccess_flags`.
+const ACCESS_READ: u32 = 1;
+const ACCESS_READ_WRITE: u32 = 3;
+
+/// Memory without an address.
+pub struct Physical {
+    handle: Handle,
+    file: OwnedFd,
+    bytes: u64,
+    device: &'static Device,
+    /// Whether other processes may have it.
+    is_shareable: bool,
+    /// It is another's: this process does not count it.
+    is_imported: bool,
+    /// How often the program holds its handle.
+    held: Mutex<u32>,
+}
+
+struct Mapping {
+    bytes: u64,
+    physical: Arc<Physical>,
+    /// `CUmemAccess_flags` by ordinal.
+    access: BTreeMap<i32, u32>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By address.
+    reserved: BTreeMap<u64, Range>,
+    mappings: BTreeMap<u64, Mapping>,
+}
+
+static PHYSICAL: Registry<Physical> = Registry::new();
+static STATE: Mutex<State> = Mutex::new(State {
+    reserved: BTreeMap::new(),
+    mappings: BTreeMap::new(),
+});
+
+fn is_granular(value: u64) -> bool {
+    value.is_multiple_of(GRANULARITY)
+}
+
+/// `cuMemAddressReserve`: the address that is wished for is a hint, and nothing is there.
+pub fn reserve(bytes: u64, align: u64) -> Result<u64> {
+    if bytes == 0 || !is_granular(bytes) || !(align == 0 || align.is_power_of_two()) {
+        return Err(Error::InvalidValue);
+    }
+    let range = AddressSpace::get()
+        .reserve_range(bytes, align.max(GRANULARITY))
+        .map_err(|_| Error::OutOfMemory)?;
+    STATE.lock().reserved.insert(range.start, range);
+    Ok(range.start)
+}
+
+/// `cuMemAddressFree`: a whole reserved range, in which nothing is mapped.
+pub fn unreserve(start: u64, bytes: u64) -> Result<()> {
+    let mut state = STATE.lock();
+    let range = *state.reserved.get(&start).ok_or(Error::InvalidValue)?;
+    if range.bytes != bytes || state.mappings.range(start..start + bytes).next().is_some() {
+        return Err(Error::InvalidValue);
+    }
+    state.reserved.remove(&start);
+    AddressSpace::get().release_range(range);
+    Ok(())
+}
+
+/// `cuMemMap`: the first `bytes` of the memory, in a reserved range where nothing is yet.
+pub fn map(start: u64, bytes: u64, physical: &Arc<Physical>) -> Result<()> {
+    let end = start.checked_add(bytes).ok_or(Error::InvalidValue)?;
+    if bytes == 0 || !is_granular(start) || !is_granular(bytes) || bytes > physical.bytes {
+        return Err(Error::InvalidValue);
+    }
+    let mut state = STATE.lock();
+    let range = state.reserved.range(..=start).next_back();
+    let before = state.mappings.range(..end).next_back();
+    let inside = range.is_some_and(|(_, range)| end <= range.start + range.bytes);
+    if !inside || before.is_some_and(|(first, mapping)| first + mapping.bytes > start) {
+        return Err(Error::InvalidValue);
+    }
+    let device = physical.device.ordinal() as u32;
+    AddressSpace::get()
+        .map_file(start, bytes, physical.file.as_fd(), device)
+        .map_err(|_| Error::OutOfMemory)?;
+    let mapping = Mapping {
+        bytes,
+        physical: Arc::clone(physical),
+        access: BTreeMap::new(),
+    };
+    state.mappings.insert(start, mapping);
+    Ok(())
+}
+
+impl State {
+    /// The mappings that make up a range, whole and without gaps (1 otherwise).
+    fn covering(&self, start: u64, bytes: u64) -> Result<Vec<u64>> {
+        let end = start.checked_add(bytes).ok_or(Error::InvalidValue)?;
+        let (mut next, mut found) = (start, Vec::new());
+        for (first, mapping) in self.mappings.range(start..end) {
+            if *first != next {
+                break;
+            }
+            next += mapping.bytes;
+            found.push(*first);
+        }
+        if bytes > 0 && next == end {
+            Ok(found)
+        } else {
+            Err(Error::InvalidValue)
+        }
+    }
+}
+
+/// `cuMemUnmap`: whole mappings; waits for what may use them.
+pub fn unmap(start: u64, bytes: u64) -> Result<()> {
+    STATE.lock().covering(start, bytes)?;
+    context::drain_all();
+    let mut state = STATE.lock();
+    let gone: Vec<Mapping> = {
+        let starts = state.covering(start, bytes)?;
+        starts
+            .into_iter()
+            .filter_map(|first| {
+                AddressSpace::get().unmap_file(first);
+                state.mappings.remove(&first)
+            })
+            .collect()
+    };
+    // Memory may end with its last mapping.
+    drop(state);
+    drop(gone);
+    Ok(())
+}
+
+/// `cuMemSetAccess`: of whole mappings. There is one memory: what one device may do, all may.
+pub fn set_access(start: u64, bytes: u64, wishes: &[(&'static Device, u32)]) -> Result<()> {
+    if wishes.is_empty()
+        || wishes
+            .iter()
+            .any(|(_, flags)| !matches!(*flags, 0 | ACCESS_READ | ACCESS_READ_WRITE))
+    {
+        return Err(Error::InvalidValue);
+    }
+    let mut state = STATE.lock();
+    for first in state.covering(start, bytes)? {
+        let Some(mapping) = state.mappings.get_mut(&first) else {
+            continue;
+        };
+        for (device, flags) in wishes {
+            mapping.access.insert(device.ordinal(), *flags);
+        }
+        let all = mapping.access.values().fold(0, |all, flags| all | flags);
+        let bits = match all {
+            0 => 0,
+            ACCESS_READ => READ,
+            _ => READ | WRITE,
+        };
+        AddressSpace::get().set_file_access(first, bits);
+    }
+    Ok(())
+}
+
+/// The mapping that holds an address, and the memory that it shows.
+fn at<T>(address: u64, answer: impl FnOnce(&Mapping) -> T) -> Result<T> {
+    let state = STATE.lock();
+    let found = state.mappings.range(..=address).next_back();
+    let (_, mapping) = found
+        .filter(|(first, mapping)| address - **first < mapping.bytes)
+        .ok_or(Error::InvalidValue)?;
+    Ok(answer(mapping))
+}
+
+/// `cuMemGetAccess`: `CUmemAccess_flags`.
+pub fn access(address: u64, device: &Device) -> Result<u32> {
+    at(address, |mapping| {
+        mapping.access.get(&device.ordinal()).copied().unwrap_or(0)
+    })
+}
+
+/// `cuMemRetainAllocationHandle`.
+pub fn retain(address: u64) -> Result<Arc<Physical>> {
+    let physical = at(address, |mapping| Arc::clone(&mapping.physical))?;
+    let mut held = physical.held.lock();
+    *held += 1;
+    PHYSICAL.insert(physical.handle, &physical);
+    drop(held);
+    Ok(physical)
+}
+
+/// A file of zeros in memory.
+fn create_file(bytes: u64) -> Result<OwnedFd> {
+    // SAFETY: a C string; a descriptor that is fresh is ours.
+    let file = unsafe {
+        let descriptor = libc::memfd_create(c"margay".as_ptr(), libc::MFD_CLOEXEC);
+        if descriptor < 0 {
+            return Err(Error::OperatingSystem);
+        }
+        OwnedFd::from_raw_fd(descriptor)
+    };
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } {
+        0 => Ok(file),
+        _ => Err(Error::OutOfMemory),
+    }
+}
+
+impl Physical {
+    /// `cuMemCreate`.
+    pub fn create(bytes: u64, device: &'static Device, is_shareable: bool) -> Result<Arc<Physical>> {
+        if bytes == 0 || !is_granular(bytes) || i64::try_from(bytes).is_err() {
+            return Err(Error::InvalidValue);
+        }
+        let ordinal = device.ordinal() as u32;
+        let space = AddressSpace::get();
+        space.charge_device(ordinal, bytes).map_err(|_| Error::OutOfMemory)?;
+        let file = create_file(bytes).inspect_err(|_| space.discharge_device(ordinal, bytes))?;
+        Ok(Physical::register(file, bytes, device, is_shareable, false))
+    }
+
+    fn register(
+        file: OwnedFd,
+        bytes: u64,
+        device: &'static Device,
+        is_shareable: bool,
+        is_imported: bool,
+    ) -> Arc<Physical> {
+        let physical = Arc::new(Physical {
+            handle: handle::fresh(),
+            file,
+            bytes,
+            device,
+            is_shareable,
+            is_imported,
+            held: Mutex::new(1),
+        });
+        PHYSICAL.insert(physical.handle, &physical);
+        physical
+    }
+
+    /// `cuMemImportFromShareableHandle`: the descriptor stays the caller's. What other processes know of the memory but its
+    /// size does not come along: it is taken for the first device's.
+    pub fn import(descriptor: RawFd) -> Result<Arc<Physical>> {
+        if descriptor < 0 {
+            return Err(Error::InvalidValue);
+        }
+        // SAFETY: only a number, as far as the system is concerned: one that is not open is an error.
+        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let file = file.try_clone_to_owned().map_err(|_| Error::InvalidValue)?;
+        // SAFETY: all-zero is fit to be filled.
+        let (status, known) = unsafe {
+            let mut status: libc::stat = std::mem::zeroed();
+            let known = libc::fstat(file.as_raw_fd(), &mut status) == 0;
+            (status, known)
+        };
+        let bytes = status.st_size as u64;
+        if !known || status.st_mode & libc::S_IFMT != libc::S_IFREG || bytes == 0 || !is_granular(bytes) {
+            return Err(Error::InvalidValue);
+        }
+        Ok(Physical::register(file, bytes, Device::get(0)?, true, true))
+    }
+
+    /// 1 for what is not memory, or was released.
+    pub fn from_handle(handle: u64) -> Result<Arc<Physical>> {
+        PHYSICAL.get(handle as Handle).ok_or(Error::InvalidValue)
+    }
+
+    pub fn handle(&self) -> u64 {
+        self.handle as u64
+    }
+
+    pub fn device(&self) -> &'static Device {
+        self.device
+    }
+
+    pub fn is_shareable(&self) -> bool {
+        self.is_shareable
+    }
+
+    /// `cuMemRelease`: mappings keep it.
+    pub fn release(&self) -> Result<()> {
+        let mut held = self.held.lock();
+        *held = held.checked_sub(1).ok_or(Error::InvalidValue)?;
+        if *held == 0 {
+            PHYSICAL.remove(self.handle);
+        }
+        Ok(())
+    }
+
+    /// `cuMemExportToShareableHandle`: a descriptor that the caller closes. 1 unless it was made to be shared.
+    pub fn export(&self) -> Result<RawFd> {
+        if !self.is_shareable {
+            return Err(Error::InvalidValue);
+        }
+        let copy = self.file.try_clone().map_err(|_| Error::OperatingSystem)?;
+        Ok(copy.into_raw_fd())
+    }
+}
+
+impl Drop for Physical {
+    fn drop(&mut self) {
+        if !self.is_imported {
+            AddressSpace::get().discharge_device(self.device.ordinal() as u32, self.bytes);
+        }
+    }
+}
