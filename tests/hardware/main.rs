@@ -168,13 +168,13 @@ fn record(library: &Path, folder: &Path) -> Result<(), String> {
             .find(|one| one.name == sweep)
             .expect("a sweep of this name");
         let mut content = Vec::new();
-        for range in ranges {
-            let mut at = range.start;
-            while at < range.end {
+        for (start, end) in ranges {
+            let mut at = start;
+            while at < end {
                 let chunk = at as usize / CHUNK;
                 let values = sweep.values(&driver, chunk)?;
                 let (from, base) = (at as usize % CHUNK, chunk * CHUNK);
-                let to = (range.end as usize - base).min(CHUNK);
+                let to = (end as usize - base).min(CHUNK);
                 content.extend_from_slice(&values[4 * from..4 * to]);
                 at = (base + to) as u64;
             }

@@ -372,7 +372,7 @@ fn kinds_of_operands_are_checked() {
 #[test]
 fn video_operands_are_checked() {
     // A third operand without use: the assembler takes it.
-    kernel("vadd.u32.u32.u32 %r0, %r1, %r2, %r1; ret;");
+    kernel(".reg .u32 %r<3>; vadd.u32.u32.u32 %r0, %r1, %r2, %r1; ret;");
     assert_eq!(
         wrong("vadd.u32.u32.u32 %r0, %r1;"),
         ["`vadd.u32.u32.u32` takes 3 operands here, not 2"]
