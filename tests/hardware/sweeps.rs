@@ -370,8 +370,11 @@ impl Sweep {
     }
 }
 
-/// Raw results from which models can be made (B to D): name, sweep, and from which number to before which.
-pub fn dumps() -> Vec<(&'static str, &'static str, Vec<(u64, u64)>)> {
+/// Raw results from which models can be made: a name, of which sweep, and from which number to before which.
+type Dump = (&'static str, &'static str, Vec<(u64, u64)>);
+
+/// B to D.
+pub fn dumps() -> Vec<Dump> {
     let octave = |exponent: u64| (exponent << 23, (exponent + 1) << 23);
     // tanh: exponents -14 to 3; a later look tells which low bits matter.
     let tanh = (113..=130)
