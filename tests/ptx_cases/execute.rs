@@ -252,6 +252,10 @@ impl Services for Test {
         self.printed.lock().unwrap().extend_from_slice(bytes);
     }
 
+    fn set_conditional(&self, _: u64, _: u32) -> bool {
+        false
+    }
+
     fn assert_failed(&self, line: &str) {
         // Every failing thread says so; the first is enough here.
         let mut first = self.assertion.lock().unwrap();

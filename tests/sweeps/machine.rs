@@ -59,6 +59,10 @@ impl Services for Silent {
         false
     }
     fn print(&self, _: &[u8]) {}
+    fn set_conditional(&self, _: u64, _: u32) -> bool {
+        false
+    }
+
     fn assert_failed(&self, _: &str) {}
 }
 
