@@ -412,7 +412,7 @@ fn video_operands_are_checked() {
     assert_eq!(wrong("vmad.u32.u32.u32.po %r0, %r1, %r2, -%r1;").len(), 1);
     assert_eq!(
         wrong("vmin.u32.u32.u32 %r0, %f1, %r2;"),
-        ["`%f1` is declared .f32; a .u32 is expected here"]
+        ["`%f1` is declared `.f32`; a `.u32` is expected"]
     );
     assert_eq!(
         wrong("vmin.u32.u32.u32 _, %r1, %r2;"),
