@@ -11,43 +11,36 @@
 // The digits of the tables are grouped as their fields are.
 #![allow(clippy::unusual_byte_groupings)]
 
-/// Coefficients of one function, slice by slice.
+/// Coefficients of one function, slice by slice: words of 26 bits of A, 16 of B and 12 of C, one load for a lane; B and C
+/// less a bias, a power of two or nothing.
 pub struct Rom<const N: usize> {
-    a: [i32; N],
-    b: [i32; N],
-    c: [i32; N],
+    words: [u64; N],
+    b_bias: u32,
+    c_bias: u32,
 }
 
-/// Words of the table: 26 bits of A, 16 of B, 12 of C; B and C less a bias.
-const fn rom<const N: usize>(words: [u64; N], b_bias: i32, c_bias: i32) -> Rom<N> {
-    let mut rom = Rom {
-        a: [0; N],
-        b: [0; N],
-        c: [0; N],
-    };
-    let mut i = 0;
-    while i < N {
-        rom.a[i] = (words[i] >> 28) as i32;
-        rom.b[i] = (words[i] >> 12 & 0xffff) as i32 - b_bias;
-        rom.c[i] = (words[i] & 0xfff) as i32 - c_bias;
-        i += 1;
-    }
-    rom
+const fn rom<const N: usize>(words: [u64; N], b_bias: u32, c_bias: u32) -> Rom<N> {
+    Rom { words, b_bias, c_bias }
 }
 
-static RCP: Rom<128> = rom(RCP_WORDS, 65536, 0);
-static RSQRT: Rom<128> = rom(RSQRT_WORDS, 65536, 0);
-static SIN: Rom<64> = rom(SIN_WORDS, 0, 2048);
-static EX2: Rom<64> = rom(EX2_WORDS, 0, 0);
-static LG2: Rom<64> = rom(LG2_WORDS, 0, 1024);
+const RCP: &Rom<128> = &rom(RCP_WORDS, 1 << 16, 0);
+const RSQRT: &Rom<128> = &rom(RSQRT_WORDS, 1 << 16, 0);
+const SIN: &Rom<64> = &rom(SIN_WORDS, 0, 1 << 11);
+const EX2: &Rom<64> = &rom(EX2_WORDS, 0, 0);
+const LG2: &Rom<64> = &rom(LG2_WORDS, 0, 1 << 10);
 
 impl<const N: usize> Rom<N> {
-    /// `A·2^shift + B·x + C·square`
+    /// `A·2^shift + B·x + C·square`, which is never negative. Products are of 32 by 32 bits without signs, which every
+    /// CPU level multiplies in lanes.
     #[inline(always)]
-    fn interpolate(&self, slice: u32, shift: u32, x: u32, square: u32) -> i64 {
+    fn interpolate(&self, slice: u32, shift: u32, x: u32, square: u32) -> u64 {
         // N is a power of two: no slice is beyond the table.
-        let i = slice as usize & (N - 1);
-        (i64::from(self.a[i]) << shift) + i64::from(self.b[i]) * i64::from(x) + i64::from(self.c[i]) * i64::from(square)
+        let word = self.words[slice as usize & (N - 1)];
+        let (x, square) = (u64::from(x), u64::from(square));
+        let (a, b, c) = (word >> 28, word >> 12 & 0xffff, word & 0xfff);
+        let sum = (a << shift).wrapping_add(b * x).wrapping_add(c * square);
+        sum.wrapping_sub(u64::from(self.b_bias) * x)
+            .wrapping_sub(u64::from(self.c_bias) * square)
     }
 }
 
@@ -100,7 +93,7 @@ pub fn rsqrt(a: u32) -> u32 {
     let result = ((e as u32) << 23) | (r as u32 & 0x7f_ffff);
     // Even powers of two come out exactly.
     let result = select(f == 0, ((126 - (k >> 1) + 1) as u32) << 23, result);
-    let result = select(a & SIGN != 0 || magnitude > INFINITY, NAN, result);
+    let result = select((a & SIGN != 0) | (magnitude > INFINITY), NAN, result);
     let result = select(a == INFINITY, 0, result);
     let result = select(magnitude < 0x80_0000, (a & SIGN) | INFINITY, result);
     select(magnitude > INFINITY, NAN, result)
@@ -111,18 +104,14 @@ pub fn rsqrt(a: u32) -> u32 {
 pub fn ex2(a: u32) -> u32 {
     let magnitude = a & !SIGN;
     let negative = a & SIGN != 0;
-    let exponent = (magnitude >> 23) as i32;
-    let m = (magnitude & 0x7f_ffff) | 0x80_0000;
-    // Fixed point with 23 bits of fraction, cut off; beyond 128 it does not matter what.
-    let shift = exponent - 127;
-    let left = (m as u64) << (shift.clamp(0, 7) as u32);
-    let p = (left >> ((-shift).clamp(0, 31) as u32)) as u32;
-    let p = select(exponent == 0, 0, p);
+    // Fixed point with 23 bits of fraction, cut off; from 128 on it does not matter what.
+    let p = whole(f32::from_bits(select(magnitude < 0x4300_0000, magnitude, 0)) * 8_388_608.0);
     // Negative numbers by one's complement: the fraction turns round.
     let fraction = p & 0x7f_ffff;
     let n = (p >> 23) as i32;
-    let turned = negative && fraction != 0;
-    let n = if negative { if turned { -n - 1 } else { -n } } else { n };
+    let turned = negative & (fraction != 0);
+    let n = if negative { -n } else { n };
+    let n = n - i32::from(turned);
     let f = select(turned, !fraction & 0x7f_ffff, fraction);
     let x = f & 0x1_ffff;
     let r = (EX2.interpolate(f >> 17, 13, x, square(x)) + 0x77e2) >> 15;
@@ -134,30 +123,42 @@ pub fn ex2(a: u32) -> u32 {
     select(magnitude > INFINITY, NAN, result)
 }
 
-/// `v`·2^-scale as a float, cut off; `v` below 2^52.
+/// The integer part of a number from 0 to 2^31.
 #[inline(always)]
-fn normalised(v: u64, scale: i32) -> u32 {
-    // As a double it is exact: its significand's upper bits are the answer's.
+fn whole(number: f32) -> u32 {
+    debug_assert!((0.0..2_147_483_648.0).contains(&number));
+    // SAFETY: the callers' numbers lie in that range; none is a NaN.
+    unsafe { number.to_int_unchecked::<i32>() as u32 }
+}
+
+/// A whole number below 2^52 as a double.
+#[inline(always)]
+fn double(v: u64) -> f64 {
     const MAGIC: u64 = 0x4330_0000_0000_0000;
-    let double = (f64::from_bits(MAGIC | v) - f64::from_bits(MAGIC)).to_bits();
-    let e = (double >> 52) as i32 - 1023 - scale + 127;
-    select(v == 0, 0, ((e as u32) << 23) | ((double >> 29) as u32 & 0x7f_ffff))
+    f64::from_bits(MAGIC | v) - f64::from_bits(MAGIC)
+}
+
+/// The bits of `v` as a float, cut off.
+#[inline(always)]
+fn cut(v: f64) -> u32 {
+    let nearest = v as f32;
+    // One less in magnitude, unless nothing was rounded up.
+    nearest.to_bits() - u32::from(f64::from(nearest).abs() > v.abs())
 }
 
 /// log2 a
 #[inline(always)]
 pub fn lg2(a: u32) -> u32 {
     let magnitude = a & !SIGN;
-    let exponent = (magnitude >> 23) as i64;
+    let exponent = (magnitude >> 23) as i32 - 127;
     let x = a & 0x1_ffff;
     let fraction = (LG2.interpolate(a >> 17, 12, x, 2 * square(x)) + 0x3345) >> 2;
     // The logarithm of one is zero: powers of two take no constant of rounding.
-    let fraction = if a == 0x3f80_0000 { 0 } else { fraction };
-    let v = fraction + ((exponent - 127) << 36);
-    let negative = v < 0;
-    let v = if negative { !v } else { v };
-    let result = normalised(v as u64, 36) | select(negative, SIGN, 0);
-    let result = select(v == 0, 0, result);
+    let fraction = fraction & u64::from(a != 0x3f80_0000).wrapping_neg();
+    // In units of 2^-36; negative numbers by one's complement.
+    let v = double(fraction) + f64::from(exponent) * 68_719_476_736.0;
+    let below = f64::from_bits((v.to_bits() >> 63).wrapping_neg() & 1f64.to_bits());
+    let result = cut((v + below) * (1.0 / 68_719_476_736.0));
     let result = select(a == INFINITY, INFINITY, result);
     let result = select(a & SIGN != 0, NAN, result);
     let result = select(magnitude < 0x80_0000, SIGN | INFINITY, result);
@@ -168,20 +169,20 @@ pub fn lg2(a: u32) -> u32 {
 #[inline(always)]
 fn circular(t: u32, cosine: bool) -> u32 {
     let magnitude = t & !SIGN;
-    let exponent = (magnitude >> 23) as i32;
-    let m = u64::from((magnitude & 0x7f_ffff) | 0x80_0000);
-    // Quarter turns with 23 bits of fraction, modulo four.
-    let shift = exponent - 125;
-    let left = if shift > 24 { 0 } else { m << (shift.max(0) as u32) };
-    let p = (left >> ((-shift).clamp(0, 63) as u32)) as u32 & 0x1ff_ffff;
-    let p = select(exponent == 0, 0, p);
+    // Quarter turns with 23 bits of fraction, modulo four; from 2^24 on turns are whole.
+    let turns = f32::from_bits(select(magnitude < 0x4b80_0000, magnitude, 0));
+    let p = whole((turns - whole(turns) as i32 as f32) * 33_554_432.0);
     let quadrant = (p >> 23) + u32::from(cosine);
     let fraction = p & 0x7f_ffff;
     let f = select(quadrant & 1 != 0, !fraction & 0x7f_ffff, fraction);
     let x = f & 0x1_ffff;
     let v = SIN.interpolate(f >> 17, 11, x, square(x));
     let sign = select(cosine, 0, t & SIGN) ^ (quadrant & 2) << 30;
-    select(magnitude >= INFINITY, NAN, sign | normalised(v as u64, 37))
+    select(
+        magnitude >= INFINITY,
+        NAN,
+        sign | cut(double(v) * (1.0 / 137_438_953_472.0)),
+    )
 }
 
 /// a/2π, rounded towards zero, as the assembler computes it before a sine or cosine.
@@ -189,9 +190,7 @@ fn circular(t: u32, cosine: bool) -> u32 {
 fn turns(a: u32) -> u32 {
     // 24 by 24 bits: the double is exact.
     let product = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(0x3e22_f983));
-    let nearest = product as f32;
-    let over = f64::from(nearest).abs() > product.abs();
-    nearest.to_bits() - u32::from(over)
+    cut(product)
 }
 
 #[inline(always)]
