@@ -6,7 +6,7 @@
 use crate::alone::alone;
 use crate::c::*;
 use crate::graph_types::*;
-use crate::graphs::{World, create, dependencies, instantiate, kind, nodes};
+use crate::graph_world::{World, create, dependencies, instantiate, kind, nodes};
 use crate::test_name;
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};

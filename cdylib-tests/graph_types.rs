@@ -457,4 +457,5 @@ functions! {
     );
     cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint);
     cuStreamWriteValue32 = "cuStreamWriteValue32_v2" (stream: CUstream, address: CUdeviceptr, value: c_uint, flags: c_uint);
+    cuStreamWaitValue32 = "cuStreamWaitValue32_v2" (stream: CUstream, address: CUdeviceptr, value: c_uint, flags: c_uint);
 }

@@ -2,7 +2,8 @@
 //! original.
 //!
 //! `tests/language/NAME.ARCH.ptx` are the project's own texts. `MARGAY_PTX_CORPUS` names further folders of modules
-//! (separated by `:`), `MARGAY_PTXAS` an assembler if `ptxas` is not on the path; without one its part is skipped.
+//! (separated by `:`), `MARGAY_PTXAS` an assembler other than the one that
+//! `scripts/setup` fetches; without one its part is skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,7 +69,8 @@ fn assemble(ptxas: &Path, arch: &str, text: &str) -> std::io::Result<Result<(), 
 
 #[test]
 fn the_assembler_takes_what_is_printed() {
-    let ptxas = std::env::var_os("MARGAY_PTXAS").map_or_else(|| PathBuf::from("ptxas"), PathBuf::from);
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join(".env/cuda-13/bin/ptxas");
+    let ptxas = std::env::var_os("MARGAY_PTXAS").map_or(fetched, PathBuf::from);
     for path in texts(&own()) {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let (_, arch) = name.rsplit_once('.').expect("NAME.ARCH.ptx");

@@ -206,22 +206,25 @@ pub fn retain(address: u64) -> Result<Arc<Physical>> {
     Ok(physical)
 }
 
-/// A file of zeros in memory.
+/// A file of zeros in memory, whose size is fixed: touching a page that a file has lost would end the process.
 fn create_file(bytes: u64) -> Result<OwnedFd> {
     // SAFETY: a C string; a descriptor that is fresh is ours.
     let file = unsafe {
-        let descriptor = libc::memfd_create(c"margay".as_ptr(), libc::MFD_CLOEXEC);
+        let descriptor = libc::memfd_create(c"margay".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         if descriptor < 0 {
             return Err(Error::OperatingSystem);
         }
         OwnedFd::from_raw_fd(descriptor)
     };
     // SAFETY: the descriptor is open.
-    match unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } {
-        0 => Ok(file),
-        _ => Err(Error::OutOfMemory),
-    }
+    let sized = unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } == 0;
+    // SAFETY: as above.
+    let sealed = sized && unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } == 0;
+    if sealed { Ok(file) } else { Err(Error::OutOfMemory) }
 }
+
+/// The size stays, and so do these.
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 impl Physical {
     /// `cuMemCreate`.
@@ -272,7 +275,11 @@ impl Physical {
             (status, known)
         };
         let bytes = status.st_size as u64;
-        if !known || status.st_mode & libc::S_IFMT != libc::S_IFREG || bytes == 0 || !is_granular(bytes) {
+        // Somebody's file could shrink while it is mapped: only what this driver has made is taken.
+        // SAFETY: the descriptor is open; files without seals answer an error.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        let is_fixed = seals >= 0 && seals & SEALS == SEALS;
+        if !known || !is_fixed || bytes == 0 || !is_granular(bytes) {
             return Err(Error::InvalidValue);
         }
         Ok(Physical::register(file, bytes, Device::get(0)?, true, true))

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use driver::Driver;
 use sweeps::CHUNK;
 
-/// Buffers of a case that NVIDIA leaves open, or that depend on the machine.
+/// What a folder of goldens holds: buffers of cases, and hashes of functions.
 const CASES: &str = "cases.tsv";
 const SWEEPS: &str = "sweeps.tsv";
 

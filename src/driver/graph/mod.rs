@@ -243,11 +243,11 @@ impl Graph {
         if unique.len() != before.len() {
             return Err(Error::InvalidValue);
         }
-        work.adopt()?;
         let mut inner = self.inner.lock();
         if inner.destroyed || before.iter().any(|(node, _)| !inner.slots.contains_key(&node.id)) {
             return Err(Error::InvalidValue);
         }
+        work.adopt()?;
         let before = before.iter().map(|(node, data)| (node.id, *data)).collect();
         Ok(self.insert(&mut inner, Arc::new(work), before, 0))
     }

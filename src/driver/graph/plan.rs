@@ -30,7 +30,9 @@ pub(super) struct Plan {
     pub allocations: Vec<(Arc<GraphMemory>, bool)>,
     /// Memory of other graphs that it frees.
     pub frees: Vec<Arc<GraphMemory>>,
+    /// What launches wait for: of `wait_nodes` those that no record of the plan comes before.
     pub waits: Vec<(u32, Arc<Event>)>,
+    wait_nodes: Vec<(u32, Arc<Event>)>,
     pub records: Vec<(u32, Arc<Event>)>,
 }
 
@@ -140,7 +142,7 @@ impl Plan {
                     self.by_node.insert(node.handle, number);
                     self.blocks[block].push(number);
                     match work {
-                        Work::WaitEvent(event) => self.waits.push((number, Arc::clone(event))),
+                        Work::WaitEvent(event) => self.wait_nodes.push((number, Arc::clone(event))),
                         Work::RecordEvent(event) => self.records.push((number, Arc::clone(event))),
                         _ => {}
                     }
@@ -152,7 +154,7 @@ impl Plan {
 
     /// An event that the plan records before it waits for it has been reached by then.
     fn list_events(&mut self) {
-        let mut waits = std::mem::take(&mut self.waits);
+        let mut waits = self.wait_nodes.clone();
         let records = &self.records;
         waits.retain(|(at, event)| !records.iter().any(|(record, of)| record < at && Arc::ptr_eq(of, event)));
         self.waits = waits;
@@ -168,13 +170,14 @@ impl Plan {
         };
         step.action = Arc::new(Action::new(&node.work, blocks)?);
         let list = match &*node.work {
-            Work::WaitEvent(event) => Some((&mut self.waits, event)),
+            Work::WaitEvent(event) => Some((&mut self.wait_nodes, event)),
             Work::RecordEvent(event) => Some((&mut self.records, event)),
             _ => None,
         };
         if let Some((list, event)) = list {
             list.retain(|(of, _)| *of != number);
             list.push((number, Arc::clone(event)));
+            self.list_events();
         }
         Ok(())
     }
