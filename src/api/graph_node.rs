@@ -238,7 +238,9 @@ pub fn graph_memcpy_node_get_params(node: CUgraphNode, record: Out<CUDA_MEMCPY3D
 /// The context stays.
 pub fn graph_memcpy_node_set_params(node: CUgraphNode, record: In<CUDA_MEMCPY3D>) -> Answer {
     let (node, work) = work_of(node, |work| matches!(work, Work::Copy(_)))?;
-    let Work::Copy(before) = &*work else { return Ok(()) };
+    let Work::Copy(before) = &*work else {
+        return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
+    };
     let (work, kept) = params::copy(&record.get()?, before.context as CUcontext)?;
     node.set_work(work)?;
     node.keep(kept);
