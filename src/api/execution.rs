@@ -3,9 +3,10 @@
 //! Flows in: function handles, launch shapes, arguments. Flows out: launches in streams. It must never know parameters.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
+use super::graph_node::updatable;
 use super::jit::interned;
 use super::types::*;
-use crate::driver::launch::{Arguments, Config, launch};
+use crate::driver::launch::{Arguments, Config, capture_updatable, launch};
 use crate::driver::stream::HostFunction;
 use crate::driver::{Context, Event, Function};
 use std::sync::Arc;
@@ -189,6 +190,8 @@ pub struct Extended {
     pub config: Config,
     /// Events to record when all blocks have begun, or reached a point in the kernel: after the kernel is late enough.
     events: Vec<CUevent>,
+    /// The attribute that asks for a node that kernels may change.
+    updatable: Option<usize>,
 }
 
 /// Reads a launch configuration.
@@ -208,6 +211,7 @@ pub fn extended(config: &CUlaunchConfig) -> Answer<Extended> {
             cooperative: false,
         },
         events: Vec::new(),
+        updatable: None,
     };
     for index in 0..config.numAttrs as usize {
         let attribute = attributes.at(index)?;
@@ -232,7 +236,7 @@ pub fn extended(config: &CUlaunchConfig) -> Answer<Extended> {
             Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
                 // SAFETY: as above.
                 if unsafe { attribute.value.deviceUpdatableKernelNode }.deviceUpdatable != 0 {
-                    return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
+                    read.updatable = Some(index);
                 }
             }
             other => require(other.name().is_some() && other < Id::CU_LAUNCH_ATTRIBUTE_MAX)?,
@@ -257,7 +261,19 @@ pub fn launch_kernel_ex(
         .iter()
         .map(|event| Ok(Event::from_handle(*event as usize)?))
         .collect::<Answer<Vec<_>>>()?;
-    launch_with(function, &extended.config, &stream, kernel_params, extra)?;
+    match extended.updatable {
+        None => launch_with(function, &extended.config, &stream, kernel_params, extra)?,
+        Some(index) => {
+            let arguments = arguments(kernel_params, extra)?;
+            // SAFETY: the caller's array has a valid pointer for each parameter (manual, cuLaunchKernelEx).
+            let node = unsafe { capture_updatable(&find(function)?, &extended.config, arguments, &stream) }?;
+            // SAFETY: the caller's array of attributes: the handle goes into the one that asks for it.
+            let attributes = unsafe { Out::from_c(config.attrs) };
+            let mut attribute = attributes.get_at(index)?;
+            attribute.value.deviceUpdatableKernelNode = updatable(Some(&node));
+            attributes.set_at(index, attribute);
+        }
+    }
     for event in &events {
         event.record(&stream, false)?;
     }

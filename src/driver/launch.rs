@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::context::Shared;
-use super::graph::{KernelNode, Work};
+use super::graph::{DeviceNode, KernelNode, Work};
 use super::module::Lowered;
 use super::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
 use super::stream::Command;
@@ -17,10 +17,10 @@ use super::{Error, Function, Result, Stream, occupancy};
 use crate::config;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::Space;
-use crate::simt::{self, Cause, Fault, Services};
+use crate::simt::{self, Cause, Family, Fault, Services};
 
 /// A launch as a call describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -93,6 +93,32 @@ pub unsafe fn launch(
     Ok(())
 }
 
+/// A launch into a stream that records, as a node that kernels may change.
+///
+/// # Errors
+/// As [`launch`], and 1 for a stream that does not record.
+///
+/// # Safety
+/// As [`launch`].
+pub unsafe fn capture_updatable(
+    function: &Arc<Function>,
+    config: &Config,
+    arguments: Arguments<'_>,
+    stream: &Arc<Stream>,
+) -> Result<Arc<DeviceNode>> {
+    let function = function.on(stream)?;
+    stream.shared.check()?;
+    let capture = stream.admit()?.ok_or(Error::InvalidValue)?;
+    // SAFETY: passed on to the caller.
+    let params = unsafe { collect(&function, arguments)? };
+    check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
+    let node = DeviceNode::create();
+    let mut kernel = KernelNode::captured(function, *config, params, stream);
+    kernel.updatable = Some(Arc::clone(&node));
+    capture.add(stream, Work::Kernel(kernel))?;
+    Ok(node)
+}
+
 /// A launch with all that can be done beforehand done: it can be run any number of times, one at a time.
 pub(super) struct Prepared {
     shared: Arc<Shared>,
@@ -106,34 +132,28 @@ impl Prepared {
     /// # Errors
     /// As [`launch`].
     pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>, multiprocessors: u32) -> Result<Prepared> {
-        static GRIDS: AtomicU64 = AtomicU64::new(1);
+        Prepared::new_in(function, config, params, multiprocessors, 0)
+    }
+
+    /// As a node of an executable graph that kernels may launch; 0: of none.
+    pub fn new_in(
+        function: &Arc<Function>,
+        config: &Config,
+        params: Box<[u8]>,
+        multiprocessors: u32,
+        graph: u64,
+    ) -> Result<Prepared> {
         let shared = &function.shared;
-        let cluster = check(function, config, function.lowered()?, multiprocessors)?;
         let workspace = if config.cooperative {
             Some(Workspace::new(shared)?)
         } else {
             None
         };
-        let launch = Arc::new(simt::Launch {
-            module: Arc::clone(&function.program),
-            kernel: function.index,
-            grid: config.grid,
-            block: config.block,
-            cluster,
-            dynamic_shared: config.dynamic_shared,
-            params,
-            cooperative: config.cooperative,
-            workspace: workspace.as_ref().map_or(0, |workspace| workspace.0),
-            grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
-            multiprocessors,
-            stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
-            timeout: config::get().timeout,
-            services: Arc::clone(shared) as Arc<dyn Services>,
-            references: function.references.bindings(),
-        });
+        let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref())?;
+        launch.family.graph = graph;
         Ok(Prepared {
             shared: Arc::clone(shared),
-            launch,
+            launch: Arc::new(launch),
             workspace,
             files: Arc::clone(&function.files),
             run: runner(),
@@ -151,6 +171,43 @@ impl Prepared {
     }
 }
 
+/// A launch for the executor.
+///
+/// # Errors
+/// As [`launch`].
+pub(super) fn describe(
+    function: &Function,
+    config: &Config,
+    params: Box<[u8]>,
+    multiprocessors: u32,
+    workspace: Option<&Workspace>,
+) -> Result<simt::Launch> {
+    static GRIDS: AtomicU64 = AtomicU64::new(1);
+    let shared = &function.shared;
+    let cluster = check(function, config, function.lowered()?, multiprocessors)?;
+    Ok(simt::Launch {
+        module: Arc::clone(&function.program),
+        kernel: function.index,
+        grid: config.grid,
+        block: config.block,
+        cluster,
+        dynamic_shared: config.dynamic_shared,
+        params,
+        cooperative: config.cooperative,
+        workspace: workspace.map_or(0, |workspace| workspace.0),
+        grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
+        multiprocessors,
+        stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
+        timeout: config::get().timeout,
+        services: Arc::clone(shared) as Arc<dyn Services>,
+        references: function.references.bindings(),
+        family: Family {
+            runtime: function.module().ok().map(|module| module as Arc<dyn simt::Runtime>),
+            ..Family::default()
+        },
+    })
+}
+
 /// `CUDA_LAUNCH_BLOCKING=1` (CUDA programming guide, "CUDA Environment Variables").
 pub(super) fn launch_blocking() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
@@ -158,7 +215,7 @@ pub(super) fn launch_blocking() -> bool {
 }
 
 /// The zeroed memory that `grid.sync()` counts in, for one launch.
-struct Workspace(u64);
+pub(super) struct Workspace(u64);
 
 impl Workspace {
     const BYTES: u64 = 64;

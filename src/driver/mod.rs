@@ -11,6 +11,7 @@
 //! virtual_memory.rs       addresses and memory apart
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
+//! device_runtime.rs       what kernels launch       runtime_error.rs
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
 //! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
 //! handle.rs  error.rs
@@ -24,6 +25,7 @@ mod code;
 pub mod context;
 pub mod copy;
 pub mod device;
+mod device_runtime;
 mod error;
 pub mod event;
 mod format;
@@ -40,6 +42,7 @@ pub mod pool;
 mod profile;
 mod pump;
 pub mod reference;
+mod runtime_error;
 mod services;
 pub mod stream;
 pub mod texture;

@@ -77,7 +77,8 @@ pub struct Function {
     pub(super) references: Arc<References>,
     /// Names of source files by the index that `.loc` uses.
     pub(super) files: Arc<HashMap<u32, String>>,
-    kernel: Option<Weak<Kernel>>,
+    /// Whose function it is, once somebody came by that way.
+    kernel: OnceLock<Weak<Kernel>>,
     lowered: OnceLock<Result<Lowered, LoadError>>,
     /// -1: not set.
     max_dynamic_shared: AtomicI32,
@@ -494,6 +495,19 @@ impl Module {
         Ok(self.function_at(linked, index, None))
     }
 
+    /// The kernel of this number in the program.
+    pub(super) fn function_number(self: &Arc<Module>, index: u32) -> Result<Arc<Function>> {
+        Ok(self.function_at(self.linked()?, index, None))
+    }
+
+    pub(super) fn context(&self) -> Result<Arc<Context>> {
+        self.context.upgrade().ok_or(Error::ContextIsDestroyed)
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     fn function_at(self: &Arc<Module>, linked: &Linked, index: u32, kernel: Option<&Arc<Kernel>>) -> Arc<Function> {
         let mut functions = self.functions.lock();
         let function = functions.entry(index).or_insert_with(|| {
@@ -509,7 +523,7 @@ impl Module {
                 info: entry.kernel.clone().unwrap_or_default(),
                 references: Arc::clone(&linked.references),
                 files: Arc::clone(&linked.files),
-                kernel: kernel.map(Arc::downgrade),
+                kernel: OnceLock::new(),
                 lowered: OnceLock::new(),
                 max_dynamic_shared: AtomicI32::new(-1),
                 carveout: AtomicI32::new(-1),
@@ -521,6 +535,9 @@ impl Module {
             CALLABLES.insert(function.handle, &callable);
             function
         });
+        if let Some(kernel) = kernel {
+            function.kernel.get_or_init(|| Arc::downgrade(kernel));
+        }
         Arc::clone(function)
     }
 
@@ -661,13 +678,13 @@ impl Function {
 
     /// The handle of the library's kernel that it stands for; 0 if it does not.
     pub fn kernel_handle(&self) -> Handle {
-        let kernel = self.kernel.as_ref().and_then(Weak::upgrade);
+        let kernel = self.kernel.get().and_then(Weak::upgrade);
         kernel.map_or(0, |kernel| kernel.handle)
     }
 
     /// The same function in another context, if it stands for a kernel of a library.
     pub(super) fn in_context(self: &Arc<Function>, context: &Arc<Context>) -> Result<Arc<Function>> {
-        let kernel = self.kernel.as_ref().and_then(Weak::upgrade);
+        let kernel = self.kernel.get().and_then(Weak::upgrade);
         kernel.ok_or(Error::InvalidHandle)?.function_in(context)
     }
 

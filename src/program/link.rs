@@ -11,6 +11,7 @@ use super::layout::{self, SharedVariable};
 use super::module::{
     Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit,
 };
+use super::runtime::RuntimeCall;
 use super::texture::Opaque;
 use crate::ptx::ast::Module as Tree;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
@@ -45,7 +46,10 @@ fn syscall(name: &str) -> Option<Syscall> {
         "free" => Syscall::Free,
         "__assertfail" => Syscall::AssertFail,
         "cudaGraphSetConditional" => Syscall::GraphSetConditional,
-        _ => return None,
+        _ => {
+            let (call, generation) = RuntimeCall::of(name)?;
+            Syscall::Runtime(call, generation)
+        }
     })
 }
 

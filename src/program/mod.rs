@@ -24,6 +24,7 @@ mod link;
 mod lower;
 mod module;
 mod references;
+mod runtime;
 pub mod rules;
 mod show;
 pub mod texture;
@@ -35,4 +36,5 @@ mod tests;
 
 pub use instr::*;
 pub use module::*;
+pub use runtime::{Generation, RuntimeCall};
 pub use visit::Role;

@@ -9,7 +9,7 @@
 //! exec.rs      executable graphs, launches   update.rs       changes to them
 //! capture.rs   streams that record           conditional.rs  values that kernels set
 //! memory.rs    allocation and free nodes     user_object.rs  what ends with a graph
-//! dot.rs       pictures
+//! dot.rs       pictures                      device.rs      what kernels launch and change
 //! ```
 //!
 //! Programs hold graphs and nodes by handle; a handle ends with its object. Graphs are not for several threads at a time
@@ -18,6 +18,7 @@
 
 mod capture;
 mod conditional;
+mod device;
 mod dot;
 mod exec;
 mod memory;
@@ -38,6 +39,8 @@ pub use capture::{Capture, CaptureInfo, Mode, exchange_mode};
 pub(super) use capture::{Tail, check_context, check_unsafe};
 pub(super) use conditional::set as set_conditional;
 pub use conditional::{Conditional, ConditionalNode};
+pub use device::DeviceNode;
+pub(super) use device::{launch as launch_from_device, update as update_from_device};
 pub use dot::Wanted as DotDetails;
 pub use exec::{Exec, InstantiateError};
 pub use memory::{GraphMemory, MemoryAttribute, attribute as memory_attribute, reset_attribute, trim as trim_memory};
@@ -404,6 +407,9 @@ impl Graph {
     pub fn remove(self: &Arc<Graph>, node: &Node) -> Result<()> {
         self.check_free_of_memory()?;
         if self.is_capturing.load(Ordering::Acquire) {
+            return Err(Error::InvalidValue);
+        }
+        if matches!(&*node.work(), Work::Kernel(kernel) if kernel.updatable.is_some()) {
             return Err(Error::InvalidValue);
         }
         let mut inner = self.inner.lock();

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::device;
 use super::snapshot::SnapshotNode;
 use super::{Exec, Graph, KernelNode, NodeType, Snapshot, Work};
 use crate::driver::copy::{CopyKind, End, Shape};
@@ -221,6 +222,15 @@ impl Exec {
     /// `cuGraphExecUpdate`: all nodes, or none.
     pub fn update(&self, graph: &Arc<Graph>) -> Result<(), UpdateError> {
         let new = graph.snapshot();
+        // Neither may have nodes that kernels may change (manual, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE).
+        let mine = device::updatable(&self.state.lock().snapshot);
+        if !mine.is_empty() || !device::updatable(&new).is_empty() {
+            return Err(UpdateError {
+                mismatch: Mismatch::NotSupported,
+                node: 0,
+                from: 0,
+            });
+        }
         let mut found = Vec::new();
         changes(&self.state.lock().snapshot, &new, &mut found)?;
         self.apply(found)

@@ -11,7 +11,7 @@ use super::super::copy::{self, End, Shape};
 use super::super::launch::{self, Arguments, Config};
 use super::super::profile::MULTIPROCESSORS;
 use super::super::stream::HostFunction;
-use super::{ConditionalNode, Graph, GraphMemory};
+use super::{ConditionalNode, DeviceNode, Graph, GraphMemory};
 use crate::driver::{Context, Error, Event, Function, Handle, MemoryOperation, Result, Stream};
 
 /// `CUgraphNodeType`.
@@ -60,6 +60,8 @@ pub struct KernelNode {
     pub packed: bool,
     /// Attributes but for those in `config`: values of 64 bytes by number.
     pub attributes: BTreeMap<u32, [u64; 8]>,
+    /// Kernels may change it.
+    pub updatable: Option<Arc<DeviceNode>>,
 }
 
 #[derive(Clone, Copy)]
@@ -130,6 +132,7 @@ impl KernelNode {
             params,
             packed: matches!(arguments, Arguments::Buffer(_)),
             attributes: BTreeMap::new(),
+            updatable: None,
         })
     }
 
@@ -138,6 +141,7 @@ impl KernelNode {
         self.config.cooperative = other.config.cooperative;
         self.config.cluster = other.config.cluster;
         self.attributes = other.attributes.clone();
+        self.updatable = other.updatable.clone();
     }
 
     /// Of a launch into a stream that records.
@@ -156,6 +160,7 @@ impl KernelNode {
             params,
             packed: false,
             attributes: BTreeMap::from([(PRIORITY, priority)]),
+            updatable: None,
         }
     }
 }
