@@ -13,6 +13,7 @@ mod bad_input;
 #[macro_use]
 mod c;
 mod capture;
+mod code;
 mod command;
 mod contraction;
 mod exports;
@@ -24,6 +25,7 @@ mod graph_world;
 mod graphs;
 mod green_contexts;
 mod indices;
+mod linker;
 mod streams;
 mod texture_object;
 mod texture_reference;

@@ -62,11 +62,16 @@ pub fn stream_begin_capture_to_graph(
 
 /// The graph is NULL when there is none.
 pub fn stream_end_capture(_: &Arc<Context>, default: DefaultStream, stream: CUstream, graph: Out<CUgraph>) -> Answer {
-    graph.required()?;
-    match default.resolve(stream)?.end_capture() {
-        Ok(captured) => graph.set(captured.handle() as CUgraph),
+    let stream = default.resolve(stream)?;
+    // Who gave the graph need not be told which it is.
+    require(!graph.is_null() || stream.records_into_given_graph())?;
+    match stream.end_capture() {
+        Ok(captured) => {
+            graph.set_if_any(captured.handle() as CUgraph);
+            Ok(())
+        }
         Err(error) => {
-            graph.set(std::ptr::null_mut())?;
+            graph.set_if_any(std::ptr::null_mut());
             Err(error.into())
         }
     }

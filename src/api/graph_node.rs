@@ -156,6 +156,9 @@ fn check_attribute(attr: CUkernelNodeAttrID) -> Answer {
             | Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
             | Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
             | Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+            | Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
+            | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
     ))
 }
 
@@ -175,6 +178,16 @@ pub fn graph_kernel_node_get_attribute(
         Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
             let [x, y, z] = kernel.config.cluster;
             value.clusterDim = CUlaunchAttributeValue_union_clusterDim { x, y, z };
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+            let [x, y, z] = kernel.config.preferred_cluster;
+            value.preferredClusterDim = CUlaunchAttributeValue_union_preferredClusterDim { x, y, z };
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
+            value.portableClusterSizeMode = CUlaunchAttributePortableClusterMode(kernel.config.portable_cluster);
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
+            value.sharedMemoryMode = CUsharedMemoryMode(kernel.config.shared_mode);
         }
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
             value.deviceUpdatableKernelNode = updatable(kernel.updatable.as_deref());
@@ -211,6 +224,23 @@ pub fn graph_kernel_node_set_attribute(
             // SAFETY: as above.
             let cluster = unsafe { value.clusterDim };
             kernel.config.cluster = [cluster.x, cluster.y, cluster.z];
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+            // SAFETY: as above.
+            let cluster = unsafe { value.preferredClusterDim };
+            kernel.config.preferred_cluster = [cluster.x, cluster.y, cluster.z];
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
+            // SAFETY: as above.
+            let mode = unsafe { value.portableClusterSizeMode };
+            require(mode.name().is_some())?;
+            kernel.config.portable_cluster = mode.0;
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
+            // SAFETY: as above.
+            let mode = unsafe { value.sharedMemoryMode };
+            require(mode.name().is_some())?;
+            kernel.config.shared_mode = mode.0;
         }
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
             // SAFETY: as above.

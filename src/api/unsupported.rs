@@ -60,11 +60,6 @@ pub fn narrow(symbol: &'static str) -> Answer {
     )
 }
 
-/// Deprecated since CUDA 11.3; `CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH` says 0.
-pub fn multi_device(symbol: &'static str) -> Answer {
-    refuse(symbol, "a cooperative launch has one device")
-}
-
 /// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED` says 0.
 pub fn rdma(symbol: &'static str) -> Answer {
     refuse(symbol, "no peripheral writes to the memory of a device here")

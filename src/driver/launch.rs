@@ -3,7 +3,7 @@
 //! Flows in: a function, a shape, arguments, a stream. Flows out: a [`simt::Launch`] in the stream's queue. It must never
 //! know how a grid is run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use super::context::Shared;
 use super::graph::{DeviceNode, KernelNode, Work};
 use super::module::Lowered;
 use super::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
-use super::stream::Command;
+use super::stream::{Command, Point};
 use super::{Error, Function, Result, Stream, occupancy};
 use crate::config;
 use crate::memory::{AddressSpace, Kind, Request};
@@ -28,6 +28,11 @@ pub struct Config {
     pub cluster: [u32; 3],
     pub dynamic_shared: u32,
     pub cooperative: bool,
+    /// Blocks that may form larger clusters; all 0: none.
+    pub preferred_cluster: [u32; 3],
+    /// `CUlaunchAttributePortableClusterMode` and `CUsharedMemoryMode`: 0 is what the function says.
+    pub portable_cluster: u32,
+    pub shared_mode: u32,
 }
 
 /// Where the arguments are.
@@ -93,30 +98,95 @@ pub unsafe fn launch(
     Ok(())
 }
 
-/// A launch into a stream that records, as a node that kernels may change.
+/// What a launch is to be as a node of a graph.
+#[derive(Default)]
+pub struct NodeOptions {
+    /// Values of 64 bytes by number.
+    pub attributes: BTreeMap<u32, [u64; 8]>,
+    /// Kernels may change it.
+    pub updatable: bool,
+}
+
+/// As [`launch`]; a stream that records keeps the options with the node. Gives the node if kernels may change it.
 ///
 /// # Errors
-/// As [`launch`], and 1 for a stream that does not record.
+/// As [`launch`], and 1 for a node that kernels may change in a stream that does not record.
 ///
 /// # Safety
 /// As [`launch`].
-pub unsafe fn capture_updatable(
+pub unsafe fn launch_with_options(
     function: &Arc<Function>,
     config: &Config,
     arguments: Arguments<'_>,
     stream: &Arc<Stream>,
-) -> Result<Arc<DeviceNode>> {
+    options: NodeOptions,
+) -> Result<Option<Arc<DeviceNode>>> {
+    let recording = stream.capture_info()?.is_some();
+    if !recording {
+        if options.updatable {
+            return Err(Error::InvalidValue);
+        }
+        // SAFETY: passed on to the caller.
+        return unsafe { launch(function, config, arguments, stream) }.map(|()| None);
+    }
     let function = function.on(stream)?;
     stream.shared.check()?;
     let capture = stream.admit()?.ok_or(Error::InvalidValue)?;
     // SAFETY: passed on to the caller.
     let params = unsafe { collect(&function, arguments)? };
     check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
-    let node = DeviceNode::create();
     let mut kernel = KernelNode::captured(function, *config, params, stream);
-    kernel.updatable = Some(Arc::clone(&node));
+    kernel.attributes.extend(options.attributes);
+    kernel.updatable = options.updatable.then(DeviceNode::create);
+    let node = kernel.updatable.clone();
     capture.add(stream, Work::Kernel(kernel))?;
     Ok(node)
+}
+
+/// `cuLaunchCooperativeKernelMultiDevice`: one launch on each of several devices. `before`: none begins before all that is
+/// in any of the streams is done; `after`: what comes next in any of them waits for all.
+///
+/// # Errors
+/// As [`launch`], and 1 for two launches on one device and functions that are not the same one.
+///
+/// # Safety
+/// As [`launch`].
+pub unsafe fn launch_together(
+    launches: &[(Arc<Function>, Arguments<'_>, Arc<Stream>)],
+    config: &Config,
+    before: bool,
+    after: bool,
+) -> Result<()> {
+    let mut devices = Vec::new();
+    for (function, _, stream) in launches {
+        let same = launches.first().is_some_and(|(first, _, _)| first.name() == function.name());
+        if !same || devices.contains(&stream.shared.device) {
+            return Err(Error::InvalidValue);
+        }
+        devices.push(stream.shared.device);
+        let function = function.on(stream)?;
+        stream.shared.check()?;
+        stream.refuse_capture()?;
+        // All or none.
+        check(&function, config, function.lowered()?, stream.multiprocessors())?;
+    }
+    let wait_for_each_other = || {
+        let ends: Vec<Point> = launches.iter().map(|(_, _, stream)| stream.end()).collect();
+        for (_, _, stream) in launches {
+            ends.iter().for_each(|point| stream.wait_point(point.clone()));
+        }
+    };
+    if before {
+        wait_for_each_other();
+    }
+    for (function, arguments, stream) in launches {
+        // SAFETY: passed on to the caller.
+        unsafe { launch(function, config, *arguments, stream)? };
+    }
+    if after {
+        wait_for_each_other();
+    }
+    Ok(())
 }
 
 /// A launch with all that can be done beforehand done: it can be run any number of times, one at a time.
@@ -267,24 +337,32 @@ pub(super) fn check(function: &Function, config: &Config, lowered: Lowered, mult
         return Err(Error::LaunchOutOfResources);
     }
     let profile = function.device().profile();
-    if config.dynamic_shared > function.max_dynamic_shared()?
+    if config.dynamic_shared > function.max_dynamic_shared(config.shared_mode)?
         || u64::from(config.dynamic_shared) + u64::from(lowered.shared_bytes)
             > u64::from(profile.shared_per_block_optin)
     {
         return Err(Error::InvalidValue);
     }
     let cluster = match (config.cluster, function.required_cluster()) {
+        ([0, 0, 0], None) if function.info.explicit_cluster => return Err(Error::InvalidClusterSize),
         ([0, 0, 0], None) => [1; 3],
         ([0, 0, 0], Some(required)) => required,
         (asked, Some(required)) if asked != required => return Err(Error::InvalidClusterSize),
         (asked, _) => asked,
     };
-    if cluster != [1; 3] {
-        let fits = (0..3).all(|axis| cluster[axis] > 0 && grid[axis].is_multiple_of(cluster[axis]));
-        let blocks = cluster
-            .iter()
-            .try_fold(1_u32, |product, size| product.checked_mul(*size));
-        if !fits || !profile.clusters || blocks.is_none_or(|blocks| blocks > function.max_cluster()) {
+    let most = function.max_cluster(config.portable_cluster);
+    let fits = |shape: [u32; 3], whole: [u32; 3]| {
+        let blocks = shape.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
+        let divides = (0..3).all(|axis| shape[axis] > 0 && whole[axis].is_multiple_of(shape[axis]));
+        divides && blocks.is_some_and(|blocks| blocks <= most)
+    };
+    if cluster != [1; 3] && !(profile.clusters && fits(cluster, grid)) {
+        return Err(Error::InvalidClusterSize);
+    }
+    let preferred = config.preferred_cluster;
+    if config.cluster != [0; 3] && preferred != [0; 3] {
+        let multiple = (0..3).all(|axis| preferred[axis].is_multiple_of(cluster[axis]));
+        if !multiple || !fits(preferred, grid) {
             return Err(Error::InvalidClusterSize);
         }
     }

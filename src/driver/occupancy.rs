@@ -69,7 +69,7 @@ pub fn potential_cluster(function: &Function, config: &Config) -> Result<u32> {
     let threads = config.block.iter().product();
     match active_blocks(function, threads, config.dynamic_shared.into())? {
         0 => Err(Error::InvalidValue),
-        _ => Ok(function.max_cluster()),
+        _ => Ok(function.max_cluster(config.portable_cluster)),
     }
 }
 
@@ -79,7 +79,7 @@ pub fn active_clusters(function: &Function, config: &Config) -> Result<u32> {
     let threads = config.block.iter().product();
     let blocks = active_blocks(function, threads, config.dynamic_shared.into())? * MULTIPROCESSORS;
     let cluster: u32 = config.cluster.iter().map(|size| (*size).max(1)).product();
-    if cluster > function.max_cluster() {
+    if cluster > function.max_cluster(config.portable_cluster) {
         return Err(Error::InvalidClusterSize);
     }
     Ok(blocks / cluster)

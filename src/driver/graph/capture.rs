@@ -41,6 +41,8 @@ pub struct Capture {
     is_invalid: AtomicBool,
     has_ended: AtomicBool,
     streams: Mutex<Vec<Weak<Stream>>>,
+    /// The last nodes of streams that were destroyed meanwhile.
+    left_behind: Mutex<Vec<Arc<Node>>>,
 }
 
 /// What a stream that records has.
@@ -176,6 +178,9 @@ impl Capture {
                 open.extend(self.graph.dependencies(&node).into_iter().map(|(node, _)| node));
             }
         }
+        if !self.left_behind.lock().iter().all(|node| reached.contains(&node.id)) {
+            return false;
+        }
         let streams = self.streams.lock();
         streams.iter().filter_map(Weak::upgrade).all(|stream| {
             let tail = stream.tail.lock();
@@ -246,6 +251,7 @@ impl Stream {
             is_invalid: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             streams: Mutex::new(vec![Arc::downgrade(self)]),
+            left_behind: Mutex::default(),
         });
         let mut captures = CAPTURES.lock();
         captures.push(Arc::clone(&capture));
@@ -288,14 +294,23 @@ impl Stream {
     pub(in crate::driver) fn abandon_capture(&self) {
         let tail = self.tail.lock().take();
         if let Some(tail) = tail {
+            if !tail.is_origin {
+                // What it recorded stays, and has to be joined all the same.
+                let nodes = tail.before.into_iter().map(|(node, _)| node);
+                tail.capture.left_behind.lock().extend(nodes);
+                return;
+            }
             tail.capture.invalidate();
-            if tail.is_origin {
-                tail.capture.end();
-                if !tail.capture.is_borrowed {
-                    tail.capture.graph.end();
-                }
+            tail.capture.end();
+            if !tail.capture.is_borrowed {
+                tail.capture.graph.end();
             }
         }
+    }
+
+    /// It records into a graph that was there before (`cuStreamBeginCaptureToGraph`).
+    pub fn records_into_given_graph(&self) -> bool {
+        self.tail.lock().as_ref().is_some_and(|tail| tail.capture.is_borrowed)
     }
 
     /// `cuStreamGetCaptureInfo`; `None`: it does not record. 906 for the legacy stream while a stream that it would wait

@@ -140,6 +140,9 @@ impl KernelNode {
     pub fn inherit(&mut self, other: &KernelNode) {
         self.config.cooperative = other.config.cooperative;
         self.config.cluster = other.config.cluster;
+        self.config.preferred_cluster = other.config.preferred_cluster;
+        self.config.portable_cluster = other.config.portable_cluster;
+        self.config.shared_mode = other.config.shared_mode;
         self.attributes = other.attributes.clone();
         self.updatable = other.updatable.clone();
     }
