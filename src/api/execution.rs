@@ -301,7 +301,7 @@ impl Extended {
 
     /// One without timing and for this process alone (manual, CUlaunchAttributeID).
     fn event(&mut self, event: CUevent) -> Answer {
-        require(Event::from_handle(event as usize)?.flags() & CU_EVENT_DISABLE_TIMING != 0)?;
+        require(Event::from_handle(event as usize)?.flags() & CUevent_flags::CU_EVENT_DISABLE_TIMING.0 != 0)?;
         self.events.push(event);
         Ok(())
     }
@@ -345,14 +345,14 @@ pub fn launch_kernel_ex(
 }
 
 /// One cooperative launch on each of several devices. Blocks of different devices have no means to wait for each other.
-pub fn launch_cooperative_kernel_multi_device(list: In<CUDA_LAUNCH_PARAMS>, devices: c_uint, flags: c_uint) -> Answer {
+pub fn launch_cooperative_kernel_multi_device(list: Out<CUDA_LAUNCH_PARAMS>, devices: c_uint, flags: c_uint) -> Answer {
     const NO_PRE_LAUNCH_SYNC: c_uint = 1;
     const NO_POST_LAUNCH_SYNC: c_uint = 2;
     require(!list.is_null() && devices > 0 && flags & !(NO_PRE_LAUNCH_SYNC | NO_POST_LAUNCH_SYNC) == 0)?;
-    let first = list.get()?;
+    let first = list.get_at(0)?;
     let mut launches = Vec::new();
     for index in 0..devices as usize {
-        let one = list.at(index)?;
+        let one = list.get_at(index)?;
         // All the same but for where they run and what on.
         require(
             (one.gridDimX, one.gridDimY, one.gridDimZ) == (first.gridDimX, first.gridDimY, first.gridDimZ)

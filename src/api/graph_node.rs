@@ -184,10 +184,10 @@ pub fn graph_kernel_node_get_attribute(
             value.preferredClusterDim = CUlaunchAttributeValue_union_preferredClusterDim { x, y, z };
         }
         Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
-            value.portableClusterSizeMode = CUlaunchAttributePortableClusterMode(kernel.config.portable_cluster);
+            value.portableClusterSizeMode = CUlaunchAttributePortableClusterMode::from_raw(kernel.config.portable_cluster);
         }
         Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
-            value.sharedMemoryMode = CUsharedMemoryMode(kernel.config.shared_mode);
+            value.sharedMemoryMode = CUsharedMemoryMode::from_raw(kernel.config.shared_mode);
         }
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
             value.deviceUpdatableKernelNode = updatable(kernel.updatable.as_deref());

@@ -834,6 +834,11 @@ impl Function {
         self.info.required_cluster.or((set != [0; 3]).then_some(set))
     }
 
+    /// `CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`: percent; -1 is none.
+    pub(super) fn carveout(&self) -> i32 {
+        self.carveout.load(Ordering::Relaxed)
+    }
+
     /// Registers of a thread, as far as such a number can be given: what a compiler would stay within.
     pub(super) fn registers(&self) -> u32 {
         let bound = match self.info.max_registers {
