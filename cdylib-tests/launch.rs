@@ -224,7 +224,7 @@ fn arguments_go_by_pointers_or_in_one_buffer() {
     bytes[16..24].copy_from_slice(&d[0].to_le_bytes());
     bytes[24..].copy_from_slice(&d[1].to_le_bytes());
     let mut count = bytes.len();
-    let mut with = |extra: &mut [*mut c_void], pointers: *mut *mut c_void| {
+    let with = |extra: &mut [*mut c_void], pointers: *mut *mut c_void| {
         let result = cuLaunchKernel(four, 1, 1, 1, 1, 1, 1, 0, null_mut(), pointers, extra.as_mut_ptr());
         if result == CUDA_SUCCESS { cuCtxSynchronize() } else { result }
     };
@@ -430,9 +430,10 @@ fn shared_memory_modes_go_before_what_the_function_says() {
 /// All blocks wait for each other, which ordinary launches do not promise.
 const BARRIER: &str = "
     .visible .entry together(.param .u64 counter) {
-        .reg .b64 %c, %want; .reg .b32 %r, %n; .reg .pred %p;
+        .reg .b64 %c; .reg .b32 %r, %n; .reg .pred %p;
         ld.param.u64 %c, [counter];
-        mov.u32 %n, %nctaid.x;
+        mov.u32 %n, %nctaid.x; mov.u32 %r, %ntid.x;
+        mul.lo.u32 %n, %n, %r;
         atom.global.add.u32 %r, [%c], 1;
         WAIT: ld.volatile.global.u32 %r, [%c];
         setp.lo.u32 %p, %r, %n;
@@ -454,7 +455,7 @@ fn cooperative_launches_are_held_to_what_fits() {
     let run = |blocks| cuLaunchCooperativeKernel(together, blocks, 1, 1, 256, 1, 1, 0, null_mut(), p);
     ok(run(most));
     ok(cuCtxSynchronize());
-    assert_eq!(read(counter, 1), [most]);
+    assert_eq!(read(counter, 1), [most * 256]);
     assert_eq!(run(most + 1), TOO_LARGE);
     assert_eq!(launch_ex(together, [most + 1, 1, 1], [256, 1, 1], &mut [attribute(COOPERATIVE, &[1])], &[counter]), 720);
     let stray = cuLaunchCooperativeKernel(null_mut(), 1, 1, 1, 1, 1, 1, 0, null_mut(), p);

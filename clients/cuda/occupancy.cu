@@ -107,7 +107,7 @@ static void compare(const void *kernel, const cudaOccDeviceProp &prop)
                     checked++;
                 }
             for (int threads : {32, 128, 256, 1024})
-                for (int blocks = 1; blocks <= 33; blocks++) {
+                for (int blocks = 1; blocks <= 33 && threads <= attributes.maxThreadsPerBlock; blocks++) {
                     size_t expected = 0, got = 0;
                     cudaOccError error =
                         cudaOccAvailableDynamicSMemPerBlock(&expected, &prop, &attributes, &state, blocks, threads);

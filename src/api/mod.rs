@@ -20,8 +20,10 @@
 mod array;
 mod call;
 mod capture;
+mod checkpoint;
 mod context;
 mod copy;
+mod coredump;
 mod device;
 mod entry;
 mod error;
@@ -41,6 +43,7 @@ mod jit;
 mod legacy_launch;
 mod library;
 mod linker;
+mod logs;
 mod memory;
 mod memset;
 mod module;

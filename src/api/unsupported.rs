@@ -60,6 +60,16 @@ pub fn narrow(symbol: &'static str) -> Answer {
     )
 }
 
+/// No device here is part of a fabric (`CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` says 0).
+pub fn fabric(symbol: &'static str) -> Answer {
+    refuse(symbol, "no device here is connected to others by a fabric")
+}
+
+/// Deprecated since CUDA 11.0: profilers are told what to do on their command line.
+pub fn profiler(symbol: &'static str) -> Answer {
+    refuse(symbol, "no profiler reads its configuration by this call")
+}
+
 /// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED` says 0.
 pub fn rdma(symbol: &'static str) -> Answer {
     refuse(symbol, "no peripheral writes to the memory of a device here")

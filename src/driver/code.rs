@@ -218,6 +218,15 @@ impl Code {
         Ok(remarks)
     }
 
+    /// As [`Code::check`] if it is a text and nothing else, which somebody may have made just now.
+    pub fn check_text(&self) -> Result<(), LoadError> {
+        let plain = |found: &image::Found| found.kind == image::Kind::Ptx && found.name.is_none() && found.options.is_none();
+        match self.image.found.as_slice() {
+            [one] if plain(one) => self.check().map(drop),
+            _ => Ok(()),
+        }
+    }
+
     fn parse(&self) -> Result<Trees, LoadError> {
         if self.image.units_without_ptx > 0
             && let Some(message) = self.image.no_ptx_message()

@@ -278,8 +278,8 @@ impl Library {
         library
     }
 
-    /// `cuLibraryLoadData`: needs no context. An image without PTX is accepted; using it gives 209 and a message. PTX that
-    /// cannot be read is refused.
+    /// `cuLibraryLoadData`: needs no context. An image without PTX is accepted; using it gives 209 and a message. A text that
+    /// cannot be read is refused; what fat binaries hold is read when it is used.
     ///
     /// # Errors
     /// What the image room or the parser has against it.
@@ -289,12 +289,15 @@ impl Library {
     pub unsafe fn load_data(image: *const c_void) -> Result<Arc<Library>, LoadError> {
         // SAFETY: passed on to the caller.
         let code = unsafe { Code::from_pointer(image)? };
+        code.check_text()?;
         Ok(Library::new(code))
     }
 
     /// `cuLibraryLoadFromFile`.
     pub fn load_file(path: &Path) -> Result<Arc<Library>, LoadError> {
-        Ok(Library::new(Code::from_file(path)?))
+        let code = Code::from_file(path)?;
+        code.check_text()?;
+        Ok(Library::new(code))
     }
 
     pub fn from_handle(handle: Handle) -> Result<Arc<Library>> {
@@ -879,20 +882,22 @@ impl Function {
 
     /// `cuFuncSetAttribute`: from now on its kernel's no longer matters.
     pub fn set_attribute(&self, which: u32, value: i32) -> Result<()> {
-        self.store(which, value)?;
+        self.settable(which, value)?.store(value, Ordering::Relaxed);
         self.own.fetch_or(1 << which, Ordering::Relaxed);
         Ok(())
     }
 
     /// What was set on its kernel.
     fn follow(&self, which: u32, value: i32) -> Result<()> {
-        if which < u32::BITS && self.own.load(Ordering::Relaxed) >> which & 1 == 1 {
-            return Ok(());
+        let attribute = self.settable(which, value)?;
+        if self.own.load(Ordering::Relaxed) >> which & 1 == 0 {
+            attribute.store(value, Ordering::Relaxed);
         }
-        self.store(which, value)
+        Ok(())
     }
 
-    fn store(&self, which: u32, value: i32) -> Result<()> {
+    /// Where an attribute is kept, if it can have this value.
+    fn settable(&self, which: u32, value: i32) -> Result<&AtomicI32> {
         let attribute = match which {
             8 => {
                 let limit = self.device().profile().shared_per_block_optin;
@@ -911,8 +916,7 @@ impl Function {
             17 if (0..=4).contains(&value) => &self.shared_mode,
             _ => return Err(Error::InvalidValue),
         };
-        attribute.store(value, Ordering::Relaxed);
-        Ok(())
+        Ok(attribute)
     }
 
     /// `cuFuncGetParamInfo`: (offset, bytes); 1 past the last.
