@@ -51,7 +51,11 @@ fn a_locked_process_waits_and_goes_on() {
             assert_eq!(state, expected);
         };
         state_is(RUNNING);
-        for wrong in [cuCheckpointProcessUnlock, cuCheckpointProcessCheckpoint, cuCheckpointProcessRestore] {
+        for wrong in [
+            cuCheckpointProcessUnlock,
+            cuCheckpointProcessCheckpoint,
+            cuCheckpointProcessRestore,
+        ] {
             assert_eq!(wrong(me, none), ILLEGAL_STATE);
         }
         let memory = words(4);
@@ -125,11 +129,17 @@ fn bad_calls_of_checkpoints_are_refused() {
         let me = std::process::id() as c_int;
         let (mut state, mut thread, none) = (0, 0, null_mut());
         assert_eq!(cuCheckpointProcessGetState(me, null_mut()), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuCheckpointProcessGetRestoreThreadId(me, null_mut()), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuCheckpointProcessGetRestoreThreadId(me, null_mut()),
+            CUDA_ERROR_INVALID_VALUE
+        );
         assert_eq!(cuCheckpointProcessGetRestoreThreadId(me, &mut thread), NOT_SUPPORTED);
         // Nobody of that number; somebody who is not us.
         for nobody in [0, -1, c_int::MAX] {
-            assert_eq!(cuCheckpointProcessGetState(nobody, &mut state), CUDA_ERROR_INVALID_VALUE);
+            assert_eq!(
+                cuCheckpointProcessGetState(nobody, &mut state),
+                CUDA_ERROR_INVALID_VALUE
+            );
             assert_eq!(cuCheckpointProcessLock(nobody, none), CUDA_ERROR_INVALID_VALUE);
         }
         let parent = std::os::unix::process::parent_id() as c_int;
@@ -140,7 +150,10 @@ fn bad_calls_of_checkpoints_are_refused() {
         reserved[7] = 1;
         assert_eq!(cuCheckpointProcessLock(me, &mut reserved), CUDA_ERROR_INVALID_VALUE);
         ok(cuCheckpointProcessLock(me, &mut [0; 8]));
-        assert_eq!(cuCheckpointProcessCheckpoint(me, &mut reserved), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuCheckpointProcessCheckpoint(me, &mut reserved),
+            CUDA_ERROR_INVALID_VALUE
+        );
         // The calling process's memory cannot go to storage of its own choice.
         let mut info = null_mut::<c_void>();
         let mut custom = [0; 8];

@@ -32,7 +32,10 @@ pub fn function(module: CUmodule, name: &str) -> CUfunction {
 
 /// Launches with parameters of 8 bytes and waits for the end; the result of either.
 pub fn try_launch(function: CUfunction, blocks: c_uint, threads: c_uint, parameters: &[u64]) -> CUresult {
-    let mut pointers: Vec<*mut c_void> = parameters.iter().map(|p| std::ptr::from_ref(p) as *mut c_void).collect();
+    let mut pointers: Vec<*mut c_void> = parameters
+        .iter()
+        .map(|p| std::ptr::from_ref(p) as *mut c_void)
+        .collect();
     let launched = cuLaunchKernel(
         function,
         blocks,
@@ -83,7 +86,9 @@ pub fn global(module: CUmodule, name: &str) -> (CUdeviceptr, usize) {
 
 /// A file of `tests/data/fatbin`, whose README says what is in it.
 pub fn data(name: &str) -> (std::path::PathBuf, Vec<u8>) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fatbin").join(name);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/fatbin")
+        .join(name);
     let bytes = std::fs::read(&path).expect("the file is there");
     (path, bytes)
 }

@@ -120,13 +120,19 @@ fn contexts_are_created_with_flags_and_parameters() {
     }
     for device in [-1, 99] {
         assert_eq!(cuCtxCreate(&mut context, 0, device), CUDA_ERROR_INVALID_DEVICE);
-        assert_eq!(cuCtxCreate_v3(&mut context, null(), 0, 0, device), CUDA_ERROR_INVALID_DEVICE);
+        assert_eq!(
+            cuCtxCreate_v3(&mut context, null(), 0, 0, device),
+            CUDA_ERROR_INVALID_DEVICE
+        );
     }
     assert_eq!(cuCtxCreate(null_mut(), 0, 0), CUDA_ERROR_INVALID_VALUE);
     ok(cuCtxCreate_v3(&mut context, null(), 0, 0, 0));
     ok(cuCtxDestroy(context));
     let affinity = [0_u32, 4];
-    assert_eq!(cuCtxCreate_v3(&mut context, &affinity, 1, 0, 0), UNSUPPORTED_EXEC_AFFINITY);
+    assert_eq!(
+        cuCtxCreate_v3(&mut context, &affinity, 1, 0, 0),
+        UNSUPPORTED_EXEC_AFFINITY
+    );
     assert_eq!(cuCtxCreate_v3(&mut context, null(), 1, 0, 0), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(cuCtxCreate_v3(&mut context, null(), -1, 0, 0), CUDA_ERROR_INVALID_VALUE);
     let with = |affinity: *const [u32; 2], count, graphics| {
@@ -144,8 +150,14 @@ fn contexts_are_created_with_flags_and_parameters() {
     let (mut support, mut found) = (9, [0; 2]);
     ok(cuDeviceGetExecAffinitySupport(&mut support, 0, 0));
     assert_eq!(support, 0);
-    assert_eq!(cuDeviceGetExecAffinitySupport(&mut support, 7, 0), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuDeviceGetExecAffinitySupport(&mut support, 0, 99), CUDA_ERROR_INVALID_DEVICE);
+    assert_eq!(
+        cuDeviceGetExecAffinitySupport(&mut support, 7, 0),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuDeviceGetExecAffinitySupport(&mut support, 0, 99),
+        CUDA_ERROR_INVALID_DEVICE
+    );
     ok(cuCtxCreate(&mut context, 0, 0));
     assert_eq!(cuCtxGetExecAffinity(&mut found, 0), UNSUPPORTED_EXEC_AFFINITY);
     assert_eq!(cuCtxGetExecAffinity(null_mut(), 0), CUDA_ERROR_INVALID_VALUE);
@@ -290,8 +302,14 @@ fn the_primary_context_is_there_while_it_is_retained() {
         assert_eq!(cuDevicePrimaryCtxRetain(&mut b, -1), CUDA_ERROR_INVALID_DEVICE);
         assert_eq!(cuDevicePrimaryCtxReset(7), CUDA_ERROR_INVALID_DEVICE);
         let (mut flags, mut active) = (0, 0);
-        assert_eq!(cuDevicePrimaryCtxGetState(7, &mut flags, &mut active), CUDA_ERROR_INVALID_DEVICE);
-        assert_eq!(cuDevicePrimaryCtxGetState(0, null_mut(), &mut active), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuDevicePrimaryCtxGetState(7, &mut flags, &mut active),
+            CUDA_ERROR_INVALID_DEVICE
+        );
+        assert_eq!(
+            cuDevicePrimaryCtxGetState(0, null_mut(), &mut active),
+            CUDA_ERROR_INVALID_VALUE
+        );
     });
 }
 

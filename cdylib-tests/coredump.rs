@@ -62,7 +62,10 @@ fn settings_have_defaults_and_contexts_go_before_the_process() {
         let (own, own_set): (Call, Call) = (cuCoredumpGetAttribute, cuCoredumpSetAttribute);
         let (all, all_set): (Call, Call) = (cuCoredumpGetAttributeGlobal, cuCoredumpSetAttributeGlobal);
         for call in [own, all] {
-            assert_eq!([ENABLE, TRIGGER_HOST, LIGHTWEIGHT, USER_TRIGGER].map(|which| get(call, which)), [[0], [1], [0], [0]]);
+            assert_eq!(
+                [ENABLE, TRIGGER_HOST, LIGHTWEIGHT, USER_TRIGGER].map(|which| get(call, which)),
+                [[0], [1], [0], [0]]
+            );
             assert_eq!(get(call, FLAGS), [0; 4]);
             for (which, stem) in [(FILE, "core.cuda."), (PIPE, "corepipe.cuda.")] {
                 let value = get(call, which);
@@ -73,11 +76,17 @@ fn settings_have_defaults_and_contexts_go_before_the_process() {
         }
         ok(set(all_set, LIGHTWEIGHT, &[1]));
         ok(set(all_set, FILE, b"everybody\0"));
-        assert_eq!((get(own, LIGHTWEIGHT), text(&get(own, FILE)).to_owned()), (vec![1], "everybody".to_string()));
+        assert_eq!(
+            (get(own, LIGHTWEIGHT), text(&get(own, FILE)).to_owned()),
+            (vec![1], "everybody".to_string())
+        );
         ok(set(own_set, FILE, b"mine\0"));
         ok(set(own_set, LIGHTWEIGHT, &[0]));
         ok(set(own_set, FLAGS, &SKIP_ABORT.to_ne_bytes()));
-        assert_eq!((get(own, LIGHTWEIGHT), text(&get(own, FILE)).to_owned()), (vec![0], "mine".to_string()));
+        assert_eq!(
+            (get(own, LIGHTWEIGHT), text(&get(own, FILE)).to_owned()),
+            (vec![0], "mine".to_string())
+        );
         assert_eq!((text(&get(all, FILE)), get(all, FLAGS)), ("everybody", vec![0; 4]));
         // Another context has its own.
         let mut other = null_mut();
@@ -97,11 +106,17 @@ fn settings_have_defaults_and_contexts_go_before_the_process() {
             for which in [0, 8, 100] {
                 assert_eq!(set(call, which, &[1]), CUDA_ERROR_INVALID_VALUE);
             }
-            assert_eq!(call(ENABLE, (&raw mut other).cast(), null_mut()), CUDA_ERROR_INVALID_VALUE);
+            assert_eq!(
+                call(ENABLE, (&raw mut other).cast(), null_mut()),
+                CUDA_ERROR_INVALID_VALUE
+            );
         }
         let (mut size, mut byte) = (3, 0_u8);
         assert_eq!(own(FILE, (&raw mut byte).cast(), &mut size), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(own(ENABLE, (&raw mut byte).cast(), null_mut()), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            own(ENABLE, (&raw mut byte).cast(), null_mut()),
+            CUDA_ERROR_INVALID_VALUE
+        );
         assert_eq!(own(99, null_mut(), &mut size), CUDA_ERROR_INVALID_VALUE);
         for _ in 0..2 {
             ok(cuCtxSetCurrent(null_mut()));
@@ -139,12 +154,18 @@ extern "C" fn note(data: *mut c_void, process: c_int, device: CUdevice) {
     TOLD.lock().unwrap().push((data as usize, process, device));
     // Not from within.
     let mut handle = null_mut();
-    assert_eq!(cuCoredumpRegisterStartCallback(Some(note), null_mut(), &mut handle), NOT_PERMITTED);
+    assert_eq!(
+        cuCoredumpRegisterStartCallback(Some(note), null_mut(), &mut handle),
+        NOT_PERMITTED
+    );
     assert_eq!(cuCoredumpDeregisterCompleteCallback(null_mut()), NOT_PERMITTED);
 }
 
 fn fault() {
-    let bad = function(module(".visible .entry bad() { .reg .b64 %a; mov.u64 %a, 64; st.global.u64 [%a], %a; ret; }"), "bad");
+    let bad = function(
+        module(".visible .entry bad() { .reg .b64 %a; mov.u64 %a, 64; st.global.u64 [%a], %a; ret; }"),
+        "bad",
+    );
     assert_eq!(try_launch(bad, 1, 1, &[]), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -160,10 +181,25 @@ fn a_fault_is_dumped_where_that_is_wanted_and_callbacks_are_told() {
         ok(set(cuCoredumpSetAttribute, FLAGS, &SKIP_ABORT.to_ne_bytes()));
         ok(set(cuCoredumpSetAttribute, FILE, name.as_bytes()));
         let (mut start, mut complete) = (null_mut(), null_mut());
-        ok(cuCoredumpRegisterStartCallback(Some(note), 1 as *mut c_void, &mut start));
-        ok(cuCoredumpRegisterStartCallback(Some(note), 2 as *mut c_void, null_mut()));
-        ok(cuCoredumpRegisterCompleteCallback(Some(note), 3 as *mut c_void, &mut complete));
-        assert_eq!(cuCoredumpRegisterStartCallback(None, null_mut(), null_mut()), CUDA_ERROR_INVALID_VALUE);
+        ok(cuCoredumpRegisterStartCallback(
+            Some(note),
+            1 as *mut c_void,
+            &mut start,
+        ));
+        ok(cuCoredumpRegisterStartCallback(
+            Some(note),
+            2 as *mut c_void,
+            null_mut(),
+        ));
+        ok(cuCoredumpRegisterCompleteCallback(
+            Some(note),
+            3 as *mut c_void,
+            &mut complete,
+        ));
+        assert_eq!(
+            cuCoredumpRegisterStartCallback(None, null_mut(), null_mut()),
+            CUDA_ERROR_INVALID_VALUE
+        );
         assert_eq!(cuCoredumpDeregisterStartCallback(complete), CUDA_ERROR_INVALID_VALUE);
         fault();
         let me = std::process::id() as c_int;
@@ -172,7 +208,12 @@ fn a_fault_is_dumped_where_that_is_wanted_and_callbacks_are_told() {
         ok(cuCoredumpDeregisterCompleteCallback(complete));
         assert_eq!(cuCoredumpDeregisterStartCallback(start), CUDA_ERROR_INVALID_VALUE);
         let dump = std::fs::read_to_string(name.trim_end_matches('\0')).unwrap();
-        for word in ["CUDA_ERROR_ILLEGAL_ADDRESS", "kernel bad", "st.global.u64", &format!("{kept:#x} 4000 bytes")] {
+        for word in [
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "kernel bad",
+            "st.global.u64",
+            &format!("{kept:#x} 4000 bytes"),
+        ] {
             assert!(dump.contains(word), "{word}: {dump}");
         }
     });
@@ -183,7 +224,10 @@ fn a_fault_is_dumped_where_that_is_wanted_and_callbacks_are_told() {
 fn a_fault_ends_the_process_unless_that_is_not_wanted() {
     let path = std::env::temp_dir().join(format!("margay-core-abort-{}", std::process::id()));
     let name = path.to_str().unwrap().to_owned();
-    let environment = [("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1"), ("CUDA_COREDUMP_FILE", name.as_str())];
+    let environment = [
+        ("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1"),
+        ("CUDA_COREDUMP_FILE", name.as_str()),
+    ];
     let run = in_another_process(test_name!(), &environment, || {
         context();
         fault();
@@ -199,7 +243,10 @@ fn a_dump_can_be_asked_for_by_a_pipe() {
     alone(test_name!(), &[], || {
         context();
         let stem = std::env::temp_dir().join(format!("margay-pipe-{}", std::process::id()));
-        let (pipe, file) = (format!("{}.pipe\0", stem.display()), format!("{}.core\0", stem.display()));
+        let (pipe, file) = (
+            format!("{}.pipe\0", stem.display()),
+            format!("{}.core\0", stem.display()),
+        );
         ok(set(cuCoredumpSetAttributeGlobal, PIPE, pipe.as_bytes()));
         ok(set(cuCoredumpSetAttributeGlobal, FILE, file.as_bytes()));
         ok(set(cuCoredumpSetAttributeGlobal, USER_TRIGGER, &[1]));

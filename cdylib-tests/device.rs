@@ -45,7 +45,10 @@ fn one_thing_is_said_in_one_way() {
     assert_eq!([75, 76].map(attribute), [major, minor]);
     ok(cuDeviceGetProperties(&mut properties, 0));
     // CUdevprop: threads of a block, block x y z, grid x y z, shared, constant, warp, pitch, registers, clock, alignment.
-    assert_eq!(properties, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].map(attribute));
+    assert_eq!(
+        properties,
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].map(attribute)
+    );
     let id = pci(0);
     assert_eq!(id.len(), "0000:01:00.0".len());
     let field = |range: std::ops::Range<usize>| i32::from_str_radix(&id[range], 16).unwrap();
@@ -70,11 +73,17 @@ fn one_thing_is_said_in_one_way() {
         ok(cuDeviceGetByPCIBusId(&mut device, form.as_ptr()));
         assert_eq!(device, 0);
     }
-    for (wrong, expected) in [(c"ffff:ff:1f.0", CUDA_ERROR_INVALID_DEVICE), (c"rubbish", CUDA_ERROR_INVALID_VALUE)] {
+    for (wrong, expected) in [
+        (c"ffff:ff:1f.0", CUDA_ERROR_INVALID_DEVICE),
+        (c"rubbish", CUDA_ERROR_INVALID_VALUE),
+    ] {
         assert_eq!(cuDeviceGetByPCIBusId(&mut device, wrong.as_ptr()), expected);
     }
     assert_eq!(cuDeviceGetByPCIBusId(&mut device, null()), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuDeviceGetByPCIBusId(null_mut(), c"0:1:0".as_ptr()), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuDeviceGetByPCIBusId(null_mut(), c"0:1:0".as_ptr()),
+        CUDA_ERROR_INVALID_VALUE
+    );
 }
 
 #[test]
@@ -82,18 +91,36 @@ fn bad_questions_about_devices_are_refused() {
     ok(cuInit(0));
     let (mut number, mut width, mut text, mut properties) = (0, 0, [0 as c_char; 8], [0; 14]);
     for device in [-1, 99] {
-        assert_eq!(cuDeviceComputeCapability(&mut number, &mut 0, device), CUDA_ERROR_INVALID_DEVICE);
-        assert_eq!(cuDeviceGetProperties(&mut properties, device), CUDA_ERROR_INVALID_DEVICE);
-        assert_eq!(cuDeviceGetPCIBusId(text.as_mut_ptr(), 8, device), CUDA_ERROR_INVALID_DEVICE);
-        assert_eq!(cuDeviceGetLuid(text.as_mut_ptr(), &mut 0, device), CUDA_ERROR_INVALID_DEVICE);
+        assert_eq!(
+            cuDeviceComputeCapability(&mut number, &mut 0, device),
+            CUDA_ERROR_INVALID_DEVICE
+        );
+        assert_eq!(
+            cuDeviceGetProperties(&mut properties, device),
+            CUDA_ERROR_INVALID_DEVICE
+        );
+        assert_eq!(
+            cuDeviceGetPCIBusId(text.as_mut_ptr(), 8, device),
+            CUDA_ERROR_INVALID_DEVICE
+        );
+        assert_eq!(
+            cuDeviceGetLuid(text.as_mut_ptr(), &mut 0, device),
+            CUDA_ERROR_INVALID_DEVICE
+        );
         let result = cuDeviceGetTexture1DLinearMaxWidth(&mut width, 0x20, 1, device);
         assert_eq!(result, CUDA_ERROR_INVALID_DEVICE);
     }
-    assert_eq!(cuDeviceComputeCapability(null_mut(), &mut number, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuDeviceComputeCapability(null_mut(), &mut number, 0),
+        CUDA_ERROR_INVALID_VALUE
+    );
     assert_eq!(cuDeviceGetProperties(null_mut(), 0), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(cuDeviceGetPCIBusId(null_mut(), 8, 0), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(cuDeviceGetPCIBusId(text.as_mut_ptr(), 0, 0), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuDeviceGetTexture1DLinearMaxWidth(null_mut(), 0x20, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuDeviceGetTexture1DLinearMaxWidth(null_mut(), 0x20, 1, 0),
+        CUDA_ERROR_INVALID_VALUE
+    );
     for (format, channels) in [(0x20, 3), (0x20, 0), (0xdead, 1)] {
         let result = cuDeviceGetTexture1DLinearMaxWidth(&mut width, format, channels, 0);
         assert_eq!(result, CUDA_ERROR_INVALID_VALUE);
@@ -133,7 +160,12 @@ fn visible(test: &str, list: &str) -> Vec<String> {
 
 #[test]
 fn visible_devices_are_chosen_by_number_or_uuid_up_to_the_first_mistake() {
-    let bus = |numbers: &[usize]| numbers.iter().map(|n| format!("0000:{:02x}:00.0", n + 1)).collect::<Vec<_>>();
+    let bus = |numbers: &[usize]| {
+        numbers
+            .iter()
+            .map(|n| format!("0000:{:02x}:00.0", n + 1))
+            .collect::<Vec<_>>()
+    };
     // The list is the only thing that changes from one process to the next, so that one body does for all.
     for (list, expected) in [
         ("0,1,2,3", &[0, 1, 2, 3][..]),

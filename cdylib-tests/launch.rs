@@ -48,7 +48,7 @@ const INVALID_CLUSTER_SIZE: CUresult = 912;
 pub struct Attribute {
     id: c_uint,
     pad: c_uint,
-    value: [u64; 8],
+    pub value: [u64; 8],
 }
 
 /// `CUlaunchConfig`.
@@ -57,7 +57,7 @@ pub struct LaunchConfig {
     grid: [c_uint; 3],
     block: [c_uint; 3],
     shared: c_uint,
-    stream: CUstream,
+    pub stream: CUstream,
     attributes: *mut Attribute,
     count: c_uint,
 }
@@ -116,7 +116,7 @@ const NVLINK: c_uint = 16;
 const PORTABLE_CLUSTER: c_uint = 17;
 const SHARED_MODE: c_uint = 18;
 
-fn attribute(id: c_uint, words: &[u32]) -> Attribute {
+pub fn attribute(id: c_uint, words: &[u32]) -> Attribute {
     let mut value = [0_u64; 8];
     for (index, word) in words.iter().enumerate() {
         value[index / 2] |= u64::from(*word) << (index % 2 * 32);
@@ -183,7 +183,10 @@ fn launch_ex(
     attributes: &mut [Attribute],
     parameters: &[u64],
 ) -> CUresult {
-    let mut pointers: Vec<*mut c_void> = parameters.iter().map(|p| std::ptr::from_ref(p) as *mut c_void).collect();
+    let mut pointers: Vec<*mut c_void> = parameters
+        .iter()
+        .map(|p| std::ptr::from_ref(p) as *mut c_void)
+        .collect();
     let config = LaunchConfig::with(grid, block, attributes);
     match cuLaunchKernelEx(&config, function, pointers.as_mut_ptr(), null_mut()) {
         CUDA_SUCCESS => cuCtxSynchronize(),
@@ -226,11 +229,18 @@ fn arguments_go_by_pointers_or_in_one_buffer() {
     let mut count = bytes.len();
     let with = |extra: &mut [*mut c_void], pointers: *mut *mut c_void| {
         let result = cuLaunchKernel(four, 1, 1, 1, 1, 1, 1, 0, null_mut(), pointers, extra.as_mut_ptr());
-        if result == CUDA_SUCCESS { cuCtxSynchronize() } else { result }
+        if result == CUDA_SUCCESS {
+            cuCtxSynchronize()
+        } else {
+            result
+        }
     };
     let bytes_at = bytes.as_mut_ptr().cast::<c_void>();
     let count_at = (&raw mut count).cast::<c_void>();
-    for mut extra in [[buffer, bytes_at, size, count_at, end], [size, count_at, buffer, bytes_at, end]] {
+    for mut extra in [
+        [buffer, bytes_at, size, count_at, end],
+        [size, count_at, buffer, bytes_at, end],
+    ] {
         write(to, &[0; 6]);
         ok(with(&mut extra, null_mut()));
         assert_eq!(read(to, 6), expected);
@@ -247,7 +257,10 @@ fn arguments_go_by_pointers_or_in_one_buffer() {
     let mut extra = [3 as *mut c_void, bytes_at, end];
     assert_eq!(with(&mut extra, null_mut()), CUDA_ERROR_INVALID_VALUE);
     pointers[1] = null_mut();
-    assert_eq!(raw(four, [1; 3], [1; 3], 0, pointers.as_mut_ptr()), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        raw(four, [1; 3], [1; 3], 0, pointers.as_mut_ptr()),
+        CUDA_ERROR_INVALID_VALUE
+    );
 }
 
 #[test]
@@ -266,19 +279,34 @@ fn limits_of_shapes_are_those_of_the_device() {
     let mut pointers = [(&raw const to).cast::<c_void>().cast_mut()];
     let p = pointers.as_mut_ptr();
     // MAX_GRID_DIM_Y and _Z; MAX_GRID_DIM_X of blocks is more than a test should run.
-    for grid in [[1, attribute(6) + 1, 1], [1, 1, attribute(7) + 1], [0x8000_0000, 1, 1], [0, 1, 1], [1, 1, 0]] {
+    for grid in [
+        [1, attribute(6) + 1, 1],
+        [1, 1, attribute(7) + 1],
+        [0x8000_0000, 1, 1],
+        [0, 1, 1],
+        [1, 1, 0],
+    ] {
         assert_eq!(raw(plain, grid, [1; 3], 0, p), CUDA_ERROR_INVALID_VALUE, "{grid:?}");
     }
     ok(raw(plain, [1, attribute(6), 1], [1; 3], 0, p));
     assert_eq!(read(to, 3)[2], attribute(6));
-    for bad in [[block[0] + 1, 1, 1], [1, block[1] + 1, 1], [1, 1, block[2] + 1], [512, 2, 2], [1, 0, 1]] {
+    for bad in [
+        [block[0] + 1, 1, 1],
+        [1, block[1] + 1, 1],
+        [1, 1, block[2] + 1],
+        [512, 2, 2],
+        [1, 0, 1],
+    ] {
         assert_eq!(raw(plain, [1; 3], bad, 0, p), CUDA_ERROR_INVALID_VALUE, "{bad:?}");
     }
     ok(raw(plain, [1; 3], [1, block[1], 1], 0, p));
     assert_eq!(read(to, 3)[1], block[1]);
     // What the function says of its blocks.
     ok(raw(limited, [1; 3], [64, 1, 1], 0, null_mut()));
-    assert_eq!(raw(limited, [1; 3], [65, 1, 1], 0, null_mut()), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    assert_eq!(
+        raw(limited, [1; 3], [65, 1, 1], 0, null_mut()),
+        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+    );
     ok(raw(exact, [1; 3], [8, 2, 1], 0, null_mut()));
     for other in [[16, 1, 1], [8, 1, 1]] {
         assert_eq!(raw(exact, [1; 3], other, 0, null_mut()), CUDA_ERROR_INVALID_VALUE);
@@ -353,7 +381,10 @@ fn attributes_of_launches_are_checked_and_do_what_they_say() {
     // Nothing of what was refused has run.
     assert_eq!(read(to, 64), vec![17; 64]);
     let mut pointers = [(&raw const to).cast::<c_void>().cast_mut()];
-    assert_eq!(cuLaunchKernelEx(std::ptr::null(), plain, pointers.as_mut_ptr(), null_mut()), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuLaunchKernelEx(std::ptr::null(), plain, pointers.as_mut_ptr(), null_mut()),
+        CUDA_ERROR_INVALID_VALUE
+    );
 }
 
 #[test]
@@ -369,16 +400,29 @@ fn clusters_are_shaped_by_launches_functions_and_modes() {
     assert_eq!(read(to, 3), [4, 2, 2]);
     // It must divide the grid, and have 8 blocks at most, or 16 where that is allowed.
     for (grid, cluster) in [([8, 2, 1], [3, 1, 1]), ([8, 1, 1], [0, 1, 1]), ([16, 1, 1], [16, 1, 1])] {
-        assert_eq!(run(grid, &mut [attribute(CLUSTER, &cluster)]), INVALID_CLUSTER_SIZE, "{cluster:?}");
+        assert_eq!(
+            run(grid, &mut [attribute(CLUSTER, &cluster)]),
+            INVALID_CLUSTER_SIZE,
+            "{cluster:?}"
+        );
     }
-    ok(run([16, 1, 1], &mut [attribute(CLUSTER, &[16, 1, 1]), attribute(PORTABLE_CLUSTER, &[2])]));
+    ok(run(
+        [16, 1, 1],
+        &mut [attribute(CLUSTER, &[16, 1, 1]), attribute(PORTABLE_CLUSTER, &[2])],
+    ));
     ok(cuFuncSetAttribute(shape, 14, 1));
     ok(run([16, 1, 1], &mut [attribute(CLUSTER, &[16, 1, 1])]));
-    let portable = run([16, 1, 1], &mut [attribute(CLUSTER, &[16, 1, 1]), attribute(PORTABLE_CLUSTER, &[1])]);
+    let portable = run(
+        [16, 1, 1],
+        &mut [attribute(CLUSTER, &[16, 1, 1]), attribute(PORTABLE_CLUSTER, &[1])],
+    );
     assert_eq!(portable, INVALID_CLUSTER_SIZE);
     // A preferred one is a multiple of the one that was asked for, and divides the grid.
     let both = |grid, cluster: &[u32], preferred: &[u32]| {
-        run(grid, &mut [attribute(CLUSTER, cluster), attribute(PREFERRED_CLUSTER, preferred)])
+        run(
+            grid,
+            &mut [attribute(CLUSTER, cluster), attribute(PREFERRED_CLUSTER, preferred)],
+        )
     };
     ok(both([8, 1, 1], &[2, 1, 1], &[4, 1, 1]));
     assert_eq!(both([12, 1, 1], &[2, 1, 1], &[3, 1, 1]), INVALID_CLUSTER_SIZE);
@@ -389,11 +433,29 @@ fn clusters_are_shaped_by_launches_functions_and_modes() {
     }
     ok(run([8, 2, 1], &mut []));
     assert_eq!(read(to, 3), [2, 2, 4]);
-    assert_eq!(run([8, 2, 1], &mut [attribute(CLUSTER, &[4, 2, 1])]), INVALID_CLUSTER_SIZE);
+    assert_eq!(
+        run([8, 2, 1], &mut [attribute(CLUSTER, &[4, 2, 1])]),
+        INVALID_CLUSTER_SIZE
+    );
     // One that wants to be told.
-    assert_eq!(launch_ex(explicit, [8, 1, 1], [1; 3], &mut [], &[to]), INVALID_CLUSTER_SIZE);
-    ok(launch_ex(explicit, [8, 1, 1], [1; 3], &mut [attribute(CLUSTER, &[4, 1, 1])], &[to]));
-    let more = launch_ex(explicit, [8, 1, 1], [1; 3], &mut [attribute(CLUSTER, &[8, 1, 1])], &[to]);
+    assert_eq!(
+        launch_ex(explicit, [8, 1, 1], [1; 3], &mut [], &[to]),
+        INVALID_CLUSTER_SIZE
+    );
+    ok(launch_ex(
+        explicit,
+        [8, 1, 1],
+        [1; 3],
+        &mut [attribute(CLUSTER, &[4, 1, 1])],
+        &[to],
+    ));
+    let more = launch_ex(
+        explicit,
+        [8, 1, 1],
+        [1; 3],
+        &mut [attribute(CLUSTER, &[8, 1, 1])],
+        &[to],
+    );
     assert_eq!(more, INVALID_CLUSTER_SIZE);
 }
 
@@ -449,7 +511,9 @@ fn cooperative_launches_are_held_to_what_fits() {
     let mut pointers = [(&raw const counter).cast::<c_void>().cast_mut()];
     let (mut each, mut multiprocessors) = (0, 0);
     ok(cuDeviceGetAttribute(&mut multiprocessors, 16, 0));
-    ok(crate::occupancy::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut each, together, 256, 0));
+    ok(crate::occupancy::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &mut each, together, 256, 0,
+    ));
     let most = (each * multiprocessors) as c_uint;
     let p = pointers.as_mut_ptr();
     let run = |blocks| cuLaunchCooperativeKernel(together, blocks, 1, 1, 256, 1, 1, 0, null_mut(), p);
@@ -457,7 +521,16 @@ fn cooperative_launches_are_held_to_what_fits() {
     ok(cuCtxSynchronize());
     assert_eq!(read(counter, 1), [most * 256]);
     assert_eq!(run(most + 1), TOO_LARGE);
-    assert_eq!(launch_ex(together, [most + 1, 1, 1], [256, 1, 1], &mut [attribute(COOPERATIVE, &[1])], &[counter]), 720);
+    assert_eq!(
+        launch_ex(
+            together,
+            [most + 1, 1, 1],
+            [256, 1, 1],
+            &mut [attribute(COOPERATIVE, &[1])],
+            &[counter]
+        ),
+        720
+    );
     let stray = cuLaunchCooperativeKernel(null_mut(), 1, 1, 1, 1, 1, 1, 0, null_mut(), p);
     assert_eq!(stray, CUDA_ERROR_INVALID_HANDLE);
     let without = cuLaunchCooperativeKernel(together, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut());
@@ -498,7 +571,10 @@ fn several_devices_are_launched_on_together() {
         }
         assert_eq!(run(&mut launches, 4), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(run(&mut [], 0), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuLaunchCooperativeKernelMultiDevice(null_mut(), 1, 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuLaunchCooperativeKernelMultiDevice(null_mut(), 1, 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
         // Not two on one device, not shapes that differ, not default streams.
         let mut twice = [launches[0], launches[0]];
         assert_eq!(run(&mut twice, 0), CUDA_ERROR_INVALID_VALUE);

@@ -76,7 +76,16 @@ const BODY: &str = "
 fn load(body: &str) -> CUlibrary {
     let (mut library, none) = (null_mut(), null_mut::<*mut c_void>());
     let code = text(body);
-    ok(cuLibraryLoadData(&mut library, code.as_ptr().cast(), null_mut(), none, 0, null_mut(), none, 0));
+    ok(cuLibraryLoadData(
+        &mut library,
+        code.as_ptr().cast(),
+        null_mut(),
+        none,
+        0,
+        null_mut(),
+        none,
+        0,
+    ));
     library
 }
 
@@ -119,7 +128,10 @@ fn a_library_needs_no_context_and_has_its_kernels() {
     ok(cuLibraryEnumerateKernels(few.as_mut_ptr(), 1, library));
     assert!(!few[0].is_null() && few[1].is_null());
     let mut found = null_mut();
-    assert_eq!(cuLibraryGetKernel(&mut found, library, c"counter".as_ptr()), CUDA_ERROR_NOT_FOUND);
+    assert_eq!(
+        cuLibraryGetKernel(&mut found, library, c"counter".as_ptr()),
+        CUDA_ERROR_NOT_FOUND
+    );
     // What belongs to a context asks for one.
     let (mut module, mut address, mut bytes) = (null_mut(), 0, 0);
     assert_eq!(cuLibraryGetModule(&mut module, library), CUDA_ERROR_INVALID_CONTEXT);
@@ -127,7 +139,12 @@ fn a_library_needs_no_context_and_has_its_kernels() {
     let refused = cuLibraryGetGlobal(&mut address, &mut bytes, library, c"counter".as_ptr());
     assert_eq!(refused, CUDA_ERROR_INVALID_CONTEXT);
     // Managed variables do not.
-    ok(cuLibraryGetManaged(&mut address, &mut bytes, library, c"shared_word".as_ptr()));
+    ok(cuLibraryGetManaged(
+        &mut address,
+        &mut bytes,
+        library,
+        c"shared_word".as_ptr(),
+    ));
     assert_eq!(bytes, 8);
     // SAFETY: a managed variable of 8 bytes.
     assert_eq!(unsafe { *(address as *const u64) }, 7);
@@ -151,13 +168,23 @@ fn each_context_has_its_own_variables_and_all_share_managed_ones() {
     assert_eq!((run(1), run(10)), (6, 16));
     let counter = || {
         let (mut address, mut bytes) = (0, 0);
-        ok(cuLibraryGetGlobal(&mut address, &mut bytes, library, c"counter".as_ptr()));
+        ok(cuLibraryGetGlobal(
+            &mut address,
+            &mut bytes,
+            library,
+            c"counter".as_ptr(),
+        ));
         assert_eq!(bytes, 4);
         address
     };
     let managed = || {
         let mut address = 0;
-        ok(cuLibraryGetManaged(&mut address, null_mut(), library, c"shared_word".as_ptr()));
+        ok(cuLibraryGetManaged(
+            &mut address,
+            null_mut(),
+            library,
+            c"shared_word".as_ptr(),
+        ));
         address
     };
     let (counter_here, managed_here) = (counter(), managed());
@@ -211,20 +238,38 @@ fn attributes_of_kernels_are_those_of_a_device() {
 
     let mut value = 0;
     for which in [-1, 18] {
-        assert_eq!(cuKernelGetAttribute(&mut value, which, add, 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuKernelGetAttribute(&mut value, which, add, 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
         assert_eq!(cuKernelSetAttribute(which, 0, add, 0), CUDA_ERROR_INVALID_VALUE);
     }
     assert_eq!(cuKernelSetAttribute(0, 1, add, 0), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuKernelSetAttribute(MAX_DYNAMIC, 1 << 20, add, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuKernelSetAttribute(MAX_DYNAMIC, 1 << 20, add, 0),
+        CUDA_ERROR_INVALID_VALUE
+    );
     assert_eq!(cuKernelGetAttribute(null_mut(), 0, add, 0), CUDA_ERROR_INVALID_VALUE);
     for device in [-1, 64] {
-        assert_eq!(cuKernelGetAttribute(&mut value, 0, add, device), CUDA_ERROR_INVALID_DEVICE);
-        assert_eq!(cuKernelSetAttribute(MAX_DYNAMIC, 0, add, device), CUDA_ERROR_INVALID_DEVICE);
+        assert_eq!(
+            cuKernelGetAttribute(&mut value, 0, add, device),
+            CUDA_ERROR_INVALID_DEVICE
+        );
+        assert_eq!(
+            cuKernelSetAttribute(MAX_DYNAMIC, 0, add, device),
+            CUDA_ERROR_INVALID_DEVICE
+        );
         assert_eq!(cuKernelSetCacheConfig(add, 0, device), CUDA_ERROR_INVALID_DEVICE);
     }
     // A function is no kernel.
-    assert_eq!(cuKernelGetAttribute(&mut value, 0, function, 0), CUDA_ERROR_INVALID_HANDLE);
-    assert_eq!(cuKernelSetAttribute(MAX_DYNAMIC, 0, null_mut(), 0), CUDA_ERROR_INVALID_HANDLE);
+    assert_eq!(
+        cuKernelGetAttribute(&mut value, 0, function, 0),
+        CUDA_ERROR_INVALID_HANDLE
+    );
+    assert_eq!(
+        cuKernelSetAttribute(MAX_DYNAMIC, 0, null_mut(), 0),
+        CUDA_ERROR_INVALID_HANDLE
+    );
     for config in 0..4 {
         ok(cuKernelSetCacheConfig(add, config, 0));
     }
@@ -238,9 +283,18 @@ fn attributes_of_kernels_are_those_of_a_device() {
     assert_eq!((offset, size), (8, 4));
     ok(cuKernelGetParamInfo(add, 0, &mut offset, null_mut()));
     assert_eq!(offset, 0);
-    assert_eq!(cuKernelGetParamInfo(add, 2, &mut offset, &mut size), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuKernelGetParamInfo(add, 0, null_mut(), &mut size), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuKernelGetParamInfo(null_mut(), 0, &mut offset, &mut size), CUDA_ERROR_INVALID_HANDLE);
+    assert_eq!(
+        cuKernelGetParamInfo(add, 2, &mut offset, &mut size),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuKernelGetParamInfo(add, 0, null_mut(), &mut size),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuKernelGetParamInfo(null_mut(), 0, &mut offset, &mut size),
+        CUDA_ERROR_INVALID_HANDLE
+    );
     assert_eq!(cuKernelGetParamCount(null_mut(), &mut count), CUDA_ERROR_INVALID_HANDLE);
     assert_eq!(cuKernelGetParamCount(add, null_mut()), CUDA_ERROR_INVALID_VALUE);
     ok(cuLibraryUnload(library));
@@ -279,49 +333,106 @@ fn bad_calls_of_libraries_are_refused() {
     assert_eq!(load_data(&mut library, image, &mut [2], 1), CUDA_ERROR_INVALID_VALUE);
     let bad = text(".visible .entry k() { nonsense; }");
     let rubbish = text("rubbish");
-    assert_eq!(load_data(&mut library, rubbish.as_ptr().cast(), &mut [0], 0), CUDA_ERROR_INVALID_PTX);
+    assert_eq!(
+        load_data(&mut library, rubbish.as_ptr().cast(), &mut [0], 0),
+        CUDA_ERROR_INVALID_PTX
+    );
     // Of a library's kernels a mistake may show when they are used.
     let loaded = load_data(&mut library, bad.as_ptr().cast(), &mut [0], 0);
     assert!(loaded == CUDA_SUCCESS || loaded == CUDA_ERROR_INVALID_PTX);
 
-    let file = |path: *const c_char| cuLibraryLoadFromFile(&mut null_mut(), path, null_mut(), none, 0, null_mut(), none, 0);
+    let file =
+        |path: *const c_char| cuLibraryLoadFromFile(&mut null_mut(), path, null_mut(), none, 0, null_mut(), none, 0);
     let (path, _) = data("several.fatbin");
     let path = CString::new(path.to_str().unwrap()).unwrap();
-    ok(cuLibraryLoadFromFile(&mut library, path.as_ptr(), null_mut(), none, 0, null_mut(), none, 0));
+    ok(cuLibraryLoadFromFile(
+        &mut library,
+        path.as_ptr(),
+        null_mut(),
+        none,
+        0,
+        null_mut(),
+        none,
+        0,
+    ));
     kernel(library, "add");
     assert_eq!(file(c"/nowhere".as_ptr()), CUDA_ERROR_FILE_NOT_FOUND);
     assert_eq!(file(null()), CUDA_ERROR_INVALID_VALUE);
 
     let (mut found, mut count, mut address, mut bytes) = (null_mut(), 0, 0, 0);
     for stray in [null_mut(), 0x1234 as CUlibrary] {
-        assert_eq!(cuLibraryGetKernel(&mut found, stray, c"add".as_ptr()), CUDA_ERROR_INVALID_HANDLE);
+        assert_eq!(
+            cuLibraryGetKernel(&mut found, stray, c"add".as_ptr()),
+            CUDA_ERROR_INVALID_HANDLE
+        );
         assert_eq!(cuLibraryGetKernelCount(&mut count, stray), CUDA_ERROR_INVALID_HANDLE);
-        assert_eq!(cuLibraryEnumerateKernels(&mut found, 1, stray), CUDA_ERROR_INVALID_HANDLE);
+        assert_eq!(
+            cuLibraryEnumerateKernels(&mut found, 1, stray),
+            CUDA_ERROR_INVALID_HANDLE
+        );
         assert_eq!(cuLibraryGetModule(&mut found, stray), CUDA_ERROR_INVALID_HANDLE);
         let global = cuLibraryGetGlobal(&mut address, &mut bytes, stray, c"x".as_ptr());
         assert_eq!(global, CUDA_ERROR_INVALID_HANDLE);
         let managed = cuLibraryGetManaged(&mut address, &mut bytes, stray, c"x".as_ptr());
         assert_eq!(managed, CUDA_ERROR_INVALID_HANDLE);
-        assert_eq!(cuLibraryGetUnifiedFunction(&mut found, stray, c"x".as_ptr()), CUDA_ERROR_INVALID_HANDLE);
+        assert_eq!(
+            cuLibraryGetUnifiedFunction(&mut found, stray, c"x".as_ptr()),
+            CUDA_ERROR_INVALID_HANDLE
+        );
         assert_eq!(cuLibraryUnload(stray), CUDA_ERROR_INVALID_HANDLE);
         assert_eq!(cuKernelGetFunction(&mut found, stray), CUDA_ERROR_INVALID_HANDLE);
     }
     let library = load(BODY);
-    assert_eq!(cuLibraryGetKernel(null_mut(), library, c"add".as_ptr()), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuLibraryGetKernel(&mut found, library, null()), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuLibraryGetKernel(null_mut(), library, c"add".as_ptr()),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuLibraryGetKernel(&mut found, library, null()),
+        CUDA_ERROR_INVALID_VALUE
+    );
     assert_eq!(cuLibraryGetKernelCount(null_mut(), library), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuLibraryEnumerateKernels(null_mut(), 1, library), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuLibraryEnumerateKernels(null_mut(), 1, library),
+        CUDA_ERROR_INVALID_VALUE
+    );
     assert_eq!(cuLibraryGetModule(null_mut(), library), CUDA_ERROR_INVALID_VALUE);
     let neither = cuLibraryGetGlobal(null_mut(), null_mut(), library, c"counter".as_ptr());
     assert_eq!(neither, CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuLibraryGetGlobal(&mut address, &mut bytes, library, c"x".as_ptr()), CUDA_ERROR_NOT_FOUND);
+    assert_eq!(
+        cuLibraryGetGlobal(&mut address, &mut bytes, library, c"x".as_ptr()),
+        CUDA_ERROR_NOT_FOUND
+    );
     // A variable that is not managed, and one that is.
-    assert_eq!(cuLibraryGetManaged(&mut address, &mut bytes, library, c"counter".as_ptr()), CUDA_ERROR_NOT_FOUND);
-    ok(cuLibraryGetManaged(&mut address, &mut bytes, library, c"shared_word".as_ptr()));
+    assert_eq!(
+        cuLibraryGetManaged(&mut address, &mut bytes, library, c"counter".as_ptr()),
+        CUDA_ERROR_NOT_FOUND
+    );
+    ok(cuLibraryGetManaged(
+        &mut address,
+        &mut bytes,
+        library,
+        c"shared_word".as_ptr(),
+    ));
     // No device here calls functions of the host.
-    assert_eq!(cuLibraryGetUnifiedFunction(&mut found, library, c"add".as_ptr()), CUDA_ERROR_NOT_FOUND);
-    assert_eq!(cuLibraryGetUnifiedFunction(null_mut(), library, c"add".as_ptr()), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuKernelGetFunction(null_mut(), kernel(library, "add")), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuKernelGetLibrary(null_mut(), kernel(library, "add")), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuKernelGetName(null_mut(), kernel(library, "add")), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuLibraryGetUnifiedFunction(&mut found, library, c"add".as_ptr()),
+        CUDA_ERROR_NOT_FOUND
+    );
+    assert_eq!(
+        cuLibraryGetUnifiedFunction(null_mut(), library, c"add".as_ptr()),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuKernelGetFunction(null_mut(), kernel(library, "add")),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuKernelGetLibrary(null_mut(), kernel(library, "add")),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuKernelGetName(null_mut(), kernel(library, "add")),
+        CUDA_ERROR_INVALID_VALUE
+    );
 }

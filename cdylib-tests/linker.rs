@@ -83,7 +83,16 @@ fn create() -> CUlinkState {
 
 fn add(state: CUlinkState, kind: c_int, bytes: &[u8], name: &CStr) -> CUresult {
     let (none, no_values) = (null_mut(), null_mut());
-    cuLinkAddData(state, kind, bytes.as_ptr().cast(), bytes.len(), name.as_ptr(), 0, none, no_values)
+    cuLinkAddData(
+        state,
+        kind,
+        bytes.as_ptr().cast(),
+        bytes.len(),
+        name.as_ptr(),
+        0,
+        none,
+        no_values,
+    )
 }
 
 fn add_text(state: CUlinkState, body: &str) -> CUresult {
@@ -118,7 +127,15 @@ fn check_units(module: CUmodule) {
 fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     for (name, data) in members {
-        let head = format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", format!("{name}/"), 0, 0, 0, 644, data.len());
+        let head = format!(
+            "{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
+            format!("{name}/"),
+            0,
+            0,
+            0,
+            644,
+            data.len()
+        );
         bytes.extend(head.as_bytes());
         bytes.extend(*data);
         if data.len() % 2 == 1 {
@@ -235,10 +252,24 @@ fn a_linked_image_can_be_a_library_too() {
     let (mut image, mut size, mut library) = (null_mut(), 0, null_mut());
     ok(cuLinkComplete(state, &mut image, &mut size));
     let none = null_mut::<*mut c_void>();
-    ok(cuLibraryLoadData(&mut library, image, null_mut(), none, 0, null_mut(), none, 0));
+    ok(cuLibraryLoadData(
+        &mut library,
+        image,
+        null_mut(),
+        none,
+        0,
+        null_mut(),
+        none,
+        0,
+    ));
     ok(cuLinkDestroy(state));
     let (mut address, mut bytes) = (0, 0);
-    ok(cuLibraryGetGlobal(&mut address, &mut bytes, library, c"shared_counter".as_ptr()));
+    ok(cuLibraryGetGlobal(
+        &mut address,
+        &mut bytes,
+        library,
+        c"shared_counter".as_ptr(),
+    ));
     assert!(address != 0 && bytes == 4);
     ok(cuLibraryUnload(library));
 }
@@ -297,7 +328,10 @@ fn logs_of_inputs_name_them() {
     ];
     ok(cuLinkCreate(4, options.as_mut_ptr(), values.as_mut_ptr(), &mut state));
     let bad = text(".visible .entry k() { addd.s32 %r1, 1, 2; ret; }");
-    assert_eq!(add(state, PTX, bad.as_bytes_with_nul(), c"the name I gave"), CUDA_ERROR_INVALID_PTX);
+    assert_eq!(
+        add(state, PTX, bad.as_bytes_with_nul(), c"the name I gave"),
+        CUDA_ERROR_INVALID_PTX
+    );
     let said = CStr::from_bytes_until_nul(&log).unwrap().to_str().unwrap();
     assert!(said.contains("the name I gave") && said.contains("addd"), "{said}");
     // The link goes on without it.
@@ -337,7 +371,13 @@ fn variables_can_be_given_an_address() {
     write(there, &[0]);
     let mut module = null_mut();
     let code = text(body);
-    ok(cuModuleLoadDataEx(&mut module, code.as_ptr().cast(), 3, options.as_mut_ptr(), values.as_mut_ptr()));
+    ok(cuModuleLoadDataEx(
+        &mut module,
+        code.as_ptr().cast(),
+        3,
+        options.as_mut_ptr(),
+        values.as_mut_ptr(),
+    ));
     launch(function(module, "k"), 1, 1, &[]);
     assert_eq!(read(there, 1), [77]);
     let refused = cuModuleLoadData(&mut module, code.as_ptr().cast());
@@ -346,10 +386,19 @@ fn variables_can_be_given_an_address() {
     // Not one name at two places, nor places without names.
     let mut names = [c"outside".as_ptr(), c"outside".as_ptr()];
     let mut addresses = [there as *mut c_void, (there + 4) as *mut c_void];
-    values = [names.as_mut_ptr().cast(), addresses.as_mut_ptr().cast(), 2 as *mut c_void];
+    values = [
+        names.as_mut_ptr().cast(),
+        addresses.as_mut_ptr().cast(),
+        2 as *mut c_void,
+    ];
     let twice = cuLinkCreate(3, options.as_mut_ptr(), values.as_mut_ptr(), &mut state);
     assert_eq!(twice, CUDA_ERROR_INVALID_VALUE);
-    let without = cuLinkCreate(1, [SYMBOL_COUNT].as_mut_ptr(), [1 as *mut c_void].as_mut_ptr(), &mut state);
+    let without = cuLinkCreate(
+        1,
+        [SYMBOL_COUNT].as_mut_ptr(),
+        [1 as *mut c_void].as_mut_ptr(),
+        &mut state,
+    );
     assert_eq!(without, CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -360,7 +409,11 @@ fn machine_code_and_intermediate_code_are_refused_with_words() {
         let state = create();
         for (name, kind) in [("sass.fatbin", FATBINARY), ("add.cubin", CUBIN)] {
             let (path, bytes) = data(name);
-            assert_eq!(add(state, kind, &bytes, c"from data"), CUDA_ERROR_NO_BINARY_FOR_GPU, "{name}");
+            assert_eq!(
+                add(state, kind, &bytes, c"from data"),
+                CUDA_ERROR_NO_BINARY_FOR_GPU,
+                "{name}"
+            );
             assert_eq!(add_file(state, kind, &path), CUDA_ERROR_NO_BINARY_FOR_GPU, "{name}");
         }
         // What NVRTC and nvcc write for link-time optimisation, and what LLVM writes.
@@ -373,7 +426,14 @@ fn machine_code_and_intermediate_code_are_refused_with_words() {
         function(load(state), "add");
         ok(cuLinkDestroy(state));
     });
-    for word in ["machine code for sm_90", "sass.fatbin", "machine code for sm_75", "LTO-IR", "NVVM", "bitcode"] {
+    for word in [
+        "machine code for sm_90",
+        "sass.fatbin",
+        "machine code for sm_75",
+        "LTO-IR",
+        "NVVM",
+        "bitcode",
+    ] {
         assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
     }
 }
@@ -412,8 +472,14 @@ fn the_device_runtime_library_is_provided_here() {
 fn bad_calls_of_the_linker_are_refused() {
     context();
     let (mut state, mut image, mut size) = (null_mut(), null_mut(), 0);
-    assert_eq!(cuLinkCreate(0, null_mut(), null_mut(), null_mut()), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuLinkCreate(1, null_mut(), null_mut(), &mut state), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuLinkCreate(0, null_mut(), null_mut(), null_mut()),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuLinkCreate(1, null_mut(), null_mut(), &mut state),
+        CUDA_ERROR_INVALID_VALUE
+    );
     let unknown = cuLinkCreate(1, [9999].as_mut_ptr(), [null_mut()].as_mut_ptr(), &mut state);
     assert_eq!(unknown, CUDA_ERROR_INVALID_VALUE);
 
@@ -434,11 +500,26 @@ fn bad_calls_of_the_linker_are_refused() {
     for kind in [-1, 6, 100] {
         assert_eq!(add(state, kind, bytes, c"x"), CUDA_ERROR_INVALID_VALUE);
     }
-    assert_eq!(add(state, PTX, b"\x01\x02\x03\x04 rubbish\0", c"x"), CUDA_ERROR_INVALID_IMAGE);
-    assert_eq!(add_file(state, PTX, std::path::Path::new("/nowhere/at/all")), CUDA_ERROR_FILE_NOT_FOUND);
+    assert_eq!(
+        add(state, PTX, b"\x01\x02\x03\x04 rubbish\0", c"x"),
+        CUDA_ERROR_INVALID_IMAGE
+    );
+    assert_eq!(
+        add_file(state, PTX, std::path::Path::new("/nowhere/at/all")),
+        CUDA_ERROR_FILE_NOT_FOUND
+    );
     assert_eq!(cuLinkComplete(state, null_mut(), &mut size), CUDA_ERROR_INVALID_VALUE);
     // A name need not be given, nor a size be asked for.
-    ok(cuLinkAddData(state, PTX, bytes.as_ptr().cast(), bytes.len(), null(), 0, null_mut(), none));
+    ok(cuLinkAddData(
+        state,
+        PTX,
+        bytes.as_ptr().cast(),
+        bytes.len(),
+        null(),
+        0,
+        null_mut(),
+        none,
+    ));
     ok(cuLinkComplete(state, &mut image, null_mut()));
     // Complete is complete.
     assert_eq!(add(state, PTX, bytes, c"late"), CUDA_ERROR_INVALID_VALUE);

@@ -28,7 +28,11 @@ fn dump(iterator: *mut c_uint) -> String {
     let mut buffer = vec![0x55_u8; 30_000];
     let mut size = buffer.len();
     ok(cuLogsDumpToMemory(iterator, buffer.as_mut_ptr().cast(), &mut size, 0));
-    let text = CStr::from_bytes_until_nul(&buffer).unwrap().to_str().unwrap().to_owned();
+    let text = CStr::from_bytes_until_nul(&buffer)
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(text.len(), size);
     text
 }
@@ -59,7 +63,10 @@ fn failed_calls_are_kept_and_told() {
         let text = dump(&mut after);
         assert_eq!(text.lines().count(), 2);
         for line in text.lines() {
-            assert!(line.contains("[CUDA][E][cuMemFree_v2]") && line.contains("CUDA_ERROR_INVALID_VALUE"), "{line}");
+            assert!(
+                line.contains("[CUDA][E][cuMemFree_v2]") && line.contains("CUDA_ERROR_INVALID_VALUE"),
+                "{line}"
+            );
         }
         // The place has moved on; all is there without one.
         assert_eq!(dump(&mut after), "");
@@ -83,7 +90,10 @@ fn failed_calls_are_kept_and_told() {
         ok(cuLogsUnregisterCallback(two));
         assert_eq!(cuLogsUnregisterCallback(two), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(cuLogsUnregisterCallback(null_mut()), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuLogsRegisterCallback(None, null_mut(), &mut one), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuLogsRegisterCallback(None, null_mut(), &mut one),
+            CUDA_ERROR_INVALID_VALUE
+        );
         ok(cuLogsRegisterCallback(Some(listen), null_mut(), null_mut()));
     });
 }
@@ -102,7 +112,12 @@ fn a_small_buffer_takes_the_latest() {
         let last = whole.lines().last().unwrap();
         let mut buffer = vec![0_u8; 2 * last.len() + 80];
         let (mut size, mut iterator) = (buffer.len(), place);
-        ok(cuLogsDumpToMemory(&mut iterator, buffer.as_mut_ptr().cast(), &mut size, 0));
+        ok(cuLogsDumpToMemory(
+            &mut iterator,
+            buffer.as_mut_ptr().cast(),
+            &mut size,
+            0,
+        ));
         let text = CStr::from_bytes_until_nul(&buffer).unwrap().to_str().unwrap();
         // A word that some are missing stands first, the latest last.
         assert!(text.lines().count() < 5 && text.lines().count() >= 2);
@@ -122,9 +137,18 @@ fn a_small_buffer_takes_the_latest() {
 
         let mut size = 100;
         let buffer = buffer.as_mut_ptr().cast::<c_char>();
-        assert_eq!(cuLogsDumpToMemory(null_mut(), null_mut(), &mut size, 0), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuLogsDumpToMemory(null_mut(), buffer, null_mut(), 0), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuLogsDumpToMemory(null_mut(), buffer, &mut size, 1), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuLogsDumpToMemory(null_mut(), null_mut(), &mut size, 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(
+            cuLogsDumpToMemory(null_mut(), buffer, null_mut(), 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(
+            cuLogsDumpToMemory(null_mut(), buffer, &mut size, 1),
+            CUDA_ERROR_INVALID_VALUE
+        );
         assert_eq!(cuLogsCurrent(null_mut(), 0), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(cuLogsCurrent(&mut place, 1), CUDA_ERROR_INVALID_VALUE);
     });
@@ -142,7 +166,10 @@ fn the_log_can_be_written_to_a_file() {
         assert!(text.lines().last().unwrap().contains("cuMemFree_v2"), "{text}");
         assert_eq!(cuLogsDumpToFile(null_mut(), null(), 0), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(cuLogsDumpToFile(null_mut(), path.as_ptr(), 1), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuLogsDumpToFile(null_mut(), c"/nowhere/at/all".as_ptr(), 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuLogsDumpToFile(null_mut(), c"/nowhere/at/all".as_ptr(), 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
     });
 }
 

@@ -88,18 +88,27 @@ fn a_module_says_what_is_in_it() {
 
     let (mut found, mut address, mut bytes) = (null_mut(), 0, 0);
     for absent in [c"fourth", c"helper", c"table", c""] {
-        assert_eq!(cuModuleGetFunction(&mut found, module, absent.as_ptr()), CUDA_ERROR_NOT_FOUND);
+        assert_eq!(
+            cuModuleGetFunction(&mut found, module, absent.as_ptr()),
+            CUDA_ERROR_NOT_FOUND
+        );
     }
     assert_eq!(global(module, "table").1, 48);
     assert_eq!(read(global(module, "constant").0, 1), [17]);
-    assert_eq!(cuModuleGetGlobal(&mut address, &mut bytes, module, c"first".as_ptr()), CUDA_ERROR_NOT_FOUND);
+    assert_eq!(
+        cuModuleGetGlobal(&mut address, &mut bytes, module, c"first".as_ptr()),
+        CUDA_ERROR_NOT_FOUND
+    );
     // Either output may be left out.
     ok(cuModuleGetGlobal(null_mut(), &mut bytes, module, c"table".as_ptr()));
     ok(cuModuleGetGlobal(&mut address, null_mut(), module, c"table".as_ptr()));
 
     ok(cuModuleUnload(module));
     assert_eq!(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
-    assert_eq!(cuModuleGetFunction(&mut found, module, c"first".as_ptr()), CUDA_ERROR_INVALID_HANDLE);
+    assert_eq!(
+        cuModuleGetFunction(&mut found, module, c"first".as_ptr()),
+        CUDA_ERROR_INVALID_HANDLE
+    );
     assert_eq!(cuModuleGetFunctionCount(&mut count, module), CUDA_ERROR_INVALID_HANDLE);
     assert_eq!(cuFuncGetModule(&mut of, functions[0]), CUDA_ERROR_INVALID_HANDLE);
     assert_eq!(try_launch(functions[1], 1, 1, &[]), CUDA_ERROR_INVALID_HANDLE);
@@ -121,14 +130,23 @@ fn parameters_are_described() {
         ok(cuFuncGetParamInfo(first, index, &mut offset, null_mut()));
     }
     let (mut offset, mut size) = (0, 0);
-    assert_eq!(cuFuncGetParamInfo(first, 4, &mut offset, &mut size), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuFuncGetParamInfo(first, 0, null_mut(), &mut size), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuFuncGetParamInfo(first, 4, &mut offset, &mut size),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuFuncGetParamInfo(first, 0, null_mut(), &mut size),
+        CUDA_ERROR_INVALID_VALUE
+    );
     assert_eq!(cuFuncGetParamCount(first, null_mut()), CUDA_ERROR_INVALID_VALUE);
     ok(cuFuncGetParamCount(function(module, "second"), &mut count));
     assert_eq!(count, 0);
     let stray = 0x1234 as CUfunction;
     assert_eq!(cuFuncGetParamCount(stray, &mut count), CUDA_ERROR_INVALID_HANDLE);
-    assert_eq!(cuFuncGetParamInfo(null_mut(), 0, &mut offset, &mut size), CUDA_ERROR_INVALID_HANDLE);
+    assert_eq!(
+        cuFuncGetParamInfo(null_mut(), 0, &mut offset, &mut size),
+        CUDA_ERROR_INVALID_HANDLE
+    );
     assert_eq!(cuFuncGetName(&mut null(), stray), CUDA_ERROR_INVALID_HANDLE);
     assert_eq!(cuFuncGetName(null_mut(), first), CUDA_ERROR_INVALID_VALUE);
 }
@@ -137,7 +155,11 @@ fn parameters_are_described() {
 fn every_attribute_of_a_function_is_told_and_those_that_can_be_are_set() {
     context();
     let module = module(THREE);
-    let (first, second, third) = (function(module, "first"), function(module, "second"), function(module, "third"));
+    let (first, second, third) = (
+        function(module, "first"),
+        function(module, "second"),
+        function(module, "third"),
+    );
     let (mut optin, mut major, mut minor) = (0, 0, 0);
     ok(cuDeviceGetAttribute(&mut optin, 97, 0));
     ok(cuDeviceGetAttribute(&mut major, 75, 0));
@@ -160,7 +182,13 @@ fn every_attribute_of_a_function_is_told_and_those_that_can_be_are_set() {
         assert_eq!(cuFuncSetAttribute(third, 8, refused), CUDA_ERROR_INVALID_VALUE);
     }
     // The carve-out: percent, or -1.
-    for (value, expected) in [(0, CUDA_SUCCESS), (100, CUDA_SUCCESS), (-1, CUDA_SUCCESS), (101, 1), (-2, 1)] {
+    for (value, expected) in [
+        (0, CUDA_SUCCESS),
+        (100, CUDA_SUCCESS),
+        (-1, CUDA_SUCCESS),
+        (101, 1),
+        (-2, 1),
+    ] {
         assert_eq!(cuFuncSetAttribute(first, 9, value), expected);
     }
     // Clusters: not asked for; asked for; non-portable ones; policies.
@@ -170,7 +198,11 @@ fn every_attribute_of_a_function_is_told_and_those_that_can_be_are_set() {
         assert_eq!(attribute(first, which), value);
     }
     for (which, value) in [(11, -1), (14, 2), (15, 4), (17, 5), (18, 0), (99, 0), (-1, 0)] {
-        assert_eq!(cuFuncSetAttribute(first, which, value), CUDA_ERROR_INVALID_VALUE, "{which}");
+        assert_eq!(
+            cuFuncSetAttribute(first, which, value),
+            CUDA_ERROR_INVALID_VALUE,
+            "{which}"
+        );
     }
     // Those that can only be read.
     for which in [0, 1, 2, 3, 4, 5, 6, 7, 10, 16] {
@@ -250,7 +282,14 @@ fn eager_loading_loads_functions_with_their_module() {
 fn images_of_every_kind_are_loaded_or_refused() {
     context();
     let mut module = null_mut();
-    for name in ["add.ptx", "ptx-none.fatbin", "ptx-speed.fatbin", "several.fatbin", "concat.fatbin", "lto.fatbin"] {
+    for name in [
+        "add.ptx",
+        "ptx-none.fatbin",
+        "ptx-speed.fatbin",
+        "several.fatbin",
+        "concat.fatbin",
+        "lto.fatbin",
+    ] {
         let (path, mut bytes) = data(name);
         bytes.push(0);
         ok(cuModuleLoadData(&mut module, bytes.as_ptr().cast()));
@@ -263,16 +302,28 @@ fn images_of_every_kind_are_loaded_or_refused() {
     }
     for name in ["sass.fatbin", "add.cubin"] {
         let (path, bytes) = data(name);
-        assert_eq!(cuModuleLoadData(&mut module, bytes.as_ptr().cast()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+        assert_eq!(
+            cuModuleLoadData(&mut module, bytes.as_ptr().cast()),
+            CUDA_ERROR_NO_BINARY_FOR_GPU
+        );
         let path = CString::new(path.to_str().unwrap()).unwrap();
         assert_eq!(cuModuleLoad(&mut module, path.as_ptr()), CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
-    assert_eq!(cuModuleLoad(&mut module, c"/nowhere".as_ptr()), CUDA_ERROR_FILE_NOT_FOUND);
-    assert_eq!(cuModuleLoadData(&mut module, c"\x01\x02rubbish".as_ptr().cast()), CUDA_ERROR_INVALID_IMAGE);
+    assert_eq!(
+        cuModuleLoad(&mut module, c"/nowhere".as_ptr()),
+        CUDA_ERROR_FILE_NOT_FOUND
+    );
+    assert_eq!(
+        cuModuleLoadData(&mut module, c"\x01\x02rubbish".as_ptr().cast()),
+        CUDA_ERROR_INVALID_IMAGE
+    );
     let newer = CString::new(".version 99.0\n.target sm_80\n.address_size 64\n").unwrap();
     // CUDA_ERROR_UNSUPPORTED_PTX_VERSION
     assert_eq!(cuModuleLoadData(&mut module, newer.as_ptr().cast()), 222);
-    assert_eq!(cuModuleLoadData(&mut module, text("rubbish").as_ptr().cast()), CUDA_ERROR_INVALID_PTX);
+    assert_eq!(
+        cuModuleLoadData(&mut module, text("rubbish").as_ptr().cast()),
+        CUDA_ERROR_INVALID_PTX
+    );
     for (module, image) in [(null_mut(), text("").as_ptr()), (&raw mut module, null())] {
         assert_eq!(cuModuleLoadData(module, image.cast()), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(cuModuleLoadFatBinary(module, image.cast()), CUDA_ERROR_INVALID_VALUE);
@@ -299,17 +350,35 @@ fn options_of_the_compiler_are_checked_and_answered() {
     ];
     let mut module = null_mut();
     let (good, bad) = (text(THREE), text(".visible .entry k() { nonsense.u32 %r1; ret; }"));
-    ok(cuModuleLoadDataEx(&mut module, good.as_ptr().cast(), 5, options.as_mut_ptr(), values.as_mut_ptr()));
+    ok(cuModuleLoadDataEx(
+        &mut module,
+        good.as_ptr().cast(),
+        5,
+        options.as_mut_ptr(),
+        values.as_mut_ptr(),
+    ));
     let milliseconds = f32::from_bits(values[0] as usize as u32);
     assert!(milliseconds > 0.0 && milliseconds < 10_000.0, "{milliseconds}");
     assert_eq!((values[2] as usize, values[4] as usize), (0, 0));
     (values[2], values[4]) = (512 as *mut c_void, 64 as *mut c_void);
-    let refused = cuModuleLoadDataEx(&mut module, bad.as_ptr().cast(), 5, options.as_mut_ptr(), values.as_mut_ptr());
+    let refused = cuModuleLoadDataEx(
+        &mut module,
+        bad.as_ptr().cast(),
+        5,
+        options.as_mut_ptr(),
+        values.as_mut_ptr(),
+    );
     assert_eq!(refused, CUDA_ERROR_INVALID_PTX);
     // As much as there is room for, with its end.
     assert_eq!(values[4] as usize, 63);
     assert_eq!(error[63], 0);
-    assert!(CStr::from_bytes_until_nul(&error).unwrap().to_str().unwrap().contains("nonsense"));
+    assert!(
+        CStr::from_bytes_until_nul(&error)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .contains("nonsense")
+    );
 
     let none = null_mut::<*mut c_void>();
     let absent = cuModuleLoadDataEx(&mut module, good.as_ptr().cast(), 1, null_mut(), none);
@@ -317,6 +386,9 @@ fn options_of_the_compiler_are_checked_and_answered() {
     for unknown in [-1, 100, 1000] {
         let (mut options, mut values) = ([unknown], [null_mut()]);
         let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
-        assert_eq!(cuModuleLoadDataEx(&mut module, good.as_ptr().cast(), 1, options, values), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuModuleLoadDataEx(&mut module, good.as_ptr().cast(), 1, options, values),
+            CUDA_ERROR_INVALID_VALUE
+        );
     }
 }

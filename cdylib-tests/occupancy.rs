@@ -60,15 +60,25 @@ fn blocks_of_a_multiprocessor_are_limited_by_warps_blocks_and_shared_memory() {
         let function = plain();
         let blocks = |threads, shared| {
             let mut blocks = -1;
-            ok(cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, function, threads, shared));
+            ok(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                function,
+                threads,
+                shared,
+            ));
             let mut same = -1;
             for flags in [0, 1] {
-                ok(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&mut same, function, threads, shared, flags));
+                ok(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+                    &mut same, function, threads, shared, flags,
+                ));
                 assert_eq!(same, blocks);
             }
             blocks
         };
-        assert_eq!([32, 64, 96, 256, 1000, 1024].map(|threads| blocks(threads, 0)), [32, 32, 21, 8, 2, 2]);
+        assert_eq!(
+            [32, 64, 96, 256, 1000, 1024].map(|threads| blocks(threads, 0)),
+            [32, 32, 21, 8, 2, 2]
+        );
         // (164 KiB) / (s + 1 KiB, in steps of 128 bytes)
         assert_eq!([1024, 40_000, 49_152].map(|shared| blocks(32, shared)), [32, 4, 3]);
         assert_eq!([1025, 2048].map(|threads| blocks(threads, 0)), [0, 0]);
@@ -98,12 +108,17 @@ fn blocks_of_a_multiprocessor_are_limited_by_warps_blocks_and_shared_memory() {
         for (blocks, threads) in [(0, 128), (17, 128), (1, 0), (-1, 128), (1, 1025)] {
             assert_eq!(available(blocks, threads).0, CUDA_ERROR_INVALID_VALUE);
         }
-        assert_eq!(cuOccupancyAvailableDynamicSMemPerBlock(null_mut(), function, 1, 32), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuOccupancyAvailableDynamicSMemPerBlock(null_mut(), function, 1, 32),
+            CUDA_ERROR_INVALID_VALUE
+        );
 
         // The largest block of those with the most threads.
         let potential = |shared_of, shared, limit| {
             let (mut grid, mut block) = (0, 0);
-            ok(cuOccupancyMaxPotentialBlockSize(&mut grid, &mut block, function, shared_of, shared, limit));
+            ok(cuOccupancyMaxPotentialBlockSize(
+                &mut grid, &mut block, function, shared_of, shared, limit,
+            ));
             (grid, block)
         };
         let mut multiprocessors = 0;
@@ -120,7 +135,9 @@ fn blocks_of_a_multiprocessor_are_limited_by_warps_blocks_and_shared_memory() {
         assert_eq!(negative, CUDA_ERROR_INVALID_VALUE);
         let flags = cuOccupancyMaxPotentialBlockSizeWithFlags(&mut grid, &mut block, function, None, 0, 0, 4);
         assert_eq!(flags, CUDA_ERROR_INVALID_VALUE);
-        ok(cuOccupancyMaxPotentialBlockSizeWithFlags(&mut grid, &mut block, function, None, 0, 0, 1));
+        ok(cuOccupancyMaxPotentialBlockSizeWithFlags(
+            &mut grid, &mut block, function, None, 0, 0, 1,
+        ));
         assert_eq!((grid, block), (2 * multiprocessors, 1024));
         let nowhere = cuOccupancyMaxPotentialBlockSize(null_mut(), &mut block, function, None, 0, 0);
         assert_eq!(nowhere, CUDA_ERROR_INVALID_VALUE);
@@ -128,8 +145,14 @@ fn blocks_of_a_multiprocessor_are_limited_by_warps_blocks_and_shared_memory() {
         // No clusters before 9.0.
         let config = config([1; 3]);
         let mut count = 0;
-        assert_eq!(cuOccupancyMaxActiveClusters(&mut count, function, &config), NOT_SUPPORTED);
-        assert_eq!(cuOccupancyMaxPotentialClusterSize(&mut count, function, &config), NOT_SUPPORTED);
+        assert_eq!(
+            cuOccupancyMaxActiveClusters(&mut count, function, &config),
+            NOT_SUPPORTED
+        );
+        assert_eq!(
+            cuOccupancyMaxPotentialClusterSize(&mut count, function, &config),
+            NOT_SUPPORTED
+        );
     });
 }
 
@@ -153,7 +176,11 @@ fn clusters_are_counted_on_the_whole_device() {
         let (free, fixed) = (function(module, "free"), function(module, "fixed"));
         let potential = |function| {
             let mut size = 0;
-            ok(cuOccupancyMaxPotentialClusterSize(&mut size, function, &config([128, 1, 1])));
+            ok(cuOccupancyMaxPotentialClusterSize(
+                &mut size,
+                function,
+                &config([128, 1, 1]),
+            ));
             size
         };
         assert_eq!((potential(free), potential(fixed)), (8, 4));
@@ -168,15 +195,36 @@ fn clusters_are_counted_on_the_whole_device() {
         ok(cuOccupancyMaxActiveClusters(&mut count, free, &with));
         assert_eq!(count, 16 * multiprocessors / 2);
         // The size must be told, and be that of the function if it has one.
-        assert_eq!(cuOccupancyMaxActiveClusters(&mut count, free, &config([128, 1, 1])), INVALID_CLUSTER_SIZE);
-        assert_eq!(cuOccupancyMaxActiveClusters(&mut count, fixed, &with), INVALID_CLUSTER_SIZE);
+        assert_eq!(
+            cuOccupancyMaxActiveClusters(&mut count, free, &config([128, 1, 1])),
+            INVALID_CLUSTER_SIZE
+        );
+        assert_eq!(
+            cuOccupancyMaxActiveClusters(&mut count, fixed, &with),
+            INVALID_CLUSTER_SIZE
+        );
         let mut attributes = LaunchConfig::cluster([32, 1, 1]);
         let with = LaunchConfig::with([64, 1, 1], [128, 1, 1], &mut attributes);
-        assert_eq!(cuOccupancyMaxActiveClusters(&mut count, free, &with), INVALID_CLUSTER_SIZE);
-        assert_eq!(cuOccupancyMaxActiveClusters(null_mut(), free, &with), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuOccupancyMaxActiveClusters(&mut count, free, std::ptr::null()), CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(cuOccupancyMaxPotentialClusterSize(null_mut(), free, &with), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuOccupancyMaxActiveClusters(&mut count, free, &with),
+            INVALID_CLUSTER_SIZE
+        );
+        assert_eq!(
+            cuOccupancyMaxActiveClusters(null_mut(), free, &with),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(
+            cuOccupancyMaxActiveClusters(&mut count, free, std::ptr::null()),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(
+            cuOccupancyMaxPotentialClusterSize(null_mut(), free, &with),
+            CUDA_ERROR_INVALID_VALUE
+        );
         let stray = null_mut::<c_void>();
-        assert_eq!(cuOccupancyMaxPotentialClusterSize(&mut count, stray, &with), CUDA_ERROR_INVALID_HANDLE);
+        assert_eq!(
+            cuOccupancyMaxPotentialClusterSize(&mut count, stray, &with),
+            CUDA_ERROR_INVALID_HANDLE
+        );
     });
 }

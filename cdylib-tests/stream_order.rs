@@ -59,7 +59,11 @@ impl Gate {
             }
         }
         let gate = Gate::default();
-        ok(cuLaunchHostFunc(stream, wait, Arc::into_raw(Arc::clone(&gate.0)).cast_mut().cast()));
+        ok(cuLaunchHostFunc(
+            stream,
+            wait,
+            Arc::into_raw(Arc::clone(&gate.0)).cast_mut().cast(),
+        ));
         gate
     }
 
@@ -103,8 +107,23 @@ fn a_stream_runs_one_thing_after_the_other() {
     let mut expected = 0_u64;
     for n in 0..300_u64 {
         let arguments = [to, n];
-        let mut pointers = [(&raw const arguments[0]).cast_mut().cast(), (&raw const arguments[1]).cast_mut().cast()];
-        ok(cuLaunchKernel(mix, 1, 1, 1, 1, 1, 1, 0, stream, pointers.as_mut_ptr(), null_mut()));
+        let mut pointers = [
+            (&raw const arguments[0]).cast_mut().cast(),
+            (&raw const arguments[1]).cast_mut().cast(),
+        ];
+        ok(cuLaunchKernel(
+            mix,
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            stream,
+            pointers.as_mut_ptr(),
+            null_mut(),
+        ));
         order.note(stream, n as usize);
         expected = expected.wrapping_mul(31).wrapping_add(n);
     }

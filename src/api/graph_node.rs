@@ -184,7 +184,8 @@ pub fn graph_kernel_node_get_attribute(
             value.preferredClusterDim = CUlaunchAttributeValue_union_preferredClusterDim { x, y, z };
         }
         Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
-            value.portableClusterSizeMode = CUlaunchAttributePortableClusterMode::from_raw(kernel.config.portable_cluster);
+            value.portableClusterSizeMode =
+                CUlaunchAttributePortableClusterMode::from_raw(kernel.config.portable_cluster);
         }
         Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
             value.sharedMemoryMode = CUsharedMemoryMode::from_raw(kernel.config.shared_mode);

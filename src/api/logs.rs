@@ -55,7 +55,11 @@ const LOST: &str = "[CUDA] older messages were lost";
 const NO_ROOM: &str = "[CUDA] older messages do not fit in the buffer";
 
 fn from(iterator: Out<CUlogIterator>) -> Answer<(Vec<String>, u32)> {
-    let place = if iterator.is_null() { None } else { Some(iterator.get_at(0)?) };
+    let place = if iterator.is_null() {
+        None
+    } else {
+        Some(iterator.get_at(0)?)
+    };
     let (mut lines, lost, next) = error_log::since(place);
     if lost {
         lines.insert(0, LOST.into());

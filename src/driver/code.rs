@@ -220,7 +220,8 @@ impl Code {
 
     /// As [`Code::check`] if it is a text and nothing else, which somebody may have made just now.
     pub fn check_text(&self) -> Result<(), LoadError> {
-        let plain = |found: &image::Found| found.kind == image::Kind::Ptx && found.name.is_none() && found.options.is_none();
+        let plain =
+            |found: &image::Found| found.kind == image::Kind::Ptx && found.name.is_none() && found.options.is_none();
         match self.image.found.as_slice() {
             [one] if plain(one) => self.check().map(drop),
             _ => Ok(()),
@@ -253,7 +254,8 @@ impl Code {
             };
             if text.starts_with(SYMBOL_MARK) || text.starts_with(UNIT_MARK) {
                 let mut parts = text.split(UNIT_MARK);
-                self.symbols.get_or_init(|| symbols_of(parts.next().unwrap_or_default()));
+                self.symbols
+                    .get_or_init(|| symbols_of(parts.next().unwrap_or_default()));
                 for part in parts {
                     parse(part.into())?;
                 }

@@ -370,8 +370,8 @@ impl Context {
 
     /// The calling thread's, and fit for work: also its sticky error, if it has one. Most calls begin with this.
     pub fn usable() -> Result<Arc<Context>> {
-        let context = Context::current()?;
         check_host_function()?;
+        let context = Context::current()?;
         context.shared.check()?;
         Ok(context)
     }

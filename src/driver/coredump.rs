@@ -111,7 +111,10 @@ fn environment() -> &'static Values {
             (Setting::Pipe, text("CUDA_COREDUMP_PIPE").map(Value::Text)),
             (Setting::GenerationFlags, flags),
         ];
-        known.into_iter().filter_map(|(setting, value)| Some((setting, value?))).collect()
+        known
+            .into_iter()
+            .filter_map(|(setting, value)| Some((setting, value?)))
+            .collect()
     })
 }
 
@@ -205,9 +208,13 @@ pub fn start() {
 fn watch_pipe() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        let Value::Text(name) = global(Setting::Pipe) else { return };
+        let Value::Text(name) = global(Setting::Pipe) else {
+            return;
+        };
         let path = placeholders(&name);
-        let Ok(c_path) = CString::new(path.as_str()) else { return };
+        let Ok(c_path) = CString::new(path.as_str()) else {
+            return;
+        };
         // SAFETY: a path that ends with NUL.
         if unsafe { libc::mkfifo(c_path.as_ptr(), 0o600) } != 0 {
             tracing::error!("{path}: {}", std::io::Error::last_os_error());

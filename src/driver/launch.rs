@@ -159,7 +159,9 @@ pub unsafe fn launch_together(
 ) -> Result<()> {
     let mut devices = Vec::new();
     for (function, _, stream) in launches {
-        let same = launches.first().is_some_and(|(first, _, _)| first.name() == function.name());
+        let same = launches
+            .first()
+            .is_some_and(|(first, _, _)| first.name() == function.name());
         if !same || devices.contains(&stream.shared.device) {
             return Err(Error::InvalidValue);
         }

@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 
 use super::alloc::VARIABLE;
 pub use super::code::LoadError;
-use super::code::{Code, Remarks};
 pub use super::code::Symbols;
+use super::code::{Code, Remarks};
 use super::context::Shared;
 use super::handle::{self, Registry};
 use super::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
@@ -377,7 +377,8 @@ impl Library {
             return Ok(Arc::clone(module));
         }
         let mut managed = self.managed.lock();
-        let linked = Linked::new(&self.code, &Symbols::new(), context.shared(), Some(&mut managed)).map_err(|error| error.error)?;
+        let linked = Linked::new(&self.code, &Symbols::new(), context.shared(), Some(&mut managed))
+            .map_err(|error| error.error)?;
         let module = Module::new(context, Ok(linked), Remarks::default());
         instances.insert(context.id(), Arc::clone(&module));
         Ok(module)
@@ -675,7 +676,8 @@ impl Kernel {
         let ordinal = device.ordinal();
         let known = |list: &[(i32, u32, i32)]| {
             let mut set = list.iter().rev();
-            set.find(|(device, of, _)| *device == ordinal && *of == which).map(|found| found.2)
+            set.find(|(device, of, _)| *device == ordinal && *of == which)
+                .map(|found| found.2)
         };
         let set = known(&self.attributes.lock());
         match set {

@@ -136,16 +136,27 @@ pub fn active_clusters(function: &Function, config: &Config) -> Result<u32> {
         (asked, Some(required)) if asked != required => return Err(Error::InvalidClusterSize),
         (asked, _) => asked,
     };
-    let size = cluster.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
+    let size = cluster
+        .iter()
+        .try_fold(1_u32, |product, size| product.checked_mul(*size));
     let most = function.max_cluster(config.portable_cluster);
-    let size = size.filter(|size| (1..=most).contains(size)).ok_or(Error::InvalidClusterSize)?;
+    let size = size
+        .filter(|size| (1..=most).contains(size))
+        .ok_or(Error::InvalidClusterSize)?;
     Ok(blocks_of(function, config)? * MULTIPROCESSORS / size)
 }
 
 /// Blocks of a configuration that a multiprocessor holds.
 fn blocks_of(function: &Function, config: &Config) -> Result<u32> {
-    let threads = config.block.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
-    active_blocks(function, threads.ok_or(Error::InvalidValue)?, config.dynamic_shared.into())
+    let threads = config
+        .block
+        .iter()
+        .try_fold(1_u32, |product, size| product.checked_mul(*size));
+    active_blocks(
+        function,
+        threads.ok_or(Error::InvalidValue)?,
+        config.dynamic_shared.into(),
+    )
 }
 
 fn require_clusters(function: &Function) -> Result<()> {

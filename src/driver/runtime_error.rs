@@ -4,7 +4,10 @@
 /// The name and the description of a number.
 pub(super) fn words(error: u32) -> (&'static str, &'static str) {
     let found = ERRORS.iter().find(|(number, _, _)| *number == error);
-    found.map_or(("unrecognized error code", "unrecognized error code"), |(_, name, text)| (name, text))
+    found.map_or(
+        ("unrecognized error code", "unrecognized error code"),
+        |(_, name, text)| (name, text),
+    )
 }
 
 #[rustfmt::skip]

@@ -121,11 +121,7 @@ impl Call<'_, '_, '_> {
             let bytes = (argument.bytes as usize).min(N);
             // SAFETY: the argument lies in the running frame, within the lane's local window.
             unsafe {
-                std::ptr::copy_nonoverlapping(
-                    frame_byte(self.cx, self.lane, argument.from),
-                    raw.as_mut_ptr(),
-                    bytes,
-                );
+                std::ptr::copy_nonoverlapping(frame_byte(self.cx, self.lane, argument.from), raw.as_mut_ptr(), bytes);
             }
         }
         raw
@@ -206,7 +202,9 @@ impl Call<'_, '_, '_> {
             GetDeviceCount => self.answer(0, &self.runtime()?.device_count().to_le_bytes()),
             GetDevice => self.answer(0, &self.runtime()?.device().to_le_bytes()),
             DeviceGetAttribute => {
-                let value = self.runtime()?.device_attribute(self.half(1) as i32, self.half(2) as i32)?;
+                let value = self
+                    .runtime()?
+                    .device_attribute(self.half(1) as i32, self.half(2) as i32)?;
                 self.answer(0, &value.to_le_bytes())
             }
             DeviceGetLimit => self.answer(0, &self.runtime()?.limit(self.half(1))?.to_le_bytes()),
@@ -400,7 +398,11 @@ impl Call<'_, '_, '_> {
         }
         let first = [0, 4, 5, 6, 7, 8, 9];
         let second = [10, 11, 12, 13, 15, 14];
-        let rest: &[u32] = if self.generation == Generation::First { &[] } else { &second };
+        let rest: &[u32] = if self.generation == Generation::First {
+            &[]
+        } else {
+            &second
+        };
         for which in first.iter().chain(rest) {
             raw.extend(runtime.function_attribute(kernel, *which)?.to_le_bytes());
         }
@@ -433,7 +435,10 @@ impl Call<'_, '_, '_> {
                     height: self.word(5),
                     depth: 1,
                 };
-                or(extent.width <= to.pitch && extent.width <= from.pitch, error::INVALID_VALUE)?;
+                or(
+                    extent.width <= to.pitch && extent.width <= from.pitch,
+                    error::INVALID_VALUE,
+                )?;
                 (to, from, extent, self.half(6), 7)
             }
             _ => {
@@ -446,11 +451,17 @@ impl Call<'_, '_, '_> {
                 or(from_array == 0 && to_array == 0, error::INVALID_VALUE)?;
                 let side = |address: u64, pitch: u64, rows: u64, [x, y, z]: [u64; 3]| {
                     let slice = pitch.wrapping_mul(rows);
-                    let offset = z.wrapping_mul(slice).wrapping_add(y.wrapping_mul(pitch)).wrapping_add(x);
+                    let offset = z
+                        .wrapping_mul(slice)
+                        .wrapping_add(y.wrapping_mul(pitch))
+                        .wrapping_add(x);
                     pitched(address.wrapping_add(offset), pitch, slice)
                 };
                 let extent = Extent { width, height, depth };
-                let (to, from) = (side(tp, t_pitch, t_rows, [tx, ty, tz]), side(fp, f_pitch, f_rows, [fx, fy, fz]));
+                let (to, from) = (
+                    side(tp, t_pitch, t_rows, [tx, ty, tz]),
+                    side(fp, f_pitch, f_rows, [fx, fy, fz]),
+                );
                 or(width <= t_pitch && width <= f_pitch, error::INVALID_VALUE)?;
                 (to, from, extent, direction as u32, 1)
             }
@@ -479,7 +490,12 @@ impl Call<'_, '_, '_> {
                 let extent: [u8; 24] = self.argument(2);
                 let [width, height, depth] = Self::words(&extent);
                 let extent = Extent { width, height, depth };
-                (pitched(address, pitch, pitch.wrapping_mul(rows)), self.half(1), extent, 3)
+                (
+                    pitched(address, pitch, pitch.wrapping_mul(rows)),
+                    self.half(1),
+                    extent,
+                    3,
+                )
             }
         };
         or(extent.height <= 1 || extent.width <= to.pitch, error::INVALID_VALUE)?;
@@ -565,7 +581,11 @@ fn text(runtime: &dyn Runtime, error: u32) -> (u64, u64) {
         .unwrap_or_else(PoisonError::into_inner);
     // What no error has, all share.
     let (name, words) = runtime.words(error);
-    let key = if name == runtime.words(u32::MAX).0 { u32::MAX } else { error };
+    let key = if name == runtime.words(u32::MAX).0 {
+        u32::MAX
+    } else {
+        error
+    };
     *known.entry(key).or_insert_with(|| {
         let bytes = (name.len() + words.len() + 2) as u64;
         let request = Request::new(Kind::Constant, bytes);

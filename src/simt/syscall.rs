@@ -9,8 +9,8 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use crate::memory::READ;
 use crate::program::{Copy3, Syscall};
 
-use super::{Cause, device_runtime};
 use super::interp::{Cx, RawFault, access, first_lane, lanes};
+use super::{Cause, device_runtime};
 
 /// Arguments that one printf may have (CUDA programming guide, Formatted Output, Limitations).
 const MAX_ARGUMENTS: usize = 32;

@@ -8,6 +8,7 @@
 //! snapshot.rs  a graph as it is now          plan.rs         steps in the order in which they run
 //! exec.rs      executable graphs, launches   update.rs       changes to them
 //! capture.rs   streams that record           conditional.rs  values that kernels set
+//! recapture.rs recording once more
 //! memory.rs    allocation and free nodes     user_object.rs  what ends with a graph
 //! dot.rs       pictures                      device.rs      what kernels launch and change
 //! ```
@@ -23,6 +24,7 @@ mod dot;
 mod exec;
 mod memory;
 mod plan;
+mod recapture;
 mod snapshot;
 mod update;
 mod user_object;
@@ -45,6 +47,7 @@ pub use dot::Wanted as DotDetails;
 pub use exec::{Exec, InstantiateError};
 pub use memory::{GraphMemory, MemoryAttribute, attribute as memory_attribute, reset_attribute, trim as trim_memory};
 pub(super) use memory::{forget_all_of as forget_memory_of, free as free_memory, release as release_memory};
+pub use recapture::OnMismatch;
 use snapshot::Snapshot;
 pub use update::{Mismatch, UpdateError};
 pub use user_object::UserObject;
@@ -151,6 +154,14 @@ impl Node {
         Ok(())
     }
 
+    /// Does from now on what another node of the same type does.
+    fn take_over(&self, other: &Node) {
+        let work = other.work();
+        let mut state = self.state.lock();
+        state.work = work;
+        state.kept = None;
+    }
+
     /// Keeps something until the node is changed or ends.
     pub fn keep(&self, what: Arc<dyn Any + Send + Sync>) {
         self.state.lock().kept = Some(what);
@@ -218,6 +229,14 @@ impl Graph {
         Ok(())
     }
 
+    /// References to user objects are given back.
+    fn release_users(&self) {
+        let users = std::mem::take(&mut self.inner.lock().users);
+        for (object, count) in users {
+            object.release_from_graph(count);
+        }
+    }
+
     /// Handles end, references to user objects are given back.
     fn end(&self) {
         GRAPHS.remove(self.handle);
@@ -225,14 +244,12 @@ impl Graph {
             let mut inner = self.inner.lock();
             inner.destroyed = true;
             inner.conditionals.clear();
-            (std::mem::take(&mut inner.slots), std::mem::take(&mut inner.users))
+            std::mem::take(&mut inner.slots)
         };
-        for slot in inner.0.into_values() {
+        for slot in inner.into_values() {
             slot.node.end();
         }
-        for (object, count) in inner.1 {
-            object.release_from_graph(count);
-        }
+        self.release_users();
     }
 
     /// Adds a node that depends on others of this graph; none may be named twice.

@@ -13,10 +13,12 @@ use super::super::copy;
 use super::super::event::Recording;
 use super::super::launch::Prepared;
 use super::super::stream::{Point, as_host_function};
-use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::device;
+use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::snapshot::SnapshotNode;
-use super::{CopyNode, DeviceNode, GraphMemory, HostNode, InstantiateError, NodeType, SetNode, Snapshot, Work, topological};
+use super::{
+    CopyNode, DeviceNode, GraphMemory, HostNode, InstantiateError, NodeType, SetNode, Snapshot, Work, topological,
+};
 use crate::driver::{Error, Event, Handle, MemoryOperation, Result};
 
 #[derive(Clone, Default)]

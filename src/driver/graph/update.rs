@@ -47,7 +47,7 @@ impl UpdateError {
 
 /// Whether what a node did may become what another does (driver API manual, cuGraphExecUpdate and the calls for single
 /// nodes).
-fn check_change(old: &Work, new: &Work) -> Result<(), Mismatch> {
+pub(super) fn check_change(old: &Work, new: &Work) -> Result<(), Mismatch> {
     match (old, new) {
         (Work::Kernel(old), Work::Kernel(new)) => check_kernel(old, new),
         (Work::Copy(old), Work::Copy(new)) => {
