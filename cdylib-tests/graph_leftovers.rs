@@ -129,7 +129,6 @@ fn memory_operations_of_nodes_can_be_exchanged() {
     operations[0].address = 4;
     assert_eq!(cuGraphBatchMemOpNodeSetParams(node, &record), CUDA_ERROR_INVALID_VALUE);
     let mix = world.mix(graph, 0, 1, &[]);
-    operations[0].address = world.words;
     assert_eq!(cuGraphBatchMemOpNodeSetParams(mix, &record), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(cuGraphBatchMemOpNodeSetParams(node, null()), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(

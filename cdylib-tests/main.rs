@@ -20,6 +20,7 @@ mod context;
 mod contraction;
 mod coredump;
 mod device;
+mod dynamic_parallelism;
 mod error;
 mod event;
 mod exports;

@@ -9,7 +9,7 @@ use super::device;
 use super::snapshot::SnapshotNode;
 use super::{Exec, Graph, KernelNode, NodeType, Snapshot, Work};
 use crate::driver::copy::{CopyKind, End, Shape};
-use crate::driver::{Error, Handle, Result};
+use crate::driver::{Error, Handle, MemoryOperation, Result};
 
 /// `CUgraphExecUpdateResult`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(super) fn check_change(old: &Work, new: &Work) -> Result<(), Mismatch> {
         }
         (Work::Batch(old), Work::Batch(new)) => {
             let kinds = |node: &super::BatchNode| {
-                let kinds = node.operations.iter().map(std::mem::discriminant);
+                let kinds = node.operations.iter().map(MemoryOperation::kind);
                 kinds.collect::<Vec<_>>()
             };
             match kinds(old) == kinds(new) {
