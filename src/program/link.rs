@@ -611,7 +611,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
     let mut info = KernelInfo {
         params: places.iter().map(|p| (p.offset, p.bytes)).collect(),
         param_bytes: end,
-        target: target(tree),
+        target: target(tree).unwrap_or(0),
         ..KernelInfo::default()
     };
     for directive in &function.directives {
@@ -648,7 +648,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
 }
 
 /// The number of the first `sm_…` of `.target`.
-fn target(tree: &Tree) -> u32 {
+pub(super) fn target(tree: &Tree) -> Option<u32> {
     let number = |name: &Name| {
         let digits = name
             .text
@@ -656,5 +656,5 @@ fn target(tree: &Tree) -> u32 {
             .or_else(|| name.text.strip_prefix("compute_"))?;
         digits.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
     };
-    tree.target.iter().find_map(number).unwrap_or(0)
+    tree.target.iter().find_map(number)
 }
