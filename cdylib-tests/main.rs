@@ -24,6 +24,7 @@ mod graph_world;
 mod graphs;
 mod green_contexts;
 mod indices;
+mod start;
 mod streams;
 mod texture_object;
 mod texture_reference;
