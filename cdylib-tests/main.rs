@@ -24,6 +24,8 @@ mod graph_world;
 mod graphs;
 mod green_contexts;
 mod indices;
+mod ipc;
+mod peer;
 mod streams;
 mod texture_object;
 mod texture_reference;

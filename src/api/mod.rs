@@ -37,6 +37,7 @@ mod graph_node;
 mod graph_params;
 mod green_context;
 mod initialization;
+mod ipc;
 mod jit;
 mod legacy_launch;
 mod library;

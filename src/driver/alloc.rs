@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::context::{self, Shared};
-use super::{Context, Device, Error, Handle, Result, Stream, graph, pool};
+use super::{Context, Device, Error, Handle, Result, Stream, graph, ipc, pool};
 use crate::memory::{AddressSpace, Allocation, Kind, MAPPED, PAGE, READ, Request, WRITE};
 
 /// Marks a module's variable: not to be freed by address. Above all flags of the API.
@@ -91,6 +91,7 @@ pub fn free(address: u64) -> Result<()> {
     }
     context::drain_all();
     pool::forget(&allocation);
+    ipc::forget(&allocation);
     ADVICE.lock().remove(&address);
     AddressSpace::get().free(address).map(drop).ok_or(Error::InvalidValue)
 }

@@ -94,6 +94,11 @@ impl Device {
         self.ordinal as i32
     }
 
+    /// Its number in every process, whichever devices that shows.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

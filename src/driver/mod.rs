@@ -9,6 +9,7 @@
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
 //! green.rs                parts of devices
 //! virtual_memory.rs       addresses and memory apart
+//! ipc.rs  interprocess.rs memory and events that processes share, by way of shared_file.rs
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
@@ -31,6 +32,8 @@ pub mod graph;
 pub mod green;
 mod handle;
 mod heap;
+mod interprocess;
+pub mod ipc;
 pub mod launch;
 pub mod linker;
 mod memory_operation;
@@ -41,6 +44,7 @@ mod profile;
 mod pump;
 pub mod reference;
 mod services;
+mod shared_file;
 pub mod stream;
 pub mod texture;
 pub mod virtual_memory;

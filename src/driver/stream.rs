@@ -15,6 +15,10 @@
 //! for everything in blocking streams that was there before it, a command of a blocking stream for everything in the
 //! legacy one; both become points that the command's stream waits for.
 
+mod standstill;
+
+pub(super) use standstill::{making, standstill};
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -190,6 +194,7 @@ impl Stream {
         green: Option<Arc<Green>>,
     ) -> Arc<Stream> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let _making = making();
         let stream = Arc::new(Stream {
             handle: match role {
                 Role::Legacy => LEGACY,
