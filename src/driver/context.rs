@@ -16,7 +16,10 @@ use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
 use super::services::Printer;
 use super::stream::{Point, Role, check_host_function, making};
-use super::{Device, Error, Event, Green, Handle, Result, Stream, array, graph, green, ipc, module, pump, texture};
+use super::{
+    Device, Error, Event, Green, Handle, Result, Stream, array, external, graph, green, ipc, module, pool, pump,
+    semaphore, texture,
+};
 use crate::memory::AddressSpace;
 
 /// `CU_CTX_FLAGS_MASK`.
@@ -506,6 +509,9 @@ impl Context {
         graph::forget_memory_of(self.shared.id);
         texture::forget_all_of(&self.shared);
         array::forget_all_of(&self.shared);
+        external::forget_all_of(self.shared.id);
+        semaphore::forget_all_of(self.shared.id);
+        pool::forget_all_of(self.shared.id);
         ipc::forget_all_of(&self.shared);
         AddressSpace::get().free_all_of(self.shared.id);
         self.shared.heap.forget();
@@ -582,6 +588,7 @@ impl Context {
         graph::check_context(&self.shared)?;
         self.shared.drain();
         self.shared.printer.flush();
+        pool::settle();
         self.shared.check()
     }
 

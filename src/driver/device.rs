@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::pool::Source;
 use super::profile::{self, Profile};
 use super::{Context, Error, Pool, Result};
 use crate::config;
@@ -186,7 +187,7 @@ impl Device {
 
     /// `cuDeviceSetMemPool`: a pool of this device's.
     pub fn set_pool(&self, pool: &Arc<Pool>) -> Result<()> {
-        if pool.device().ordinal != self.ordinal {
+        if pool.source() != Source::Device(self.ordinal()) || pool.is_imported() {
             return Err(Error::InvalidValue);
         }
         *self.pool.lock() = Some(Arc::clone(pool));

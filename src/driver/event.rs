@@ -13,7 +13,7 @@ use super::graph::{self, Capture, Dependency};
 use super::handle::{self, Registry};
 use super::interprocess::Interprocess;
 use super::stream::{Command, Point, Role, check_host_function};
-use super::{Context, Error, Handle, Result, Stream};
+use super::{Context, Error, Handle, Result, Stream, pool};
 
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
@@ -256,6 +256,7 @@ impl Event {
             recording.point().wait();
         }
         self.shared.printer.flush();
+        pool::settle();
         self.shared.check()
     }
 

@@ -134,7 +134,7 @@ pub fn open_memory(handle: &[u8; 64]) -> Result<u64> {
         space.release_range(range);
         return Err(Error::MapFailed);
     }
-    space.set_file_access(range.start, READ | WRITE);
+    space.set_access(range.start, READ | WRITE);
     let known = Imported {
         number: ticket.number,
         range,

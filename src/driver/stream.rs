@@ -34,7 +34,7 @@ use super::graph::{HostNode, Tail, Work};
 use super::handle::{self, Registry};
 use super::profile::MULTIPROCESSORS;
 use super::pump::{self, GREATEST_PRIORITY};
-use super::{Context, Error, Event, Green, Handle, Result};
+use super::{Context, Error, Event, Green, Handle, Result, pool};
 
 /// How long a waiting thread looks on before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
@@ -355,6 +355,7 @@ impl Stream {
         }
         self.wait_for(self.submitted());
         self.shared.printer.flush();
+        pool::settle();
         self.shared.check()
     }
 
@@ -431,6 +432,11 @@ impl Stream {
         // In this order: what completes meanwhile was submitted before.
         let submitted = self.submitted();
         self.completed.load(Ordering::Acquire) < submitted
+    }
+
+    /// It is the context's own, which all blocking streams wait for.
+    pub fn is_legacy(&self) -> bool {
+        self.role == Role::Legacy
     }
 
     pub(super) fn role(&self) -> Role {

@@ -23,6 +23,9 @@ pub const GRANULARITY: u64 = 2 << 20;
 const ACCESS_READ: u32 = 1;
 const ACCESS_READ_WRITE: u32 = 3;
 
+/// `CU_MEM_CREATE_USAGE_HW_DECOMPRESS`.
+const DECOMPRESS: u16 = 2;
+
 /// Memory without an address.
 pub struct Physical {
     handle: Handle,
@@ -31,6 +34,8 @@ pub struct Physical {
     device: &'static Device,
     /// Whether other processes may have it.
     is_shareable: bool,
+    /// `CUmemAllocationProp::allocFlags::usage`.
+    usage: u16,
     /// It is another's: this process does not count it.
     is_imported: bool,
     /// How often the program holds its handle.
@@ -178,7 +183,7 @@ pub fn set_access(start: u64, bytes: u64, wishes: &[(&'static Device, u32)]) -> 
             ACCESS_READ => READ,
             _ => READ | WRITE,
         };
-        AddressSpace::get().set_file_access(first, bits);
+        AddressSpace::get().set_access(first, bits);
     }
     Ok(())
 }
@@ -200,6 +205,23 @@ pub fn access(address: u64, device: &Device) -> Result<u32> {
     })
 }
 
+/// The reserved range that holds an address: (start, bytes).
+pub(super) fn reserved_range(address: u64) -> Option<(u64, u64)> {
+    let state = STATE.lock();
+    let (_, range) = state.reserved.range(..=address).next_back()?;
+    (address - range.start < range.bytes).then_some((range.start, range.bytes))
+}
+
+/// Whether what is mapped there may go to other processes.
+pub(super) fn is_shareable(address: u64) -> bool {
+    at(address, |mapping| mapping.physical.is_shareable).unwrap_or(false)
+}
+
+/// Whether what is mapped there was made to be decompressed from or to.
+pub(super) fn decompresses(address: u64) -> bool {
+    at(address, |mapping| mapping.physical.usage & DECOMPRESS != 0).unwrap_or(false)
+}
+
 /// `cuMemRetainAllocationHandle`.
 pub fn retain(address: u64) -> Result<Arc<Physical>> {
     let physical = at(address, |mapping| Arc::clone(&mapping.physical))?;
@@ -212,7 +234,7 @@ pub fn retain(address: u64) -> Result<Arc<Physical>> {
 
 impl Physical {
     /// `cuMemCreate`.
-    pub fn create(bytes: u64, device: &'static Device, is_shareable: bool) -> Result<Arc<Physical>> {
+    pub fn create(bytes: u64, device: &'static Device, is_shareable: bool, usage: u16) -> Result<Arc<Physical>> {
         if bytes == 0 || !is_granular(bytes) || i64::try_from(bytes).is_err() {
             return Err(Error::InvalidValue);
         }
@@ -221,7 +243,7 @@ impl Physical {
         space.charge_device(ordinal, bytes).map_err(|_| Error::OutOfMemory)?;
         let file =
             SharedFile::create(bytes, Purpose::Physical).inspect_err(|_| space.discharge_device(ordinal, bytes))?;
-        Ok(Physical::register(file, bytes, device, is_shareable, false))
+        Ok(Physical::register(file, bytes, device, is_shareable, usage, false))
     }
 
     fn register(
@@ -229,6 +251,7 @@ impl Physical {
         bytes: u64,
         device: &'static Device,
         is_shareable: bool,
+        usage: u16,
         is_imported: bool,
     ) -> Arc<Physical> {
         let physical = Arc::new(Physical {
@@ -237,6 +260,7 @@ impl Physical {
             bytes,
             device,
             is_shareable,
+            usage,
             is_imported,
             held: Mutex::new(1),
         });
@@ -252,7 +276,7 @@ impl Physical {
         if !is_granular(bytes) {
             return Err(Error::InvalidValue);
         }
-        Ok(Physical::register(file, bytes, Device::get(0)?, true, true))
+        Ok(Physical::register(file, bytes, Device::get(0)?, true, 0, true))
     }
 
     /// 1 for what is not memory, or was released.
@@ -270,6 +294,11 @@ impl Physical {
 
     pub fn is_shareable(&self) -> bool {
         self.is_shareable
+    }
+
+    /// `CUmemAllocationProp::allocFlags::usage`.
+    pub fn usage(&self) -> u16 {
+        self.usage
     }
 
     /// `cuMemRelease`: mappings keep it.

@@ -163,13 +163,16 @@ impl AddressSpace {
         self.release_range(range);
     }
 
-    /// Makes an allocation of part of a filled range; [`AddressSpace::free`] ends it, and leaves the file as it is.
+    /// Makes an allocation of part of a filled range; [`AddressSpace::free`] ends it, and leaves the file as it is. One
+    /// that does not count is another process's.
     ///
     /// # Errors
     /// When the device's limit would be passed.
-    pub fn adopt(&self, start: u64, request: &Request) -> Result<Allocation, OutOfMemory> {
-        self.charge(request.kind, request.device, request.bytes)?;
-        let allocation = self.describe(start, request, false);
+    pub fn adopt(&self, start: u64, request: &Request, counts: bool) -> Result<Allocation, OutOfMemory> {
+        if counts {
+            self.charge(request.kind, request.device, request.bytes)?;
+        }
+        let allocation = self.describe(start, request, !counts);
         let mut state = self.state.write();
         state.live.insert(start, allocation);
         self.mark(&allocation, bits_of(request.kind));
@@ -236,6 +239,24 @@ impl AddressSpace {
     }
 }
 
+impl AddressSpace {
+    /// Gives the system back what whole pages of a part of an allocation hold: they read as zero.
+    pub fn discard(&self, address: u64, bytes: u64) {
+        let state = self.state.write();
+        let found = state
+            .live
+            .range(..=address)
+            .next_back()
+            .map(|(_, allocation)| allocation);
+        let owns = |allocation: &&Allocation| allocation.backing == Backing::Own && allocation.contains(address, bytes);
+        let (first, last) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
+        if found.filter(owns).is_some() && first < last {
+            // SAFETY: the pages belong to this allocation, whose contents the caller does not want.
+            unsafe { libc::madvise(first as *mut _, (last - first) as usize, libc::MADV_DONTNEED) };
+        }
+    }
+}
+
 /// The pages of a range that are not zero, into a file at the same offsets.
 fn copy_to_file(start: u64, bytes: u64, file: BorrowedFd<'_>) -> Result<(), OutOfMemory> {
     let mut page = 0;
@@ -263,8 +284,8 @@ fn copy_to_file(start: u64, bytes: u64, file: BorrowedFd<'_>) -> Result<(), OutO
 }
 
 impl AddressSpace {
-    /// What kernels may do in a mapped part: map bits.
-    pub fn set_file_access(&self, start: u64, bits: u8) {
+    /// What kernels may do with an allocation: map bits.
+    pub fn set_access(&self, start: u64, bits: u8) {
         let state = self.state.write();
         if let Some(allocation) = state.live.get(&start) {
             self.mark(allocation, bits);

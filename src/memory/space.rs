@@ -108,6 +108,13 @@ impl Allocation {
     pub fn end(&self) -> u64 {
         self.start + self.bytes
     }
+    /// The same, in a block that is larger than it has to be.
+    pub fn with_block(self, bytes: u64) -> Allocation {
+        Allocation {
+            pages: bytes >> PAGE_BITS,
+            ..self
+        }
+    }
     /// Bytes of the block that holds it.
     pub fn block_bytes(&self) -> u64 {
         self.pages << PAGE_BITS
