@@ -14,11 +14,9 @@ const FAMILIES: &[(&str, usize)] = &[
     ("fence", 0),
     ("flow", 0),
     ("guard", 0),
-    // What `brkpt` does without a debugger, no document says.
-    ("misc", 1),
+    ("misc", 0),
     ("operand", 0),
-    // References to samplers and the like as parameters of one entry point, and the greatest lists there may be.
-    ("param", 5),
+    ("param", 0),
     ("sreg", 0),
 ];
 

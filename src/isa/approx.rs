@@ -6,9 +6,12 @@
 //! public, and results are the true ones rounded, within the manual's bounds: `sqrt.approx`, `tanh`, the 64-bit forms
 //! `rcp.approx.ftz.f64` and `rsqrt.approx(.ftz).f64`, and `ex2` and `tanh` on halves.
 
+use std::marker::PhantomData;
+
 use super::float::{canonical, flush_if, root};
+use super::lanes::{Operands, WARP, Width};
 use super::sfu;
-use super::simd::op;
+use super::simd::{Cpu, Sources, Value, WarpOp, op};
 use super::{Form, Lane};
 use crate::ptx::ast::Type;
 
@@ -17,99 +20,122 @@ const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
 const LARGE: f32 = 8.507_059e37;
 const TWO_24: f32 = 16_777_216.0;
 
-/// A function of the unit on floats.
-#[inline(always)]
-fn unit(f: impl Fn(u32) -> u32, a: f32) -> f32 {
-    f32::from_bits(f(a.to_bits()))
+/// An instruction that one of the unit's functions computes, and what stands around it.
+pub trait Wrapped: 'static {
+    type Src: Sources;
+    type Function: sfu::Function;
+    /// What goes into the unit.
+    fn operand(src: Self::Src) -> f32;
+    /// What becomes of its result.
+    fn result(src: Self::Src, value: f32) -> f32;
 }
 
-#[inline(always)]
-pub fn rcp_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    if FTZ {
-        return unit(sfu::rcp, a);
+/// A [`Wrapped`] instruction on a warp.
+pub struct OnUnit<W>(PhantomData<W>);
+impl<W: Wrapped> WarpOp for OnUnit<W> {
+    #[inline(always)]
+    unsafe fn run<C: Cpu, const MASKED: bool>(regs: *mut u8, operands: &Operands, warp: usize, mask: u32) {
+        let mut arguments = [0; WARP];
+        // SAFETY: the caller's: sources and destination are slots of the widths that `on_unit` says.
+        unsafe {
+            for (lane, argument) in arguments.iter_mut().enumerate() {
+                *argument = W::operand(W::Src::get(regs, operands, warp, lane)).to_bits();
+            }
+            let mut values = sfu::run::<C, W::Function>(&arguments);
+            for (lane, value) in values.iter_mut().enumerate() {
+                *value = W::result(W::Src::get(regs, operands, warp, lane), f32::from_bits(*value)).to_bits();
+            }
+            f32::store::<C, MASKED>(
+                regs.add(operands.dst[0] as usize + warp * Width::B32.warp_bytes() as usize),
+                &values,
+                mask,
+            );
+        }
     }
-    let scale = if a.abs() > LARGE {
-        0.25
-    } else if a.abs() < LEAST_NORMAL {
-        TWO_24
-    } else {
-        1.0
+}
+pub fn on_unit<W: Wrapped>() -> Lane {
+    Lane::of_warps::<OnUnit<W>>(&[Width::B32], W::Src::WIDTHS)
+}
+macro_rules! by_ftz {
+    ($wrapped:ident, $f:ident) => {
+        if $f.has("ftz") {
+            $crate::isa::approx::on_unit::<$wrapped<true>>()
+        } else {
+            $crate::isa::approx::on_unit::<$wrapped<false>>()
+        }
     };
-    canonical(scale * unit(sfu::rcp, a * scale))
 }
-op!(RcpApproxF32[FTZ] = rcp_approx_f32(a: f32) -> f32);
+pub(super) use by_ftz;
 
-/// `a · (1/b)`; with a divisor above 2^126, zero (or NaN for an infinite dividend), as the manual says.
-#[inline(always)]
-pub fn div_approx_f32<const FTZ: bool>(a: f32, b: f32) -> f32 {
-    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
-    let scale = if !FTZ && b.abs() < LEAST_NORMAL { TWO_24 } else { 1.0 };
-    canonical(flush_if::<FTZ>(a * scale * unit(sfu::rcp, b * scale)))
+/// `name[FTZ] = function(sources): operand, |value| result`
+macro_rules! wrapped {
+    ($($(#[$doc:meta])* $name:ident[$ftz:ident] = $function:ty, ($($a:ident),+): $operand:expr, |$value:ident| $result:expr;)*) => {$(
+        $(#[$doc])*
+        pub struct $name<const $ftz: bool>;
+        impl<const $ftz: bool> Wrapped for $name<$ftz> {
+            type Src = ($(wrapped!(@f32 $a),)+);
+            type Function = $function;
+            #[inline(always)]
+            #[allow(unused_variables, reason = "of a quotient, the divisor alone")]
+            fn operand(($($a,)+): Self::Src) -> f32 {
+                $operand
+            }
+            #[inline(always)]
+            #[allow(unused_variables, reason = "not every instruction looks at its operands again")]
+            fn result(($($a,)+): Self::Src, $value: f32) -> f32 {
+                $result
+            }
+        }
+    )*};
+    (@f32 $a:ident) => { f32 };
 }
-op!(DivApproxF32[FTZ] = div_approx_f32(a: f32, b: f32) -> f32);
 
+/// `a` where the condition holds, else one: a factor.
 #[inline(always)]
-pub fn div_full_f32<const FTZ: bool>(a: f32, b: f32) -> f32 {
-    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
-    let scale = if b.abs() > LARGE {
-        0.25
-    } else if !FTZ && b.abs() < LEAST_NORMAL {
-        TWO_24
-    } else {
-        1.0
-    };
-    let scaled = flush_if::<FTZ>(a * scale);
-    canonical(flush_if::<FTZ>(scaled * unit(sfu::rcp, b * scale)))
+fn factor(condition: bool, a: f32) -> f32 {
+    if condition { a } else { 1.0 }
 }
-op!(DivFullF32[FTZ] = div_full_f32(a: f32, b: f32) -> f32);
+#[inline(always)]
+fn is_small(a: f32) -> bool {
+    a.abs() < LEAST_NORMAL
+}
+/// What scales a divisor into the range of its reciprocal.
+#[inline(always)]
+fn scale(a: f32, small: bool) -> f32 {
+    factor(a.abs() > LARGE, 0.25) * factor(small & is_small(a), TWO_24)
+}
+
+wrapped! {
+    RcpApproxF32[FTZ] = sfu::Rcp, (a):
+        if FTZ { a } else { a * scale(a, true) },
+        |value| if FTZ { value } else { canonical(scale(a, true) * value) };
+    /// `a · (1/b)`; with a divisor above 2^126, zero (or NaN for an infinite dividend), as the manual says.
+    DivApproxF32[FTZ] = sfu::Rcp, (a, b):
+        b * factor(!FTZ & is_small(b), TWO_24),
+        |value| canonical(flush_if::<FTZ>(flush_if::<FTZ>(a) * factor(!FTZ & is_small(b), TWO_24) * value));
+    DivFullF32[FTZ] = sfu::Rcp, (a, b):
+        b * scale(b, !FTZ),
+        |value| canonical(flush_if::<FTZ>(flush_if::<FTZ>(flush_if::<FTZ>(a) * scale(b, !FTZ)) * value));
+    RsqrtApproxF32[FTZ] = sfu::Rsqrt, (a):
+        a * factor(!FTZ & is_small(a), TWO_24),
+        |value| canonical(value * factor(!FTZ & is_small(a), 4096.0));
+    /// Below 2^-126 by way of the root: half the exponent, squared.
+    Ex2ApproxF32[FTZ] = sfu::Ex2, (a):
+        a * factor(!FTZ & (a < -126.0), 0.5),
+        |value| if FTZ { value } else { canonical(value * factor(a < -126.0, value)) };
+    Lg2ApproxF32[FTZ] = sfu::Lg2, (a):
+        a * factor(!FTZ & is_small(a), TWO_24),
+        |value| canonical(value - if !FTZ & is_small(a) { 24.0 } else { 0.0 });
+    /// The same code with and without `.ftz`.
+    SinApproxF32[FTZ] = sfu::Circular<false>, (a): a, |value| value;
+    CosApproxF32[FTZ] = sfu::Circular<true>, (a): a, |value| value;
+}
 
 #[inline(always)]
 pub fn sqrt_approx_f32<const FTZ: bool>(a: f32) -> f32 {
     flush_if::<FTZ>(root(flush_if::<FTZ>(a)))
 }
 op!(SqrtApproxF32[FTZ] = sqrt_approx_f32(a: f32) -> f32);
-
-#[inline(always)]
-pub fn rsqrt_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    let small = !FTZ && a.abs() < LEAST_NORMAL;
-    let (scale, back) = if small { (TWO_24, 4096.0) } else { (1.0, 1.0) };
-    canonical(unit(sfu::rsqrt, a * scale) * back)
-}
-op!(RsqrtApproxF32[FTZ] = rsqrt_approx_f32(a: f32) -> f32);
-
-/// Below 2^-126 by way of the root: half the exponent, squared.
-#[inline(always)]
-pub fn ex2_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    if FTZ {
-        return unit(sfu::ex2, a);
-    }
-    let far = a < -126.0;
-    // Products with one instead of branches: lanes are vectorised.
-    let r = unit(sfu::ex2, a * if far { 0.5 } else { 1.0 });
-    canonical(r * if far { r } else { 1.0 })
-}
-op!(Ex2ApproxF32[FTZ] = ex2_approx_f32(a: f32) -> f32);
-
-#[inline(always)]
-pub fn lg2_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    let small = !FTZ && a.abs() < LEAST_NORMAL;
-    let (scale, back) = if small { (TWO_24, 24.0) } else { (1.0, 0.0) };
-    let r = unit(sfu::lg2, a * scale);
-    canonical(r - back)
-}
-op!(Lg2ApproxF32[FTZ] = lg2_approx_f32(a: f32) -> f32);
-
-/// The same code with and without `.ftz`.
-#[inline(always)]
-pub fn sin_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    unit(sfu::sin, a)
-}
-#[inline(always)]
-pub fn cos_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    unit(sfu::cos, a)
-}
-op!(SinApproxF32[FTZ] = sin_approx_f32(a: f32) -> f32);
-op!(CosApproxF32[FTZ] = cos_approx_f32(a: f32) -> f32);
 
 /// Horner's scheme, highest coefficient first. Written out, not looped over: lanes are vectorised, loops in lanes are not.
 macro_rules! polynomial {
@@ -223,13 +249,9 @@ op!(RsqrtApproxF64 = rsqrt_approx_f64(a: f64) -> f64);
 // ---- from forms to kernels -----------------------------------------------------------------------------------------
 
 macro_rules! forms {
-    ($($form:ident $op:ident;)*) => {$(
+    ($($form:ident $wrapped:ident;)*) => {$(
         pub fn $form(f: &Form) -> Option<Lane> {
-            Some(match (f.ty(0), f.has("ftz")) {
-                (Type::F32, false) => Lane::of::<$op<false>>(),
-                (Type::F32, true) => Lane::of::<$op<true>>(),
-                _ => return None,
-            })
+            (f.ty(0) == Type::F32).then(|| by_ftz!($wrapped, f))
         }
     )*};
 }
@@ -241,8 +263,7 @@ forms! {
 }
 pub fn rsqrt_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), f.has("ftz")) {
-        (Type::F32, false) => Lane::of::<RsqrtApproxF32<false>>(),
-        (Type::F32, true) => Lane::of::<RsqrtApproxF32<true>>(),
+        (Type::F32, _) => by_ftz!(RsqrtApproxF32, f),
         (Type::F64, false) => Lane::of::<RsqrtApproxF64>(),
         (Type::F64, true) => Lane::of::<RsqrtApproxFtzF64>(),
         _ => return None,

@@ -4,7 +4,7 @@
 //! Round-to-nearest is the hardware's; the other modes are computed in integers ([`super::soft`]). NaN results of `f32`
 //! are canonical, those of `f64` carry an operand's payload.
 
-use super::approx::{DivApproxF32, DivFullF32, RcpApproxF32, RcpApproxF64, SqrtApproxF32};
+use super::approx::{self, DivApproxF32, DivFullF32, RcpApproxF32, RcpApproxF64, SqrtApproxF32};
 use super::form::Rounding;
 use super::simd::{Cpu, nan_op, op};
 use super::soft::{self, Binary32, Binary64};
@@ -511,10 +511,10 @@ pub fn fma_form(f: &Form) -> Option<Lane> {
 }
 pub fn div_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
-        (Type::F32, _) if f.has("approx") => by_ftz!(DivApproxF32, f),
-        (Type::F32, _) if f.has("full") => by_ftz!(DivFullF32, f),
+        (Type::F32, _) if f.has("approx") => approx::by_ftz!(DivApproxF32, f),
+        (Type::F32, _) if f.has("full") => approx::by_ftz!(DivFullF32, f),
         // The assembler takes it before PTX 1.4 alone, where it is the approximate one.
-        (Type::F32, None) if f.rounding().is_none() => by_ftz!(DivApproxF32, f),
+        (Type::F32, None) if f.rounding().is_none() => approx::by_ftz!(DivApproxF32, f),
         (Type::F32, None) => by_ftz!(DivF32, f),
         (Type::F32, Some(mode)) => Lane::of::<DivF32Rnd>().with(constant(f, mode)),
         (Type::F64, None) => Lane::of::<DivF64>(),
@@ -525,7 +525,7 @@ pub fn div_form(f: &Form) -> Option<Lane> {
 pub fn rcp_form(f: &Form) -> Option<Lane> {
     Some(match (f.ty(0), directed(f)) {
         (Type::F64, _) if f.has("approx") => Lane::of::<RcpApproxF64>(),
-        (Type::F32, None) if f.rounding().is_none() => by_ftz!(RcpApproxF32, f),
+        (Type::F32, None) if f.rounding().is_none() => approx::by_ftz!(RcpApproxF32, f),
         (Type::F32, None) => by_ftz!(RcpF32, f),
         (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode) | INVERT),
         (Type::F64, None) => Lane::of::<RcpF64>(),

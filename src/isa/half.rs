@@ -2,7 +2,8 @@
 //! Instructions): scalar functions, and from a form the kernel. Knows nothing of registers or lanes.
 //!
 //! Operands become `f32`, where sums and products of halves are rounded so finely that rounding again to eleven or eight
-//! bits gives the right result (24 ≥ 2·11 + 2); fused multiply-add goes by `f64` and rounds to odd in between.
+//! bits gives the right result (24 ≥ 2·11 + 2). So it does of most fused multiply-adds; where it may not, they round to odd
+//! in between.
 //! Subnormals are kept without `.ftz`; NaN results are 0x7fff.
 
 use super::approx;
@@ -24,6 +25,9 @@ pub trait Half: 'static {
     fn narrow(a: f32) -> u16;
     /// `a·b + c` in `f32`, rounded to odd.
     fn fma(a: f32, b: f32, c: f32) -> f32;
+    /// Whether rounding `sum`, which is `a·b + c` rounded to `f32` twice, to a half may differ from rounding once. It
+    /// holds at least where `sum` lies halfway between halves.
+    fn is_rare(a: f32, b: f32, sum: f32) -> bool;
     /// # Safety
     /// The caller is compiled with the features of `C`.
     unsafe fn widen_run<C: Cpu>(halves: &[u16; WARP]) -> [f32; WARP];
@@ -53,6 +57,13 @@ impl Half for F16 {
         sum_to_odd_f32(a * b, c)
     }
     #[inline(always)]
+    fn is_rare(_: f32, _: f32, sum: f32) -> bool {
+        // Subnormal halves lie wider apart; zero is exact.
+        const LEAST_NORMAL: u32 = 0x3880_0000;
+        let magnitude = sum.to_bits() & 0x7fff_ffff;
+        (magnitude & 0x1fff == 0x1000) | (magnitude.wrapping_sub(1) < LEAST_NORMAL - 1)
+    }
+    #[inline(always)]
     unsafe fn widen_run<C: Cpu>(halves: &[u16; WARP]) -> [f32; WARP] {
         // SAFETY: the caller's.
         unsafe { C::widen_f16(halves) }
@@ -79,6 +90,17 @@ impl Half for Bf16 {
     fn fma(a: f32, b: f32, c: f32) -> f32 {
         // Exponents may leave the range of `f32`.
         to_odd(sum_to_odd(f64::from(a) * f64::from(b), f64::from(c)))
+    }
+    #[inline(always)]
+    fn is_rare(a: f32, b: f32, sum: f32) -> bool {
+        // Where a sum is as large as that, a product that is not exact does not count; unless it overflows.
+        const LARGE: u32 = 0x1000_0000;
+        const INFINITY: u32 = 0x7f80_0000;
+        let magnitude = |x: f32| x.to_bits() & 0x7fff_ffff;
+        let in_range = magnitude(sum).wrapping_sub(LARGE) < INFINITY - LARGE;
+        // A sum with nothing is exact.
+        let nothing = (magnitude(a).min(magnitude(b)) == 0) & (magnitude(sum) < INFINITY);
+        !(in_range | nothing) | (sum.to_bits() & 0xffff == 0x8000)
     }
     #[inline(always)]
     unsafe fn widen_run<C: Cpu>(halves: &[u16; WARP]) -> [f32; WARP] {
@@ -323,25 +345,43 @@ pub trait Arithmetic: 'static {
     const SOURCES: usize;
     const RELU: bool = false;
     fn apply<H: Half>(a: f32, b: f32, c: f32) -> f32;
+    /// The same, computed quickly; the flag says that it must be done again by `apply`.
+    #[inline(always)]
+    fn quick<H: Half>(a: f32, b: f32, c: f32) -> (f32, bool) {
+        (Self::apply::<H>(a, b, c), false)
+    }
 }
 macro_rules! arithmetic {
-    ($($name:ident $sources:literal $relu:literal $h:ident |$a:ident, $b:ident, $c:ident| $body:expr;)*) => {$(
+    ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
         pub struct $name;
         impl Arithmetic for $name {
-            const SOURCES: usize = $sources;
-            const RELU: bool = $relu;
+            const SOURCES: usize = 2;
             #[inline(always)]
-            fn apply<$h: Half>($a: f32, $b: f32, $c: f32) -> f32 { $body }
+            fn apply<H: Half>($a: f32, $b: f32, _: f32) -> f32 { $body }
         }
     )*};
 }
 arithmetic! {
-    Add 2 false H |a, b, _c| a + b;
-    Sub 2 false H |a, b, _c| a - b;
-    Mul 2 false H |a, b, _c| a * b;
-    Fma 3 false H |a, b, c| H::fma(a, b, c);
-    FmaRelu 3 true H |a, b, c| H::fma(a, b, c);
+    Add |a, b| a + b;
+    Sub |a, b| a - b;
+    Mul |a, b| a * b;
 }
+pub struct Fused<const RELU: bool>;
+impl<const RELU: bool> Arithmetic for Fused<RELU> {
+    const SOURCES: usize = 3;
+    const RELU: bool = RELU;
+    #[inline(always)]
+    fn apply<H: Half>(a: f32, b: f32, c: f32) -> f32 {
+        H::fma(a, b, c)
+    }
+    #[inline(always)]
+    fn quick<H: Half>(a: f32, b: f32, c: f32) -> (f32, bool) {
+        let sum = a * b + c;
+        (sum, H::is_rare(a, b, sum))
+    }
+}
+type Fma = Fused<false>;
+type FmaRelu = Fused<true>;
 
 /// [`Arithmetic`] on a warp: `PARTS` halves a lane.
 pub struct Staged<A, H, const FTZ: bool, const SAT: bool, const PARTS: usize>(std::marker::PhantomData<(A, H)>);
@@ -371,8 +411,16 @@ impl<A: Arithmetic, H: Half, const FTZ: bool, const SAT: bool, const PARTS: usiz
                     *wide = H::widen_run::<C>(&halves);
                 }
                 let mut values = [0.0; WARP];
+                let mut rare = 0;
                 for lane in 0..WARP {
-                    values[lane] = A::apply::<H>(wide[0][lane], wide[1][lane], wide[2][lane]);
+                    let (value, is_rare) = A::quick::<H>(wide[0][lane], wide[1][lane], wide[2][lane]);
+                    values[lane] = value;
+                    rare |= u32::from(is_rare);
+                }
+                if rare != 0 {
+                    for lane in 0..WARP {
+                        values[lane] = A::apply::<H>(wide[0][lane], wide[1][lane], wide[2][lane]);
+                    }
                 }
                 let mut halves = H::narrow_run::<C>(&values);
                 for half in &mut halves {

@@ -111,6 +111,18 @@ pub trait Cpu: 'static {
         }
         halves
     }
+    /// `table[index]` for each lane, without the bits of indices above the table's size, which is 64 or 128.
+    ///
+    /// # Safety
+    /// The caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn look_up<const N: usize>(table: &[u32; N], indices: &[u32; WARP]) -> [u32; WARP] {
+        let mut values = [0; WARP];
+        for lane in 0..WARP {
+            values[lane] = table[indices[lane] as usize & (N - 1)];
+        }
+        values
+    }
     /// Writes the lanes of `run` whose bit in `mask` is set.
     ///
     /// # Safety
@@ -289,6 +301,34 @@ impl Cpu for Avx512 {
         unsafe {
             Baseline::pack(lanes)
         }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn look_up<const N: usize>(table: &[u32; N], indices: &[u32; WARP]) -> [u32; WARP] {
+        use std::arch::x86_64::*;
+        const { assert!(N == 64 || N == 128) };
+        let mut values = [0; WARP];
+        // SAFETY: the caller has AVX-512; sixteen words at a time lie in the table and the arrays.
+        unsafe {
+            let words = |at: usize| _mm512_loadu_si512(table.as_ptr().add(at).cast());
+            for at in (0..WARP).step_by(16) {
+                let index = _mm512_loadu_si512(indices.as_ptr().add(at).cast());
+                let bit_5 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));
+                // Permutations take five bits of an index, blends the others.
+                let of_64 = |at: usize| {
+                    let low = _mm512_permutex2var_epi32(words(at), index, words(at + 16));
+                    let high = _mm512_permutex2var_epi32(words(at + 32), index, words(at + 48));
+                    _mm512_mask_blend_epi32(bit_5, low, high)
+                };
+                let mut value = of_64(0);
+                if N == 128 {
+                    let bit_6 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(64));
+                    value = _mm512_mask_blend_epi32(bit_6, value, of_64(64));
+                }
+                _mm512_storeu_si512(values.as_mut_ptr().add(at).cast(), value);
+            }
+        }
+        values
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]

@@ -334,6 +334,7 @@ fn extrema() {
 fn halves<H: half::Half, A: Float + Debug, F: Format>() {
     let mut random = Random(0xabcd_0123_0000_0009);
     let rn = Round::NearestTiesToEven;
+    let mut quick = 0;
     for _ in 0..300_000 {
         let [a, b, c] = std::array::from_fn(|_| operands::<F>(&mut random));
         let [x, y, z] = [a, b, c].map(|v| A::from_bits(v.into()));
@@ -362,6 +363,13 @@ fn halves<H: half::Half, A: Float + Debug, F: Format>() {
         assert_eq!(half::fma::<H, false, false>(a, b, c), fma, "fma {}", why());
         let relu = if fma & 0x8000 != 0 { 0 } else { fma };
         assert_eq!(half::fma_relu::<H, false, false>(a, b, c), relu);
+        // The quick way says where it may be wrong, and is right elsewhere.
+        let [wide_a, wide_b, wide_c] = [a, b, c].map(H::widen);
+        let (sum, rare) = <half::Fused<false> as half::Arithmetic>::quick::<H>(wide_a, wide_b, wide_c);
+        quick += u32::from(!rare);
+        if !rare && fma != 0x7fff {
+            assert_eq!(H::narrow(sum), fma, "quick fma {}", why());
+        }
         // The kernels go another way, two halves at a time.
         if !random.next().is_multiple_of(64) {
             continue;
@@ -403,6 +411,7 @@ fn halves<H: half::Half, A: Float + Debug, F: Format>() {
             }
         }
     }
+    assert!(quick > 50_000, "{quick} of 300,000 are quick");
 }
 #[test]
 fn half_precision() {

@@ -5,6 +5,7 @@ mod integers;
 mod levels;
 mod needs;
 mod sfu;
+mod sfu_model;
 
 use super::lanes::{Mask, Operands};
 use super::*;

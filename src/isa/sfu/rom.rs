@@ -1,210 +1,37 @@
-//! The single-precision function unit: reciprocal, reciprocal root, power, logarithm, sine and cosine, to the bit.
-//!
-//! The unit interpolates: the upper bits of the operand's significand choose a slice of a table, the lower ones, `x`, and
-//! a truncated square of them go into `A + B·x + C·x²` with integer coefficients (Oberman and Siu, "A High-Performance
-//! Area-Efficient Multifunction Interpolator", ARITH-17, 2005). Tables and roundings are those read out of GT200 chips and
-//! published by the envytools project; what later GPUs are known to compute agrees with them.
-//!
-//! Everything is on the bits of an `f32`, without branches: lanes are vectorised. Subnormal operands count as zero, and
-//! results below the least normal number are zero; [`super::approx`] scales where an instruction wants more.
+//! The tables of the function unit.
 
-// The digits of the tables are grouped as their fields are.
+// The digits of the words are grouped as their fields are.
 #![allow(clippy::unusual_byte_groupings)]
 
-/// Coefficients of one function, slice by slice: words of 26 bits of A, 16 of B and 12 of C, one load for a lane; B and C
-/// less a bias, a power of two or nothing.
+/// Coefficients of one function, slice by slice: A, of 26 bits; above twelve bits of C, B, both with signs.
 pub struct Rom<const N: usize> {
-    words: [u64; N],
-    b_bias: u32,
-    c_bias: u32,
+    pub a: [u32; N],
+    pub bc: [u32; N],
 }
 
+/// From words of 26 bits of A, 16 of B and 12 of C; B and C less a bias, a power of two or nothing.
 const fn rom<const N: usize>(words: [u64; N], b_bias: u32, c_bias: u32) -> Rom<N> {
-    Rom { words, b_bias, c_bias }
-}
-
-const RCP: &Rom<128> = &rom(RCP_WORDS, 1 << 16, 0);
-const RSQRT: &Rom<128> = &rom(RSQRT_WORDS, 1 << 16, 0);
-const SIN: &Rom<64> = &rom(SIN_WORDS, 0, 1 << 11);
-const EX2: &Rom<64> = &rom(EX2_WORDS, 0, 0);
-const LG2: &Rom<64> = &rom(LG2_WORDS, 0, 1 << 10);
-
-impl<const N: usize> Rom<N> {
-    /// `A·2^shift + B·x + C·square`, which is never negative. Products are of 32 by 32 bits without signs, which every
-    /// CPU level multiplies in lanes.
-    #[inline(always)]
-    fn interpolate(&self, slice: u32, shift: u32, x: u32, square: u32) -> u64 {
-        // N is a power of two: no slice is beyond the table.
-        let word = self.words[slice as usize & (N - 1)];
-        let (x, square) = (u64::from(x), u64::from(square));
-        let (a, b, c) = (word >> 28, word >> 12 & 0xffff, word & 0xfff);
-        let sum = (a << shift).wrapping_add(b * x).wrapping_add(c * square);
-        sum.wrapping_sub(u64::from(self.b_bias) * x)
-            .wrapping_sub(u64::from(self.c_bias) * square)
+    let (mut a, mut bc) = ([0; N], [0; N]);
+    let mut slice = 0;
+    while slice < N {
+        let word = words[slice];
+        a[slice] = (word >> 28) as u32;
+        let b = (word >> 12 & 0xffff) as u32;
+        let c = (word & 0xfff) as u32;
+        bc[slice] = b.wrapping_sub(b_bias) << 12 | c.wrapping_sub(c_bias) & 0xfff;
+        slice += 1;
     }
+    Rom { a, bc }
 }
 
-/// x²/2^19 of 17 bits, as the unit's squarer has it: each row of the product cut off by itself.
-#[inline(always)]
-fn square(x: u32) -> u32 {
-    macro_rules! rows {
-        ($($i:literal)*) => { (0 $(+ ((x >> $i & 1).wrapping_neg() & (x >> (18 - $i))))*) };
-    }
-    rows!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16) >> 1
-}
-
-const NAN: u32 = 0x7fff_ffff;
-const INFINITY: u32 = 0x7f80_0000;
-const SIGN: u32 = 0x8000_0000;
-
-#[inline(always)]
-fn select(condition: bool, yes: u32, no: u32) -> u32 {
-    if condition { yes } else { no }
-}
-
-/// 1/a
-#[inline(always)]
-pub fn rcp(a: u32) -> u32 {
-    let sign = a & SIGN;
-    let magnitude = a & !SIGN;
-    let exponent = (magnitude >> 23) as i32;
-    let x = a & 0xffff;
-    let r = (RCP.interpolate(a >> 16, 13, x, square(2 * x)) + 0x47e7) >> 15;
-    let carry = (r >> 24) as i32;
-    // A significand of 2^24 is 2^23 of the next exponent: its low bits are zero either way.
-    let e = 253 - exponent + carry;
-    let result = select(e <= 0, 0, ((e as u32) << 23) | (r as u32 & 0x7f_ffff));
-    let result = select(exponent == 0, INFINITY, result);
-    let result = select(magnitude == INFINITY, 0, result);
-    select(magnitude > INFINITY, NAN, sign | result)
-}
-
-/// 1/√a
-#[inline(always)]
-pub fn rsqrt(a: u32) -> u32 {
-    let magnitude = a & !SIGN;
-    let k = (magnitude >> 23) as i32 - 127;
-    let odd = (k & 1) as u32;
-    let f = (a & 0x7f_ffff) | odd << 23;
-    let e = 126 - (k >> 1);
-    let x = f & 0x1_ffff;
-    let r = (RSQRT.interpolate(f >> 17, 14, x, 4 * square(x)) + 0x7fff) >> 16;
-    let e = e + (r >> 24) as i32;
-    let result = ((e as u32) << 23) | (r as u32 & 0x7f_ffff);
-    // Even powers of two come out exactly.
-    let result = select(f == 0, ((126 - (k >> 1) + 1) as u32) << 23, result);
-    let result = select((a & SIGN != 0) | (magnitude > INFINITY), NAN, result);
-    let result = select(a == INFINITY, 0, result);
-    let result = select(magnitude < 0x80_0000, (a & SIGN) | INFINITY, result);
-    select(magnitude > INFINITY, NAN, result)
-}
-
-/// 2^a
-#[inline(always)]
-pub fn ex2(a: u32) -> u32 {
-    let magnitude = a & !SIGN;
-    let negative = a & SIGN != 0;
-    // Fixed point with 23 bits of fraction, cut off; from 128 on it does not matter what.
-    let p = whole(f32::from_bits(select(magnitude < 0x4300_0000, magnitude, 0)) * 8_388_608.0);
-    // Negative numbers by one's complement: the fraction turns round.
-    let fraction = p & 0x7f_ffff;
-    let n = (p >> 23) as i32;
-    let turned = negative & (fraction != 0);
-    let n = if negative { -n } else { n };
-    let n = n - i32::from(turned);
-    let f = select(turned, !fraction & 0x7f_ffff, fraction);
-    let x = f & 0x1_ffff;
-    let r = (EX2.interpolate(f >> 17, 13, x, square(x)) + 0x77e2) >> 15;
-    let e = n + 127;
-    let result = ((e as u32) << 23) | (r as u32 & 0x7f_ffff);
-    let result = select(e <= 0, 0, result);
-    let result = select(e >= 255, INFINITY, result);
-    let result = select(magnitude >= 0x4300_0000, select(negative, 0, INFINITY), result);
-    select(magnitude > INFINITY, NAN, result)
-}
-
-/// The integer part of a number from 0 to 2^31.
-#[inline(always)]
-fn whole(number: f32) -> u32 {
-    debug_assert!((0.0..2_147_483_648.0).contains(&number));
-    // SAFETY: the callers' numbers lie in that range; none is a NaN.
-    unsafe { number.to_int_unchecked::<i32>() as u32 }
-}
-
-/// A whole number below 2^52 as a double.
-#[inline(always)]
-fn double(v: u64) -> f64 {
-    const MAGIC: u64 = 0x4330_0000_0000_0000;
-    f64::from_bits(MAGIC | v) - f64::from_bits(MAGIC)
-}
-
-/// The bits of `v` as a float, cut off.
-#[inline(always)]
-fn cut(v: f64) -> u32 {
-    let nearest = v as f32;
-    // One less in magnitude, unless nothing was rounded up.
-    nearest.to_bits() - u32::from(f64::from(nearest).abs() > v.abs())
-}
-
-/// log2 a
-#[inline(always)]
-pub fn lg2(a: u32) -> u32 {
-    let magnitude = a & !SIGN;
-    let exponent = (magnitude >> 23) as i32 - 127;
-    let x = a & 0x1_ffff;
-    let fraction = (LG2.interpolate(a >> 17, 12, x, 2 * square(x)) + 0x3345) >> 2;
-    // The logarithm of one is zero: powers of two take no constant of rounding.
-    let fraction = fraction & u64::from(a != 0x3f80_0000).wrapping_neg();
-    // In units of 2^-36; negative numbers by one's complement.
-    let v = double(fraction) + f64::from(exponent) * 68_719_476_736.0;
-    let below = f64::from_bits((v.to_bits() >> 63).wrapping_neg() & 1f64.to_bits());
-    let result = cut((v + below) * (1.0 / 68_719_476_736.0));
-    let result = select(a == INFINITY, INFINITY, result);
-    let result = select(a & SIGN != 0, NAN, result);
-    let result = select(magnitude < 0x80_0000, SIGN | INFINITY, result);
-    select(magnitude > INFINITY, NAN, result)
-}
-
-/// Sine (or cosine) of `t` turns, after the product that makes turns of radians.
-#[inline(always)]
-fn circular(t: u32, cosine: bool) -> u32 {
-    let magnitude = t & !SIGN;
-    // Quarter turns with 23 bits of fraction, modulo four; from 2^24 on turns are whole.
-    let turns = f32::from_bits(select(magnitude < 0x4b80_0000, magnitude, 0));
-    let p = whole((turns - whole(turns) as i32 as f32) * 33_554_432.0);
-    let quadrant = (p >> 23) + u32::from(cosine);
-    let fraction = p & 0x7f_ffff;
-    let f = select(quadrant & 1 != 0, !fraction & 0x7f_ffff, fraction);
-    let x = f & 0x1_ffff;
-    let v = SIN.interpolate(f >> 17, 11, x, square(x));
-    let sign = select(cosine, 0, t & SIGN) ^ (quadrant & 2) << 30;
-    select(
-        magnitude >= INFINITY,
-        NAN,
-        sign | cut(double(v) * (1.0 / 137_438_953_472.0)),
-    )
-}
-
-/// a/2π, rounded towards zero, as the assembler computes it before a sine or cosine.
-#[inline(always)]
-fn turns(a: u32) -> u32 {
-    // 24 by 24 bits: the double is exact.
-    let product = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(0x3e22_f983));
-    cut(product)
-}
-
-#[inline(always)]
-pub fn sin(a: u32) -> u32 {
-    circular(turns(a), false)
-}
-
-#[inline(always)]
-pub fn cos(a: u32) -> u32 {
-    circular(turns(a), true)
-}
+pub static RCP: Rom<128> = rom(RCP_WORDS, 1 << 16, 0);
+pub static RSQRT: Rom<128> = rom(RSQRT_WORDS, 1 << 16, 0);
+pub static SIN: Rom<64> = rom(SIN_WORDS, 0, 1 << 11);
+pub static EX2: Rom<64> = rom(EX2_WORDS, 0, 0);
+pub static LG2: Rom<64> = rom(LG2_WORDS, 0, 1 << 10);
 
 #[rustfmt::skip]
-const RCP_WORDS: [u64; 128] = [
+pub(in crate::isa) const RCP_WORDS: [u64; 128] = [
     0x3fffffe_0002_3f5, 0x3f80fe0_03f6_3dd, 0x3f03f04_07d3_3c6, 0x3e88cb3_0b99_3b1, 0x3e0f83c_0f4a_39b, 0x3d980f6_12e5_386,
     0x3d22636_166b_373, 0x3cae758_19de_35f, 0x3c3c3c2_1d3d_34d, 0x3bcbadc_2089_33b, 0x3b5cc0f_23c3_329, 0x3aef6c9_26ec_317,
     0x3a83a83_2a03_306, 0x3a196b2_2d09_2f6, 0x39b0ad1_2fff_2e6, 0x3949660_32e5_2d7, 0x38e38e3_35bc_2c7, 0x387f1e0_3884_2b8,
@@ -229,7 +56,7 @@ const RCP_WORDS: [u64; 128] = [
     0x204080f_befd_083, 0x2020201_bf7f_082,
 ];
 #[rustfmt::skip]
-const RSQRT_WORDS: [u64; 128] = [
+pub(in crate::isa) const RSQRT_WORDS: [u64; 128] = [
     0x3fffffd_0005_2f2, 0x3f817ad_05e8_2d5, 0x3f05d8f_0b91_2ba, 0x3e8cfe3_1105_2a0, 0x3e16d08_1645_288, 0x3da336d_1b55_271,
     0x3d32199_2037_25b, 0x3cc3625_24ed_246, 0x3c56fbb_2979_232, 0x3becd12_2dde_21f, 0x3b84cf4_321c_20e, 0x3b1ee3f_3637_1fc,
     0x3abafd2_3a2f_1ec, 0x3a590a6_3e06_1dc, 0x39f8fb3_41be_1cd, 0x399ac08_4558_1be, 0x393e4b6_48d5_1b1, 0x38e38e3_4c36_1a4,
@@ -254,7 +81,7 @@ const RSQRT_WORDS: [u64; 128] = [
     0x2040c27_be79_063, 0x2020307_bf3e_061,
 ];
 #[rustfmt::skip]
-const SIN_WORDS: [u64; 64] = [
+pub(in crate::isa) const SIN_WORDS: [u64; 64] = [
     0x0000000_6489_7f2, 0x019214e_6482_7d0, 0x0323ec8_646a_7b4, 0x04b547c_6444_792, 0x0645e94_640d_777, 0x07d5934_63c8_755,
     0x096407a_6373_737, 0x0af109c_630e_71b, 0x0c7c5ba_629b_6fa, 0x0e05c10_6218_6dc, 0x0f8cfc8_6186_6be, 0x1111d24_60e5_6a0,
     0x129405e_6035_683, 0x14135ca_5f76_666, 0x158f9a2_5ea9_647, 0x170884c_5dcd_62a, 0x187de2a_5ce2_60f, 0x19ef796_5be9_5f3,
@@ -268,7 +95,7 @@ const SIN_WORDS: [u64; 64] = [
     0x3fb11b2_09db_314, 0x3fd39ba_0765_314, 0x3fec43c_04ef_311, 0x3ffb10c_0278_30f,
 ];
 #[rustfmt::skip]
-const EX2_WORDS: [u64; 64] = [
+pub(in crate::isa) const EX2_WORDS: [u64; 64] = [
     0x2000000_58b9_1ee, 0x2059347_59b0_1f5, 0x20b361b_5aaa_1fa, 0x210e8a2_5ba7_1ff, 0x216ab0f_5ca6_206, 0x21c7d86_5da9_209,
     0x2226039_5eae_20f, 0x2285356_5fb6_214, 0x22e5709_60c0_21d, 0x2346b7e_61ce_222, 0x23a90e5_62df_227, 0x240c772_63f2_22f,
     0x2470f4e_6509_234, 0x24d68ad_6623_238, 0x253d3c0_673f_241, 0x25a50b6_685f_247, 0x260dfc2_6982_24d, 0x2678117_6aa8_254,
@@ -282,7 +109,7 @@ const EX2_WORDS: [u64; 64] = [
     0x3d495f5_a9ec_3b2, 0x3df437f_abc5_3bf, 0x3ea0ecc_ada4_3c9, 0x3f4f831_af88_3d4,
 ];
 #[rustfmt::skip]
-const LG2_WORDS: [u64; 64] = [
+pub(in crate::isa) const LG2_WORDS: [u64; 64] = [
     0x0000004_b8a8_129, 0x016e797_b5d1_13f, 0x02d75ad_b310_153, 0x043ace7_b064_167, 0x0598fe2_adcc_17a, 0x06f210f_ab47_18d,
     0x08462c9_a8d5_19e, 0x0995750_a674_1b0, 0x0ae00d8_a424_1c0, 0x0c26162_a1e4_1d1, 0x0d67af5_9fb4_1e0, 0x0ea4f76_9d93_1ee,
     0x0fde0b9_9b81_1fa, 0x111307c_997c_208, 0x124407c_9784_215, 0x1371251_9599_221, 0x149a786_93ba_22e, 0x15c01a8_91e7_239,
