@@ -56,6 +56,7 @@ mod private_tables;
 mod profiler;
 mod stream;
 mod stream_memory;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 mod texture_object;

@@ -181,6 +181,8 @@ impl Profile {
             // HOST_MEMORY_POOLS_SUPPORTED, LOCALITY_DOMAIN_COUNT, LOCALITY_DOMAIN_MULTIPROCESSOR_COUNT
             144 | 149 => 1,
             157 => MULTIPROCESSORS,
+            // TENSOR_MAP_LARGE_TENSOR_MIN_SIZE: the class of an allocation has no effect
+            160 => i32::MAX as u32,
             _ => 0,
         };
         value as i32
