@@ -7,11 +7,13 @@
 //! finds the function. To call one that nobody has called yet, add its line to the table in `c.rs`. A test that leaves a
 //! context unusable, needs its own environment, or looks at what is printed runs in a process of its own: `alone.rs`.
 
+#[macro_use]
+mod c;
+
 mod alone;
 mod array;
 mod bad_input;
-#[macro_use]
-mod c;
+mod batch;
 mod capture;
 mod command;
 mod contraction;
@@ -25,6 +27,11 @@ mod graphs;
 mod green_contexts;
 mod indices;
 mod start;
+mod ipc;
+mod managed;
+mod peer;
+mod pointer;
+mod pool;
 mod streams;
 mod texture_object;
 mod texture_reference;

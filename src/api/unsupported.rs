@@ -79,3 +79,8 @@ pub fn notification(symbol: &'static str) -> Answer {
 pub fn sparse(symbol: &'static str) -> Answer {
     refuse(symbol, "arrays here are never sparse")
 }
+
+/// `CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` and `…_LOGICAL_ENDPOINT_…_SUPPORTED` say 0.
+pub fn fabric(symbol: &'static str) -> Answer {
+    refuse(symbol, "no fabric connects devices here")
+}

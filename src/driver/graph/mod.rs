@@ -45,7 +45,7 @@ pub(super) use memory::{forget_all_of as forget_memory_of, free as free_memory, 
 use snapshot::Snapshot;
 pub use update::{Mismatch, UpdateError};
 pub use user_object::UserObject;
-pub use work::{BatchNode, CopyNode, HostNode, KernelNode, NodeType, SetNode, Work};
+pub use work::{BatchNode, CopyBatchNode, CopyNode, HostNode, KernelNode, NodeType, SemaphoreNode, SetNode, Work};
 
 use super::handle::{self, Registry};
 use super::{Error, Handle, Result};
