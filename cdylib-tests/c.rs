@@ -315,6 +315,7 @@ functions! {
     cuMemcpyDtoH = "cuMemcpyDtoH_v2" (to: *mut c_void, from: CUdeviceptr, bytes: usize);
     cuMemcpyDtoD = "cuMemcpyDtoD_v2" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize);
     cuMemsetD8 = "cuMemsetD8_v2" (to: CUdeviceptr, value: u8, count: usize);
+    cuMemsetD8Async(to: CUdeviceptr, value: u8, count: usize, stream: CUstream);
     cuMemsetD32 = "cuMemsetD32_v2" (to: CUdeviceptr, value: c_uint, count: usize);
 
     cuArrayCreate = "cuArrayCreate_v2" (array: *mut CUarray, descriptor: *const ArrayDescriptor2);

@@ -7,11 +7,13 @@
 //! finds the function. To call one that nobody has called yet, add its line to the table in `c.rs`. A test that leaves a
 //! context unusable, needs its own environment, or looks at what is printed runs in a process of its own: `alone.rs`.
 
+#[macro_use]
+mod c;
+
 mod alone;
 mod array;
 mod bad_input;
-#[macro_use]
-mod c;
+mod batch;
 mod capture;
 mod checkpoint;
 mod code;
@@ -33,13 +35,19 @@ mod graph_world;
 mod graphs;
 mod green_contexts;
 mod indices;
+mod ipc;
 mod launch;
 mod library;
 mod linker;
 mod logs;
+mod managed;
 mod module;
 mod occupancy;
+mod peer;
+mod pointer;
+mod pool;
 mod recapture;
+mod start;
 mod stream_order;
 mod streams;
 mod texture_object;

@@ -31,7 +31,7 @@ pub fn array_create(_: &Arc<Context>, p_handle: Out<CUarray>, p_allocate_array: 
     create(p_handle, descriptor)
 }
 
-fn described(descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Descriptor {
+pub fn described(descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Descriptor {
     Descriptor {
         width: descriptor.Width as u64,
         height: descriptor.Height as u64,

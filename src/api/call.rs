@@ -294,10 +294,22 @@ impl<T: 'static> Debug for In<T> {
     }
 }
 
-/// The one structure that calls take by value.
+/// Structures that calls take by value: this one, and the handles below.
 impl Debug for CUmemLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // SAFETY: every bit pattern is a number.
         write!(f, "{:?}({})", self.r#type, unsafe { self.anonymous.id })
+    }
+}
+
+impl Debug for CUipcMemHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &self.reserved[..32])
+    }
+}
+
+impl Debug for CUipcEventHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &self.reserved[..32])
     }
 }

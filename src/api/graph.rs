@@ -253,6 +253,9 @@ pub fn graph_debug_dot_print(graph: CUgraph, path: In<c_char>, flags: c_uint) ->
         memory: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS)
             || has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS),
         batches: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS),
+        signals: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_EXT_SEMAS_SIGNAL_NODE_PARAMS),
+        awaits: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_EXT_SEMAS_WAIT_NODE_PARAMS),
+        copy_batches: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_BATCH_NODE_PARAMS),
         conditionals: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS),
         edges: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO),
     };

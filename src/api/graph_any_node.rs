@@ -4,6 +4,7 @@
 
 use super::call::{Answer, In, Out, require};
 use super::graph::{dependencies, find, find_node};
+use super::graph_external as external;
 use super::graph_params as params;
 use super::types::*;
 use crate::driver::graph::{Exec, Graph, Node, NodeType, Work};
@@ -117,6 +118,31 @@ fn describe(record: &CUgraphNodeParams, graph: Option<&Arc<Graph>>) -> Answer<De
                 keep = Keep::Bodies;
                 params::conditional(&members.conditional)?
             }
+            Type::CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL => {
+                check_rest(record, size_of::<CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2>())?;
+                let signal = members.extSemSignal;
+                let plain = CUDA_EXT_SEM_SIGNAL_NODE_PARAMS {
+                    extSemArray: signal.extSemArray,
+                    paramsArray: signal.paramsArray,
+                    numExtSems: signal.numExtSems,
+                };
+                external::signal(&plain, signal.anonymous.ctx)?
+            }
+            Type::CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT => {
+                check_rest(record, size_of::<CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2>())?;
+                let wait = members.extSemWait;
+                let plain = CUDA_EXT_SEM_WAIT_NODE_PARAMS {
+                    extSemArray: wait.extSemArray,
+                    paramsArray: wait.paramsArray,
+                    numExtSems: wait.numExtSems,
+                };
+                external::wait(&plain, wait.anonymous.ctx)?
+            }
+            Type::CU_GRAPH_NODE_TYPE_MEMCPY_BATCH => {
+                check_rest(record, size_of::<CUDA_MEMCPY_BATCH_NODE_PARAMS>())?;
+                external::copy_batch(&members.memcpyBatch)?
+            }
+            // Fabric copies, and numbers that are reserved.
             kind if kind.name().is_some() => return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED),
             _ => return Err(CUresult::CUDA_ERROR_INVALID_VALUE),
         }
@@ -339,6 +365,29 @@ pub fn node_params(node: &Node) -> Answer<CUgraphNodeParams> {
             };
         }
         Work::Conditional(_) => members.conditional = params::conditional_record(node)?,
+        Work::Signal(signal) => {
+            let plain = external::signal_record(node)?;
+            members.extSemSignal = CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 {
+                extSemArray: plain.extSemArray,
+                paramsArray: plain.paramsArray,
+                numExtSems: plain.numExtSems,
+                anonymous: CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st_anonymous {
+                    ctx: signal.context as CUcontext,
+                },
+            };
+        }
+        Work::Await(wait) => {
+            let plain = external::wait_record(node)?;
+            members.extSemWait = CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 {
+                extSemArray: plain.extSemArray,
+                paramsArray: plain.paramsArray,
+                numExtSems: plain.numExtSems,
+                anonymous: CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st_anonymous {
+                    ctx: wait.context as CUcontext,
+                },
+            };
+        }
+        Work::CopyBatch(_) => members.memcpyBatch = external::copy_batch_record(node)?,
     }
     Ok(found)
 }

@@ -96,7 +96,7 @@ pub fn graph_launch(default: DefaultStream, exec: CUgraphExec, stream: CUstream)
 
 // Changes.
 
-fn change(exec: CUgraphExec, node: CUgraphNode, work: impl FnOnce() -> Answer<Work>) -> Answer {
+pub fn change(exec: CUgraphExec, node: CUgraphNode, work: impl FnOnce() -> Answer<Work>) -> Answer {
     let exec = find_exec(exec)?;
     let node = find_node(node)?;
     Ok(exec.set_work(node.handle(), work()?)?)

@@ -10,7 +10,7 @@ use crate::driver::graph::{Conditional, DeviceNode, Graph, KernelNode, Node, Wor
 use std::sync::Arc;
 
 /// Adds a node without data on its edges.
-fn add(
+pub fn add(
     node_out: Out<CUgraphNode>,
     graph: CUgraph,
     before: In<CUgraphNode>,

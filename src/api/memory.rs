@@ -4,7 +4,7 @@
 
 use super::call::{Answer, Out, require};
 use super::types::*;
-use crate::driver::{Context, alloc};
+use crate::driver::{Context, alloc, pointer};
 use std::sync::Arc;
 
 pub fn mem_get_info(context: &Arc<Context>, free: Out<usize>, total: Out<usize>) -> Answer {
@@ -49,7 +49,7 @@ pub fn mem_free(_: &Arc<Context>, dptr: CUdeviceptr) -> Answer {
 
 /// Either output may be NULL.
 pub fn mem_get_address_range(_: &Arc<Context>, base: Out<CUdeviceptr>, size: Out<usize>, dptr: CUdeviceptr) -> Answer {
-    let (start, bytes) = alloc::range(dptr)?;
+    let (start, bytes) = pointer::range(dptr)?;
     base.set_if_any(start);
     size.set_if_any(bytes as usize);
     Ok(())
@@ -110,4 +110,24 @@ pub fn mem_host_register(_: &Arc<Context>, p: *mut c_void, bytesize: usize, flag
 pub fn mem_host_unregister(_: &Arc<Context>, p: *mut c_void) -> Answer {
     require(!p.is_null())?;
     Ok(alloc::unregister(p as u64)?)
+}
+
+/// `CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED` and its like say 0: ranges that could have a handle have none.
+pub fn mem_get_handle_for_address_range(
+    _: &Arc<Context>,
+    handle: *mut c_void,
+    dptr: CUdeviceptr,
+    size: usize,
+    kind: CUmemRangeHandleType,
+    flags: c_ulonglong,
+) -> Answer {
+    const PAGE: u64 = 4096;
+    require(!handle.is_null() && kind == CUmemRangeHandleType::CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)?;
+    require(flags & !u64::from(CUmemRangeFlags::CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE.0) == 0)?;
+    require(size > 0 && dptr.is_multiple_of(PAGE) && (size as u64).is_multiple_of(PAGE))?;
+    let (start, bytes) = pointer::range(dptr).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
+    let end = dptr.checked_add(size as u64);
+    require(end.is_some_and(|end| end <= start + bytes.next_multiple_of(PAGE)))?;
+    tracing::warn!("cuMemGetHandleForAddressRange: memory here is not had by way of a dma-buf");
+    Err(CUresult::CUDA_ERROR_NOT_SUPPORTED)
 }

@@ -5,7 +5,7 @@
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;
 use crate::driver::stream::Callback;
-use crate::driver::{Context, Event, Stream, alloc};
+use crate::driver::{Context, Event, Stream, managed};
 use std::sync::Arc;
 
 pub fn stream_create(context: &Arc<Context>, stream: Out<CUstream>, flags: c_uint) -> Answer {
@@ -120,7 +120,6 @@ pub fn stream_add_callback(
     Ok(default.resolve(stream)?.callback(callback, user_data as usize)?)
 }
 
-/// Managed memory is visible to every stream and to the host at all times, whatever it is attached to.
 pub fn stream_attach_mem_async(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -129,10 +128,7 @@ pub fn stream_attach_mem_async(
     length: usize,
     flags: c_uint,
 ) -> Answer {
-    require(matches!(flags, 1 | 2 | 4))?;
-    default.resolve(stream)?;
-    // 0 is the whole allocation.
-    Ok(alloc::check_managed(dptr, length.max(1) as u64)?)
+    Ok(managed::attach(dptr, length as u64, flags, &default.resolve(stream)?)?)
 }
 
 pub fn stream_query(_: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {

@@ -88,7 +88,7 @@ pub fn tex_ref_set_address(
         .ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
     let most = limit(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
     require(bytes > 0 && total / texel <= most)?;
-    let known = crate::driver::alloc::range(dptr).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
+    let known = crate::driver::pointer::range(dptr).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
     require(dptr - known.0 + bytes as u64 <= known.1)?;
     reference.change(|settings| {
         settings.resource = Some(Resource::Linear {

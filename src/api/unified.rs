@@ -4,8 +4,9 @@
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;
-use crate::driver::Context;
-use crate::driver::alloc::{self, Pointer};
+use crate::driver::managed::{self, Location, Part};
+use crate::driver::pointer::{self, Pointer};
+use crate::driver::{Context, Stream};
 use std::sync::Arc;
 
 /// Writes one attribute of a pointer; `None` is a pointer the driver does not know.
@@ -31,36 +32,31 @@ fn write(data: *mut c_void, attribute: CUpointer_attribute, pointer: Option<&Poi
     match attribute {
         A::CU_POINTER_ATTRIBUTE_CONTEXT => word.set(known(|p| p.context as u64)? as usize),
         A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => number.set(known(|p| p.memory_type.into())? as c_int),
-        A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => word.set(address(known(|p| p.device_pointer)?)?),
+        A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => {
+            let found = known(|p| if p.mapped { p.device_pointer } else { 0 })?;
+            Context::current()?;
+            word.set(address(found)?)
+        }
         A::CU_POINTER_ATTRIBUTE_HOST_POINTER => word.set(address(known(|p| p.host_pointer)?)?),
         A::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => number.set(known(|p| p.sync_memops.into())? as c_int),
         A::CU_POINTER_ATTRIBUTE_BUFFER_ID => wide.set(known(|p| p.buffer_id)?),
         A::CU_POINTER_ATTRIBUTE_IS_MANAGED => number.set(known(|p| p.managed.into())? as c_int),
         A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => number.set(known(|p| p.ordinal as u64)? as c_int),
-        A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | A::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
-            word.set(known(|p| p.start)? as usize)
-        }
-        A::CU_POINTER_ATTRIBUTE_RANGE_SIZE | A::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
-            word.set(known(|p| p.bytes)? as usize)
-        }
-        // Whatever the driver knows is backed by memory.
-        A::CU_POINTER_ATTRIBUTE_MAPPED => number.set(pointer.is_some().into()),
+        A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => word.set(known(|p| p.start)? as usize),
+        A::CU_POINTER_ATTRIBUTE_RANGE_SIZE => word.set(known(|p| p.bytes)? as usize),
+        A::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => word.set(address(known(|p| p.mapping_start)?)?),
+        A::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => word.set(address(known(|p| p.mapping_bytes)?)?),
+        A::CU_POINTER_ATTRIBUTE_MAPPED => number.set(known(|p| p.mapped.into()).unwrap_or(0) as c_int),
         A::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => word.set(known(|p| p.pool as u64)? as usize),
         A::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => wide.set(known(|p| p.buffer_id)?),
-        A::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {
-            known(|_| 0)?;
-            number.set(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS::CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE.0 as c_int)
-        }
-        // No sharing between processes, no peripheral reads this memory, no decompression engine.
-        A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
-        | A::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
-        | A::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => {
+        A::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => number.set(known(|p| p.access.into())? as c_int),
+        A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => number.set(known(|p| p.ipc.into())? as c_int),
+        A::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => number.set(known(|p| p.decompress.into())? as c_int),
+        A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => wide.set(known(|p| p.handle_types)?),
+        // No peripheral reads this memory.
+        A::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => {
             known(|_| 0)?;
             number.set(0)
-        }
-        A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
-            known(|_| 0)?;
-            wide.set(0)
         }
         // Not bound to a part of the device.
         A::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => {
@@ -95,7 +91,7 @@ fn write_default(data: *mut c_void, attribute: CUpointer_attribute) {
 }
 
 pub fn pointer_get_attribute(data: *mut c_void, attribute: CUpointer_attribute, ptr: CUdeviceptr) -> Answer {
-    write(data, attribute, alloc::pointer(ptr).as_ref())
+    write(data, attribute, pointer::pointer(ptr).as_ref())
 }
 
 /// Never fails for a pointer the driver does not know: all its attributes are the defaults.
@@ -106,7 +102,7 @@ pub fn pointer_get_attributes(
     ptr: CUdeviceptr,
 ) -> Answer {
     require(num_attributes > 0 && !attributes.is_null() && !data.is_null())?;
-    let pointer = alloc::pointer(ptr);
+    let pointer = pointer::pointer(ptr);
     for index in 0..num_attributes as usize {
         let (attribute, slot) = (attributes.get_at(index)?, data.get_at(index)?);
         require(attribute.name().is_some() && !slot.is_null())?;
@@ -122,20 +118,14 @@ pub fn pointer_set_attribute(value: *const c_void, attribute: CUpointer_attribut
     require(attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)?;
     // SAFETY: the attribute's type.
     let on = unsafe { In::from_c(value.cast::<c_uint>()) }.get()?;
-    Ok(alloc::set_sync_memops(ptr, on != 0)?)
+    Ok(pointer::set_sync_memops(ptr, on != 0)?)
 }
 
-/// Type and number of a location, as the driver takes them.
-fn place(location: CUmemLocation) -> (u32, i32) {
-    // SAFETY: every bit pattern is a number.
-    (location.r#type.0, unsafe { location.anonymous.id })
-}
-
-/// The location that a `CUdevice` stands for: `CU_DEVICE_CPU` is the host.
-fn place_of_device(device: CUdevice) -> (u32, i32) {
-    match device {
-        -1 => (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST.0, 0),
-        device => (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE.0, device),
+fn place(location: CUmemLocation) -> Location {
+    Location {
+        kind: location.r#type.0,
+        // SAFETY: every bit pattern is a number.
+        id: unsafe { location.anonymous.id },
     }
 }
 
@@ -146,8 +136,12 @@ pub fn mem_advise(
     advice: CUmem_advise,
     device: CUdevice,
 ) -> Answer {
-    let (kind, id) = place_of_device(device);
-    Ok(alloc::advise(dev_ptr, count as u64, advice.0, kind, id)?)
+    Ok(managed::advise(
+        dev_ptr,
+        count as u64,
+        advice.0,
+        Location::of_device(device),
+    )?)
 }
 
 pub fn mem_advise_v2(
@@ -157,8 +151,7 @@ pub fn mem_advise_v2(
     advice: CUmem_advise,
     location: CUmemLocation,
 ) -> Answer {
-    let (kind, id) = place(location);
-    Ok(alloc::advise(dev_ptr, count as u64, advice.0, kind, id)?)
+    Ok(managed::advise(dev_ptr, count as u64, advice.0, place(location))?)
 }
 
 pub fn mem_prefetch_async(
@@ -169,14 +162,7 @@ pub fn mem_prefetch_async(
     dst_device: CUdevice,
     stream: CUstream,
 ) -> Answer {
-    let (kind, id) = place_of_device(dst_device);
-    Ok(alloc::prefetch(
-        dev_ptr,
-        count as u64,
-        kind,
-        id,
-        &default.resolve(stream)?,
-    )?)
+    prefetch(default, dev_ptr, count, Location::of_device(dst_device), stream)
 }
 
 pub fn mem_prefetch_async_v2(
@@ -189,14 +175,181 @@ pub fn mem_prefetch_async_v2(
     stream: CUstream,
 ) -> Answer {
     require(flags == 0)?;
-    let (kind, id) = place(location);
-    Ok(alloc::prefetch(
-        dev_ptr,
-        count as u64,
-        kind,
-        id,
-        &default.resolve(stream)?,
+    prefetch(default, dev_ptr, count, place(location), stream)
+}
+
+fn prefetch(
+    default: DefaultStream,
+    dev_ptr: CUdeviceptr,
+    count: usize,
+    location: Location,
+    stream: CUstream,
+) -> Answer {
+    let part = Part {
+        address: dev_ptr,
+        bytes: count as u64,
+        location: Some(location),
+    };
+    Ok(managed::move_parts(&[part], false, &default.resolve(stream)?)?)
+}
+
+/// The ranges of a batch.
+struct Ranges {
+    dptrs: Out<CUdeviceptr>,
+    sizes: Out<usize>,
+    count: usize,
+}
+
+/// Where they go: each location counts from an index on, up to the next one's.
+struct Targets {
+    locations: Out<CUmemLocation>,
+    indices: Out<usize>,
+    count: usize,
+}
+
+/// A batch is in a stream, which the legacy default stream is not (manual).
+pub fn stream_of_batch(default: DefaultStream, stream: CUstream) -> Answer<Arc<Stream>> {
+    let stream = default.resolve(stream)?;
+    require(!stream.is_legacy())?;
+    Ok(stream)
+}
+
+/// Which of `parts` things each of `count` elements belongs to: the indices begin with 0, ascend, and stay below `count`.
+pub fn spread(indices: Out<usize>, parts: usize, count: usize) -> Answer<Vec<usize>> {
+    require(parts > 0 && parts <= count && !indices.is_null())?;
+    let mut of = vec![0; count];
+    let mut last = None;
+    for part in 0..parts {
+        let first = indices.get_at(part)?;
+        require(first < count && last.map_or(first == 0, |last| first > last))?;
+        of[first..].fill(part);
+        last = Some(first);
+    }
+    Ok(of)
+}
+
+fn batch(
+    default: DefaultStream,
+    ranges: &Ranges,
+    targets: Option<&Targets>,
+    discard: bool,
+    flags: c_ulonglong,
+    stream: CUstream,
+) -> Answer {
+    require(flags == 0 && ranges.count > 0 && !ranges.dptrs.is_null() && !ranges.sizes.is_null())?;
+    let to = targets
+        .map(|targets| {
+            require(!targets.locations.is_null())?;
+            spread(targets.indices, targets.count, ranges.count)
+        })
+        .transpose()?;
+    let parts = (0..ranges.count)
+        .map(|index| {
+            let location = match (targets, &to) {
+                (Some(targets), Some(to)) => Some(place(targets.locations.get_at(to[index])?)),
+                _ => None,
+            };
+            Ok(Part {
+                address: ranges.dptrs.get_at(index)?,
+                bytes: ranges.sizes.get_at(index)? as u64,
+                location,
+            })
+        })
+        .collect::<Answer<Vec<Part>>>()?;
+    Ok(managed::move_parts(
+        &parts,
+        discard,
+        &stream_of_batch(default, stream)?,
     )?)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn mem_prefetch_batch_async(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    dptrs: Out<CUdeviceptr>,
+    sizes: Out<usize>,
+    count: usize,
+    locations: Out<CUmemLocation>,
+    indices: Out<usize>,
+    num_locations: usize,
+    flags: c_ulonglong,
+    stream: CUstream,
+) -> Answer {
+    let targets = Targets {
+        locations,
+        indices,
+        count: num_locations,
+    };
+    batch(
+        default,
+        &Ranges { dptrs, sizes, count },
+        Some(&targets),
+        false,
+        flags,
+        stream,
+    )
+}
+
+pub fn mem_discard_batch_async(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    dptrs: Out<CUdeviceptr>,
+    sizes: Out<usize>,
+    count: usize,
+    flags: c_ulonglong,
+    stream: CUstream,
+) -> Answer {
+    batch(default, &Ranges { dptrs, sizes, count }, None, true, flags, stream)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn mem_discard_and_prefetch_batch_async(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    dptrs: Out<CUdeviceptr>,
+    sizes: Out<usize>,
+    count: usize,
+    locations: Out<CUmemLocation>,
+    indices: Out<usize>,
+    num_locations: usize,
+    flags: c_ulonglong,
+    stream: CUstream,
+) -> Answer {
+    let targets = Targets {
+        locations,
+        indices,
+        count: num_locations,
+    };
+    batch(
+        default,
+        &Ranges { dptrs, sizes, count },
+        Some(&targets),
+        true,
+        flags,
+        stream,
+    )
+}
+
+pub fn mem_get_location_info(
+    ptr: CUdeviceptr,
+    size: usize,
+    summary: usize,
+    sampling: usize,
+    location_out: Out<CUmemLocation>,
+) -> Answer {
+    location_out.required()?;
+    let found = managed::locations(ptr, size as u64, summary as u64, sampling as u64)?;
+    for (index, location) in found.into_iter().enumerate() {
+        location_out.set_at(
+            index,
+            CUmemLocation {
+                r#type: CUmemLocationType::from_raw(location.kind),
+                anonymous: CUmemLocation_st_anonymous { id: location.id },
+            },
+        );
+    }
+    Ok(())
 }
 
 /// Writes one attribute of a range: a 32-bit number, or the list of devices that access it, filled up with
@@ -212,14 +365,14 @@ fn write_range(
     // SAFETY: the caller gives `data_size` bytes.
     let numbers = unsafe { Out::from_c(data.cast::<c_int>()) };
     if attribute == CUmem_range_attribute::CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY {
-        let devices = alloc::accessed_by(dev_ptr, count as u64)?;
+        let devices = managed::accessed_by(dev_ptr, count as u64)?;
         for index in 0..data_size / 4 {
             numbers.set_at(index, devices.get(index).copied().unwrap_or(-2));
         }
         return Ok(());
     }
     require(data_size == 4)?;
-    numbers.set(alloc::range_attribute(dev_ptr, count as u64, attribute.0)? as c_int)
+    numbers.set(managed::range_attribute(dev_ptr, count as u64, attribute.0)?)
 }
 
 pub fn mem_range_get_attribute(

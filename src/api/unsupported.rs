@@ -60,7 +60,8 @@ pub fn narrow(symbol: &'static str) -> Answer {
     )
 }
 
-/// No device here is part of a fabric (`CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` says 0).
+/// No device here is part of a fabric: `CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` and
+/// `…_LOGICAL_ENDPOINT_…_SUPPORTED` say 0.
 pub fn fabric(symbol: &'static str) -> Answer {
     refuse(symbol, "no device here is connected to others by a fabric")
 }

@@ -67,8 +67,9 @@ pub fn mem_create(
 ) -> Answer {
     handle.required()?;
     require(flags == 0)?;
-    let (device, shared) = check(&prop.get()?)?;
-    handle.set(Physical::create(size as u64, device, shared)?.handle())
+    let prop = prop.get()?;
+    let (device, shared) = check(&prop)?;
+    handle.set(Physical::create(size as u64, device, shared, prop.allocFlags.usage)?.handle())
 }
 
 pub fn mem_release(handle: CUmemGenericAllocationHandle) -> Answer {
@@ -176,7 +177,7 @@ pub fn mem_get_allocation_properties_from_handle(
         allocFlags: CUmemAllocationProp_st_allocFlags {
             compressionType: 0,
             gpuDirectRDMACapable: 0,
-            usage: 0,
+            usage: physical.usage(),
             reserved: [0; 4],
         },
     })

@@ -6,8 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
+
 use super::alloc::place;
 use super::context::{self, Shared};
+use super::external::Window;
 use super::format::{self, Layout};
 use super::handle::{self, Registry};
 use super::{Context, Device, Error, Handle, Result};
@@ -58,6 +61,8 @@ pub struct Mipmapped {
     levels: Vec<Arc<Array>>,
     alive: Arc<AtomicBool>,
     memory: u64,
+    /// Somebody else's memory, as long as the array lives.
+    window: Mutex<Option<Window>>,
 }
 
 /// Where an array's bytes lie: rows of `pitch` bytes, `rows` to a slice.
@@ -85,6 +90,7 @@ pub(super) fn forget_all_of(shared: &Shared) {
     }
     for mipmap in MIPMAPS.take(|mipmap| mipmap.owner == shared.id) {
         mipmap.alive.store(false, Ordering::Release);
+        mipmap.window.lock().take();
     }
 }
 
@@ -411,6 +417,31 @@ impl Mipmapped {
     /// As [`Array::create`].
     pub fn create(descriptor: Descriptor, levels: u32) -> Result<Arc<Mipmapped>> {
         let context = Context::usable()?;
+        Mipmapped::build(descriptor, levels, |bytes| {
+            Ok((allocate(bytes, context.shared())?, None))
+        })
+    }
+
+    /// In memory of somebody else's, of which `place` shows so many bytes: it goes with the array.
+    ///
+    /// # Errors
+    /// As [`Array::create`], and those of `place`.
+    pub(super) fn create_at(
+        descriptor: Descriptor,
+        levels: u32,
+        place: impl FnOnce(u64) -> Result<(u64, Window)>,
+    ) -> Result<Arc<Mipmapped>> {
+        Mipmapped::build(descriptor, levels, |bytes| {
+            place(bytes).map(|(address, window)| (address, Some(window)))
+        })
+    }
+
+    fn build(
+        descriptor: Descriptor,
+        levels: u32,
+        place: impl FnOnce(u64) -> Result<(u64, Option<Window>)>,
+    ) -> Result<Arc<Mipmapped>> {
+        let context = Context::usable()?;
         let layout = format::layout(descriptor.format, descriptor.channels)?;
         descriptor.check(context.device(), true)?;
         descriptor.supported()?;
@@ -438,7 +469,7 @@ impl Mipmapped {
             parts.push((descriptor, extent));
         }
         let shared = context.shared();
-        let start = allocate(bytes, shared)?;
+        let (start, window) = place(bytes)?;
         let alive = Arc::new(AtomicBool::new(true));
         let levels = parts.into_iter().map(|(descriptor, mut extent)| {
             extent.address += start;
@@ -451,6 +482,7 @@ impl Mipmapped {
             levels: levels.collect(),
             alive,
             memory: start,
+            window: Mutex::new(window),
         });
         MIPMAPS.insert(mipmap.handle, &mipmap);
         Ok(mipmap)
@@ -485,7 +517,9 @@ impl Mipmapped {
         for level in &self.levels {
             ARRAYS.remove(level.handle);
         }
-        AddressSpace::get().free(self.memory);
+        if self.window.lock().take().is_none() {
+            AddressSpace::get().free(self.memory);
+        }
         Ok(())
     }
 

@@ -16,8 +16,11 @@ use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
 use super::services::Printer;
-use super::stream::{Point, Role, check_host_function};
-use super::{Device, Error, Event, Green, Handle, Result, Stream, array, graph, green, module, pump, texture};
+use super::stream::{Point, Role, check_host_function, making};
+use super::{
+    Device, Error, Event, Green, Handle, Result, Stream, array, external, graph, green, ipc, module, pool, pump,
+    semaphore, texture,
+};
 use crate::memory::AddressSpace;
 
 /// `CU_CTX_FLAGS_MASK`.
@@ -243,6 +246,15 @@ pub(super) fn drain_all() {
     }
 }
 
+/// The streams of all contexts.
+pub(super) fn all_streams() -> Vec<Arc<Stream>> {
+    let contexts = CONTEXTS.collect();
+    contexts
+        .iter()
+        .flat_map(|context| context.shared.live_streams())
+        .collect()
+}
+
 /// Whether any stream of any context has work.
 pub(super) fn any_busy() -> bool {
     let contexts = CONTEXTS.collect();
@@ -263,6 +275,7 @@ fn with_stack<R>(f: impl FnOnce(&mut Vec<Arc<Context>>) -> R) -> Result<R> {
 
 impl Context {
     fn build(device: &'static Device, is_primary: bool, flags: u32) -> Arc<Context> {
+        let _making = making();
         let shared = Shared::new(device.ordinal() as u32);
         let context = Arc::new_cyclic(|weak: &Weak<Context>| Context {
             handle: handle::fresh(),
@@ -520,6 +533,10 @@ impl Context {
         graph::forget_memory_of(self.shared.id);
         texture::forget_all_of(&self.shared);
         array::forget_all_of(&self.shared);
+        external::forget_all_of(self.shared.id);
+        semaphore::forget_all_of(self.shared.id);
+        pool::forget_all_of(self.shared.id);
+        ipc::forget_all_of(&self.shared);
         AddressSpace::get().free_all_of(self.shared.id);
         self.shared.heap.forget();
         self.shared.sticky.store(0, Ordering::Release);
@@ -595,6 +612,7 @@ impl Context {
         graph::check_context(&self.shared)?;
         self.shared.drain();
         self.shared.printer.flush();
+        pool::settle();
         self.shared.check()
     }
 

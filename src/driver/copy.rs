@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::array::Array;
 use super::graph::{self, CopyNode, SetNode, Work};
 use super::stream::Command;
-use super::{Error, Result, Stream};
+use super::{Error, Result, Stream, pointer};
 use crate::memory::{AddressSpace, Kind, MAPPED, READ};
 
 /// Up to so many bytes a copy is done by the caller if the stream is idle.
@@ -81,7 +81,7 @@ enum Nature {
 
 /// An end whose range is known to be valid.
 #[derive(Clone, Copy)]
-struct Checked {
+pub(super) struct Checked {
     address: u64,
     pitch: u64,
     /// From slice to slice.
@@ -153,7 +153,7 @@ impl End {
             .map(|allocation| allocation.device)
     }
 
-    fn check(self, shape: Shape) -> Result<Checked> {
+    pub(super) fn check(self, shape: Shape) -> Result<Checked> {
         let pitch = if self.pitch == 0 { shape.width } else { self.pitch };
         let rows = if self.rows == 0 { shape.height } else { self.rows };
         if (pitch < shape.width && (shape.height > 1 || shape.depth > 1)) || (rows < shape.height && shape.depth > 1) {
@@ -179,7 +179,7 @@ impl End {
 ///
 /// # Safety
 /// Both ends are valid for the shape, and stay so.
-unsafe fn transfer(dst: Checked, src: Checked, shape: Shape) {
+pub(super) unsafe fn transfer(dst: Checked, src: Checked, shape: Shape) {
     for z in 0..shape.depth {
         for y in 0..shape.height {
             let to = dst.address + z * dst.slice + y * dst.pitch;
@@ -245,7 +245,8 @@ pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
         return Ok(());
     }
     let (dst, src) = (dst.check(shape)?, src.check(shape)?);
-    if (dst.nature, src.nature) == (Nature::Device, Nature::Device) {
+    let waits = || pointer::synchronizes(dst.address) || pointer::synchronizes(src.address);
+    if (dst.nature, src.nature) == (Nature::Device, Nature::Device) && !waits() {
         return queue(dst, src, shape, &stream);
     }
     // SAFETY: both ends were checked, and stay valid while the caller waits.
@@ -297,6 +298,16 @@ fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
     Ok(())
 }
 
+/// A buffer that holds a box and nothing else.
+pub(super) fn packed(address: u64, shape: Shape) -> Checked {
+    Checked {
+        address,
+        pitch: shape.width,
+        slice: shape.width * shape.height,
+        nature: Nature::Pinned,
+    }
+}
+
 /// From pageable memory: at once if the stream is idle, else by way of a buffer, else by waiting.
 fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
     // SAFETY: both ends were checked, and stay valid while the caller waits.
@@ -309,17 +320,11 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
         return stream.run(work);
     }
     let mut buffer = vec![0_u8; bytes as usize];
-    let packed = move |address: u64| Checked {
-        address,
-        pitch: shape.width,
-        slice: shape.width * shape.height,
-        nature: Nature::Pinned,
-    };
     // SAFETY: the buffer has room for the box, packed; the source was checked.
-    unsafe { transfer(packed(buffer.as_mut_ptr() as u64), src, shape) };
+    unsafe { transfer(packed(buffer.as_mut_ptr() as u64, shape), src, shape) };
     stream.enqueue(Command::Work(Box::new(move |_| {
         // SAFETY: as for every queued copy; the buffer is alive.
-        unsafe { transfer(dst, packed(buffer.as_ptr() as u64), shape) };
+        unsafe { transfer(dst, packed(buffer.as_ptr() as u64, shape), shape) };
     })));
     Ok(())
 }
@@ -394,7 +399,7 @@ pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u
         return Ok(());
     }
     let fill = Fill::check(dst, pitch, element, value, width, height)?;
-    if fill.nature == Nature::Pinned {
+    if fill.nature == Nature::Pinned || pointer::synchronizes(dst) {
         // SAFETY: the range was checked, and stays valid while the caller waits.
         return stream.run(|| unsafe { fill.run() });
     }

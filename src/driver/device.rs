@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::pool::Source;
 use super::profile::{self, Profile};
 use super::{Context, Error, Pool, Result};
 use crate::config;
@@ -92,6 +93,11 @@ impl Device {
 
     pub fn ordinal(&self) -> i32 {
         self.ordinal as i32
+    }
+
+    /// Its number in every process, whichever devices that shows.
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     pub fn name(&self) -> &str {
@@ -181,7 +187,7 @@ impl Device {
 
     /// `cuDeviceSetMemPool`: a pool of this device's.
     pub fn set_pool(&self, pool: &Arc<Pool>) -> Result<()> {
-        if pool.device().ordinal != self.ordinal {
+        if pool.source() != Source::Device(self.ordinal()) || pool.is_imported() {
             return Err(Error::InvalidValue);
         }
         *self.pool.lock() = Some(Arc::clone(pool));

@@ -2,9 +2,8 @@
 //!
 //! Flows in: streams. Flows out: points to wait for, times. It must never know what lies between two events.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -12,8 +11,9 @@ use parking_lot::Mutex;
 use super::context::Shared;
 use super::graph::{self, Capture, Dependency};
 use super::handle::{self, Registry};
-use super::stream::{Point, check_host_function};
-use super::{Context, Error, Handle, Result, Stream};
+use super::interprocess::Interprocess;
+use super::stream::{Command, Point, Role, check_host_function};
+use super::{Context, Error, Handle, Result, Stream, pool};
 
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
@@ -59,6 +59,11 @@ pub struct Event {
     flags: u32,
     shared: Arc<Shared>,
     state: Mutex<State>,
+    interprocess: Option<Arc<Interprocess>>,
+    /// The number of this process's last recording of an interprocess event.
+    own: AtomicU64,
+    /// Waits for other processes' recordings, so that they are points like others.
+    watch: OnceLock<Arc<Stream>>,
 }
 
 /// The last recording.
@@ -89,14 +94,41 @@ impl Event {
         {
             return Err(Error::InvalidValue);
         }
+        let interprocess = match flags & INTERPROCESS {
+            0 => None,
+            _ => Some(Interprocess::create()?),
+        };
+        Ok(Event::register(&context, flags, interprocess))
+    }
+
+    fn register(context: &Context, flags: u32, interprocess: Option<Interprocess>) -> Arc<Event> {
         let event = Arc::new(Event {
             handle: handle::fresh(),
             flags,
             shared: Arc::clone(context.shared()),
             state: Mutex::default(),
+            interprocess: interprocess.map(Arc::new),
+            own: AtomicU64::new(0),
+            watch: OnceLock::new(),
         });
         EVENTS.insert(event.handle, &event);
-        Ok(event)
+        event
+    }
+
+    /// `cuIpcGetEventHandle`: 400 unless it was created as an interprocess event.
+    pub fn ipc_handle(&self) -> Result<[u8; 64]> {
+        let shared = self.interprocess.as_ref().ok_or(Error::InvalidHandle)?;
+        Ok(shared.handle())
+    }
+
+    /// `cuIpcOpenEventHandle`: an event that takes no times.
+    ///
+    /// # Errors
+    /// As [`Interprocess::open`].
+    pub fn open_ipc(handle: &[u8; 64]) -> Result<Arc<Event>> {
+        let context = Context::usable()?;
+        let shared = Interprocess::open(handle)?;
+        Ok(Event::register(&context, INTERPROCESS | DISABLE_TIMING, Some(shared)))
     }
 
     pub fn from_handle(handle: Handle) -> Result<Arc<Event>> {
@@ -128,8 +160,39 @@ impl Event {
         Ok(())
     }
 
+    /// What was recorded is in its stream already.
     pub(super) fn set_recording(&self, recording: Arc<Recording>) {
-        *self.state.lock() = State::Recorded(recording);
+        let mut state = self.state.lock();
+        if let Some(shared) = &self.interprocess {
+            let number = shared.record();
+            self.own.store(number, Ordering::Release);
+            let shared = Arc::clone(shared);
+            if let Err(reach) = recording.stream.try_now(move || shared.reach(number)) {
+                recording.stream.enqueue(Command::Always(Box::new(move |_| reach())));
+            }
+        }
+        *state = State::Recorded(recording);
+    }
+
+    /// The last recording, if it is another process's and not known to be reached.
+    fn foreign(&self) -> Option<(&Arc<Interprocess>, u64)> {
+        let shared = self.interprocess.as_ref()?;
+        let last = shared.last();
+        (last != self.own.load(Ordering::Acquire) && !shared.is_reached(last)).then_some((shared, last))
+    }
+
+    /// The place in a stream of ours at which another process's recording is reached.
+    fn watch(&self, shared: &Arc<Interprocess>, number: u64) -> Point {
+        let stream = self
+            .watch
+            .get_or_init(|| Stream::build(Weak::new(), &self.shared, Role::Created, 1, 0, None, None));
+        let shared = Arc::clone(shared);
+        let wait = move |context: &Shared| shared.wait(number, || context.has_failed());
+        let ticket = stream.enqueue(Command::Always(Box::new(wait)));
+        Point {
+            stream: Arc::clone(stream),
+            ticket,
+        }
     }
 
     pub(super) fn set_captured(&self, captured: Captured) {
@@ -154,7 +217,11 @@ impl Event {
 
     /// What has to be done for the event to be complete; `None` when it was never recorded.
     pub(super) fn point(&self) -> Option<Point> {
-        match &*self.state.lock() {
+        let state = self.state.lock();
+        if let Some((shared, number)) = self.foreign() {
+            return Some(self.watch(shared, number));
+        }
+        match &*state {
             State::Recorded(recording) => Some(recording.point()),
             State::None | State::Captured(_) => None,
         }
@@ -165,6 +232,13 @@ impl Event {
         self.shared.check()?;
         let recording = self.recording()?;
         graph::check_unsafe()?;
+        if let Some((shared, number)) = self.foreign() {
+            return if shared.settle(number) {
+                self.shared.check()
+            } else {
+                Err(Error::NotReady)
+            };
+        }
         match recording {
             Some(recording) if !recording.point().is_done() => Err(Error::NotReady),
             _ => self.shared.check(),
@@ -176,10 +250,13 @@ impl Event {
         check_host_function()?;
         let recording = self.recording()?;
         graph::check_unsafe()?;
-        if let Some(recording) = recording {
+        if let Some((shared, number)) = self.foreign() {
+            shared.wait(number, || self.shared.has_failed());
+        } else if let Some(recording) = recording {
             recording.point().wait();
         }
         self.shared.printer.flush();
+        pool::settle();
         self.shared.check()
     }
 

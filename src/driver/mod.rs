@@ -9,10 +9,13 @@
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
 //! green.rs                parts of devices
 //! virtual_memory.rs       addresses and memory apart
+//! ipc.rs  interprocess.rs memory and events that processes share, by way of shared_file.rs
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
+//! managed.rs pointer.rs   what is said and known of it  batch.rs decompress.rs  many copies at once
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
 //! device_runtime.rs       what kernels launch       runtime_error.rs
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
+//! external.rs semaphore.rs  what others have made, by descriptor
 //! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
 //! coredump.rs             dumps after faults         checkpoint.rs  calls that wait
 //! handle.rs  error.rs
@@ -22,31 +25,40 @@
 
 pub mod alloc;
 pub mod array;
+pub mod batch;
 pub mod checkpoint;
 mod code;
 pub mod context;
 pub mod copy;
 pub mod coredump;
+pub mod decompress;
 pub mod device;
 mod device_runtime;
 mod error;
 pub mod event;
+pub mod external;
 mod format;
 pub mod graph;
 pub mod green;
 mod handle;
 mod heap;
+mod interprocess;
+pub mod ipc;
 pub mod launch;
 pub mod linker;
+pub mod managed;
 mod memory_operation;
 pub mod module;
 pub mod occupancy;
+pub mod pointer;
 pub mod pool;
 mod profile;
 mod pump;
 pub mod reference;
 mod runtime_error;
+pub mod semaphore;
 mod services;
+mod shared_file;
 pub mod stream;
 pub mod texture;
 pub mod virtual_memory;

@@ -4,6 +4,8 @@
 //! "Technical Specifications per Compute Capability"; where a real product decides (clocks, caches, how many
 //! multiprocessors), the numbers are our own and modest.
 
+use super::decompress;
+
 /// What differs from one compute capability to the next.
 #[derive(Debug)]
 pub(super) struct Profile {
@@ -173,14 +175,24 @@ impl Profile {
             // READ_ONLY_HOST_REGISTER, MEMORY_POOLS
             113 => 1,
             115 => 1,
+            // MEMPOOL_SUPPORTED_HANDLE_TYPES: POSIX_FILE_DESCRIPTOR
+            119 => 1,
             120 => return clusters,
             // 64_BIT_STREAM_MEM_OPS, STREAM_WAIT_VALUE_NOR
             122 | 123 => 1,
-            // MEM_SYNC_DOMAIN_COUNT
-            126 => 1,
+            // IPC_EVENT_SUPPORTED, MEM_SYNC_DOMAIN_COUNT
+            125 | 126 => 1,
             127 => return clusters,
             // NUMA_ID and HOST_NUMA_ID: none
             131 | 134 => return -1,
+            // MEM_DECOMPRESS_ALGORITHM_MASK, MEM_DECOMPRESS_MAXIMUM_LENGTH
+            136 => decompress::ALGORITHMS,
+            137 => decompress::LONGEST as u32,
+            // HOST_MEMORY_POOLS_SUPPORTED, LOCALITY_DOMAIN_COUNT, LOCALITY_DOMAIN_MULTIPROCESSOR_COUNT
+            144 | 149 => 1,
+            157 => MULTIPROCESSORS,
+            // TENSOR_MAP_LARGE_TENSOR_MIN_SIZE: the class of an allocation has no effect
+            160 => i32::MAX as u32,
             _ => 0,
         };
         value as i32

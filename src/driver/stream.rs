@@ -15,6 +15,10 @@
 //! for everything in blocking streams that was there before it, a command of a blocking stream for everything in the
 //! legacy one; both become points that the command's stream waits for.
 
+mod standstill;
+
+pub(super) use standstill::{making, standstill};
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +34,7 @@ use super::graph::{HostNode, Tail, Work};
 use super::handle::{self, Registry};
 use super::profile::MULTIPROCESSORS;
 use super::pump::{self, GREATEST_PRIORITY};
-use super::{Context, Error, Event, Green, Handle, Result};
+use super::{Context, Error, Event, Green, Handle, Result, pool};
 
 /// How long a waiting thread looks on before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
@@ -190,6 +194,7 @@ impl Stream {
         green: Option<Arc<Green>>,
     ) -> Arc<Stream> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let _making = making();
         let stream = Arc::new(Stream {
             handle: match role {
                 Role::Legacy => LEGACY,
@@ -350,6 +355,7 @@ impl Stream {
         }
         self.wait_for(self.submitted());
         self.shared.printer.flush();
+        pool::settle();
         self.shared.check()
     }
 
@@ -426,6 +432,11 @@ impl Stream {
         // In this order: what completes meanwhile was submitted before.
         let submitted = self.submitted();
         self.completed.load(Ordering::Acquire) < submitted
+    }
+
+    /// It is the context's own, which all blocking streams wait for.
+    pub fn is_legacy(&self) -> bool {
+        self.role == Role::Legacy
     }
 
     pub(super) fn role(&self) -> Role {

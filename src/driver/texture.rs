@@ -175,7 +175,7 @@ fn plain(device: &Device, resource: &Resource) -> Result<Image> {
         }
         Resource::Array(_) | Resource::Mipmapped(_) => return Err(Error::InvalidValue),
     };
-    if super::alloc::pointer(address).is_none() {
+    if super::pointer::pointer(address).is_none() {
         return Err(Error::InvalidValue);
     }
     Ok(Image {

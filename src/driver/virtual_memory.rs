@@ -6,14 +6,15 @@
 //! several processes. It lives as long as a handle or a mapping of it.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::handle::{self, Registry};
+use super::shared_file::{Purpose, SharedFile};
 use super::{Device, Error, Handle, Result, context};
-use crate::memory::{AddressSpace, READ, Range, WRITE};
+use crate::memory::{AddressSpace, Kind, READ, Range, Request, WRITE};
 
 /// Sizes and addresses are multiples of this.
 pub const GRANULARITY: u64 = 2 << 20;
@@ -22,14 +23,19 @@ pub const GRANULARITY: u64 = 2 << 20;
 const ACCESS_READ: u32 = 1;
 const ACCESS_READ_WRITE: u32 = 3;
 
+/// `CU_MEM_CREATE_USAGE_HW_DECOMPRESS`.
+const DECOMPRESS: u16 = 2;
+
 /// Memory without an address.
 pub struct Physical {
     handle: Handle,
-    file: OwnedFd,
+    file: SharedFile,
     bytes: u64,
     device: &'static Device,
     /// Whether other processes may have it.
     is_shareable: bool,
+    /// `CUmemAllocationProp::allocFlags::usage`.
+    usage: u16,
     /// It is another's: this process does not count it.
     is_imported: bool,
     /// How often the program holds its handle.
@@ -97,9 +103,12 @@ pub fn map(start: u64, bytes: u64, physical: &Arc<Physical>) -> Result<()> {
     if !inside || before.is_some_and(|(first, mapping)| first + mapping.bytes > start) {
         return Err(Error::InvalidValue);
     }
-    let device = physical.device.ordinal() as u32;
+    let request = Request {
+        device: physical.device.ordinal() as u32,
+        ..Request::new(Kind::Device, bytes)
+    };
     AddressSpace::get()
-        .map_file(start, bytes, physical.file.as_fd(), device)
+        .map_file(start, physical.file.as_fd(), 0, &request)
         .map_err(|_| Error::OutOfMemory)?;
     let mapping = Mapping {
         bytes,
@@ -174,7 +183,7 @@ pub fn set_access(start: u64, bytes: u64, wishes: &[(&'static Device, u32)]) -> 
             ACCESS_READ => READ,
             _ => READ | WRITE,
         };
-        AddressSpace::get().set_file_access(first, bits);
+        AddressSpace::get().set_access(first, bits);
     }
     Ok(())
 }
@@ -196,6 +205,23 @@ pub fn access(address: u64, device: &Device) -> Result<u32> {
     })
 }
 
+/// The reserved range that holds an address: (start, bytes).
+pub(super) fn reserved_range(address: u64) -> Option<(u64, u64)> {
+    let state = STATE.lock();
+    let (_, range) = state.reserved.range(..=address).next_back()?;
+    (address - range.start < range.bytes).then_some((range.start, range.bytes))
+}
+
+/// Whether what is mapped there may go to other processes.
+pub(super) fn is_shareable(address: u64) -> bool {
+    at(address, |mapping| mapping.physical.is_shareable).unwrap_or(false)
+}
+
+/// Whether what is mapped there was made to be decompressed from or to.
+pub(super) fn decompresses(address: u64) -> bool {
+    at(address, |mapping| mapping.physical.usage & DECOMPRESS != 0).unwrap_or(false)
+}
+
 /// `cuMemRetainAllocationHandle`.
 pub fn retain(address: u64) -> Result<Arc<Physical>> {
     let physical = at(address, |mapping| Arc::clone(&mapping.physical))?;
@@ -206,44 +232,26 @@ pub fn retain(address: u64) -> Result<Arc<Physical>> {
     Ok(physical)
 }
 
-/// A file of zeros in memory, whose size is fixed: touching a page that a file has lost would end the process.
-fn create_file(bytes: u64) -> Result<OwnedFd> {
-    // SAFETY: a C string; a descriptor that is fresh is ours.
-    let file = unsafe {
-        let descriptor = libc::memfd_create(c"margay".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        if descriptor < 0 {
-            return Err(Error::OperatingSystem);
-        }
-        OwnedFd::from_raw_fd(descriptor)
-    };
-    // SAFETY: the descriptor is open.
-    let sized = unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } == 0;
-    // SAFETY: as above.
-    let sealed = sized && unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } == 0;
-    if sealed { Ok(file) } else { Err(Error::OutOfMemory) }
-}
-
-/// The size stays, and so do these.
-const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-
 impl Physical {
     /// `cuMemCreate`.
-    pub fn create(bytes: u64, device: &'static Device, is_shareable: bool) -> Result<Arc<Physical>> {
+    pub fn create(bytes: u64, device: &'static Device, is_shareable: bool, usage: u16) -> Result<Arc<Physical>> {
         if bytes == 0 || !is_granular(bytes) || i64::try_from(bytes).is_err() {
             return Err(Error::InvalidValue);
         }
         let ordinal = device.ordinal() as u32;
         let space = AddressSpace::get();
         space.charge_device(ordinal, bytes).map_err(|_| Error::OutOfMemory)?;
-        let file = create_file(bytes).inspect_err(|_| space.discharge_device(ordinal, bytes))?;
-        Ok(Physical::register(file, bytes, device, is_shareable, false))
+        let file =
+            SharedFile::create(bytes, Purpose::Physical).inspect_err(|_| space.discharge_device(ordinal, bytes))?;
+        Ok(Physical::register(file, bytes, device, is_shareable, usage, false))
     }
 
     fn register(
-        file: OwnedFd,
+        file: SharedFile,
         bytes: u64,
         device: &'static Device,
         is_shareable: bool,
+        usage: u16,
         is_imported: bool,
     ) -> Arc<Physical> {
         let physical = Arc::new(Physical {
@@ -252,6 +260,7 @@ impl Physical {
             bytes,
             device,
             is_shareable,
+            usage,
             is_imported,
             held: Mutex::new(1),
         });
@@ -262,27 +271,12 @@ impl Physical {
     /// `cuMemImportFromShareableHandle`: the descriptor stays the caller's. What other processes know of the memory but its
     /// size does not come along: it is taken for the first device's.
     pub fn import(descriptor: RawFd) -> Result<Arc<Physical>> {
-        if descriptor < 0 {
+        let file = SharedFile::from_descriptor(descriptor, Purpose::Physical)?;
+        let bytes = file.bytes();
+        if !is_granular(bytes) {
             return Err(Error::InvalidValue);
         }
-        // SAFETY: only a number, as far as the system is concerned: one that is not open is an error.
-        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        let file = file.try_clone_to_owned().map_err(|_| Error::InvalidValue)?;
-        // SAFETY: all-zero is fit to be filled.
-        let (status, known) = unsafe {
-            let mut status: libc::stat = std::mem::zeroed();
-            let known = libc::fstat(file.as_raw_fd(), &mut status) == 0;
-            (status, known)
-        };
-        let bytes = status.st_size as u64;
-        // Somebody's file could shrink while it is mapped: only what this driver has made is taken.
-        // SAFETY: the descriptor is open; files without seals answer an error.
-        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        let is_fixed = seals >= 0 && seals & SEALS == SEALS;
-        if !known || !is_fixed || bytes == 0 || !is_granular(bytes) {
-            return Err(Error::InvalidValue);
-        }
-        Ok(Physical::register(file, bytes, Device::get(0)?, true, true))
+        Ok(Physical::register(file, bytes, Device::get(0)?, true, 0, true))
     }
 
     /// 1 for what is not memory, or was released.
@@ -302,6 +296,11 @@ impl Physical {
         self.is_shareable
     }
 
+    /// `CUmemAllocationProp::allocFlags::usage`.
+    pub fn usage(&self) -> u16 {
+        self.usage
+    }
+
     /// `cuMemRelease`: mappings keep it.
     pub fn release(&self) -> Result<()> {
         let mut held = self.held.lock();
@@ -317,8 +316,7 @@ impl Physical {
         if !self.is_shareable {
             return Err(Error::InvalidValue);
         }
-        let copy = self.file.try_clone().map_err(|_| Error::OperatingSystem)?;
-        Ok(copy.into_raw_fd())
+        self.file.export()
     }
 }
 

@@ -10,6 +10,7 @@
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
+//! tensor_map.rs  how bulk copies go through tensors
 //! ```
 
 mod blocks;
@@ -17,6 +18,7 @@ mod hosts;
 mod nearest;
 mod ranges;
 mod space;
+pub mod tensor_map;
 pub mod texture;
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ const SMALLEST: u64 = 1 << 28;
 /// Pages become accessible in steps of this many bytes.
 const STEP: u64 = 64 << 20;
 /// Transparent huge pages.
-const HUGE: u64 = 2 << 20;
+pub(super) const HUGE: u64 = 2 << 20;
 /// Freed memory is kept for reuse up to so many bytes, and a single block up to so many.
 const KEEP: u64 = 256 << 20;
 const KEEP_ONE: u64 = 64 << 20;
@@ -93,6 +93,7 @@ pub struct Allocation {
     pub id: u64,
     /// Kernels may not touch it, and it does not count as used.
     pub(super) withdrawn: bool,
+    pub(super) backing: Backing,
     /// Pages taken.
     pub(super) pages: u64,
 }
@@ -107,6 +108,34 @@ impl Allocation {
     pub fn end(&self) -> u64 {
         self.start + self.bytes
     }
+    /// The same, in a block that is larger than it has to be.
+    pub fn with_block(self, bytes: u64) -> Allocation {
+        Allocation {
+            pages: bytes >> PAGE_BITS,
+            ..self
+        }
+    }
+    /// Bytes of the block that holds it.
+    pub fn block_bytes(&self) -> u64 {
+        self.pages << PAGE_BITS
+    }
+    /// It is not the driver's own, nor waiting to be used again.
+    fn is_visible(&self) -> bool {
+        self.kind != Kind::Internal && self.backing != Backing::Retired
+    }
+}
+
+/// Where an allocation's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// In the arena's own pages.
+    Own,
+    /// At the arena's address, in a file that other processes may have mapped.
+    Moved,
+    /// In a file that is shown in a reserved range.
+    Shown,
+    /// In the arena's own pages, and in nobody's use: somebody keeps the block to use it again.
+    Retired,
 }
 
 /// The device's limit, the arena or the system has no more.
@@ -291,6 +320,7 @@ impl AddressSpace {
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             withdrawn: false,
+            backing: Backing::Own,
             pages,
         };
         state.live.insert(allocation.start, allocation);
@@ -306,19 +336,26 @@ impl AddressSpace {
         self.mark(&allocation, 0);
         let pages = allocation.pages;
         let bytes = pages << PAGE_BITS;
-        if bytes > KEEP_ONE || state.kept + bytes > KEEP {
-            // SAFETY: the pages belong to this allocation alone, which is gone; they read as zero when used again.
-            unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_DONTNEED) };
-        } else {
-            state.kept += bytes;
+        match allocation.backing {
+            // The range, and what it shows, are their owner's.
+            Backing::Shown => {}
+            // Who else has mapped the file keeps it; the next allocation here begins with zeros.
+            Backing::Moved => self.hide_file(start, bytes),
+            Backing::Own | Backing::Retired if bytes > KEEP_ONE || state.kept + bytes > KEEP => {
+                // SAFETY: the pages belong to this allocation alone, which is gone; they read as zero when used again.
+                unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_DONTNEED) };
+            }
+            Backing::Own | Backing::Retired => state.kept += bytes,
         }
-        let block = (start - self.view.base) >> PAGE_BITS;
-        if block < self.middle() {
-            state.small.free(block, pages);
-        } else {
-            state.large.free(block, pages);
+        if allocation.backing != Backing::Shown {
+            let block = (start - self.view.base) >> PAGE_BITS;
+            if block < self.middle() {
+                state.small.free(block, pages);
+            } else {
+                state.large.free(block, pages);
+            }
         }
-        if allocation.kind != Kind::Internal {
+        if allocation.kind != Kind::Internal && allocation.backing != Backing::Retired {
             if state.freed.len() == HISTORY {
                 state.freed.pop_front();
             }
@@ -411,7 +448,7 @@ impl AddressSpace {
         }
         let state = self.state.read();
         let (_, allocation) = state.live.range(..=address).next_back()?;
-        let found = address < allocation.end() && allocation.kind != Kind::Internal;
+        let found = address < allocation.end() && allocation.is_visible();
         found.then_some(*allocation)
     }
 
@@ -428,7 +465,7 @@ impl AddressSpace {
     /// What an address that a kernel must not touch is next to: what holds it, held it, or is nearest to it.
     pub fn nearest(&self, address: u64) -> Option<Nearest> {
         let state = self.state.read();
-        let visible = |allocation: &&Allocation| allocation.kind != Kind::Internal;
+        let visible = |allocation: &&Allocation| allocation.is_visible();
         let before = state
             .live
             .range(..=address)
@@ -558,7 +595,7 @@ impl AddressSpace {
     }
 }
 
-fn bits_of(kind: Kind) -> u8 {
+pub(super) fn bits_of(kind: Kind) -> u8 {
     match kind {
         Kind::Device | Kind::Managed | Kind::Host | Kind::Heap => READ | WRITE,
         Kind::Constant => READ,

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::snapshot::SnapshotNode;
-use super::{EdgeData, NodeType, Snapshot, Work};
+use super::{EdgeData, NodeType, SemaphoreNode, Snapshot, Work};
 
 /// What to say of nodes besides their type (`CUgraphDebugDot_flags`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +19,9 @@ pub struct Wanted {
     pub events: bool,
     pub memory: bool,
     pub batches: bool,
+    pub signals: bool,
+    pub awaits: bool,
+    pub copy_batches: bool,
     pub conditionals: bool,
     /// Ports and types of edges.
     pub edges: bool,
@@ -99,6 +102,9 @@ fn node_type(work: &Work) -> &'static str {
         NodeType::Free => "MEM_FREE",
         NodeType::Batch => "BATCH_MEM_OP",
         NodeType::Conditional => "CONDITIONAL",
+        NodeType::Signal => "EXT_SEMAS_SIGNAL",
+        NodeType::Await => "EXT_SEMAS_WAIT",
+        NodeType::CopyBatch => "MEMCPY_BATCH",
     }
 }
 
@@ -149,6 +155,15 @@ fn describe(node: &SnapshotNode, wanted: Wanted) -> String {
             let operations = batch.operations.iter().map(|operation| format!("{operation:x?}"));
             operations.collect::<Vec<_>>().join("\n")
         }
+        Work::Signal(node) if wanted.signals => semaphores(node),
+        Work::Await(node) if wanted.awaits => semaphores(node),
+        Work::CopyBatch(node) if wanted.copy_batches => {
+            let copies = node
+                .copies
+                .iter()
+                .map(|copy| format!("from {:?}\nto {:?}\n{:?}", copy.src, copy.dst, copy.shape));
+            copies.collect::<Vec<_>>().join("\n")
+        }
         Work::Conditional(node) if wanted.conditionals => {
             let kind = ["if", "while", "switch"][node.kind.min(2) as usize];
             format!("{kind} {:#x}, {} bodies", node.conditional.handle(), node.bodies.len())
@@ -162,6 +177,12 @@ fn describe(node: &SnapshotNode, wanted: Wanted) -> String {
         text = format!("{text}\nnode {:#x}", node.handle);
     }
     text
+}
+
+fn semaphores(node: &SemaphoreNode) -> String {
+    let steps = node.steps.iter();
+    let steps = steps.map(|step| format!("semaphore {:#x}, value {}", step.semaphore.handle(), step.value));
+    steps.collect::<Vec<_>>().join("\n")
 }
 
 /// The inside of a quoted string.

@@ -51,7 +51,7 @@ pub use recapture::OnMismatch;
 use snapshot::Snapshot;
 pub use update::{Mismatch, UpdateError};
 pub use user_object::UserObject;
-pub use work::{BatchNode, CopyNode, HostNode, KernelNode, NodeType, SetNode, Work};
+pub use work::{BatchNode, CopyBatchNode, CopyNode, HostNode, KernelNode, NodeType, SemaphoreNode, SetNode, Work};
 
 use super::handle::{self, Registry};
 use super::{Error, Handle, Result};

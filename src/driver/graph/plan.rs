@@ -12,12 +12,14 @@ use super::super::context::Shared;
 use super::super::copy;
 use super::super::event::Recording;
 use super::super::launch::Prepared;
+use super::super::semaphore;
 use super::super::stream::{Point, as_host_function};
 use super::device;
 use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::snapshot::SnapshotNode;
 use super::{
-    CopyNode, DeviceNode, GraphMemory, HostNode, InstantiateError, NodeType, SetNode, Snapshot, Work, topological,
+    CopyBatchNode, CopyNode, DeviceNode, GraphMemory, HostNode, InstantiateError, NodeType, SemaphoreNode, SetNode,
+    Snapshot, Work, topological,
 };
 use crate::driver::{Error, Event, Handle, MemoryOperation, Result};
 
@@ -60,6 +62,11 @@ enum Action {
     Nothing,
     Free(Arc<GraphMemory>),
     Batch(Box<[MemoryOperation]>),
+    Semaphores {
+        node: SemaphoreNode,
+        signal: bool,
+    },
+    CopyBatch(CopyBatchNode),
     Conditional {
         node: Arc<Work>,
         blocks: Box<[u32]>,
@@ -258,6 +265,14 @@ impl Plan {
                 }
             }
             Action::Free(memory) => memory.leave(),
+            Action::Semaphores { node, signal } => semaphore::run(&node.steps, *signal, shared),
+            Action::CopyBatch(node) => {
+                for one in &node.copies {
+                    if copy::copy_box(one.dst, one.src, one.shape).is_err() {
+                        gone(shared, "copy of a batch");
+                    }
+                }
+            }
             Action::Batch(operations) => {
                 for operation in operations {
                     match operation.check() {
@@ -323,6 +338,18 @@ impl Action {
             Work::RecordEvent(_) => Action::RecordEvent,
             Work::Free(memory) => Action::Free(Arc::clone(memory)),
             Work::Batch(node) => Action::Batch(node.operations.clone()),
+            Work::Signal(node) => Action::Semaphores {
+                node: node.clone(),
+                signal: true,
+            },
+            Work::Await(node) => Action::Semaphores {
+                node: node.clone(),
+                signal: false,
+            },
+            Work::CopyBatch(node) => {
+                work.check()?;
+                Action::CopyBatch(node.clone())
+            }
             Work::Conditional(_) => Action::Conditional {
                 node: Arc::clone(work),
                 blocks,

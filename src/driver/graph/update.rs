@@ -77,6 +77,21 @@ pub(super) fn check_change(old: &Work, new: &Work) -> Result<(), Mismatch> {
                 false => Err(Mismatch::Parameters),
             }
         }
+        // How many semaphores or copies there are stays (manual, cuGraphExecExternalSemaphoresSignalNodeSetParams,
+        // CUDA_MEMCPY_BATCH_NODE_PARAMS).
+        (Work::Signal(old), Work::Signal(new)) | (Work::Await(old), Work::Await(new)) => {
+            match old.steps.len() == new.steps.len() {
+                true => Ok(()),
+                false => Err(Mismatch::Parameters),
+            }
+        }
+        (Work::CopyBatch(old), Work::CopyBatch(new)) => {
+            let orders = |node: &super::CopyBatchNode| node.copies.iter().map(|copy| copy.access).collect::<Vec<_>>();
+            match orders(old) == orders(new) && old.context == new.context {
+                true => Ok(()),
+                false => Err(Mismatch::Parameters),
+            }
+        }
         // The address is the allocation's: another one would be another allocation.
         (Work::Allocate(old), Work::Allocate(new)) | (Work::Free(old), Work::Free(new)) => {
             match Arc::ptr_eq(old, new) {

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::super::batch;
 use super::super::copy::{self, End, Shape};
 use super::super::launch::{self, Arguments, Config};
 use super::super::profile::MULTIPROCESSORS;
+use super::super::semaphore::SemaphoreStep;
 use super::super::stream::HostFunction;
 use super::{ConditionalNode, DeviceNode, Graph, GraphMemory};
 use crate::driver::{Context, Error, Event, Function, Handle, MemoryOperation, Result, Stream};
@@ -26,10 +28,13 @@ pub enum NodeType {
     Empty = 5,
     WaitEvent = 6,
     RecordEvent = 7,
+    Signal = 8,
+    Await = 9,
     Allocate = 10,
     Free = 11,
     Batch = 12,
     Conditional = 13,
+    CopyBatch = 14,
 }
 
 pub enum Work {
@@ -46,6 +51,10 @@ pub enum Work {
     Free(Arc<GraphMemory>),
     Batch(BatchNode),
     Conditional(ConditionalNode),
+    /// Of external semaphores.
+    Signal(SemaphoreNode),
+    Await(SemaphoreNode),
+    CopyBatch(CopyBatchNode),
 }
 
 #[derive(Clone)]
@@ -98,6 +107,19 @@ pub struct HostNode {
 #[derive(Clone)]
 pub struct BatchNode {
     pub operations: Box<[MemoryOperation]>,
+    pub context: Handle,
+}
+
+#[derive(Clone)]
+pub struct SemaphoreNode {
+    pub steps: Box<[SemaphoreStep]>,
+    pub context: Handle,
+}
+
+/// Copies in no particular order.
+#[derive(Clone)]
+pub struct CopyBatchNode {
+    pub copies: Box<[batch::Copy]>,
     pub context: Handle,
 }
 
@@ -183,6 +205,9 @@ impl Work {
             Work::Free(_) => NodeType::Free,
             Work::Batch(_) => NodeType::Batch,
             Work::Conditional(_) => NodeType::Conditional,
+            Work::Signal(_) => NodeType::Signal,
+            Work::Await(_) => NodeType::Await,
+            Work::CopyBatch(_) => NodeType::CopyBatch,
         }
     }
 
@@ -203,6 +228,10 @@ impl Work {
             }
             Work::Copy(node) => copy::check_box(node.dst, node.src, node.shape),
             Work::Set(node) => node.prepare().map(drop),
+            Work::CopyBatch(node) => node
+                .copies
+                .iter()
+                .try_for_each(|one| copy::check_box(one.dst, one.src, one.shape)),
             Work::Batch(node) => node.operations.iter().try_for_each(|one| one.check().map(drop)),
             _ => Ok(()),
         }

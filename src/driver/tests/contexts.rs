@@ -86,7 +86,7 @@ fn the_primary_context_is_known_before_it_lives() {
     assert_eq!(Context::primary_retain(device).unwrap().handle(), handle);
     assert_eq!(Context::primary_state(device), (0, true));
     let memory = Watched::new(alloc::device(1000).unwrap());
-    assert_eq!(alloc::pointer(memory.address).unwrap().context, handle);
+    assert_eq!(pointer::pointer(memory.address).unwrap().context, handle);
 
     // Storage belongs to the context; destructors run when it is reset.
     static DROPPED: parking_lot::Mutex<Vec<(usize, usize, usize)>> = parking_lot::Mutex::new(Vec::new());

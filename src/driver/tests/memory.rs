@@ -1,6 +1,8 @@
 //! Allocation by the API's rules, pools, what is known of pointers.
 
 use super::*;
+use crate::driver::managed::Location;
+use crate::driver::pool::{Source, Wishes};
 
 #[test]
 fn memory_is_freed_by_its_start_and_by_its_own_call() {
@@ -18,14 +20,14 @@ fn memory_is_freed_by_its_start_and_by_its_own_call() {
     for wrong in [a, host + 8, 0, 8] {
         assert_eq!(alloc::free_host(wrong), Err(Error::InvalidValue), "{wrong:#x}");
     }
-    assert_eq!(alloc::range(a + 249_999), Ok((a, 250_000)));
-    assert_eq!(alloc::range(a + 250_000), Err(Error::NotFound));
+    assert_eq!(pointer::range(a + 249_999), Ok((a, 250_000)));
+    assert_eq!(pointer::range(a + 250_000), Err(Error::NotFound));
     alloc::free(a).unwrap();
     assert_eq!(alloc::free(a), Err(Error::InvalidValue));
     alloc::free_host(host).unwrap();
     let (pitched, pitch) = alloc::pitched(1000, 10, 4).unwrap();
     assert!(pitch >= 1000 && pitch.is_multiple_of(512));
-    assert_eq!(alloc::range(pitched), Ok((pitched, pitch * 10)));
+    assert_eq!(pointer::range(pitched), Ok((pitched, pitch * 10)));
     assert_eq!(alloc::pitched(u64::MAX, 10, 4), Err(Error::InvalidValue));
     let (free, total) = own.0.memory_info();
     assert!(free <= total - pitch * 10);
@@ -39,7 +41,7 @@ fn pointers_are_known() {
     let host = alloc::host(100, 2).unwrap();
     let vector = [0_u8; 8192];
     let registered = vector.as_ptr() as u64;
-    assert!(alloc::pointer(registered).is_none());
+    assert!(pointer::pointer(registered).is_none());
     alloc::register(registered, 8192, 0).unwrap();
     assert_eq!(
         alloc::register(registered + 100, 8, 0),
@@ -51,7 +53,7 @@ fn pointers_are_known() {
         (host, 1, host + 9, false),
         (registered, 1, registered + 9, false),
     ] {
-        let known = alloc::pointer(address + 9).unwrap();
+        let known = pointer::pointer(address + 9).unwrap();
         assert_eq!((known.start, known.memory_type), (address, kind));
         assert_eq!(known.host_pointer, on_host);
         assert_eq!(known.device_pointer, address + 9);
@@ -60,8 +62,8 @@ fn pointers_are_known() {
         assert_eq!(known.ordinal, 0);
     }
     assert_ne!(
-        alloc::pointer(device).unwrap().buffer_id,
-        alloc::pointer(managed).unwrap().buffer_id
+        pointer::pointer(device).unwrap().buffer_id,
+        pointer::pointer(managed).unwrap().buffer_id
     );
     assert_eq!(alloc::host_flags(host), Ok(2));
     assert_eq!(alloc::host_device_pointer(host + 4), Ok(host + 4));
@@ -76,38 +78,35 @@ fn pointers_are_known() {
 }
 
 #[test]
-fn advice_is_read_back() {
+fn advice_holds_for_the_pages_that_it_was_given_for() {
     let _own = Own::new();
     let memory = alloc::managed(1 << 16, 1).unwrap();
     let plain = alloc::device(64).unwrap();
-    assert_eq!(alloc::advise(plain, 64, 1, 1, 0), Err(Error::InvalidValue));
-    alloc::advise(memory, 100, 1, 1, 0).unwrap();
-    alloc::advise(memory, 100, 3, 1, 0).unwrap();
-    alloc::advise(memory, 100, 5, 2, 0).unwrap();
-    assert_eq!(alloc::range_attribute(memory, 100, 1), Ok(1));
-    assert_eq!(alloc::range_attribute(memory, 100, 2), Ok(0));
-    assert_eq!(alloc::range_attribute(memory, 100, 4), Ok(-2));
-    assert_eq!(alloc::accessed_by(memory, 100), Ok(vec![-1]));
-    let stream = Stream::create(0, 0).unwrap();
-    alloc::prefetch(memory, 100, 2, 0, &stream).unwrap();
-    assert_eq!(alloc::range_attribute(memory, 100, 4), Ok(-1));
-    assert_eq!(
-        alloc::prefetch(memory, (1 << 16) + 1, 2, 0, &stream),
-        Err(Error::InvalidValue)
-    );
-    assert_eq!(alloc::prefetch(memory, 100, 1, 99, &stream), Err(Error::InvalidDevice));
+    let host = Location::of_device(-1);
+    let device = Location::of_device(0);
+    assert_eq!(managed::advise(plain, 64, 1, device), Err(Error::InvalidValue));
+    managed::advise(memory + 4096, 4097, 3, device).unwrap();
+    managed::advise(memory, 1 << 16, 5, host).unwrap();
+    // Whole pages: the second and the third.
+    assert_eq!(managed::range_attribute(memory + 4096, 8192, 2), Ok(0));
+    assert_eq!(managed::range_attribute(memory, 8192, 2), Ok(-2));
+    assert_eq!(managed::range_attribute(memory + 8192, 4097, 2), Ok(-2));
+    assert_eq!(managed::accessed_by(memory, 1 << 16), Ok(vec![-1]));
+    managed::advise(memory + (1 << 15), 1, 6, host).unwrap();
+    assert_eq!(managed::accessed_by(memory, 1 << 15), Ok(vec![-1]));
+    assert_eq!(managed::accessed_by(memory, (1 << 15) + 1), Ok(vec![]));
 }
 
 #[test]
 fn pools_give_memory_back_in_stream_order() {
     let _own = Own::new();
     let device = Device::get(0).unwrap();
-    let pool = Pool::create(device).unwrap();
+    let pool = Pool::create(Wishes::new(Source::Device(device.ordinal()))).unwrap();
     let stream = Stream::create(1, 0).unwrap();
     let (log, gate) = (Arc::new(Log::default()), Arc::new(Gate::default()));
     let memory = pool.allocate(1 << 20, &stream).unwrap();
     let watched = Watched::new(memory);
-    assert_eq!(alloc::pointer(memory).unwrap().pool, pool.handle());
+    assert_eq!(pointer::pointer(memory).unwrap().pool, pool.handle());
     assert_eq!(pool.attribute(7), Ok(1 << 20));
     log.queue(&stream, 1, 0, Some(&gate));
     pool::free(memory, &stream).unwrap();

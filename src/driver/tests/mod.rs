@@ -109,10 +109,10 @@ struct Watched {
 
 impl Watched {
     fn new(address: u64) -> Watched {
-        let id = alloc::pointer(address).unwrap().buffer_id;
+        let id = pointer::pointer(address).unwrap().buffer_id;
         Watched { address, id }
     }
     fn is_gone(&self) -> bool {
-        alloc::pointer(self.address).is_none_or(|now| now.buffer_id != self.id)
+        pointer::pointer(self.address).is_none_or(|now| now.buffer_id != self.id)
     }
 }

@@ -133,7 +133,7 @@ fn a_library_has_a_module_in_each_context() {
     let (here, _) = library.global("counter").unwrap();
     let (managed, bytes) = library.managed("shared_by_all").unwrap();
     assert_eq!((word(managed), bytes), (9, 4));
-    assert!(alloc::pointer(managed).unwrap().managed);
+    assert!(pointer::pointer(managed).unwrap().managed);
     assert_eq!(library.managed("counter"), Err(Error::NotFound));
     // A kernel stands for the function of the current context.
     add(&Function::from_handle(kernel.handle()).unwrap(), 1);
