@@ -10,6 +10,7 @@
 //! }
 //! ```
 
+use std::io::ErrorKind;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -84,12 +85,21 @@ pub fn plain_environment(command: &mut Command) {
 
 /// Starts a command, and waits for it no longer than [`PATIENCE`].
 pub fn finish(mut command: Command, what: &str) -> Run {
-    let child = command
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = child.unwrap_or_else(|error| panic!("{what}: {error}"));
+        .stderr(Stdio::piped());
+    let begun = Instant::now();
+    let mut child = loop {
+        match command.spawn() {
+            Ok(child) => break child,
+            // A program that a test has just written: another test's process had it open while it was forked.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    };
     // Pipes are emptied while the process runs, lest it waits for a reader.
     let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
     let start = Instant::now();
