@@ -18,6 +18,7 @@
 //! Bodies get checked pointers ([`call::In`], [`call::Out`]), so they hold next to no `unsafe` code.
 
 mod array;
+mod array_v1;
 mod call;
 mod capture;
 mod context;
@@ -48,6 +49,7 @@ mod linker;
 mod memory;
 mod memset;
 mod module;
+mod multicast;
 mod occupancy;
 mod peer;
 mod pool;

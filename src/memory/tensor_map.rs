@@ -234,7 +234,10 @@ impl TensorMap {
         let rank = usize::from(self.rank);
         // There is no stride along the first dimension, so that it says nothing, unless channels are interleaved.
         let first = usize::from(self.interleave == INTERLEAVE_NONE);
-        if !self.steps[first.min(rank)..rank].iter().all(|step| (1..=8).contains(step)) {
+        if !self.steps[first.min(rank)..rank]
+            .iter()
+            .all(|step| (1..=8).contains(step))
+        {
             return false;
         }
         let inner = match self.mode {
