@@ -129,14 +129,24 @@ fn arrays_are_made_with_old_records() {
     ok(cuArray3DGetDescriptor(&mut wide, other));
     assert_eq!((wide.width, wide.height, wide.depth), (32, 4, 2));
 
+    // Copies by offset are for one-dimensional arrays.
+    let (mut line, mut second) = (null_mut(), null_mut());
+    let row = Flat {
+        width: 128,
+        height: 0,
+        format: UINT8,
+        channels: 1,
+    };
+    ok(cuArrayCreate_v1(&mut line, &row));
+    ok(cuArrayCreate_v1(&mut second, &row));
     let texels: Vec<u8> = (0..64).collect();
     let mut back = [0_u8; 64];
     let (from, to): (*const c_void, *mut c_void) = (texels.as_ptr().cast(), back.as_mut_ptr().cast());
-    ok(cuMemcpyHtoA_v1(array, 64, from, 64));
-    ok(cuMemcpyAtoA_v1(other, 0, array, 64, 32));
-    ok(cuMemcpyHtoAAsync_v1(other, 32, from, 32, null_mut()));
-    ok(cuMemcpyAtoHAsync_v1(to, other, 0, 32, null_mut()));
-    ok(cuMemcpyAtoH_v1(to.wrapping_byte_add(32), other, 32, 32));
+    ok(cuMemcpyHtoA_v1(line, 64, from, 64));
+    ok(cuMemcpyAtoA_v1(second, 0, line, 64, 32));
+    ok(cuMemcpyHtoAAsync_v1(second, 32, from, 32, null_mut()));
+    ok(cuMemcpyAtoHAsync_v1(to, second, 0, 32, null_mut()));
+    ok(cuMemcpyAtoH_v1(to.wrapping_byte_add(32), second, 32, 32));
     ok(cuCtxSynchronize());
     assert_eq!((&back[..32], &back[32..]), (&texels[..32], &texels[..32]));
 
@@ -154,17 +164,20 @@ fn arrays_are_made_with_old_records() {
     assert_eq!(cuArrayGetDescriptor_v1(null_mut(), array), CUDA_ERROR_INVALID_VALUE);
     // It has slices, which that record cannot say.
     assert_eq!(cuArrayGetDescriptor_v1(&mut zeroed(), other), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuArrayGetDescriptor_v1(&mut zeroed(), null_mut()), CUDA_ERROR_INVALID_HANDLE);
+    assert_eq!(
+        cuArrayGetDescriptor_v1(&mut zeroed(), null_mut()),
+        CUDA_ERROR_INVALID_HANDLE
+    );
     assert_eq!(
         cuArray3DGetDescriptor_v1(&mut zeroed(), null_mut()),
         CUDA_ERROR_INVALID_HANDLE
     );
     assert_ne!(cuMemcpyHtoA_v1(null_mut(), 0, from, 8), CUDA_SUCCESS);
-    assert_ne!(cuMemcpyAtoH_v1(to, array, 250, 64), CUDA_SUCCESS);
-    assert_ne!(cuMemcpyAtoA_v1(other, 0, null_mut(), 0, 8), CUDA_SUCCESS);
-    assert_ne!(cuMemcpyHtoAAsync_v1(array, 0, null(), 8, null_mut()), CUDA_SUCCESS);
+    assert_ne!(cuMemcpyAtoH_v1(to, line, 100, 64), CUDA_SUCCESS);
+    assert_ne!(cuMemcpyAtoA_v1(line, 0, null_mut(), 0, 8), CUDA_SUCCESS);
+    assert_ne!(cuMemcpyHtoAAsync_v1(line, 0, null(), 8, null_mut()), CUDA_SUCCESS);
     assert_eq!(
-        cuMemcpyAtoHAsync_v1(to, array, 0, 8, from.cast_mut()),
+        cuMemcpyAtoHAsync_v1(to, line, 0, 8, from.cast_mut()),
         CUDA_ERROR_INVALID_HANDLE
     );
     // Arrays here are neither sparse nor without memory: so the manual answers for those that are not.

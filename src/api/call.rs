@@ -5,6 +5,7 @@
 
 use super::types::*;
 use crate::driver::{self, Context, Error, LoadError};
+use crate::trace::error_log::{self, Severity};
 use std::ffi::CStr;
 use std::fmt::{self, Debug, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -80,7 +81,7 @@ fn traced(name: &'static str, arguments: impl Fn(&mut String) -> fmt::Result, bo
 pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
-        Ok(Err(result)) => result,
+        Ok(Err(result)) => failed(name, result),
         Err(panic) => {
             let why = panic
                 .downcast_ref::<&str>()
@@ -91,6 +92,16 @@ pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
             CUresult::CUDA_ERROR_UNKNOWN
         }
     }
+}
+
+/// Notes it for programs that ask for the error log; that something is not finished is no error.
+#[cold]
+fn failed(name: &'static str, result: CUresult) -> CUresult {
+    if result != CUresult::CUDA_ERROR_NOT_READY {
+        let text = Error::from_code(result.0).map_or("unknown error", Error::text);
+        error_log::note(Severity::Error, name, &format!("{result:?} ({}): {text}", result.0));
+    }
+    result
 }
 
 /// The arguments of a call for the log: `name=value, …`.

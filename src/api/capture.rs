@@ -4,9 +4,10 @@
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::graph::{dependencies, find};
+use super::graph_any_node::node_params;
 use super::types::*;
 use crate::driver::Context;
-use crate::driver::graph::{CaptureInfo, Mode, exchange_mode};
+use crate::driver::graph::{CaptureInfo, Mode, OnMismatch, exchange_mode};
 use std::sync::Arc;
 
 fn mode_of(mode: CUstreamCaptureMode) -> Answer<Mode> {
@@ -60,13 +61,57 @@ pub fn stream_begin_capture_to_graph(
     Ok(default.resolve(stream)?.begin_capture(mode, Some((graph, before)))?)
 }
 
+/// A pointer of the program's that goes back to the program.
+struct UserData(*mut c_void);
+
+// SAFETY: it is handed back as it came; what may be done with it on which thread is between the program and itself.
+unsafe impl Send for UserData {}
+// SAFETY: as above.
+unsafe impl Sync for UserData {}
+
+/// The program hears of each node whose parameters differ from what the graph has.
+pub fn stream_begin_recapture_to_graph(
+    _: &Arc<Context>,
+    default: DefaultStream,
+    stream: CUstream,
+    mode: CUstreamCaptureMode,
+    graph: CUgraph,
+    callback: CUgraphRecaptureCallback,
+    user_data: *mut c_void,
+) -> Answer {
+    let mode = mode_of(mode)?;
+    let graph = find(graph)?;
+    let user_data = UserData(user_data);
+    let on_mismatch = callback.map(|callback| -> OnMismatch {
+        Box::new(move |before, node, eligible| {
+            let user_data = &user_data;
+            let (Ok(original), Ok(recorded)) = (node_params(before), node_params(node)) else {
+                return false;
+            };
+            let status = match eligible {
+                true => CUgraphRecaptureStatus::CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE,
+                false => CUgraphRecaptureStatus::CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE,
+            };
+            let handle = before.handle() as CUgraphNode;
+            // SAFETY: the program's function, called as the manual says; the records live through the call.
+            unsafe { callback(user_data.0, handle, &original, &recorded, status) == CUresult::CUDA_SUCCESS }
+        })
+    });
+    Ok(default.resolve(stream)?.begin_recapture(mode, &graph, on_mismatch)?)
+}
+
 /// The graph is NULL when there is none.
 pub fn stream_end_capture(_: &Arc<Context>, default: DefaultStream, stream: CUstream, graph: Out<CUgraph>) -> Answer {
-    graph.required()?;
-    match default.resolve(stream)?.end_capture() {
-        Ok(captured) => graph.set(captured.handle() as CUgraph),
+    let stream = default.resolve(stream)?;
+    // Who gave the graph need not be told which it is.
+    require(!graph.is_null() || stream.records_into_given_graph())?;
+    match stream.end_capture() {
+        Ok(captured) => {
+            graph.set_if_any(captured.handle() as CUgraph);
+            Ok(())
+        }
         Err(error) => {
-            graph.set(std::ptr::null_mut())?;
+            graph.set_if_any(std::ptr::null_mut());
             Err(error.into())
         }
     }

@@ -97,11 +97,12 @@ pub fn device_get_properties(prop: Out<CUdevprop>, dev: CUdevice) -> Answer {
 
 pub fn device_get_texture_1d_linear_max_width(
     max_width_in_elements: Out<usize>,
-    _format: CUarray_format,
+    format: CUarray_format,
     num_channels: c_uint,
     dev: CUdevice,
 ) -> Answer {
     require(!max_width_in_elements.is_null() && matches!(num_channels, 1 | 2 | 4))?;
+    require(format.name().is_some())?;
     let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH;
     max_width_in_elements.set(Device::get(dev)?.attribute(attribute.0 as i32).max(0) as usize)
 }

@@ -3,11 +3,13 @@
 //! Flows in: function handles, launch shapes, arguments. Flows out: launches in streams. It must never know parameters.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
+use super::graph_node::updatable;
 use super::jit::interned;
 use super::types::*;
-use crate::driver::launch::{Arguments, Config, launch};
+use crate::driver::launch::{Arguments, Config, NodeOptions, launch, launch_together, launch_with_options};
 use crate::driver::stream::HostFunction;
-use crate::driver::{Context, Event, Function};
+use crate::driver::{Context, Event, Function, Stream};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A `CUfunction`, or a `CUkernel` in its place (the runtime of CUDA 13 passes those).
@@ -150,9 +152,9 @@ pub fn launch_kernel(
     let config = Config {
         grid: [grid_x, grid_y, grid_z],
         block: [block_x, block_y, block_z],
-        cluster: [0; 3],
         dynamic_shared: shared_mem_bytes,
         cooperative: false,
+        ..Config::default()
     };
     launch_with(function, &config, &default.resolve(stream)?, kernel_params, extra)
 }
@@ -175,9 +177,9 @@ pub fn launch_cooperative_kernel(
     let config = Config {
         grid: [grid_x, grid_y, grid_z],
         block: [block_x, block_y, block_z],
-        cluster: [0; 3],
         dynamic_shared: shared_mem_bytes,
         cooperative: true,
+        ..Config::default()
     };
     // SAFETY: a null pointer.
     let extra = unsafe { Out::from_c(std::ptr::null_mut()) };
@@ -189,56 +191,120 @@ pub struct Extended {
     pub config: Config,
     /// Events to record when all blocks have begun, or reached a point in the kernel: after the kernel is late enough.
     events: Vec<CUevent>,
+    /// The attribute that asks for a node that kernels may change.
+    updatable: Option<usize>,
+    /// What a node of a graph keeps: values of 64 bytes by number.
+    kept: BTreeMap<u32, [u64; 8]>,
 }
 
 /// Reads a launch configuration.
 ///
-/// Hints about caches, scheduling and overlap with earlier or later work are accepted and change nothing: the order that
+/// Hints about caches, scheduling and overlap with earlier or later work are checked and change nothing: the order that
 /// streams give anyway is one of those they allow.
 pub fn extended(config: &CUlaunchConfig) -> Answer<Extended> {
-    use CUlaunchAttributeID as Id;
     // SAFETY: the caller's array of `numAttrs` attributes.
     let attributes = unsafe { In::from_c(config.attrs.cast_const()) };
     let mut read = Extended {
         config: Config {
             grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
             block: [config.blockDimX, config.blockDimY, config.blockDimZ],
-            cluster: [0; 3],
             dynamic_shared: config.sharedMemBytes,
-            cooperative: false,
+            ..Config::default()
         },
         events: Vec::new(),
+        updatable: None,
+        kept: BTreeMap::new(),
     };
     for index in 0..config.numAttrs as usize {
         let attribute = attributes.at(index)?;
-        match attribute.id {
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => {
-                // SAFETY: every bit pattern is a number; the caller set this member.
-                read.config.cooperative = unsafe { attribute.value.cooperative } != 0;
-            }
+        read.attribute(index, attribute.id, &attribute.value)?;
+    }
+    Ok(read)
+}
+
+impl Extended {
+    fn attribute(&mut self, index: usize, id: CUlaunchAttributeID, value: &CUlaunchAttributeValue) -> Answer {
+        use CUlaunchAttributeID as Id;
+        // SAFETY: every bit pattern is a number; the caller set the member that belongs to the attribute. Here and below.
+        match id {
+            Id::CU_LAUNCH_ATTRIBUTE_IGNORE => {}
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => self.config.cooperative = unsafe { value.cooperative } != 0,
             Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
                 // SAFETY: as above.
-                let cluster = unsafe { attribute.value.clusterDim };
-                read.config.cluster = [cluster.x, cluster.y, cluster.z];
+                let cluster = unsafe { value.clusterDim };
+                self.config.cluster = [cluster.x, cluster.y, cluster.z];
             }
-            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT => {
+            Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
                 // SAFETY: as above.
-                read.events.push(unsafe { attribute.value.programmaticEvent }.event);
+                let cluster = unsafe { value.preferredClusterDim };
+                self.config.preferred_cluster = [cluster.x, cluster.y, cluster.z];
+                self.keep(id, value);
             }
+            Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
+                // SAFETY: as above.
+                let mode = unsafe { value.portableClusterSizeMode };
+                require(mode.name().is_some())?;
+                self.config.portable_cluster = mode.0;
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
+                // SAFETY: as above.
+                let mode = unsafe { value.sharedMemoryMode };
+                require(mode.name().is_some())?;
+                self.config.shared_mode = mode.0;
+            }
+            // SAFETY: as above.
+            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT => self.event(unsafe { value.programmaticEvent }.event)?,
             Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
                 // SAFETY: as above.
-                read.events.push(unsafe { attribute.value.launchCompletionEvent }.event);
+                self.event(unsafe { value.launchCompletionEvent }.event)?;
             }
             Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
                 // SAFETY: as above.
-                if unsafe { attribute.value.deviceUpdatableKernelNode }.deviceUpdatable != 0 {
-                    return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
-                }
+                let wanted = unsafe { value.deviceUpdatableKernelNode }.deviceUpdatable;
+                require(wanted == 0 || wanted == 1)?;
+                self.updatable = (wanted == 1).then_some(index).or(self.updatable);
             }
-            other => require(other.name().is_some() && other < Id::CU_LAUNCH_ATTRIBUTE_MAX)?,
+            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE => {
+                // SAFETY: as above.
+                require(unsafe { value.clusterSchedulingPolicyPreference }.name().is_some())?;
+                self.keep(id, value);
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN => {
+                // SAFETY: as above.
+                require(unsafe { value.memSyncDomain }.name().is_some())?;
+                self.keep(id, value);
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT => {
+                // SAFETY: as above.
+                require((-1..=100).contains(&(unsafe { value.sharedMemCarveout } as c_int)))?;
+                self.keep(id, value);
+            }
+            // SAFETY: as above.
+            Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING => {
+                require(unsafe { value.nvlinkUtilCentricScheduling } <= 1)?;
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+            | Id::CU_LAUNCH_ATTRIBUTE_PRIORITY
+            | Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => self.keep(id, value),
+            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            | Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => {}
+            _ => return Err(CUresult::CUDA_ERROR_INVALID_VALUE),
         }
+        Ok(())
     }
-    Ok(read)
+
+    fn keep(&mut self, id: CUlaunchAttributeID, value: &CUlaunchAttributeValue) {
+        // SAFETY: both are 64 bytes; what the caller left unset is whatever it was.
+        let words = unsafe { std::mem::transmute::<CUlaunchAttributeValue, [u64; 8]>(*value) };
+        self.kept.insert(id.0, words);
+    }
+
+    /// One without timing and for this process alone (manual, CUlaunchAttributeID).
+    fn event(&mut self, event: CUevent) -> Answer {
+        require(Event::from_handle(event as usize)?.flags() & CUevent_flags::CU_EVENT_DISABLE_TIMING.0 != 0)?;
+        self.events.push(event);
+        Ok(())
+    }
 }
 
 pub fn launch_kernel_ex(
@@ -257,11 +323,60 @@ pub fn launch_kernel_ex(
         .iter()
         .map(|event| Ok(Event::from_handle(*event as usize)?))
         .collect::<Answer<Vec<_>>>()?;
-    launch_with(function, &extended.config, &stream, kernel_params, extra)?;
+    let as_node = NodeOptions {
+        attributes: extended.kept,
+        updatable: extended.updatable.is_some(),
+    };
+    let found = find(function)?;
+    let arguments = arguments(kernel_params, extra)?;
+    // SAFETY: the caller's array has a valid pointer for each parameter (manual, cuLaunchKernelEx).
+    let node = unsafe { launch_with_options(&found, &extended.config, arguments, &stream, as_node) }?;
+    if let (Some(node), Some(index)) = (node, extended.updatable) {
+        // SAFETY: the caller's array of attributes: the handle goes into the one that asks for it.
+        let attributes = unsafe { Out::from_c(config.attrs) };
+        let mut attribute = attributes.get_at(index)?;
+        attribute.value.deviceUpdatableKernelNode = updatable(Some(&node));
+        attributes.set_at(index, attribute);
+    }
     for event in &events {
         event.record(&stream, false)?;
     }
     Ok(())
+}
+
+/// One cooperative launch on each of several devices. Blocks of different devices have no means to wait for each other.
+pub fn launch_cooperative_kernel_multi_device(list: Out<CUDA_LAUNCH_PARAMS>, devices: c_uint, flags: c_uint) -> Answer {
+    const NO_PRE_LAUNCH_SYNC: c_uint = 1;
+    const NO_POST_LAUNCH_SYNC: c_uint = 2;
+    require(!list.is_null() && devices > 0 && flags & !(NO_PRE_LAUNCH_SYNC | NO_POST_LAUNCH_SYNC) == 0)?;
+    let first = list.get_at(0)?;
+    let mut launches = Vec::new();
+    for index in 0..devices as usize {
+        let one = list.get_at(index)?;
+        // All the same but for where they run and what on.
+        require(
+            (one.gridDimX, one.gridDimY, one.gridDimZ) == (first.gridDimX, first.gridDimY, first.gridDimZ)
+                && (one.blockDimX, one.blockDimY, one.blockDimZ) == (first.blockDimX, first.blockDimY, first.blockDimZ)
+                && one.sharedMemBytes == first.sharedMemBytes,
+        )?;
+        let stream = Stream::resolve(one.hStream as usize, false)?;
+        require(!stream.is_default())?;
+        // SAFETY: the caller's array has a valid pointer for each parameter (manual,
+        // cuLaunchCooperativeKernelMultiDevice); a null pointer.
+        let arguments = unsafe { arguments(Out::from_c(one.kernelParams), Out::from_c(std::ptr::null_mut())) }?;
+        let function = find(one.function)?;
+        launches.push((function, arguments, stream));
+    }
+    let config = Config {
+        grid: [first.gridDimX, first.gridDimY, first.gridDimZ],
+        block: [first.blockDimX, first.blockDimY, first.blockDimZ],
+        dynamic_shared: first.sharedMemBytes,
+        cooperative: true,
+        ..Config::default()
+    };
+    let (before, after) = (flags & NO_PRE_LAUNCH_SYNC == 0, flags & NO_POST_LAUNCH_SYNC == 0);
+    // SAFETY: as above.
+    Ok(unsafe { launch_together(&launches, &config, before, after) }?)
 }
 
 fn host_function(

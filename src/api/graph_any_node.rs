@@ -271,7 +271,11 @@ pub fn graph_exec_node_set_params(exec: CUgraphExec, node: CUgraphNode, record: 
 
 pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) -> Answer {
     record.required()?;
-    let node = find_node(node)?;
+    record.set(node_params(&*find_node(node)?)?)
+}
+
+/// What a node does, as C has it.
+pub fn node_params(node: &Node) -> Answer<CUgraphNodeParams> {
     let mut found = CUgraphNodeParams {
         r#type: CUgraphNodeType::from_raw(node.work().node_type() as u32),
         reserved0: [0; 3],
@@ -281,7 +285,7 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
     let members = &mut found.anonymous;
     match &*node.work() {
         Work::Kernel(_) => {
-            let kernel = params::kernel_record(&node)?;
+            let kernel = params::kernel_record(node)?;
             members.kernel = CUDA_KERNEL_NODE_PARAMS_v3 {
                 func: kernel.func,
                 gridDimX: kernel.gridDimX,
@@ -302,11 +306,11 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
                 flags: 0,
                 reserved: 0,
                 copyCtx: copy.context as CUcontext,
-                copyParams: params::copy_record(&node)?,
+                copyParams: params::copy_record(node)?,
             };
         }
         Work::Set(_) => {
-            let (set, ctx) = params::set_record(&node)?;
+            let (set, ctx) = params::set_record(node)?;
             members.memset = CUDA_MEMSET_NODE_PARAMS_v2 {
                 dst: set.dst,
                 pitch: set.pitch,
@@ -317,7 +321,7 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
                 ctx,
             };
         }
-        Work::Host(_) => members.host = params::host_record(&node)?,
+        Work::Host(_) => members.host = params::host_record(node)?,
         Work::Child(child) => {
             members.graph = CUDA_CHILD_GRAPH_NODE_PARAMS {
                 graph: child.handle() as CUgraph,
@@ -339,7 +343,7 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
             };
         }
         Work::Allocate(_) => {
-            let alloc = params::allocation_record(&node)?;
+            let alloc = params::allocation_record(node)?;
             members.alloc = CUDA_MEM_ALLOC_NODE_PARAMS_v2 {
                 poolProps: alloc.poolProps,
                 accessDescs: alloc.accessDescs,
@@ -352,7 +356,7 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
             members.free = CUDA_MEM_FREE_NODE_PARAMS { dptr: memory.address() };
         }
         Work::Batch(_) => {
-            let batch = params::batch_record(&node)?;
+            let batch = params::batch_record(node)?;
             members.memOp = CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 {
                 ctx: batch.ctx,
                 count: batch.count,
@@ -360,9 +364,9 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
                 flags: batch.flags,
             };
         }
-        Work::Conditional(_) => members.conditional = params::conditional_record(&node)?,
+        Work::Conditional(_) => members.conditional = params::conditional_record(node)?,
         Work::Signal(signal) => {
-            let plain = external::signal_record(&node)?;
+            let plain = external::signal_record(node)?;
             members.extSemSignal = CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 {
                 extSemArray: plain.extSemArray,
                 paramsArray: plain.paramsArray,
@@ -373,7 +377,7 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
             };
         }
         Work::Await(wait) => {
-            let plain = external::wait_record(&node)?;
+            let plain = external::wait_record(node)?;
             members.extSemWait = CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 {
                 extSemArray: plain.extSemArray,
                 paramsArray: plain.paramsArray,
@@ -383,7 +387,7 @@ pub fn graph_node_get_params(node: CUgraphNode, record: Out<CUgraphNodeParams>) 
                 },
             };
         }
-        Work::CopyBatch(_) => members.memcpyBatch = external::copy_batch_record(&node)?,
+        Work::CopyBatch(_) => members.memcpyBatch = external::copy_batch_record(node)?,
     }
-    record.set(found)
+    Ok(found)
 }

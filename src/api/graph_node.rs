@@ -6,7 +6,7 @@ use super::call::{Answer, In, Out, require};
 use super::graph::{dependencies, find, find_node};
 use super::graph_params as params;
 use super::types::*;
-use crate::driver::graph::{Conditional, Graph, KernelNode, Node, Work};
+use crate::driver::graph::{Conditional, DeviceNode, Graph, KernelNode, Node, Work};
 use std::sync::Arc;
 
 /// Adds a node without data on its edges.
@@ -128,8 +128,17 @@ fn kernel_of(node: CUgraphNode) -> Answer<(Arc<Node>, KernelNode)> {
 
 pub fn graph_kernel_node_copy_attributes(dst: CUgraphNode, src: CUgraphNode) -> Answer {
     let ((node, mut dst), (_, src)) = (kernel_of(dst)?, kernel_of(src)?);
+    require(dst.updatable.is_none() && src.updatable.is_none())?;
     dst.inherit(&src);
     Ok(node.set_work(Work::Kernel(dst))?)
+}
+
+/// What kernels call a node by that they may change.
+pub fn updatable(node: Option<&DeviceNode>) -> CUlaunchAttributeValue_union_deviceUpdatableKernelNode {
+    CUlaunchAttributeValue_union_deviceUpdatableKernelNode {
+        deviceUpdatable: node.is_some().into(),
+        devNode: node.map_or(0, DeviceNode::handle) as CUgraphDeviceNode,
+    }
 }
 
 /// Attributes that a kernel node has (`CUlaunchAttributeID`: the manual says of each where it applies).
@@ -147,6 +156,9 @@ fn check_attribute(attr: CUkernelNodeAttrID) -> Answer {
             | Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
             | Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
             | Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+            | Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
+            | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
     ))
 }
 
@@ -166,6 +178,20 @@ pub fn graph_kernel_node_get_attribute(
         Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
             let [x, y, z] = kernel.config.cluster;
             value.clusterDim = CUlaunchAttributeValue_union_clusterDim { x, y, z };
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+            let [x, y, z] = kernel.config.preferred_cluster;
+            value.preferredClusterDim = CUlaunchAttributeValue_union_preferredClusterDim { x, y, z };
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
+            value.portableClusterSizeMode =
+                CUlaunchAttributePortableClusterMode::from_raw(kernel.config.portable_cluster);
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
+            value.sharedMemoryMode = CUsharedMemoryMode::from_raw(kernel.config.shared_mode);
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+            value.deviceUpdatableKernelNode = updatable(kernel.updatable.as_deref());
         }
         _ => match kernel.attributes.get(&attr.0) {
             // SAFETY: both are 64 bytes of numbers.
@@ -200,10 +226,30 @@ pub fn graph_kernel_node_set_attribute(
             let cluster = unsafe { value.clusterDim };
             kernel.config.cluster = [cluster.x, cluster.y, cluster.z];
         }
+        Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+            // SAFETY: as above.
+            let cluster = unsafe { value.preferredClusterDim };
+            kernel.config.preferred_cluster = [cluster.x, cluster.y, cluster.z];
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
+            // SAFETY: as above.
+            let mode = unsafe { value.portableClusterSizeMode };
+            require(mode.name().is_some())?;
+            kernel.config.portable_cluster = mode.0;
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
+            // SAFETY: as above.
+            let mode = unsafe { value.sharedMemoryMode };
+            require(mode.name().is_some())?;
+            kernel.config.shared_mode = mode.0;
+        }
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
             // SAFETY: as above.
-            if unsafe { value.deviceUpdatableKernelNode }.deviceUpdatable != 0 {
-                return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
+            let wanted = unsafe { value.deviceUpdatableKernelNode }.deviceUpdatable != 0;
+            // There is no way back.
+            require(wanted || kernel.updatable.is_none())?;
+            if wanted {
+                kernel.updatable.get_or_insert_with(DeviceNode::create);
             }
         }
         _ => {

@@ -55,9 +55,9 @@ pub fn kernel(params: &CUDA_KERNEL_NODE_PARAMS) -> Answer<Work> {
     let config = Config {
         grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
-        cluster: [0; 3],
         dynamic_shared: params.sharedMemBytes,
         cooperative: false,
+        ..Config::default()
     };
     // SAFETY: the caller's arrays, null or as the manual says.
     let arguments = unsafe { arguments(Out::from_c(params.kernelParams), Out::from_c(params.extra)) }?;

@@ -2,9 +2,10 @@
 //!
 //! Flows in: the arrays. Flows out: log text and sizes into the caller's buffers. It must never know what is compiled.
 
-use super::call::{Answer, Out, require};
+use super::call::{Answer, In, Out, require};
 use super::types::*;
 use crate::driver::LoadError;
+use crate::driver::module::Symbols;
 use std::ffi::CStr;
 use std::time::Instant;
 
@@ -24,6 +25,7 @@ pub struct JitOptions {
     wall_time_slot: Option<usize>,
     values: usize,
     start: Instant,
+    symbols: Symbols,
 }
 
 impl JitOptions {
@@ -37,7 +39,9 @@ impl JitOptions {
             wall_time_slot: None,
             values: values.as_ptr() as usize,
             start: Instant::now(),
+            symbols: Symbols::new(),
         };
+        let (mut names, mut addresses, mut symbols) = (0, 0, 0);
         for index in 0..count as usize {
             let option = options.get_at(index)?;
             let value = || values.get_at(index).map(|value| value as usize);
@@ -53,10 +57,33 @@ impl JitOptions {
                     read.error.size_slot = Some(index);
                 }
                 CUjit_option::CU_JIT_WALL_TIME => read.wall_time_slot = Some(index),
+                CUjit_option::CU_JIT_GLOBAL_SYMBOL_NAMES => names = value()?,
+                CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES => addresses = value()?,
+                CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT => symbols = value()? as u32 as usize,
                 other => require(other < CUjit_option::CU_JIT_NUM_OPTIONS)?,
             }
         }
+        require(symbols == 0 || names != 0 && addresses != 0)?;
+        for index in 0..symbols {
+            // SAFETY: the caller's arrays of as many names and addresses.
+            let (name, address) = unsafe {
+                (
+                    In::from_c(names as *const *const c_char).at(index)?,
+                    In::from_c(addresses as *const *const c_void).at(index)?,
+                )
+            };
+            // SAFETY: a C string of the caller's.
+            let name = unsafe { In::from_c(name) }.symbol()?.to_string();
+            let before = read.symbols.insert(name, address as u64);
+            // Not at two places.
+            require(before.is_none_or(|before| before == address as u64))?;
+        }
         Ok(read)
+    }
+
+    /// Where variables are that the code does not define.
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
     }
 
     /// Gives the caller the logs of an outcome, and the time it took.

@@ -107,9 +107,9 @@ pub fn launch_grid_async(
     let config = Config {
         grid: [width.unsigned_abs(), height.unsigned_abs(), 1],
         block: setup.block,
-        cluster: [0; 3],
         dynamic_shared: setup.shared,
         cooperative: false,
+        ..Config::default()
     };
     // SAFETY: the arguments are in a buffer.
     Ok(unsafe { run(&find(function)?, &config, Arguments::Buffer(&setup.parameters), &stream) }?)

@@ -37,7 +37,7 @@ pub fn link_create(
 ) -> Answer {
     state_out.required()?;
     let read = JitOptions::read(num_options, jit_options, option_values)?;
-    let linker = Linker::create()?;
+    let linker = Linker::create(read.symbols().clone())?;
     options().insert(linker.handle(), read);
     state_out.set(linker.handle() as CUlinkState)
 }

@@ -5,13 +5,14 @@
 use super::call::{Answer, In, Out, require};
 use super::jit::JitOptions;
 use super::types::*;
+use crate::driver::module::eager;
 use crate::driver::{Context, Module};
 use std::sync::Arc;
 
 fn load(module: Out<CUmodule>, image: *const c_void, options: &JitOptions) -> Answer {
     require(!module.is_null() && !image.is_null())?;
     // SAFETY: the caller's image: a fat binary, an ELF file, or text that ends with NUL.
-    let loaded = unsafe { Module::load_data(image, false) };
+    let loaded = unsafe { Module::load_data_with(image, options.symbols(), false) };
     module.set(options.report(loaded, |module| module.remarks().to_string())?.handle() as CUmodule)
 }
 
@@ -48,10 +49,9 @@ pub fn module_unload(hmod: CUmodule) -> Answer {
     Ok(Module::from_handle(hmod as usize)?.unload()?)
 }
 
-/// What `CUDA_MODULE_LOADING` asks for; functions are lowered when first used in either mode.
+/// What `CUDA_MODULE_LOADING` asks for: functions are lowered when first used, or with their module.
 pub fn module_get_loading_mode(mode: Out<CUmoduleLoadingMode>) -> Answer {
-    let eager = std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|value| value == "EAGER");
-    mode.set(if eager {
+    mode.set(if eager() {
         CUmoduleLoadingMode::CU_MODULE_EAGER_LOADING
     } else {
         CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING

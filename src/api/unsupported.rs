@@ -60,9 +60,15 @@ pub fn narrow(symbol: &'static str) -> Answer {
     )
 }
 
-/// Deprecated since CUDA 11.3; `CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH` says 0.
-pub fn multi_device(symbol: &'static str) -> Answer {
-    refuse(symbol, "a cooperative launch has one device")
+/// No device here is part of a fabric: `CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` and
+/// `…_LOGICAL_ENDPOINT_…_SUPPORTED` say 0.
+pub fn fabric(symbol: &'static str) -> Answer {
+    refuse(symbol, "no device here is connected to others by a fabric")
+}
+
+/// Deprecated since CUDA 11.0: profilers are told what to do on their command line.
+pub fn profiler(symbol: &'static str) -> Answer {
+    refuse(symbol, "no profiler reads its configuration by this call")
 }
 
 /// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED` says 0.
@@ -78,9 +84,4 @@ pub fn notification(symbol: &'static str) -> Answer {
 /// `CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED` says 0.
 pub fn sparse(symbol: &'static str) -> Answer {
     refuse(symbol, "arrays here are never sparse")
-}
-
-/// `CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` and `…_LOGICAL_ENDPOINT_…_SUPPORTED` say 0.
-pub fn fabric(symbol: &'static str) -> Answer {
-    refuse(symbol, "no fabric connects devices here")
 }

@@ -3,6 +3,7 @@
 //! Flows in: what a load call was handed. Flows out: the trees to link, or the reason and the words why not. It must never
 //! know contexts.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,19 +98,27 @@ pub(super) const UNIT_MARK: &str = "// margay: a unit of a linked image\n";
 /// Texts up to this size are read whole when a module is loaded from them.
 const CHECKED: usize = 256 << 10;
 
+/// Begins a line that gives a variable's address, in the image that the JIT linker makes.
+pub(super) const SYMBOL_MARK: &str = "// margay: at ";
+
 type Trees = Arc<[Arc<ast::Module>]>;
+
+/// Addresses that a program has for variables that no unit defines (`CU_JIT_GLOBAL_SYMBOL_NAMES`).
+pub type Symbols = HashMap<String, u64>;
 
 /// A loaded image.
 pub(super) struct Code {
     image: Image,
     trees: OnceLock<Result<Trees, LoadError>>,
     complained: AtomicBool,
+    symbols: OnceLock<Symbols>,
 }
 
 impl Code {
     fn new(image: Image) -> Arc<Code> {
         Arc::new(Code {
             image,
+            symbols: OnceLock::new(),
             trees: OnceLock::new(),
             complained: AtomicBool::new(false),
         })
@@ -175,6 +184,16 @@ impl Code {
         self.trees.get_or_init(|| self.parse()).clone()
     }
 
+    /// There is nothing in it but the device runtime library.
+    pub fn is_device_runtime(&self) -> bool {
+        self.has_ptx() && self.image.units.iter().all(image::Unit::is_device_runtime)
+    }
+
+    /// What the image says where variables are; known with the trees.
+    pub fn symbols(&self) -> Symbols {
+        self.symbols.get().cloned().unwrap_or_default()
+    }
+
     /// Reads the bodies of functions now, too, and checks them, unless that would take long: who loads a text that was
     /// just made wants to know what is wrong with it. Gives what is merely odd.
     pub fn check(&self) -> Result<Remarks, LoadError> {
@@ -197,6 +216,16 @@ impl Code {
             }
         }
         Ok(remarks)
+    }
+
+    /// As [`Code::check`] if it is a text and nothing else, which somebody may have made just now.
+    pub fn check_text(&self) -> Result<(), LoadError> {
+        let plain =
+            |found: &image::Found| found.kind == image::Kind::Ptx && found.name.is_none() && found.options.is_none();
+        match self.image.found.as_slice() {
+            [one] if plain(one) => self.check().map(drop),
+            _ => Ok(()),
+        }
     }
 
     fn parse(&self) -> Result<Trees, LoadError> {
@@ -223,8 +252,11 @@ impl Code {
                 trees.push(Arc::new(tree.map_err(|found| LoadError::from(found).logged())?));
                 Ok::<_, LoadError>(())
             };
-            if text.starts_with(UNIT_MARK) {
-                for part in text.split(UNIT_MARK).skip(1) {
+            if text.starts_with(SYMBOL_MARK) || text.starts_with(UNIT_MARK) {
+                let mut parts = text.split(UNIT_MARK);
+                self.symbols
+                    .get_or_init(|| symbols_of(parts.next().unwrap_or_default()));
+                for part in parts {
                     parse(part.into())?;
                 }
             } else {
@@ -233,4 +265,15 @@ impl Code {
         }
         Ok(trees.into())
     }
+}
+
+/// The addresses that stand before the units of an image that the JIT linker made.
+fn symbols_of(text: &str) -> Symbols {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(SYMBOL_MARK));
+    let pairs = lines.filter_map(|line| {
+        let (address, name) = line.split_once(' ')?;
+        let address = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?;
+        Some((name.to_string(), address))
+    });
+    pairs.collect()
 }

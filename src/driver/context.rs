@@ -12,6 +12,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
 use super::services::Printer;
@@ -25,6 +26,10 @@ use crate::memory::AddressSpace;
 /// `CU_CTX_FLAGS_MASK`.
 const FLAGS: u32 = 0xFF;
 const SCHEDULING: u32 = 0x07;
+
+/// `CU_CTX_COREDUMP_ENABLE`, `CU_CTX_USER_COREDUMP_ENABLE`
+const COREDUMP: u32 = 0x20;
+const USER_COREDUMP: u32 = 0x40;
 
 /// Destructor of context-local storage: `(context, key, value)`.
 pub type StorageDrop = extern "C" fn(Handle, usize, usize);
@@ -45,6 +50,8 @@ pub(super) struct Shared {
     pub stack_limit: AtomicU64,
     pub printer: Printer,
     pub heap: Heap,
+    /// Settings of core dumps that were made for this context.
+    coredump: Mutex<coredump::Values>,
 }
 
 /// The number of a context, green ones among them.
@@ -66,6 +73,7 @@ impl Shared {
             stack_limit: AtomicU64::new(DEFAULT_STACK),
             printer: Printer::new(),
             heap: Heap::new(device, id),
+            coredump: Mutex::default(),
         })
     }
 
@@ -91,6 +99,8 @@ impl Shared {
             // What kernels printed before it happened comes first.
             self.printer.flush();
             tracing::error!("{error}: {report}");
+            let settings = self.coredump.lock().clone();
+            coredump::on_fault(&settings, self.device, &format!("{error}: {report}"));
         }
     }
 
@@ -245,6 +255,13 @@ pub(super) fn all_streams() -> Vec<Arc<Stream>> {
         .collect()
 }
 
+/// Whether any stream of any context has work.
+pub(super) fn any_busy() -> bool {
+    let contexts = CONTEXTS.collect();
+    let mut streams = contexts.iter().flat_map(|context| context.shared.live_streams());
+    streams.any(|stream| stream.is_busy())
+}
+
 thread_local! {
     static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
 }
@@ -366,8 +383,8 @@ impl Context {
 
     /// The calling thread's, and fit for work: also its sticky error, if it has one. Most calls begin with this.
     pub fn usable() -> Result<Arc<Context>> {
-        let context = Context::current()?;
         check_host_function()?;
+        let context = Context::current()?;
         context.shared.check()?;
         Ok(context)
     }
@@ -403,6 +420,12 @@ impl Context {
         check_host_function()?;
         check_flags(flags)?;
         let context = Context::build(device, false, flags);
+        if flags & COREDUMP != 0 {
+            context.set_coredump(Setting::EnableOnException, Value::Flag(true))?;
+        }
+        if flags & USER_COREDUMP != 0 {
+            coredump::set_global(Setting::EnableUserTrigger, Value::Flag(true))?;
+        }
         Context::push(Arc::clone(&context))?;
         Ok(context)
     }
@@ -590,6 +613,16 @@ impl Context {
         self.shared.printer.flush();
         pool::settle();
         self.shared.check()
+    }
+
+    /// `cuCoredumpGetAttribute`.
+    pub fn coredump(&self, setting: Setting) -> Value {
+        coredump::of(&self.shared.coredump.lock(), setting)
+    }
+
+    /// `cuCoredumpSetAttribute`.
+    pub fn set_coredump(&self, setting: Setting, value: Value) -> Result<()> {
+        coredump::set(&mut self.shared.coredump.lock(), setting, value)
     }
 
     /// `cuCtxGetLimit`.

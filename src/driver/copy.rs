@@ -39,7 +39,7 @@ pub struct Shape {
 }
 
 /// Where the box lies: first byte, bytes from row to row, rows from slice to slice (0: as many as the box has).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     pub place: Place,
     pub pitch: u64,

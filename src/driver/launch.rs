@@ -3,24 +3,24 @@
 //! Flows in: a function, a shape, arguments, a stream. Flows out: a [`simt::Launch`] in the stream's queue. It must never
 //! know how a grid is run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::context::Shared;
-use super::graph::{KernelNode, Work};
+use super::graph::{DeviceNode, KernelNode, Work};
 use super::module::Lowered;
 use super::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
-use super::stream::Command;
+use super::stream::{Command, Point};
 use super::{Error, Function, Result, Stream, occupancy};
 use crate::config;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::Space;
-use crate::simt::{self, Cause, Fault, Services};
+use crate::simt::{self, Cause, Family, Fault, Services};
 
 /// A launch as a call describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -28,6 +28,11 @@ pub struct Config {
     pub cluster: [u32; 3],
     pub dynamic_shared: u32,
     pub cooperative: bool,
+    /// Blocks that may form larger clusters; all 0: none.
+    pub preferred_cluster: [u32; 3],
+    /// `CUlaunchAttributePortableClusterMode` and `CUsharedMemoryMode`: 0 is what the function says.
+    pub portable_cluster: u32,
+    pub shared_mode: u32,
 }
 
 /// Where the arguments are.
@@ -93,6 +98,99 @@ pub unsafe fn launch(
     Ok(())
 }
 
+/// What a launch is to be as a node of a graph.
+#[derive(Default)]
+pub struct NodeOptions {
+    /// Values of 64 bytes by number.
+    pub attributes: BTreeMap<u32, [u64; 8]>,
+    /// Kernels may change it.
+    pub updatable: bool,
+}
+
+/// As [`launch`]; a stream that records keeps the options with the node. Gives the node if kernels may change it.
+///
+/// # Errors
+/// As [`launch`], and 1 for a node that kernels may change in a stream that does not record.
+///
+/// # Safety
+/// As [`launch`].
+pub unsafe fn launch_with_options(
+    function: &Arc<Function>,
+    config: &Config,
+    arguments: Arguments<'_>,
+    stream: &Arc<Stream>,
+    options: NodeOptions,
+) -> Result<Option<Arc<DeviceNode>>> {
+    let recording = stream.capture_info()?.is_some();
+    if !recording {
+        if options.updatable {
+            return Err(Error::InvalidValue);
+        }
+        // SAFETY: passed on to the caller.
+        return unsafe { launch(function, config, arguments, stream) }.map(|()| None);
+    }
+    let function = function.on(stream)?;
+    stream.shared.check()?;
+    let capture = stream.admit()?.ok_or(Error::InvalidValue)?;
+    // SAFETY: passed on to the caller.
+    let params = unsafe { collect(&function, arguments)? };
+    check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
+    let mut kernel = KernelNode::captured(function, *config, params, stream);
+    kernel.attributes.extend(options.attributes);
+    kernel.updatable = options.updatable.then(DeviceNode::create);
+    let node = kernel.updatable.clone();
+    capture.add(stream, Work::Kernel(kernel))?;
+    Ok(node)
+}
+
+/// `cuLaunchCooperativeKernelMultiDevice`: one launch on each of several devices. `before`: none begins before all that is
+/// in any of the streams is done; `after`: what comes next in any of them waits for all.
+///
+/// # Errors
+/// As [`launch`], and 1 for two launches on one device and functions that are not the same one.
+///
+/// # Safety
+/// As [`launch`].
+pub unsafe fn launch_together(
+    launches: &[(Arc<Function>, Arguments<'_>, Arc<Stream>)],
+    config: &Config,
+    before: bool,
+    after: bool,
+) -> Result<()> {
+    let mut devices = Vec::new();
+    for (function, _, stream) in launches {
+        let same = launches
+            .first()
+            .is_some_and(|(first, _, _)| first.name() == function.name());
+        if !same || devices.contains(&stream.shared.device) {
+            return Err(Error::InvalidValue);
+        }
+        devices.push(stream.shared.device);
+        let function = function.on(stream)?;
+        stream.shared.check()?;
+        stream.refuse_capture()?;
+        // All or none.
+        check(&function, config, function.lowered()?, stream.multiprocessors())?;
+    }
+    let wait_for_each_other = || {
+        let ends: Vec<Point> = launches.iter().map(|(_, _, stream)| stream.end()).collect();
+        for (_, _, stream) in launches {
+            ends.iter().for_each(|point| stream.wait_point(point.clone()));
+        }
+    };
+    if before {
+        wait_for_each_other();
+    }
+    for (function, arguments, stream) in launches {
+        // SAFETY: passed on to the caller.
+        unsafe { launch(function, config, *arguments, stream)? };
+    }
+    if after {
+        wait_for_each_other();
+    }
+    Ok(())
+}
+
 /// A launch with all that can be done beforehand done: it can be run any number of times, one at a time.
 pub(super) struct Prepared {
     shared: Arc<Shared>,
@@ -106,34 +204,28 @@ impl Prepared {
     /// # Errors
     /// As [`launch`].
     pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>, multiprocessors: u32) -> Result<Prepared> {
-        static GRIDS: AtomicU64 = AtomicU64::new(1);
+        Prepared::new_in(function, config, params, multiprocessors, 0)
+    }
+
+    /// As a node of an executable graph that kernels may launch; 0: of none.
+    pub fn new_in(
+        function: &Arc<Function>,
+        config: &Config,
+        params: Box<[u8]>,
+        multiprocessors: u32,
+        graph: u64,
+    ) -> Result<Prepared> {
         let shared = &function.shared;
-        let cluster = check(function, config, function.lowered()?, multiprocessors)?;
         let workspace = if config.cooperative {
             Some(Workspace::new(shared)?)
         } else {
             None
         };
-        let launch = Arc::new(simt::Launch {
-            module: Arc::clone(&function.program),
-            kernel: function.index,
-            grid: config.grid,
-            block: config.block,
-            cluster,
-            dynamic_shared: config.dynamic_shared,
-            params,
-            cooperative: config.cooperative,
-            workspace: workspace.as_ref().map_or(0, |workspace| workspace.0),
-            grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
-            multiprocessors,
-            stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
-            timeout: config::get().timeout,
-            services: Arc::clone(shared) as Arc<dyn Services>,
-            references: function.references.bindings(),
-        });
+        let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref())?;
+        launch.family.graph = graph;
         Ok(Prepared {
             shared: Arc::clone(shared),
-            launch,
+            launch: Arc::new(launch),
             workspace,
             files: Arc::clone(&function.files),
             run: runner(),
@@ -151,6 +243,43 @@ impl Prepared {
     }
 }
 
+/// A launch for the executor.
+///
+/// # Errors
+/// As [`launch`].
+pub(super) fn describe(
+    function: &Function,
+    config: &Config,
+    params: Box<[u8]>,
+    multiprocessors: u32,
+    workspace: Option<&Workspace>,
+) -> Result<simt::Launch> {
+    static GRIDS: AtomicU64 = AtomicU64::new(1);
+    let shared = &function.shared;
+    let cluster = check(function, config, function.lowered()?, multiprocessors)?;
+    Ok(simt::Launch {
+        module: Arc::clone(&function.program),
+        kernel: function.index,
+        grid: config.grid,
+        block: config.block,
+        cluster,
+        dynamic_shared: config.dynamic_shared,
+        params,
+        cooperative: config.cooperative,
+        workspace: workspace.map_or(0, |workspace| workspace.0),
+        grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
+        multiprocessors,
+        stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
+        timeout: config::get().timeout,
+        services: Arc::clone(shared) as Arc<dyn Services>,
+        references: function.references.bindings(),
+        family: Family {
+            runtime: function.module().ok().map(|module| module as Arc<dyn simt::Runtime>),
+            ..Family::default()
+        },
+    })
+}
+
 /// `CUDA_LAUNCH_BLOCKING=1` (CUDA programming guide, "CUDA Environment Variables").
 pub(super) fn launch_blocking() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
@@ -158,7 +287,7 @@ pub(super) fn launch_blocking() -> bool {
 }
 
 /// The zeroed memory that `grid.sync()` counts in, for one launch.
-struct Workspace(u64);
+pub(super) struct Workspace(u64);
 
 impl Workspace {
     const BYTES: u64 = 64;
@@ -210,24 +339,32 @@ pub(super) fn check(function: &Function, config: &Config, lowered: Lowered, mult
         return Err(Error::LaunchOutOfResources);
     }
     let profile = function.device().profile();
-    if config.dynamic_shared > function.max_dynamic_shared()?
+    if config.dynamic_shared > function.max_dynamic_shared(config.shared_mode)?
         || u64::from(config.dynamic_shared) + u64::from(lowered.shared_bytes)
             > u64::from(profile.shared_per_block_optin)
     {
         return Err(Error::InvalidValue);
     }
     let cluster = match (config.cluster, function.required_cluster()) {
+        ([0, 0, 0], None) if function.info.explicit_cluster => return Err(Error::InvalidClusterSize),
         ([0, 0, 0], None) => [1; 3],
         ([0, 0, 0], Some(required)) => required,
         (asked, Some(required)) if asked != required => return Err(Error::InvalidClusterSize),
         (asked, _) => asked,
     };
-    if cluster != [1; 3] {
-        let fits = (0..3).all(|axis| cluster[axis] > 0 && grid[axis].is_multiple_of(cluster[axis]));
-        let blocks = cluster
-            .iter()
-            .try_fold(1_u32, |product, size| product.checked_mul(*size));
-        if !fits || !profile.clusters || blocks.is_none_or(|blocks| blocks > function.max_cluster()) {
+    let most = function.max_cluster(config.portable_cluster);
+    let fits = |shape: [u32; 3], whole: [u32; 3]| {
+        let blocks = shape.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
+        let divides = (0..3).all(|axis| shape[axis] > 0 && whole[axis].is_multiple_of(shape[axis]));
+        divides && blocks.is_some_and(|blocks| blocks <= most)
+    };
+    if cluster != [1; 3] && !(profile.clusters && fits(cluster, grid)) {
+        return Err(Error::InvalidClusterSize);
+    }
+    let preferred = config.preferred_cluster;
+    if config.cluster != [0; 3] && preferred != [0; 3] {
+        let multiple = (0..3).all(|axis| preferred[axis].is_multiple_of(cluster[axis]));
+        if !multiple || !fits(preferred, grid) {
             return Err(Error::InvalidClusterSize);
         }
     }

@@ -4,20 +4,22 @@
 //! a mark that is a comment to everybody else, so that programs may store it and load it later. It must never know
 //! contexts.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::code::{Code, LoadError, Remarks, UNIT_MARK};
+use super::code::{Code, LoadError, Remarks, SYMBOL_MARK, Symbols, UNIT_MARK};
 use super::handle::{self, Registry};
 use super::{Error, Handle, Result};
-use crate::program::{self, Allocate, AllocateError};
+use crate::program::{self, Allocate, AllocateError, LinkError};
 use crate::ptx::ast;
 
 pub struct Linker {
     handle: Handle,
     units: Mutex<Vec<Arc<ast::Module>>>,
+    symbols: Symbols,
     image: OnceLock<Result<Box<[u8]>, LoadError>>,
 }
 
@@ -27,11 +29,12 @@ static LINKERS: Registry<Linker> = Registry::new();
 const INPUT_TYPES: u32 = 5;
 
 impl Linker {
-    /// `cuLinkCreate`.
-    pub fn create() -> Result<Arc<Linker>> {
+    /// `cuLinkCreate`: `symbols` are where variables are that no input defines.
+    pub fn create(symbols: Symbols) -> Result<Arc<Linker>> {
         let linker = Arc::new(Linker {
             handle: handle::fresh(),
             units: Mutex::default(),
+            symbols,
             image: OnceLock::new(),
         });
         LINKERS.insert(linker.handle, &linker);
@@ -51,6 +54,10 @@ impl Linker {
             return Err(Error::InvalidValue.into());
         }
         let code = code()?;
+        // The executor provides what it defines.
+        if code.is_device_runtime() {
+            return Ok(Remarks::default());
+        }
         let trees = code.trees()?;
         let remarks = code.check()?;
         self.units.lock().extend(trees.iter().cloned());
@@ -83,11 +90,20 @@ impl Linker {
             if units.is_empty() {
                 return Err(LoadError::new(Error::InvalidValue, "nothing to link"));
             }
-            let linked = program::Module::link(&units, &mut Nowhere::default());
-            linked.map_err(|error| LoadError::from(error).logged())?;
+            let linked = program::Module::link_with(&units, &self.symbols, &mut Nowhere::default());
+            let linked = linked.map_err(unresolved)?;
+            let undefined = linked.undefined();
+            if !undefined.is_empty() {
+                let names = undefined.iter().map(ToString::to_string).collect();
+                return Err(unresolved(LinkError::Undefined(names)));
+            }
             let mut text = String::new();
+            for (name, address) in &self.symbols {
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{SYMBOL_MARK}{address:#x} {name}");
+            }
             for unit in units.iter() {
-                if units.len() > 1 {
+                if units.len() > 1 || !self.symbols.is_empty() {
                     text.push_str(UNIT_MARK);
                 }
                 text.push_str(&unit.source.text);
@@ -103,6 +119,17 @@ impl Linker {
     pub fn destroy(self: &Arc<Linker>) -> Result<()> {
         LINKERS.remove(self.handle).map(drop).ok_or(Error::InvalidHandle)
     }
+}
+
+/// What does not fit together is 999, as from NVIDIA's driver.
+fn unresolved(error: LinkError) -> LoadError {
+    let code = match &error {
+        LinkError::Undefined(_) | LinkError::Duplicate(_) => Some(Error::Unknown),
+        LinkError::Invalid(_) | LinkError::OutOfMemory => None,
+    };
+    let mut found = LoadError::from(error);
+    found.error = code.unwrap_or(found.error);
+    found.logged()
 }
 
 /// Addresses for a link whose result nobody runs.

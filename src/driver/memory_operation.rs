@@ -39,6 +39,15 @@ pub(super) enum Checked {
 }
 
 impl MemoryOperation {
+    /// What of it an executable graph cannot change: the operation and how many bytes it has.
+    pub(in crate::driver) fn kind(&self) -> (u32, u32) {
+        match self {
+            MemoryOperation::Write { bytes, .. } => (0, *bytes),
+            MemoryOperation::Wait { bytes, .. } => (1, *bytes),
+            MemoryOperation::Barrier => (2, 0),
+        }
+    }
+
     /// # Errors
     /// 1 for memory that is not the driver's, or not aligned, and for flags that mean nothing.
     pub(super) fn check(self) -> Result<Checked> {

@@ -13,9 +13,11 @@
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! managed.rs pointer.rs   what is said and known of it  batch.rs decompress.rs  many copies at once
 //! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
+//! device_runtime.rs       what kernels launch       runtime_error.rs
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
 //! external.rs semaphore.rs  what others have made, by descriptor
 //! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
+//! coredump.rs             dumps after faults         checkpoint.rs  calls that wait
 //! handle.rs  error.rs
 //! ```
 //!
@@ -24,11 +26,14 @@
 pub mod alloc;
 pub mod array;
 pub mod batch;
+pub mod checkpoint;
 mod code;
 pub mod context;
 pub mod copy;
+pub mod coredump;
 pub mod decompress;
 pub mod device;
+mod device_runtime;
 mod error;
 pub mod event;
 pub mod external;
@@ -51,6 +56,7 @@ pub mod pool;
 mod profile;
 mod pump;
 pub mod reference;
+mod runtime_error;
 pub mod semaphore;
 mod services;
 mod shared_file;
@@ -86,6 +92,8 @@ pub type Handle = usize;
 enum Stage {
     Fresh,
     Ready,
+    /// Ready, but calls wait ([`checkpoint`]).
+    Locked,
     /// A child of a process that was ready: threads and locks did not come along.
     Orphan,
 }
@@ -117,6 +125,7 @@ pub fn init(flags: u32) -> Result<()> {
     // SAFETY: the handler only stores to an atomic, and the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     STAGE.store(Stage::Ready as u8, Ordering::Release);
+    coredump::start();
     Ok(())
 }
 
@@ -129,8 +138,23 @@ pub fn ready() -> Result<()> {
     if STAGE.load(Ordering::Acquire) == Stage::Ready as u8 {
         Ok(())
     } else {
-        Err(Error::NotInitialized)
+        not_ready()
     }
+}
+
+#[cold]
+fn not_ready() -> Result<()> {
+    if STAGE.load(Ordering::Acquire) != Stage::Locked as u8 {
+        return Err(Error::NotInitialized);
+    }
+    checkpoint::wait();
+    ready()
+}
+
+/// Whether [`init`] has succeeded in this process.
+pub fn is_initialised() -> bool {
+    let stage = STAGE.load(Ordering::Acquire);
+    stage == Stage::Ready as u8 || stage == Stage::Locked as u8
 }
 
 /// `cuDriverGetVersion`.

@@ -9,13 +9,14 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
 use super::alloc::VARIABLE;
 pub use super::code::LoadError;
+pub use super::code::Symbols;
 use super::code::{Code, Remarks};
 use super::context::Shared;
 use super::handle::{self, Registry};
@@ -77,7 +78,8 @@ pub struct Function {
     pub(super) references: Arc<References>,
     /// Names of source files by the index that `.loc` uses.
     pub(super) files: Arc<HashMap<u32, String>>,
-    kernel: Option<Weak<Kernel>>,
+    /// Whose function it is, once somebody came by that way.
+    kernel: OnceLock<Weak<Kernel>>,
     lowered: OnceLock<Result<Lowered, LoadError>>,
     /// -1: not set.
     max_dynamic_shared: AtomicI32,
@@ -85,6 +87,9 @@ pub struct Function {
     cluster: [AtomicI32; 3],
     non_portable_cluster: AtomicI32,
     cluster_policy: AtomicI32,
+    shared_mode: AtomicI32,
+    /// Attributes that were set on the function itself, by bit: its kernel's no longer matter.
+    own: AtomicU32,
 }
 
 /// What is known of a function once it has been lowered.
@@ -183,15 +188,22 @@ fn place(request: &Request) -> Result<u64, AllocateError> {
 }
 
 impl Linked {
-    fn new(code: &Code, shared: &Shared, managed: Option<&mut Vec<(u64, u64)>>) -> Result<Linked, LoadError> {
+    fn new(
+        code: &Code,
+        symbols: &Symbols,
+        shared: &Shared,
+        managed: Option<&mut Vec<(u64, u64)>>,
+    ) -> Result<Linked, LoadError> {
         let trees = code.trees()?;
+        let mut known = code.symbols();
+        known.extend(symbols.iter().map(|(name, address)| (name.clone(), *address)));
         let mut placer = Placer {
             shared,
             managed,
             managed_used: 0,
             memory: Vec::new(),
         };
-        let program = match program::Module::link(&trees, &mut placer) {
+        let program = match program::Module::link_with(&trees, &known, &mut placer) {
             Ok(program) => program,
             Err(error) => {
                 release(&placer.memory);
@@ -221,6 +233,12 @@ impl Linked {
             program: Arc::new(program),
         })
     }
+}
+
+/// `CUDA_MODULE_LOADING=EAGER`: functions are loaded with their module (CUDA programming guide, "Lazy Loading").
+pub fn eager() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|value| value == "EAGER"))
 }
 
 /// What `.file` directives say; an index that two units use for two files is left out.
@@ -260,8 +278,8 @@ impl Library {
         library
     }
 
-    /// `cuLibraryLoadData`: needs no context. An image without PTX is accepted; using it gives 209 and a message. PTX that
-    /// cannot be read is refused.
+    /// `cuLibraryLoadData`: needs no context. An image without PTX is accepted; using it gives 209 and a message. A text that
+    /// cannot be read is refused; what fat binaries hold is read when it is used.
     ///
     /// # Errors
     /// What the image room or the parser has against it.
@@ -271,12 +289,15 @@ impl Library {
     pub unsafe fn load_data(image: *const c_void) -> Result<Arc<Library>, LoadError> {
         // SAFETY: passed on to the caller.
         let code = unsafe { Code::from_pointer(image)? };
+        code.check_text()?;
         Ok(Library::new(code))
     }
 
     /// `cuLibraryLoadFromFile`.
     pub fn load_file(path: &Path) -> Result<Arc<Library>, LoadError> {
-        Ok(Library::new(Code::from_file(path)?))
+        let code = Code::from_file(path)?;
+        code.check_text()?;
+        Ok(Library::new(code))
     }
 
     pub fn from_handle(handle: Handle) -> Result<Arc<Library>> {
@@ -356,7 +377,8 @@ impl Library {
             return Ok(Arc::clone(module));
         }
         let mut managed = self.managed.lock();
-        let linked = Linked::new(&self.code, context.shared(), Some(&mut managed)).map_err(|error| error.error)?;
+        let linked = Linked::new(&self.code, &Symbols::new(), context.shared(), Some(&mut managed))
+            .map_err(|error| error.error)?;
         let module = Module::new(context, Ok(linked), Remarks::default());
         instances.insert(context.id(), Arc::clone(&module));
         Ok(module)
@@ -406,13 +428,20 @@ impl Module {
         module
     }
 
-    fn load(code: &Code, lazy: bool, remarks: Remarks) -> Result<Arc<Module>, LoadError> {
+    fn load(code: &Code, symbols: &Symbols, lazy: bool, remarks: Remarks) -> Result<Arc<Module>, LoadError> {
         let context = Context::usable()?;
         context.shared().printer.flush();
-        let linked = Linked::new(code, context.shared(), None);
+        let linked = Linked::new(code, symbols, context.shared(), None);
         match linked {
             Err(error) if !(lazy && error.error == Error::NoBinaryForGpu) => Err(error),
-            linked => Ok(Module::new(&context, linked, remarks)),
+            linked => {
+                let module = Module::new(&context, linked, remarks);
+                if eager() {
+                    // All functions are loaded now; what is wrong with one is told when it is used.
+                    let _ = module.functions();
+                }
+                Ok(module)
+            }
         }
     }
 
@@ -425,11 +454,27 @@ impl Module {
     /// # Safety
     /// As [`crate::image::from_pointer`].
     pub unsafe fn load_data(image: *const c_void, lazy: bool) -> Result<Arc<Module>, LoadError> {
+        // SAFETY: passed on to the caller.
+        unsafe { Module::load_data_with(image, &Symbols::new(), lazy) }
+    }
+
+    /// As [`Module::load_data`], with addresses for variables that the image does not define.
+    ///
+    /// # Errors
+    /// As [`Module::load_data`].
+    ///
+    /// # Safety
+    /// As [`Module::load_data`].
+    pub unsafe fn load_data_with(
+        image: *const c_void,
+        symbols: &Symbols,
+        lazy: bool,
+    ) -> Result<Arc<Module>, LoadError> {
         Context::usable()?;
         // SAFETY: passed on to the caller.
         let code = unsafe { Code::from_pointer(image)? };
         let remarks = if lazy { Remarks::default() } else { code.check()? };
-        Module::load(&code, lazy, remarks)
+        Module::load(&code, symbols, lazy, remarks)
     }
 
     /// `cuModuleLoad`.
@@ -437,7 +482,7 @@ impl Module {
         Context::usable()?;
         let code = Code::from_file(path)?;
         let remarks = code.check()?;
-        Module::load(&code, false, remarks)
+        Module::load(&code, &Symbols::new(), false, remarks)
     }
 
     /// What the text's checks had to say when it was loaded.
@@ -494,6 +539,19 @@ impl Module {
         Ok(self.function_at(linked, index, None))
     }
 
+    /// The kernel of this number in the program.
+    pub(super) fn function_number(self: &Arc<Module>, index: u32) -> Result<Arc<Function>> {
+        Ok(self.function_at(self.linked()?, index, None))
+    }
+
+    pub(super) fn context(&self) -> Result<Arc<Context>> {
+        self.context.upgrade().ok_or(Error::ContextIsDestroyed)
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     fn function_at(self: &Arc<Module>, linked: &Linked, index: u32, kernel: Option<&Arc<Kernel>>) -> Arc<Function> {
         let mut functions = self.functions.lock();
         let function = functions.entry(index).or_insert_with(|| {
@@ -509,18 +567,27 @@ impl Module {
                 info: entry.kernel.clone().unwrap_or_default(),
                 references: Arc::clone(&linked.references),
                 files: Arc::clone(&linked.files),
-                kernel: kernel.map(Arc::downgrade),
+                kernel: OnceLock::new(),
                 lowered: OnceLock::new(),
                 max_dynamic_shared: AtomicI32::new(-1),
                 carveout: AtomicI32::new(-1),
                 cluster: Default::default(),
                 non_portable_cluster: AtomicI32::new(0),
                 cluster_policy: AtomicI32::new(0),
+                shared_mode: AtomicI32::new(0),
+                own: AtomicU32::new(0),
             });
             let callable = Arc::new(Callable::Function(Arc::clone(&function)));
             CALLABLES.insert(function.handle, &callable);
+            if eager() {
+                // A failure is told when the function is used.
+                let _ = function.lowered();
+            }
             function
         });
+        if let Some(kernel) = kernel {
+            function.kernel.get_or_init(|| Arc::downgrade(kernel));
+        }
         Arc::clone(function)
     }
 
@@ -589,7 +656,7 @@ impl Kernel {
         let function = module.function_at(linked, index, Some(self));
         for (device, which, value) in self.attributes.lock().iter() {
             if *device == context.device().ordinal() {
-                function.set_attribute(*which, *value)?;
+                function.follow(*which, *value)?;
             }
         }
         self.functions.lock().push((id, Arc::clone(&function)));
@@ -606,18 +673,32 @@ impl Kernel {
 
     /// `cuKernelGetAttribute`.
     pub fn attribute(self: &Arc<Kernel>, device: &'static Device, which: u32) -> Result<i32> {
-        self.function_on(device)?.attribute(which)
+        let ordinal = device.ordinal();
+        let known = |list: &[(i32, u32, i32)]| {
+            let mut set = list.iter().rev();
+            set.find(|(device, of, _)| *device == ordinal && *of == which)
+                .map(|found| found.2)
+        };
+        let set = known(&self.attributes.lock());
+        match set {
+            Some(value) => Ok(value),
+            None => self.function_on(device)?.attribute(which),
+        }
     }
 
-    /// `cuKernelSetAttribute`: for this device, in every context.
+    /// `cuKernelSetAttribute`: for this device, in every context, where it has not been set on the function.
     pub fn set_attribute(self: &Arc<Kernel>, device: &'static Device, which: u32, value: i32) -> Result<()> {
-        self.function_on(device)?.set_attribute(which, value)?;
+        self.function_on(device)?.follow(which, value)?;
         let ordinal = device.ordinal();
-        self.attributes.lock().push((ordinal, which, value));
+        {
+            let mut attributes = self.attributes.lock();
+            attributes.retain(|(device, of, _)| *device != ordinal || *of != which);
+            attributes.push((ordinal, which, value));
+        }
         let functions: Vec<Arc<Function>> = self.functions.lock().iter().map(|(_, f)| Arc::clone(f)).collect();
         for function in functions {
             if function.shared.device as i32 == ordinal {
-                function.set_attribute(which, value)?;
+                function.follow(which, value)?;
             }
         }
         Ok(())
@@ -661,13 +742,13 @@ impl Function {
 
     /// The handle of the library's kernel that it stands for; 0 if it does not.
     pub fn kernel_handle(&self) -> Handle {
-        let kernel = self.kernel.as_ref().and_then(Weak::upgrade);
+        let kernel = self.kernel.get().and_then(Weak::upgrade);
         kernel.map_or(0, |kernel| kernel.handle)
     }
 
     /// The same function in another context, if it stands for a kernel of a library.
     pub(super) fn in_context(self: &Arc<Function>, context: &Arc<Context>) -> Result<Arc<Function>> {
-        let kernel = self.kernel.as_ref().and_then(Weak::upgrade);
+        let kernel = self.kernel.get().and_then(Weak::upgrade);
         kernel.ok_or(Error::InvalidHandle)?.function_in(context)
     }
 
@@ -720,29 +801,47 @@ impl Function {
         }
     }
 
-    /// Dynamic shared memory that a launch may ask for.
-    pub(super) fn max_dynamic_shared(&self) -> Result<u32> {
+    /// Dynamic shared memory that a launch may ask for; `mode` is the launch's `CUsharedMemoryMode`.
+    pub(super) fn max_dynamic_shared(&self, mode: u32) -> Result<u32> {
         let fixed = self.lowered()?.shared_bytes;
-        Ok(match self.max_dynamic_shared.load(Ordering::Relaxed) {
-            -1 => SHARED_PER_BLOCK.saturating_sub(fixed),
-            bytes => bytes as u32,
-        })
+        let mode = match mode {
+            0 => self.shared_mode.load(Ordering::Relaxed) as u32,
+            mode => mode,
+        };
+        let total = match (mode, self.max_dynamic_shared.load(Ordering::Relaxed)) {
+            (0, -1) | (1, _) => SHARED_PER_BLOCK,
+            (0, bytes) => return Ok(bytes as u32),
+            // There is none that is larger yet.
+            _ => self.device().profile().shared_per_block_optin,
+        };
+        Ok(total.saturating_sub(fixed))
     }
 
-    /// Blocks that a cluster may have.
-    pub(super) fn max_cluster(&self) -> u32 {
-        match self.non_portable_cluster.load(Ordering::Relaxed) {
-            0 => super::profile::CLUSTER_PORTABLE,
-            _ => super::profile::CLUSTER_OPTIN,
+    /// Blocks that a cluster may have; `mode` is the launch's `CUlaunchAttributePortableClusterMode`.
+    pub(super) fn max_cluster(&self, mode: u32) -> u32 {
+        let non_portable = match mode {
+            0 => self.non_portable_cluster.load(Ordering::Relaxed) != 0,
+            mode => mode == 2,
+        };
+        let most = match non_portable {
+            false => super::profile::CLUSTER_PORTABLE,
+            true => super::profile::CLUSTER_OPTIN,
+        };
+        match self.info.max_cluster_rank {
+            0 => most,
+            rank => most.min(rank),
         }
     }
 
     /// The cluster shape that the function itself asks for, by its PTX or by attributes.
     pub(super) fn required_cluster(&self) -> Option<[u32; 3]> {
         let set: [u32; 3] = std::array::from_fn(|axis| self.cluster[axis].load(Ordering::Relaxed) as u32);
-        self.info
-            .required_cluster
-            .or((set != [0; 3]).then(|| set.map(|size| size.max(1))))
+        self.info.required_cluster.or((set != [0; 3]).then_some(set))
+    }
+
+    /// `CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`: percent; -1 is none.
+    pub(super) fn carveout(&self) -> i32 {
+        self.carveout.load(Ordering::Relaxed)
     }
 
     /// Registers of a thread, as far as such a number can be given: what a compiler would stay within.
@@ -770,18 +869,37 @@ impl Function {
                 (major * 10 + minor) as i32
             }
             7 => 0,
-            8 => self.max_dynamic_shared()? as i32,
+            8 => self.max_dynamic_shared(0)? as i32,
             9 => self.carveout.load(Ordering::Relaxed),
-            10 => 0,
+            10 => (self.info.explicit_cluster || self.info.required_cluster.is_some()).into(),
             11..=13 => required(which as usize - 11),
             14 => self.non_portable_cluster.load(Ordering::Relaxed),
             15 => self.cluster_policy.load(Ordering::Relaxed),
+            // DEVICE_NODE_UPDATE_SUPPORTED
+            16 => 1,
+            17 => self.shared_mode.load(Ordering::Relaxed),
             _ => return Err(Error::InvalidValue),
         })
     }
 
-    /// `cuFuncSetAttribute`.
+    /// `cuFuncSetAttribute`: from now on its kernel's no longer matters.
     pub fn set_attribute(&self, which: u32, value: i32) -> Result<()> {
+        self.settable(which, value)?.store(value, Ordering::Relaxed);
+        self.own.fetch_or(1 << which, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What was set on its kernel.
+    fn follow(&self, which: u32, value: i32) -> Result<()> {
+        let attribute = self.settable(which, value)?;
+        if self.own.load(Ordering::Relaxed) >> which & 1 == 0 {
+            attribute.store(value, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Where an attribute is kept, if it can have this value.
+    fn settable(&self, which: u32, value: i32) -> Result<&AtomicI32> {
         let attribute = match which {
             8 => {
                 let limit = self.device().profile().shared_per_block_optin;
@@ -792,13 +910,15 @@ impl Function {
                 &self.max_dynamic_shared
             }
             9 if (-1..=100).contains(&value) => &self.carveout,
-            11..=13 if value >= 0 && self.info.required_cluster.is_none() => &self.cluster[which as usize - 11],
+            // What was settled when it was compiled stays.
+            11..=13 if self.info.required_cluster.is_some() => return Err(Error::NotPermitted),
+            11..=13 if value >= 0 => &self.cluster[which as usize - 11],
             14 if (0..=1).contains(&value) => &self.non_portable_cluster,
-            15 if (0..=2).contains(&value) => &self.cluster_policy,
+            15 if (0..=3).contains(&value) => &self.cluster_policy,
+            17 if (0..=4).contains(&value) => &self.shared_mode,
             _ => return Err(Error::InvalidValue),
         };
-        attribute.store(value, Ordering::Relaxed);
-        Ok(())
+        Ok(attribute)
     }
 
     /// `cuFuncGetParamInfo`: (offset, bytes); 1 past the last.

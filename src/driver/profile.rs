@@ -17,6 +17,9 @@ pub(super) struct Profile {
     /// A block's limit when the function asked for it.
     pub shared_per_block_optin: u32,
     pub shared_reserved_per_block: u32,
+    /// What of a multiprocessor's memory can be set aside for shared memory, in KiB (CUDA programming guide, "Shared
+    /// Memory" of each capability).
+    pub carveouts: &'static [u32],
     pub double_ratio: u32,
     /// Thread block clusters, tensor maps (compute capability 9.0).
     pub clusters: bool,
@@ -41,24 +44,31 @@ const GIB: u64 = 1 << 30;
 pub(super) const PROFILES: &[Profile] = &[
     Profile { name: "sm_75", capability: (7, 5), threads_per_multiprocessor: 1024, blocks_per_multiprocessor: 16,
         shared_per_multiprocessor: 65536, shared_per_block_optin: 65536, shared_reserved_per_block: 0,
+        carveouts: &[32, 64],
         double_ratio: 32, clusters: false, memory: 16 * GIB },
     Profile { name: "sm_80", capability: (8, 0), threads_per_multiprocessor: 2048, blocks_per_multiprocessor: 32,
         shared_per_multiprocessor: 167936, shared_per_block_optin: 166912, shared_reserved_per_block: 1024,
+        carveouts: &[0, 8, 16, 32, 64, 100, 132, 164],
         double_ratio: 2, clusters: false, memory: 16 * GIB },
     Profile { name: "sm_86", capability: (8, 6), threads_per_multiprocessor: 1536, blocks_per_multiprocessor: 16,
         shared_per_multiprocessor: 102400, shared_per_block_optin: 101376, shared_reserved_per_block: 1024,
+        carveouts: &[0, 8, 16, 32, 64, 100],
         double_ratio: 64, clusters: false, memory: 16 * GIB },
     Profile { name: "sm_89", capability: (8, 9), threads_per_multiprocessor: 1536, blocks_per_multiprocessor: 24,
         shared_per_multiprocessor: 102400, shared_per_block_optin: 101376, shared_reserved_per_block: 1024,
+        carveouts: &[0, 8, 16, 32, 64, 100],
         double_ratio: 64, clusters: false, memory: 16 * GIB },
     Profile { name: "sm_90", capability: (9, 0), threads_per_multiprocessor: 2048, blocks_per_multiprocessor: 32,
         shared_per_multiprocessor: 233472, shared_per_block_optin: 232448, shared_reserved_per_block: 1024,
+        carveouts: &[0, 8, 16, 32, 64, 100, 132, 164, 196, 228],
         double_ratio: 2, clusters: true, memory: 16 * GIB },
     Profile { name: "sm_100", capability: (10, 0), threads_per_multiprocessor: 2048, blocks_per_multiprocessor: 32,
         shared_per_multiprocessor: 233472, shared_per_block_optin: 232448, shared_reserved_per_block: 1024,
+        carveouts: &[0, 8, 16, 32, 64, 100, 132, 164, 196, 228],
         double_ratio: 2, clusters: true, memory: 16 * GIB },
     Profile { name: "sm_120", capability: (12, 0), threads_per_multiprocessor: 1536, blocks_per_multiprocessor: 24,
         shared_per_multiprocessor: 102400, shared_per_block_optin: 101376, shared_reserved_per_block: 1024,
+        carveouts: &[0, 8, 16, 32, 64, 100],
         double_ratio: 64, clusters: true, memory: 16 * GIB },
 ];
 

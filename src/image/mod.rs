@@ -73,6 +73,8 @@ pub enum Kind {
     Cubin,
     /// NVIDIA's private intermediate language for link-time optimisation.
     LtoIr,
+    /// LLVM's, as NVIDIA's compilers exchange it (NVVM).
+    Bitcode,
     /// A number nobody has explained to us.
     Other(u16),
 }
@@ -83,6 +85,7 @@ impl fmt::Display for Kind {
             Kind::Ptx => f.write_str("PTX"),
             Kind::Cubin => f.write_str("machine code"),
             Kind::LtoIr => f.write_str("LTO-IR"),
+            Kind::Bitcode => f.write_str("NVVM bitcode"),
             Kind::Other(number) => write!(f, "entries of unknown kind {number:#x}"),
         }
     }
@@ -308,7 +311,7 @@ pub unsafe fn from_pointer(image: *const c_void) -> Result<Image, ImageError> {
         Format::Fatbin => fatbin::parse_fatbin(source, 0).map(|(unit, found, _)| Image::of_fatbin(unit, found))?,
         Format::Archive => return Err(host_code_in_memory()),
         Format::Ancient => return Err(fatbin::bad_magic(&magic)),
-        Format::LtoIr => lto_ir(0),
+        Format::Intermediate(kind) => intermediate(kind, 0),
         // Blanks may stand before the first directive: as many as one likes. But binary rubbish is not searched for a NUL.
         Format::Unknown => {
             text_or_error(&magic)?;
@@ -334,7 +337,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Image, ImageError> {
         Format::Elf => elf::parse(bytes).map(Image::new),
         Format::Archive => elf::parse_archive(bytes).map(Image::new),
         Format::Ancient => Err(fatbin::bad_magic(&bytes[..4])),
-        Format::LtoIr => Ok(lto_ir(bytes.len() as u64)),
+        Format::Intermediate(kind) => Ok(intermediate(kind, bytes.len() as u64)),
         Format::Unknown => Ok(Image::of_text(&text_or_error(Source::Bytes(bytes).text()?)?)),
     }
 }
@@ -361,7 +364,8 @@ enum Format {
     Ancient,
     Elf,
     Archive,
-    LtoIr,
+    /// What only NVIDIA's compilers go on from.
+    Intermediate(Kind),
     /// Text, if anything.
     Unknown,
 }
@@ -370,13 +374,16 @@ impl Format {
     fn of(head: &[u8]) -> Format {
         /// What NVRTC and nvcc put before LTO-IR outside of fat binaries.
         const LTO_IR_MAGIC: [u8; 4] = 0x7F4E_43ED_u32.to_le_bytes();
+        /// LLVM language reference, "Bitcode File Format".
+        const BITCODE_MAGIC: [u8; 4] = *b"BC\xC0\xDE";
         match head.get(..4).and_then(|magic| <[u8; 4]>::try_from(magic).ok()) {
             Some(fatbin::WRAPPER_MAGIC) => Format::Wrapper,
             Some(fatbin::FATBIN_MAGIC) => Format::Fatbin,
             Some(fatbin::ANCIENT_MAGIC) => Format::Ancient,
             Some(elf::ELF_MAGIC) => Format::Elf,
             Some(elf::ARCHIVE_MAGIC) => Format::Archive,
-            Some(LTO_IR_MAGIC) => Format::LtoIr,
+            Some(LTO_IR_MAGIC) => Format::Intermediate(Kind::LtoIr),
+            Some(BITCODE_MAGIC) => Format::Intermediate(Kind::Bitcode),
             _ => Format::Unknown,
         }
     }
@@ -396,9 +403,9 @@ fn host_code_in_memory() -> ImageError {
     ImageError::new(ErrorKind::Unsupported, message)
 }
 
-fn lto_ir(stored: u64) -> Image {
+fn intermediate(kind: Kind, stored: u64) -> Image {
     let found = Found {
-        kind: Kind::LtoIr,
+        kind,
         target: None,
         name: None,
         options: None,

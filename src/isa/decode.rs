@@ -73,21 +73,41 @@ pub fn decode_all(opcode: &str) -> Vec<Form> {
     forms
 }
 
-/// [`decode`] for a module of this version. The bank of `ld.const[2].b32` (PTX 2.1 and before) says nothing that the
-/// address does not.
+/// [`decode`] for a module of this version and target (the number of `sm_20`). The bank of `ld.const[2].b32` (PTX 2.1 and
+/// before) says nothing that the address does not.
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_in(opcode: &str, version: (u16, u16)) -> Result<Form, DecodeError> {
+pub fn decode_in(opcode: &str, version: (u16, u16), target: u32) -> Result<Form, DecodeError> {
     let without_bank = opcode.split_once('[').map(|(head, tail)| {
         let tail = tail.split_once(']').map_or("", |(_, tail)| tail);
         format!("{head}{tail}")
     });
     let opcode = without_bank.as_deref().unwrap_or(opcode);
-    match version < (2, 0) {
-        true => decode_legacy(opcode),
-        false => decode(opcode),
+    match (version < (2, 0), target < 20) {
+        (true, _) => decode_legacy(opcode),
+        (false, true) => flushing(opcode).map_or_else(|| decode(opcode), Ok),
+        (false, false) => decode(opcode),
     }
+}
+
+/// What an opcode leaves unsaid in PTX 1.x, one after the other.
+fn unsaid(opcode: &str) -> impl Iterator<Item = &'static str> {
+    let mut words = opcode.split('.');
+    let mnemonic = words.next().unwrap_or_default();
+    legacy::UNSAID
+        .iter()
+        .filter(move |unsaid| {
+            unsaid.mnemonic == mnemonic && (unsaid.with.is_empty() || words.clone().any(|word| word == unsaid.with))
+        })
+        .map(|unsaid| unsaid.means)
+}
+
+/// With `.ftz`: targets before sm_20 flush subnormals whatever the version, and so does what runs their code later.
+fn flushing(opcode: &str) -> Option<Form> {
+    unsaid(opcode)
+        .filter(|&means| means == ".ftz")
+        .find_map(|means| lookup(&format!("{opcode}{means}"), PATIENCE))
 }
 
 /// [`decode`] as PTX 1.x has it: lines that later versions dropped count, modifiers that it leaves out get the meaning
@@ -96,14 +116,8 @@ pub fn decode_in(opcode: &str, version: (u16, u16)) -> Result<Form, DecodeError>
 /// # Errors
 /// As [`decode`].
 pub fn decode_legacy(opcode: &str) -> Result<Form, DecodeError> {
-    let mut words = opcode.split('.');
-    let mnemonic = words.next().unwrap_or_default();
-    let unsaid = legacy::UNSAID.iter().filter(|unsaid| {
-        unsaid.mnemonic == mnemonic && (unsaid.with.is_empty() || words.clone().any(|word| word == unsaid.with))
-    });
-    unsaid
-        .map(|unsaid| format!("{opcode}{}", unsaid.means))
-        .find_map(|opcode| lookup(&opcode, PATIENCE))
+    unsaid(opcode)
+        .find_map(|means| lookup(&format!("{opcode}{means}"), PATIENCE))
         .or_else(|| lookup(opcode, PATIENCE))
         .or_else(|| lookup_in(opcode, table::legacy_lines_of, PATIENCE))
         .ok_or_else(|| explain(opcode))

@@ -452,6 +452,16 @@ impl AddressSpace {
         found.then_some(*allocation)
     }
 
+    /// All allocations of a device that programs know, ascending.
+    pub fn live(&self, device: u32) -> Vec<Allocation> {
+        let state = self.state.read();
+        let live = state.live.values();
+        let live = live.filter(|allocation| allocation.device == device && allocation.kind != Kind::Internal);
+        let mut live: Vec<Allocation> = live.copied().collect();
+        live.sort_by_key(|allocation| allocation.start);
+        live
+    }
+
     /// What an address that a kernel must not touch is next to: what holds it, held it, or is nearest to it.
     pub fn nearest(&self, address: u64) -> Option<Nearest> {
         let state = self.state.read();

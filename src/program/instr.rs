@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::affine::Affine;
+use super::runtime::{Generation, RuntimeCall};
 use super::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
 use crate::isa::lanes::{LaneKernel, Operands, Width};
 use crate::ptx::ast::Span;
@@ -115,7 +116,7 @@ pub enum ReduxOp { Add, MinU, MaxU, MinS, MaxS, And, Or, Xor,
 #[rustfmt::skip]
 pub enum Special {
     // the same for a whole launch
-    Ntid(u8), Nctaid(u8), Nwarpid, Nsmid, Gridid, Envreg(u8), DynamicSmemSize, TotalSmemSize, AggrSmemSize,
+    Ntid(u8), Nctaid(u8), Nwarpid, Nsmid, Gridid, CurrentGraphExec, Envreg(u8), DynamicSmemSize, TotalSmemSize, AggrSmemSize,
     ReservedSmem(u8), NclusterId(u8), ClusterNctaid(u8), ClusterNctarank, IsExplicitCluster,
     // a block's, warp's or lane's own, constant while it lives
     Ctaid(u8), Tid(u8), Laneid, Warpid, Smid, LanemaskEq, LanemaskLt, LanemaskLe, LanemaskGt, LanemaskGe,
@@ -137,6 +138,7 @@ impl Special {
                 | Nwarpid
                 | Nsmid
                 | Gridid
+                | CurrentGraphExec
                 | Envreg(_)
                 | DynamicSmemSize
                 | TotalSmemSize
@@ -360,6 +362,7 @@ pub enum Syscall {
     Free,
     AssertFail,
     GraphSetConditional,
+    Runtime(RuntimeCall, Generation),
 }
 
 /// A value put into a slot before the first instruction.

@@ -11,6 +11,7 @@ use super::layout::{self, SharedVariable};
 use super::module::{
     Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit,
 };
+use super::runtime::RuntimeCall;
 use super::texture::Opaque;
 use crate::ptx::ast::Module as Tree;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
@@ -45,15 +46,22 @@ fn syscall(name: &str) -> Option<Syscall> {
         "free" => Syscall::Free,
         "__assertfail" => Syscall::AssertFail,
         "cudaGraphSetConditional" => Syscall::GraphSetConditional,
-        _ => return None,
+        _ => {
+            let (call, generation) = RuntimeCall::of(name)?;
+            Syscall::Runtime(call, generation)
+        }
     })
 }
 
 /// A definition on its way into the module: (unit, item).
 type At = (usize, usize);
 
-pub fn link(units: &[Arc<Tree>], allocate: &mut dyn Allocate) -> Result<Module, LinkError> {
-    let mut linker = Linker::new(units);
+pub fn link(
+    units: &[Arc<Tree>],
+    known: &HashMap<String, u64>,
+    allocate: &mut dyn Allocate,
+) -> Result<Module, LinkError> {
+    let mut linker = Linker::new(units, known);
     linker.export()?;
     linker.functions();
     linker.variables(allocate)?;
@@ -64,6 +72,8 @@ pub fn link(units: &[Arc<Tree>], allocate: &mut dyn Allocate) -> Result<Module, 
 
 struct Linker<'a> {
     trees: &'a [Arc<Tree>],
+    /// Addresses of variables that are defined elsewhere.
+    known: &'a HashMap<String, u64>,
     /// Names that units export, and who defines them.
     exports: HashMap<Arc<str>, (Strength, At)>,
     symbols: HashMap<At, Symbol>,
@@ -78,9 +88,10 @@ struct Linker<'a> {
 }
 
 impl<'a> Linker<'a> {
-    fn new(trees: &'a [Arc<Tree>]) -> Linker<'a> {
+    fn new(trees: &'a [Arc<Tree>], known: &'a HashMap<String, u64>) -> Linker<'a> {
         Linker {
             trees,
+            known,
             exports: HashMap::new(),
             symbols: HashMap::new(),
             functions: Vec::new(),
@@ -215,6 +226,14 @@ impl<'a> Linker<'a> {
                 }
                 continue;
             }
+            if variable.linkage == Linkage::Extern
+                && let Some(&address) = self.known.get(&*variable.name.text)
+                && !self.exports.contains_key(&variable.name.text)
+            {
+                let index = self.elsewhere(variable, address);
+                self.symbols.insert(at, index);
+                continue;
+            }
             if variable.linkage == Linkage::Extern || !has_storage(variable) {
                 continue;
             }
@@ -320,6 +339,21 @@ impl<'a> Linker<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A variable at an address that the program gave.
+    fn elsewhere(&mut self, variable: &Variable, address: u64) -> Symbol {
+        self.globals.push(Global {
+            name: variable.name.text.clone(),
+            space: variable.space,
+            bytes: layout::bytes_of(variable).unwrap_or(0),
+            align: layout::align_of(variable),
+            managed: false,
+            visible: true,
+            address,
+            opaque: None,
+        });
+        Symbol::Global(self.globals.len() as u32 - 1)
     }
 
     fn share(&mut self, variable: &Variable, bytes: Option<u32>, at: At) -> Symbol {
@@ -577,7 +611,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
     let mut info = KernelInfo {
         params: places.iter().map(|p| (p.offset, p.bytes)).collect(),
         param_bytes: end,
-        target: target(tree),
+        target: target(tree).unwrap_or(0),
         ..KernelInfo::default()
     };
     for directive in &function.directives {
@@ -592,6 +626,8 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
             "maxntid" => info.maxntid = three(),
             "reqntid" => info.reqntid = three(),
             "reqnctapercluster" => info.required_cluster = three(),
+            "explicitcluster" => info.explicit_cluster = true,
+            "maxclusterrank" => info.max_cluster_rank = arg(0),
             "minnctapersm" => info.min_ctas_per_sm = arg(0),
             "maxnreg" => info.max_registers = arg(0),
             _ => {}
@@ -612,7 +648,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
 }
 
 /// The number of the first `sm_…` of `.target`.
-fn target(tree: &Tree) -> u32 {
+pub(super) fn target(tree: &Tree) -> Option<u32> {
     let number = |name: &Name| {
         let digits = name
             .text
@@ -620,5 +656,5 @@ fn target(tree: &Tree) -> u32 {
             .or_else(|| name.text.strip_prefix("compute_"))?;
         digits.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
     };
-    tree.target.iter().find_map(number).unwrap_or(0)
+    tree.target.iter().find_map(number)
 }

@@ -25,6 +25,7 @@ mod lower;
 mod module;
 mod references;
 pub mod rules;
+mod runtime;
 mod show;
 pub mod texture;
 mod video;
@@ -35,4 +36,5 @@ mod tests;
 
 pub use instr::*;
 pub use module::*;
+pub use runtime::{Generation, RuntimeCall};
 pub use visit::Role;

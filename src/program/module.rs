@@ -22,6 +22,10 @@ pub struct KernelInfo {
     pub maxntid: Option<[u32; 3]>,
     pub reqntid: Option<[u32; 3]>,
     pub required_cluster: Option<[u32; 3]>,
+    /// `.explicitcluster`: a launch must name a cluster.
+    pub explicit_cluster: bool,
+    /// `.maxclusterrank` (0: none).
+    pub max_cluster_rank: u32,
     pub min_ctas_per_sm: u32,
     pub max_registers: u32,
     /// Module's constant memory.
@@ -153,7 +157,19 @@ impl Module {
     /// # Errors
     /// What does not resolve, or is defined twice, and where.
     pub fn link(units: &[Arc<ast::Module>], allocate: &mut dyn Allocate) -> Result<Module, LinkError> {
-        link::link(units, allocate)
+        link::link(units, &HashMap::new(), allocate)
+    }
+
+    /// As [`Module::link`], with addresses for variables that no unit defines.
+    ///
+    /// # Errors
+    /// As [`Module::link`].
+    pub fn link_with(
+        units: &[Arc<ast::Module>],
+        known: &HashMap<String, u64>,
+        allocate: &mut dyn Allocate,
+    ) -> Result<Module, LinkError> {
+        link::link(units, known, allocate)
     }
 
     /// Lowers `function` and all that it can reach, if that has not happened yet.
@@ -187,6 +203,17 @@ impl Module {
         }
         let _ = entry.prepared.set(());
         Ok(root)
+    }
+
+    /// Functions that bodies name and no unit defines, each once. Reads all bodies.
+    pub fn undefined(&self) -> Vec<Arc<str>> {
+        let functions = 0..self.functions.len() as u32;
+        let mut names: Vec<Arc<str>> = functions
+            .flat_map(|function| self.references(function).undefined.iter().cloned())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     fn lowered(&self, function: u32) -> Result<Arc<Function>, Diagnostics> {

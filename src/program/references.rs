@@ -18,6 +18,8 @@ pub struct References {
     /// The body's own shared variables, by where their declaration starts in the text.
     pub own_shared: HashMap<u32, u32>,
     pub calls_indirectly: bool,
+    /// Functions that no unit defines.
+    pub undefined: Vec<std::sync::Arc<str>>,
 }
 
 /// Reads the body; one that does not parse names nothing (lowering reports it).
@@ -161,6 +163,7 @@ impl Reader<'_> {
                             Operand::Name { name, .. } if std::mem::take(&mut callee) => {
                                 match self.unit.names.get(&name.text) {
                                     Some(Symbol::Function(index)) => self.references.callees.push(*index),
+                                    Some(Symbol::Undefined) => self.references.undefined.push(name.text.clone()),
                                     Some(_) => {}
                                     None => self.references.calls_indirectly = true,
                                 }
@@ -205,6 +208,7 @@ impl Reader<'_> {
         match self.unit.names.get(&name.text) {
             Some(Symbol::Function(index)) => self.references.addresses.push(*index),
             Some(Symbol::Shared(index)) => self.references.shared.push(*index),
+            Some(Symbol::Undefined) => self.references.undefined.push(name.text.clone()),
             _ => {}
         }
     }

@@ -6,8 +6,8 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -17,6 +17,7 @@ use crate::memory::{AddressSpace, Region, View};
 use crate::program::{Function, Kind, Module};
 
 use super::block::{Block, BlockEnv, Turn};
+use super::children::Children;
 use super::interp::Located;
 use super::interp::affine::Runs;
 use super::interp::code::Executable;
@@ -52,6 +53,7 @@ pub struct Grid {
     fault: Mutex<Option<Box<Fault>>>,
     helpers: Mutex<usize>,
     alone: Condvar,
+    children: OnceLock<Arc<Children>>,
 }
 
 /// Where one block at a time runs: its state and its windows.
@@ -60,11 +62,12 @@ struct Seat<'l> {
     scratch: Scratch,
 }
 
-/// Runs a grid to its end, on the calling thread and the process's workers.
+/// Runs the blocks of a grid to their end, on the calling thread and the process's workers. Gives what its kernels have
+/// launched and nobody has run yet.
 ///
 /// # Errors
 /// The first fault, if any; blocks that had not started then never do.
-pub fn run(launch: Arc<Launch>) -> Result<(), Box<Fault>> {
+pub fn run(launch: Arc<Launch>) -> Result<Option<Arc<Children>>, Box<Fault>> {
     let grid = Arc::new(Grid::new(launch)?);
     grid.work(0, true, &grid);
     pool::withdraw(&grid);
@@ -75,7 +78,7 @@ pub fn run(launch: Arc<Launch>) -> Result<(), Box<Fault>> {
     drop(helpers);
     match grid.fault.lock().take() {
         Some(fault) => Err(fault),
-        None => Ok(()),
+        None => Ok(grid.children.get().cloned()),
     }
 }
 
@@ -138,9 +141,27 @@ impl Grid {
             fault: Mutex::new(None),
             helpers: Mutex::new(0),
             alone: Condvar::new(),
+            children: OnceLock::new(),
             kernel,
             launch,
         })
+    }
+
+    /// What its kernels have launched.
+    pub fn children(&self) -> &Arc<Children> {
+        self.children.get_or_init(|| Arc::new(Children::new(&self.launch)))
+    }
+
+    /// What came of running children early: a fault ends this grid, too; then `false`.
+    pub fn accept(&self, outcome: Result<(), Box<Fault>>) -> bool {
+        outcome.map_err(|fault| self.report(fault)).is_ok()
+    }
+
+    /// The number of a block, in the order in which they start.
+    pub fn block_number(&self, ctaid: [u32; 3]) -> u64 {
+        let [x, y, _] = self.launch.grid.map(u64::from);
+        let [bx, by, bz] = ctaid.map(u64::from);
+        (bz * y + by) * x + bx
     }
 
     /// One more worker has taken the invitation.
@@ -217,6 +238,12 @@ impl Grid {
                             milliseconds: limit.as_millis() as u64,
                         };
                         self.report(Box::new(self.fault_of(cause, seat.block.env.ctaid)));
+                        break;
+                    }
+                    // Perhaps somebody waits for what he has launched.
+                    if let Some(children) = self.children.get()
+                        && !self.accept(children.help())
+                    {
                         break;
                     }
                     spinning += 1;

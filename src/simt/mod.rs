@@ -2,6 +2,8 @@
 //! text or of CUDA handles.
 
 mod block;
+mod children;
+mod device_runtime;
 mod grid;
 mod interp;
 mod pool;
@@ -17,7 +19,7 @@ use std::time::Duration;
 use crate::memory::texture::References;
 use crate::program::{Module, Space};
 
-pub use grid::run;
+pub use children::{Family, GraphUpdate, Runtime, Shape, run};
 
 /// A grid to run.
 pub struct Launch {
@@ -46,6 +48,8 @@ pub struct Launch {
     pub services: Arc<dyn Services>,
     /// What the module's texture and surface references are bound to.
     pub references: References,
+    /// Who launched it, and what it may launch.
+    pub family: Family,
 }
 
 impl Launch {

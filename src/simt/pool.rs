@@ -51,6 +51,8 @@ fn pool() -> &'static Pool {
             // A machine that refuses threads still has the caller's.
             let _ = std::thread::Builder::new()
                 .name(format!("margay-worker-{i}"))
+                // Kernels that wait for what they have launched run it on their own stack.
+                .stack_size(8 << 20)
                 .spawn(move || pool.work(i as u32 + 1));
         }
         pool

@@ -116,6 +116,7 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         Nwarpid => u128::from(env.threads.div_ceil(WARP as u32)),
         Nsmid => u128::from(launch.multiprocessors),
         Gridid => u128::from(launch.grid_id),
+        CurrentGraphExec => u128::from(launch.family.graph),
         Envreg(i) => u128::from(launch.envreg(i)),
         DynamicSmemSize => u128::from(launch.dynamic_shared),
         TotalSmemSize | AggrSmemSize => u128::from(env.shared_bytes),

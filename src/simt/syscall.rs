@@ -9,8 +9,8 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use crate::memory::READ;
 use crate::program::{Copy3, Syscall};
 
-use super::Cause;
 use super::interp::{Cx, RawFault, access, first_lane, lanes};
+use super::{Cause, device_runtime};
 
 /// Arguments that one printf may have (CUDA programming guide, Formatted Output, Limitations).
 const MAX_ARGUMENTS: usize = 32;
@@ -86,6 +86,7 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
                 lane: first_lane(&cx.mask.lanes),
             });
         }
+        Syscall::Runtime(which, generation) => device_runtime::call(which, generation, args, results, cx)?,
         Syscall::GraphSetConditional => {
             for lane in lanes(&cx.mask.lanes) {
                 let handle = argument(cx, lane, 0);
@@ -103,14 +104,14 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
 }
 
 /// Byte `offset` of the running frame in a lane's local memory.
-fn frame_byte(cx: &Cx<'_, '_>, lane: usize, offset: u32) -> *mut u8 {
+pub(super) fn frame_byte(cx: &Cx<'_, '_>, lane: usize, offset: u32) -> *mut u8 {
     let b = cx.block;
     let thread = u64::from(cx.first_thread) + lane as u64;
     (b.local + thread * u64::from(b.local_stride) + u64::from(cx.frame + offset)) as *mut u8
 }
 
 /// `N` bytes that the kernel may read.
-fn bytes<const N: usize>(cx: &Cx<'_, '_>, lane: usize, address: u64) -> Result<[u8; N], RawFault> {
+pub(super) fn bytes<const N: usize>(cx: &Cx<'_, '_>, lane: usize, address: u64) -> Result<[u8; N], RawFault> {
     if !access::allowed(cx, address, N as u64, READ) {
         let cause = Cause::IllegalAddress {
             address,

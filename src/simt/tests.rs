@@ -150,6 +150,7 @@ fn launch(functions: Vec<Function>, grid: u32, block: u32) -> Launch {
         timeout: None,
         services: Arc::new(Silent),
         references: Arc::default(),
+        family: super::Family::default(),
     }
 }
 

@@ -17,6 +17,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
+pub mod error_log;
 mod last_words;
 
 /// Sets up the log and reports what the environment got wrong. To be called by whatever can come first (`cuInit` and the
@@ -43,6 +44,7 @@ pub fn init() {
             .with_thread_ids(true)
             .with_writer(sink)
             .finish()
+            .with(error_log::Notes)
             .with(last_words::LastWords);
         // An error means that a subscriber is there already: the host's own, which then gets our lines.
         let _ = tracing::subscriber::set_global_default(subscriber);

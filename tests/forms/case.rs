@@ -70,7 +70,13 @@ pub enum Operand {
     Sink,
     /// A constant, as written.
     Constant(String),
+    /// The address of a variable and so many bytes: `gvar` of the module, or the kernel's `svar`, through which the word
+    /// [`BEHIND`] is read back, since where shared memory begins is the driver's to choose.
+    Address(&'static str, u64),
 }
+
+/// What lies in the shared variable.
+pub const BEHIND: u32 = 0x5eed_0001;
 
 /// What lies in brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,12 +107,6 @@ impl Case {
         let statement = row.example.trim().strip_suffix(';')?;
         let (opcode, operands) = statement.split_once(char::is_whitespace).unwrap_or((statement, ""));
         let op = Op::of(opcode);
-        if op.mnemonic() == "mad"
-            && op.ty().is_float()
-            && !op.words.iter().any(|w| matches!(w.as_str(), "rn" | "rz" | "rm" | "rp"))
-        {
-            return None;
-        }
         let mut operands = split(operands);
         let mut memory = None;
         let writes_memory = matches!(op.mnemonic(), "st" | "red");
@@ -205,7 +205,14 @@ impl Case {
             // Carries out where the operand is odd.
             text += "and.b32 %carry, %carry, 1;\n    add.cc.u32 %word, %carry, 0xffffffff;\n    ";
         }
+        let through = self.sources == [Operand::Address("svar", 0)];
+        if through {
+            let _ = write!(text, "st.shared.u32 [svar], {BEHIND:#x};\n    ");
+        }
         text += self.row.example;
+        if through {
+            text += "\n    ld.shared.u32 %r0, [%r0];";
+        }
         if self.op.carries_out() {
             text += "\n    addc.u32 %left, 0, 0;";
         }
@@ -231,6 +238,9 @@ impl Case {
                 declared.push(register);
                 let _ = writeln!(declarations, "    .reg .{} {register};", class.ty());
             }
+        }
+        if self.sources.contains(&Operand::Address("svar", 0)) {
+            declarations += "    .shared .b32 svar;\n";
         }
         let mut body = String::new();
         for (i, (class, register)) in inputs.iter().enumerate() {
@@ -465,6 +475,10 @@ fn single(text: &str) -> Option<Operand> {
     }
     if text.starts_with('%') {
         return Class::of(text).map(|class| Operand::Register(class, text.to_owned()));
+    }
+    let (variable, offset) = text.split_once('+').unwrap_or((text, "0"));
+    if let Some(variable) = ["gvar", "svar"].into_iter().find(|known| *known == variable) {
+        return offset.parse().ok().map(|offset| Operand::Address(variable, offset));
     }
     let constant = text.starts_with(|c: char| c.is_ascii_digit() || c == '-') || text == "WARP_SZ";
     constant.then(|| Operand::Constant(text.to_owned()))

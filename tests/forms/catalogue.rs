@@ -11,7 +11,7 @@ pub struct Row {
     pub semantic: bool,
     /// The module needs `.target …, texmode_independent`.
     pub independent: bool,
-    /// The greatest PTX version that has it, and a target of that time; `None`: today's.
+    /// The greatest PTX version that has it, and a target of that time or one that it is limited to; `None`: today's.
     pub last: Option<(&'static str, &'static str)>,
 }
 
@@ -23,7 +23,12 @@ pub fn rows() -> Vec<Row> {
     let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
     let column = |name: &str| header.iter().position(|h| *h == name).expect("the column is there");
     let (category, form, example, kind) = (column("category"), column("form"), column("example"), column("kind"));
-    let (last, target, mode) = (column("max_ptx"), column("min_target"), column("texmode"));
+    let (last, target, targets, mode) = (
+        column("max_ptx"),
+        column("min_target"),
+        column("targets"),
+        column("texmode"),
+    );
     lines
         .map(|line| {
             let cells: Vec<&str> = line.split('\t').collect();
@@ -36,7 +41,9 @@ pub fn rows() -> Vec<Row> {
                 last: cells
                     .get(last)
                     .filter(|last| !last.is_empty())
-                    .map(|&last| (last, cells[target])),
+                    .map(|&last| (last, cells[target]))
+                    // What the first targets alone had.
+                    .or_else(|| (cells[targets].ends_with(" sm_13")).then_some(("4.0", "sm_13"))),
             }
         })
         .collect()

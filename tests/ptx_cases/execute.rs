@@ -133,6 +133,7 @@ fn launch(
         timeout: Some(PATIENCE),
         services: Arc::clone(services) as Arc<dyn Services>,
         references: Arc::clone(references),
+        family: simt::Family::default(),
     })
 }
 

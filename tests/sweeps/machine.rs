@@ -104,6 +104,7 @@ pub fn launch(module: &Arc<Module>, entry: &str, threads: usize, params: [u64; 2
         timeout: Some(Duration::from_secs(30)),
         services: Arc::new(Silent),
         references: Arc::default(),
+        family: simt::Family::default(),
     };
     simt::run(Arc::new(launch)).map_err(|fault| format!("{}", fault.cause))
 }

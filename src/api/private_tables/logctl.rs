@@ -5,6 +5,7 @@
 
 use super::super::types::*;
 use super::Table;
+use crate::trace::error_log::{self, Severity};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,8 +28,7 @@ unsafe extern "C" fn say(
     format: *const c_char,
     arguments: *mut c_void,
 ) -> CUresult {
-    let wanted = tracing::enabled!(target: "cuda::cudart", tracing::Level::INFO);
-    if wanted && !MUTED.load(Ordering::Relaxed) && !component.is_null() && !format.is_null() && !arguments.is_null() {
+    if !MUTED.load(Ordering::Relaxed) && !component.is_null() && !format.is_null() && !arguments.is_null() {
         let mut buffer = [0 as c_char; 1024];
         // SAFETY: the caller's format fits its arguments; the buffer is as long as said, and ends with NUL afterwards.
         let (component, text) = unsafe {
@@ -36,6 +36,7 @@ unsafe extern "C" fn say(
             (CStr::from_ptr(component), CStr::from_ptr(buffer.as_ptr()))
         };
         tracing::info!(target: "cuda::cudart", "{}: {}", component.to_string_lossy(), text.to_string_lossy());
+        error_log::note(Severity::Error, "", &text.to_string_lossy());
     }
     CUresult::CUDA_SUCCESS
 }
@@ -43,5 +44,6 @@ unsafe extern "C" fn say(
 /// Slot 2: 0 mutes, 1 speaks again. Called by cudart 13.
 unsafe extern "C" fn listen(on: c_int) -> CUresult {
     MUTED.store(on == 0, Ordering::Relaxed);
+    error_log::mute(on == 0);
     CUresult::CUDA_SUCCESS
 }

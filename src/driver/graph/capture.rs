@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use super::super::context::Shared;
 use super::super::event::Captured;
 use super::super::stream::Role;
+use super::recapture::{OnMismatch, Recapture};
 use super::{Dependency, EdgeData, Graph, Node, Work};
 use crate::driver::{Error, Event, Handle, Result, Stream};
 
@@ -41,6 +42,10 @@ pub struct Capture {
     is_invalid: AtomicBool,
     has_ended: AtomicBool,
     streams: Mutex<Vec<Weak<Stream>>>,
+    /// The last nodes of streams that were destroyed meanwhile.
+    left_behind: Mutex<Vec<Arc<Node>>>,
+    /// What is recorded replaces what another graph does.
+    recapture: Option<Recapture>,
 }
 
 /// What a stream that records has.
@@ -144,10 +149,16 @@ impl Capture {
     }
 
     fn add_node(self: &Arc<Capture>, stream: &Arc<Stream>, work: Work) -> Result<Arc<Node>> {
-        let mut tail = stream.tail.lock();
-        let tail = tail.as_mut().ok_or(Error::StreamCaptureInvalidated)?;
-        let node = self.graph.add(work, &tail.before)?;
-        tail.before = vec![(Arc::clone(&node), [0; 8])];
+        let node = {
+            let mut tail = stream.tail.lock();
+            let tail = tail.as_mut().ok_or(Error::StreamCaptureInvalidated)?;
+            let node = self.graph.add(work, &tail.before)?;
+            tail.before = vec![(Arc::clone(&node), [0; 8])];
+            node
+        };
+        if let Some(recapture) = &self.recapture {
+            recapture.compare(&self.graph, &node)?;
+        }
         Ok(node)
     }
 
@@ -155,6 +166,9 @@ impl Capture {
     fn end(self: &Arc<Capture>) {
         self.has_ended.store(true, Ordering::Release);
         self.graph.is_capturing.store(false, Ordering::Release);
+        if let Some(recapture) = &self.recapture {
+            recapture.end();
+        }
         let mut captures = CAPTURES.lock();
         captures.retain(|capture| !Arc::ptr_eq(capture, self));
         COUNT.store(captures.len(), Ordering::Release);
@@ -175,6 +189,9 @@ impl Capture {
             if reached.insert(node.id) {
                 open.extend(self.graph.dependencies(&node).into_iter().map(|(node, _)| node));
             }
+        }
+        if !self.left_behind.lock().iter().all(|node| reached.contains(&node.id)) {
+            return false;
         }
         let streams = self.streams.lock();
         streams.iter().filter_map(Weak::upgrade).all(|stream| {
@@ -220,6 +237,30 @@ impl Stream {
     /// # Errors
     /// 900 for the legacy stream, 401 for a stream that records already.
     pub fn begin_capture(self: &Arc<Stream>, mode: Mode, into: Option<(Arc<Graph>, Vec<Dependency>)>) -> Result<()> {
+        self.begin(mode, into, None)
+    }
+
+    /// `cuStreamBeginRecaptureToGraph`.
+    ///
+    /// # Errors
+    /// As [`Stream::begin_capture`]; 401 for a graph that is recorded into, 900 for one with memory nodes.
+    pub fn begin_recapture(
+        self: &Arc<Stream>,
+        mode: Mode,
+        graph: &Arc<Graph>,
+        on_mismatch: Option<OnMismatch>,
+    ) -> Result<()> {
+        let recapture = Recapture::new(graph, on_mismatch)?;
+        self.begin(mode, None, Some(recapture))
+            .inspect_err(|_| graph.is_capturing.store(false, Ordering::Release))
+    }
+
+    fn begin(
+        self: &Arc<Stream>,
+        mode: Mode,
+        into: Option<(Arc<Graph>, Vec<Dependency>)>,
+        recapture: Option<Recapture>,
+    ) -> Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.shared.check()?;
         if self.role() == Role::Legacy {
@@ -246,6 +287,8 @@ impl Stream {
             is_invalid: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             streams: Mutex::new(vec![Arc::downgrade(self)]),
+            left_behind: Mutex::default(),
+            recapture,
         });
         let mut captures = CAPTURES.lock();
         captures.push(Arc::clone(&capture));
@@ -277,25 +320,41 @@ impl Stream {
             Ok(()) if !capture.is_joined(&before) => Err(Error::StreamCaptureUnjoined),
             result => result,
         };
+        let result = result.and_then(|()| match &capture.recapture {
+            Some(recapture) => recapture.finish(&capture.graph),
+            None => Ok(Arc::clone(&capture.graph)),
+        });
         capture.end();
-        if result.is_err() && !capture.is_borrowed {
+        if (result.is_err() && !capture.is_borrowed) || capture.recapture.is_some() {
             capture.graph.end();
         }
-        result.map(|()| Arc::clone(&capture.graph))
+        result
     }
 
     /// The stream goes, and what it was recording with it.
     pub(in crate::driver) fn abandon_capture(&self) {
         let tail = self.tail.lock().take();
         if let Some(tail) = tail {
+            if !tail.is_origin {
+                // What it recorded stays, and has to be joined all the same.
+                let nodes = tail.before.into_iter().map(|(node, _)| node);
+                tail.capture.left_behind.lock().extend(nodes);
+                return;
+            }
             tail.capture.invalidate();
-            if tail.is_origin {
-                tail.capture.end();
-                if !tail.capture.is_borrowed {
-                    tail.capture.graph.end();
-                }
+            tail.capture.end();
+            if !tail.capture.is_borrowed {
+                tail.capture.graph.end();
             }
         }
+    }
+
+    /// It records into a graph that was there before (`cuStreamBeginCaptureToGraph`).
+    pub fn records_into_given_graph(&self) -> bool {
+        self.tail
+            .lock()
+            .as_ref()
+            .is_some_and(|tail| tail.capture.is_borrowed || tail.capture.recapture.is_some())
     }
 
     /// `cuStreamGetCaptureInfo`; `None`: it does not record. 906 for the legacy stream while a stream that it would wait

@@ -3,7 +3,7 @@
 //! Flows in: graphs, streams. Flows out: one command in a stream for each launch. It must never know what steps do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
@@ -11,6 +11,7 @@ use super::super::event::Recording;
 use super::super::handle::{self, Registry};
 use super::super::launch::launch_blocking;
 use super::super::stream::{Command, Point};
+use super::device::{self, Environment};
 use super::plan::{Occasion, Plan};
 use super::{Graph, GraphMemory, NodeType, Snapshot, UserObject, Work};
 use crate::driver::{Error, Handle, Result, Stream};
@@ -23,6 +24,9 @@ pub struct Exec {
     users: Arc<Users>,
     /// The end of the last launch: launches of one executable graph follow each other. Held while one is queued.
     last: Mutex<Option<Point>>,
+    /// Kernels may launch it, once it is where they run.
+    uploaded: AtomicBool,
+    pub(super) environment: Mutex<Environment>,
 }
 
 pub(super) struct State {
@@ -77,6 +81,7 @@ impl std::fmt::Display for InstantiateError {
 
 /// `CUgraphInstantiate_flags`.
 const AUTO_FREE: u64 = 1;
+const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
 const FLAGS: u64 = 15;
 
@@ -117,13 +122,20 @@ impl Exec {
             });
         }
         let is_only = snapshot.has_memory();
-        let plan = Plan::new(&snapshot)?;
+        let handle = handle::fresh();
+        let of_device = if flags & DEVICE_LAUNCH != 0 { handle } else { 0 };
+        let updatable = device::updatable(&snapshot);
+        if updatable.iter().any(|node| node.is_taken()) {
+            return Err(invalid);
+        }
+        let plan = Plan::new(&snapshot, of_device)?;
+        updatable.iter().for_each(|node| node.take());
         let users = Users(snapshot.users.clone());
         for (object, count) in &users.0 {
             object.retain(*count);
         }
         let exec = Arc::new(Exec {
-            handle: handle::fresh(),
+            handle,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             flags,
             state: Mutex::new(State {
@@ -132,6 +144,8 @@ impl Exec {
             }),
             users: Arc::new(users),
             last: Mutex::new(None),
+            uploaded: AtomicBool::new(flags & UPLOAD != 0),
+            environment: Mutex::default(),
         });
         if is_only {
             let mut inner = graph.inner.lock();
@@ -160,7 +174,6 @@ impl Exec {
 
     /// `cuGraphExecGetFlags`: but for the one that only concerns instantiation.
     pub fn flags(&self) -> u64 {
-        const UPLOAD: u64 = 2;
         self.flags & !UPLOAD
     }
 
@@ -172,14 +185,29 @@ impl Exec {
     /// `cuGraphUpload`: everything is where it runs; only the order of the stream is checked.
     pub fn upload(&self, stream: &Arc<Stream>) -> Result<()> {
         stream.shared.check()?;
-        stream.refuse_capture()
+        stream.refuse_capture()?;
+        self.uploaded.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Kernels may launch it, and its kernels may launch others.
+    pub(super) fn is_for_device(&self) -> bool {
+        self.flags & DEVICE_LAUNCH != 0
+    }
+
+    pub(super) fn is_uploaded(&self) -> bool {
+        self.uploaded.load(Ordering::Acquire)
+    }
+
+    pub(super) fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.state.lock().plan)
     }
 
     /// `cuGraphLaunch`: after all that is in the stream, and after earlier launches of this graph.
     ///
     /// # Errors
     /// 1 when memory of an earlier launch has not been freed, or memory that it is to free is not allocated.
-    pub fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
+    pub fn launch(self: &Arc<Exec>, stream: &Arc<Stream>) -> Result<()> {
         stream.shared.check()?;
         if let Some(capture) = stream.admit()? {
             let graph = {
@@ -218,12 +246,17 @@ impl Exec {
         stream.shared.printer.flush();
         let users = Arc::clone(&self.users);
         let task_plan = Arc::clone(&plan);
+        self.uploaded.store(true, Ordering::Release);
+        let for_device = self.is_for_device().then(|| Arc::clone(self));
         let ticket = stream.enqueue(Command::Always(Box::new(move |shared| {
             for memory in left_over {
                 memory.leave();
             }
             task_plan.start_conditionals();
-            task_plan.run(shared, &occasion);
+            match &for_device {
+                Some(exec) => device::run(exec, &task_plan, shared, &occasion),
+                None => task_plan.run(shared, &occasion),
+            }
             drop(users);
         })));
         *last = Some(Point {

@@ -8,8 +8,9 @@
 //! snapshot.rs  a graph as it is now          plan.rs         steps in the order in which they run
 //! exec.rs      executable graphs, launches   update.rs       changes to them
 //! capture.rs   streams that record           conditional.rs  values that kernels set
+//! recapture.rs recording once more
 //! memory.rs    allocation and free nodes     user_object.rs  what ends with a graph
-//! dot.rs       pictures
+//! dot.rs       pictures                      device.rs      what kernels launch and change
 //! ```
 //!
 //! Programs hold graphs and nodes by handle; a handle ends with its object. Graphs are not for several threads at a time
@@ -18,10 +19,12 @@
 
 mod capture;
 mod conditional;
+mod device;
 mod dot;
 mod exec;
 mod memory;
 mod plan;
+mod recapture;
 mod snapshot;
 mod update;
 mod user_object;
@@ -38,10 +41,13 @@ pub use capture::{Capture, CaptureInfo, Mode, exchange_mode};
 pub(super) use capture::{Tail, check_context, check_unsafe};
 pub(super) use conditional::set as set_conditional;
 pub use conditional::{Conditional, ConditionalNode};
+pub use device::DeviceNode;
+pub(super) use device::{launch as launch_from_device, update as update_from_device};
 pub use dot::Wanted as DotDetails;
 pub use exec::{Exec, InstantiateError};
 pub use memory::{GraphMemory, MemoryAttribute, attribute as memory_attribute, reset_attribute, trim as trim_memory};
 pub(super) use memory::{forget_all_of as forget_memory_of, free as free_memory, release as release_memory};
+pub use recapture::OnMismatch;
 use snapshot::Snapshot;
 pub use update::{Mismatch, UpdateError};
 pub use user_object::UserObject;
@@ -148,6 +154,14 @@ impl Node {
         Ok(())
     }
 
+    /// Does from now on what another node of the same type does.
+    fn take_over(&self, other: &Node) {
+        let work = other.work();
+        let mut state = self.state.lock();
+        state.work = work;
+        state.kept = None;
+    }
+
     /// Keeps something until the node is changed or ends.
     pub fn keep(&self, what: Arc<dyn Any + Send + Sync>) {
         self.state.lock().kept = Some(what);
@@ -215,6 +229,14 @@ impl Graph {
         Ok(())
     }
 
+    /// References to user objects are given back.
+    fn release_users(&self) {
+        let users = std::mem::take(&mut self.inner.lock().users);
+        for (object, count) in users {
+            object.release_from_graph(count);
+        }
+    }
+
     /// Handles end, references to user objects are given back.
     fn end(&self) {
         GRAPHS.remove(self.handle);
@@ -222,14 +244,12 @@ impl Graph {
             let mut inner = self.inner.lock();
             inner.destroyed = true;
             inner.conditionals.clear();
-            (std::mem::take(&mut inner.slots), std::mem::take(&mut inner.users))
+            std::mem::take(&mut inner.slots)
         };
-        for slot in inner.0.into_values() {
+        for slot in inner.into_values() {
             slot.node.end();
         }
-        for (object, count) in inner.1 {
-            object.release_from_graph(count);
-        }
+        self.release_users();
     }
 
     /// Adds a node that depends on others of this graph; none may be named twice.
@@ -404,6 +424,9 @@ impl Graph {
     pub fn remove(self: &Arc<Graph>, node: &Node) -> Result<()> {
         self.check_free_of_memory()?;
         if self.is_capturing.load(Ordering::Acquire) {
+            return Err(Error::InvalidValue);
+        }
+        if matches!(&*node.work(), Work::Kernel(kernel) if kernel.updatable.is_some()) {
             return Err(Error::InvalidValue);
         }
         let mut inner = self.inner.lock();

@@ -12,19 +12,21 @@ use super::super::context::Shared;
 use super::super::copy;
 use super::super::event::Recording;
 use super::super::launch::Prepared;
-use super::super::profile::MULTIPROCESSORS;
 use super::super::semaphore;
 use super::super::stream::{Point, as_host_function};
+use super::device;
 use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::snapshot::SnapshotNode;
 use super::{
-    CopyBatchNode, CopyNode, GraphMemory, HostNode, InstantiateError, NodeType, SemaphoreNode, SetNode, Snapshot, Work,
-    topological,
+    CopyBatchNode, CopyNode, DeviceNode, GraphMemory, HostNode, InstantiateError, NodeType, SemaphoreNode, SetNode,
+    Snapshot, Work, topological,
 };
 use crate::driver::{Error, Event, Handle, MemoryOperation, Result};
 
 #[derive(Clone, Default)]
 pub(super) struct Plan {
+    /// The executable graph, for kernels that ask for it; 0 when they may not launch graphs.
+    graph: Handle,
     steps: Vec<Step>,
     /// Numbers of steps; the first block is the graph's own.
     blocks: Vec<Vec<u32>>,
@@ -49,6 +51,8 @@ struct Step {
 
 enum Action {
     Kernel(Prepared),
+    /// Kernels may change it.
+    Updatable(Arc<DeviceNode>),
     Copy(CopyNode),
     Set(SetNode),
     Host(HostNode),
@@ -77,8 +81,11 @@ pub(super) struct Occasion {
 }
 
 impl Plan {
-    pub fn new(snapshot: &Snapshot) -> Result<Plan, InstantiateError> {
-        let mut plan = Plan::default();
+    pub fn new(snapshot: &Snapshot, graph: Handle) -> Result<Plan, InstantiateError> {
+        let mut plan = Plan {
+            graph,
+            ..Plan::default()
+        };
         plan.blocks.push(Vec::new());
         plan.lay_out(snapshot, 0, false)?;
         let freed: Vec<Arc<GraphMemory>> = std::mem::take(&mut plan.frees);
@@ -134,7 +141,7 @@ impl Plan {
                             Ok(number as u32)
                         })
                         .collect::<Result<Box<[u32]>, InstantiateError>>()?;
-                    let action = Action::new(&node.work, blocks).map_err(|error| InstantiateError {
+                    let action = Action::new(&node.work, blocks, self.graph).map_err(|error| InstantiateError {
                         error,
                         result: 1,
                         node: node.handle,
@@ -177,7 +184,7 @@ impl Plan {
             Action::Conditional { blocks, .. } => blocks.clone(),
             _ => Box::default(),
         };
-        step.action = Arc::new(Action::new(&node.work, blocks)?);
+        step.action = Arc::new(Action::new(&node.work, blocks, self.graph)?);
         let list = match &*node.work {
             Work::WaitEvent(event) => Some((&mut self.wait_nodes, event)),
             Work::RecordEvent(event) => Some((&mut self.records, event)),
@@ -231,6 +238,7 @@ impl Plan {
         match action {
             Action::Nothing => {}
             Action::Kernel(kernel) => kernel.run(),
+            Action::Updatable(node) => node.run(),
             Action::Copy(node) => {
                 if copy::copy_box(node.dst, node.src, node.shape).is_err() {
                     gone(shared, "copy");
@@ -308,12 +316,15 @@ fn gone(shared: &Shared, what: &str) {
 }
 
 impl Action {
-    fn new(work: &Arc<Work>, blocks: Box<[u32]>) -> Result<Action> {
+    fn new(work: &Arc<Work>, blocks: Box<[u32]>, graph: Handle) -> Result<Action> {
         Ok(match &**work {
-            Work::Kernel(node) => {
-                let params = node.params.clone();
-                Action::Kernel(Prepared::new(&node.function, &node.config, params, MULTIPROCESSORS)?)
-            }
+            Work::Kernel(node) => match &node.updatable {
+                None => Action::Kernel(device::prepare(node, graph)?),
+                Some(updatable) => {
+                    updatable.settle(node, graph)?;
+                    Action::Updatable(Arc::clone(updatable))
+                }
+            },
             Work::Copy(node) => {
                 copy::check_box(node.dst, node.src, node.shape)?;
                 Action::Copy(*node)

@@ -49,10 +49,13 @@ impl Graph {
 }
 
 impl Snapshot {
-    /// Graphs with memory or conditional nodes cannot be copied (manual, cuGraphClone).
+    /// Graphs with memory or conditional nodes cannot be copied (manual, cuGraphClone), nor can those with nodes of which
+    /// there can be only one.
     pub(super) fn is_clonable(&self) -> bool {
         self.nodes.iter().all(|node| {
-            !matches!(*node.work, Work::Allocate(_) | Work::Free(_) | Work::Conditional(_))
+            let once = matches!(&*node.work, Work::Kernel(kernel) if kernel.updatable.is_some());
+            !once
+                && !matches!(*node.work, Work::Allocate(_) | Work::Free(_) | Work::Conditional(_))
                 && node.nested.iter().all(Snapshot::is_clonable)
         })
     }

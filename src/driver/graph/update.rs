@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use super::device;
 use super::snapshot::SnapshotNode;
 use super::{Exec, Graph, KernelNode, NodeType, Snapshot, Work};
 use crate::driver::copy::{CopyKind, End, Shape};
-use crate::driver::{Error, Handle, Result};
+use crate::driver::{Error, Handle, MemoryOperation, Result};
 
 /// `CUgraphExecUpdateResult`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl UpdateError {
 
 /// Whether what a node did may become what another does (driver API manual, cuGraphExecUpdate and the calls for single
 /// nodes).
-fn check_change(old: &Work, new: &Work) -> Result<(), Mismatch> {
+pub(super) fn check_change(old: &Work, new: &Work) -> Result<(), Mismatch> {
     match (old, new) {
         (Work::Kernel(old), Work::Kernel(new)) => check_kernel(old, new),
         (Work::Copy(old), Work::Copy(new)) => {
@@ -68,7 +69,7 @@ fn check_change(old: &Work, new: &Work) -> Result<(), Mismatch> {
         }
         (Work::Batch(old), Work::Batch(new)) => {
             let kinds = |node: &super::BatchNode| {
-                let kinds = node.operations.iter().map(std::mem::discriminant);
+                let kinds = node.operations.iter().map(MemoryOperation::kind);
                 kinds.collect::<Vec<_>>()
             };
             match kinds(old) == kinds(new) {
@@ -236,6 +237,15 @@ impl Exec {
     /// `cuGraphExecUpdate`: all nodes, or none.
     pub fn update(&self, graph: &Arc<Graph>) -> Result<(), UpdateError> {
         let new = graph.snapshot();
+        // Neither may have nodes that kernels may change (manual, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE).
+        let mine = device::updatable(&self.state.lock().snapshot);
+        if !mine.is_empty() || !device::updatable(&new).is_empty() {
+            return Err(UpdateError {
+                mismatch: Mismatch::NotSupported,
+                node: 0,
+                from: 0,
+            });
+        }
         let mut found = Vec::new();
         changes(&self.state.lock().snapshot, &new, &mut found)?;
         self.apply(found)

@@ -13,7 +13,7 @@ use super::super::launch::{self, Arguments, Config};
 use super::super::profile::MULTIPROCESSORS;
 use super::super::semaphore::SemaphoreStep;
 use super::super::stream::HostFunction;
-use super::{ConditionalNode, Graph, GraphMemory};
+use super::{ConditionalNode, DeviceNode, Graph, GraphMemory};
 use crate::driver::{Context, Error, Event, Function, Handle, MemoryOperation, Result, Stream};
 
 /// `CUgraphNodeType`.
@@ -69,6 +69,8 @@ pub struct KernelNode {
     pub packed: bool,
     /// Attributes but for those in `config`: values of 64 bytes by number.
     pub attributes: BTreeMap<u32, [u64; 8]>,
+    /// Kernels may change it.
+    pub updatable: Option<Arc<DeviceNode>>,
 }
 
 #[derive(Clone, Copy)]
@@ -152,6 +154,7 @@ impl KernelNode {
             params,
             packed: matches!(arguments, Arguments::Buffer(_)),
             attributes: BTreeMap::new(),
+            updatable: None,
         })
     }
 
@@ -159,7 +162,11 @@ impl KernelNode {
     pub fn inherit(&mut self, other: &KernelNode) {
         self.config.cooperative = other.config.cooperative;
         self.config.cluster = other.config.cluster;
+        self.config.preferred_cluster = other.config.preferred_cluster;
+        self.config.portable_cluster = other.config.portable_cluster;
+        self.config.shared_mode = other.config.shared_mode;
         self.attributes = other.attributes.clone();
+        self.updatable = other.updatable.clone();
     }
 
     /// Of a launch into a stream that records.
@@ -178,6 +185,7 @@ impl KernelNode {
             params,
             packed: false,
             attributes: BTreeMap::from([(PRIORITY, priority)]),
+            updatable: None,
         }
     }
 }

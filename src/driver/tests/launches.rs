@@ -33,9 +33,9 @@ fn shape(grid: [u32; 3], block: [u32; 3]) -> Config {
     Config {
         grid,
         block,
-        cluster: [0; 3],
         dynamic_shared: 0,
         cooperative: false,
+        ..Config::default()
     }
 }
 

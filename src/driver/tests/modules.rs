@@ -52,9 +52,9 @@ fn add(function: &Arc<Function>, value: u32) {
     let config = Config {
         grid: [1; 3],
         block: [1; 3],
-        cluster: [0; 3],
         dynamic_shared: 0,
         cooperative: false,
+        ..Config::default()
     };
     let stream = Stream::resolve(0, false).unwrap();
     let arguments = [(&raw const value).cast::<c_void>()];
@@ -255,9 +255,9 @@ const CALLEE: &str = "
 #[test]
 fn linked_images_can_be_stored_and_loaded() {
     let own = Own::new();
-    let linker = Linker::create().unwrap();
+    let linker = Linker::create(Default::default()).unwrap();
     linker.add_data(1, CALLER.as_bytes(), "caller").unwrap();
-    let alone = Linker::create().unwrap();
+    let alone = Linker::create(Default::default()).unwrap();
     alone.add_data(1, CALLER.as_bytes(), "caller").unwrap();
     let error = alone.complete().err().unwrap();
     assert_eq!(error.error, Error::InvalidPtx);
@@ -286,9 +286,9 @@ fn linked_images_can_be_stored_and_loaded() {
     let config = Config {
         grid: [1; 3],
         block: [1; 3],
-        cluster: [0; 3],
         dynamic_shared: 0,
         cooperative: false,
+        ..Config::default()
     };
     // SAFETY: no parameters.
     unsafe { launch(&function, &config, Arguments::None, &Stream::resolve(0, false).unwrap()) }.unwrap();

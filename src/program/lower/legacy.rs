@@ -61,7 +61,7 @@ impl Lower<'_> {
 
     /// What the instruction table says of an opcode.
     pub fn decode(&self, opcode: &Opcode) -> Outcome<Form> {
-        isa::decode_in(&opcode.text, self.unit.tree.version)
+        isa::decode_in(&opcode.text, self.unit.tree.version, self.target)
             .map_err(|error| Diagnostic::error(opcode.span, error.to_string()))
     }
 

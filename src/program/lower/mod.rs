@@ -153,6 +153,8 @@ impl Frame {
 struct Lower<'a> {
     module: &'a Module,
     unit: &'a Unit,
+    /// Of the unit: the number of `sm_20`; 20 where it names none.
+    target: u32,
     function: u32,
     definition: &'a ast::Function,
     signature: Signature,
@@ -187,6 +189,7 @@ impl<'a> Lower<'a> {
         let mut lower = Lower {
             module,
             unit,
+            target: super::link::target(&unit.tree).unwrap_or(20),
             function,
             definition,
             signature: layout::signature(&definition.returns, &definition.params),

@@ -70,8 +70,7 @@ pub fn read(name: &str, select: Option<&str>) -> Option<Reading> {
         "%cluster_ctarank" => word(ClusterCtarank),
         "%cluster_nctarank" => word(ClusterNctarank),
         "%is_explicit_cluster" => Some(Reading::Special(IsExplicitCluster, Width::Pred)),
-        // No kernel runs as a node of a graph that it can see.
-        "%current_graph_exec" => Some(Reading::Constant(0, Width::B64)),
+        "%current_graph_exec" => wide(CurrentGraphExec),
         "%reserved_smem_offset_begin" => word(ReservedSmem(0)),
         "%reserved_smem_offset_end" => word(ReservedSmem(1)),
         "%reserved_smem_offset_cap" => word(ReservedSmem(2)),

@@ -226,6 +226,7 @@ pub fn operands(case: &Case, value: impl Fn(&str) -> u128) -> Vec<u128> {
             Operand::Register(class, name) => cut(value(name), class.bits()),
             Operand::Not(name) => u128::from(value(name) == 0),
             Operand::Constant(text) => constant(text, case.op.ty()),
+            Operand::Address(variable, offset) => value(variable) + u128::from(*offset),
             Operand::Sink => 0,
         })
         .chain(case.op.carries_in().then(|| value("%carry") & 1))

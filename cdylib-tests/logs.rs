@@ -1,0 +1,188 @@
+//! Error Log Management.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+
+use crate::alone::alone;
+use crate::c::*;
+use crate::code::*;
+use crate::test_name;
+
+type Callback = Option<extern "C" fn(*mut c_void, c_uint, *mut c_char, usize)>;
+
+functions! {
+    cuLogsRegisterCallback(callback: Callback, data: *mut c_void, handle: *mut *mut c_void);
+    cuLogsUnregisterCallback(handle: *mut c_void);
+    cuLogsCurrent(iterator: *mut c_uint, flags: c_uint);
+    cuLogsDumpToFile(iterator: *mut c_uint, path: *const c_char, flags: c_uint);
+    cuLogsDumpToMemory(iterator: *mut c_uint, buffer: *mut c_char, size: *mut usize, flags: c_uint);
+}
+
+/// A mistake whose line names the call.
+fn mistake() {
+    assert_eq!(cuMemFree(0x1234), CUDA_ERROR_INVALID_VALUE);
+}
+
+fn dump(iterator: *mut c_uint) -> String {
+    let mut buffer = vec![0x55_u8; 30_000];
+    let mut size = buffer.len();
+    ok(cuLogsDumpToMemory(iterator, buffer.as_mut_ptr().cast(), &mut size, 0));
+    let text = CStr::from_bytes_until_nul(&buffer)
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(text.len(), size);
+    text
+}
+
+/// What the callback was told: data, level, text, length.
+static TOLD: Mutex<Vec<(usize, c_uint, String, usize)>> = Mutex::new(Vec::new());
+
+extern "C" fn listen(data: *mut c_void, level: c_uint, message: *mut c_char, length: usize) {
+    // SAFETY: text that ends with NUL.
+    let text = unsafe { CStr::from_ptr(message) }.to_str().unwrap().to_owned();
+    TOLD.lock().unwrap().push((data as usize, level, text, length));
+    // A mistake in a callback is not told again.
+    let mut count = 0;
+    assert_ne!(cuDeviceGetAttribute(&mut count, 1, -5), CUDA_SUCCESS);
+}
+
+#[test]
+fn failed_calls_are_kept_and_told() {
+    alone(test_name!(), &[], || {
+        // Before cuInit, too.
+        let mut place = 0;
+        ok(cuLogsCurrent(&mut place, 0));
+        context();
+        let mut after = place;
+        assert_eq!(dump(&mut after), "");
+        mistake();
+        mistake();
+        let text = dump(&mut after);
+        assert_eq!(text.lines().count(), 2);
+        for line in text.lines() {
+            assert!(
+                line.contains("[CUDA][E][cuMemFree_v2]") && line.contains("CUDA_ERROR_INVALID_VALUE"),
+                "{line}"
+            );
+        }
+        // The place has moved on; all is there without one.
+        assert_eq!(dump(&mut after), "");
+        mistake();
+        assert_eq!(dump(null_mut()).lines().count(), 3);
+        assert_eq!(dump(&mut after).lines().count(), 1);
+
+        let (mut one, mut two) = (null_mut(), null_mut());
+        ok(cuLogsRegisterCallback(Some(listen), 7 as *mut c_void, &mut one));
+        ok(cuLogsRegisterCallback(Some(listen), 8 as *mut c_void, &mut two));
+        assert_ne!(one, two);
+        mistake();
+        ok(cuLogsUnregisterCallback(one));
+        mistake();
+        let told = std::mem::take(&mut *TOLD.lock().unwrap());
+        assert_eq!(told.iter().map(|(data, ..)| *data).collect::<Vec<_>>(), [7, 8, 8]);
+        for (_, level, text, length) in told {
+            assert_eq!((level, length), (0, text.len()));
+            assert!(text.contains("cuMemFree_v2"), "{text}");
+        }
+        ok(cuLogsUnregisterCallback(two));
+        assert_eq!(cuLogsUnregisterCallback(two), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuLogsUnregisterCallback(null_mut()), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuLogsRegisterCallback(None, null_mut(), &mut one),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        ok(cuLogsRegisterCallback(Some(listen), null_mut(), null_mut()));
+    });
+}
+
+#[test]
+fn a_small_buffer_takes_the_latest() {
+    alone(test_name!(), &[], || {
+        context();
+        let mut place = 0;
+        ok(cuLogsCurrent(&mut place, 0));
+        for _ in 0..5 {
+            mistake();
+        }
+        let mut all = place;
+        let whole = dump(&mut all);
+        let last = whole.lines().last().unwrap();
+        let mut buffer = vec![0_u8; 2 * last.len() + 80];
+        let (mut size, mut iterator) = (buffer.len(), place);
+        ok(cuLogsDumpToMemory(
+            &mut iterator,
+            buffer.as_mut_ptr().cast(),
+            &mut size,
+            0,
+        ));
+        let text = CStr::from_bytes_until_nul(&buffer).unwrap().to_str().unwrap();
+        // A word that some are missing stands first, the latest last.
+        assert!(text.lines().count() < 5 && text.lines().count() >= 2);
+        assert!(!text.lines().next().unwrap().contains("cuMemFree"));
+        assert_eq!(text.lines().last().unwrap(), last);
+        let (mut size, mut iterator) = (10, place);
+        let refused = cuLogsDumpToMemory(&mut iterator, buffer.as_mut_ptr().cast(), &mut size, 0);
+        assert_eq!((refused, size), (CUDA_ERROR_INVALID_VALUE, 0));
+
+        // 25600 bytes are kept: older lines go, and that is told.
+        for _ in 0..1000 {
+            mistake();
+        }
+        let text = dump(&mut place);
+        assert!(text.len() <= 25600 + 100 && text.len() > 20_000, "{}", text.len());
+        assert!(!text.lines().next().unwrap().contains("cuMemFree"));
+
+        let mut size = 100;
+        let buffer = buffer.as_mut_ptr().cast::<c_char>();
+        assert_eq!(
+            cuLogsDumpToMemory(null_mut(), null_mut(), &mut size, 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(
+            cuLogsDumpToMemory(null_mut(), buffer, null_mut(), 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(
+            cuLogsDumpToMemory(null_mut(), buffer, &mut size, 1),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(cuLogsCurrent(null_mut(), 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuLogsCurrent(&mut place, 1), CUDA_ERROR_INVALID_VALUE);
+    });
+}
+
+#[test]
+fn the_log_can_be_written_to_a_file() {
+    alone(test_name!(), &[], || {
+        context();
+        mistake();
+        let path = CString::new(format!("/tmp/margay-log-dump-{}", std::process::id())).unwrap();
+        ok(cuLogsDumpToFile(null_mut(), path.as_ptr(), 0));
+        let text = std::fs::read_to_string(path.to_str().unwrap()).unwrap();
+        std::fs::remove_file(path.to_str().unwrap()).unwrap();
+        assert!(text.lines().last().unwrap().contains("cuMemFree_v2"), "{text}");
+        assert_eq!(cuLogsDumpToFile(null_mut(), null(), 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuLogsDumpToFile(null_mut(), path.as_ptr(), 1), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuLogsDumpToFile(null_mut(), c"/nowhere/at/all".as_ptr(), 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
+    });
+}
+
+/// `CUDA_LOG_FILE`: every line as it comes, even of mistakes before cuInit.
+#[test]
+fn the_environment_names_a_file_for_the_log() {
+    let file = std::env::temp_dir().join(format!("margay-log-{}", std::process::id()));
+    let name = file.to_str().unwrap().to_owned();
+    alone(test_name!(), &[("CUDA_LOG_FILE", &name)], || {
+        let mut count: c_int = 0;
+        assert_eq!(cuDeviceGetCount(&mut count), CUDA_ERROR_NOT_INITIALIZED);
+    });
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let _ = std::fs::remove_file(&file);
+    assert!(text.contains("cuDeviceGetCount"), "{text}");
+}
