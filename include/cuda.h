@@ -75,6 +75,7 @@
 #define cuGraphRemoveDependencies cuGraphRemoveDependencies_v2
 #define cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2
 #define cuGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags_v2
+#define cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
 #define cuLinkAddData cuLinkAddData_v2
 #define cuLinkAddFile cuLinkAddFile_v2
 #define cuLinkCreate cuLinkCreate_v2
@@ -127,6 +128,11 @@
 #define cuMemcpyPeerAsync cuMemcpyPeerAsync_ptsz
 #define cuMemcpy3DPeer cuMemcpy3DPeer_ptds
 #define cuMemcpy3DPeerAsync cuMemcpy3DPeerAsync_ptsz
+#define cuMemcpyBatchAsync cuMemcpyBatchAsync_v2_ptsz
+#define cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_v2_ptsz
+#define cuMemcpyWithAttributesAsync cuMemcpyWithAttributesAsync_ptsz
+#define cuMemcpy3DWithAttributesAsync cuMemcpy3DWithAttributesAsync_ptsz
+#define cuMemBatchDecompressAsync cuMemBatchDecompressAsync_ptsz
 #define cuEventRecord cuEventRecord_ptsz
 #define cuEventRecordWithFlags cuEventRecordWithFlags_ptsz
 #define cuLaunchKernel cuLaunchKernel_ptsz
@@ -134,6 +140,8 @@
 #define cuLaunchHostFunc cuLaunchHostFunc_ptsz
 #define cuLaunchHostFunc_v2 cuLaunchHostFunc_v2_ptsz
 #define cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz
+#define cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz
+#define cuWaitExternalSemaphoresAsync cuWaitExternalSemaphoresAsync_ptsz
 #define cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz
 #define cuGraphUpload cuGraphUpload_ptsz
 #define cuGraphLaunch cuGraphLaunch_ptsz
@@ -152,6 +160,7 @@
 #define cuMemsetD2D8Async cuMemsetD2D8Async_ptsz
 #define cuMemsetD2D16Async cuMemsetD2D16Async_ptsz
 #define cuMemsetD2D32Async cuMemsetD2D32Async_ptsz
+#define cuFabricCpyBatchAsync cuFabricCpyBatchAsync_ptsz
 #define cuMemFreeAsync cuMemFreeAsync_ptsz
 #define cuMemAllocAsync cuMemAllocAsync_ptsz
 #define cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz
@@ -175,6 +184,9 @@
 #define cuStreamWaitValue64 cuStreamWaitValue64_v2_ptsz
 #define cuStreamBatchMemOp cuStreamBatchMemOp_v2_ptsz
 #define cuMemPrefetchAsync cuMemPrefetchAsync_v2_ptsz
+#define cuMemPrefetchBatchAsync cuMemPrefetchBatchAsync_ptsz
+#define cuMemDiscardBatchAsync cuMemDiscardBatchAsync_ptsz
+#define cuMemDiscardAndPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync_ptsz
 #define cuMemMapArrayAsync cuMemMapArrayAsync_ptsz
 #else
 #define cuMemPrefetchAsync cuMemPrefetchAsync_v2
@@ -183,10 +195,12 @@
 #define cuMemcpy2DUnaligned cuMemcpy2DUnaligned_v2
 #define cuMemcpy3D cuMemcpy3D_v2
 #define cuMemcpy3DAsync cuMemcpy3DAsync_v2
+#define cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_v2
 #define cuMemcpyAtoA cuMemcpyAtoA_v2
 #define cuMemcpyAtoD cuMemcpyAtoD_v2
 #define cuMemcpyAtoH cuMemcpyAtoH_v2
 #define cuMemcpyAtoHAsync cuMemcpyAtoHAsync_v2
+#define cuMemcpyBatchAsync cuMemcpyBatchAsync_v2
 #define cuMemcpyDtoA cuMemcpyDtoA_v2
 #define cuMemcpyDtoD cuMemcpyDtoD_v2
 #define cuMemcpyDtoDAsync cuMemcpyDtoDAsync_v2
@@ -555,6 +569,39 @@ typedef enum CUmemorytype_enum {
     CU_MEMORYTYPE_UNIFIED = 4,
 } CUmemorytype_enum;
 
+typedef enum CUmemcpySrcAccessOrder_enum {
+    CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
+    CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
+    CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
+    CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 2147483647,
+} CUmemcpySrcAccessOrder_enum;
+
+typedef enum CUmemLocationType_enum {
+    CU_MEM_LOCATION_TYPE_INVALID = 0,
+    CU_MEM_LOCATION_TYPE_NONE = 0,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_LOCATION_TYPE_HOST = 2,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4,
+    CU_MEM_LOCATION_TYPE_INVISIBLE = 5,
+    CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 6,
+    CU_MEM_LOCATION_TYPE_MAX = 2147483647,
+} CUmemLocationType_enum;
+
+typedef enum CUmemcpy3DOperandType_enum {
+    CU_MEMCPY_OPERAND_TYPE_POINTER = 1,
+    CU_MEMCPY_OPERAND_TYPE_ARRAY = 2,
+    CU_MEMCPY_OPERAND_TYPE_MAX = 2147483647,
+} CUmemcpy3DOperandType_enum;
+
+typedef enum CUmemDecompressAlgorithm_enum {
+    CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
+    CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1,
+    CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY = 2,
+    CU_MEM_DECOMPRESS_ALGORITHM_LZ4 = 4,
+} CUmemDecompressAlgorithm_enum;
+
 typedef enum CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -851,6 +898,31 @@ typedef enum CUsharedMemoryMode_enum {
     CU_SHARED_MEMORY_MODE_PREFER_OVERSIZED_SHARED_MEMORY = 4,
 } CUsharedMemoryMode_enum;
 
+typedef enum CUexternalMemoryHandleType_enum {
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32 = 2,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP = 4,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE = 5,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE = 6,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE_KMT = 7,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF = 8,
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9,
+} CUexternalMemoryHandleType_enum;
+
+typedef enum CUexternalSemaphoreHandleType_enum {
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32 = 2,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D12_FENCE = 4,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_FENCE = 5,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC = 6,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX = 7,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX_KMT = 8,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD = 9,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32 = 10,
+} CUexternalSemaphoreHandleType_enum;
+
 typedef enum CUstreamBatchMemOpType_enum {
     CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
     CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
@@ -887,18 +959,6 @@ typedef enum CUmemAllocationHandleType_enum {
     CU_MEM_HANDLE_TYPE_FABRIC = 8,
     CU_MEM_HANDLE_TYPE_MAX = 2147483647,
 } CUmemAllocationHandleType_enum;
-
-typedef enum CUmemLocationType_enum {
-    CU_MEM_LOCATION_TYPE_INVALID = 0,
-    CU_MEM_LOCATION_TYPE_NONE = 0,
-    CU_MEM_LOCATION_TYPE_DEVICE = 1,
-    CU_MEM_LOCATION_TYPE_HOST = 2,
-    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
-    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4,
-    CU_MEM_LOCATION_TYPE_INVISIBLE = 5,
-    CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 6,
-    CU_MEM_LOCATION_TYPE_MAX = 2147483647,
-} CUmemLocationType_enum;
 
 typedef enum CUmemAccess_flags_enum {
     CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
@@ -958,14 +1018,6 @@ typedef enum CUgraphConditionalNodeType_enum {
     CU_GRAPH_COND_TYPE_WHILE = 1,
     CU_GRAPH_COND_TYPE_SWITCH = 2,
 } CUgraphConditionalNodeType_enum;
-
-typedef enum CUmemcpySrcAccessOrder_enum {
-    CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
-    CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
-    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
-    CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
-    CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 2147483647,
-} CUmemcpySrcAccessOrder_enum;
 
 typedef enum CUfabricCpyOperandType_enum {
     CU_FABRIC_COPY_OPERAND_TYPE_POINTER = 1,
@@ -1050,10 +1102,38 @@ typedef enum CUjitInputType_enum {
     CU_JIT_NUM_INPUT_TYPES = 6,
 } CUjitInputType_enum;
 
+typedef enum CUmemRangeHandleType_enum {
+    CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
+    CU_MEM_RANGE_HANDLE_TYPE_MAX = 2147483647,
+} CUmemRangeHandleType_enum;
+
 typedef enum CUmoduleLoadingMode_enum {
     CU_MODULE_EAGER_LOADING = 1,
     CU_MODULE_LAZY_LOADING = 2,
 } CUmoduleLoadingMode_enum;
+
+typedef enum CUmulticastGranularity_flags_enum {
+    CU_MULTICAST_GRANULARITY_MINIMUM = 0,
+    CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
+} CUmulticastGranularity_flags_enum;
+
+typedef enum CUcliqueType_enum {
+    CU_CLIQUE_TYPE_UNICAST_POINTER = 0,
+    CU_CLIQUE_TYPE_MULTICAST_POINTER = 1,
+    CU_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT = 2,
+    CU_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT = 3,
+} CUcliqueType_enum;
+
+typedef enum CUlogicalEndpointType_enum {
+    CU_LOGICAL_ENDPOINT_TYPE_INVALID = 0,
+    CU_LOGICAL_ENDPOINT_TYPE_UNICAST = 1,
+    CU_LOGICAL_ENDPOINT_TYPE_MULTICAST = 2,
+} CUlogicalEndpointType_enum;
+
+typedef enum CUlogicalEndpointIpcHandleType_enum {
+    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_NONE = 0,
+    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC = 1,
+} CUlogicalEndpointIpcHandleType_enum;
 
 typedef enum CUdevice_P2PAttribute_enum {
     CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK = 1,
@@ -1081,6 +1161,64 @@ typedef enum CUmemPool_attribute_enum {
     CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED = 14,
     CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID = 15,
 } CUmemPool_attribute_enum;
+
+typedef enum CUtensorMapDataType_enum {
+    CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+    CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+    CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
+    CU_TENSOR_MAP_DATA_TYPE_INT32 = 3,
+    CU_TENSOR_MAP_DATA_TYPE_UINT64 = 4,
+    CU_TENSOR_MAP_DATA_TYPE_INT64 = 5,
+    CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
+    CU_TENSOR_MAP_DATA_TYPE_FLOAT32 = 7,
+    CU_TENSOR_MAP_DATA_TYPE_FLOAT64 = 8,
+    CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
+    CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ = 10,
+    CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 = 11,
+    CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ = 12,
+    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B = 13,
+    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B = 14,
+    CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B = 15,
+} CUtensorMapDataType_enum;
+
+typedef enum CUtensorMapInterleave_enum {
+    CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+    CU_TENSOR_MAP_INTERLEAVE_16B = 1,
+    CU_TENSOR_MAP_INTERLEAVE_32B = 2,
+} CUtensorMapInterleave_enum;
+
+typedef enum CUtensorMapSwizzle_enum {
+    CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+    CU_TENSOR_MAP_SWIZZLE_32B = 1,
+    CU_TENSOR_MAP_SWIZZLE_64B = 2,
+    CU_TENSOR_MAP_SWIZZLE_128B = 3,
+    CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B = 4,
+    CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B = 5,
+    CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6,
+} CUtensorMapSwizzle_enum;
+
+typedef enum CUtensorMapL2promotion_enum {
+    CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
+    CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
+    CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+    CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+} CUtensorMapL2promotion_enum;
+
+typedef enum CUtensorMapFloatOOBfill_enum {
+    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
+    CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1,
+} CUtensorMapFloatOOBfill_enum;
+
+typedef enum CUtensorMapIm2ColWideMode_enum {
+    CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0,
+    CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1,
+} CUtensorMapIm2ColWideMode_enum;
+
+typedef enum CUtensorMapAllocClass_enum {
+    CU_TENSOR_MAP_ALLOC_CLASS_AUTO = 0,
+    CU_TENSOR_MAP_ALLOC_CLASS_SMALL = 1,
+    CU_TENSOR_MAP_ALLOC_CLASS_LARGE = 2,
+} CUtensorMapAllocClass_enum;
 
 typedef enum CUresourcetype_enum {
     CU_RESOURCE_TYPE_ARRAY = 0,
@@ -1212,64 +1350,6 @@ typedef enum CUarray_cubemap_face_enum {
     CU_CUBEMAP_FACE_NEGATIVE_Z = 5,
 } CUarray_cubemap_face_enum;
 
-typedef enum CUtensorMapDataType_enum {
-    CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
-    CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
-    CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
-    CU_TENSOR_MAP_DATA_TYPE_INT32 = 3,
-    CU_TENSOR_MAP_DATA_TYPE_UINT64 = 4,
-    CU_TENSOR_MAP_DATA_TYPE_INT64 = 5,
-    CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
-    CU_TENSOR_MAP_DATA_TYPE_FLOAT32 = 7,
-    CU_TENSOR_MAP_DATA_TYPE_FLOAT64 = 8,
-    CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
-    CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ = 10,
-    CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 = 11,
-    CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ = 12,
-    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B = 13,
-    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B = 14,
-    CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B = 15,
-} CUtensorMapDataType_enum;
-
-typedef enum CUtensorMapInterleave_enum {
-    CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
-    CU_TENSOR_MAP_INTERLEAVE_16B = 1,
-    CU_TENSOR_MAP_INTERLEAVE_32B = 2,
-} CUtensorMapInterleave_enum;
-
-typedef enum CUtensorMapSwizzle_enum {
-    CU_TENSOR_MAP_SWIZZLE_NONE = 0,
-    CU_TENSOR_MAP_SWIZZLE_32B = 1,
-    CU_TENSOR_MAP_SWIZZLE_64B = 2,
-    CU_TENSOR_MAP_SWIZZLE_128B = 3,
-    CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B = 4,
-    CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B = 5,
-    CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6,
-} CUtensorMapSwizzle_enum;
-
-typedef enum CUtensorMapL2promotion_enum {
-    CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
-    CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
-    CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
-    CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
-} CUtensorMapL2promotion_enum;
-
-typedef enum CUtensorMapFloatOOBfill_enum {
-    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
-    CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1,
-} CUtensorMapFloatOOBfill_enum;
-
-typedef enum CUtensorMapIm2ColWideMode_enum {
-    CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0,
-    CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1,
-} CUtensorMapIm2ColWideMode_enum;
-
-typedef enum CUtensorMapAllocClass_enum {
-    CU_TENSOR_MAP_ALLOC_CLASS_AUTO = 0,
-    CU_TENSOR_MAP_ALLOC_CLASS_SMALL = 1,
-    CU_TENSOR_MAP_ALLOC_CLASS_LARGE = 2,
-} CUtensorMapAllocClass_enum;
-
 typedef enum CUctx_flags_enum {
     CU_CTX_SCHED_AUTO = 0,
     CU_CTX_SCHED_SPIN = 1,
@@ -1400,31 +1480,6 @@ typedef enum CUgraphicsMapResourceFlags_enum {
     CU_GRAPHICS_MAP_RESOURCE_FLAGS_WRITE_DISCARD = 2,
 } CUgraphicsMapResourceFlags_enum;
 
-typedef enum CUexternalMemoryHandleType_enum {
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32 = 2,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP = 4,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE = 5,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE = 6,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE_KMT = 7,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF = 8,
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9,
-} CUexternalMemoryHandleType_enum;
-
-typedef enum CUexternalSemaphoreHandleType_enum {
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32 = 2,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D12_FENCE = 4,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_FENCE = 5,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC = 6,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX = 7,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX_KMT = 8,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD = 9,
-    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32 = 10,
-} CUexternalSemaphoreHandleType_enum;
-
 typedef enum CUipcMem_flags_enum {
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
 } CUipcMem_flags_enum;
@@ -1441,11 +1496,6 @@ typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum {
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE = 3,
 } CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum;
 
-typedef enum CUmemRangeHandleType_enum {
-    CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
-    CU_MEM_RANGE_HANDLE_TYPE_MAX = 2147483647,
-} CUmemRangeHandleType_enum;
-
 typedef enum CUmemRangeFlags_enum {
     CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 1,
 } CUmemRangeFlags_enum;
@@ -1455,28 +1505,10 @@ typedef enum CUmemAllocationCompType_enum {
     CU_MEM_ALLOCATION_COMP_GENERIC = 1,
 } CUmemAllocationCompType_enum;
 
-typedef enum CUmulticastGranularity_flags_enum {
-    CU_MULTICAST_GRANULARITY_MINIMUM = 0,
-    CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
-} CUmulticastGranularity_flags_enum;
-
 typedef enum CUmemcpyFlags_enum {
     CU_MEMCPY_FLAG_DEFAULT = 0,
     CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 1,
 } CUmemcpyFlags_enum;
-
-typedef enum CUmemcpy3DOperandType_enum {
-    CU_MEMCPY_OPERAND_TYPE_POINTER = 1,
-    CU_MEMCPY_OPERAND_TYPE_ARRAY = 2,
-    CU_MEMCPY_OPERAND_TYPE_MAX = 2147483647,
-} CUmemcpy3DOperandType_enum;
-
-typedef enum CUmemDecompressAlgorithm_enum {
-    CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
-    CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1,
-    CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY = 2,
-    CU_MEM_DECOMPRESS_ALGORITHM_LZ4 = 4,
-} CUmemDecompressAlgorithm_enum;
 
 typedef enum CUjit_target_enum {
     CU_TARGET_COMPUTE_30 = 30,
@@ -1537,24 +1569,6 @@ typedef enum CUprocessState_enum {
     CU_PROCESS_STATE_CHECKPOINTING = 4,
     CU_PROCESS_STATE_RESTORING = 5,
 } CUprocessState_enum;
-
-typedef enum CUcliqueType_enum {
-    CU_CLIQUE_TYPE_UNICAST_POINTER = 0,
-    CU_CLIQUE_TYPE_MULTICAST_POINTER = 1,
-    CU_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT = 2,
-    CU_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT = 3,
-} CUcliqueType_enum;
-
-typedef enum CUlogicalEndpointIpcHandleType_enum {
-    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_NONE = 0,
-    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC = 1,
-} CUlogicalEndpointIpcHandleType_enum;
-
-typedef enum CUlogicalEndpointType_enum {
-    CU_LOGICAL_ENDPOINT_TYPE_INVALID = 0,
-    CU_LOGICAL_ENDPOINT_TYPE_UNICAST = 1,
-    CU_LOGICAL_ENDPOINT_TYPE_MULTICAST = 2,
-} CUlogicalEndpointType_enum;
 
 typedef enum CUlogicalEndpointFlag_enum {
     CU_LOGICAL_ENDPOINT_FLAG_NONE = 0,
@@ -1964,6 +1978,115 @@ typedef struct CUDA_MEMCPY3D_PEER_st CUDA_MEMCPY3D_PEER_v1;
 
 typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
 
+typedef enum CUmemcpySrcAccessOrder_enum CUmemcpySrcAccessOrder;
+
+typedef enum CUmemLocationType_enum CUmemLocationType;
+
+typedef struct CUmemLocation_st_anonymous_localized {
+    unsigned char deviceId;
+    unsigned char localityDomainId;
+} CUmemLocation_st_anonymous_localized;
+
+
+typedef struct CUmemLocation_st {
+    CUmemLocationType type;
+  union {
+      int id;
+      struct CUmemLocation_st_anonymous_localized localized;
+  };
+} CUmemLocation_st;
+
+typedef struct CUmemLocation_st CUmemLocation_v1;
+
+typedef CUmemLocation_v1 CUmemLocation;
+
+typedef struct CUmemcpyAttributes_st {
+    CUmemcpySrcAccessOrder srcAccessOrder;
+    CUmemLocation srcLocHint;
+    CUmemLocation dstLocHint;
+    unsigned int flags;
+} CUmemcpyAttributes_st;
+
+typedef struct CUmemcpyAttributes_st CUmemcpyAttributes_v1;
+
+typedef CUmemcpyAttributes_v1 CUmemcpyAttributes;
+
+typedef enum CUmemcpy3DOperandType_enum CUmemcpy3DOperandType;
+
+typedef struct CUmemcpy3DOperand_st_op_ptr {
+    CUdeviceptr ptr;
+    size_t rowLength;
+    size_t layerHeight;
+    CUmemLocation locHint;
+} CUmemcpy3DOperand_st_op_ptr;
+
+typedef struct CUoffset3D_st {
+    size_t x;
+    size_t y;
+    size_t z;
+} CUoffset3D_st;
+
+typedef struct CUoffset3D_st CUoffset3D_v1;
+
+typedef CUoffset3D_v1 CUoffset3D;
+
+typedef struct CUmemcpy3DOperand_st_op_array {
+    CUarray array;
+    CUoffset3D offset;
+} CUmemcpy3DOperand_st_op_array;
+
+typedef union CUmemcpy3DOperand_st_op {
+    struct CUmemcpy3DOperand_st_op_ptr ptr;
+    struct CUmemcpy3DOperand_st_op_array array;
+} CUmemcpy3DOperand_st_op;
+
+typedef struct CUmemcpy3DOperand_st {
+    CUmemcpy3DOperandType type;
+    union CUmemcpy3DOperand_st_op op;
+} CUmemcpy3DOperand_st;
+
+typedef struct CUmemcpy3DOperand_st CUmemcpy3DOperand_v1;
+
+typedef CUmemcpy3DOperand_v1 CUmemcpy3DOperand;
+
+typedef struct CUextent3D_st {
+    size_t width;
+    size_t height;
+    size_t depth;
+} CUextent3D_st;
+
+typedef struct CUextent3D_st CUextent3D_v1;
+
+typedef CUextent3D_v1 CUextent3D;
+
+typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
+    CUmemcpy3DOperand src;
+    CUmemcpy3DOperand dst;
+    CUextent3D extent;
+    CUmemcpySrcAccessOrder srcAccessOrder;
+    unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP_st;
+
+typedef struct CUDA_MEMCPY3D_BATCH_OP_st CUDA_MEMCPY3D_BATCH_OP_v1;
+
+typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
+
+typedef uint32_t cuuint32_t;
+
+typedef enum CUmemDecompressAlgorithm_enum CUmemDecompressAlgorithm;
+
+typedef struct CUmemDecompressParams_st {
+    size_t srcNumBytes;
+    size_t dstNumBytes;
+    cuuint32_t *dstActBytes;
+    const void *src;
+    void *dst;
+    CUmemDecompressAlgorithm algo;
+    unsigned char padding[20];
+} CUmemDecompressParams_st;
+
+typedef struct CUmemDecompressParams_st CUmemDecompressParams;
+
 typedef struct CUuuid_st {
     char bytes[16];
 } CUuuid_st;
@@ -2154,6 +2277,142 @@ typedef struct CUlaunchConfig_st CUlaunchConfig;
 
 typedef void (*CUhostFn)(void *userData);
 
+typedef struct CUextMemory_st *CUexternalMemory;
+
+typedef enum CUexternalMemoryHandleType_enum CUexternalMemoryHandleType;
+
+typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle_win32 {
+    void *handle;
+    const void *name;
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle_win32;
+
+typedef union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle {
+    int fd;
+    struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle_win32 win32;
+    const void *nvSciBufObject;
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle;
+
+typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
+    CUexternalMemoryHandleType type;
+    union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle handle;
+    unsigned long long size;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st;
+
+typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1;
+
+typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1 CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+
+typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
+    unsigned long long offset;
+    unsigned long long size;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st;
+
+typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1;
+
+typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1 CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st {
+    unsigned long long offset;
+    CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
+    unsigned int numLevels;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st;
+
+typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1;
+
+typedef CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1 CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
+
+typedef struct CUextSemaphore_st *CUexternalSemaphore;
+
+typedef enum CUexternalSemaphoreHandleType_enum CUexternalSemaphoreHandleType;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32 {
+    void *handle;
+    const void *name;
+} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32;
+
+typedef union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle {
+    int fd;
+    struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32 win32;
+    const void *nvSciSyncObj;
+} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
+    CUexternalSemaphoreHandleType type;
+    union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle handle;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1;
+
+typedef CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1 CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence {
+    unsigned long long value;
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence;
+
+typedef union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync {
+    void *fence;
+    unsigned long long reserved;
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex {
+    unsigned long long key;
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params {
+    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence fence;
+    union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync nvSciSync;
+    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex keyedMutex;
+    unsigned int reserved[12];
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
+    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params params;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
+
+typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence {
+    unsigned long long value;
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence;
+
+typedef union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync {
+    void *fence;
+    unsigned long long reserved;
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex {
+    unsigned long long key;
+    unsigned int timeoutMs;
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params {
+    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence fence;
+    union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync nvSciSync;
+    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex keyedMutex;
+    unsigned int reserved[10];
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
+    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params params;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
+
+typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
+
 typedef struct CUkern_st *CUkernel;
 
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
@@ -2197,9 +2456,27 @@ typedef struct CUDA_HOST_NODE_PARAMS_st CUDA_HOST_NODE_PARAMS_v1;
 
 typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
 
-typedef enum CUstreamBatchMemOpType_enum CUstreamBatchMemOpType;
+typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st {
+    CUexternalSemaphore *extSemArray;
+    const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
+    unsigned int numExtSems;
+} CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st;
 
-typedef uint32_t cuuint32_t;
+typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1;
+
+typedef CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1 CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
+
+typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st {
+    CUexternalSemaphore *extSemArray;
+    const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
+    unsigned int numExtSems;
+} CUDA_EXT_SEM_WAIT_NODE_PARAMS_st;
+
+typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1;
+
+typedef CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1 CUDA_EXT_SEM_WAIT_NODE_PARAMS;
+
+typedef enum CUstreamBatchMemOpType_enum CUstreamBatchMemOpType;
 
 
 typedef struct CUstreamMemOpWaitValueParams_st {
@@ -2279,26 +2556,6 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef enum CUmemAllocationType_enum CUmemAllocationType;
 
 typedef enum CUmemAllocationHandleType_enum CUmemAllocationHandleType;
-
-typedef enum CUmemLocationType_enum CUmemLocationType;
-
-typedef struct CUmemLocation_st_anonymous_localized {
-    unsigned char deviceId;
-    unsigned char localityDomainId;
-} CUmemLocation_st_anonymous_localized;
-
-
-typedef struct CUmemLocation_st {
-    CUmemLocationType type;
-  union {
-      int id;
-      struct CUmemLocation_st_anonymous_localized localized;
-  };
-} CUmemLocation_st;
-
-typedef struct CUmemLocation_st CUmemLocation_v1;
-
-typedef CUmemLocation_v1 CUmemLocation;
 
 typedef struct CUmemPoolProps_st {
     CUmemAllocationType allocType;
@@ -2441,38 +2698,6 @@ typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
 
 typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st CUDA_EVENT_RECORD_NODE_PARAMS;
 
-typedef struct CUextSemaphore_st *CUexternalSemaphore;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence {
-    unsigned long long value;
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence;
-
-typedef union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync {
-    void *fence;
-    unsigned long long reserved;
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex {
-    unsigned long long key;
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params {
-    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence fence;
-    union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync nvSciSync;
-    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex keyedMutex;
-    unsigned int reserved[12];
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
-    struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params params;
-    unsigned int flags;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
-
-typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
-
 
 typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
     CUexternalSemaphore *extSemArray;
@@ -2485,37 +2710,6 @@ typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
 } CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st;
 
 typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence {
-    unsigned long long value;
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence;
-
-typedef union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync {
-    void *fence;
-    unsigned long long reserved;
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex {
-    unsigned long long key;
-    unsigned int timeoutMs;
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params {
-    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence fence;
-    union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync nvSciSync;
-    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex keyedMutex;
-    unsigned int reserved[10];
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
-    struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params params;
-    unsigned int flags;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
-
-typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
 
 typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
@@ -2566,19 +2760,6 @@ typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
     CUgraph *phGraph_out;
     CUcontext ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
-
-typedef enum CUmemcpySrcAccessOrder_enum CUmemcpySrcAccessOrder;
-
-typedef struct CUmemcpyAttributes_st {
-    CUmemcpySrcAccessOrder srcAccessOrder;
-    CUmemLocation srcLocHint;
-    CUmemLocation dstLocHint;
-    unsigned int flags;
-} CUmemcpyAttributes_st;
-
-typedef struct CUmemcpyAttributes_st CUmemcpyAttributes_v1;
-
-typedef CUmemcpyAttributes_v1 CUmemcpyAttributes;
 
 
 typedef struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st {
@@ -2742,6 +2923,22 @@ typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
 
 typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st CU_DEV_SM_RESOURCE_GROUP_PARAMS;
 
+typedef struct CUipcEventHandle_st {
+    char reserved[64];
+} CUipcEventHandle_st;
+
+typedef struct CUipcEventHandle_st CUipcEventHandle_v1;
+
+typedef CUipcEventHandle_v1 CUipcEventHandle;
+
+typedef struct CUipcMemHandle_st {
+    char reserved[64];
+} CUipcMemHandle_st;
+
+typedef struct CUipcMemHandle_st CUipcMemHandle_v1;
+
+typedef CUipcMemHandle_v1 CUipcMemHandle;
+
 typedef struct CUtexref_st *CUtexref;
 
 typedef struct CUlib_st *CUlibrary;
@@ -2754,9 +2951,63 @@ typedef struct CUlinkState_st *CUlinkState;
 
 typedef enum CUjitInputType_enum CUjitInputType;
 
+typedef enum CUmemRangeHandleType_enum CUmemRangeHandleType;
+
 typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
 
 typedef struct CUsurfref_st *CUsurfref;
+
+typedef unsigned long long CUmemGenericAllocationHandle_v1;
+
+typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
+
+typedef struct CUmulticastObjectProp_st {
+    unsigned int numDevices;
+    size_t size;
+    unsigned long long handleTypes;
+    unsigned long long flags;
+} CUmulticastObjectProp_st;
+
+typedef struct CUmulticastObjectProp_st CUmulticastObjectProp_v1;
+
+typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
+
+typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
+
+typedef enum CUcliqueType_enum CUcliqueType;
+
+typedef struct CUcliqueInfo_st {
+    CUcliqueType type;
+    unsigned int id;
+} CUcliqueInfo_st;
+
+typedef struct CUcliqueInfo_st CUcliqueInfo;
+
+typedef enum CUlogicalEndpointType_enum CUlogicalEndpointType;
+
+typedef struct CUlogicalEndpointProp_struct_anonymous_unicast {
+    CUdevice device;
+} CUlogicalEndpointProp_struct_anonymous_unicast;
+
+typedef struct CUlogicalEndpointProp_struct_anonymous_multicast {
+    unsigned int numDevices;
+} CUlogicalEndpointProp_struct_anonymous_multicast;
+
+
+typedef struct CUlogicalEndpointProp_struct {
+    CUlogicalEndpointType type;
+  union {
+      struct CUlogicalEndpointProp_struct_anonymous_unicast unicast;
+      struct CUlogicalEndpointProp_struct_anonymous_multicast multicast;
+  };
+    unsigned long long size;
+    unsigned int ipcHandleTypes;
+    unsigned int flags;
+} CUlogicalEndpointProp_struct;
+
+typedef struct CUlogicalEndpointProp_struct CUlogicalEndpointProp;
+
+typedef enum CUlogicalEndpointIpcHandleType_enum CUlogicalEndpointIpcHandleType;
 
 typedef size_t (*CUoccupancyB2DSize)(int blockSize);
 
@@ -2766,6 +3017,14 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 typedef enum CUmemPool_attribute_enum CUmemPool_attribute;
 
+typedef struct CUmemPoolPtrExportData_st {
+    unsigned char reserved[64];
+} CUmemPoolPtrExportData_st;
+
+typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData_v1;
+
+typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
+
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 
 typedef CUlaunchAttributeID CUstreamAttrID;
@@ -2773,6 +3032,26 @@ typedef CUlaunchAttributeID CUstreamAttrID;
 typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
 
 typedef CUstreamAttrValue_v1 CUstreamAttrValue;
+
+typedef struct CU_ALIGNED(128) CUtensorMap_st {
+    cuuint64_t opaque[16];
+} CUtensorMap_st;
+
+typedef struct CUtensorMap_st CUtensorMap;
+
+typedef enum CUtensorMapDataType_enum CUtensorMapDataType;
+
+typedef enum CUtensorMapInterleave_enum CUtensorMapInterleave;
+
+typedef enum CUtensorMapSwizzle_enum CUtensorMapSwizzle;
+
+typedef enum CUtensorMapL2promotion_enum CUtensorMapL2promotion;
+
+typedef enum CUtensorMapFloatOOBfill_enum CUtensorMapFloatOOBfill;
+
+typedef enum CUtensorMapIm2ColWideMode_enum CUtensorMapIm2ColWideMode;
+
+typedef enum CUtensorMapAllocClass_enum CUtensorMapAllocClass;
 
 typedef unsigned long long CUtexObject_v1;
 
@@ -2875,10 +3154,6 @@ typedef enum CUmem_advise_enum CUmem_advise;
 
 typedef enum CUmem_range_attribute_enum CUmem_range_attribute;
 
-typedef unsigned long long CUmemGenericAllocationHandle_v1;
-
-typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
-
 typedef struct CUmemAllocationProp_st_allocFlags {
     unsigned char compressionType;
     unsigned char gpuDirectRDMACapable;
@@ -2957,26 +3232,6 @@ typedef CUarrayMapInfo_v1 CUarrayMapInfo;
 
 typedef enum CUarray_cubemap_face_enum CUarray_cubemap_face;
 
-typedef struct CU_ALIGNED(128) CUtensorMap_st {
-    cuuint64_t opaque[16];
-} CUtensorMap_st;
-
-typedef struct CUtensorMap_st CUtensorMap;
-
-typedef enum CUtensorMapDataType_enum CUtensorMapDataType;
-
-typedef enum CUtensorMapInterleave_enum CUtensorMapInterleave;
-
-typedef enum CUtensorMapSwizzle_enum CUtensorMapSwizzle;
-
-typedef enum CUtensorMapL2promotion_enum CUtensorMapL2promotion;
-
-typedef enum CUtensorMapFloatOOBfill_enum CUtensorMapFloatOOBfill;
-
-typedef enum CUtensorMapIm2ColWideMode_enum CUtensorMapIm2ColWideMode;
-
-typedef enum CUtensorMapAllocClass_enum CUtensorMapAllocClass;
-
 typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
     unsigned int Width;
     unsigned int Height;
@@ -3054,102 +3309,9 @@ typedef CUresult (*CUgraphRecaptureCallback)(void *data,
                                              const CUgraphNodeParams *recaptureParams,
                                              CUgraphRecaptureStatus status);
 
-typedef struct CUextMemory_st *CUexternalMemory;
-
 typedef enum CUgraphicsRegisterFlags_enum CUgraphicsRegisterFlags;
 
 typedef enum CUgraphicsMapResourceFlags_enum CUgraphicsMapResourceFlags;
-
-typedef enum CUexternalMemoryHandleType_enum CUexternalMemoryHandleType;
-
-typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle_win32 {
-    void *handle;
-    const void *name;
-} CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle_win32;
-
-typedef union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle {
-    int fd;
-    struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle_win32 win32;
-    const void *nvSciBufObject;
-} CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle;
-
-typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
-    CUexternalMemoryHandleType type;
-    union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle handle;
-    unsigned long long size;
-    unsigned int flags;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st;
-
-typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1;
-
-typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1 CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
-
-typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
-    unsigned long long offset;
-    unsigned long long size;
-    unsigned int flags;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st;
-
-typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1;
-
-typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1 CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
-
-typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st {
-    unsigned long long offset;
-    CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
-    unsigned int numLevels;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st;
-
-typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1;
-
-typedef CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1 CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
-
-typedef enum CUexternalSemaphoreHandleType_enum CUexternalSemaphoreHandleType;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32 {
-    void *handle;
-    const void *name;
-} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32;
-
-typedef union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle {
-    int fd;
-    struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32 win32;
-    const void *nvSciSyncObj;
-} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
-    CUexternalSemaphoreHandleType type;
-    union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle handle;
-    unsigned int flags;
-    unsigned int reserved[16];
-} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st;
-
-typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1;
-
-typedef CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1 CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
-
-typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st {
-    CUexternalSemaphore *extSemArray;
-    const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
-    unsigned int numExtSems;
-} CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st;
-
-typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1;
-
-typedef CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1 CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
-
-typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st {
-    CUexternalSemaphore *extSemArray;
-    const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
-    unsigned int numExtSems;
-} CUDA_EXT_SEM_WAIT_NODE_PARAMS_st;
-
-typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1;
-
-typedef CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1 CUDA_EXT_SEM_WAIT_NODE_PARAMS;
 
 typedef struct CUmemFabricHandle_st {
     unsigned char data[64];
@@ -3158,22 +3320,6 @@ typedef struct CUmemFabricHandle_st {
 typedef struct CUmemFabricHandle_st CUmemFabricHandle_v1;
 
 typedef CUmemFabricHandle_v1 CUmemFabricHandle;
-
-typedef struct CUipcEventHandle_st {
-    char reserved[64];
-} CUipcEventHandle_st;
-
-typedef struct CUipcEventHandle_st CUipcEventHandle_v1;
-
-typedef CUipcEventHandle_v1 CUipcEventHandle;
-
-typedef struct CUipcMemHandle_st {
-    char reserved[64];
-} CUipcMemHandle_st;
-
-typedef struct CUipcMemHandle_st CUipcMemHandle_v1;
-
-typedef CUipcMemHandle_v1 CUipcMemHandle;
 
 typedef enum CUipcMem_flags_enum CUipcMem_flags;
 
@@ -3190,100 +3336,11 @@ typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
 
 typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS;
 
-typedef enum CUmemRangeHandleType_enum CUmemRangeHandleType;
-
 typedef enum CUmemRangeFlags_enum CUmemRangeFlags;
 
 typedef enum CUmemAllocationCompType_enum CUmemAllocationCompType;
 
-typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
-
-typedef struct CUmulticastObjectProp_st {
-    unsigned int numDevices;
-    size_t size;
-    unsigned long long handleTypes;
-    unsigned long long flags;
-} CUmulticastObjectProp_st;
-
-typedef struct CUmulticastObjectProp_st CUmulticastObjectProp_v1;
-
-typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
-
 typedef enum CUmemcpyFlags_enum CUmemcpyFlags;
-
-typedef enum CUmemcpy3DOperandType_enum CUmemcpy3DOperandType;
-
-typedef struct CUoffset3D_st {
-    size_t x;
-    size_t y;
-    size_t z;
-} CUoffset3D_st;
-
-typedef struct CUoffset3D_st CUoffset3D_v1;
-
-typedef CUoffset3D_v1 CUoffset3D;
-
-typedef struct CUextent3D_st {
-    size_t width;
-    size_t height;
-    size_t depth;
-} CUextent3D_st;
-
-typedef struct CUextent3D_st CUextent3D_v1;
-
-typedef CUextent3D_v1 CUextent3D;
-
-typedef struct CUmemcpy3DOperand_st_op_ptr {
-    CUdeviceptr ptr;
-    size_t rowLength;
-    size_t layerHeight;
-    CUmemLocation locHint;
-} CUmemcpy3DOperand_st_op_ptr;
-
-typedef struct CUmemcpy3DOperand_st_op_array {
-    CUarray array;
-    CUoffset3D offset;
-} CUmemcpy3DOperand_st_op_array;
-
-typedef union CUmemcpy3DOperand_st_op {
-    struct CUmemcpy3DOperand_st_op_ptr ptr;
-    struct CUmemcpy3DOperand_st_op_array array;
-} CUmemcpy3DOperand_st_op;
-
-typedef struct CUmemcpy3DOperand_st {
-    CUmemcpy3DOperandType type;
-    union CUmemcpy3DOperand_st_op op;
-} CUmemcpy3DOperand_st;
-
-typedef struct CUmemcpy3DOperand_st CUmemcpy3DOperand_v1;
-
-typedef CUmemcpy3DOperand_v1 CUmemcpy3DOperand;
-
-typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
-    CUmemcpy3DOperand src;
-    CUmemcpy3DOperand dst;
-    CUextent3D extent;
-    CUmemcpySrcAccessOrder srcAccessOrder;
-    unsigned int flags;
-} CUDA_MEMCPY3D_BATCH_OP_st;
-
-typedef struct CUDA_MEMCPY3D_BATCH_OP_st CUDA_MEMCPY3D_BATCH_OP_v1;
-
-typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
-
-typedef enum CUmemDecompressAlgorithm_enum CUmemDecompressAlgorithm;
-
-typedef struct CUmemDecompressParams_st {
-    size_t srcNumBytes;
-    size_t dstNumBytes;
-    cuuint32_t *dstActBytes;
-    const void *src;
-    void *dst;
-    CUmemDecompressAlgorithm algo;
-    unsigned char padding[20];
-} CUmemDecompressParams_st;
-
-typedef struct CUmemDecompressParams_st CUmemDecompressParams;
 
 typedef unsigned int CUdeviceptr_v1;
 
@@ -3411,48 +3468,13 @@ typedef struct CUcheckpointUnlockArgs_st {
 
 typedef struct CUcheckpointUnlockArgs_st CUcheckpointUnlockArgs;
 
-typedef enum CUcliqueType_enum CUcliqueType;
-
-typedef struct CUcliqueInfo_st {
-    CUcliqueType type;
-    unsigned int id;
-} CUcliqueInfo_st;
-
-typedef struct CUcliqueInfo_st CUcliqueInfo;
-
-typedef enum CUlogicalEndpointIpcHandleType_enum CUlogicalEndpointIpcHandleType;
-
 typedef struct CUlogicalEndpointFabricHandle_st {
     unsigned char data[64];
 } CUlogicalEndpointFabricHandle_st;
 
 typedef struct CUlogicalEndpointFabricHandle_st CUlogicalEndpointFabricHandle;
 
-typedef enum CUlogicalEndpointType_enum CUlogicalEndpointType;
-
 typedef enum CUlogicalEndpointFlag_enum CUlogicalEndpointFlag;
-
-typedef struct CUlogicalEndpointProp_struct_anonymous_unicast {
-    CUdevice device;
-} CUlogicalEndpointProp_struct_anonymous_unicast;
-
-typedef struct CUlogicalEndpointProp_struct_anonymous_multicast {
-    unsigned int numDevices;
-} CUlogicalEndpointProp_struct_anonymous_multicast;
-
-
-typedef struct CUlogicalEndpointProp_struct {
-    CUlogicalEndpointType type;
-  union {
-      struct CUlogicalEndpointProp_struct_anonymous_unicast unicast;
-      struct CUlogicalEndpointProp_struct_anonymous_multicast multicast;
-  };
-    unsigned long long size;
-    unsigned int ipcHandleTypes;
-    unsigned int flags;
-} CUlogicalEndpointProp_struct;
-
-typedef struct CUlogicalEndpointProp_struct CUlogicalEndpointProp;
 
 typedef enum CUcoredumpSettings_enum CUcoredumpSettings;
 
@@ -3467,14 +3489,6 @@ typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
 typedef void (*CUlogsCallback)(void *data, CUlogLevel logLevel, char *message, size_t length);
 
 typedef unsigned int CUlogIterator;
-
-typedef struct CUmemPoolPtrExportData_st {
-    unsigned char reserved[64];
-} CUmemPoolPtrExportData_st;
-
-typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData_v1;
-
-typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
 
 typedef enum CUevent_sched_flags_enum CUevent_sched_flags;
 
@@ -3691,6 +3705,34 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts,
+                            CUdeviceptr *srcs,
+                            size_t *sizes,
+                            size_t count,
+                            CUmemcpyAttributes *attrs,
+                            size_t *attrsIdxs,
+                            size_t numAttrs,
+                            CUstream hStream);
+
+CUresult cuMemcpy3DBatchAsync(size_t numOps,
+                              CUDA_MEMCPY3D_BATCH_OP *opList,
+                              unsigned long long flags,
+                              CUstream hStream);
+
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst,
+                                     CUdeviceptr src,
+                                     size_t size,
+                                     CUmemcpyAttributes *attr,
+                                     CUstream hStream);
+
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream);
+
+CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
+                                   size_t count,
+                                   unsigned int flags,
+                                   size_t *errorIndex,
+                                   CUstream stream);
+
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 
 CUresult cuDeviceGetCount(int *count);
@@ -3815,6 +3857,33 @@ CUresult cuLaunchCooperativeKernel(CUfunction f,
                                    CUstream hStream,
                                    void **kernelParams);
 
+CUresult cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
+
+CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
+                                         CUexternalMemory extMem,
+                                         const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
+
+CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap,
+                                                 CUexternalMemory extMem,
+                                                 const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
+
+CUresult cuDestroyExternalMemory(CUexternalMemory extMem);
+
+CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
+                                   const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
+
+CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem);
+
+CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
+                                         const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
+                                         unsigned int numExtSems,
+                                         CUstream stream);
+
+CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
+                                       const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
+                                       unsigned int numExtSems,
+                                       CUstream stream);
+
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 
 CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode,
@@ -3891,6 +3960,27 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode,
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
 
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event);
+
+CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode,
+                                                CUgraph hGraph,
+                                                const CUgraphNode *dependencies,
+                                                size_t numDependencies,
+                                                const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out);
+
+CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
+                                                      const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode,
+                                              CUgraph hGraph,
+                                              const CUgraphNode *dependencies,
+                                              size_t numDependencies,
+                                              const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out);
+
+CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode,
                                   CUgraph hGraph,
@@ -4005,6 +4095,14 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
+
+CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec,
+                                                          CUgraphNode hNode,
+                                                          const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
+
+CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec,
+                                                        CUgraphNode hNode,
+                                                        const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
 
@@ -4141,6 +4239,16 @@ CUresult cuInit(unsigned int Flags);
 
 CUresult cuDriverGetVersion(int *driverVersion);
 
+CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
+
+CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr);
+
 CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
 
 CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
@@ -4263,6 +4371,12 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
 
 CUresult cuMemHostUnregister(void *p);
 
+CUresult cuMemGetHandleForAddressRange(void *handle,
+                                       CUdeviceptr dptr,
+                                       size_t size,
+                                       CUmemRangeHandleType handleType,
+                                       unsigned long long flags);
+
 CUresult cuMemsetD8(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 
 CUresult cuMemsetD16(CUdeviceptr dstDevice, unsigned short us, size_t N);
@@ -4329,6 +4443,92 @@ CUresult cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, cons
 CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
 
 CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name);
+
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
+
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
+
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle,
+                            size_t mcOffset,
+                            CUmemGenericAllocationHandle memHandle,
+                            size_t memOffset,
+                            size_t size,
+                            unsigned long long flags);
+
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle mcHandle,
+                               CUdevice dev,
+                               size_t mcOffset,
+                               CUmemGenericAllocationHandle memHandle,
+                               size_t memOffset,
+                               size_t size,
+                               unsigned long long flags);
+
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
+                             size_t mcOffset,
+                             CUdeviceptr memptr,
+                             size_t size,
+                             unsigned long long flags);
+
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle mcHandle,
+                                CUdevice dev,
+                                size_t mcOffset,
+                                CUdeviceptr memptr,
+                                size_t size,
+                                unsigned long long flags);
+
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
+
+CUresult cuMulticastGetGranularity(size_t *granularity,
+                                   const CUmulticastObjectProp *prop,
+                                   CUmulticastGranularity_flags option);
+
+CUresult cuDeviceGetFabricClusterUuid(CUuuid *uuid, CUdevice dev);
+
+CUresult cuDeviceGetCliqueCount(size_t *count, CUdevice dev);
+
+CUresult cuDeviceGetCliqueInfo(CUcliqueInfo *cliqueInfo, size_t *count, CUdevice dev);
+
+CUresult cuLogicalEndpointIdReserve(CUlogicalEndpointId *baseLeId, cuuint32_t count);
+
+CUresult cuLogicalEndpointIdRelease(CUlogicalEndpointId baseLeId, cuuint32_t count);
+
+CUresult cuLogicalEndpointCreate(CUlogicalEndpointId leId, const CUlogicalEndpointProp *prop);
+
+CUresult cuLogicalEndpointAddDevice(CUlogicalEndpointId leId, CUdevice dev);
+
+CUresult cuLogicalEndpointDestroy(CUlogicalEndpointId leId);
+
+CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId leId,
+                                   CUdevice dev,
+                                   cuuint64_t offset,
+                                   void *ptr,
+                                   cuuint64_t size,
+                                   unsigned long long flags);
+
+CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId leId,
+                                  CUdevice dev,
+                                  cuuint64_t offset,
+                                  CUmemGenericAllocationHandle memHandle,
+                                  cuuint64_t memOffset,
+                                  cuuint64_t size,
+                                  unsigned long long flags);
+
+CUresult cuLogicalEndpointUnbind(CUlogicalEndpointId leId, CUdevice dev, cuuint64_t offset, cuuint64_t size);
+
+CUresult cuLogicalEndpointExport(void *handle, CUlogicalEndpointId leId, CUlogicalEndpointIpcHandleType handleType);
+
+CUresult cuLogicalEndpointImport(CUlogicalEndpointId leId,
+                                 const void *handle,
+                                 CUlogicalEndpointIpcHandleType handleType);
+
+CUresult cuLogicalEndpointGetLimits(cuuint64_t *bindAlignment, cuuint64_t *maxSize, const CUlogicalEndpointProp *prop);
+
+CUresult cuLogicalEndpointQuery(CUlogicalEndpointId leId, cuuint32_t count, int *queryStatus);
+
+CUresult cuFabricCpyBatchAsync(size_t numOps,
+                               CUDA_FABRIC_COPY_BATCH_OP *opList,
+                               unsigned long long flags,
+                               CUstream hStream);
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
                                                      CUfunction func,
@@ -4405,6 +4605,20 @@ CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAlloc
 
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 
+CUresult cuMemPoolExportToShareableHandle(void *handle_out,
+                                          CUmemoryPool pool,
+                                          CUmemAllocationHandleType handleType,
+                                          unsigned long long flags);
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out,
+                                            void *handle,
+                                            CUmemAllocationHandleType handleType,
+                                            unsigned long long flags);
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
+
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
@@ -4471,6 +4685,58 @@ CUresult cuStreamBatchMemOp(CUstream stream,
                             unsigned int count,
                             CUstreamBatchMemOpParams *paramArray,
                             unsigned int flags);
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
+                                CUtensorMapDataType tensorDataType,
+                                cuuint32_t tensorRank,
+                                void *globalAddress,
+                                const cuuint64_t *globalDim,
+                                const cuuint64_t *globalStrides,
+                                const cuuint32_t *boxDim,
+                                const cuuint32_t *elementStrides,
+                                CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion l2Promotion,
+                                CUtensorMapFloatOOBfill oobFill);
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
+                                 CUtensorMapDataType tensorDataType,
+                                 cuuint32_t tensorRank,
+                                 void *globalAddress,
+                                 const cuuint64_t *globalDim,
+                                 const cuuint64_t *globalStrides,
+                                 const int *pixelBoxLowerCorner,
+                                 const int *pixelBoxUpperCorner,
+                                 cuuint32_t channelsPerPixel,
+                                 cuuint32_t pixelsPerColumn,
+                                 const cuuint32_t *elementStrides,
+                                 CUtensorMapInterleave interleave,
+                                 CUtensorMapSwizzle swizzle,
+                                 CUtensorMapL2promotion l2Promotion,
+                                 CUtensorMapFloatOOBfill oobFill);
+
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
+                                     CUtensorMapDataType tensorDataType,
+                                     cuuint32_t tensorRank,
+                                     void *globalAddress,
+                                     const cuuint64_t *globalDim,
+                                     const cuuint64_t *globalStrides,
+                                     int pixelBoxLowerCornerWidth,
+                                     int pixelBoxUpperCornerWidth,
+                                     cuuint32_t channelsPerPixel,
+                                     cuuint32_t pixelsPerColumn,
+                                     const cuuint32_t *elementStrides,
+                                     CUtensorMapInterleave interleave,
+                                     CUtensorMapIm2ColWideMode mode,
+                                     CUtensorMapSwizzle swizzle,
+                                     CUtensorMapL2promotion l2Promotion,
+                                     CUtensorMapFloatOOBfill oobFill);
+
+CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress);
+
+CUresult cuTensorMapSetAllocationClass(CUtensorMap *tensorMap,
+                                       CUtensorMapAllocClass allocClass,
+                                       CUtensorMapAllocClass *outAllocClass);
 
 CUresult cuTexObjectCreate(CUtexObject *pTexObject,
                            const CUDA_RESOURCE_DESC *pResDesc,
@@ -4555,6 +4821,12 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 
+CUresult cuMemGetLocationInfo(CUdeviceptr ptr,
+                              size_t size,
+                              size_t summaryGranularity,
+                              size_t samplingGranularity,
+                              CUmemLocation *location_out);
+
 CUresult cuMemRangeGetAttribute(void *data,
                                 size_t dataSize,
                                 CUmem_range_attribute attribute,
@@ -4580,6 +4852,30 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr,
                             CUmemLocation location,
                             unsigned int flags,
                             CUstream hStream);
+
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs,
+                                 size_t *sizes,
+                                 size_t count,
+                                 CUmemLocation *prefetchLocs,
+                                 size_t *prefetchLocIdxs,
+                                 size_t numPrefetchLocs,
+                                 unsigned long long flags,
+                                 CUstream hStream);
+
+CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs,
+                                size_t *sizes,
+                                size_t count,
+                                unsigned long long flags,
+                                CUstream hStream);
+
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs,
+                                           size_t *sizes,
+                                           size_t count,
+                                           CUmemLocation *prefetchLocs,
+                                           size_t *prefetchLocIdxs,
+                                           size_t numPrefetchLocs,
+                                           unsigned long long flags,
+                                           CUstream hStream);
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr,
                              size_t size,
