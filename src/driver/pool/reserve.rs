@@ -206,7 +206,7 @@ impl Reserve {
         };
         let (start, id) = (kept.start, kept.id);
         // Under the pool's lock, here and below: nobody takes the block up while it is taken from kernels.
-        let done = |pool: &Pool| {
+        let done = move |pool: &Pool| {
             set_pending(start, false);
             retire(pool, start, id);
         };
