@@ -1138,6 +1138,11 @@ typedef enum CUmoduleLoadingMode_enum {
     CU_MODULE_LAZY_LOADING = 2,
 } CUmoduleLoadingMode_enum;
 
+typedef enum CUmulticastGranularity_flags_enum {
+    CU_MULTICAST_GRANULARITY_MINIMUM = 0,
+    CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
+} CUmulticastGranularity_flags_enum;
+
 typedef enum CUcliqueType_enum {
     CU_CLIQUE_TYPE_UNICAST_POINTER = 0,
     CU_CLIQUE_TYPE_MULTICAST_POINTER = 1,
@@ -1525,11 +1530,6 @@ typedef enum CUmemAllocationCompType_enum {
     CU_MEM_ALLOCATION_COMP_NONE = 0,
     CU_MEM_ALLOCATION_COMP_GENERIC = 1,
 } CUmemAllocationCompType_enum;
-
-typedef enum CUmulticastGranularity_flags_enum {
-    CU_MULTICAST_GRANULARITY_MINIMUM = 0,
-    CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
-} CUmulticastGranularity_flags_enum;
 
 typedef enum CUmemcpyFlags_enum {
     CU_MEMCPY_FLAG_DEFAULT = 0,
@@ -3030,6 +3030,23 @@ typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
 
 typedef struct CUsurfref_st *CUsurfref;
 
+typedef unsigned long long CUmemGenericAllocationHandle_v1;
+
+typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
+
+typedef struct CUmulticastObjectProp_st {
+    unsigned int numDevices;
+    size_t size;
+    unsigned long long handleTypes;
+    unsigned long long flags;
+} CUmulticastObjectProp_st;
+
+typedef struct CUmulticastObjectProp_st CUmulticastObjectProp_v1;
+
+typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
+
+typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
+
 typedef enum CUcliqueType_enum CUcliqueType;
 
 typedef struct CUcliqueInfo_st {
@@ -3062,10 +3079,6 @@ typedef struct CUlogicalEndpointProp_struct {
 } CUlogicalEndpointProp_struct;
 
 typedef struct CUlogicalEndpointProp_struct CUlogicalEndpointProp;
-
-typedef unsigned long long CUmemGenericAllocationHandle_v1;
-
-typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
 
 typedef enum CUlogicalEndpointIpcHandleType_enum CUlogicalEndpointIpcHandleType;
 
@@ -3399,19 +3412,6 @@ typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum CUDA_POINTER_ATTRIBUTE_ACC
 typedef enum CUmemRangeFlags_enum CUmemRangeFlags;
 
 typedef enum CUmemAllocationCompType_enum CUmemAllocationCompType;
-
-typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
-
-typedef struct CUmulticastObjectProp_st {
-    unsigned int numDevices;
-    size_t size;
-    unsigned long long handleTypes;
-    unsigned long long flags;
-} CUmulticastObjectProp_st;
-
-typedef struct CUmulticastObjectProp_st CUmulticastObjectProp_v1;
-
-typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
 
 typedef enum CUmemcpyFlags_enum CUmemcpyFlags;
 
@@ -4488,6 +4488,44 @@ CUresult cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, cons
 CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
 
 CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name);
+
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
+
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
+
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle,
+                            size_t mcOffset,
+                            CUmemGenericAllocationHandle memHandle,
+                            size_t memOffset,
+                            size_t size,
+                            unsigned long long flags);
+
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle mcHandle,
+                               CUdevice dev,
+                               size_t mcOffset,
+                               CUmemGenericAllocationHandle memHandle,
+                               size_t memOffset,
+                               size_t size,
+                               unsigned long long flags);
+
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
+                             size_t mcOffset,
+                             CUdeviceptr memptr,
+                             size_t size,
+                             unsigned long long flags);
+
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle mcHandle,
+                                CUdevice dev,
+                                size_t mcOffset,
+                                CUdeviceptr memptr,
+                                size_t size,
+                                unsigned long long flags);
+
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
+
+CUresult cuMulticastGetGranularity(size_t *granularity,
+                                   const CUmulticastObjectProp *prop,
+                                   CUmulticastGranularity_flags option);
 
 CUresult cuDeviceGetFabricClusterUuid(CUuuid *uuid, CUdevice dev);
 

@@ -18,6 +18,7 @@
 //! Bodies get checked pointers ([`call::In`], [`call::Out`]), so they hold next to no `unsafe` code.
 
 mod array;
+mod array_v1;
 mod call;
 mod capture;
 mod checkpoint;
@@ -51,6 +52,7 @@ mod logs;
 mod memory;
 mod memset;
 mod module;
+mod multicast;
 mod occupancy;
 mod peer;
 mod pool;

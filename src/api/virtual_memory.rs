@@ -4,7 +4,7 @@
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;
-use crate::driver::virtual_memory::{self as memory, GRANULARITY, Physical};
+use crate::driver::virtual_memory::{self as memory, GRANULARITY, Memory, Physical};
 use crate::driver::{Context, Device};
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub fn mem_create(
 }
 
 pub fn mem_release(handle: CUmemGenericAllocationHandle) -> Answer {
-    Ok(Physical::from_handle(handle)?.release()?)
+    Ok(Memory::from_handle(handle)?.release()?)
 }
 
 /// The offset must be 0 (manual).
@@ -85,7 +85,7 @@ pub fn mem_map(
     flags: c_ulonglong,
 ) -> Answer {
     require(offset == 0 && flags == 0)?;
-    Ok(memory::map(ptr, size as u64, &Physical::from_handle(handle)?)?)
+    Ok(memory::map(ptr, size as u64, &Memory::from_handle(handle)?)?)
 }
 
 pub fn mem_unmap(ptr: CUdeviceptr, size: usize) -> Answer {
@@ -189,5 +189,5 @@ pub fn mem_retain_allocation_handle(
     addr: *mut c_void,
 ) -> Answer {
     handle.required()?;
-    handle.set(memory::retain(addr as u64)?.handle())
+    handle.set(memory::retain(addr as u64)?)
 }

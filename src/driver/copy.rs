@@ -124,6 +124,8 @@ impl Place {
             let allocation = space.find(address).ok_or(Error::InvalidValue)?;
             // What is mapped piece by piece is one range, as far as it may be touched.
             let is_whole = match allocation.flags & MAPPED {
+                // An array is not reached by address, and mapped whole.
+                _ if allocation.kind == Kind::Array => allocation.contains(address, bytes),
                 0 => allocation.contains(address, bytes),
                 _ => space.view().check(address, bytes.max(1), READ),
             };

@@ -8,7 +8,7 @@
 //! code.rs    linker.rs    images to trees           module.rs    libraries, modules, kernels, functions
 //! stream.rs  pump.rs      queues and their threads  event.rs     points in them
 //! green.rs                parts of devices
-//! virtual_memory.rs       addresses and memory apart
+//! virtual_memory.rs       addresses and memory apart   multicast.rs  of several devices
 //! ipc.rs  interprocess.rs memory and events that processes share, by way of shared_file.rs
 //! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
 //! managed.rs pointer.rs   what is said and known of it  batch.rs decompress.rs  many copies at once
@@ -49,6 +49,7 @@ pub mod linker;
 pub mod managed;
 mod memory_operation;
 pub mod module;
+pub mod multicast;
 pub mod occupancy;
 pub mod pointer;
 pub mod pool;
@@ -79,6 +80,7 @@ pub use green::Green;
 pub use linker::Linker;
 pub use memory_operation::MemoryOperation;
 pub use module::{Function, Kernel, Library, LoadError, Module};
+pub use multicast::Multicast;
 pub use pool::Pool;
 pub use stream::Stream;
 

@@ -6,14 +6,14 @@
 //! several processes. It lives as long as a handle or a mapping of it.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::handle::{self, Registry};
 use super::shared_file::{Purpose, SharedFile};
-use super::{Device, Error, Handle, Result, context};
+use super::{Device, Error, Handle, Multicast, Result, context};
 use crate::memory::{AddressSpace, Kind, READ, Range, Request, WRITE};
 
 /// Sizes and addresses are multiples of this.
@@ -42,9 +42,41 @@ pub struct Physical {
     held: Mutex<u32>,
 }
 
+/// What a mapping shows.
+#[derive(Clone)]
+pub enum Memory {
+    Physical(Arc<Physical>),
+    Multicast(Arc<Multicast>),
+}
+
+impl Memory {
+    /// 1 for what is neither, or was released.
+    pub fn from_handle(handle: u64) -> Result<Memory> {
+        match Physical::from_handle(handle) {
+            Ok(physical) => Ok(Memory::Physical(physical)),
+            Err(_) => Multicast::from_handle(handle).map(Memory::Multicast),
+        }
+    }
+
+    /// `cuMemRelease`: mappings keep it.
+    pub fn release(&self) -> Result<()> {
+        match self {
+            Memory::Physical(physical) => physical.release(),
+            Memory::Multicast(multicast) => multicast.release(),
+        }
+    }
+
+    fn physical(&self) -> Option<&Arc<Physical>> {
+        match self {
+            Memory::Physical(physical) => Some(physical),
+            Memory::Multicast(_) => None,
+        }
+    }
+}
+
 struct Mapping {
     bytes: u64,
-    physical: Arc<Physical>,
+    memory: Memory,
     /// `CUmemAccess_flags` by ordinal.
     access: BTreeMap<i32, u32>,
 }
@@ -91,9 +123,10 @@ pub fn unreserve(start: u64, bytes: u64) -> Result<()> {
 }
 
 /// `cuMemMap`: the first `bytes` of the memory, in a reserved range where nothing is yet.
-pub fn map(start: u64, bytes: u64, physical: &Arc<Physical>) -> Result<()> {
+pub fn map(start: u64, bytes: u64, memory: &Memory) -> Result<()> {
     let end = start.checked_add(bytes).ok_or(Error::InvalidValue)?;
-    if bytes == 0 || !is_granular(start) || !is_granular(bytes) || bytes > physical.bytes {
+    let is_too_large = memory.physical().is_some_and(|physical| bytes > physical.bytes);
+    if bytes == 0 || !is_granular(start) || !is_granular(bytes) || is_too_large {
         return Err(Error::InvalidValue);
     }
     let mut state = STATE.lock();
@@ -103,16 +136,21 @@ pub fn map(start: u64, bytes: u64, physical: &Arc<Physical>) -> Result<()> {
     if !inside || before.is_some_and(|(first, mapping)| first + mapping.bytes > start) {
         return Err(Error::InvalidValue);
     }
-    let request = Request {
-        device: physical.device.ordinal() as u32,
-        ..Request::new(Kind::Device, bytes)
-    };
-    AddressSpace::get()
-        .map_file(start, physical.file.as_fd(), 0, &request)
-        .map_err(|_| Error::OutOfMemory)?;
+    match memory {
+        Memory::Multicast(multicast) => multicast.map(start, bytes)?,
+        Memory::Physical(physical) => {
+            let request = Request {
+                device: physical.device.ordinal() as u32,
+                ..Request::new(Kind::Device, bytes)
+            };
+            AddressSpace::get()
+                .map_file(start, physical.file.as_fd(), 0, &request)
+                .map_err(|_| Error::OutOfMemory)?;
+        }
+    }
     let mapping = Mapping {
         bytes,
-        physical: Arc::clone(physical),
+        memory: memory.clone(),
         access: BTreeMap::new(),
     };
     state.mappings.insert(start, mapping);
@@ -150,7 +188,11 @@ pub fn unmap(start: u64, bytes: u64) -> Result<()> {
             .into_iter()
             .filter_map(|first| {
                 AddressSpace::get().unmap_file(first);
-                state.mappings.remove(&first)
+                let gone = state.mappings.remove(&first);
+                if let Some(Memory::Multicast(multicast)) = gone.as_ref().map(|gone| &gone.memory) {
+                    multicast.forget(first);
+                }
+                gone
             })
             .collect()
     };
@@ -183,7 +225,10 @@ pub fn set_access(start: u64, bytes: u64, wishes: &[(&'static Device, u32)]) -> 
             ACCESS_READ => READ,
             _ => READ | WRITE,
         };
-        AddressSpace::get().set_access(first, bits);
+        match &mapping.memory {
+            Memory::Physical(_) => AddressSpace::get().set_access(first, bits),
+            Memory::Multicast(multicast) => multicast.set_access(first, bits)?,
+        }
     }
     Ok(())
 }
@@ -214,22 +259,48 @@ pub(super) fn reserved_range(address: u64) -> Option<(u64, u64)> {
 
 /// Whether what is mapped there may go to other processes.
 pub(super) fn is_shareable(address: u64) -> bool {
-    at(address, |mapping| mapping.physical.is_shareable).unwrap_or(false)
+    let of = |mapping: &Mapping| mapping.memory.physical().is_some_and(|physical| physical.is_shareable);
+    at(address, of).unwrap_or(false)
 }
 
 /// Whether what is mapped there was made to be decompressed from or to.
 pub(super) fn decompresses(address: u64) -> bool {
-    at(address, |mapping| mapping.physical.usage & DECOMPRESS != 0).unwrap_or(false)
+    let of = |mapping: &Mapping| {
+        let physical = mapping.memory.physical();
+        physical.is_some_and(|physical| physical.usage & DECOMPRESS != 0)
+    };
+    at(address, of).unwrap_or(false)
 }
 
-/// `cuMemRetainAllocationHandle`.
-pub fn retain(address: u64) -> Result<Arc<Physical>> {
-    let physical = at(address, |mapping| Arc::clone(&mapping.physical))?;
-    let mut held = physical.held.lock();
-    *held += 1;
-    PHYSICAL.insert(physical.handle, &physical);
-    drop(held);
-    Ok(physical)
+/// The memory that is mapped in a range, and where in it the range begins. 1 unless it is all of one mapping's.
+pub(super) fn physical_at(address: u64, bytes: u64) -> Result<(Arc<Physical>, u64)> {
+    let state = STATE.lock();
+    let found = state.mappings.range(..=address).next_back();
+    let (first, mapping) = found.ok_or(Error::InvalidValue)?;
+    let offset = address - first;
+    let inside = offset.checked_add(bytes).is_some_and(|end| end <= mapping.bytes);
+    let physical = mapping
+        .memory
+        .physical()
+        .filter(|_| inside)
+        .ok_or(Error::InvalidValue)?;
+    Ok((Arc::clone(physical), offset))
+}
+
+/// `cuMemRetainAllocationHandle`: the handle.
+pub fn retain(address: u64) -> Result<u64> {
+    match at(address, |mapping| mapping.memory.clone())? {
+        Memory::Physical(physical) => {
+            let mut held = physical.held.lock();
+            *held += 1;
+            PHYSICAL.insert(physical.handle, &physical);
+            Ok(physical.handle as u64)
+        }
+        Memory::Multicast(multicast) => {
+            multicast.retain();
+            Ok(multicast.handle())
+        }
+    }
 }
 
 impl Physical {
@@ -290,6 +361,14 @@ impl Physical {
 
     pub fn device(&self) -> &'static Device {
         self.device
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     pub fn is_shareable(&self) -> bool {

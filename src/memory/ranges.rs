@@ -292,6 +292,27 @@ impl AddressSpace {
         }
     }
 
+    /// As [`AddressSpace::set_access`], of some of its pages.
+    pub fn set_access_of_part(&self, start: u64, first: u64, bytes: u64, bits: u8) {
+        let state = self.state.write();
+        if let Some(allocation) = state.live.get(&start).filter(|whole| whole.contains(first, bytes)) {
+            let part = Allocation {
+                start: first,
+                pages: bytes >> PAGE_BITS,
+                ..*allocation
+            };
+            self.mark(&part, bits);
+        }
+    }
+
+    /// Shows another part of a file, or another file, in some pages of a mapped part.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn replace_file(&self, start: u64, bytes: u64, file: BorrowedFd<'_>, offset: u64) -> Result<(), OutOfMemory> {
+        self.show_file(start, bytes, file, offset)
+    }
+
     /// Memory of a device that is not in the arena.
     ///
     /// # Errors

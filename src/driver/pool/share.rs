@@ -116,8 +116,11 @@ impl Region {
         if !in_use || space.free(start).is_none() {
             space.discharge_device(self.device, block);
         }
-        let allocation = space.adopt(start, request, true)?;
-        Ok(allocation.with_block(block))
+        let adopted = space.adopt(start, request, true).inspect_err(|_| {
+            // As it was: kept, and counting.
+            let _ = space.charge_device(self.device, block);
+        });
+        Ok(adopted?.with_block(block))
     }
 
     /// The block goes back.

@@ -1,0 +1,315 @@
+//! Multicast Object Management.
+
+use crate::alone::alone;
+use crate::c::*;
+use crate::test_name;
+use std::ffi::{c_uint, c_ulonglong, c_void};
+use std::ptr::null_mut;
+
+/// `CUmulticastObjectProp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Prop {
+    devices: c_uint,
+    bytes: usize,
+    handles: c_ulonglong,
+    flags: c_ulonglong,
+}
+
+functions! {
+    cuMulticastCreate(handle: *mut u64, prop: *const Prop);
+    cuMulticastAddDevice(handle: u64, device: CUdevice);
+    cuMulticastBindMem(
+        handle: u64,
+        offset: usize,
+        memory: u64,
+        from: usize,
+        bytes: usize,
+        flags: c_ulonglong,
+    );
+    cuMulticastBindMem_v2(
+        handle: u64,
+        device: CUdevice,
+        offset: usize,
+        memory: u64,
+        from: usize,
+        bytes: usize,
+        flags: c_ulonglong,
+    );
+    cuMulticastBindAddr(handle: u64, offset: usize, pointer: CUdeviceptr, bytes: usize, flags: c_ulonglong);
+    cuMulticastBindAddr_v2(
+        handle: u64,
+        device: CUdevice,
+        offset: usize,
+        pointer: CUdeviceptr,
+        bytes: usize,
+        flags: c_ulonglong,
+    );
+    cuMulticastUnbind(handle: u64, device: CUdevice, offset: usize, bytes: usize);
+    cuMulticastGetGranularity(granularity: *mut usize, prop: *const Prop, option: c_uint);
+    cuMemAddressReserve(
+        pointer: *mut CUdeviceptr,
+        bytes: usize,
+        alignment: usize,
+        hint: CUdeviceptr,
+        flags: c_ulonglong,
+    );
+    cuMemCreate(handle: *mut u64, bytes: usize, prop: *const [u32; 8], flags: c_ulonglong);
+    cuMemRelease(handle: u64);
+    cuMemMap(pointer: CUdeviceptr, bytes: usize, offset: usize, handle: u64, flags: c_ulonglong);
+    cuMemUnmap(pointer: CUdeviceptr, bytes: usize);
+    cuMemSetAccess(pointer: CUdeviceptr, bytes: usize, access: *const [c_uint; 3], count: usize);
+    cuMemRetainAllocationHandle(handle: *mut u64, address: *mut c_void);
+    cuDeviceGetFabricClusterUuid(uuid: *mut [u8; 16], device: CUdevice);
+    cuDeviceGetCliqueCount(count: *mut usize, device: CUdevice);
+    cuDeviceGetCliqueInfo(info: *mut c_void, count: *mut usize, device: CUdevice);
+    cuLogicalEndpointIdReserve(base: *mut c_uint, count: c_uint);
+    cuLogicalEndpointGetLimits(alignment: *mut u64, most: *mut u64, prop: *const c_void);
+}
+
+const ALLOW: [c_uint; 3] = [1, 0, 3];
+
+fn context() -> CUcontext {
+    let mut context = null_mut();
+    ok(cuInit(0));
+    ok(cuCtxCreate(&mut context, 0, 0));
+    context
+}
+
+fn prop(devices: c_uint, bytes: usize) -> Prop {
+    Prop {
+        devices,
+        bytes,
+        handles: 0,
+        flags: 0,
+    }
+}
+
+fn granularity() -> usize {
+    let mut step = 0;
+    ok(cuMulticastGetGranularity(&mut step, &prop(1, 1), 0));
+    assert!(step.is_power_of_two());
+    step
+}
+
+fn create(devices: c_uint, bytes: usize) -> u64 {
+    let mut handle = 0;
+    ok(cuMulticastCreate(&mut handle, &prop(devices, bytes)));
+    handle
+}
+
+/// Pinned memory of a device.
+fn memory(device: c_uint, bytes: usize) -> u64 {
+    let mut handle = 0;
+    ok(cuMemCreate(&mut handle, bytes, &[1, 0, 1, device, 0, 0, 0, 0], 0));
+    handle
+}
+
+fn map(handle: u64, bytes: usize) -> CUdeviceptr {
+    let mut pointer = 0;
+    ok(cuMemAddressReserve(&mut pointer, bytes, 0, 0, 0));
+    ok(cuMemMap(pointer, bytes, 0, handle, 0));
+    pointer
+}
+
+fn byte(pointer: CUdeviceptr) -> u8 {
+    let mut byte = 0_u8;
+    ok(cuMemcpyDtoH((&raw mut byte).cast(), pointer, 1));
+    byte
+}
+
+#[test]
+fn a_team_of_one_has_its_memory_under_the_objects_addresses() {
+    let context = context();
+    let step = granularity();
+    let object = create(1, 3 * step);
+    let own = memory(0, 2 * step);
+    // Before the team is complete nothing can be bound or mapped.
+    let mut pointer = 0;
+    ok(cuMemAddressReserve(&mut pointer, 3 * step, 0, 0, 0));
+    assert_eq!(cuMulticastBindMem(object, 0, own, 0, step, 0), 802);
+    assert_eq!(cuMemMap(pointer, 3 * step, 0, object, 0), 802);
+    ok(cuMulticastAddDevice(object, 0));
+    // The first half of the memory at the end of the object, its second half at the beginning.
+    ok(cuMulticastBindMem(object, 2 * step, own, 0, step, 0));
+    ok(cuMemMap(pointer, 3 * step, 0, object, 0));
+    ok(cuMemSetAccess(pointer, 3 * step, &ALLOW, 1));
+    ok(cuMulticastBindMem_v2(object, 0, 0, own, step, step, 0));
+    let plain = map(own, 2 * step);
+    ok(cuMemSetAccess(plain, 2 * step, &ALLOW, 1));
+    ok(cuMemsetD8(plain, 1, step));
+    ok(cuMemsetD8(plain + step as u64, 2, step));
+    ok(cuCtxSynchronize());
+    assert_eq!((byte(pointer), byte(pointer + 3 * step as u64 - 1)), (2, 1));
+    ok(cuMemsetD8(pointer + 5, 7, 1));
+    ok(cuCtxSynchronize());
+    assert_eq!(byte(plain + step as u64 + 5), 7);
+    // Between them nothing is bound, and nothing to be touched.
+    let hole = pointer + step as u64;
+    assert_eq!(cuMemsetD8(hole, 1, 1), CUDA_ERROR_INVALID_VALUE);
+    // By address, to the hole.
+    let third = memory(0, step);
+    let there = map(third, step);
+    ok(cuMemSetAccess(there, step, &ALLOW, 1));
+    ok(cuMulticastBindAddr(object, step, there, step, 0));
+    ok(cuMemsetD8(hole, 9, step));
+    ok(cuCtxSynchronize());
+    assert_eq!(byte(there), 9);
+    // Unbound, it is the memory's own again.
+    ok(cuMulticastUnbind(object, 0, step, step));
+    assert_eq!(cuMemsetD8(hole, 1, 1), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(cuMulticastUnbind(object, 0, step, step), CUDA_ERROR_INVALID_VALUE);
+    ok(cuMulticastBindAddr_v2(object, 0, step, there, step, 0));
+    assert_eq!(byte(hole), 9);
+    // The handle counts; mappings keep the object.
+    let mut same = 0;
+    ok(cuMemRetainAllocationHandle(&mut same, pointer as *mut c_void));
+    assert_eq!(same, object);
+    ok(cuMemRelease(object));
+    ok(cuMemRelease(object));
+    assert_eq!(cuMemRelease(object), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(byte(hole), 9);
+    ok(cuMemUnmap(pointer, 3 * step));
+    assert_eq!(byte(there), 9);
+    ok(cuCtxDestroy(context));
+}
+
+#[test]
+fn objects_are_checked() {
+    let context = context();
+    let step = granularity();
+    let (mut handle, mut size) = (0, 0);
+    for option in [0, 1] {
+        ok(cuMulticastGetGranularity(&mut size, &prop(1, step), option));
+        assert_eq!(size, step);
+    }
+    let good = prop(1, step);
+    for (wrong, error) in [
+        (prop(0, step), CUDA_ERROR_INVALID_VALUE),
+        (prop(1000, step), CUDA_ERROR_INVALID_VALUE),
+        (prop(1, 0), CUDA_ERROR_INVALID_VALUE),
+        (Prop { flags: 1, ..good }, CUDA_ERROR_INVALID_VALUE),
+        (
+            Prop {
+                handles: 1 << 20,
+                ..good
+            },
+            CUDA_ERROR_INVALID_VALUE,
+        ),
+        (Prop { handles: 1, ..good }, 801),
+        (Prop { handles: 8, ..good }, 801),
+    ] {
+        assert_eq!(cuMulticastCreate(&mut handle, &wrong), error, "{wrong:?}");
+        assert_eq!(cuMulticastGetGranularity(&mut size, &wrong, 0), error, "{wrong:?}");
+    }
+    assert_eq!(
+        cuMulticastCreate(&mut handle, &prop(1, step + 4096)),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(cuMulticastCreate(null_mut(), &good), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuMulticastCreate(&mut handle, std::ptr::null()),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(
+        cuMulticastGetGranularity(null_mut(), &good, 0),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(cuMulticastGetGranularity(&mut size, &good, 2), CUDA_ERROR_INVALID_VALUE);
+    let (object, own) = (create(1, 4 * step), memory(0, 2 * step));
+    assert_eq!(cuMulticastAddDevice(own, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(cuMulticastAddDevice(object, 99), CUDA_ERROR_INVALID_DEVICE);
+    ok(cuMulticastAddDevice(object, 0));
+    assert_eq!(cuMulticastAddDevice(object, 0), CUDA_ERROR_INVALID_VALUE);
+    ok(cuMulticastBindMem(object, 0, own, 0, step, 0));
+    let bind =
+        |object, offset, memory, from, bytes, flags| cuMulticastBindMem(object, offset, memory, from, bytes, flags);
+    for (offset, from, bytes, flags) in [
+        (0, 0, step, 0),
+        (step, 0, 0, 0),
+        (step, 0, step, 1),
+        (step + 4096, 0, step, 0),
+        (step, 4096, step, 0),
+        (step, 0, step / 2, 0),
+        (step, step, 2 * step, 0),
+        (3 * step, 0, 2 * step, 0),
+        (usize::MAX - step + 1, 0, step, 0),
+    ] {
+        assert_eq!(bind(object, offset, own, from, bytes, flags), CUDA_ERROR_INVALID_VALUE);
+    }
+    assert_eq!(bind(own, step, own, 0, step, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(bind(object, step, object, 0, step, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuMulticastBindMem_v2(object, 99, step, own, 0, step, 0),
+        CUDA_ERROR_INVALID_DEVICE
+    );
+    // By address: memory of cuMemCreate.
+    let mut plain = 0;
+    ok(cuMemAlloc(&mut plain, 2 * step));
+    assert_eq!(
+        cuMulticastBindAddr(object, step, plain, step, 0),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(cuMulticastBindAddr(object, step, 0, step, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        cuMulticastBindAddr(object, step, plain, step, 1),
+        CUDA_ERROR_INVALID_VALUE
+    );
+    for (device, offset, bytes, error) in [
+        (0, step, step, CUDA_ERROR_INVALID_VALUE),
+        (0, 0, 0, CUDA_ERROR_INVALID_VALUE),
+        (0, 0, 5 * step, CUDA_ERROR_INVALID_VALUE),
+        (0, 0, 4096, CUDA_ERROR_INVALID_VALUE),
+        (99, 0, step, CUDA_ERROR_INVALID_DEVICE),
+    ] {
+        assert_eq!(cuMulticastUnbind(object, device, offset, bytes), error);
+    }
+    ok(cuMulticastUnbind(object, 0, 0, step));
+    // There is no fabric, and no switch that multicasts.
+    let (mut uuid, mut count, mut base, mut supported) = ([0; 16], 0, 0, 9);
+    assert_eq!(cuDeviceGetFabricClusterUuid(&mut uuid, 0), 801);
+    assert_eq!(cuDeviceGetCliqueCount(&mut count, 0), 801);
+    assert_eq!(cuDeviceGetCliqueInfo(null_mut(), &mut count, 0), 801);
+    assert_eq!(cuLogicalEndpointIdReserve(&mut base, 1), 801);
+    assert_eq!(
+        cuLogicalEndpointGetLimits(null_mut(), null_mut(), std::ptr::null()),
+        801
+    );
+    ok(cuDeviceGetAttribute(&mut supported, 132, 0));
+    assert_eq!(supported, 0);
+    ok(cuCtxDestroy(context));
+}
+
+#[test]
+fn a_team_of_two_binds_memory_of_each() {
+    alone(test_name!(), &[("MARGAY_DEVICES", "2")], || {
+        context();
+        let step = granularity();
+        let object = create(2, step);
+        let (first, second) = (memory(0, step), memory(1, step));
+        ok(cuMulticastAddDevice(object, 0));
+        assert_eq!(cuMulticastBindMem(object, 0, first, 0, step, 0), 802);
+        ok(cuMulticastAddDevice(object, 1));
+        ok(cuMulticastBindMem(object, 0, first, 0, step, 0));
+        // The same offset, for the other device.
+        ok(cuMulticastBindMem(object, 0, second, 0, step, 0));
+        assert_eq!(
+            cuMulticastBindMem(object, 0, second, 0, step, 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        // An ordinary access would reach one of them: there is none.
+        let pointer = map(object, step);
+        ok(cuMemSetAccess(pointer, step, &ALLOW, 1));
+        assert_eq!(cuMemsetD8(pointer, 1, 1), CUDA_ERROR_INVALID_VALUE);
+        ok(cuMulticastUnbind(object, 1, 0, step));
+        ok(cuMulticastUnbind(object, 0, 0, step));
+        // A team of one device has no memory of another one.
+        let alone = create(1, step);
+        ok(cuMulticastAddDevice(alone, 0));
+        assert_eq!(
+            cuMulticastBindMem(alone, 0, second, 0, step, 0),
+            CUDA_ERROR_INVALID_DEVICE
+        );
+        assert_eq!(cuMulticastUnbind(alone, 1, 0, step), CUDA_ERROR_INVALID_DEVICE);
+    });
+}
