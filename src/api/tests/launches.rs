@@ -127,7 +127,8 @@ fn attributes_of_launches() {
     let fill = function(module(), c"fill");
     let mut buffer = allocate(COUNT as usize * 4);
     let (mut value, mut count, mut event) = (7u32, COUNT, null_mut());
-    ok!(cuEventCreate(&mut event, 0));
+    // Such events have no times (manual, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT).
+    ok!(cuEventCreate(&mut event, 2));
     let mut parameters: [*mut c_void; 3] = [
         (&raw mut buffer).cast(),
         (&raw mut value).cast(),

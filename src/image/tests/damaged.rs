@@ -148,7 +148,6 @@ fn other_things_are_refused_by_name() {
             ErrorKind::NotAnImage,
             "neither PTX text nor a fat binary nor ELF",
         ),
-        (b"BC\xC0\xDE", ErrorKind::NotAnImage, "42, 43, c0, de"),
         (b"hello", ErrorKind::NotAnImage, "neither"),
         (&[0xB1, 0x43, 0x62, 0x46, 1, 0, 0, 0], ErrorKind::Unsupported, "wrapper"),
         (&[0x01, 0x5A, 0xE5, 0x1E, 1, 0, 0, 0], ErrorKind::Unsupported, "CUDA 3"),
@@ -177,6 +176,8 @@ fn other_things_are_refused_by_name() {
         from_bytes(&own).unwrap().no_ptx_message().unwrap(),
         "this image holds no GPU code at all"
     );
+    let bitcode = from_bytes(b"BC\xC0\xDE").unwrap().no_ptx_message().unwrap();
+    assert!(bitcode.contains("holds NVVM bitcode"), "{bitcode}");
     let lto = from_bytes(&[0xED, 0x43, 0x4E, 0x7F, 1, 2, 3]).unwrap();
     assert!(
         lto.no_ptx_message()
