@@ -636,7 +636,7 @@ fn holdings() -> (usize, usize) {
 fn legal_calls_in_any_order_do_what_one_after_the_other_does() {
     alone(test_name!(), &[], || {
         let seed = crate::number("STRESS_SEED", 0x5eed);
-        let steps = crate::number("STRESS_STEPS", 2500);
+        let steps = crate::number("STRESS_STEPS", 5000);
         let (mut context, mut module) = (null_mut(), null_mut());
         ok(cuInit(0));
         ok(cuDevicePrimaryCtxRetain(&mut context, 0));
