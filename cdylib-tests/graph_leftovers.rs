@@ -127,6 +127,8 @@ fn memory_operations_of_nodes_can_be_exchanged() {
     );
     operations[0].operation = WRITE_32;
     operations[0].address = 4;
+    // The record points to them.
+    std::hint::black_box(&operations);
     assert_eq!(cuGraphBatchMemOpNodeSetParams(node, &record), CUDA_ERROR_INVALID_VALUE);
     let mix = world.mix(graph, 0, 1, &[]);
     assert_eq!(cuGraphBatchMemOpNodeSetParams(mix, &record), CUDA_ERROR_INVALID_VALUE);

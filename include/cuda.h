@@ -175,6 +175,7 @@
 #define cuStreamAttachMemAsync cuStreamAttachMemAsync_ptsz
 #define cuStreamQuery cuStreamQuery_ptsz
 #define cuStreamSynchronize cuStreamSynchronize_ptsz
+#define cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz
 #define cuStreamCopyAttributes cuStreamCopyAttributes_ptsz
 #define cuStreamGetAttribute cuStreamGetAttribute_ptsz
 #define cuStreamSetAttribute cuStreamSetAttribute_ptsz
@@ -524,6 +525,15 @@ typedef enum CUstreamCigDataType_enum {
     STREAM_CIG_DATA_TYPE_VULKAN_COMMAND_BUFFER_HANDLE_NV = 2,
 } CUstreamCigDataType_enum;
 
+typedef enum CUprocessState_enum {
+    CU_PROCESS_STATE_RUNNING = 0,
+    CU_PROCESS_STATE_LOCKED = 1,
+    CU_PROCESS_STATE_CHECKPOINTED = 2,
+    CU_PROCESS_STATE_FAILED = 3,
+    CU_PROCESS_STATE_CHECKPOINTING = 4,
+    CU_PROCESS_STATE_RESTORING = 5,
+} CUprocessState_enum;
+
 typedef enum CUexecAffinityType_enum {
     CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
     CU_EXEC_AFFINITY_TYPE_MAX = 1,
@@ -601,6 +611,17 @@ typedef enum CUmemDecompressAlgorithm_enum {
     CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY = 2,
     CU_MEM_DECOMPRESS_ALGORITHM_LZ4 = 4,
 } CUmemDecompressAlgorithm_enum;
+
+typedef enum CUcoredumpSettings_enum {
+    CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
+    CU_COREDUMP_TRIGGER_HOST = 2,
+    CU_COREDUMP_LIGHTWEIGHT = 3,
+    CU_COREDUMP_ENABLE_USER_TRIGGER = 4,
+    CU_COREDUMP_FILE = 5,
+    CU_COREDUMP_PIPE = 6,
+    CU_COREDUMP_GENERATION_FLAGS = 7,
+    CU_COREDUMP_MAX = 8,
+} CUcoredumpSettings_enum;
 
 typedef enum CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
@@ -1102,6 +1123,11 @@ typedef enum CUjitInputType_enum {
     CU_JIT_NUM_INPUT_TYPES = 6,
 } CUjitInputType_enum;
 
+typedef enum CUlogLevel_enum {
+    CU_LOG_LEVEL_ERROR = 0,
+    CU_LOG_LEVEL_WARNING = 1,
+} CUlogLevel_enum;
+
 typedef enum CUmemRangeHandleType_enum {
     CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
     CU_MEM_RANGE_HANDLE_TYPE_MAX = 2147483647,
@@ -1161,6 +1187,17 @@ typedef enum CUmemPool_attribute_enum {
     CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED = 14,
     CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID = 15,
 } CUmemPool_attribute_enum;
+
+typedef enum CUoutput_mode_enum {
+    CU_OUT_KEY_VALUE_PAIR = 0,
+    CU_OUT_CSV = 1,
+} CUoutput_mode_enum;
+
+typedef enum CUgraphRecaptureStatus_enum {
+    CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
+    CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE = 1,
+    CU_GRAPH_RECAPTURE_ERROR = 2,
+} CUgraphRecaptureStatus_enum;
 
 typedef enum CUtensorMapDataType_enum {
     CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
@@ -1365,11 +1402,6 @@ typedef enum CUctx_flags_enum {
     CU_CTX_FLAGS_MASK = 255,
 } CUctx_flags_enum;
 
-typedef enum CUoutput_mode_enum {
-    CU_OUT_KEY_VALUE_PAIR = 0,
-    CU_OUT_CSV = 1,
-} CUoutput_mode_enum;
-
 typedef enum CUatomicOperationCapability_enum {
     CU_ATOMIC_CAPABILITY_SIGNED = 1,
     CU_ATOMIC_CAPABILITY_UNSIGNED = 2,
@@ -1459,12 +1491,6 @@ typedef enum CUgraphInstantiate_flags_enum {
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
 } CUgraphInstantiate_flags_enum;
-
-typedef enum CUgraphRecaptureStatus_enum {
-    CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
-    CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE = 1,
-    CU_GRAPH_RECAPTURE_ERROR = 2,
-} CUgraphRecaptureStatus_enum;
 
 typedef enum CUgraphicsRegisterFlags_enum {
     CU_GRAPHICS_REGISTER_FLAGS_NONE = 0,
@@ -1561,30 +1587,10 @@ typedef enum CUjit_cacheMode_enum {
     CU_JIT_CACHE_OPTION_CA = 2,
 } CUjit_cacheMode_enum;
 
-typedef enum CUprocessState_enum {
-    CU_PROCESS_STATE_RUNNING = 0,
-    CU_PROCESS_STATE_LOCKED = 1,
-    CU_PROCESS_STATE_CHECKPOINTED = 2,
-    CU_PROCESS_STATE_FAILED = 3,
-    CU_PROCESS_STATE_CHECKPOINTING = 4,
-    CU_PROCESS_STATE_RESTORING = 5,
-} CUprocessState_enum;
-
 typedef enum CUlogicalEndpointFlag_enum {
     CU_LOGICAL_ENDPOINT_FLAG_NONE = 0,
     CU_LOGICAL_ENDPOINT_FLAG_COUNTED_OPS = 1,
 } CUlogicalEndpointFlag_enum;
-
-typedef enum CUcoredumpSettings_enum {
-    CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
-    CU_COREDUMP_TRIGGER_HOST = 2,
-    CU_COREDUMP_LIGHTWEIGHT = 3,
-    CU_COREDUMP_ENABLE_USER_TRIGGER = 4,
-    CU_COREDUMP_FILE = 5,
-    CU_COREDUMP_PIPE = 6,
-    CU_COREDUMP_GENERATION_FLAGS = 7,
-    CU_COREDUMP_MAX = 8,
-} CUcoredumpSettings_enum;
 
 typedef enum CUCoredumpGenerationFlags {
     CU_COREDUMP_DEFAULT_FLAGS = 0,
@@ -1618,11 +1624,6 @@ typedef enum CUdevSmResourceSplitByCount_flags {
     CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
     CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2,
 } CUdevSmResourceSplitByCount_flags;
-
-typedef enum CUlogLevel_enum {
-    CU_LOG_LEVEL_ERROR = 0,
-    CU_LOG_LEVEL_WARNING = 1,
-} CUlogLevel_enum;
 
 typedef enum CUevent_sched_flags_enum {
     CU_EVENT_SCHED_AUTO = 0,
@@ -1835,6 +1836,74 @@ typedef struct CUstreamCigCaptureParams_st {
 
 typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 
+typedef enum CUprocessState_enum CUprocessState;
+
+typedef struct CUcheckpointLockArgs_st {
+    unsigned int timeoutMs;
+    unsigned int reserved0;
+    cuuint64_t reserved1[7];
+} CUcheckpointLockArgs_st;
+
+typedef struct CUcheckpointLockArgs_st CUcheckpointLockArgs;
+
+typedef struct CUIcheckpointOperation_st *CUcheckpointOperationHandle;
+
+typedef unsigned long long CUdeviceptr_v2;
+
+typedef CUdeviceptr_v2 CUdeviceptr;
+
+typedef struct CUcheckpointCustomStoragePerDeviceData_st {
+    CUdeviceptr devPtr;
+    size_t size;
+    CUstream stream;
+} CUcheckpointCustomStoragePerDeviceData_st;
+
+typedef struct CUcheckpointCustomStoragePerDeviceData_st CUcheckpointCustomStoragePerDeviceData;
+
+typedef struct CUcheckpointCustomStorageInfo_st {
+    CUcheckpointOperationHandle handle;
+    CUcheckpointCustomStoragePerDeviceData *perDeviceData;
+    unsigned int deviceCount;
+} CUcheckpointCustomStorageInfo_st;
+
+typedef struct CUcheckpointCustomStorageInfo_st CUcheckpointCustomStorageInfo;
+
+typedef struct CUcheckpointCheckpointArgs_st {
+    CUcheckpointCustomStorageInfo **customStorageInfo_out;
+    char reserved[56];
+} CUcheckpointCheckpointArgs_st;
+
+typedef struct CUcheckpointCheckpointArgs_st CUcheckpointCheckpointArgs;
+
+typedef struct CUuuid_st {
+    char bytes[16];
+} CUuuid_st;
+
+typedef struct CUuuid_st CUuuid;
+
+typedef struct CUcheckpointGpuPair_st {
+    CUuuid oldUuid;
+    CUuuid newUuid;
+} CUcheckpointGpuPair_st;
+
+typedef struct CUcheckpointGpuPair_st CUcheckpointGpuPair;
+
+typedef struct CUcheckpointRestoreArgs_st {
+    CUcheckpointGpuPair *gpuPairs;
+    unsigned int gpuPairsCount;
+    unsigned int padding0;
+    CUcheckpointCustomStorageInfo **customStorageInfo_out;
+    char reserved[40];
+} CUcheckpointRestoreArgs_st;
+
+typedef struct CUcheckpointRestoreArgs_st CUcheckpointRestoreArgs;
+
+typedef struct CUcheckpointUnlockArgs_st {
+    cuuint64_t reserved[8];
+} CUcheckpointUnlockArgs_st;
+
+typedef struct CUcheckpointUnlockArgs_st CUcheckpointUnlockArgs;
+
 typedef struct CUctx_st *CUcontext;
 
 typedef enum CUexecAffinityType_enum CUexecAffinityType;
@@ -1884,10 +1953,6 @@ typedef enum CUfunc_cache_enum CUfunc_cache;
 typedef struct CUevent_st *CUevent;
 
 typedef enum CUsharedconfig_enum CUsharedconfig;
-
-typedef unsigned long long CUdeviceptr_v2;
-
-typedef CUdeviceptr_v2 CUdeviceptr;
 
 typedef enum CUmemorytype_enum CUmemorytype;
 
@@ -2087,11 +2152,11 @@ typedef struct CUmemDecompressParams_st {
 
 typedef struct CUmemDecompressParams_st CUmemDecompressParams;
 
-typedef struct CUuuid_st {
-    char bytes[16];
-} CUuuid_st;
+typedef enum CUcoredumpSettings_enum CUcoredumpSettings;
 
-typedef struct CUuuid_st CUuuid;
+typedef void (*CUcoredumpStatusCallback)(void *userData, int pid, CUdevice dev);
+
+typedef struct CUcoredumpCallbackEntry_st *CUcoredumpCallbackHandle;
 
 typedef enum CUdevice_attribute_enum CUdevice_attribute;
 
@@ -2951,6 +3016,14 @@ typedef struct CUlinkState_st *CUlinkState;
 
 typedef enum CUjitInputType_enum CUjitInputType;
 
+typedef enum CUlogLevel_enum CUlogLevel;
+
+typedef void (*CUlogsCallback)(void *data, CUlogLevel logLevel, char *message, size_t length);
+
+typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
+
+typedef unsigned int CUlogIterator;
+
 typedef enum CUmemRangeHandleType_enum CUmemRangeHandleType;
 
 typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
@@ -3025,7 +3098,17 @@ typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData_v1;
 
 typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
 
+typedef enum CUoutput_mode_enum CUoutput_mode;
+
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
+
+typedef enum CUgraphRecaptureStatus_enum CUgraphRecaptureStatus;
+
+typedef CUresult (*CUgraphRecaptureCallback)(void *data,
+                                             CUgraphNode node,
+                                             const CUgraphNodeParams *originalParams,
+                                             const CUgraphNodeParams *recaptureParams,
+                                             CUgraphRecaptureStatus status);
 
 typedef CUlaunchAttributeID CUstreamAttrID;
 
@@ -3254,8 +3337,6 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st CUDA_ARRAY3D_DESCRIPTOR_v1;
 
 typedef enum CUctx_flags_enum CUctx_flags;
 
-typedef enum CUoutput_mode_enum CUoutput_mode;
-
 typedef enum CUatomicOperationCapability_enum CUatomicOperationCapability;
 
 typedef enum CUcomputemode_enum CUcomputemode;
@@ -3300,14 +3381,6 @@ typedef enum CUuserObject_flags_enum CUuserObject_flags;
 typedef enum CUuserObjectRetain_flags_enum CUuserObjectRetain_flags;
 
 typedef enum CUgraphInstantiate_flags_enum CUgraphInstantiate_flags;
-
-typedef enum CUgraphRecaptureStatus_enum CUgraphRecaptureStatus;
-
-typedef CUresult (*CUgraphRecaptureCallback)(void *data,
-                                             CUgraphNode node,
-                                             const CUgraphNodeParams *originalParams,
-                                             const CUgraphNodeParams *recaptureParams,
-                                             CUgraphRecaptureStatus status);
 
 typedef enum CUgraphicsRegisterFlags_enum CUgraphicsRegisterFlags;
 
@@ -3410,64 +3483,6 @@ typedef struct CUlibraryHostUniversalFunctionAndDataTable_st {
 
 typedef struct CUlibraryHostUniversalFunctionAndDataTable_st CUlibraryHostUniversalFunctionAndDataTable;
 
-typedef enum CUprocessState_enum CUprocessState;
-
-typedef struct CUcheckpointCustomStoragePerDeviceData_st {
-    CUdeviceptr devPtr;
-    size_t size;
-    CUstream stream;
-} CUcheckpointCustomStoragePerDeviceData_st;
-
-typedef struct CUcheckpointCustomStoragePerDeviceData_st CUcheckpointCustomStoragePerDeviceData;
-
-typedef struct CUIcheckpointOperation_st *CUcheckpointOperationHandle;
-
-typedef struct CUcheckpointCustomStorageInfo_st {
-    CUcheckpointOperationHandle handle;
-    CUcheckpointCustomStoragePerDeviceData *perDeviceData;
-    unsigned int deviceCount;
-} CUcheckpointCustomStorageInfo_st;
-
-typedef struct CUcheckpointCustomStorageInfo_st CUcheckpointCustomStorageInfo;
-
-typedef struct CUcheckpointLockArgs_st {
-    unsigned int timeoutMs;
-    unsigned int reserved0;
-    cuuint64_t reserved1[7];
-} CUcheckpointLockArgs_st;
-
-typedef struct CUcheckpointLockArgs_st CUcheckpointLockArgs;
-
-typedef struct CUcheckpointCheckpointArgs_st {
-    CUcheckpointCustomStorageInfo **customStorageInfo_out;
-    char reserved[56];
-} CUcheckpointCheckpointArgs_st;
-
-typedef struct CUcheckpointCheckpointArgs_st CUcheckpointCheckpointArgs;
-
-typedef struct CUcheckpointGpuPair_st {
-    CUuuid oldUuid;
-    CUuuid newUuid;
-} CUcheckpointGpuPair_st;
-
-typedef struct CUcheckpointGpuPair_st CUcheckpointGpuPair;
-
-typedef struct CUcheckpointRestoreArgs_st {
-    CUcheckpointGpuPair *gpuPairs;
-    unsigned int gpuPairsCount;
-    unsigned int padding0;
-    CUcheckpointCustomStorageInfo **customStorageInfo_out;
-    char reserved[40];
-} CUcheckpointRestoreArgs_st;
-
-typedef struct CUcheckpointRestoreArgs_st CUcheckpointRestoreArgs;
-
-typedef struct CUcheckpointUnlockArgs_st {
-    cuuint64_t reserved[8];
-} CUcheckpointUnlockArgs_st;
-
-typedef struct CUcheckpointUnlockArgs_st CUcheckpointUnlockArgs;
-
 typedef struct CUlogicalEndpointFabricHandle_st {
     unsigned char data[64];
 } CUlogicalEndpointFabricHandle_st;
@@ -3475,20 +3490,6 @@ typedef struct CUlogicalEndpointFabricHandle_st {
 typedef struct CUlogicalEndpointFabricHandle_st CUlogicalEndpointFabricHandle;
 
 typedef enum CUlogicalEndpointFlag_enum CUlogicalEndpointFlag;
-
-typedef enum CUcoredumpSettings_enum CUcoredumpSettings;
-
-typedef struct CUcoredumpCallbackEntry_st *CUcoredumpCallbackHandle;
-
-typedef void (*CUcoredumpStatusCallback)(void *userData, int pid, CUdevice dev);
-
-typedef enum CUlogLevel_enum CUlogLevel;
-
-typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
-
-typedef void (*CUlogsCallback)(void *data, CUlogLevel logLevel, char *message, size_t length);
-
-typedef unsigned int CUlogIterator;
 
 typedef enum CUevent_sched_flags_enum CUevent_sched_flags;
 
@@ -3585,6 +3586,20 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 CUresult cuStreamBeginCaptureToCig(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams);
 
 CUresult cuStreamEndCaptureToCig(CUstream hStream);
+
+CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid);
+
+CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state);
+
+CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
+
+CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
+
+CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
+
+CUresult cuCheckpointOperationComplete(CUcheckpointOperationHandle handle);
+
+CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 
@@ -3732,6 +3747,26 @@ CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
                                    unsigned int flags,
                                    size_t *errorIndex,
                                    CUstream stream);
+
+CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
+
+CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
+
+CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
+
+CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
+
+CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback,
+                                         void *userData,
+                                         CUcoredumpCallbackHandle *callbackOut);
+
+CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback,
+                                            void *userData,
+                                            CUcoredumpCallbackHandle *callbackOut);
+
+CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback);
+
+CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback);
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 
@@ -4341,6 +4376,16 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
 
 CUresult cuLinkDestroy(CUlinkState state);
 
+CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out);
+
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
+
+CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags);
+
+CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags);
+
+CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
+
 CUresult cuMemGetInfo(size_t *free, size_t *total);
 
 CUresult cuMemAlloc(CUdeviceptr *dptr, size_t bytesize);
@@ -4635,6 +4680,8 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *acti
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev);
 
+CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, CUoutput_mode outputMode);
+
 CUresult cuProfilerStart(void);
 
 CUresult cuProfilerStop(void);
@@ -4666,6 +4713,12 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
 CUresult cuStreamQuery(CUstream hStream);
 
 CUresult cuStreamSynchronize(CUstream hStream);
+
+CUresult cuStreamBeginRecaptureToGraph(CUstream hStream,
+                                       CUstreamCaptureMode mode,
+                                       CUgraph hGraph,
+                                       CUgraphRecaptureCallback callbackFunc,
+                                       void *userData);
 
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream);
 
