@@ -188,6 +188,11 @@ impl Copy3D {
     }
 }
 
+/// A number where C wants a pointer: what programs pass as data, and what is no object.
+pub fn number<T>(number: usize) -> *mut T {
+    std::ptr::without_provenance_mut(number)
+}
+
 /// The call must succeed.
 #[track_caller]
 pub fn ok(result: CUresult) {

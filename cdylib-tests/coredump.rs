@@ -181,21 +181,9 @@ fn a_fault_is_dumped_where_that_is_wanted_and_callbacks_are_told() {
         ok(set(cuCoredumpSetAttribute, FLAGS, &SKIP_ABORT.to_ne_bytes()));
         ok(set(cuCoredumpSetAttribute, FILE, name.as_bytes()));
         let (mut start, mut complete) = (null_mut(), null_mut());
-        ok(cuCoredumpRegisterStartCallback(
-            Some(note),
-            1 as *mut c_void,
-            &mut start,
-        ));
-        ok(cuCoredumpRegisterStartCallback(
-            Some(note),
-            2 as *mut c_void,
-            null_mut(),
-        ));
-        ok(cuCoredumpRegisterCompleteCallback(
-            Some(note),
-            3 as *mut c_void,
-            &mut complete,
-        ));
+        ok(cuCoredumpRegisterStartCallback(Some(note), number(1), &mut start));
+        ok(cuCoredumpRegisterStartCallback(Some(note), number(2), null_mut()));
+        ok(cuCoredumpRegisterCompleteCallback(Some(note), number(3), &mut complete));
         assert_eq!(
             cuCoredumpRegisterStartCallback(None, null_mut(), null_mut()),
             CUDA_ERROR_INVALID_VALUE

@@ -89,10 +89,10 @@ fn one_thing_is_said_in_one_way() {
 #[test]
 fn bad_questions_about_devices_are_refused() {
     ok(cuInit(0));
-    let (mut number, mut width, mut text, mut properties) = (0, 0, [0 as c_char; 8], [0; 14]);
+    let (mut value, mut width, mut text, mut properties) = (0, 0, [0 as c_char; 8], [0; 14]);
     for device in [-1, 99] {
         assert_eq!(
-            cuDeviceComputeCapability(&mut number, &mut 0, device),
+            cuDeviceComputeCapability(&mut value, &mut 0, device),
             CUDA_ERROR_INVALID_DEVICE
         );
         assert_eq!(
@@ -111,7 +111,7 @@ fn bad_questions_about_devices_are_refused() {
         assert_eq!(result, CUDA_ERROR_INVALID_DEVICE);
     }
     assert_eq!(
-        cuDeviceComputeCapability(null_mut(), &mut number, 0),
+        cuDeviceComputeCapability(null_mut(), &mut value, 0),
         CUDA_ERROR_INVALID_VALUE
     );
     assert_eq!(cuDeviceGetProperties(null_mut(), 0), CUDA_ERROR_INVALID_VALUE);
@@ -130,7 +130,7 @@ fn bad_questions_about_devices_are_refused() {
     assert_eq!(
         [
             cuDeviceGetLuid(text.as_mut_ptr(), &mut 0, 0),
-            cuDeviceRegisterAsyncNotification(0, 1 as *mut c_void, null_mut(), &mut handle),
+            cuDeviceRegisterAsyncNotification(0, number(1), null_mut(), &mut handle),
             cuDeviceUnregisterAsyncNotification(0, null_mut()),
             cuDeviceGetCliqueCount(&mut width, 0),
             cuDeviceGetCliqueInfo(null_mut(), &mut width, 0),

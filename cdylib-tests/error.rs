@@ -12,7 +12,7 @@ functions! {
 }
 
 fn text(of: fn(CUresult, *mut *const c_char) -> CUresult, error: CUresult) -> Option<String> {
-    let mut text = 1 as *const c_char;
+    let mut text = number::<c_char>(1).cast_const();
     match of(error, &mut text) {
         // SAFETY: the driver's own, for ever.
         CUDA_SUCCESS => Some(unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()),
@@ -68,7 +68,7 @@ fn addresses_are_those_of_a_version_and_of_a_default_stream() {
             .unwrap_or_else(|_| panic!("{name}"))
     };
     let find = |name: &str, version, flags| {
-        let (name, mut function, mut status) = (CString::new(name).unwrap(), 1 as *mut c_void, -1);
+        let (name, mut function, mut status) = (CString::new(name).unwrap(), number(1), -1);
         ok(cuGetProcAddress_v2(
             name.as_ptr(),
             &mut function,
@@ -100,7 +100,7 @@ fn addresses_are_those_of_a_version_and_of_a_default_stream() {
         assert_eq!(find(unknown, 13050, 0), (0, 1), "{unknown}");
     }
     assert_eq!(find("cuLibraryLoadData", 11000, 0), (0, 2));
-    let mut function = 1 as *mut c_void;
+    let mut function = number(1);
     // The first version of the call says 500, and leaves the place alone.
     let first = cuGetProcAddress(c"cuNonsense".as_ptr(), &mut function, 13050, 0);
     assert_eq!((first, function as usize), (CUDA_ERROR_NOT_FOUND, 1));
@@ -132,7 +132,7 @@ fn addresses_are_those_of_a_version_and_of_a_default_stream() {
 
 #[test]
 fn export_tables_are_found_by_their_number() {
-    let mut table = 1 as *const c_void;
+    let mut table = number::<c_void>(1).cast_const();
     // The runtime's own: its first word is its size.
     let cudart = [
         0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9,

@@ -94,49 +94,50 @@ fn events_of_nodes_can_be_exchanged() {
 fn memory_operations_of_nodes_can_be_exchanged() {
     let world = World::new();
     let graph = create();
-    let mut operations = [MemOp {
-        operation: WRITE_32,
-        address: world.words,
-        value: 7,
-        ..zeroed()
-    }];
-    let record = BatchParams {
-        ctx: world.context,
-        count: 1,
-        operations: operations.as_mut_ptr(),
-        flags: 0,
+    // A record of one operation, for one call.
+    let with = |operation, address, value, call: &dyn Fn(&BatchParams) -> CUresult| {
+        let mut operations = [MemOp {
+            operation,
+            address,
+            value,
+            ..zeroed()
+        }];
+        call(&BatchParams {
+            ctx: world.context,
+            count: 1,
+            operations: operations.as_mut_ptr(),
+            flags: 0,
+        })
     };
-    let mut node = null_mut();
-    ok(cuGraphAddBatchMemOpNode(&mut node, graph, null(), 0, &record));
-    operations[0].value = 8;
-    ok(cuGraphBatchMemOpNodeSetParams(node, &record));
+    let (words, added) = (world.words, std::cell::Cell::new(null_mut()));
+    ok(with(WRITE_32, words, 7, &|record| {
+        let mut node = null_mut();
+        let result = cuGraphAddBatchMemOpNode(&mut node, graph, null(), 0, record);
+        added.set(node);
+        result
+    }));
+    let node = added.get();
+    let set = |record: &BatchParams| cuGraphBatchMemOpNodeSetParams(node, record);
+    ok(with(WRITE_32, words, 8, &set));
     let exec = instantiate(graph);
     let run = || {
         ok(cuGraphLaunch(exec, world.stream));
         world.word(0)
     };
     assert_eq!(run(), 8);
-    operations[0].value = 9;
-    ok(cuGraphExecBatchMemOpNodeSetParams(exec, node, &record));
+    let exchange = |record: &BatchParams| cuGraphExecBatchMemOpNodeSetParams(exec, node, record);
+    ok(with(WRITE_32, words, 9, &exchange));
     assert_eq!(run(), 9);
     // Another kind of operation is another node; a bad address is none.
-    operations[0].operation = WRITE_64;
-    assert_eq!(
-        cuGraphExecBatchMemOpNodeSetParams(exec, node, &record),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    operations[0].operation = WRITE_32;
-    operations[0].address = 4;
-    // The record points to them.
-    std::hint::black_box(&operations);
-    assert_eq!(cuGraphBatchMemOpNodeSetParams(node, &record), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(with(WRITE_64, words, 9, &exchange), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(with(WAIT_32, words, 9, &exchange), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(with(WRITE_32, 4, 9, &set), CUDA_ERROR_INVALID_VALUE);
     let mix = world.mix(graph, 0, 1, &[]);
-    assert_eq!(cuGraphBatchMemOpNodeSetParams(mix, &record), CUDA_ERROR_INVALID_VALUE);
+    let other = |record: &BatchParams| cuGraphBatchMemOpNodeSetParams(mix, record);
+    assert_eq!(with(WRITE_32, words, 9, &other), CUDA_ERROR_INVALID_VALUE);
+    let nowhere = |record: &BatchParams| cuGraphExecBatchMemOpNodeSetParams(null_mut(), node, record);
+    assert_eq!(with(WRITE_32, words, 9, &nowhere), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(cuGraphBatchMemOpNodeSetParams(node, null()), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(
-        cuGraphExecBatchMemOpNodeSetParams(null_mut(), node, &record),
-        CUDA_ERROR_INVALID_VALUE
-    );
 }
 
 /// CU_LAUNCH_ATTRIBUTE_…: cooperative, priority, memory domain, updatable, modes of clusters and of shared memory.

@@ -219,7 +219,7 @@ fn arguments_go_by_pointers_or_in_one_buffer() {
     assert_eq!(read(to, 6), expected);
 
     // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END
-    let (buffer, size, end) = (1 as *mut c_void, 2 as *mut c_void, null_mut::<c_void>());
+    let (buffer, size, end) = (number(1), number(2), null_mut::<c_void>());
     let mut bytes = vec![0_u8; 32];
     bytes[..4].copy_from_slice(&a.to_le_bytes());
     bytes[4..8].copy_from_slice(&b.to_le_bytes());
@@ -254,7 +254,7 @@ fn arguments_go_by_pointers_or_in_one_buffer() {
     assert_eq!(with(&mut extra, null_mut()), CUDA_ERROR_INVALID_VALUE);
     let mut extra = [size, count_at, end];
     assert_eq!(with(&mut extra, null_mut()), CUDA_ERROR_INVALID_VALUE);
-    let mut extra = [3 as *mut c_void, bytes_at, end];
+    let mut extra = [number(3), bytes_at, end];
     assert_eq!(with(&mut extra, null_mut()), CUDA_ERROR_INVALID_VALUE);
     pointers[1] = null_mut();
     assert_eq!(

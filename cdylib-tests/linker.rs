@@ -280,7 +280,7 @@ fn what_does_not_fit_together_is_told_in_the_error_log() {
     let mut log = vec![0x55_u8; 1000];
     let mut state = null_mut();
     let mut options = [ERROR_LOG, ERROR_LOG_SIZE];
-    let mut values = [log.as_mut_ptr().cast::<c_void>(), 1000 as *mut c_void];
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), number(1000)];
     ok(cuLinkCreate(2, options.as_mut_ptr(), values.as_mut_ptr(), &mut state));
     ok(add(state, FATBINARY, &data("unit1.fatbin").1, c"one"));
     let (mut image, mut size) = (null_mut(), 0);
@@ -322,9 +322,9 @@ fn logs_of_inputs_name_them() {
     let mut options = [ERROR_LOG, ERROR_LOG_SIZE, INFO_LOG, INFO_LOG_SIZE];
     let mut values = [
         log.as_mut_ptr().cast::<c_void>(),
-        2000 as *mut c_void,
+        number(2000),
         info.as_mut_ptr().cast::<c_void>(),
-        2000 as *mut c_void,
+        number(2000),
     ];
     ok(cuLinkCreate(4, options.as_mut_ptr(), values.as_mut_ptr(), &mut state));
     let bad = text(".visible .entry k() { addd.s32 %r1, 1, 2; ret; }");
@@ -350,7 +350,7 @@ fn variables_can_be_given_an_address() {
     let mut values = [
         names.as_mut_ptr().cast::<c_void>(),
         addresses.as_mut_ptr().cast::<c_void>(),
-        1 as *mut c_void,
+        number(1),
     ];
     let body = ".extern .global .u32 outside;
         .visible .entry k() { .reg .b32 %r; mov.u32 %r, 77; st.global.u32 [outside], %r; ret; }";
@@ -386,19 +386,10 @@ fn variables_can_be_given_an_address() {
     // Not one name at two places, nor places without names.
     let mut names = [c"outside".as_ptr(), c"outside".as_ptr()];
     let mut addresses = [there as *mut c_void, (there + 4) as *mut c_void];
-    values = [
-        names.as_mut_ptr().cast(),
-        addresses.as_mut_ptr().cast(),
-        2 as *mut c_void,
-    ];
+    values = [names.as_mut_ptr().cast(), addresses.as_mut_ptr().cast(), number(2)];
     let twice = cuLinkCreate(3, options.as_mut_ptr(), values.as_mut_ptr(), &mut state);
     assert_eq!(twice, CUDA_ERROR_INVALID_VALUE);
-    let without = cuLinkCreate(
-        1,
-        [SYMBOL_COUNT].as_mut_ptr(),
-        [1 as *mut c_void].as_mut_ptr(),
-        &mut state,
-    );
+    let without = cuLinkCreate(1, [SYMBOL_COUNT].as_mut_ptr(), [number(1)].as_mut_ptr(), &mut state);
     assert_eq!(without, CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -485,7 +476,7 @@ fn bad_calls_of_the_linker_are_refused() {
 
     let code = text(".visible .entry k() { ret; }");
     let bytes = code.as_bytes_with_nul();
-    for stray in [null_mut(), 0x1234 as *mut c_void] {
+    for stray in [null_mut(), number(0x1234)] {
         assert_eq!(add(stray, PTX, bytes, c"x"), CUDA_ERROR_INVALID_HANDLE);
         assert_eq!(add_file(stray, PTX, &data("add.ptx").0), CUDA_ERROR_INVALID_HANDLE);
         assert_eq!(cuLinkComplete(stray, &mut image, &mut size), CUDA_ERROR_INVALID_HANDLE);

@@ -75,8 +75,8 @@ fn failed_calls_are_kept_and_told() {
         assert_eq!(dump(&mut after).lines().count(), 1);
 
         let (mut one, mut two) = (null_mut(), null_mut());
-        ok(cuLogsRegisterCallback(Some(listen), 7 as *mut c_void, &mut one));
-        ok(cuLogsRegisterCallback(Some(listen), 8 as *mut c_void, &mut two));
+        ok(cuLogsRegisterCallback(Some(listen), number(7), &mut one));
+        ok(cuLogsRegisterCallback(Some(listen), number(8), &mut two));
         assert_ne!(one, two);
         mistake();
         ok(cuLogsUnregisterCallback(one));

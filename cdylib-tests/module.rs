@@ -344,9 +344,9 @@ fn options_of_the_compiler_are_checked_and_answered() {
     let mut values = [
         null_mut(),
         info.as_mut_ptr().cast::<c_void>(),
-        512 as *mut c_void,
+        number(512),
         error.as_mut_ptr().cast::<c_void>(),
-        64 as *mut c_void,
+        number(64),
     ];
     let mut module = null_mut();
     let (good, bad) = (text(THREE), text(".visible .entry k() { nonsense.u32 %r1; ret; }"));
@@ -360,7 +360,7 @@ fn options_of_the_compiler_are_checked_and_answered() {
     let milliseconds = f32::from_bits(values[0] as usize as u32);
     assert!(milliseconds > 0.0 && milliseconds < 10_000.0, "{milliseconds}");
     assert_eq!((values[2] as usize, values[4] as usize), (0, 0));
-    (values[2], values[4]) = (512 as *mut c_void, 64 as *mut c_void);
+    (values[2], values[4]) = (number(512), number(64));
     let refused = cuModuleLoadDataEx(
         &mut module,
         bad.as_ptr().cast(),

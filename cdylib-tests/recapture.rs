@@ -40,8 +40,10 @@ const INVALIDATED: CUresult = 901;
 const UNJOINED: CUresult = 904;
 const ILLEGAL_STATE: CUresult = 401;
 
-/// What the callback was told: data, node, type of the node before and now, status; and what it answers.
-static TOLD: Mutex<Vec<(usize, usize, u32, u32, c_uint)>> = Mutex::new(Vec::new());
+/// What the callback was told: data, node, type of the node before and now, status.
+type Told = (usize, usize, u32, u32, c_uint);
+
+static TOLD: Mutex<Vec<Told>> = Mutex::new(Vec::new());
 
 extern "C" fn accept(
     data: *mut c_void,
@@ -154,13 +156,13 @@ fn another_shape_or_a_change_that_is_not_wanted_ends_the_recording() {
         GLOBAL,
         graph,
         Some(accept),
-        99 as *mut c_void,
+        number(99),
     ));
     assert_eq!(world.launch(0, 3, world.stream), INVALIDATED);
     assert_eq!(end(world.stream), Err(INVALIDATED));
     // Bad calls.
     let graph = fresh();
-    for (stream, mode, graph) in [(world.stream, 3, graph), (world.stream, GLOBAL, 0x1234 as *mut c_void)] {
+    for (stream, mode, graph) in [(world.stream, 3, graph), (world.stream, GLOBAL, number(0x1234))] {
         assert_eq!(
             cuStreamBeginRecaptureToGraph(stream, mode, graph, None, null_mut()),
             CUDA_ERROR_INVALID_VALUE

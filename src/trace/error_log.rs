@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
@@ -19,6 +20,9 @@ use tracing_subscriber::layer::Context;
 
 /// Bytes of lines that are kept (manual, cuLogsDumpToMemory).
 pub const CAPACITY: usize = 25600;
+
+/// How long a line waits for its turn.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// `CUlogLevel`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,16 +99,7 @@ pub fn note(severity: Severity, call: &str, text: &str) {
         return;
     }
     let line = line(severity, call, text);
-    let listeners: Vec<_> = with(|log| {
-        log.bytes += line.len() + 1;
-        log.lines.push_back(line.clone());
-        log.next = log.next.wrapping_add(1);
-        while log.bytes > CAPACITY {
-            let Some(oldest) = log.lines.pop_front() else { break };
-            log.bytes -= oldest.len() + 1;
-        }
-        log.listeners.iter().map(|(_, listener)| listener.clone()).collect()
-    });
+    let listeners = keep(&line);
     if let Some(file) = file() {
         let mut file = file.lock();
         // A log that cannot be written must not stop the program that is being logged.
@@ -114,6 +109,23 @@ pub fn note(severity: Severity, call: &str, text: &str) {
         listener(severity, &line);
     }
     let _ = TELLING.try_with(|telling| telling.set(false));
+}
+
+/// Adds a line; answers who wants to hear it.
+fn keep(line: &str) -> Vec<std::sync::Arc<Listener>> {
+    // In a child of a process that was writing, nobody will ever let go of the lock.
+    let Some(mut log) = LOG.try_lock_for(PATIENCE) else {
+        return Vec::new();
+    };
+    let log = log.get_or_insert_with(Log::default);
+    log.bytes += line.len() + 1;
+    log.lines.push_back(line.to_owned());
+    log.next = log.next.wrapping_add(1);
+    while log.bytes > CAPACITY {
+        let Some(oldest) = log.lines.pop_front() else { break };
+        log.bytes -= oldest.len() + 1;
+    }
+    log.listeners.iter().map(|(_, listener)| listener.clone()).collect()
 }
 
 /// `CUDA_LOG_FILE`: `stdout`, `stderr`, or a path.

@@ -205,28 +205,29 @@ impl Reserve {
             return self.keep(pool, kept);
         };
         let (start, id) = (kept.start, kept.id);
-        let done = {
-            let pool = Arc::clone(pool);
-            move || {
-                set_pending(start, false);
-                retire(&pool, start, id);
-            }
+        // Under the pool's lock, here and below: nobody takes the block up while it is taken from kernels.
+        let done = move |pool: &Pool| {
+            set_pending(start, false);
+            retire(pool, start, id);
         };
-        match stream.try_now(done) {
-            Ok(()) => {}
-            Err(done) => {
-                let pool = Arc::clone(pool);
-                let ticket = stream.enqueue(Command::Always(Box::new(move |_| {
-                    if is_kept(&pool, start, id) {
-                        done();
-                        pool.tidy();
-                    }
-                })));
-                kept.point = Some(Point {
-                    stream: Arc::clone(stream),
-                    ticket,
-                });
-            }
+        if stream.try_now(|| done(pool)).is_err() {
+            let pool = Arc::clone(pool);
+            let ticket = stream.enqueue(Command::Always(Box::new(move |_| {
+                let reserve = pool.reserve.lock();
+                // It may be in use again.
+                let is_kept = reserve.kept.iter().any(|kept| kept.start == start && kept.id == id);
+                if is_kept {
+                    done(&pool);
+                }
+                drop(reserve);
+                if is_kept {
+                    pool.tidy();
+                }
+            })));
+            kept.point = Some(Point {
+                stream: Arc::clone(stream),
+                ticket,
+            });
         }
         self.keep(pool, kept);
     }
@@ -299,7 +300,7 @@ impl Reserve {
     }
 }
 
-/// Takes the memory from kernels, if it is still that allocation.
+/// Takes the memory from kernels, if it is still that allocation. The caller has the pool's lock.
 fn retire(pool: &Pool, start: u64, id: u64) {
     let space = AddressSpace::get();
     if space.find(start).is_none_or(|now| now.id != id) {
@@ -311,12 +312,6 @@ fn retire(pool: &Pool, start: u64, id: u64) {
             space.retire(start);
         }
     }
-}
-
-/// Whether a free that has its turn still means the block: it may be in use again.
-fn is_kept(pool: &Pool, start: u64, id: u64) -> bool {
-    let reserve = pool.reserve.lock();
-    reserve.kept.iter().any(|kept| kept.start == start && kept.id == id)
 }
 
 impl Pool {
