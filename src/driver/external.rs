@@ -186,8 +186,9 @@ pub(super) fn forget_all_of(owner: u64) {
     MEMORIES.take(|memory| memory.owner == owner);
     let gone: Vec<Window> = {
         let mut buffers = BUFFERS.lock();
-        let of_it = buffers.extract_if(.., |_, window| window.owner == owner);
-        of_it.map(|(_, window)| window).collect()
+        let of_it = buffers.iter().filter(|(_, window)| window.owner == owner);
+        let starts: Vec<u64> = of_it.map(|(start, _)| *start).collect();
+        starts.iter().filter_map(|start| buffers.remove(start)).collect()
     };
     drop(gone);
 }

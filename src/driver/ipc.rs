@@ -174,8 +174,9 @@ pub(super) fn forget_all_of(shared: &Shared) {
     EXPORTED.lock().retain(|_, exported| exported.owner != shared.id);
     let gone: Vec<Imported> = {
         let mut imported = IMPORTED.lock();
-        let of_it = imported.extract_if(.., |_, known| known.owner == shared.id);
-        of_it.map(|(_, known)| known).collect()
+        let of_it = imported.iter().filter(|(_, known)| known.owner == shared.id);
+        let starts: Vec<u64> = of_it.map(|(start, _)| *start).collect();
+        starts.iter().filter_map(|start| imported.remove(start)).collect()
     };
     gone.iter().for_each(unmap);
 }
