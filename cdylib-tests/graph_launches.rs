@@ -8,7 +8,7 @@ use crate::test_name;
 use std::ffi::{c_char, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[test]
 fn cycles_are_found_when_a_graph_is_instantiated() {
@@ -411,17 +411,14 @@ fn a_graph_of_a_thousand_kernels_is_launched_faster_than_its_kernels() {
             before = vec![node];
         }
         let exec = instantiate(graph);
-        let best = |run: &dyn Fn()| {
-            let time = |_| {
-                let began = Instant::now();
-                run();
-                ok(cuStreamSynchronize(world.stream));
-                began.elapsed()
-            };
-            (0..15).map(time).min().unwrap()
+        let time = |run: &dyn Fn()| {
+            let began = Instant::now();
+            run();
+            ok(cuStreamSynchronize(world.stream));
+            began.elapsed()
         };
-        let by_graph = best(&|| ok(cuGraphLaunch(exec, world.stream)));
-        let one_by_one = best(&|| {
+        let graph_of_them = || ok(cuGraphLaunch(exec, world.stream));
+        let each = || {
             for _ in 0..1000 {
                 let none = null_mut();
                 ok(cuLaunchKernel(
@@ -438,7 +435,16 @@ fn a_graph_of_a_thousand_kernels_is_launched_faster_than_its_kernels() {
                     null_mut(),
                 ));
             }
-        });
+        };
+        // The best of many, by turns: others may be at work on the machine, and for a while on one of the two only.
+        let (mut by_graph, mut one_by_one) = (Duration::MAX, Duration::MAX);
+        for turn in 0..120 {
+            by_graph = by_graph.min(time(&graph_of_them));
+            one_by_one = one_by_one.min(time(&each));
+            if turn >= 15 && by_graph < one_by_one {
+                break;
+            }
+        }
         println!("1000 kernels: {by_graph:?} as a graph, {one_by_one:?} one by one");
         assert!(by_graph < one_by_one, "{by_graph:?} and {one_by_one:?}");
         ok(cuGraphExecDestroy(exec));

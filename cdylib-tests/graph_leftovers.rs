@@ -154,7 +154,8 @@ fn attributes_of_a_launch_that_is_recorded_stay_with_the_node() {
     ];
     let (mut to, mut n) = (world.words, 5_u32);
     let mut parameters = [(&raw mut to).cast::<c_void>(), (&raw mut n).cast()];
-    ok(cuStreamBeginCapture(world.stream, 0));
+    // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    ok(cuStreamBeginCapture(world.stream, 1));
     let mut config = LaunchConfig::with([1; 3], [1; 3], &mut attributes);
     config.stream = world.stream;
     ok(cuLaunchKernelEx(

@@ -35,7 +35,8 @@ functions! {
     cuGraphExecDestroy(exec: *mut c_void);
 }
 
-const GLOBAL: c_int = 0;
+/// Thread-local: what a global one forbids, other tests of the process may be doing.
+const MODE: c_int = 1;
 const INVALIDATED: CUresult = 901;
 const UNJOINED: CUresult = 904;
 const ILLEGAL_STATE: CUresult = 401;
@@ -72,7 +73,7 @@ fn end(stream: CUstream) -> Result<*mut c_void, CUresult> {
 fn a_graph_takes_over_what_is_recorded_once_more() {
     let world = World::new();
     let record = |numbers: &[u32]| numbers.iter().for_each(|n| ok(world.launch(0, *n, world.stream)));
-    ok(cuStreamBeginCapture(world.stream, GLOBAL));
+    ok(cuStreamBeginCapture(world.stream, MODE));
     record(&[1, 2, 3]);
     let graph = end(world.stream).unwrap();
     let mut nodes = [null_mut(); 3];
@@ -82,7 +83,7 @@ fn a_graph_takes_over_what_is_recorded_once_more() {
     let again = |callback, data: usize, numbers: &[u32]| {
         ok(cuStreamBeginRecaptureToGraph(
             world.stream,
-            GLOBAL,
+            MODE,
             graph,
             callback,
             data as *mut c_void,
@@ -115,7 +116,7 @@ fn a_graph_takes_over_what_is_recorded_once_more() {
 fn another_shape_or_a_change_that_is_not_wanted_ends_the_recording() {
     let world = World::new();
     let fresh = || {
-        ok(cuStreamBeginCapture(world.stream, GLOBAL));
+        ok(cuStreamBeginCapture(world.stream, MODE));
         ok(world.launch(0, 1, world.stream));
         ok(world.launch(0, 2, world.stream));
         end(world.stream).unwrap()
@@ -123,14 +124,14 @@ fn another_shape_or_a_change_that_is_not_wanted_ends_the_recording() {
     let graph = fresh();
     ok(cuStreamBeginRecaptureToGraph(
         world.stream,
-        GLOBAL,
+        MODE,
         graph,
         None,
         null_mut(),
     ));
     // Not twice at once, and neither stream nor graph can be used otherwise meanwhile.
     assert_eq!(
-        cuStreamBeginRecaptureToGraph(world.stream, GLOBAL, graph, None, null_mut()),
+        cuStreamBeginRecaptureToGraph(world.stream, MODE, graph, None, null_mut()),
         ILLEGAL_STATE
     );
     // A node fewer.
@@ -140,7 +141,7 @@ fn another_shape_or_a_change_that_is_not_wanted_ends_the_recording() {
     let graph = fresh();
     ok(cuStreamBeginRecaptureToGraph(
         world.stream,
-        GLOBAL,
+        MODE,
         graph,
         None,
         null_mut(),
@@ -153,7 +154,7 @@ fn another_shape_or_a_change_that_is_not_wanted_ends_the_recording() {
     let graph = fresh();
     ok(cuStreamBeginRecaptureToGraph(
         world.stream,
-        GLOBAL,
+        MODE,
         graph,
         Some(accept),
         number(99),
@@ -162,7 +163,7 @@ fn another_shape_or_a_change_that_is_not_wanted_ends_the_recording() {
     assert_eq!(end(world.stream), Err(INVALIDATED));
     // Bad calls.
     let graph = fresh();
-    for (stream, mode, graph) in [(world.stream, 3, graph), (world.stream, GLOBAL, number(0x1234))] {
+    for (stream, mode, graph) in [(world.stream, 3, graph), (world.stream, MODE, number(0x1234))] {
         assert_eq!(
             cuStreamBeginRecaptureToGraph(stream, mode, graph, None, null_mut()),
             CUDA_ERROR_INVALID_VALUE
@@ -171,7 +172,7 @@ fn another_shape_or_a_change_that_is_not_wanted_ends_the_recording() {
     // The graph is as it was.
     ok(cuStreamBeginRecaptureToGraph(
         world.stream,
-        GLOBAL,
+        MODE,
         graph,
         None,
         null_mut(),
@@ -190,7 +191,7 @@ fn side_streams_may_go_and_a_given_graph_need_not_be_named() {
         ok(cuStreamCreate(&mut side, 1));
         ok(cuEventCreate(&mut fork, 2));
         ok(cuEventCreate(&mut join, 2));
-        ok(cuStreamBeginCapture(world.stream, GLOBAL));
+        ok(cuStreamBeginCapture(world.stream, MODE));
         ok(world.launch(0, 1, world.stream));
         ok(cuEventRecord(fork, world.stream));
         ok(cuStreamWaitEvent(side, fork, 0));
@@ -217,13 +218,13 @@ fn side_streams_may_go_and_a_given_graph_need_not_be_named() {
         std::ptr::null(),
         std::ptr::null(),
         0,
-        GLOBAL,
+        MODE,
     ));
     ok(world.launch(0, 1, world.stream));
     ok(cuStreamEndCapture(world.stream, null_mut()));
     ok(cuGraphGetNodes(given, null_mut(), &mut count));
     assert_eq!(count, 1);
-    ok(cuStreamBeginCapture(world.stream, GLOBAL));
+    ok(cuStreamBeginCapture(world.stream, MODE));
     assert_eq!(cuStreamEndCapture(world.stream, null_mut()), CUDA_ERROR_INVALID_VALUE);
     ok(cuGraphDestroy(end(world.stream).unwrap()));
 }
