@@ -215,7 +215,7 @@ impl Function for Ex2 {
         let p = whole(f32::from_bits(magnitude.min(0x42ff_ffff)) * 8_388_608.0);
         // Negative numbers by one's complement, unless they are whole.
         let negative = (a as i32 >> 31) as u32;
-        let p = (p ^ negative) + (negative & u32::from(p & 0x7f_ffff == 0));
+        let p = (p ^ negative).wrapping_add(negative & u32::from(p & 0x7f_ffff == 0));
         Reduced {
             slice: p >> 17,
             x: p & 0x1_ffff,
