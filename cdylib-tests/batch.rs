@@ -1,5 +1,6 @@
 //! Memory Management: copies with attributes, batches of copies, in graphs too.
 
+use crate::basics::{alloc, context, download, stream, upload};
 use crate::c::*;
 use crate::graph_types::zeroed;
 use crate::pool::Location;
@@ -131,37 +132,6 @@ const POINTER: c_uint = 1;
 const ARRAY: c_uint = 2;
 /// `CU_GRAPH_NODE_TYPE_MEMCPY_BATCH`
 const BATCH_NODE: c_uint = 14;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
-
-fn stream() -> CUstream {
-    let mut stream = null_mut();
-    ok(cuStreamCreate(&mut stream, 1));
-    stream
-}
-
-fn alloc(bytes: usize) -> CUdeviceptr {
-    let mut pointer = 0;
-    ok(cuMemAlloc(&mut pointer, bytes));
-    pointer
-}
-
-fn upload(bytes: &[u8]) -> CUdeviceptr {
-    let pointer = alloc(bytes.len());
-    ok(cuMemcpyHtoD(pointer, bytes.as_ptr().cast(), bytes.len()));
-    pointer
-}
-
-fn download(pointer: CUdeviceptr, bytes: usize) -> Vec<u8> {
-    let mut data = vec![0; bytes];
-    ok(cuMemcpyDtoH(data.as_mut_ptr().cast(), pointer, bytes));
-    data
-}
 
 fn order(order: c_uint) -> Attributes {
     Attributes { order, ..zeroed() }

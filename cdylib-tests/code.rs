@@ -3,15 +3,8 @@
 use std::ffi::{CString, c_uint, c_void};
 use std::ptr::null_mut;
 
+pub use crate::basics::context;
 use crate::c::*;
-
-/// A context of the test's own, current.
-pub fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 /// PTX with a prologue that all such texts share.
 pub fn text(body: &str) -> CString {

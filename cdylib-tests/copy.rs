@@ -1,6 +1,7 @@
 //! Memory Management: copies of lines and boxes, between devices too; and how fast.
 
 use crate::alone::alone;
+use crate::basics::alloc;
 use crate::c::*;
 use crate::graph_types::zeroed;
 use crate::test_name;
@@ -61,12 +62,6 @@ fn context_of(device: CUdevice) -> CUcontext {
 
 fn context() -> CUcontext {
     context_of(0)
-}
-
-fn alloc(bytes: usize) -> CUdeviceptr {
-    let mut pointer = 0;
-    ok(cuMemAlloc(&mut pointer, bytes));
-    pointer
 }
 
 fn numbers(bytes: usize) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! Memory Management: decompression in a stream.
 
+use crate::basics::{alloc, context, download, stream, upload};
 use crate::c::*;
 use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
@@ -25,37 +26,6 @@ functions! {
         error_index: *mut usize,
         stream: CUstream,
     );
-}
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
-
-fn stream() -> CUstream {
-    let mut stream = null_mut();
-    ok(cuStreamCreate(&mut stream, 1));
-    stream
-}
-
-fn alloc(bytes: usize) -> CUdeviceptr {
-    let mut pointer = 0;
-    ok(cuMemAlloc(&mut pointer, bytes));
-    pointer
-}
-
-fn upload(bytes: &[u8]) -> CUdeviceptr {
-    let pointer = alloc(bytes.len());
-    ok(cuMemcpyHtoD(pointer, bytes.as_ptr().cast(), bytes.len()));
-    pointer
-}
-
-fn download(pointer: CUdeviceptr, bytes: usize) -> Vec<u8> {
-    let mut data = vec![0; bytes];
-    ok(cuMemcpyDtoH(data.as_mut_ptr().cast(), pointer, bytes));
-    data
 }
 
 /// What was compressed below: a thousand times "abc", and "end".

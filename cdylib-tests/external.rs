@@ -1,5 +1,6 @@
 //! External Resource Interoperability: memory by file descriptor.
 
+use crate::basics::context;
 use crate::c::*;
 use crate::graph_types::zeroed;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -57,19 +58,6 @@ functions! {
 
 pub const OPAQUE: c_uint = 1;
 const DMA_BUF: c_uint = 9;
-
-pub fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
-
-pub fn stream() -> CUstream {
-    let mut stream = null_mut();
-    ok(cuStreamCreate(&mut stream, 1));
-    stream
-}
 
 /// A file in memory, as other libraries make them to be shared: twice open, and mapped here.
 pub fn file(bytes: usize) -> (c_int, &'static mut [u8]) {

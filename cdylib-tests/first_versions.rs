@@ -1,5 +1,6 @@
 //! The first versions of calls about arrays, with sizes of 32 bits, and what is left of texture references.
 
+use crate::basics::context;
 use crate::c::*;
 use crate::graph_types::zeroed;
 use std::ffi::{c_int, c_uint, c_void};
@@ -90,13 +91,6 @@ functions! {
 }
 
 const UINT8: c_uint = 1;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 #[test]
 fn arrays_are_made_with_old_records() {

@@ -1,5 +1,6 @@
 //! Memory Management and Event Management, the calls for sharing between processes: `cuIpc*`.
 
+use crate::basics::{alloc, context};
 use crate::c::*;
 use crate::peer::{from_hex, peer, to_hex};
 use crate::test_name;
@@ -29,19 +30,6 @@ const LAZY: c_uint = 1;
 const NO_HANDLE: Handle = Handle([0; 64]);
 /// `CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING`
 const INTERPROCESS: c_uint = 4 | 2;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
-
-fn alloc(bytes: usize) -> CUdeviceptr {
-    let mut pointer = 0;
-    ok(cuMemAlloc(&mut pointer, bytes));
-    pointer
-}
 
 fn handle_of(pointer: CUdeviceptr) -> Handle {
     let mut handle = NO_HANDLE;

@@ -13,6 +13,7 @@ mod c;
 mod alone;
 mod array;
 mod bad_input;
+mod basics;
 mod batch;
 mod capture;
 mod checkpoint;

@@ -1,5 +1,6 @@
 //! Unified Addressing: advice, prefetching, discarding, attaching, where memory is.
 
+use crate::basics::context;
 use crate::c::*;
 use crate::graph_types::zeroed;
 use crate::pool::Location;
@@ -107,13 +108,6 @@ const READ_MOSTLY: c_uint = 1;
 const PREFERRED: c_uint = 2;
 const ACCESSED_BY: c_uint = 3;
 const PREFETCHED: c_uint = 4;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 fn managed() -> CUdeviceptr {
     let mut pointer = 0;

@@ -1,6 +1,7 @@
 //! Memory Management: allocation of device, pitched and pinned memory, registered memory, what is left.
 
 use crate::alone::alone;
+use crate::basics::context;
 use crate::c::*;
 use crate::test_name;
 use std::ffi::{c_uint, c_void};
@@ -34,13 +35,6 @@ const MAPPED: c_uint = 2;
 const WRITE_COMBINED: c_uint = 4;
 const IO_MEMORY: c_uint = 4;
 const READ_ONLY: c_uint = 8;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 /// Adds 1 to a word.
 const INCREMENT: &[u8] = b".version 7.0

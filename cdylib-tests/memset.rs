@@ -1,5 +1,6 @@
 //! Memory Management: sets, and stream memory operations.
 
+use crate::basics::context;
 use crate::c::*;
 use std::ffi::c_uint;
 use std::ptr::null_mut;
@@ -78,13 +79,6 @@ pub struct Operation {
 }
 
 const BYTES: usize = 4096;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 fn alloc() -> CUdeviceptr {
     let mut pointer = 0;

@@ -1,5 +1,6 @@
 //! Unified Addressing: what a pointer is.
 
+use crate::basics::context;
 use crate::c::*;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null_mut;
@@ -67,13 +68,6 @@ const MAPPING_BASE: c_uint = 19;
 const BLOCK_ID: c_uint = 20;
 const IS_DECOMPRESS_CAPABLE: c_uint = 21;
 const LOCALITY: c_uint = 22;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 /// A number of 32 bits.
 #[track_caller]

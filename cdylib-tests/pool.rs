@@ -1,6 +1,7 @@
 //! Stream Ordered Memory Allocator: pools, their attributes, access.
 
 use crate::alone::alone;
+use crate::basics::{context, stream};
 use crate::c::*;
 use crate::graph_types::zeroed;
 use crate::test_name;
@@ -81,13 +82,6 @@ const USED_HIGH: c_uint = 8;
 
 pub const MIB: usize = 1 << 20;
 
-pub fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
-
 pub fn props(location: Location, kind: c_uint) -> Props {
     Props {
         kind,
@@ -100,12 +94,6 @@ pub fn pool_of(props: Props) -> CUmemoryPool {
     let mut pool = null_mut();
     ok(cuMemPoolCreate(&mut pool, &props));
     pool
-}
-
-pub fn stream() -> CUstream {
-    let mut stream = null_mut();
-    ok(cuStreamCreate(&mut stream, 1));
-    stream
 }
 
 pub fn size(pool: CUmemoryPool, attribute: c_uint) -> u64 {

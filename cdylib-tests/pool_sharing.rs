@@ -1,10 +1,11 @@
 //! Stream Ordered Memory Allocator: pools that processes share.
 
+use crate::basics::{context, stream};
 use crate::c::*;
 use crate::peer::{from_hex, inherit, peer, to_hex};
 use crate::pool::{
-    CUmemoryPool, DESCRIPTOR, DEVICE, MIB, PINNED, Props, RESERVED, USED, alloc, context, cuDeviceSetMemPool,
-    cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolDestroy, number, pool_of, props, size, stream,
+    CUmemoryPool, DESCRIPTOR, DEVICE, MIB, PINNED, Props, RESERVED, USED, alloc, cuDeviceSetMemPool,
+    cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolDestroy, number, pool_of, props, size,
 };
 use crate::test_name;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};

@@ -1,7 +1,8 @@
 //! External Resource Interoperability: semaphores by file descriptor, in streams and in graphs.
 
+use crate::basics::{context, stream};
 use crate::c::*;
-use crate::external::{OPAQUE, context, event, file, is_open, stream};
+use crate::external::{OPAQUE, event, file, is_open};
 use crate::graph_types::zeroed;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null_mut;

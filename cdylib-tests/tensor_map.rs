@@ -1,6 +1,7 @@
 //! Tensor Map Object Management: every rule of the manual, on its edge.
 
 use crate::alone::alone;
+use crate::basics::context;
 use crate::c::*;
 use crate::test_name;
 use std::ffi::{c_int, c_uint, c_void};
@@ -82,13 +83,6 @@ const SWIZZLE_128: c_uint = 3;
 const ATOM_32: c_uint = 4;
 const ATOM_32_FLIP: c_uint = 5;
 const ATOM_64: c_uint = 6;
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 /// The arguments of a call; those of the other calls are not used.
 #[derive(Clone, Copy, Debug)]

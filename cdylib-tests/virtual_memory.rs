@@ -1,6 +1,7 @@
 //! Virtual Memory Management: addresses and memory apart, access, sharing.
 
 use crate::alone::alone;
+use crate::basics::context;
 use crate::c::*;
 use crate::graph_types::zeroed;
 use crate::test_name;
@@ -69,13 +70,6 @@ const ALLOW: Access = Access {
     location_id: 0,
     flags: READ_WRITE,
 };
-
-fn context() -> CUcontext {
-    let mut context = null_mut();
-    ok(cuInit(0));
-    ok(cuCtxCreate(&mut context, 0, 0));
-    context
-}
 
 fn granularity() -> usize {
     let mut granularity = 0;

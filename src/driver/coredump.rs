@@ -98,9 +98,20 @@ fn environment() -> &'static Values {
             ("faulted_contexts_only", 1 << 7),
         ];
         let flags = text("CUDA_COREDUMP_GENERATION_FLAGS").map(|list| {
-            let words = list.split(',').map(str::trim);
-            let bits = words.filter_map(|word| named.iter().find(|(name, _)| *name == word));
-            Value::Bits(bits.fold(0, |all, (_, bit)| all | bit))
+            let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
+            Value::Bits(
+                words.fold(0, |all, word| match named.iter().find(|(name, _)| *name == word) {
+                    Some((_, GZIP)) => {
+                        tracing::warn!("CUDA_COREDUMP_GENERATION_FLAGS: {word}: core dumps are not compressed here");
+                        all
+                    }
+                    Some((_, bit)) => all | bit,
+                    None => {
+                        tracing::warn!("CUDA_COREDUMP_GENERATION_FLAGS: {word} is no flag");
+                        all
+                    }
+                }),
+            )
         });
         let known = [
             (Setting::EnableOnException, flag("CUDA_ENABLE_COREDUMP_ON_EXCEPTION")),

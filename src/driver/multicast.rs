@@ -241,16 +241,17 @@ impl Multicast {
         self.state.lock().mappings.retain(|mapping| mapping.start != start);
     }
 
-    /// `cuMemSetAccess`.
+    /// `cuMemSetAccess`: 801 where kernels would have to reach several devices.
     pub(super) fn set_access(&self, start: u64, bits: u8) -> Result<()> {
         let mut state = self.state.lock();
         if self.team > 1 && bits != 0 {
             tracing::warn!("kernels cannot use a multicast address of several devices: multimem is not executed yet");
+            return Err(Error::NotSupported);
         }
         let Some(mapping) = state.mappings.iter_mut().find(|mapping| mapping.start == start) else {
             return Err(Error::InvalidValue);
         };
-        mapping.bits = if self.team == 1 { bits } else { 0 };
+        mapping.bits = bits;
         let mapping = *mapping;
         self.show(&state, mapping)
     }

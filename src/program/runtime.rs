@@ -1,5 +1,7 @@
 //! The device runtime by name: functions that kernels declare and libcudadevrt would define.
 //!
+//! Flows in: names. Flows out: which call that is, and of which generation. It must never know what the calls do.
+//!
 //! Two generations share most names (CUDA programming guide, "CUDA Dynamic Parallelism"): the first is what PTX of toolkits
 //! before 12 calls, or of later ones with `CUDA_FORCE_CDP1_IF_SUPPORTED` (`cudaLaunchDeviceV2`), the second what all else
 //! calls (`__cudaCDP2LaunchDeviceV2`). Functions for graphs are of no generation and have the plain names.

@@ -1,6 +1,9 @@
 //! What kernels launch: grids, copies and fills, in the order in which they were asked for (CUDA programming guide, "CUDA
 //! Dynamic Parallelism").
 //!
+//! Flows in: work, in the order of the calls. Flows out: its effects, or the first fault. It must never know what the calls
+//! look like.
+//!
 //! A grid is complete when all that it launched is. Children need not run before their parent has ended — nobody may wait
 //! for them earlier, but for the first generation of the device runtime — so they are put in line and run one after the
 //! other when its blocks are done; the order of streams and events follows by itself. They run earlier when their parent

@@ -136,7 +136,13 @@ fn file() -> Option<&'static Mutex<Box<dyn Write + Send>>> {
         let file: Box<dyn Write + Send> = match name.to_str() {
             Some("stdout") => Box::new(std::io::stdout()),
             Some("stderr") => Box::new(std::io::stderr()),
-            _ => Box::new(File::options().create(true).append(true).open(name).ok()?),
+            _ => match File::options().create(true).append(true).open(&name) {
+                Ok(file) => Box::new(file),
+                Err(error) => {
+                    tracing::warn!("CUDA_LOG_FILE: {}: {error}", name.display());
+                    return None;
+                }
+            },
         };
         Some(Mutex::new(file))
     })

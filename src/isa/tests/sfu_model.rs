@@ -1,5 +1,6 @@
 //! The function unit once more, straight from the published description: whole numbers with room to spare, no
 //! vectors, no floats, a case after the other. Sign, exponent and significand come in and go out apart.
+//! Of the unit it knows the tables' words and nothing else.
 
 use super::super::sfu::rom;
 
