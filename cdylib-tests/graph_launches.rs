@@ -165,7 +165,8 @@ fn events_are_recorded_and_waited_for_by_nodes() {
         CUDA_ERROR_INVALID_VALUE
     );
     let exec = instantiate(graph);
-    for n in 1..20 {
+    // Often: a wait that looks at `other` a moment too late sees it wait for this very launch.
+    for n in 1..4000 {
         // other: n, then signal → graph: 2, then event → other: 3.
         ok(world.launch(0, n, other));
         ok(cuEventRecord(signal, other));
@@ -173,7 +174,7 @@ fn events_are_recorded_and_waited_for_by_nodes() {
         ok(cuStreamWaitEvent(other, event, 0));
         ok(world.launch(0, 3, other));
     }
-    let expected: Vec<u32> = (1..20).flat_map(|n| [n, 2, 3]).collect();
+    let expected: Vec<u32> = (1..4000).flat_map(|n| [n, 2, 3]).collect();
     assert_eq!(world.word(0), mixed(0, &expected));
     ok(cuEventSynchronize(event));
     ok(cuGraphDestroy(graph));

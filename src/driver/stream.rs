@@ -684,6 +684,11 @@ impl Stream {
                 return;
             }
             let mut queue = self.queue.lock();
+            // Again, now that nothing moves: a stream that has gone past the ticket may be parked at a point that is of
+            // no concern, or even one that the calling thread is on the way to.
+            if self.completed.load(Ordering::Acquire) >= ticket {
+                return;
+            }
             match queue.state {
                 State::Queued if has_room() => {
                     queue.state = State::Running;
