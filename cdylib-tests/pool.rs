@@ -185,103 +185,109 @@ fn pools_have_the_attributes_of_the_manual() {
 
 #[test]
 fn a_pool_counts_and_keeps_what_it_has() {
-    let context = context();
-    let (pool, stream) = (pool_of(props(DEVICE, PINNED)), stream());
-    let a = alloc(pool, 3 * MIB, stream);
-    let b = alloc(pool, MIB, stream);
-    assert_eq!(size(pool, USED), 4 * MIB as u64);
-    assert!(size(pool, RESERVED) >= 4 * MIB as u64);
-    ok(cuMemsetD8Async(a, 7, 3 * MIB, stream));
-    ok(cuMemFreeAsync(a, stream));
-    assert_eq!(size(pool, USED), MIB as u64);
-    assert_eq!(size(pool, USED_HIGH), 4 * MIB as u64);
-    // Threshold 0: all that is not used goes with the next call that waits.
-    ok(cuStreamSynchronize(stream));
-    assert!(size(pool, RESERVED) < 3 * MIB as u64);
-    assert!(size(pool, RESERVED_HIGH) >= 4 * MIB as u64);
-    ok(set(pool, RESERVED_HIGH, 0));
-    ok(set(pool, USED_HIGH, 0));
-    assert_eq!(size(pool, RESERVED_HIGH), size(pool, RESERVED));
-    assert_eq!(size(pool, USED_HIGH), MIB as u64);
-    // With a threshold it stays, is had again, and counts as the device's all the while.
-    ok(set(pool, THRESHOLD, u64::MAX));
-    let c = alloc(pool, 8 * MIB, stream);
-    let (mut free_before, mut total) = (0, 0);
-    ok(cuMemGetInfo(&mut free_before, &mut total));
-    ok(cuMemFreeAsync(c, stream));
-    ok(cuCtxSynchronize());
-    let kept = size(pool, RESERVED);
-    assert!(kept >= 9 * MIB as u64);
-    let d = alloc(pool, 8 * MIB, stream);
-    assert_eq!(d, c);
-    assert_eq!(size(pool, RESERVED), kept);
-    ok(cuMemFreeAsync(d, stream));
-    ok(cuStreamSynchronize(stream));
-    // A trim leaves at least what it is told, and what is used.
-    ok(cuMemPoolTrimTo(pool, 64 * MIB));
-    assert_eq!(size(pool, RESERVED), kept);
-    ok(cuMemPoolTrimTo(pool, 0));
-    assert!((MIB as u64..2 * MIB as u64).contains(&size(pool, RESERVED)));
-    // Memory of a pool is freed by the other call, too, once.
-    ok(cuMemFree(b));
-    assert_eq!(cuMemFree(b), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemFreeAsync(b, stream), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(size(pool, USED), 0);
-    // And memory of cuMemAlloc by the stream's.
-    let mut plain = 0;
-    ok(cuMemAlloc(&mut plain, 100));
-    ok(cuMemFreeAsync(plain, stream));
-    ok(cuStreamSynchronize(stream));
-    assert_eq!(cuMemFree(plain), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(
-        cuMemFreeAsync(&raw const plain as u64, stream),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    ok(cuMemPoolDestroy(pool));
-    ok(cuCtxDestroy(context));
+    // Another test that runs out of memory is given what pools keep.
+    alone(test_name!(), &[], || {
+        let context = context();
+        let (pool, stream) = (pool_of(props(DEVICE, PINNED)), stream());
+        let a = alloc(pool, 3 * MIB, stream);
+        let b = alloc(pool, MIB, stream);
+        assert_eq!(size(pool, USED), 4 * MIB as u64);
+        assert!(size(pool, RESERVED) >= 4 * MIB as u64);
+        ok(cuMemsetD8Async(a, 7, 3 * MIB, stream));
+        ok(cuMemFreeAsync(a, stream));
+        assert_eq!(size(pool, USED), MIB as u64);
+        assert_eq!(size(pool, USED_HIGH), 4 * MIB as u64);
+        // Threshold 0: all that is not used goes with the next call that waits.
+        ok(cuStreamSynchronize(stream));
+        assert!(size(pool, RESERVED) < 3 * MIB as u64);
+        assert!(size(pool, RESERVED_HIGH) >= 4 * MIB as u64);
+        ok(set(pool, RESERVED_HIGH, 0));
+        ok(set(pool, USED_HIGH, 0));
+        assert_eq!(size(pool, RESERVED_HIGH), size(pool, RESERVED));
+        assert_eq!(size(pool, USED_HIGH), MIB as u64);
+        // With a threshold it stays, is had again, and counts as the device's all the while.
+        ok(set(pool, THRESHOLD, u64::MAX));
+        let c = alloc(pool, 8 * MIB, stream);
+        let (mut free_before, mut total) = (0, 0);
+        ok(cuMemGetInfo(&mut free_before, &mut total));
+        ok(cuMemFreeAsync(c, stream));
+        ok(cuCtxSynchronize());
+        let kept = size(pool, RESERVED);
+        assert!(kept >= 9 * MIB as u64);
+        let d = alloc(pool, 8 * MIB, stream);
+        assert_eq!(d, c);
+        assert_eq!(size(pool, RESERVED), kept);
+        ok(cuMemFreeAsync(d, stream));
+        ok(cuStreamSynchronize(stream));
+        // A trim leaves at least what it is told, and what is used.
+        ok(cuMemPoolTrimTo(pool, 64 * MIB));
+        assert_eq!(size(pool, RESERVED), kept);
+        ok(cuMemPoolTrimTo(pool, 0));
+        assert!((MIB as u64..2 * MIB as u64).contains(&size(pool, RESERVED)));
+        // Memory of a pool is freed by the other call, too, once.
+        ok(cuMemFree(b));
+        assert_eq!(cuMemFree(b), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemFreeAsync(b, stream), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(size(pool, USED), 0);
+        // And memory of cuMemAlloc by the stream's.
+        let mut plain = 0;
+        ok(cuMemAlloc(&mut plain, 100));
+        ok(cuMemFreeAsync(plain, stream));
+        ok(cuStreamSynchronize(stream));
+        assert_eq!(cuMemFree(plain), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuMemFreeAsync(&raw const plain as u64, stream),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        ok(cuMemPoolDestroy(pool));
+        ok(cuCtxDestroy(context));
+    });
 }
 
 #[test]
 fn memory_is_used_again_by_the_rules() {
-    let context = context();
-    let pool = pool_of(props(DEVICE, PINNED));
-    ok(set(pool, THRESHOLD, u64::MAX));
-    let (held, release) = held_stream();
-    let other = stream();
-    let first = alloc(pool, MIB, held);
-    ok(cuMemsetD8Async(first, 1, MIB, held));
-    ok(cuMemFreeAsync(first, held));
-    // The stream's own order makes it free for the stream itself, though nothing has run yet.
-    let again = alloc(pool, MIB, held);
-    assert_eq!(again, first);
-    ok(cuMemsetD8Async(again, 2, MIB, held));
-    ok(cuMemFreeAsync(again, held));
-    // Another stream does not get it before the free is done.
-    let elsewhere = alloc(pool, MIB, other);
-    assert_ne!(elsewhere, first);
-    // SAFETY: held_stream's word.
-    unsafe { release.write_volatile(1) };
-    ok(cuStreamSynchronize(held));
-    let after = alloc(pool, MIB, other);
-    assert_eq!(after, first, "opportunistic reuse");
-    // What the stream wrote before the free is done with.
-    let mut byte = 0_u8;
-    ok(cuMemsetD8(after, 3, MIB));
-    ok(cuMemcpyDtoH((&raw mut byte).cast(), after, 1));
-    assert_eq!(byte, 3);
-    ok(cuMemFreeAsync(after, held));
-    ok(cuMemFreeAsync(elsewhere, other));
-    ok(cuCtxSynchronize());
-    ok(cuMemPoolTrimTo(pool, 0));
-    // Not where the program forbids it.
-    ok(set(pool, OPPORTUNISTIC, 0));
-    let own = alloc(pool, MIB, held);
-    ok(cuMemFreeAsync(own, held));
-    ok(cuStreamSynchronize(held));
-    assert_ne!(alloc(pool, MIB, other), own);
-    assert_eq!(alloc(pool, MIB, held), own);
-    ok(cuMemPoolDestroy(pool));
-    ok(cuCtxDestroy(context));
+    // Another test that runs out of memory is given what pools keep.
+    alone(test_name!(), &[], || {
+        let context = context();
+        let pool = pool_of(props(DEVICE, PINNED));
+        ok(set(pool, THRESHOLD, u64::MAX));
+        let (held, release) = held_stream();
+        let other = stream();
+        let first = alloc(pool, MIB, held);
+        ok(cuMemsetD8Async(first, 1, MIB, held));
+        ok(cuMemFreeAsync(first, held));
+        // The stream's own order makes it free for the stream itself, though nothing has run yet.
+        let again = alloc(pool, MIB, held);
+        assert_eq!(again, first);
+        ok(cuMemsetD8Async(again, 2, MIB, held));
+        ok(cuMemFreeAsync(again, held));
+        // Another stream does not get it before the free is done.
+        let elsewhere = alloc(pool, MIB, other);
+        assert_ne!(elsewhere, first);
+        // SAFETY: held_stream's word.
+        unsafe { release.write_volatile(1) };
+        ok(cuStreamSynchronize(held));
+        let after = alloc(pool, MIB, other);
+        assert_eq!(after, first, "opportunistic reuse");
+        // What the stream wrote before the free is done with.
+        let mut byte = 0_u8;
+        ok(cuMemsetD8(after, 3, MIB));
+        ok(cuMemcpyDtoH((&raw mut byte).cast(), after, 1));
+        assert_eq!(byte, 3);
+        ok(cuMemFreeAsync(after, held));
+        ok(cuMemFreeAsync(elsewhere, other));
+        ok(cuCtxSynchronize());
+        ok(cuMemPoolTrimTo(pool, 0));
+        // Not where the program forbids it.
+        ok(set(pool, OPPORTUNISTIC, 0));
+        let own = alloc(pool, MIB, held);
+        ok(cuMemFreeAsync(own, held));
+        ok(cuStreamSynchronize(held));
+        assert_ne!(alloc(pool, MIB, other), own);
+        assert_eq!(alloc(pool, MIB, held), own);
+        ok(cuMemPoolDestroy(pool));
+        ok(cuCtxDestroy(context));
+    });
 }
 
 #[test]

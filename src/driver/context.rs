@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, ReentrantMutex, RwLock};
 
 use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
@@ -41,6 +41,8 @@ pub(super) struct Shared {
     pub device: u32,
     /// The code of the error that every call now answers; 0 = none.
     sticky: AtomicU32,
+    /// Reentrant: callbacks that a core dump makes may fail on their own.
+    failing: ReentrantMutex<()>,
     streams: RwLock<Vec<Weak<Stream>>>,
     /// What streams that are made from now on wait for first (`cuCtxWaitEvent`).
     gates: Mutex<Vec<Point>>,
@@ -67,6 +69,7 @@ impl Shared {
             id,
             device,
             sticky: AtomicU32::new(0),
+            failing: ReentrantMutex::new(()),
             streams: RwLock::default(),
             gates: Mutex::default(),
             stream_count: AtomicUsize::new(0),
@@ -89,19 +92,20 @@ impl Shared {
         self.sticky.load(Ordering::Acquire) != 0
     }
 
-    /// From now on every call of this context gives `error`; the first failure is reported, once.
+    /// From now on every call of this context gives `error`; the first failure is reported, once. Who sees the error may
+    /// end the process at once, so that the report comes first.
     pub fn fail(&self, error: Error, report: &str) {
-        let first = self
-            .sticky
-            .compare_exchange(0, error.code(), Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok();
-        if first {
-            // What kernels printed before it happened comes first.
-            self.printer.flush();
-            tracing::error!("{error}: {report}");
-            let settings = self.coredump.lock().clone();
-            coredump::on_fault(&settings, self.device, &format!("{error}: {report}"));
+        // Held by whoever reports; the others return when there is an error to see.
+        let _failing = self.failing.lock();
+        if self.has_failed() {
+            return;
         }
+        // What kernels printed before it happened comes first.
+        self.printer.flush();
+        tracing::error!("{error}: {report}");
+        let settings = self.coredump.lock().clone();
+        coredump::on_fault(&settings, self.device, &format!("{error}: {report}"));
+        self.sticky.store(error.code(), Ordering::Release);
     }
 
     pub fn add_stream(&self, stream: &Arc<Stream>) {

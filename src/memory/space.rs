@@ -310,6 +310,12 @@ impl AddressSpace {
             }
         };
         state.kept = state.kept.saturating_sub(pages << PAGE_BITS);
+        if request.kind == Kind::Managed {
+            let (start, bytes) = (self.view.base + (block << PAGE_BITS), pages << PAGE_BITS);
+            // Where it is can be asked: nowhere, until somebody touches it, whoever had the block before.
+            // SAFETY: the block is nobody's yet; its pages read as zero from now on.
+            unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_DONTNEED) };
+        }
         let allocation = Allocation {
             start: self.view.base + (block << PAGE_BITS),
             bytes: request.bytes.max(1),
