@@ -1,8 +1,10 @@
 //! External Resource Interoperability: memory by file descriptor.
 
+use crate::alone::alone;
 use crate::basics::context;
 use crate::c::*;
 use crate::graph_types::zeroed;
+use crate::test_name;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null_mut;
 
@@ -113,43 +115,46 @@ fn buffer(offset: u64, bytes: u64) -> BufferDescription {
 
 #[test]
 fn a_file_in_memory_is_a_buffer() {
-    const BYTES: usize = 3 * 4096 + 1000;
-    let context = context();
-    let (descriptor, shared) = file(BYTES);
-    shared.fill(1);
-    let handle = import(memory(descriptor, BYTES));
-    let mut pointer = 0;
-    // Anywhere in the file; what is written there, others see, and the other way round.
-    ok(cuExternalMemoryGetMappedBuffer(
-        &mut pointer,
-        handle,
-        &buffer(100, 8000),
-    ));
-    ok(cuMemsetD8(pointer, 2, 8000));
-    ok(cuCtxSynchronize());
-    assert!(shared[..100].iter().chain(&shared[8100..]).all(|byte| *byte == 1));
-    assert!(shared[100..8100].iter().all(|byte| *byte == 2));
-    shared[150] = 3;
-    let mut byte = 0_u8;
-    ok(cuMemcpyDtoH((&raw mut byte).cast(), pointer + 50, 1));
-    assert_eq!(byte, 3);
-    // Mappings may overlap, and outlive the object that they are of.
-    let mut whole = 0;
-    ok(cuExternalMemoryGetMappedBuffer(
-        &mut whole,
-        handle,
-        &buffer(0, BYTES as u64),
-    ));
-    ok(cuDestroyExternalMemory(handle));
-    assert_eq!(cuDestroyExternalMemory(handle), CUDA_ERROR_INVALID_HANDLE);
-    ok(cuMemcpyDtoH((&raw mut byte).cast(), whole + 150, 1));
-    assert_eq!(byte, 3);
-    assert_eq!(cuMemsetD8(whole, 0, BYTES + 4096), CUDA_ERROR_INVALID_VALUE);
-    ok(cuMemFree(pointer));
-    assert_eq!(cuMemFree(pointer), CUDA_ERROR_INVALID_VALUE);
-    ok(cuMemFree(whole));
-    assert!(!is_open(descriptor), "the descriptor was the driver's");
-    ok(cuCtxDestroy(context));
+    // What is freed twice could be another test's the second time.
+    alone(test_name!(), &[], || {
+        const BYTES: usize = 3 * 4096 + 1000;
+        let context = context();
+        let (descriptor, shared) = file(BYTES);
+        shared.fill(1);
+        let handle = import(memory(descriptor, BYTES));
+        let mut pointer = 0;
+        // Anywhere in the file; what is written there, others see, and the other way round.
+        ok(cuExternalMemoryGetMappedBuffer(
+            &mut pointer,
+            handle,
+            &buffer(100, 8000),
+        ));
+        ok(cuMemsetD8(pointer, 2, 8000));
+        ok(cuCtxSynchronize());
+        assert!(shared[..100].iter().chain(&shared[8100..]).all(|byte| *byte == 1));
+        assert!(shared[100..8100].iter().all(|byte| *byte == 2));
+        shared[150] = 3;
+        let mut byte = 0_u8;
+        ok(cuMemcpyDtoH((&raw mut byte).cast(), pointer + 50, 1));
+        assert_eq!(byte, 3);
+        // Mappings may overlap, and outlive the object that they are of.
+        let mut whole = 0;
+        ok(cuExternalMemoryGetMappedBuffer(
+            &mut whole,
+            handle,
+            &buffer(0, BYTES as u64),
+        ));
+        ok(cuDestroyExternalMemory(handle));
+        assert_eq!(cuDestroyExternalMemory(handle), CUDA_ERROR_INVALID_HANDLE);
+        ok(cuMemcpyDtoH((&raw mut byte).cast(), whole + 150, 1));
+        assert_eq!(byte, 3);
+        assert_eq!(cuMemsetD8(whole, 0, BYTES + 4096), CUDA_ERROR_INVALID_VALUE);
+        ok(cuMemFree(pointer));
+        assert_eq!(cuMemFree(pointer), CUDA_ERROR_INVALID_VALUE);
+        ok(cuMemFree(whole));
+        assert!(!is_open(descriptor), "the descriptor was the driver's");
+        ok(cuCtxDestroy(context));
+    });
 }
 
 #[test]
@@ -212,79 +217,83 @@ fn a_file_in_memory_is_an_array() {
 
 #[test]
 fn what_nothing_stands_behind_is_refused() {
-    let context = context();
-    let (descriptor, _) = file(4096);
-    let good = memory(descriptor, 4096);
-    let mut handle = null_mut();
-    let mut reserved = good;
-    reserved.reserved[15] = 1;
-    let pipe = event(0);
-    // SAFETY: a file that cannot be sealed.
-    let plain = unsafe { libc::memfd_create(c"plain".as_ptr(), 0) };
-    let wrong = [
-        (MemoryDescription { kind: 0, ..good }, CUDA_ERROR_INVALID_VALUE),
-        (MemoryDescription { kind: 10, ..good }, CUDA_ERROR_INVALID_VALUE),
-        (MemoryDescription { bytes: 0, ..good }, CUDA_ERROR_INVALID_VALUE),
-        (MemoryDescription { bytes: 4097, ..good }, CUDA_ERROR_INVALID_VALUE),
-        (MemoryDescription { flags: 2, ..good }, CUDA_ERROR_INVALID_VALUE),
-        (reserved, CUDA_ERROR_INVALID_VALUE),
-        (memory(-1, 4096), CUDA_ERROR_INVALID_HANDLE),
-        (memory(9999, 4096), CUDA_ERROR_INVALID_HANDLE),
-        // Not memory, or memory that could go away.
-        (memory(pipe, 4096), CUDA_ERROR_NOT_SUPPORTED),
-        (memory(plain, 4096), CUDA_ERROR_NOT_SUPPORTED),
-        (MemoryDescription { kind: DMA_BUF, ..good }, CUDA_ERROR_NOT_SUPPORTED),
-    ];
-    for (description, error) in wrong {
-        assert_eq!(
-            cuImportExternalMemory(&mut handle, &description),
-            error,
-            "{description:?}"
+    // What is freed twice could be another test's the second time.
+    alone(test_name!(), &[], || {
+        let context = context();
+        let (descriptor, _) = file(4096);
+        let good = memory(descriptor, 4096);
+        let mut handle = null_mut();
+        let mut reserved = good;
+        reserved.reserved[15] = 1;
+        let pipe = event(0);
+        // SAFETY: a file that cannot be sealed.
+        let plain = unsafe { libc::memfd_create(c"plain".as_ptr(), 0) };
+        let wrong = [
+            (MemoryDescription { kind: 0, ..good }, CUDA_ERROR_INVALID_VALUE),
+            (MemoryDescription { kind: 10, ..good }, CUDA_ERROR_INVALID_VALUE),
+            (MemoryDescription { bytes: 0, ..good }, CUDA_ERROR_INVALID_VALUE),
+            (MemoryDescription { bytes: 4097, ..good }, CUDA_ERROR_INVALID_VALUE),
+            (MemoryDescription { flags: 2, ..good }, CUDA_ERROR_INVALID_VALUE),
+            (reserved, CUDA_ERROR_INVALID_VALUE),
+            (memory(-1, 4096), CUDA_ERROR_INVALID_HANDLE),
+            (memory(9999, 4096), CUDA_ERROR_INVALID_HANDLE),
+            // Not memory, or memory that could go away.
+            (memory(pipe, 4096), CUDA_ERROR_NOT_SUPPORTED),
+            (memory(plain, 4096), CUDA_ERROR_NOT_SUPPORTED),
+            (MemoryDescription { kind: DMA_BUF, ..good }, CUDA_ERROR_NOT_SUPPORTED),
+        ];
+        for (description, error) in wrong {
+            assert_eq!(
+                cuImportExternalMemory(&mut handle, &description),
+                error,
+                "{description:?}"
+            );
+        }
+        // Handles of other systems and libraries.
+        for kind in 2..9 {
+            assert_eq!(
+                cuImportExternalMemory(&mut handle, &MemoryDescription { kind, ..good }),
+                CUDA_ERROR_NOT_SUPPORTED
+            );
+        }
+        assert!(
+            is_open(descriptor),
+            "a descriptor that was not taken stays the program's"
         );
-    }
-    // Handles of other systems and libraries.
-    for kind in 2..9 {
+        assert_eq!(cuImportExternalMemory(null_mut(), &good), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(
-            cuImportExternalMemory(&mut handle, &MemoryDescription { kind, ..good }),
-            CUDA_ERROR_NOT_SUPPORTED
+            cuImportExternalMemory(&mut handle, std::ptr::null()),
+            CUDA_ERROR_INVALID_VALUE
         );
-    }
-    assert!(
-        is_open(descriptor),
-        "a descriptor that was not taken stays the program's"
-    );
-    assert_eq!(cuImportExternalMemory(null_mut(), &good), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(
-        cuImportExternalMemory(&mut handle, std::ptr::null()),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    // CUDA_EXTERNAL_MEMORY_DEDICATED
-    let handle = import(MemoryDescription { flags: 1, ..good });
-    let mut pointer = 0;
-    let mut map =
-        |handle, description: &BufferDescription| cuExternalMemoryGetMappedBuffer(&mut pointer, handle, description);
-    let mut reserved = buffer(0, 16);
-    reserved.reserved[0] = 1;
-    for description in [
-        buffer(0, 0),
-        buffer(0, 4097),
-        buffer(4096, 1),
-        buffer(u64::MAX, 2),
-        BufferDescription {
-            flags: 1,
-            ..buffer(0, 16)
-        },
-        reserved,
-    ] {
-        assert_eq!(map(handle, &description), CUDA_ERROR_INVALID_VALUE, "{description:?}");
-    }
-    assert_eq!(map(null_mut(), &buffer(0, 16)), CUDA_ERROR_INVALID_HANDLE);
-    assert_eq!(cuDestroyExternalMemory(null_mut()), CUDA_ERROR_INVALID_HANDLE);
-    // What is left ends with the context.
-    ok(map(handle, &buffer(0, 16)));
-    ok(cuCtxDestroy(context));
-    let context = self::context();
-    assert_eq!(cuMemFree(pointer), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuDestroyExternalMemory(handle), CUDA_ERROR_INVALID_HANDLE);
-    ok(cuCtxDestroy(context));
+        // CUDA_EXTERNAL_MEMORY_DEDICATED
+        let handle = import(MemoryDescription { flags: 1, ..good });
+        let mut pointer = 0;
+        let mut map = |handle, description: &BufferDescription| {
+            cuExternalMemoryGetMappedBuffer(&mut pointer, handle, description)
+        };
+        let mut reserved = buffer(0, 16);
+        reserved.reserved[0] = 1;
+        for description in [
+            buffer(0, 0),
+            buffer(0, 4097),
+            buffer(4096, 1),
+            buffer(u64::MAX, 2),
+            BufferDescription {
+                flags: 1,
+                ..buffer(0, 16)
+            },
+            reserved,
+        ] {
+            assert_eq!(map(handle, &description), CUDA_ERROR_INVALID_VALUE, "{description:?}");
+        }
+        assert_eq!(map(null_mut(), &buffer(0, 16)), CUDA_ERROR_INVALID_HANDLE);
+        assert_eq!(cuDestroyExternalMemory(null_mut()), CUDA_ERROR_INVALID_HANDLE);
+        // What is left ends with the context.
+        ok(map(handle, &buffer(0, 16)));
+        ok(cuCtxDestroy(context));
+        let context = self::context();
+        assert_eq!(cuMemFree(pointer), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuDestroyExternalMemory(handle), CUDA_ERROR_INVALID_HANDLE);
+        ok(cuCtxDestroy(context));
+    });
 }

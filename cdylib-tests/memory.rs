@@ -146,45 +146,48 @@ fn rows_of_pitched_memory_are_aligned() {
 
 #[test]
 fn pinned_memory_is_the_hosts_and_the_devices() {
-    let context = context();
-    let function = increment();
-    for flags in [0, PORTABLE, MAPPED, WRITE_COMBINED, PORTABLE | MAPPED | WRITE_COMBINED] {
-        let (mut host, mut device, mut found) = (null_mut(), 0, 99);
-        ok(cuMemHostAlloc(&mut host, 64, flags));
-        ok(cuMemHostGetFlags(&mut found, host));
-        assert_eq!(found, flags);
-        ok(cuMemHostGetDevicePointer(&mut device, host, 0));
-        // SAFETY: pinned memory, of 64 bytes.
-        unsafe { host.cast::<u32>().write_volatile(41) };
-        ok(run(function, device));
-        // SAFETY: as above.
-        assert_eq!(unsafe { host.cast::<u32>().read_volatile() }, 42);
-        ok(cuMemFreeHost(host));
-        assert_eq!(cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);
-    }
-    let mut host = null_mut();
-    ok(cuMemAllocHost(&mut host, 64));
-    let mut device = 0;
-    assert_eq!(
-        cuMemHostGetDevicePointer(&mut device, host, 1),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    assert_eq!(cuMemHostGetDevicePointer(null_mut(), host, 0), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemHostGetFlags(null_mut(), host), CUDA_ERROR_INVALID_VALUE);
-    let local: *mut c_void = (&raw mut device).cast();
-    assert_eq!(
-        cuMemHostGetDevicePointer(&mut device, local, 0),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    let mut flags = 0;
-    assert_eq!(cuMemHostGetFlags(&mut flags, local), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemFreeHost(local), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemFree(host as u64), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemHostAlloc(&mut host, 64, 8), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemHostAlloc(&mut host, 0, 0), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemHostAlloc(null_mut(), 64, 0), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemAllocHost(&mut host, 0), CUDA_ERROR_INVALID_VALUE);
-    ok(cuCtxDestroy(context));
+    // What is freed twice could be another test's the second time.
+    alone(test_name!(), &[], || {
+        let context = context();
+        let function = increment();
+        for flags in [0, PORTABLE, MAPPED, WRITE_COMBINED, PORTABLE | MAPPED | WRITE_COMBINED] {
+            let (mut host, mut device, mut found) = (null_mut(), 0, 99);
+            ok(cuMemHostAlloc(&mut host, 64, flags));
+            ok(cuMemHostGetFlags(&mut found, host));
+            assert_eq!(found, flags);
+            ok(cuMemHostGetDevicePointer(&mut device, host, 0));
+            // SAFETY: pinned memory, of 64 bytes.
+            unsafe { host.cast::<u32>().write_volatile(41) };
+            ok(run(function, device));
+            // SAFETY: as above.
+            assert_eq!(unsafe { host.cast::<u32>().read_volatile() }, 42);
+            ok(cuMemFreeHost(host));
+            assert_eq!(cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);
+        }
+        let mut host = null_mut();
+        ok(cuMemAllocHost(&mut host, 64));
+        let mut device = 0;
+        assert_eq!(
+            cuMemHostGetDevicePointer(&mut device, host, 1),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(cuMemHostGetDevicePointer(null_mut(), host, 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemHostGetFlags(null_mut(), host), CUDA_ERROR_INVALID_VALUE);
+        let local: *mut c_void = (&raw mut device).cast();
+        assert_eq!(
+            cuMemHostGetDevicePointer(&mut device, local, 0),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        let mut flags = 0;
+        assert_eq!(cuMemHostGetFlags(&mut flags, local), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemFreeHost(local), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemFree(host as u64), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemHostAlloc(&mut host, 64, 8), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemHostAlloc(&mut host, 0, 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemHostAlloc(null_mut(), 64, 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemAllocHost(&mut host, 0), CUDA_ERROR_INVALID_VALUE);
+        ok(cuCtxDestroy(context));
+    });
 }
 
 #[test]

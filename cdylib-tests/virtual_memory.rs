@@ -92,40 +92,43 @@ fn reserve(bytes: usize) -> CUdeviceptr {
 
 #[test]
 fn memory_grows_piece_by_piece_at_one_address() {
-    let context = context();
-    let step = granularity();
-    let start = reserve(4 * step);
-    for piece in 0..3 {
-        let handle = create(step);
-        let at = start + (piece * step) as u64;
-        ok(cuMemMap(at, step, 0, handle, 0));
-        ok(cuMemSetAccess(at, step, &ALLOW, 1));
-        // The mapping keeps the memory.
-        ok(cuMemRelease(handle));
-    }
-    // One set and one copy over all pieces.
-    ok(cuMemsetD32(start, 7, 3 * step / 4));
-    let mut words = vec![0_u32; 3 * step / 4];
-    ok(cuMemcpyDtoH(words.as_mut_ptr().cast(), start, 3 * step));
-    assert!(words.iter().all(|word| *word == 7));
-    // Not beyond them.
-    assert_eq!(cuMemsetD8(start, 1, 3 * step + 1), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(
-        cuMemcpyDtoH(words.as_mut_ptr().cast(), start + 3 * step as u64, 1),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    // It is not memory that is freed by its address.
-    assert_eq!(cuMemFree(start), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(cuMemAddressFree(start, 4 * step), CUDA_ERROR_INVALID_VALUE);
-    ok(cuMemUnmap(start, 3 * step));
-    assert_eq!(
-        cuMemcpyDtoH(words.as_mut_ptr().cast(), start, 1),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    assert_eq!(cuMemAddressFree(start, step), CUDA_ERROR_INVALID_VALUE);
-    ok(cuMemAddressFree(start, 4 * step));
-    assert_eq!(cuMemAddressFree(start, 4 * step), CUDA_ERROR_INVALID_VALUE);
-    ok(cuCtxDestroy(context));
+    // What is freed twice could be another test's the second time.
+    alone(test_name!(), &[], || {
+        let context = context();
+        let step = granularity();
+        let start = reserve(4 * step);
+        for piece in 0..3 {
+            let handle = create(step);
+            let at = start + (piece * step) as u64;
+            ok(cuMemMap(at, step, 0, handle, 0));
+            ok(cuMemSetAccess(at, step, &ALLOW, 1));
+            // The mapping keeps the memory.
+            ok(cuMemRelease(handle));
+        }
+        // One set and one copy over all pieces.
+        ok(cuMemsetD32(start, 7, 3 * step / 4));
+        let mut words = vec![0_u32; 3 * step / 4];
+        ok(cuMemcpyDtoH(words.as_mut_ptr().cast(), start, 3 * step));
+        assert!(words.iter().all(|word| *word == 7));
+        // Not beyond them.
+        assert_eq!(cuMemsetD8(start, 1, 3 * step + 1), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            cuMemcpyDtoH(words.as_mut_ptr().cast(), start + 3 * step as u64, 1),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        // It is not memory that is freed by its address.
+        assert_eq!(cuMemFree(start), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(cuMemAddressFree(start, 4 * step), CUDA_ERROR_INVALID_VALUE);
+        ok(cuMemUnmap(start, 3 * step));
+        assert_eq!(
+            cuMemcpyDtoH(words.as_mut_ptr().cast(), start, 1),
+            CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(cuMemAddressFree(start, step), CUDA_ERROR_INVALID_VALUE);
+        ok(cuMemAddressFree(start, 4 * step));
+        assert_eq!(cuMemAddressFree(start, 4 * step), CUDA_ERROR_INVALID_VALUE);
+        ok(cuCtxDestroy(context));
+    });
 }
 
 #[test]
