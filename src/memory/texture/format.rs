@@ -73,7 +73,7 @@ impl Format {
         for (i, out) in out.iter_mut().enumerate().take(self.channels as usize) {
             let at = &texel[i * size..];
             *out = match (self.channel, normalize) {
-                (Channel::Unorm8, _) | (Channel::U8, true) if srgb && i < 3 => LINEAR[usize::from(at[0])],
+                (Channel::Unorm8, _) | (Channel::U8, true) if srgb && i < 3 => linear(at[0]),
                 (Channel::Unorm8, _) | (Channel::U8, true) => (f32::from(at[0]) / 255.0).to_bits(),
                 (Channel::Unorm16, _) | (Channel::U16, true) => (f32::from(half_word(at)) / 65535.0).to_bits(),
                 (Channel::Snorm8, _) | (Channel::S8, true) => (f32::from(at[0] as i8) / 127.0).max(-1.0).to_bits(),
@@ -173,6 +173,11 @@ impl Format {
 
 fn half_word(at: &[u8]) -> u16 {
     u16::from_le_bytes([at[0], at[1]])
+}
+
+/// An sRGB-encoded byte as a linear fraction, bits of f32.
+pub fn linear(byte: u8) -> u32 {
+    LINEAR[usize::from(byte)]
 }
 
 /// sRGB-encoded bytes as linear fractions, bits of f32 (IEC 61966-2-1).

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! format.rs   bytes of a texel ↔ its components          sample.rs   coordinates → texels, filtered
-//! axis.rs     addressing along one direction
+//! axis.rs     addressing along one direction             warp/       the same for 32 threads at once
 //! level.rs    how blurred: levels, gradients, several probes      cube.rs   directions → faces of a cube
 //! surface.rs  surface coordinates → addresses
 //! ```
@@ -32,9 +32,11 @@ mod sample;
 mod surface;
 #[cfg(test)]
 mod tests;
+mod warp;
 
 pub use format::{Channel, Format};
 pub use sample::{Detail, Fetch, Geometry, Missing, Probe};
+pub use warp::{Details, Fetches, Run, Texels, ZEROS};
 
 /// One level of an image: where its texels are, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,16 +67,16 @@ pub struct Missing {
 }
 
 /// A sampler at work on a texture.
-struct Reader<'a> {
-    texture: &'a Texture,
-    sampler: &'a Sampler,
-    view: View,
-    floats: bool,
+pub(super) struct Reader<'a> {
+    pub texture: &'a Texture,
+    pub sampler: &'a Sampler,
+    pub view: View,
+    pub floats: bool,
     /// Reads of a row of ordinary memory: what lies beyond is 0.
-    linear: bool,
-    compare: Option<f32>,
+    pub linear: bool,
     /// Blends are multiples of the fraction by this number.
-    steps: Option<f64>,
+    pub steps: Option<f64>,
+    compare: Option<f32>,
 }
 
 impl Texture {
@@ -86,25 +86,31 @@ impl Texture {
     /// # Errors
     /// Memory behind the texture is gone.
     pub fn fetch(&self, sampler: &Sampler, fetch: &Fetch, view: View) -> Result<[u32; 4], Missing> {
-        let floats = self.reads_floats();
+        let reader = Reader::new(self, sampler, fetch.compare.is_some(), view);
         let reader = Reader {
-            texture: self,
-            sampler,
-            view,
-            floats,
-            linear: matches!(self.image.memory, Backing::Plain { linear: true }),
-            compare: fetch.compare.filter(|_| floats),
-            steps: self
-                .image
-                .format
-                .filtered_steps(self.normalize)
-                .filter(|_| fetch.compare.is_none()),
+            compare: fetch.compare.filter(|_| reader.floats),
+            ..reader
         };
         reader.fetch(fetch)
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// Of texels as they are, or of whether they pass a comparison.
+    #[inline(always)]
+    pub fn new(texture: &'a Texture, sampler: &'a Sampler, compares: bool, view: View) -> Reader<'a> {
+        let steps = texture.image.format.filtered_steps(texture.normalize);
+        Reader {
+            texture,
+            sampler,
+            view,
+            floats: texture.reads_floats(),
+            linear: matches!(texture.image.memory, Backing::Plain { linear: true }),
+            steps: steps.filter(|_| !compares),
+            compare: None,
+        }
+    }
+
     fn fetch(&self, fetch: &Fetch) -> Result<[u32; 4], Missing> {
         let image = &self.texture.image;
         let plain = image.levels.len() == 1 && fetch.gather.is_none() && !fetch.geometry.is_cube();
@@ -278,12 +284,12 @@ impl Reader<'_> {
     }
 
     /// Only floating-point results are blended.
-    fn filters(&self) -> bool {
+    pub fn filters(&self) -> bool {
         self.floats && self.sampler.filter == Filter::Linear && !self.linear
     }
 
     /// The level to read, the next coarser one, and how much of that.
-    fn levels(&self, level: f64) -> (usize, usize, f64) {
+    pub fn levels(&self, level: f64) -> (usize, usize, f64) {
         let last = self.texture.image.levels.len() - 1;
         if last == 0 {
             return (0, 0, 0.0);
@@ -301,7 +307,7 @@ impl Reader<'_> {
         (nearest.min(last), nearest.min(last), 0.0)
     }
 
-    fn mode(&self, direction: usize, cube: bool) -> AddressMode {
+    pub fn mode(&self, direction: usize, cube: bool) -> AddressMode {
         if cube {
             return AddressMode::Clamp;
         }
@@ -421,15 +427,19 @@ impl Reader<'_> {
     fn texel(&self, level: &Level, x: Option<u32>, y: Option<u32>, z: Option<u32>) -> Result<[u32; 4], Missing> {
         let image = &self.texture.image;
         let (Some(x), Some(y), Some(z)) = (x, y, z) else {
-            return Ok(match (self.linear, self.floats) {
-                (true, _) => [0; 4],
-                (false, true) => self.compared(self.sampler.border.map(f32::to_bits)),
-                // Integer colours are given by their bits.
-                (false, false) => self.sampler.border.map(f32::to_bits),
-            });
+            let border = self.border();
+            return Ok(if self.linear { border } else { self.compared(border) });
         };
         let raw = image.load(level, x, y, z, self.view)?;
         Ok(self.compared(image.format.read(raw, self.texture.normalize, self.texture.srgb)))
+    }
+
+    /// What lies beyond the image; integer colours are given by their bits.
+    pub fn border(&self) -> [u32; 4] {
+        match self.linear {
+            true => [0; 4],
+            false => self.sampler.border.map(f32::to_bits),
+        }
     }
 
     /// 1 for each channel that the reference does not exceed, 0 for the others.
@@ -475,7 +485,9 @@ impl Image {
     }
 }
 
-fn readable(view: View, address: u64, bytes: u32) -> Result<(), Missing> {
+/// # Errors
+/// Memory that is not the kernel's.
+pub(super) fn readable(view: View, address: u64, bytes: u32) -> Result<(), Missing> {
     let length = u64::from(bytes);
     if view.check(address, length, READ) || AddressSpace::get().host_range_contains(address, length, READ) {
         return Ok(());

@@ -265,3 +265,232 @@ fn encoded_bytes_become_linear() {
     assert!((dark - 10.0 / 255.0 / 12.92).abs() < 1e-9);
     assert_eq!(alpha, 128.0 / 255.0);
 }
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+    fn coordinate(&mut self) -> f32 {
+        match self.below(12) {
+            0 => self.pick(&[0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, -1e-40, 2.0]),
+            1 => self.below(64) as f32 * 0.25 - 8.0,
+            2..=6 => self.below(1 << 20) as f32 / 65536.0 - 4.0,
+            _ => self.below(1 << 20) as f32 / 524288.0 - 0.5,
+        }
+    }
+}
+
+const CHANNELS: [Channel; 13] = [
+    Channel::U8,
+    Channel::U16,
+    Channel::U32,
+    Channel::S8,
+    Channel::S16,
+    Channel::S32,
+    Channel::F16,
+    Channel::F32,
+    Channel::Unorm8,
+    Channel::Unorm16,
+    Channel::Snorm8,
+    Channel::Snorm16,
+    Channel::Unorm101010x2,
+];
+
+/// An image over `memory` of three levels or one, as one in memory with layers would be.
+fn image(random: &mut Random, memory: &[u32], geometry: Geometry) -> Image {
+    let channel = random.pick(&CHANNELS);
+    let channels = if channel == Channel::Unorm101010x2 {
+        4
+    } else {
+        random.pick(&[1, 2, 4])
+    };
+    let format = Format { channel, channels };
+    let cube = geometry.is_cube();
+    let layers = match geometry {
+        Geometry::Cube => 6,
+        Geometry::ACube => 12,
+        Geometry::A1 | Geometry::A2 => 3,
+        _ => 0,
+    };
+    let size = |has: bool, most: usize, random: &mut Random| if has { 1 + random.below(most) as u32 } else { 1 };
+    let width = size(true, 9, random);
+    let height = if cube {
+        width
+    } else {
+        size(geometry.dimensions() > 1, 7, random)
+    };
+    let depth = size(geometry == Geometry::D3, 5, random);
+    let mut address = memory.as_ptr() as u64;
+    let levels = (0..random.pick(&[1_u32, 1, 3])).map(|n| {
+        let [width, height, depth] = [width, height, depth].map(|size| (size >> n).max(1));
+        let pitch = u64::from(width * format.bytes());
+        let slice = pitch * u64::from(height);
+        let level = Level {
+            address,
+            width,
+            height,
+            depth,
+            pitch,
+            slice,
+        };
+        address += slice * u64::from(depth.max(layers));
+        level
+    });
+    let image = Image {
+        levels: levels.collect(),
+        format,
+        layers,
+        cube,
+        memory: Backing::Array(Arc::new(AtomicBool::new(true))),
+    };
+    assert!(address <= memory.as_ptr() as u64 + size_of_val(memory) as u64);
+    image
+}
+
+/// What a warp reads at once is what its threads read one by one, to the bit.
+#[test]
+fn a_warp_reads_what_its_threads_would() {
+    let mut random = Random(0x1234_5678_9abc_def1);
+    // NaN, infinities and subnormals among them.
+    let memory: Vec<u32> = (0..1 << 16).map(|_| random.next() as u32).collect();
+    let view = AddressSpace::get().view();
+    let geometries = [
+        Geometry::D1,
+        Geometry::D2,
+        Geometry::D3,
+        Geometry::A1,
+        Geometry::A2,
+        Geometry::Cube,
+        Geometry::ACube,
+    ];
+    let modes = [
+        AddressMode::Wrap,
+        AddressMode::Mirror,
+        AddressMode::Clamp,
+        AddressMode::Border,
+    ];
+    let filters = [Filter::Point, Filter::Linear];
+    let (mut at_once, rounds) = (0, 20_000);
+    for round in 0..rounds {
+        let geometry = random.pick(&geometries);
+        let image = image(&mut random, &memory, geometry);
+        let sampler = Sampler {
+            address: [0; 3].map(|_| random.pick(&modes)),
+            filter: random.pick(&filters),
+            normalized: random.below(3) != 0,
+            unnormalized: false,
+            level_filter: random.pick(&filters),
+            level_bias: random.pick(&[0.0, 0.0, 0.75]),
+            level_clamp: random.pick(&[[0.0, 100.0], [0.5, 1.25]]),
+            anisotropy: random.pick(&[0, 1, 4]),
+            border: [0.25, -3.0, f32::INFINITY, 1.0],
+            seamless: random.below(4) == 0,
+        };
+        let texture = Texture {
+            image,
+            sampler,
+            normalize: random.below(2) == 0,
+            srgb: random.below(4) == 0,
+        };
+        let floats = random.below(4) != 0 || geometry.is_cube();
+        let rows: [Run<u32>; 16] = std::array::from_fn(|row| {
+            std::array::from_fn(|_| match (row, floats) {
+                (0..3, false) => random.below(24) as i32 as u32 ^ if random.below(4) == 0 { u32::MAX } else { 0 },
+                (12, false) => random.below(4) as u32,
+                (3..6, _) => (random.below(17) as i32 - 8) as u32,
+                (13, _) => random.below(14) as u32,
+                (14, _) => random.pick(&[0.0_f32, 0.5, f32::NAN, 1.0]).to_bits(),
+                _ => random.coordinate().to_bits(),
+            })
+        });
+        // Directions that the geometry lacks are 0.
+        let given = |first: usize| {
+            [0, 1, 2].map(|i| {
+                if i < geometry.dimensions() {
+                    &rows[first + i]
+                } else {
+                    &ZEROS
+                }
+            })
+        };
+        let details = match random.below(4) {
+            0 => Details::Level(&rows[12]),
+            1 if floats => Details::Gradient(given(6), given(9)),
+            _ => Details::Base,
+        };
+        let some = random.next() as u32 | 1;
+        let fetches = Fetches {
+            geometry,
+            active: random.pick(&[u32::MAX, some]),
+            layer: Some(&rows[13]),
+            floats,
+            at: [0, 1, 2].map(|i| &rows[i]),
+            offset: (random.below(4) == 0).then(|| [3, 4, 5].map(|i| &rows[i])),
+            details,
+            compare: (random.below(5) == 0).then_some(&rows[14]),
+            gather: match geometry.dimensions() == 2 || geometry.is_cube() {
+                true if random.below(5) == 0 && floats => Some(random.below(4)),
+                _ => None,
+            },
+        };
+        let mut found = [[0; 32]; 4];
+        if !texture.fetch_warp(&texture.sampler, &fetches, view, &mut found) {
+            continue;
+        }
+        at_once += 1;
+        let blends = texture.reads_floats() && filters_any(&texture.sampler);
+        for lane in (0..32).filter(|lane| fetches.active >> lane & 1 == 1) {
+            let words = |rows: [&Run<u32>; 3]| rows.map(|row| row[lane]);
+            let float = |rows: [&Run<u32>; 3]| words(rows).map(f32::from_bits);
+            let fetch = Fetch {
+                geometry,
+                layer: rows[13][lane],
+                at: match floats {
+                    true => Probe::Position(float(fetches.at)),
+                    false => Probe::Index(words(fetches.at).map(|word| word as i32)),
+                },
+                offset: fetches
+                    .offset
+                    .map_or([0; 3], |offset| words(offset).map(|word| word as i32)),
+                detail: match fetches.details {
+                    Details::Base => Detail::Base,
+                    Details::Level(level) if floats => Detail::Level(f32::from_bits(level[lane])),
+                    Details::Level(level) => Detail::Level(level[lane] as i32 as f32),
+                    Details::Gradient(x, y) => Detail::Gradient(float(x), float(y)),
+                },
+                compare: fetches.compare.map(|row| f32::from_bits(row[lane])),
+                gather: fetches.gather,
+            };
+            let one = texture.fetch(&texture.sampler, &fetch, view).expect("an array");
+            let both = [found.map(|row| row[lane]), one].map(|texel| if blends { texel.map(quiet) } else { texel });
+            assert_eq!(both[0], both[1], "round {round}, lane {lane}: {fetch:?} of {texture:?}");
+        }
+    }
+    // What is left to threads is rare even among such as these.
+    assert!(at_once * 10 > rounds * 8, "{at_once} of {rounds}");
+}
+
+fn filters_any(sampler: &Sampler) -> bool {
+    [sampler.filter, sampler.level_filter].contains(&Filter::Linear)
+}
+
+/// Sums with several NaN may take the bits of either.
+fn quiet(bits: u32) -> u32 {
+    if f32::from_bits(bits).is_nan() {
+        f32::NAN.to_bits()
+    } else {
+        bits
+    }
+}

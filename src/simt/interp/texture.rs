@@ -1,4 +1,4 @@
-//! Texture and surface accesses: handles looked up once for all lanes that share one, then lane by lane.
+//! Texture accesses: handles looked up once for all threads that share one, texels read for a warp at once.
 //!
 //! An object that was looked up stays at hand in the thread for as long as no object anywhere goes away, so that a loop
 //! of accesses takes no lock.
@@ -8,9 +8,12 @@ use std::sync::Arc;
 
 use half::f16;
 
-use crate::isa::lanes::Width;
+use crate::isa::Level;
+use crate::isa::lanes::{MAX_WARPS, WARP, Width};
+use crate::memory::View;
 use crate::memory::texture::{
-    self as memory, Backing, Declared, Descriptor, Fetch, HandleKind, Objects, Sampler, Texture,
+    self as memory, Backing, Declared, Descriptor, Details, Fetch, Fetches, HandleKind, Objects, Run, Sampler, Texels,
+    Texture,
 };
 use crate::program::Slot;
 use crate::program::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
@@ -99,6 +102,12 @@ struct Bound {
     sampler: Option<Sampler>,
 }
 
+impl Bound {
+    fn sampler(&self) -> &Sampler {
+        self.sampler.as_ref().unwrap_or(&self.texture.sampler)
+    }
+}
+
 fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Result<Bound, RawFault> {
     let found = resolve(cx, handles.0);
     let texture = match &found {
@@ -129,84 +138,228 @@ fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Re
     })
 }
 
-/// `tex`, `tld4`.
+/// `tex`, `tld4`: warp by warp where its threads share texture and sampler, else thread by thread.
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
 pub unsafe fn fetch(op: &TextureOp, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
+    let mut bound: Option<Bound> = None;
+    for warp in 0..MAX_WARPS {
+        let active = cx.mask.lanes[warp];
+        if active == 0 {
+            continue;
+        }
+        // SAFETY: the caller's word, here and below.
+        let done = match unsafe { shared_handles(op, cx.regs, warp, active) } {
+            None => false,
+            Some(handles) => {
+                if bound.as_ref().is_none_or(|known| known.handles != handles) {
+                    let first = warp * WARP + active.trailing_zeros() as usize;
+                    match bind(cx, handles, op.sampler.is_some(), first) {
+                        Ok(found) => bound = Some(found),
+                        Err(fault) => return Some(fault),
+                    }
+                }
+                let bound = bound.as_ref()?;
+                unsafe { fetch_warp(op, cx, bound, warp, active) }
+            }
+        };
+        if !done {
+            let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
+            for lane in each.map(|lane| warp * WARP + lane) {
+                if let Some(fault) = unsafe { fetch_one(op, cx, &mut bound, lane) } {
+                    return Some(fault);
+                }
+            }
+        }
+        if let Some(slot) = op.dst_pred {
+            let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
+            each.for_each(|lane| unsafe { write(cx.regs, slot, warp * WARP + lane, 1) });
+        }
+    }
+    None
+}
+
+/// The handles of a warp's active threads, if they have the same.
+///
+/// # Safety
+/// As for [`fetch`].
+unsafe fn shared_handles(op: &TextureOp, regs: *mut u8, warp: usize, active: u32) -> Option<(u64, u64)> {
+    let first = warp * WARP + active.trailing_zeros() as usize;
+    let shared = |slot: Slot| {
+        // SAFETY: the caller's word, here and below.
+        let handle = unsafe { read(regs, slot, first) };
+        let mut each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
+        let all = match slot.width {
+            // SAFETY: a register of 64 bits has a run of 32 for each warp.
+            Width::B64 if active == u32::MAX => {
+                let run = unsafe { &*regs.add(slot.offset as usize).cast::<Run<u64>>().add(warp) };
+                let mut differs = 0;
+                for own in run {
+                    differs |= own ^ handle;
+                }
+                differs == 0
+            }
+            _ => each.all(|lane| unsafe { read(regs, slot, warp * WARP + lane) } == handle),
+        };
+        all.then_some(handle)
+    };
+    Some((shared(op.texture)?, op.sampler.map_or(Some(0), shared)?))
+}
+
+/// One thread's access.
+///
+/// # Safety
+/// As for [`fetch`].
+unsafe fn fetch_one(op: &TextureOp, cx: &mut Cx<'_, '_>, bound: &mut Option<Bound>, lane: usize) -> Option<RawFault> {
     let regs = cx.regs;
     // SAFETY: the caller's word, here and below.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
-    let put = |slot: Slot, lane: usize, value: u64| unsafe { write(regs, slot, lane, value) };
     let word = |slot: Slot, lane: usize| get(slot, lane) as u32;
     let vector = |slots: &[Slot], lane: usize| -> [u32; 3] {
         std::array::from_fn(|i| slots.get(i).map_or(0, |slot| word(*slot, lane)))
     };
     let floats = |bits: [u32; 3]| bits.map(f32::from_bits);
-    let mut bound: Option<Bound> = None;
-    let geometry = geometry(op.geometry);
-    for lane in lanes(&cx.mask.lanes) {
-        let handles = (get(op.texture, lane), op.sampler.map_or(0, |slot| get(slot, lane)));
-        let bound = match bound.as_ref() {
-            Some(known) if known.handles == handles => known,
-            _ => match bind(cx, handles, op.sampler.is_some(), lane) {
-                Ok(found) => &*bound.insert(found),
-                Err(fault) => return Some(fault),
-            },
-        };
-        let at = vector(&op.at, lane);
-        let fetch = Fetch {
-            geometry,
-            layer: op.layer.map_or(0, |slot| word(slot, lane)),
-            at: match op.floats {
-                true => memory::Probe::Position(floats(at)),
-                false => memory::Probe::Index(at.map(|bits| bits as i32)),
-            },
-            offset: vector(&op.offset, lane).map(|bits| bits as i32),
-            detail: match &op.detail {
-                Detail::Base => memory::Detail::Base,
-                Detail::Level(level) if op.floats => memory::Detail::Level(f32::from_bits(word(*level, lane))),
-                Detail::Level(level) => memory::Detail::Level(word(*level, lane) as i32 as f32),
-                Detail::Gradient(x, y) => memory::Detail::Gradient(floats(vector(x, lane)), floats(vector(y, lane))),
-            },
-            compare: op.compare.map(|slot| f32::from_bits(word(slot, lane))),
-            gather: op.gather.map(usize::from),
-        };
-        let sampler = bound.sampler.as_ref().unwrap_or(&bound.texture.sampler);
-        let texel = match bound.texture.fetch(sampler, &fetch, cx.block.view) {
-            Ok(texel) => texel,
-            Err(missing) => {
-                let cause = Cause::IllegalAddress {
-                    address: missing.address,
-                    bytes: missing.bytes,
-                    write: false,
-                    space: crate::program::Space::Global,
-                };
-                return Some(RawFault { cause, lane });
-            }
-        };
-        let half = |bits: u32| match bound.texture.reads_floats() {
-            true => f16::from_f32(f32::from_bits(bits)).to_bits(),
-            false => bits as u16,
-        };
-        let values = match op.components {
-            Components::Words => texel,
-            Components::Halves => texel.map(|bits| half(bits).into()),
-            Components::HalfPairs => {
-                let pair = |i: usize| u32::from(half(texel[i])) | u32::from(half(texel[i + 1])) << 16;
-                [pair(0), pair(2), 0, 0]
-            }
-        };
-        for (slot, value) in op.dst.iter().zip(values) {
-            if let Some(slot) = slot {
-                put(*slot, lane, value.into());
-            }
+    let handles = (get(op.texture, lane), op.sampler.map_or(0, |slot| get(slot, lane)));
+    let bound = match bound {
+        Some(known) if known.handles == handles => known,
+        _ => match bind(cx, handles, op.sampler.is_some(), lane) {
+            Ok(found) => bound.insert(found),
+            Err(fault) => return Some(fault),
+        },
+    };
+    let at = vector(&op.at, lane);
+    let fetch = Fetch {
+        geometry: geometry(op.geometry),
+        layer: op.layer.map_or(0, |slot| word(slot, lane)),
+        at: match op.floats {
+            true => memory::Probe::Position(floats(at)),
+            false => memory::Probe::Index(at.map(|bits| bits as i32)),
+        },
+        offset: vector(&op.offset, lane).map(|bits| bits as i32),
+        detail: match &op.detail {
+            Detail::Base => memory::Detail::Base,
+            Detail::Level(level) if op.floats => memory::Detail::Level(f32::from_bits(word(*level, lane))),
+            Detail::Level(level) => memory::Detail::Level(word(*level, lane) as i32 as f32),
+            Detail::Gradient(x, y) => memory::Detail::Gradient(floats(vector(x, lane)), floats(vector(y, lane))),
+        },
+        compare: op.compare.map(|slot| f32::from_bits(word(slot, lane))),
+        gather: op.gather.map(usize::from),
+    };
+    let texel = match bound.texture.fetch(bound.sampler(), &fetch, cx.block.view) {
+        Ok(texel) => texel,
+        Err(missing) => {
+            let cause = Cause::IllegalAddress {
+                address: missing.address,
+                bytes: missing.bytes,
+                write: false,
+                space: crate::program::Space::Global,
+            };
+            return Some(RawFault { cause, lane });
         }
-        if let Some(slot) = op.dst_pred {
-            put(slot, lane, 1);
+    };
+    for (slot, value) in op.dst.iter().zip(components(op, &bound.texture, texel)) {
+        if let Some(slot) = slot {
+            unsafe { write(regs, *slot, lane, value.into()) };
         }
     }
     None
+}
+
+/// What goes into the registers.
+#[inline(always)]
+fn components(op: &TextureOp, texture: &Texture, texel: [u32; 4]) -> [u32; 4] {
+    let half = |bits: u32| match texture.reads_floats() {
+        true => f16::from_f32(f32::from_bits(bits)).to_bits(),
+        false => bits as u16,
+    };
+    let pair = |i: usize| u32::from(half(texel[i])) | u32::from(half(texel[i + 1])) << 16;
+    match op.components {
+        Components::Words => texel,
+        Components::Halves => texel.map(|bits| half(bits).into()),
+        Components::HalfPairs => [pair(0), pair(2), 0, 0],
+    }
+}
+
+/// A warp's accesses; `false`: nothing was done, and threads have to be served one by one.
+///
+/// # Safety
+/// As for [`fetch`].
+unsafe fn fetch_warp(op: &TextureOp, cx: &Cx<'_, '_>, bound: &Bound, warp: usize, active: u32) -> bool {
+    let regs = cx.regs;
+    let is_words = |slot: &Slot| slot.width == Width::B32;
+    let mut sources = op.at.iter().chain(&op.offset).chain(&op.layer).chain(&op.compare);
+    let details_are_words = match &op.detail {
+        Detail::Base => true,
+        Detail::Level(level) => is_words(level),
+        Detail::Gradient(x, y) => x.iter().chain(y).all(is_words),
+    };
+    if !sources.all(is_words) || !details_are_words {
+        return false;
+    }
+    // SAFETY: the caller's word: a register of 32 bits has a run of 32 for each warp; nothing is written while there are
+    // references to it.
+    let run = |slot: Slot| unsafe { &*regs.add(slot.offset as usize).cast::<Run<u32>>().add(warp) };
+    let vector = |slots: &[Slot]| std::array::from_fn(|i| slots.get(i).map_or(&memory::ZEROS, |slot| run(*slot)));
+    let fetches = Fetches {
+        geometry: geometry(op.geometry),
+        active,
+        layer: op.layer.map(run),
+        floats: op.floats,
+        at: vector(&op.at),
+        offset: (!op.offset.is_empty()).then(|| vector(&op.offset)),
+        details: match &op.detail {
+            Detail::Base => Details::Base,
+            Detail::Level(level) => Details::Level(run(*level)),
+            Detail::Gradient(x, y) => Details::Gradient(vector(x), vector(y)),
+        },
+        compare: op.compare.map(run),
+        gather: op.gather.map(usize::from),
+    };
+    let mut texels = [[0; WARP]; 4];
+    // SAFETY: the CPU has the level's features.
+    let done = match Level::current() {
+        Level::Avx512 => unsafe { fetch_avx512(bound, &fetches, cx.block.view, &mut texels) },
+        Level::Avx2 => unsafe { fetch_avx2(bound, &fetches, cx.block.view, &mut texels) },
+        Level::Baseline => fetch_baseline(bound, &fetches, cx.block.view, &mut texels),
+    };
+    if !done {
+        return false;
+    }
+    if op.components != Components::Words {
+        let mut each = [[0; 4]; WARP];
+        for (lane, texel) in each.iter_mut().enumerate() {
+            *texel = components(op, &bound.texture, [0, 1, 2, 3].map(|i| texels[i][lane]));
+        }
+        texels = std::array::from_fn(|i| each.map(|texel| texel[i]));
+    }
+    for (slot, values) in op.dst.iter().zip(&texels) {
+        let Some(slot) = slot else { continue };
+        if active == u32::MAX && is_words(slot) {
+            // SAFETY: as for sources; all of it is this access's to write.
+            unsafe { *regs.add(slot.offset as usize).cast::<Run<u32>>().add(warp) = *values };
+            continue;
+        }
+        for lane in (0..WARP).filter(|lane| active >> lane & 1 == 1) {
+            // SAFETY: the caller's word.
+            unsafe { write(regs, *slot, warp * WARP + lane, values[lane].into()) };
+        }
+    }
+    true
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
+fn fetch_avx512(bound: &Bound, fetches: &Fetches<'_>, view: View, texels: &mut Texels) -> bool {
+    bound.texture.fetch_warp(bound.sampler(), fetches, view, texels)
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
+fn fetch_avx2(bound: &Bound, fetches: &Fetches<'_>, view: View, texels: &mut Texels) -> bool {
+    bound.texture.fetch_warp(bound.sampler(), fetches, view, texels)
+}
+
+fn fetch_baseline(bound: &Bound, fetches: &Fetches<'_>, view: View, texels: &mut Texels) -> bool {
+    bound.texture.fetch_warp(bound.sampler(), fetches, view, texels)
 }
 
 /// `txq`, `suq`.

@@ -1,0 +1,110 @@
+//! Positions of 32 threads in one direction → the texels that they touch; see [`axis`](super::super::axis) for one.
+
+use super::super::AddressMode;
+use super::{LANES, Run};
+
+/// Positions beyond are left to the code for one thread: within, whole numbers have 32 bits.
+pub const FAR: f64 = 1_073_741_824.0;
+
+#[inline(always)]
+fn floor(value: f64) -> (f64, i32) {
+    // SAFETY: the number is within ±(2^30 + 1): callers have replaced all others.
+    let whole = unsafe { value.to_int_unchecked::<i32>() };
+    let above = f64::from(whole) > value;
+    let floor = whole - i32::from(above);
+    (f64::from(floor), floor)
+}
+
+/// To the nearest whole number, ties away from zero, of what is far below 2^30.
+#[inline(always)]
+pub fn round(value: f64) -> f64 {
+    // SAFETY: fractions times 65535 at most.
+    let whole = f64::from(unsafe { value.to_int_unchecked::<i32>() });
+    let rest = value - whole;
+    whole + f64::from(u8::from(rest >= 0.5)) - f64::from(u8::from(rest <= -0.5))
+}
+
+/// `value` minus the multiple of `size` below it.
+#[inline(always)]
+fn remainder(value: f64, size: f64, inverse: f64) -> f64 {
+    let rest = value - floor(value * inverse).0 * size;
+    let rest = if rest < 0.0 { rest + size } else { rest };
+    if rest >= size { rest - size } else { rest }
+}
+
+/// What all threads touch along one direction.
+pub struct Axis {
+    /// Always within the image.
+    pub index: [Run<u32>; 2],
+    /// All ones, or 0 where the border is.
+    pub inside: [Run<u32>; 2],
+    /// Of the indices, in 256ths.
+    pub weight: [Run<f64>; 2],
+}
+
+impl Axis {
+    /// A direction that the access does not have.
+    pub const NONE: Axis = Axis {
+        index: [[0; LANES]; 2],
+        inside: [[u32::MAX; LANES]; 2],
+        weight: [[0.0; LANES]; 2],
+    };
+
+    /// Of positions in texels, as they are before addressing.
+    #[inline(always)]
+    pub fn fill(&mut self, position: &mut Run<f64>, size: u32, mode: AddressMode, pair: bool) {
+        let size_f = f64::from(size);
+        if mode == AddressMode::Mirror {
+            let (period, inverse) = (2.0 * size_f, 0.5 / size_f);
+            for position in position.iter_mut() {
+                let within = remainder(*position, period, inverse);
+                *position = if within < size_f { within } else { period - within };
+            }
+        }
+        let mut raw = [0_i32; LANES];
+        if pair {
+            for lane in 0..LANES {
+                let shifted = position[lane] - 0.5;
+                let (below, number) = floor(shifted);
+                let within = shifted - below;
+                let within = if within < 1.0 { within } else { 0.0 };
+                // SAFETY: at most 256.5.
+                let steps = unsafe { (within * 256.0 + 0.5).to_int_unchecked::<i32>() };
+                let second = f64::from(steps) * (1.0 / 256.0);
+                (self.weight[0][lane], self.weight[1][lane]) = (1.0 - second, second);
+                raw[lane] = number;
+            }
+        } else {
+            for lane in 0..LANES {
+                raw[lane] = floor(position[lane]).1;
+            }
+        }
+        for which in 0..=usize::from(pair) {
+            let (index, inside) = (&mut self.index[which], &mut self.inside[which]);
+            let step = which as i32;
+            let last = size as i32 - 1;
+            match mode {
+                AddressMode::Wrap => {
+                    let inverse = 1.0 / size_f;
+                    for lane in 0..LANES {
+                        let within = remainder(f64::from(raw[lane] + step), size_f, inverse);
+                        // SAFETY: less than the size.
+                        index[lane] = unsafe { within.to_int_unchecked::<i32>() } as u32;
+                    }
+                }
+                AddressMode::Clamp | AddressMode::Mirror => {
+                    for lane in 0..LANES {
+                        index[lane] = (raw[lane] + step).max(0).min(last) as u32;
+                    }
+                }
+                AddressMode::Border => {
+                    for lane in 0..LANES {
+                        let number = raw[lane] + step;
+                        index[lane] = number.max(0).min(last) as u32;
+                        inside[lane] = if index[lane] == number as u32 { u32::MAX } else { 0 };
+                    }
+                }
+            }
+        }
+    }
+}
