@@ -34,6 +34,22 @@ const KERNELS: &str = "
     st.global.f32 [%o], %f0;
     ret;
 }
+.visible .entry look2d(.param .u64 t, .param .u64 out)
+{
+    .reg .b64 %t, %o;
+    .reg .f32 %f<4>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %t, [t];
+    ld.param.u64 %o, [out];
+    mov.u32 %r0, %tid.x;
+    and.b32 %r1, %r0, 7;
+    shr.u32 %r2, %r0, 3;
+    tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r1, %r2}];
+    mul.wide.u32 %t, %r0, 16;
+    add.u64 %o, %o, %t;
+    st.global.v4.f32 [%o], {%f0, %f1, %f2, %f3};
+    ret;
+}
 .visible .entry store(.param .u64 s, .param .u64 out)
 {
     .reg .b64 %s;
@@ -314,4 +330,119 @@ fn memory_that_is_gone_is_a_fault() {
         assert_eq!(launch("look", object, out, 32), CUDA_ERROR_ILLEGAL_ADDRESS);
     });
     assert!(run.stderr.contains("illegal read"), "{}", run.stderr);
+}
+
+/// Four blocks of BC1, made by hand: red and blue, and thirds between them.
+#[test]
+fn blocks_are_read_as_texels() {
+    in_context();
+    const BC1: u32 = 0x91;
+    let index = |x: usize, y: usize| match (x / 4, y / 4) {
+        (0, 0) => 0,
+        (1, 0) => 1,
+        (0, 1) => (4 * y + x) % 4,
+        _ => 3,
+    };
+    let mut blocks = [0_u64; 4];
+    for (n, block) in blocks.iter_mut().enumerate() {
+        *block = 0xf800 | 0x001f << 16;
+        for at in 0..16 {
+            *block |= (index(n % 2 * 4 + at % 4, n / 2 * 4 + at / 4) as u64) << (32 + 2 * at);
+        }
+    }
+    let mut out = 0;
+    ok(cuMemAlloc(&mut out, 64 * 16));
+    let look = |object: u64| {
+        let mut found = [[9.0_f32; 4]; 64];
+        ok(launch("look2d", object, out, 64));
+        ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), out, 64 * 16));
+        ok(cuTexObjectDestroy(object));
+        found
+    };
+    // As an array of blocks, and as words that are viewed as blocks.
+    let native = array_of(BC1, 8, 8, 0, 0);
+    let descriptor = ArrayDescriptor {
+        width: 2,
+        height: 2,
+        depth: 0,
+        format: 3,
+        channels: 2,
+        flags: 0,
+    };
+    let mut words = null_mut();
+    ok(cuArray3DCreate(&mut words, &descriptor));
+    for array in [native, words] {
+        ok(cuMemcpy2D(&Copy2D {
+            src_x: 0,
+            src_y: 0,
+            src_type: 1,
+            src_host: blocks.as_ptr().cast(),
+            src_device: 0,
+            src_array: null_mut(),
+            src_pitch: 16,
+            dst_x: 0,
+            dst_y: 0,
+            dst_type: 3,
+            dst_host: null_mut(),
+            dst_device: 0,
+            dst_array: array,
+            dst_pitch: 0,
+            width: 16,
+            height: 2,
+        }));
+    }
+    let plain = TextureDescriptor::default();
+    let view = ViewDescriptor {
+        format: 0x19,
+        width: 8,
+        height: 8,
+        ..ViewDescriptor::default()
+    };
+    let (native, words) = (resource(ARRAY, &[native as u64]), resource(ARRAY, &[words as u64]));
+    let mut viewed = 0;
+    ok(cuTexObjectCreate(&mut viewed, &words, &plain, &view));
+    let expected: [[f32; 4]; 64] = std::array::from_fn(|at| {
+        let blue = [0.0, 1.0, 1.0 / 3.0, 2.0 / 3.0][index(at % 8, at / 8)];
+        [1.0 - blue, 0.0, blue, 1.0]
+    });
+    let near = |found: [[f32; 4]; 64], expected: [[f32; 4]; 64]| {
+        let each = found.as_flattened().iter().zip(expected.as_flattened());
+        each.for_each(|(found, expected)| assert!((found - expected).abs() < 1e-6, "{found} for {expected}"));
+    };
+    near(look(created(&native, &plain)), expected);
+    near(look(viewed), expected);
+    // IEC 61966-2-1.
+    let srgb = TextureDescriptor { flags: SRGB, ..plain };
+    let linear = |value: f32| match value {
+        v if v <= 0.04045 => v / 12.92,
+        v => ((v + 0.055) / 1.055).powf(2.4),
+    };
+    let curved = expected.map(|[r, g, b, a]| [linear(r), linear(g), linear(b), a]);
+    near(look(created(&native, &srgb)), curved);
+    // Views are four times as large, of words, of blocks as long as these; surfaces have no blocks.
+    for view in [
+        ViewDescriptor {
+            width: 2,
+            height: 2,
+            ..view
+        },
+        ViewDescriptor { format: 0x1a, ..view },
+        ViewDescriptor { format: 0x23, ..view },
+    ] {
+        refused(&words, &plain, &view);
+    }
+    let floats = ArrayDescriptor {
+        format: FLOAT,
+        ..descriptor
+    };
+    let mut array = null_mut();
+    ok(cuArray3DCreate(&mut array, &floats));
+    refused(&resource(ARRAY, &[array as u64]), &plain, &view);
+    let surface = resource(ARRAY, &[array_of(BC1, 8, 8, 0, 2) as u64]);
+    let mut object = 0;
+    assert_eq!(cuSurfObjectCreate(&mut object, &surface), CUDA_ERROR_INVALID_VALUE);
+    for used in [native, words, surface, resource(ARRAY, &[array as u64])] {
+        ok(cuArrayDestroy(used.res[0] as CUarray));
+    }
+    ok(cuMemFree(out));
 }

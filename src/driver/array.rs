@@ -45,7 +45,7 @@ pub struct Array {
     handle: Handle,
     owner: u64,
     descriptor: Descriptor,
-    /// `None`: a format in planes or blocks.
+    /// `None`: a format in planes.
     format: Option<Format>,
     extent: Extent,
     alive: Arc<AtomicBool>,
@@ -222,7 +222,10 @@ impl Descriptor {
         let (height, slices) = (self.height.max(1), self.depth.max(1));
         let (pitch, rows) = match layout {
             Layout::Texels(format) => (self.width.checked_mul(format.bytes().into()), height),
-            Layout::Blocks(bytes) => (self.width.div_ceil(4).checked_mul((*bytes).into()), height.div_ceil(4)),
+            Layout::Blocks(format) => (
+                self.width.div_ceil(4).checked_mul(format.bytes().into()),
+                height.div_ceil(4),
+            ),
             // A copy of the whole moves luma alone; planes have places of their own.
             Layout::Planes(planes) => (self.width.checked_mul(planes[0].format.bytes().into()), height),
         };
@@ -284,8 +287,8 @@ impl Array {
         let Layout::Planes(planes) = &layout else {
             extent.address = allocate(extent.bytes().ok_or(Error::OutOfMemory)?, shared)?;
             let format = match layout {
-                Layout::Texels(format) => Some(format),
-                _ => None,
+                Layout::Texels(format) | Layout::Blocks(format) => Some(format),
+                Layout::Planes(_) => None,
             };
             let memory = Some(extent.address);
             return Ok(Array::new(
@@ -385,7 +388,7 @@ impl Array {
 /// An image of levels, the finest first.
 fn image(levels: &[&Array], descriptor: &Descriptor, alive: &Arc<AtomicBool>) -> Result<Image> {
     let format = levels[0].format.ok_or_else(|| {
-        tracing::warn!("textures of formats in planes or blocks are not supported: make one of each plane");
+        tracing::warn!("textures of formats in planes are not supported: make one of each plane");
         Error::NotSupported
     })?;
     let layered = descriptor.is(LAYERED | CUBEMAP);
@@ -446,8 +449,7 @@ impl Mipmapped {
         descriptor.check(context.device(), true)?;
         descriptor.supported()?;
         let format = match layout {
-            Layout::Texels(format) => Some(format),
-            Layout::Blocks(_) => None,
+            Layout::Texels(format) | Layout::Blocks(format) => Some(format),
             Layout::Planes(_) => return Err(Error::InvalidValue),
         };
         let layered = descriptor.is(LAYERED | CUBEMAP);

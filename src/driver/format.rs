@@ -3,7 +3,7 @@
 //! Flows in: the API's numbers. Flows out: channels, planes, blocks. It must never know where elements lie.
 
 use super::{Error, Result};
-use crate::memory::texture::{Channel, Format};
+use crate::memory::texture::{Block, Channel, Format};
 
 /// One plane of an image in several: its format, and by how much it is smaller than the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub(super) struct Plane {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Texels(Format),
-    /// Blocks of four by four texels, of so many bytes: stored, not read by textures.
-    Blocks(u32),
+    /// Blocks of four by four texels.
+    Blocks(Format),
     Planes(Vec<Plane>),
 }
 
@@ -115,9 +115,23 @@ pub(super) fn layout(format: u32, channels: u32) -> Result<Layout> {
         };
     }
     match format {
-        // BC1 and BC4 have blocks of eight bytes.
-        0x91 | 0x92 | 0x97 | 0x98 if (1..=4).contains(&channels) => Ok(Layout::Blocks(8)),
-        0x93..=0x9e if (1..=4).contains(&channels) => Ok(Layout::Blocks(16)),
+        0x91..=0x9e if (1..=4).contains(&channels) => {
+            // Each in two forms: colours plain and sRGB-encoded, numbers without and with a sign.
+            let second = format & 1 == 0;
+            let (block, srgb) = match format {
+                0x91 | 0x92 => (Block::Bc1, second),
+                0x93 | 0x94 => (Block::Bc2, second),
+                0x95 | 0x96 => (Block::Bc3, second),
+                0x97 => (Block::Bc4, false),
+                0x98 => (Block::Bc4Signed, false),
+                0x99 => (Block::Bc5, false),
+                0x9a => (Block::Bc5Signed, false),
+                0x9b => (Block::Bc6, false),
+                0x9c => (Block::Bc6Signed, false),
+                _ => (Block::Bc7, second),
+            };
+            Ok(Layout::Blocks(Format::blocks(block, srgb)))
+        }
         // YUY2, Y210, Y216, AYUV, Y410, Y416, UINT8_PACKED_422, UINT8_PACKED_444
         0xa5..=0xa9 | 0xb1 | 0x51 | 0x52 => {
             tracing::warn!("arrays of the packed video format {format:#x} are not supported");
@@ -127,7 +141,7 @@ pub(super) fn layout(format: u32, channels: u32) -> Result<Layout> {
     }
 }
 
-/// `CUresourceViewFormat`: 801 for block-compressed ones.
+/// `CUresourceViewFormat`.
 pub(super) fn of_view(view: u32) -> Result<Format> {
     let channels = |first: u32| [1, 2, 4][(view - first) as usize];
     let (channel, channels) = match view {
@@ -140,8 +154,19 @@ pub(super) fn of_view(view: u32) -> Result<Format> {
         0x13..=0x15 => (Channel::F16, channels(0x13)),
         0x16..=0x18 => (Channel::F32, channels(0x16)),
         0x19..=0x22 => {
-            tracing::warn!("textures of block-compressed formats are not supported");
-            return Err(Error::NotSupported);
+            const BLOCKS: [Block; 10] = [
+                Block::Bc1,
+                Block::Bc2,
+                Block::Bc3,
+                Block::Bc4,
+                Block::Bc4Signed,
+                Block::Bc5,
+                Block::Bc5Signed,
+                Block::Bc6,
+                Block::Bc6Signed,
+                Block::Bc7,
+            ];
+            return Ok(Format::blocks(BLOCKS[(view - 0x19) as usize], false));
         }
         _ => return Err(Error::InvalidValue),
     };

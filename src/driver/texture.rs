@@ -241,16 +241,31 @@ fn viewed(mut image: Image, of: &ArrayDescriptor, view: &View) -> Result<Image> 
     };
     let same = |is: u64, size: u64| is == size || is == finest(size) || is == size.max(1);
     let depth = layered || same(view.depth, of.depth);
-    if !levels || !layers || !same(view.width, of.width) || !same(view.height, of.height) || !depth {
+    let format = match view.format {
+        0 => image.format,
+        number => format::of_view(number)?,
+    };
+    // Blocks are words to an array of its own format; the view is of their texels, four times as many.
+    let words = image.format.channel == Channel::U32;
+    let edge = u64::from(format.edge() / image.format.edge().min(format.edge()));
+    if format.bytes() != image.format.bytes()
+        || image.format.edge() > format.edge()
+        || edge != 1 && !words
+        || !levels
+        || !layers
+        || !same(view.width, of.width * edge)
+        || !same(view.height, of.height * edge)
+        || !depth
+    {
         return Err(Error::InvalidValue);
     }
-    if view.format != 0 {
-        let format = format::of_view(view.format)?;
-        if format.bytes() != image.format.bytes() {
-            return Err(Error::InvalidValue);
+    if edge != 1 {
+        for (n, level) in image.levels.iter_mut().enumerate() {
+            level.width = ((of.width * edge) >> n).max(1) as u32;
+            level.height = ((of.height * edge) >> n).max(1) as u32;
         }
-        image.format = format;
     }
+    image.format = format;
     let range = view.first_level as usize..=view.last_level as usize;
     let mut levels = image.levels[range].to_vec();
     if layered {
@@ -286,7 +301,11 @@ pub(super) fn describe(
     if mipmapped && !sampler.normalized || sampler.seamless && !cube {
         return Err(Error::InvalidValue);
     }
-    let bytes = matches!(image.format.channel, Channel::U8 | Channel::Unorm8);
+    let bytes = match image.format.channel {
+        Channel::U8 | Channel::Unorm8 => true,
+        Channel::Blocks { block, .. } => block.has_bytes(),
+        _ => false,
+    };
     let normalize = sampling.flags & READ_AS_INTEGER == 0;
     if sampling.flags & SRGB != 0 && !(bytes && normalize) {
         return Err(Error::InvalidValue);
@@ -308,7 +327,11 @@ pub(super) fn describe_surface(resource: &Resource) -> Result<Surface> {
     if array.descriptor().flags & SURFACE == 0 {
         return Err(Error::InvalidValue);
     }
-    Ok(Surface { image: array.image()? })
+    let image = array.image()?;
+    if image.format.edge() != 1 {
+        return Err(Error::InvalidValue);
+    }
+    Ok(Surface { image })
 }
 
 /// `cuTexObjectCreate`.

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use half::f16;
 
+use super::Block;
+
 /// The bytes of one component, and what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[rustfmt::skip]
@@ -13,6 +15,8 @@ pub enum Channel {
     Unorm8, Unorm16, Snorm8, Snorm16,
     /// Four components in 32 bits: three of ten bits, from the lowest on, and one of two.
     Unorm101010x2,
+    /// Of all channels together.
+    Blocks { block: Block, srgb: bool },
 }
 
 impl Channel {
@@ -23,6 +27,7 @@ impl Channel {
             Channel::U32 | Channel::S32 | Channel::F32 => 4,
             // A quarter of the texel.
             Channel::Unorm101010x2 => 1,
+            Channel::Blocks { block, .. } => block.bytes() / block.channels(),
         }
     }
 }
@@ -40,8 +45,35 @@ const ABSENT_FLOAT: [u32; 4] = [0, 0, 0, 0x3f80_0000];
 const ABSENT_INTEGER: [u32; 4] = [0, 0, 0, 1];
 
 impl Format {
+    /// Compressed in blocks, which know their channels.
+    pub fn blocks(block: Block, srgb: bool) -> Format {
+        Format {
+            channel: Channel::Blocks { block, srgb },
+            channels: block.channels(),
+        }
+    }
+
+    /// Of a texel, or of a block of texels.
     pub fn bytes(self) -> u32 {
         self.channel.bytes() * self.channels
+    }
+
+    /// Texels in each direction that share their bytes.
+    pub fn edge(self) -> u32 {
+        match self.channel {
+            Channel::Blocks { .. } => 4,
+            _ => 1,
+        }
+    }
+
+    /// Components of the texel at (x, y), of whose bytes, or block's bytes, the first are given.
+    pub fn read_at(self, bytes: [u8; 16], x: u32, y: u32, normalize: bool, srgb: bool) -> [u32; 4] {
+        match self.channel {
+            Channel::Blocks { block, srgb: encoded } => {
+                block.read(bytes, [x, y].map(|at| at as usize % 4), srgb || encoded)
+            }
+            _ => self.read(bytes, normalize, srgb),
+        }
     }
 
     pub fn reads_floats(self, normalize: bool) -> bool {
@@ -85,7 +117,7 @@ impl Format {
                 (Channel::U16, false) => u32::from(half_word(at)),
                 (Channel::S16, false) => i32::from(half_word(at) as i16) as u32,
                 (Channel::F16, _) => f16::from_bits(half_word(at)).to_f32().to_bits(),
-                (Channel::U32 | Channel::S32 | Channel::F32 | Channel::Unorm101010x2, _) => 0,
+                (Channel::U32 | Channel::S32 | Channel::F32 | Channel::Unorm101010x2 | Channel::Blocks { .. }, _) => 0,
             };
         }
         out
@@ -119,7 +151,8 @@ impl Format {
                 Channel::Unorm16 => fraction(bits, 0.0, 65535.0) as u32,
                 Channel::Snorm8 => fraction(bits, -1.0, 127.0) as u32,
                 Channel::Snorm16 => fraction(bits, -1.0, 32767.0) as u32,
-                Channel::Unorm101010x2 => 0,
+                // Nobody writes single texels of blocks.
+                Channel::Unorm101010x2 | Channel::Blocks { .. } => 0,
             };
             out[i * size..][..size].copy_from_slice(&value.to_le_bytes()[..size]);
         }
@@ -135,6 +168,11 @@ impl Format {
             Channel::Snorm16 => 0x10d1,
             Channel::S16 if normalize => 0x10d1,
             Channel::Unorm8 => 0x10d2,
+            Channel::Blocks { block, .. } => match block {
+                Block::Bc4Signed | Block::Bc5Signed => 0x10d0,
+                Block::Bc6 | Block::Bc6Signed => 0x10dd,
+                _ => 0x10d2,
+            },
             Channel::U8 if normalize => 0x10d2,
             Channel::Unorm16 => 0x10d3,
             Channel::U16 if normalize => 0x10d3,

@@ -7,7 +7,7 @@
 //! format.rs   bytes of a texel ↔ its components          sample.rs   coordinates → texels, filtered
 //! axis.rs     addressing along one direction             warp/       the same for 32 threads at once
 //! level.rs    how blurred: levels, gradients, several probes      cube.rs   directions → faces of a cube
-//! surface.rs  surface coordinates → addresses
+//! surface.rs  surface coordinates → addresses          block.rs   texels that share their bytes
 //! ```
 //!
 //! **Layout.** An array is rows one after the other, slices (or layers) one after the other; nobody else looks.
@@ -25,6 +25,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 
 mod axis;
+mod block;
 mod cube;
 mod format;
 mod level;
@@ -34,6 +35,7 @@ mod surface;
 mod tests;
 mod warp;
 
+pub use block::Block;
 pub use format::{Channel, Format};
 pub use sample::{Detail, Fetch, Geometry, Missing, Probe};
 pub use warp::{Details, Fetches, Run, Texels, ZEROS};

@@ -431,7 +431,8 @@ impl<'a> Reader<'a> {
             return Ok(if self.linear { border } else { self.compared(border) });
         };
         let raw = image.load(level, x, y, z, self.view)?;
-        Ok(self.compared(image.format.read(raw, self.texture.normalize, self.texture.srgb)))
+        let (normalize, srgb) = (self.texture.normalize, self.texture.srgb);
+        Ok(self.compared(image.format.read_at(raw, x, y, normalize, srgb)))
     }
 
     /// What lies beyond the image; integer colours are given by their bits.
@@ -457,12 +458,13 @@ impl<'a> Reader<'a> {
 }
 
 impl Image {
-    /// The bytes of a texel; its place lies in the level, and its layer in the image.
+    /// The bytes of a texel, or of its block; its place lies in the level, and its layer in the image.
     ///
     /// # Errors
     /// Ordinary memory that is not the kernel's.
     fn load(&self, level: &Level, x: u32, y: u32, z: u32, view: View) -> Result<[u8; 16], Missing> {
-        let bytes = self.format.bytes();
+        let (bytes, edge) = (self.format.bytes(), self.format.edge());
+        let (x, y) = (x / edge, y / edge);
         let offset = u64::from(z) * level.slice + u64::from(y) * level.pitch + u64::from(x) * u64::from(bytes);
         let address = level.address.wrapping_add(offset);
         if matches!(self.memory, Backing::Plain { .. }) {

@@ -73,6 +73,10 @@ impl Texture {
     /// be had of [`Texture::fetch`] for each thread.
     #[inline(always)]
     pub fn fetch_warp(&self, sampler: &Sampler, fetches: &Fetches<'_>, view: View, out: &mut Texels) -> bool {
+        // Blocks are taken apart texel by texel.
+        if self.image.format.edge() != 1 {
+            return false;
+        }
         let geometry = fetches.geometry;
         let done = match (geometry.is_cube(), geometry.dimensions()) {
             (true, _) => Warp::<2>::cube(self, sampler, fetches, view, out),

@@ -92,7 +92,7 @@ pub fn components(format: Format, normalize: bool, srgb: bool, out: &mut Texels)
                 }
             }
         }
-        Channel::F16 | Channel::Unorm101010x2 => {
+        Channel::F16 | Channel::Unorm101010x2 | Channel::Blocks { .. } => {
             for lane in 0..LANES {
                 let mut texel = [0; 16];
                 for (i, words) in raw.iter().enumerate() {
