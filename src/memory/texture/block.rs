@@ -212,7 +212,7 @@ mod tests {
                 1023 => 0xffff,
                 part => ((part << 16) + 0x8000) >> 10,
             };
-            f16::from_bits((whole * 31 >> 6) as u16).to_f32()
+            f16::from_bits(((whole * 31) >> 6) as u16).to_f32()
         };
         for (at, end) in [(0, 0), (7, 0), (15, 1)] {
             let [r, g, b] = ends[end].map(half);
