@@ -361,7 +361,10 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let texel = match face {
-                Some(face) if self.sampler.seamless => self.seamless(level, [x.raw[i], y.raw[j]], layer, face)?,
+                // Only filters look across edges.
+                Some(face) if self.sampler.seamless && pair => {
+                    self.seamless(level, [x.raw[i], y.raw[j]], layer, face)?
+                }
                 _ => {
                     let z = if geometry == Geometry::D3 {
                         z.index[k]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::memory::AddressSpace;
+use crate::memory::{AddressSpace, Kind, Request};
 
 /// A one-dimensional texture over `texels`, which outlive it.
 fn row(texels: &[f32], sampler: Sampler) -> Texture {
@@ -333,7 +333,9 @@ fn image(random: &mut Random, memory: &[u32], geometry: Geometry) -> Image {
     };
     let depth = size(geometry == Geometry::D3, 5, random);
     let mut address = memory.as_ptr() as u64;
-    let levels = (0..random.pick(&[1_u32, 1, 3])).map(|n| {
+    let count = random.pick(&[1_u32, 1, 3]);
+    let one = count == 1;
+    let levels = (0..count).map(|n| {
         let [width, height, depth] = [width, height, depth].map(|size| (size >> n).max(1));
         let pitch = u64::from(width * format.bytes());
         let slice = pitch * u64::from(height);
@@ -353,7 +355,12 @@ fn image(random: &mut Random, memory: &[u32], geometry: Geometry) -> Image {
         format,
         layers,
         cube,
-        memory: Backing::Array(Arc::new(AtomicBool::new(true))),
+        memory: match geometry {
+            Geometry::D1 | Geometry::D2 if one && random.below(2) == 0 => Backing::Plain {
+                linear: geometry == Geometry::D1,
+            },
+            _ => Backing::Array(Arc::new(AtomicBool::new(true))),
+        },
     };
     assert!(address <= memory.as_ptr() as u64 + size_of_val(memory) as u64);
     image
@@ -364,8 +371,14 @@ fn image(random: &mut Random, memory: &[u32], geometry: Geometry) -> Image {
 fn a_warp_reads_what_its_threads_would() {
     let mut random = Random(0x1234_5678_9abc_def1);
     // NaN, infinities and subnormals among them.
-    let memory: Vec<u32> = (0..1 << 16).map(|_| random.next() as u32).collect();
-    let view = AddressSpace::get().view();
+    let space = AddressSpace::get();
+    let own = space
+        .allocate(&Request::new(Kind::Device, 4 << 16))
+        .expect("a little memory");
+    // SAFETY: memory of this test, and of its size.
+    let memory = unsafe { std::slice::from_raw_parts_mut(own.start as *mut u32, 1 << 16) };
+    memory.fill_with(|| random.next() as u32);
+    let view = space.view();
     let geometries = [
         Geometry::D1,
         Geometry::D2,
@@ -385,7 +398,7 @@ fn a_warp_reads_what_its_threads_would() {
     let (mut at_once, rounds) = (0, 20_000);
     for round in 0..rounds {
         let geometry = random.pick(&geometries);
-        let image = image(&mut random, &memory, geometry);
+        let image = image(&mut random, memory, geometry);
         let sampler = Sampler {
             address: [0; 3].map(|_| random.pick(&modes)),
             filter: random.pick(&filters),
@@ -478,6 +491,7 @@ fn a_warp_reads_what_its_threads_would() {
             assert_eq!(both[0], both[1], "round {round}, lane {lane}: {fetch:?} of {texture:?}");
         }
     }
+    space.free(own.start);
     // What is left to threads is rare even among such as these.
     assert!(at_once * 10 > rounds * 8, "{at_once} of {rounds}");
 }

@@ -454,7 +454,7 @@ impl<'a, const D: usize> Warp<'a, D> {
                 }
             }
             let Some(known) = known else {
-                (0..4).for_each(|i| out[i] = [self.border[i]; LANES]);
+                self.beyond(&[0; LANES], out);
                 return Ok(());
             };
             for lane in 0..LANES {
@@ -475,22 +475,29 @@ impl<'a, const D: usize> Warp<'a, D> {
             }
         }
         if self.bordered {
-            for (i, out) in out.iter_mut().enumerate() {
-                let mut border = [self.border[i]; LANES];
-                if let Some(reference) = self.fetches.compare.as_ref() {
-                    let is_compared = i < format.channels as usize && !self.reader.linear && self.reader.floats;
-                    for lane in 0..LANES {
-                        let passes = f32::from_bits(reference[lane]) <= f32::from_bits(border[lane]);
-                        let result = if passes { 1.0_f32.to_bits() } else { 0 };
-                        border[lane] = if is_compared { result } else { border[lane] };
-                    }
-                }
-                for lane in 0..LANES {
-                    out[lane] = out[lane] & inside[lane] | border[lane] & !inside[lane];
-                }
-            }
+            self.beyond(&inside, out);
         }
         Ok(())
+    }
+
+    /// What threads read that are not inside of the image.
+    #[inline(always)]
+    fn beyond(&self, inside: &Run<u32>, out: &mut Texels) {
+        let channels = self.reader.texture.image.format.channels as usize;
+        for (i, out) in out.iter_mut().enumerate() {
+            let mut border = [self.border[i]; LANES];
+            if let Some(reference) = self.fetches.compare.as_ref() {
+                let is_compared = i < channels && !self.reader.linear && self.reader.floats;
+                for lane in 0..LANES {
+                    let passes = f32::from_bits(reference[lane]) <= f32::from_bits(border[lane]);
+                    let result = if passes { 1.0_f32.to_bits() } else { 0 };
+                    border[lane] = if is_compared { result } else { border[lane] };
+                }
+            }
+            for lane in 0..LANES {
+                out[lane] = out[lane] & inside[lane] | border[lane] & !inside[lane];
+            }
+        }
     }
 }
 
