@@ -261,8 +261,10 @@ fn viewed(mut image: Image, of: &ArrayDescriptor, view: &View) -> Result<Image> 
     }
     if edge != 1 {
         for (n, level) in image.levels.iter_mut().enumerate() {
-            level.width = ((of.width * edge) >> n).max(1) as u32;
-            level.height = ((of.height * edge) >> n).max(1) as u32;
+            // A level of words halves them first: where these are odd there are fewer blocks than texels would need.
+            let texels = |whole: u64, words: u32| ((whole * edge) >> n).clamp(1, u64::from(words) * edge) as u32;
+            level.width = texels(of.width, level.width);
+            level.height = texels(of.height, level.height);
         }
     }
     image.format = format;
