@@ -12,6 +12,7 @@ mod c;
 
 mod alone;
 mod array;
+mod at_exit;
 mod bad_input;
 mod basics;
 mod batch;

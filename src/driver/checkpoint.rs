@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::stream::check_host_function;
 use super::{Device, Error, Result, STAGE, Stage, context};
 
 /// `CUprocessState`.
@@ -111,9 +112,14 @@ fn change(from: State, to: State) -> Result<()> {
 }
 
 /// A call that finds the process locked waits here.
-pub(super) fn wait() {
+///
+/// # Errors
+/// 800 in a host function, which whoever locks the process waits for.
+pub(super) fn wait() -> Result<()> {
+    check_host_function()?;
     let mut change = CHANGE.lock();
     while STAGE.load(Ordering::Acquire) == Stage::Locked as u8 {
         UNLOCKED.wait(&mut change);
     }
+    Ok(())
 }

@@ -6,15 +6,16 @@
 //! A device's primary context exists from the beginning, with its handle, and is *active* while it is retained. `Shared`
 //! is the part that streams and running kernels hold on to.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::{Mutex, ReentrantMutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, ReentrantMutex, RwLock};
 
 use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
 use super::heap::{DEFAULT_HEAP, Heap};
+use super::per_thread::{self, Held, PerThread};
 use super::services::Printer;
 use super::stream::{Point, Role, check_host_function, making};
 use super::{
@@ -215,8 +216,9 @@ pub struct Context {
     is_primary: bool,
     life: AtomicU8,
     flags: AtomicU32,
-    /// How often a primary context is retained; the further users of another one (`cuCtxAttach`).
-    retained: Mutex<u32>,
+    users: Mutex<Users>,
+    /// A primary context has been emptied.
+    ended: Condvar,
     legacy: Arc<Stream>,
     runtime_limits: [AtomicU64; 4],
     cache_config: AtomicU32,
@@ -225,6 +227,30 @@ pub struct Context {
     peers: Mutex<Vec<u64>>,
     /// It stands for a green context, and shares the primary context's everything.
     green: Option<Weak<Green>>,
+}
+
+/// Who uses a context.
+#[derive(Default)]
+struct Users {
+    /// How often a primary context is retained; the further users of another one (`cuCtxAttach`).
+    count: u32,
+    /// The thread that empties it, while it does: no lock is held then, for destructors and host functions of the program
+    /// run meanwhile.
+    emptied_by: Option<u64>,
+    /// It was retained while it was being emptied, so that it is active afterwards.
+    revived: bool,
+}
+
+/// A primary context is being emptied; at its end those who wait go on, whatever happened.
+struct Emptying<'a>(&'a Context);
+
+impl Drop for Emptying<'_> {
+    fn drop(&mut self) {
+        let mut users = self.0.users.lock();
+        users.emptied_by = None;
+        self.0.set_life(if users.revived { Life::Active } else { Life::Inactive });
+        self.0.ended.notify_all();
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -266,15 +292,18 @@ pub(super) fn any_busy() -> bool {
     streams.any(|stream| stream.is_busy())
 }
 
+type Stack = RefCell<Vec<Arc<Context>>>;
+
 thread_local! {
-    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+    static STACK_PLACE: Cell<*mut Held<Stack>> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// Runs `f` on the thread's stack of contexts; a thread that is about to end has none any more.
-fn with_stack<R>(f: impl FnOnce(&mut Vec<Arc<Context>>) -> R) -> Result<R> {
-    STACK
-        .try_with(|stack| f(&mut stack.borrow_mut()))
-        .map_err(|_| Error::InvalidContext)
+/// Exit handlers and static destructors still have the current context.
+static STACK: PerThread<Stack> = PerThread::new(&STACK_PLACE);
+
+/// Runs `f` on the thread's stack of contexts.
+fn with_stack<R>(f: impl FnOnce(&mut Vec<Arc<Context>>) -> R) -> R {
+    STACK.with(|stack| f(&mut stack.borrow_mut()))
 }
 
 impl Context {
@@ -289,7 +318,8 @@ impl Context {
             is_primary,
             life: AtomicU8::new(if is_primary { Life::Inactive } else { Life::Active } as u8),
             flags: AtomicU32::new(flags),
-            retained: Mutex::new(0),
+            users: Mutex::default(),
+            ended: Condvar::new(),
             runtime_limits: [2, 2048, 128, 0].map(AtomicU64::new),
             cache_config: AtomicU32::new(0),
             shared_config: AtomicU32::new(0),
@@ -315,7 +345,8 @@ impl Context {
             is_primary: true,
             life: AtomicU8::new(Life::Active as u8),
             flags: AtomicU32::new(primary.flags()),
-            retained: Mutex::new(0),
+            users: Mutex::default(),
+            ended: Condvar::new(),
             runtime_limits: [0, 1, 2, 3]
                 .map(|which| AtomicU64::new(primary.runtime_limits[which].load(Ordering::Relaxed))),
             cache_config: AtomicU32::new(primary.cache_config.load(Ordering::Relaxed)),
@@ -375,7 +406,7 @@ impl Context {
 
     /// The calling thread's, as it is (`cuCtxGetCurrent`).
     pub fn current_or_none() -> Option<Arc<Context>> {
-        with_stack(|stack| stack.last().cloned()).ok().flatten()
+        with_stack(|stack| stack.last().cloned())
     }
 
     /// The calling thread's: 201 if none, 709 if destroyed.
@@ -399,24 +430,23 @@ impl Context {
     }
 
     /// `cuCtxSetCurrent`: replaces the top of the thread's stack; `None` (NULL) takes it off.
-    pub fn set_current(context: Option<Arc<Context>>) -> Result<()> {
-        with_stack(|stack| {
-            // Dropped after the stack is whole again.
+    pub fn set_current(context: Option<Arc<Context>>) {
+        // Dropped after the stack is whole again.
+        let _old = with_stack(|stack| {
             let old = stack.pop();
             stack.extend(context);
             old
-        })
-        .map(drop)
+        });
     }
 
     /// `cuCtxPushCurrent`.
-    pub fn push(context: Arc<Context>) -> Result<()> {
-        with_stack(|stack| stack.push(context))
+    pub fn push(context: Arc<Context>) {
+        with_stack(|stack| stack.push(context));
     }
 
     /// `cuCtxPopCurrent`.
     pub fn pop() -> Result<Arc<Context>> {
-        with_stack(Vec::pop)?.ok_or(Error::InvalidContext)
+        with_stack(Vec::pop).ok_or(Error::InvalidContext)
     }
 
     /// `cuCtxCreate`: becomes current.
@@ -431,7 +461,7 @@ impl Context {
         if flags & USER_COREDUMP != 0 {
             let _ = coredump::set_global(Setting::EnableUserTrigger, Value::Flag(true));
         }
-        Context::push(Arc::clone(&context))?;
+        Context::push(Arc::clone(&context));
         Ok(context)
     }
 
@@ -442,7 +472,8 @@ impl Context {
             return Err(Error::InvalidContext);
         }
         CONTEXTS.remove(self.handle).ok_or(Error::InvalidContext)?;
-        with_stack(|stack| stack.pop_if(|top| Arc::ptr_eq(top, self)))?;
+        // Dropped after the stack is whole again.
+        let _top = with_stack(|stack| stack.pop_if(|top| Arc::ptr_eq(top, self)));
         self.empty();
         self.set_life(Life::Destroyed);
         Ok(())
@@ -454,7 +485,7 @@ impl Context {
         if context.is_primary {
             return Err(Error::InvalidContext);
         }
-        *context.retained.lock() += 1;
+        context.users.lock().count += 1;
         Ok(context)
     }
 
@@ -465,19 +496,28 @@ impl Context {
             return Err(Error::InvalidContext);
         }
         let others = {
-            let mut users = self.retained.lock();
-            let others = *users;
-            *users = others.saturating_sub(1);
+            let mut users = self.users.lock();
+            let others = users.count;
+            users.count = others.saturating_sub(1);
             others
         };
         if others > 0 { Ok(()) } else { self.destroy() }
     }
 
-    /// `cuDevicePrimaryCtxRetain`.
+    /// `cuDevicePrimaryCtxRetain`: waits while another thread empties it. A destructor that runs under that gets it at once;
+    /// a host function that it waits for gets 800.
     pub fn primary_retain(device: &'static Device) -> Result<Arc<Context>> {
         let context = device.primary();
-        let mut retained = context.retained.lock();
-        *retained += 1;
+        let mut users = context.users.lock();
+        while let Some(thread) = users.emptied_by {
+            if thread == per_thread::number() {
+                users.revived = true;
+                break;
+            }
+            check_host_function()?;
+            context.ended.wait(&mut users);
+        }
+        users.count = users.count.checked_add(1).ok_or(Error::InvalidValue)?;
         context.set_life(Life::Active);
         Ok(Arc::clone(context))
     }
@@ -486,11 +526,10 @@ impl Context {
     pub fn primary_release(device: &'static Device) -> Result<()> {
         check_host_function()?;
         let context = device.primary();
-        let mut retained = context.retained.lock();
-        *retained = retained.checked_sub(1).ok_or(Error::InvalidContext)?;
-        if *retained == 0 && context.life() == Life::Active {
-            context.empty();
-            context.set_life(Life::Inactive);
+        let mut users = context.users.lock();
+        users.count = users.count.checked_sub(1).ok_or(Error::InvalidContext)?;
+        if users.count == 0 {
+            context.empty_as_primary(users);
         }
         Ok(())
     }
@@ -499,12 +538,29 @@ impl Context {
     pub fn primary_reset(device: &'static Device) -> Result<()> {
         check_host_function()?;
         let context = device.primary();
-        let _retained = context.retained.lock();
-        if context.life() == Life::Active {
-            context.empty();
-            context.set_life(Life::Inactive);
-        }
+        context.empty_as_primary(context.users.lock());
         Ok(())
+    }
+
+    /// Empties a primary context; what runs under it and asks for the same is content with that. Whoever comes from another
+    /// thread waits until it is done, unless the context is to stay for others by then.
+    fn empty_as_primary(self: &Arc<Context>, mut users: MutexGuard<'_, Users>) {
+        if let Some(thread) = users.emptied_by {
+            if thread == per_thread::number() {
+                users.revived &= users.count > 0;
+            } else {
+                self.ended.wait_while(&mut users, |users| users.emptied_by.is_some());
+            }
+            return;
+        }
+        if self.life() != Life::Active {
+            return;
+        }
+        users.emptied_by = Some(per_thread::number());
+        users.revived = false;
+        drop(users);
+        let _emptying = Emptying(self);
+        self.empty();
     }
 
     /// `cuDevicePrimaryCtxGetState`: flags, and whether it is active.
@@ -770,7 +826,7 @@ impl Context {
         with_stack(|stack| {
             let context = stack.last().ok_or(Error::InvalidContext)?;
             context.storage_get(key).ok_or(Error::InvalidHandle)
-        })?
+        })
     }
 }
 

@@ -18,7 +18,7 @@
 //! external.rs semaphore.rs  what others have made, by descriptor
 //! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
 //! coredump.rs             dumps after faults         checkpoint.rs  calls that wait
-//! handle.rs  error.rs
+//! handle.rs  error.rs      per_thread.rs  what outlives a thread's storage
 //! ```
 //!
 //! **Handles** are numbers that are looked up, never followed: a stale or foreign one is an error, whatever it points to.
@@ -51,6 +51,7 @@ mod memory_operation;
 pub mod module;
 pub mod multicast;
 pub mod occupancy;
+mod per_thread;
 pub mod pointer;
 pub mod pool;
 mod profile;
@@ -147,7 +148,7 @@ fn not_ready() -> Result<()> {
     if STAGE.load(Ordering::Acquire) != Stage::Locked as u8 {
         return Err(Error::NotInitialized);
     }
-    checkpoint::wait();
+    checkpoint::wait()?;
     ready()
 }
 

@@ -33,8 +33,15 @@ pub struct Library {
     /// By the context's number.
     instances: Mutex<HashMap<u64, Arc<Module>>>,
     kernels: Mutex<HashMap<Arc<str>, Arc<Kernel>>>,
-    /// Addresses and sizes of managed variables, in the order in which the linker asks for them.
-    managed: Mutex<Vec<(u64, u64)>>,
+    /// Managed variables, in the order in which the linker asks for them.
+    managed: Mutex<Vec<Managed>>,
+}
+
+/// A managed variable of a library: one for all contexts, which keeps its value as long as any of them has the library.
+#[derive(Clone, Copy)]
+struct Managed {
+    start: u64,
+    bytes: u64,
 }
 
 pub struct Module {
@@ -129,9 +136,23 @@ pub(super) fn forget_all_of(shared: &Arc<Shared>) {
 /// Allocates a module's variables.
 struct Placer<'a> {
     shared: &'a Shared,
-    managed: Option<&'a mut Vec<(u64, u64)>>,
+    /// A library's managed variables. Those that another context uses already are not initialised again.
+    managed: Option<LibraryVariables<'a>>,
     managed_used: usize,
     memory: Vec<u64>,
+}
+
+struct LibraryVariables<'a> {
+    known: &'a mut Vec<Managed>,
+    /// Some context has the library: the variables have values that somebody may have changed.
+    in_use: bool,
+}
+
+impl LibraryVariables<'_> {
+    fn keeps(&self, address: u64) -> bool {
+        let holds = |variable: &Managed| address.wrapping_sub(variable.start) < variable.bytes;
+        self.in_use && self.known.iter().any(holds)
+    }
 }
 
 impl Allocate for Placer<'_> {
@@ -151,15 +172,16 @@ impl Allocate for Placer<'_> {
             )
         };
         let address = match &mut self.managed {
-            Some(known) if managed => {
+            Some(library) if managed => {
                 let index = self.managed_used;
                 self.managed_used += 1;
-                match known.get(index) {
-                    Some((address, _)) => *address,
+                match library.known.get(index) {
+                    Some(variable) if library.in_use => return Ok(variable.start),
+                    Some(variable) => variable.start,
                     None => {
                         let request = Request { owner: 0, ..request };
                         let start = place(&request)?;
-                        known.push((start, bytes));
+                        library.known.push(Managed { start, bytes });
                         start
                     }
                 }
@@ -170,13 +192,16 @@ impl Allocate for Placer<'_> {
                 start
             }
         };
-        // SAFETY: the allocation is at least this large, and nobody else knows of it yet (a library's managed variables
-        // start afresh with each context).
+        // SAFETY: the allocation is at least this large, and no context uses it: what a library's other contexts use has
+        // been given back above.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
         Ok(address)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) {
+        if self.managed.as_ref().is_some_and(|library| library.keeps(address)) {
+            return;
+        }
         // SAFETY: the linker writes within what `allocate` gave it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
     }
@@ -192,7 +217,7 @@ impl Linked {
         code: &Code,
         symbols: &Symbols,
         shared: &Shared,
-        managed: Option<&mut Vec<(u64, u64)>>,
+        managed: Option<LibraryVariables<'_>>,
     ) -> Result<Linked, LoadError> {
         let trees = code.trees()?;
         let mut known = code.symbols();
@@ -318,8 +343,8 @@ impl Library {
         for (_, kernel) in self.kernels.lock().drain() {
             CALLABLES.remove(kernel.handle);
         }
-        for (start, _) in self.managed.lock().drain(..) {
-            AddressSpace::get().free(start);
+        for variable in self.managed.lock().drain(..) {
+            AddressSpace::get().free(variable.start);
         }
         Ok(())
     }
@@ -377,7 +402,11 @@ impl Library {
             return Ok(Arc::clone(module));
         }
         let mut managed = self.managed.lock();
-        let linked = Linked::new(&self.code, &Symbols::new(), context.shared(), Some(&mut managed))
+        let variables = LibraryVariables {
+            known: &mut managed,
+            in_use: !instances.is_empty(),
+        };
+        let linked = Linked::new(&self.code, &Symbols::new(), context.shared(), Some(variables))
             .map_err(|error| error.error)?;
         let module = Module::new(context, Ok(linked), Remarks::default());
         instances.insert(context.id(), Arc::clone(&module));

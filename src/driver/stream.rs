@@ -22,16 +22,17 @@ pub(super) use standstill::{making, standstill};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::context::Shared;
 use super::event::Recording;
 use super::graph::{HostNode, Tail, Work};
 use super::handle::{self, Registry};
+use super::per_thread::{Held, PerThread};
 use super::profile::MULTIPROCESSORS;
 use super::pump::{self, GREATEST_PRIORITY};
 use super::{Context, Error, Event, Green, Handle, Result, pool};
@@ -96,9 +97,22 @@ enum Waiter {
     Thread(Arc<Sleeper>),
 }
 
+/// A thread that waits: not one that is parked, for a thread whose storage is gone cannot be.
+#[derive(Default)]
 struct Sleeper {
-    thread: std::thread::Thread,
-    awake: AtomicBool,
+    awake: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Sleeper {
+    fn sleep(&self) {
+        self.wake.wait_while(&mut self.awake.lock(), |awake| !*awake);
+    }
+
+    fn wake(&self) {
+        *self.awake.lock() = true;
+        self.wake.notify_one();
+    }
 }
 
 struct Queue {
@@ -138,9 +152,14 @@ pub struct Stream {
 
 static STREAMS: Registry<Stream> = Registry::new();
 
+/// A thread's default streams, by the context's number.
+type Own = RefCell<Vec<(u64, Arc<Stream>)>>;
+
+/// Exit handlers and static destructors still have them.
+static OWN: PerThread<Own> = PerThread::new(&OWN_PLACE);
+
 thread_local! {
-    /// Default streams of this thread, by the context's number.
-    static OWN: RefCell<Vec<(u64, Arc<Stream>)>> = const { RefCell::new(Vec::new()) };
+    static OWN_PLACE: Cell<*mut Held<Own>> = const { Cell::new(std::ptr::null_mut()) };
     /// This thread is inside a host function.
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
@@ -231,9 +250,9 @@ impl Stream {
     /// `_ptsz` entry points); 1 and 2 are those two by name. 400 for what is not a stream; the context's sticky error.
     pub fn resolve(handle: Handle, per_thread: bool) -> Result<Arc<Stream>> {
         match handle {
-            0 if per_thread => Stream::of_thread(&Context::usable()?),
+            0 if per_thread => Ok(Stream::of_thread(&Context::usable()?)),
             0 | LEGACY => Ok(Arc::clone(Context::usable()?.legacy())),
-            PER_THREAD => Stream::of_thread(&Context::usable()?),
+            PER_THREAD => Ok(Stream::of_thread(&Context::usable()?)),
             handle => {
                 let stream = Stream::from_handle(handle)?;
                 if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
@@ -256,9 +275,9 @@ impl Stream {
         Stream::resolve(0, per_thread)
     }
 
-    fn of_thread(context: &Arc<Context>) -> Result<Arc<Stream>> {
+    fn of_thread(context: &Arc<Context>) -> Arc<Stream> {
         let id = context.shared().id;
-        let found = OWN.try_with(|own| {
+        OWN.with(|own| {
             let mut own = own.borrow_mut();
             if let Some((_, stream)) = own.iter().find(|(context, _)| *context == id) {
                 return Arc::clone(stream);
@@ -268,9 +287,7 @@ impl Stream {
             let stream = Stream::build(weak, context.shared(), Role::PerThread, 0, 0, legacy, None);
             own.push((id, Arc::clone(&stream)));
             stream
-        });
-        // A thread that is about to end has no default stream any more.
-        found.map_err(|_| Error::InvalidContext)
+        })
     }
 
     pub fn handle(&self) -> Handle {
@@ -655,10 +672,7 @@ impl Stream {
                     stream.queue.lock().state = State::Queued;
                     pump::schedule(stream);
                 }
-                Waiter::Thread(sleeper) => {
-                    sleeper.awake.store(true, Ordering::Release);
-                    sleeper.thread.unpark();
-                }
+                Waiter::Thread(sleeper) => sleeper.wake(),
             }
         }
     }
@@ -732,14 +746,9 @@ impl Stream {
                 State::Idle | State::Queued | State::Running | State::Parked => {}
             }
         }
-        let sleeper = Arc::new(Sleeper {
-            thread: std::thread::current(),
-            awake: AtomicBool::new(false),
-        });
+        let sleeper = Arc::new(Sleeper::default());
         if self.add_waiter(ticket, Waiter::Thread(Arc::clone(&sleeper))) {
-            while !sleeper.awake.load(Ordering::Acquire) {
-                std::thread::park();
-            }
+            sleeper.sleep();
         }
     }
 }

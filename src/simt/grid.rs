@@ -381,7 +381,8 @@ struct Scratch(Region);
 
 impl Scratch {
     fn of(bytes: u64) -> Result<Scratch, u64> {
-        if let Some(kept) = KEPT.with(|k| k.borrow_mut().take())
+        // A thread that is about to end has kept nothing.
+        if let Ok(Some(kept)) = KEPT.try_with(|k| k.borrow_mut().take())
             && kept.bytes() >= bytes
         {
             return Ok(Scratch(kept));
