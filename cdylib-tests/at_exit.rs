@@ -37,7 +37,10 @@ const WORDS: usize = 256;
 extern "C" fn after_main() {
     let memory = MEMORY.load(Ordering::SeqCst);
     let mut current = null_mut();
-    step(10, cuCtxGetCurrent(&mut current) == 0 && current as usize == CONTEXT.load(Ordering::SeqCst));
+    step(
+        10,
+        cuCtxGetCurrent(&mut current) == 0 && current as usize == CONTEXT.load(Ordering::SeqCst),
+    );
     step(11, download(memory, 4) == [7, 7, 7, 7]);
     // The thread's own default stream.
     step(12, cuMemsetD32_ptds(memory, 5, WORDS) == 0);
@@ -45,7 +48,19 @@ extern "C" fn after_main() {
     let mut address = memory;
     let mut parameters = [(&raw mut address).cast()];
     let function = FUNCTION.load(Ordering::SeqCst) as CUfunction;
-    let launched = cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, null_mut(), parameters.as_mut_ptr(), null_mut());
+    let launched = cuLaunchKernel(
+        function,
+        1,
+        1,
+        1,
+        64,
+        1,
+        1,
+        0,
+        null_mut(),
+        parameters.as_mut_ptr(),
+        null_mut(),
+    );
     step(13, launched == 0 && cuCtxSynchronize() == 0);
     step(14, download(memory, 4) == 69_u32.to_le_bytes());
     // Waiting for somebody else.
@@ -103,7 +118,10 @@ fn exit_handlers_have_the_current_context() {
             assert_eq!(unsafe { libc::atexit(handler) }, 0);
         }
     });
-    assert!(run.stdout.contains("after main: done") && run.stdout.contains("reset: done"), "{run:?}");
+    assert!(
+        run.stdout.contains("after main: done") && run.stdout.contains("reset: done"),
+        "{run:?}"
+    );
 }
 
 /// Another thread than the first one calls `exit`, and runs the handlers.
@@ -118,7 +136,10 @@ fn exit_handlers_have_the_current_context_of_whoever_calls_exit() {
         });
         let _ = thread.join();
     });
-    assert!(run.status.success() && run.stdout.contains("after main: done"), "{run:?}");
+    assert!(
+        run.status.success() && run.stdout.contains("after main: done"),
+        "{run:?}"
+    );
 }
 
 /// A thread that ends takes nothing with it that others use, and a program that makes many of them does not grow.

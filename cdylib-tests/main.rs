@@ -40,6 +40,7 @@ mod graph_types;
 mod graph_world;
 mod graphs;
 mod green_contexts;
+mod host_ranges;
 mod indices;
 mod ipc;
 mod launch;

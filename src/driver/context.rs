@@ -248,7 +248,8 @@ impl Drop for Emptying<'_> {
     fn drop(&mut self) {
         let mut users = self.0.users.lock();
         users.emptied_by = None;
-        self.0.set_life(if users.revived { Life::Active } else { Life::Inactive });
+        self.0
+            .set_life(if users.revived { Life::Active } else { Life::Inactive });
         self.0.ended.notify_all();
     }
 }

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use super::{Error, Result};
 use crate::memory::AddressSpace;
+use crate::trace::signals::quietly;
 
 /// `CUcoredumpSettings`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -339,7 +340,7 @@ fn dump(values: &Values, device: u32, report: &str, may_abort: bool) {
         tracing::error!("{text}");
     } else if let Value::Text(name) = of(values, Setting::File) {
         let path = placeholders(&name);
-        match std::fs::write(&path, text) {
+        match quietly(|| std::fs::write(&path, text)) {
             Ok(()) => tracing::warn!("core dump of the device written to {path}"),
             Err(error) => tracing::error!("core dump to {path}: {error}"),
         }

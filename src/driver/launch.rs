@@ -423,7 +423,7 @@ pub(super) unsafe fn collect(function: &Function, arguments: Arguments<'_>) -> R
 /// The sticky error that a fault becomes.
 fn code(cause: &Cause) -> Error {
     match cause {
-        Cause::IllegalAddress { .. } => Error::IllegalAddress,
+        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => Error::IllegalAddress,
         Cause::Misaligned { .. } => Error::MisalignedAddress,
         Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
         Cause::InvalidPc { .. } => Error::InvalidPc,
@@ -466,6 +466,7 @@ fn report(fault: &Fault, files: &HashMap<u32, String>) -> String {
     let space = AddressSpace::get();
     let _ = match space.nearest(address).filter(|nearest| nearest.is_near()) {
         Some(nearest) => write!(text, "\n  the address is {nearest}"),
+        None if space.host_range_is_gone(address) => write!(text, "\n  {}", simt::HOST_MEMORY_GONE),
         None if address < 1 << 16 => write!(text, "\n  the address is NULL, or next to it"),
         None if space.view().contains(address) => write!(text, "\n  no allocation is near the address"),
         None => write!(

@@ -11,7 +11,7 @@ use super::context::Shared;
 use super::graph::{BatchNode, Work};
 use super::stream::Command;
 use super::{Error, Result, Stream};
-use crate::memory::AddressSpace;
+use crate::memory::{self, AddressSpace};
 
 /// One operation; `bytes` is 4 or 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Checked {
             Checked::Write { word, value } => word.store(value),
             Checked::Wait { word, value, how } => {
                 let mut rounds = 0_u32;
-                while !word.meets(value, how) && !shared.has_failed() {
+                while !word.meets(value, how) && !shared.has_failed() && !memory::was_gone() {
                     rounds = rounds.saturating_add(1);
                     match rounds {
                         0..200 => std::hint::spin_loop(),

@@ -406,8 +406,8 @@ impl Library {
             known: &mut managed,
             in_use: !instances.is_empty(),
         };
-        let linked = Linked::new(&self.code, &Symbols::new(), context.shared(), Some(variables))
-            .map_err(|error| error.error)?;
+        let linked =
+            Linked::new(&self.code, &Symbols::new(), context.shared(), Some(variables)).map_err(|error| error.error)?;
         let module = Module::new(context, Ok(linked), Remarks::default());
         instances.insert(context.id(), Arc::clone(&module));
         Ok(module)

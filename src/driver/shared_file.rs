@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawF
 use std::path::Path;
 
 use super::{Error, Result};
+use crate::trace::signals::quietly;
 
 /// The size stays, and so do these: touching a page that a file has lost would end the process.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -149,9 +150,10 @@ impl SharedFile {
             }
             OwnedFd::from_raw_fd(descriptor)
         };
+        // The process may have a limit on the size of files.
         // SAFETY: the descriptor is open.
-        let sized = unsafe { libc::ftruncate(file.as_raw_fd(), length) } == 0;
-        // SAFETY: as above.
+        let sized = quietly(|| unsafe { libc::ftruncate(file.as_raw_fd(), length) }) == 0;
+        // SAFETY: the descriptor is open.
         let sealed = sized && unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } == 0;
         if !sealed {
             return Err(Error::OutOfMemory);

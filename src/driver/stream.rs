@@ -36,6 +36,7 @@ use super::per_thread::{Held, PerThread};
 use super::profile::MULTIPROCESSORS;
 use super::pump::{self, GREATEST_PRIORITY};
 use super::{Context, Error, Event, Green, Handle, Result, pool};
+use crate::{memory, simt};
 
 /// How long a waiting thread looks on before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
@@ -532,7 +533,7 @@ impl Stream {
         let ticket = self.submitted.load(Ordering::Relaxed) + 1;
         self.submitted.store(ticket, Ordering::Release);
         drop(queue);
-        let result = work();
+        let result = guarded(&self.shared, work);
         self.complete_one();
         let mut queue = self.queue.lock();
         if queue.commands.is_empty() {
@@ -649,7 +650,7 @@ impl Stream {
             Command::Work(task) | Command::Always(task) => task,
         };
         // A bug of ours must not take the thread, and everything queued, with it.
-        if catch_unwind(AssertUnwindSafe(|| task(&self.shared))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| guarded(&self.shared, || task(&self.shared)))).is_err() {
             self.shared.fail(Error::Unknown, "a command of a stream panicked");
         }
     }
@@ -793,6 +794,23 @@ pub(super) fn as_host_function(call: impl FnOnce()) {
             .unwrap_or(false)
     };
     let before = set(true);
-    call();
+    {
+        let _unguarded = memory::unguarded();
+        call();
+    }
     set(before);
+}
+
+/// Runs what may touch registered host memory: that the program has taken away becomes the context's error.
+fn guarded<R>(shared: &Shared, work: impl FnOnce() -> R) -> R {
+    let gone = AtomicU64::new(0);
+    let result = {
+        let _guarded = memory::guard(&gone);
+        work()
+    };
+    if let address @ 1.. = gone.into_inner() {
+        let report = format!("copy or set of memory at {address:#x}: {}", simt::HOST_MEMORY_GONE);
+        shared.fail(Error::IllegalAddress, &report);
+    }
+    result
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::isa::lanes::WARP;
-use crate::memory::{AddressSpace, Region, View};
+use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::{Function, Kind, Module};
 
 use super::block::{Block, BlockEnv, Turn};
@@ -51,6 +51,8 @@ pub struct Grid {
     stop: AtomicBool,
     deadline: Option<Instant>,
     fault: Mutex<Option<Box<Fault>>>,
+    /// The address at which registered host memory turned out to be gone; 0: none.
+    gone: AtomicU64,
     helpers: Mutex<usize>,
     alone: Condvar,
     children: OnceLock<Arc<Children>>,
@@ -139,6 +141,7 @@ impl Grid {
             stop: AtomicBool::new(false),
             deadline: launch.timeout.map(|t| Instant::now() + t),
             fault: Mutex::new(None),
+            gone: AtomicU64::new(0),
             helpers: Mutex::new(0),
             alone: Condvar::new(),
             children: OnceLock::new(),
@@ -189,6 +192,7 @@ impl Grid {
     }
 
     fn work(&self, number: u32, caller: bool, me: &Arc<Grid>) {
+        let _guarded = memory::guard(&self.gone);
         let start = Instant::now();
         let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
         let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
@@ -223,7 +227,16 @@ impl Grid {
             let Some(mut seat) = open.pop_front() else {
                 break;
             };
-            match seat.block.turn() {
+            let turn = seat.block.turn();
+            if let address @ 1.. = self.gone.load(Ordering::Relaxed) {
+                self.report(Box::new(self.host_memory_gone(
+                    turn.err(),
+                    address,
+                    seat.block.env.ctaid,
+                )));
+                break;
+            }
+            match turn {
                 Ok(Turn::Done) => {
                     spinning = 0;
                     idle.push(seat);
@@ -304,6 +317,21 @@ impl Grid {
             instruction: String::new(),
             ptx_line: 0,
             source_line: None,
+        }
+    }
+
+    /// The first access went through, to memory that was put there for it; what came of later ones says where, if it is the
+    /// same memory that they were refused.
+    fn host_memory_gone(&self, refused: Option<Box<Located>>, address: u64, block: [u32; 3]) -> Fault {
+        match refused {
+            Some(located) => match located.fault.cause {
+                Cause::IllegalAddress { address, .. } if AddressSpace::get().host_range_is_gone(address) => Fault {
+                    cause: Cause::HostMemoryGone { address },
+                    ..self.locate(&located, block)
+                },
+                _ => self.locate(&located, block),
+            },
+            None => self.fault_of(Cause::HostMemoryGone { address }, block),
         }
     }
 

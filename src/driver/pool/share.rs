@@ -16,6 +16,7 @@ use super::super::shared_file::{Purpose, SharedFile, Ticket};
 use super::super::{Context, Device, Error, Result};
 use super::{OWNERS, Pool, Source, Wishes};
 use crate::memory::{AddressSpace, Allocation, Kind, OutOfMemory, PAGE, Range, Request};
+use crate::trace::signals::quietly;
 
 pub(super) struct Region {
     file: SharedFile,
@@ -64,7 +65,7 @@ impl Region {
         let descriptor = File::from(file.as_fd().try_clone_to_owned().map_err(|_| Error::OperatingSystem)?);
         let words = [device.number() + 1, u32::from(wishes.decompress)];
         let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        descriptor.write_all_at(&header, 0).map_err(|_| Error::OutOfMemory)?;
+        quietly(|| descriptor.write_all_at(&header, 0)).map_err(|_| Error::OutOfMemory)?;
         open(file, false, ordinal as u32)
     }
 

@@ -128,7 +128,10 @@ fn the_primary_context_is_known_before_it_lives() {
     // What runs while it is being emptied asks for it, and gets it; other threads wait until it is empty.
     let ended = std::sync::mpsc::channel();
     std::thread::spawn(move || ended.0.send(the_primary_context_ends_under_its_own_destructors(device)));
-    ended.1.recv_timeout(Duration::from_secs(60)).expect("nobody waits for itself");
+    ended
+        .1
+        .recv_timeout(Duration::from_secs(60))
+        .expect("nobody waits for itself");
 }
 
 static ENDING: Mutex<Vec<(&str, bool)>> = Mutex::new(Vec::new());
@@ -137,13 +140,17 @@ extern "C" fn retains(_: Handle, _: usize, _: usize) {
     let device = Device::get(0).unwrap();
     let elsewhere = std::thread::spawn(move || {
         Context::primary_retain(device).unwrap();
-        ENDING.lock().push(("another thread has it", Context::primary_state(device).1));
+        ENDING
+            .lock()
+            .push(("another thread has it", Context::primary_state(device).1));
     });
     std::thread::sleep(Duration::from_millis(50));
     ENDING.lock().push(("the other thread waits", !elsewhere.is_finished()));
     let retained = Context::primary_retain(device).is_ok();
     ENDING.lock().push(("retained", retained));
-    ENDING.lock().push(("released", Context::primary_release(device).is_ok()));
+    ENDING
+        .lock()
+        .push(("released", Context::primary_release(device).is_ok()));
     ENDING.lock().push(("reset", Context::primary_reset(device).is_ok()));
 }
 
@@ -154,7 +161,9 @@ extern "C" fn keeps(_: Handle, _: usize, _: usize) {
 extern "C" fn host_function_retains(_: usize) {
     std::thread::sleep(Duration::from_millis(50));
     let answer = Context::primary_retain(Device::get(0).unwrap());
-    ENDING.lock().push(("refused in a host function", answer.err() == Some(Error::NotPermitted)));
+    ENDING
+        .lock()
+        .push(("refused in a host function", answer.err() == Some(Error::NotPermitted)));
 }
 
 fn the_primary_context_ends_under_its_own_destructors(device: &'static Device) {
