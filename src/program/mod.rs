@@ -5,7 +5,7 @@
 //! in an order such that the fragment of a bundle with the lowest pc is always the right one to run next.
 //!
 //! `rules/` checks what the language asks of a tree; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
-//! body names; `lower/` turns a body into code when something first reaches it; `module` is what others hold; `instr` is
+//! body names; `lower/` turns a body into code when something first reaches it; `module` is what others hold, `frames` what a chain of calls takes of local memory; `instr` is
 //! the code (`texture` of it what textures and surfaces need, `affine` what follows the lane's number), `visit` names its slots, `check` its rules, `show` prints it.
 //!
 //! **Calling convention.** `.param` variables of device functions, and those that a caller declares for a call, live in
@@ -17,6 +17,7 @@
 
 pub mod affine;
 mod check;
+mod frames;
 mod initialiser;
 mod instr;
 mod layout;
@@ -34,6 +35,7 @@ mod visit;
 #[cfg(test)]
 mod tests;
 
+pub use frames::Stack;
 pub use instr::*;
 pub use module::*;
 pub use runtime::{Generation, RuntimeCall};

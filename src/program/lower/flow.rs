@@ -9,10 +9,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use super::ir::{Block, BlockId, Body, End};
 
 const NONE: u32 = u32::MAX;
+
+/// Loops within loops that are told apart; blocks of deeper ones stand in the order of the text. Each level costs a walk
+/// over all that it holds, and no program that anybody writes has so many.
+const MAX_LOOPS: u32 = 256;
 
 /// Blocks in layout order; unreachable ones are left out. Adds latch blocks to `body`.
 pub fn layout(body: &mut Body) -> Vec<BlockId> {
@@ -46,6 +51,9 @@ struct Order<'a> {
     /// The set that a block belongs to at present.
     set: Vec<u32>,
     sets: u32,
+    /// The component that a block belongs to, while its set is arranged.
+    component: Vec<u32>,
+    tarjan: Tarjan,
     out: Vec<BlockId>,
     /// Header, blocks that jump back to it, place of the latch.
     latches: Vec<(BlockId, Vec<BlockId>, u64)>,
@@ -53,11 +61,18 @@ struct Order<'a> {
 
 impl<'a> Order<'a> {
     fn new(body: &'a Body) -> Order<'a> {
+        let blocks = body.blocks.len();
         Order {
             body,
-            set: vec![0; body.blocks.len()],
+            set: vec![0; blocks],
             sets: 0,
-            out: Vec::new(),
+            component: vec![NONE; blocks],
+            tarjan: Tarjan {
+                number: vec![NONE; blocks],
+                lowest: vec![NONE; blocks],
+                ..Tarjan::default()
+            },
+            out: Vec::with_capacity(blocks),
             latches: Vec::new(),
         }
     }
@@ -69,67 +84,80 @@ impl<'a> Order<'a> {
             self.set[block as usize] = 1;
         }
         // An explicit stack: nesting may be as deep as a hostile text makes it.
-        let mut work = vec![Work::Arrange(reachable, NONE)];
+        let mut work = vec![Work::Arrange(reachable, NONE, 0)];
         while let Some(step) = work.pop() {
             match step {
                 Work::Place(block) => self.out.push(block),
-                Work::Arrange(members, header) => {
-                    let mut steps = self.arrange(&members, header);
-                    steps.reverse();
-                    work.extend(steps);
+                Work::Arrange(mut members, _, depth) if depth > MAX_LOOPS => {
+                    members.sort_unstable_by_key(|&b| (self.body.blocks[b as usize].place, b));
+                    self.out.extend(members);
+                }
+                Work::Arrange(members, header, depth) => {
+                    let first = work.len();
+                    self.arrange(&members, header, depth, &mut work);
+                    work[first..].reverse();
                 }
             }
         }
     }
 
-    /// Sorts the strongly connected components of `members` (all of one set), edges into `header` not counted.
-    fn arrange(&mut self, members: &[BlockId], header: BlockId) -> Vec<Work> {
-        let components = self.components(members, header);
-        let mut component_of = std::collections::HashMap::with_capacity(members.len());
-        for (index, component) in components.iter().enumerate() {
-            for &block in component {
-                component_of.insert(block, index);
+    /// Sorts the strongly connected components of `members` (all of one set), edges into `header` not counted, and adds
+    /// what is to be done about each to `steps`.
+    fn arrange(&mut self, members: &[BlockId], header: BlockId, depth: u32, steps: &mut Vec<Work>) {
+        self.components(members, header);
+        let components = std::mem::take(&mut self.tarjan.components);
+        let flat = std::mem::take(&mut self.tarjan.members);
+        let of = |index: usize| &flat[components[index].clone()];
+        for index in 0..components.len() {
+            for &block in of(index) {
+                self.component[block as usize] = index as u32;
             }
         }
+        // Edges between components: (from, into, block that is entered).
+        let inside = self.set[members[0] as usize];
+        let mut edges: Vec<(u32, u32, BlockId)> = Vec::new();
         let mut incoming = vec![0u32; components.len()];
-        let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); components.len()];
-        let mut entries: Vec<Vec<BlockId>> = vec![Vec::new(); components.len()];
         for &block in members {
-            let from = component_of[&block];
+            let from = self.component[block as usize];
             self.body.blocks[block as usize].end.successors(|to| {
-                if to == header {
+                if to == header || self.set[to as usize] != inside {
                     return;
                 }
-                if let Some(&into) = component_of.get(&to)
-                    && into != from
-                {
-                    incoming[into] += 1;
-                    outgoing[from].push(into);
-                    entries[into].push(to);
+                let into = self.component[to as usize];
+                if into != from {
+                    incoming[into as usize] += 1;
+                    edges.push((from, into, to));
                 }
             });
         }
-        let place = |component: &Vec<BlockId>| {
-            component
-                .iter()
-                .map(|&b| self.body.blocks[b as usize].place)
-                .min()
-                .unwrap_or(0)
-        };
-        let places: Vec<u64> = components.iter().map(place).collect();
+        edges.sort_unstable_by_key(|&(from, ..)| from);
+        // Of each component's entries, the first in the text.
+        let entered = |block: BlockId| (self.body.blocks[block as usize].place, block);
+        let mut entry: Vec<Option<(u64, BlockId)>> = vec![None; components.len()];
+        for &(_, into, to) in &edges {
+            let entry = &mut entry[into as usize];
+            *entry = Some(entry.map_or(entered(to), |first| first.min(entered(to))));
+        }
+        let places: Vec<u64> = (0..components.len())
+            .map(|index| {
+                let places = of(index).iter().map(|&b| self.body.blocks[b as usize].place);
+                places.min().unwrap_or(0)
+            })
+            .collect();
         let mut ready: BinaryHeap<Reverse<(u64, usize)>> = (0..components.len())
             .filter(|&i| incoming[i] == 0)
             .map(|i| Reverse((places[i], i)))
             .collect();
-        let mut steps = Vec::with_capacity(components.len());
         while let Some(Reverse((_, index))) = ready.pop() {
-            for &into in &outgoing[index] {
+            let first = edges.partition_point(|&(from, ..)| (from as usize) < index);
+            for &(_, into, _) in edges[first..].iter().take_while(|&&(from, ..)| from as usize == index) {
+                let into = into as usize;
                 incoming[into] -= 1;
                 if incoming[into] == 0 {
                     ready.push(Reverse((places[into], into)));
                 }
             }
-            let component = &components[index];
+            let component = of(index);
             let first = component[0];
             let mut loops = component.len() > 1;
             if !loops {
@@ -142,12 +170,12 @@ impl<'a> Order<'a> {
                 continue;
             }
             // The loop's header: where it is entered (the entry block itself has no predecessor outside).
-            let head = entries[index]
-                .iter()
-                .copied()
-                .chain(component.iter().copied().filter(|&b| b == 0))
-                .min_by_key(|&b| self.body.blocks[b as usize].place)
-                .unwrap_or(first);
+            let start = component.iter().copied().filter(|&b| b == 0).map(entered).next();
+            let head = entry[index]
+                .into_iter()
+                .chain(start)
+                .min()
+                .map_or(first, |(_, block)| block);
             self.latch(component, head);
             if component.len() == 1 {
                 steps.push(Work::Place(first));
@@ -156,10 +184,9 @@ impl<'a> Order<'a> {
                 for &block in component {
                     self.set[block as usize] = self.sets;
                 }
-                steps.push(Work::Arrange(component.clone(), head));
+                steps.push(Work::Arrange(component.to_vec(), head, depth + 1));
             }
         }
-        steps
     }
 
     fn latch(&mut self, component: &[BlockId], header: BlockId) {
@@ -180,47 +207,39 @@ impl<'a> Order<'a> {
     }
 
     /// Tarjan's algorithm on the blocks of `members`' set, with a stack of its own.
-    fn components(&self, members: &[BlockId], header: BlockId) -> Vec<Vec<BlockId>> {
+    fn components(&mut self, members: &[BlockId], header: BlockId) {
         let inside = self.set[members[0] as usize];
-        let count = self.body.blocks.len();
-        let mut state = Tarjan {
-            index: std::collections::HashMap::with_capacity(members.len()),
-            on_stack: vec![false; count],
-            stack: Vec::new(),
-            components: Vec::new(),
-        };
+        let mut calls: Vec<(BlockId, Vec<BlockId>, usize)> = Vec::new();
+        for &block in members {
+            self.tarjan.number[block as usize] = NONE;
+        }
+        self.tarjan.entered = 0;
         for &root in members {
-            if state.index.contains_key(&root) {
+            if self.tarjan.number[root as usize] != NONE {
                 continue;
             }
-            let mut calls: Vec<(BlockId, Vec<BlockId>, usize)> = Vec::new();
-            state.enter(root);
+            self.tarjan.enter(root);
             calls.push((root, self.within(root, inside, header), 0));
             while let Some((block, successors, next)) = calls.last_mut() {
-                if *next < successors.len() {
-                    let to = successors[*next];
+                let block = *block;
+                if let Some(&to) = successors.get(*next) {
                     *next += 1;
-                    if !state.index.contains_key(&to) {
+                    let state = &mut self.tarjan;
+                    if state.number[to as usize] == NONE {
                         state.enter(to);
                         calls.push((to, self.within(to, inside, header), 0));
-                    } else if state.on_stack[to as usize] {
-                        let reached = state.index[&to].0;
-                        let block = *block;
-                        state.lower(block, reached);
+                    } else if state.lowest[to as usize] != NONE {
+                        state.lower(block, state.number[to as usize]);
                     }
                 } else {
-                    let block = *block;
                     calls.pop();
-                    let low = state.index[&block].1;
                     if let Some((parent, ..)) = calls.last() {
-                        let parent = *parent;
-                        state.lower(parent, low);
+                        self.tarjan.lower(*parent, self.tarjan.lowest[block as usize]);
                     }
-                    state.close(block);
+                    self.tarjan.close(block);
                 }
             }
         }
-        state.components
     }
 
     fn within(&self, block: BlockId, inside: u32, header: BlockId) -> Vec<BlockId> {
@@ -236,45 +255,50 @@ impl<'a> Order<'a> {
 
 enum Work {
     Place(BlockId),
-    Arrange(Vec<BlockId>, BlockId),
+    /// Members, header, and how many loops they are in.
+    Arrange(Vec<BlockId>, BlockId, u32),
 }
 
+/// The arrays are as long as there are blocks, and serve one set after the other.
+#[derive(Default)]
 struct Tarjan {
-    /// (order of discovery, lowest reachable).
-    index: std::collections::HashMap<BlockId, (u32, u32)>,
-    on_stack: Vec<bool>,
+    /// Order of discovery; [`NONE`]: not yet.
+    number: Vec<u32>,
+    /// The lowest number that can be reached from a block on the stack; [`NONE`]: not on it.
+    lowest: Vec<u32>,
+    entered: u32,
     stack: Vec<BlockId>,
-    components: Vec<Vec<BlockId>>,
+    /// Which of the members each component has.
+    components: Vec<Range<usize>>,
+    members: Vec<BlockId>,
 }
 
 impl Tarjan {
     fn enter(&mut self, block: BlockId) {
-        let number = self.index.len() as u32;
-        self.index.insert(block, (number, number));
+        self.number[block as usize] = self.entered;
+        self.lowest[block as usize] = self.entered;
+        self.entered += 1;
         self.stack.push(block);
-        self.on_stack[block as usize] = true;
     }
 
     fn lower(&mut self, block: BlockId, low: u32) {
-        if let Some(entry) = self.index.get_mut(&block) {
-            entry.1 = entry.1.min(low);
-        }
+        let lowest = &mut self.lowest[block as usize];
+        *lowest = low.min(*lowest);
     }
 
     fn close(&mut self, block: BlockId) {
-        let (number, low) = self.index[&block];
-        if number != low {
+        if self.number[block as usize] != self.lowest[block as usize] {
             return;
         }
-        let mut component = Vec::new();
+        let first = self.members.len();
         while let Some(member) = self.stack.pop() {
-            self.on_stack[member as usize] = false;
-            component.push(member);
+            self.lowest[member as usize] = NONE;
+            self.members.push(member);
             if member == block {
                 break;
             }
         }
-        self.components.push(component);
+        self.components.push(first..self.members.len());
     }
 }
 
@@ -300,42 +324,52 @@ pub struct Dominators {
 }
 
 impl Dominators {
-    /// Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
+    /// Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph", 1979, in its simple form.
     pub fn of(body: &Body) -> Dominators {
         let count = body.blocks.len();
-        let post = postorder(body);
+        let (order, parent) = preorder(body);
         let mut number = vec![NONE; count];
-        for (i, &block) in post.iter().enumerate() {
+        for (i, &block) in order.iter().enumerate() {
             number[block as usize] = i as u32;
         }
-        let mut predecessors: Vec<Vec<BlockId>> = vec![Vec::new(); count];
-        for &block in &post {
+        // From here to the tree's children, blocks are their numbers.
+        let mut predecessors: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
+        for (i, &block) in order.iter().enumerate() {
             body.blocks[block as usize]
                 .end
-                .successors(|to| predecessors[to as usize].push(block));
+                .successors(|to| predecessors[number[to as usize] as usize].push(i as u32));
         }
-        let mut idom = vec![NONE; count];
-        idom[0] = 0;
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for &block in post.iter().rev().filter(|&&b| b != 0) {
-                let mut new = NONE;
-                for &p in &predecessors[block as usize] {
-                    if idom[p as usize] == NONE {
-                        continue;
-                    }
-                    new = if new == NONE { p } else { meet(&idom, &number, p, new) };
-                }
-                if idom[block as usize] != new {
-                    idom[block as usize] = new;
-                    changed = true;
-                }
+        let mut semi: Vec<u32> = (0..order.len() as u32).collect();
+        let mut forest = Forest {
+            label: semi.clone(),
+            ancestor: parent.clone(),
+            path: Vec::new(),
+        };
+        let mut above = vec![0u32; order.len()];
+        // Blocks by their semidominators, until those are linked.
+        let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
+        for block in (1..order.len() as u32).rev() {
+            let at = block as usize;
+            for &p in &predecessors[at] {
+                let best = forest.best(p, block + 1, &semi);
+                semi[at] = semi[at].min(semi[best as usize]);
+            }
+            waiting[semi[at] as usize].push(block);
+            let over = parent[at];
+            for below in std::mem::take(&mut waiting[over as usize]) {
+                let best = forest.best(below, block, &semi);
+                let lower = semi[best as usize] < semi[below as usize];
+                above[below as usize] = if lower { best } else { over };
+            }
+        }
+        for block in 1..order.len() {
+            if above[block] != semi[block] {
+                above[block] = above[above[block] as usize];
             }
         }
         let mut children: Vec<Vec<BlockId>> = vec![Vec::new(); count];
-        for &block in post.iter().rev().filter(|&&b| b != 0) {
-            children[idom[block as usize] as usize].push(block);
+        for (i, &block) in order.iter().enumerate().skip(1) {
+            children[order[above[i] as usize] as usize].push(block);
         }
         let mut span = vec![(NONE, 0); count];
         let mut clock = 0;
@@ -360,38 +394,52 @@ impl Dominators {
     }
 }
 
-fn meet(idom: &[u32], number: &[u32], mut a: u32, mut b: u32) -> u32 {
-    while a != b {
-        while number[a as usize] < number[b as usize] {
-            a = idom[a as usize];
-        }
-        while number[b as usize] < number[a as usize] {
-            b = idom[b as usize];
-        }
-    }
-    a
+/// A depth-first tree as far as the blocks from a certain number on are linked to their parents, and on the path of each
+/// the block with the lowest semidominator. Paths are shortened as they are asked for.
+struct Forest {
+    label: Vec<u32>,
+    ancestor: Vec<u32>,
+    path: Vec<u32>,
 }
 
-fn postorder(body: &Body) -> Vec<BlockId> {
-    let mut seen = vec![false; body.blocks.len()];
-    let mut out = Vec::new();
-    let successors = |block: BlockId| {
-        let mut list = Vec::new();
-        body.blocks[block as usize].end.successors(|to| list.push(to));
-        list
-    };
-    seen[0] = true;
-    let mut work = vec![(0u32, successors(0), 0usize)];
-    while let Some((block, list, next)) = work.last_mut() {
-        if let Some(&to) = list.get(*next) {
-            *next += 1;
-            if !std::mem::replace(&mut seen[to as usize], true) {
-                work.push((to, successors(to), 0));
-            }
-        } else {
-            out.push(*block);
-            work.pop();
+impl Forest {
+    /// Of the linked blocks on the tree's path from `block` up, the one with the lowest semidominator; `block` if it has
+    /// no link. Blocks from `linked` on have one.
+    fn best(&mut self, block: u32, linked: u32, semi: &[u32]) -> u32 {
+        let mut at = block;
+        while self.ancestor[at as usize] >= linked {
+            self.path.push(at);
+            at = self.ancestor[at as usize];
         }
+        // From the top down.
+        while let Some(below) = self.path.pop() {
+            let (b, a) = (below as usize, self.ancestor[below as usize] as usize);
+            if semi[self.label[a] as usize] < semi[self.label[b] as usize] {
+                self.label[b] = self.label[a];
+            }
+            self.ancestor[b] = self.ancestor[a];
+        }
+        self.label[block as usize]
     }
-    out
+}
+
+/// Reachable blocks in the order of a depth-first walk, and the number of each one's parent in it.
+fn preorder(body: &Body) -> (Vec<BlockId>, Vec<u32>) {
+    let (mut order, mut parents) = (Vec::new(), Vec::new());
+    let mut seen = vec![false; body.blocks.len()];
+    let mut work = vec![(0, 0)];
+    while let Some((block, parent)) = work.pop() {
+        if std::mem::replace(&mut seen[block as usize], true) {
+            continue;
+        }
+        let number = order.len() as u32;
+        order.push(block);
+        parents.push(parent);
+        body.blocks[block as usize].end.successors(|to| {
+            if !seen[to as usize] {
+                work.push((to, number));
+            }
+        });
+    }
+    (order, parents)
 }

@@ -106,19 +106,20 @@ fn propagate_copies(body: &mut Body, order: &[BlockId], definitions: &[Definitio
             }
         }
     }
-    // Chains: a copy of a copy.
+    // Chains: a copy of a copy. Each register on a chain learns its end, so that no chain is walked twice; none is a
+    // circle, for a source is written before its copy.
+    let mut chain = Vec::new();
     for register in 0..source.len() {
         let mut last = register;
-        let mut steps = 0;
         while let Some(next) = source[last] {
+            chain.push(last);
             last = next as usize;
-            steps += 1;
-            if steps > source.len() {
+            if chain.len() > source.len() {
                 break;
             }
         }
-        if last != register {
-            source[register] = Some(last as u32);
+        for on in chain.drain(..).filter(|&on| on != last) {
+            source[on] = Some(last as u32);
         }
     }
     for &block in order {

@@ -70,7 +70,7 @@ pub fn allocate(body: &Body, code: &[Instr], intervals: &[Option<Interval>], pin
     let mut window = 0;
     let bases = WIDTHS.map(|width| {
         let base = window;
-        let bytes = areas[width as usize].taken.len() as u32 * width.warp_bytes();
+        let bytes = areas[width as usize].count * width.warp_bytes();
         window = (window + bytes).next_multiple_of(64);
         base
     });
@@ -123,29 +123,23 @@ fn inherit(
 /// Widths in the order of their areas.
 const WIDTHS: [Width; 5] = [Width::Pred, Width::B16, Width::B32, Width::B64, Width::B128];
 
-/// First-fit over the slots of one width.
+/// The slots of one width; the lowest free one is taken first.
 #[derive(Default)]
 struct Slots {
-    taken: Vec<bool>,
-    /// Nothing below is free.
-    first_free: usize,
+    count: u32,
+    free: BinaryHeap<Reverse<u32>>,
 }
 
 impl Slots {
     fn take(&mut self) -> u32 {
-        let free = self.taken[self.first_free..].iter().position(|taken| !taken);
-        let slot = free.map_or(self.taken.len(), |i| self.first_free + i);
-        if slot == self.taken.len() {
-            self.taken.push(true);
-        } else {
-            self.taken[slot] = true;
+        if let Some(Reverse(slot)) = self.free.pop() {
+            return slot;
         }
-        self.first_free = slot + 1;
-        slot as u32
+        self.count += 1;
+        self.count - 1
     }
 
     fn free(&mut self, slot: u32) {
-        self.taken[slot as usize] = false;
-        self.first_free = self.first_free.min(slot as usize);
+        self.free.push(Reverse(slot));
     }
 }
