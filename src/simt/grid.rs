@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::isa::lanes::WARP;
 use crate::memory::{AddressSpace, Region, View};
-use crate::program::{Function, Module, Op};
+use crate::program::Function;
 
 use super::block::{Block, BlockEnv, Turn};
 use super::children::Children;
@@ -339,8 +339,9 @@ impl Grid {
 /// recursion or indirect calls leave it open.
 fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
     let stack = launch.stack_limit.max(1024);
-    let need = match frames(&launch.code.module, kernel, 0) {
-        Some(bytes) => bytes + if allocates(kernel) { stack } else { 0 },
+    let known = launch.code.module.stack(launch.kernel);
+    let need = match known.frames {
+        Some(bytes) => bytes + if known.allocates { stack } else { 0 },
         // Frames here hold what hardware keeps in registers: parameters and results.
         None => u64::from(kernel.local) + 4 * stack,
     };
@@ -351,27 +352,6 @@ fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
     } else {
         stride
     }
-}
-
-fn allocates(function: &Function) -> bool {
-    function.body.insts().any(|inst| matches!(inst.op, Op::Alloca { .. }))
-}
-
-/// Bytes of the deepest chain of frames from `function` on; `None`: recursion or an indirect call.
-fn frames(module: &Module, function: &Arc<Function>, depth: u32) -> Option<u64> {
-    if function.calls_indirectly || depth > 64 {
-        return None;
-    }
-    let mut deepest = 0;
-    for &callee in &function.callees {
-        let callee = module.functions.get(callee as usize)?.lowered.get()?.as_ref().ok()?;
-        if Arc::ptr_eq(callee, function) || allocates(callee) {
-            return None;
-        }
-        let below = frames(module, callee, depth + 1)?;
-        deepest = deepest.max(below + u64::from(callee.local_align.max(16)));
-    }
-    Some(u64::from(function.local) + deepest)
 }
 
 thread_local! {
