@@ -8,6 +8,7 @@ use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
 use super::texture::Opaque;
 use super::{link, lower, rules};
+use crate::defect;
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
 
@@ -220,7 +221,10 @@ impl Module {
         let entry = &self.functions[function as usize];
         entry
             .lowered
-            .get_or_init(|| lower::lower(self, function).map(Arc::new))
+            .get_or_init(|| {
+                defect::may_fail("lowering", &entry.name);
+                lower::lower(self, function).map(Arc::new)
+            })
             .clone()
     }
 
