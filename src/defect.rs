@@ -101,57 +101,63 @@ fn defect(payload: &(dyn Any + Send)) -> Defect {
     }
 }
 
-/// Where tests make Margay panic: `place` is the kind of place, `name` the kernel or call that is under way.
+/// Where tests make Margay panic: `place` is the kind of place, `name` the kernel, call or context that is under way.
 #[cfg(any(test, debug_assertions))]
-pub fn may_fail(place: &str, name: &str) {
-    injected::may_fail(place, name);
+pub fn may_fail(place: &str, name: impl fmt::Display) {
+    injected::may_fail(place, &name);
 }
 
 /// Where tests make Margay panic, in libraries that are built for them.
 #[cfg(not(any(test, debug_assertions)))]
 #[inline(always)]
-pub fn may_fail(_place: &str, _name: &str) {}
+pub fn may_fail(_place: &str, _name: impl fmt::Display) {}
 
 #[cfg(any(test, debug_assertions))]
-pub mod injected {
+mod injected {
+    use std::fmt::Display;
     use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use parking_lot::RwLock;
 
-    /// `place:name`, for a library in a process of its own.
+    /// `place:name`, or `place:*` for whoever comes first, for a library in a process of its own. Once.
     const VARIABLE: &str = "CDYLIB_TEST_PANIC";
 
     static ARMED: RwLock<Vec<String>> = RwLock::new(Vec::new());
+    static ANY: AtomicBool = AtomicBool::new(false);
 
-    /// From now on, and until this is dropped, `name` panics at `place`.
-    #[cfg(test)]
-    pub struct Armed(String);
-
-    #[cfg(test)]
-    impl Armed {
-        pub fn new(place: &str, name: &str) -> Armed {
-            let what = format!("{place}:{name}");
-            ARMED.write().push(what.clone());
-            Armed(what)
-        }
+    /// The next time that `name` comes to `place`, it panics.
+    pub(super) fn arm(what: String) {
+        ARMED.write().push(what);
+        ANY.store(true, Ordering::SeqCst);
     }
 
-    #[cfg(test)]
-    impl Drop for Armed {
-        fn drop(&mut self) {
-            ARMED.write().retain(|what| *what != self.0);
-        }
-    }
-
-    pub(super) fn may_fail(place: &str, name: &str) {
+    pub(super) fn may_fail(place: &str, name: &dyn Display) {
         static ASKED: OnceLock<()> = OnceLock::new();
-        ASKED.get_or_init(|| ARMED.write().extend(std::env::var(VARIABLE)));
-        let armed = {
-            let armed = ARMED.read();
-            armed.iter().any(|what| what.split_once(':') == Some((place, name)))
+        ASKED.get_or_init(|| {
+            if let Ok(what) = std::env::var(VARIABLE) {
+                arm(what);
+            }
+        });
+        if !ANY.load(Ordering::SeqCst) {
+            return;
+        }
+        let name = name.to_string();
+        let here = |what: &String| {
+            what.split_once(':')
+                .is_some_and(|(p, n)| p == place && (n == name || n == "*"))
         };
-        assert!(!armed, "injected at {place}, {name}");
+        if ARMED.read().iter().any(here) {
+            ARMED.write().retain(|what| !here(what));
+            panic!("injected at {place}, {name}");
+        }
     }
+}
+
+/// The next time that `name` comes to `place`, it panics.
+#[cfg(test)]
+pub fn arm(place: &str, name: impl fmt::Display) {
+    injected::arm(format!("{place}:{name}"));
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl Shared {
             // What kernels printed before it happened comes first.
             self.printer.flush();
             tracing::error!("{error}: {report}");
-            defect::may_fail("report", error.name());
+            defect::may_fail("report", self.id);
             let settings = self.coredump.lock().clone();
             coredump::on_fault(&settings, self.device, &format!("{error}: {report}"));
         });

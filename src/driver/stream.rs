@@ -556,7 +556,7 @@ impl Stream {
             completes: true,
         };
         let done = defect::catch(|| {
-            defect::may_fail("now", "");
+            defect::may_fail("now", self.shared.id);
             work()
         });
         if let Err(defect) = &done {
@@ -674,7 +674,7 @@ impl Stream {
                 self.execute(command);
             }
             self.complete_one();
-            defect::may_fail("queue", "");
+            defect::may_fail("queue", self.shared.id);
             turn = turn.saturating_sub(1);
         }
     }
@@ -686,7 +686,7 @@ impl Stream {
             Command::Record(recording) => recording.stamp(),
             Command::Work(_) if self.shared.has_failed() => {}
             Command::Work(task) | Command::Always(task) => {
-                defect::may_fail("command", "");
+                defect::may_fail("command", self.shared.id);
                 task(&self.shared);
             }
         });

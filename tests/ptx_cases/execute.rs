@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// # Errors
 /// What differs from the expectation, for people.
-pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
+pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<(), String> {
     let tree =
         ptx::parse(Source::new(name, text)).map_err(|error| format!("does not parse:\n{}", error.render_plain()))?;
     let mut memory = Memory::default();
@@ -51,8 +51,9 @@ pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
     let references: References = references.into();
     let services = Arc::new(Test::default());
     let mut fault = None;
-    for launch in &case.launches {
-        let launch = self::launch(case, launch, &module, &buffers, &references, &services, &mut memory)?;
+    for (number, launch) in (0..).zip(&case.launches) {
+        let mut launch = self::launch(case, launch, &module, &buffers, &references, &services, &mut memory)?;
+        launch.seed = seed.map(|seed| simt::Seed::new(seed, number));
         if let Err(found) = simt::run(Arc::new(launch)) {
             fault = Some(found);
             break;

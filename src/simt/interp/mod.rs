@@ -279,8 +279,9 @@ impl Bundle {
         }
     }
 
-    /// Makes one of fragments that stand at the same place of the same frame.
-    fn merge(&mut self) {
+    /// Makes one of fragments that stand at the same place of the same frame; unless `all`, only where one waits for others
+    /// to come there.
+    fn merge(&mut self, all: bool) {
         let mut i = 0;
         while i < self.fragments.len() {
             let mut j = i + 1;
@@ -288,6 +289,7 @@ impl Bundle {
                 let (a, b) = (&self.fragments[i], &self.fragments[j]);
                 let meet = a.pc == b.pc
                     && a.frame == b.frame
+                    && (all || a.state == State::Gathering || b.state == State::Gathering)
                     && !matches!(a.state, State::Barrier(_))
                     && !matches!(b.state, State::Barrier(_));
                 if meet {
@@ -338,8 +340,8 @@ impl Bundle {
         loop {
             // Those that meet need not become one: now and then they do not.
             let meet = apart.is_none_or(|schedule| !schedule.one_in(4));
-            if self.fragments.len() > 1 && meet {
-                self.merge();
+            if self.fragments.len() > 1 {
+                self.merge(meet);
             }
             let Some(at) = self.pick(apart) else {
                 return Ok(Pause::Waiting);
@@ -360,7 +362,7 @@ impl Bundle {
                 self.share = self.share.min(CATCH_UP);
             }
             let turn = schedule.map_or(SLICE, Schedule::turn).min(self.share);
-            let (limit, floor) = if meet { self.bounds(at) } else { (Pc::MAX, 0) };
+            let (limit, floor) = self.bounds(at, meet);
             let stop = self.run_fragment(at, (limit, floor, turn), block, barriers)?;
             match stop {
                 Stop::Meets | Stop::Moved | Stop::Turn if self.share > 0 => {}
@@ -390,13 +392,18 @@ impl Bundle {
     }
 
     /// Where fragment `at` meets others of its frame: the lowest pc above its own, and one more than the highest below
-    /// (0: none).
-    fn bounds(&self, at: usize) -> (Pc, Pc) {
+    /// (0: none). Unless it meets `all`, only those that wait for others.
+    fn bounds(&self, at: usize, all: bool) -> (Pc, Pc) {
         let f = &self.fragments[at];
         let mut limit = Pc::MAX;
         let mut floor = 0;
         for (i, other) in self.fragments.iter().enumerate() {
-            if i == at || other.frame != f.frame || matches!(other.state, State::Barrier(_)) {
+            let counts = match other.state {
+                State::Ready => all,
+                State::Gathering => true,
+                State::Barrier(_) => false,
+            };
+            if i == at || other.frame != f.frame || !counts {
                 continue;
             }
             if other.pc > f.pc {
