@@ -77,7 +77,12 @@ fn seeded(root: &Path, file: &Path) -> Trial {
     let seeds = std::env::var("PTX_CASES_SEEDS")
         .ok()
         .and_then(|seeds| seeds.parse().ok());
-    let seeds: u64 = seeds.unwrap_or(if about_order { 50 } else { 2 });
+    // Without optimisation it takes its time.
+    let seeds: u64 = seeds.unwrap_or(match (about_order, cfg!(debug_assertions)) {
+        (true, false) => 50,
+        (true, true) => 5,
+        (false, _) => 1,
+    });
     Trial::test(label, move || {
         let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
         let case = case::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;

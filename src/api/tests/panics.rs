@@ -154,6 +154,10 @@ fn between_the_commands_of_a_stream() {
         let kernel = kernel("in_queue");
         arm("queue", id);
         assert_eq!(launch(kernel, 1), CUresult::CUDA_SUCCESS);
+        // It comes when the command is done and may have been waited for.
+        while call!(cuCtxSynchronize()) == CUresult::CUDA_SUCCESS {
+            std::thread::yield_now();
+        }
     });
 }
 
