@@ -10,6 +10,7 @@ use super::ir::texture::Opaque;
 use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
 use super::{frames, link, lower, rules};
+use crate::defect;
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
 
@@ -240,7 +241,10 @@ impl Module {
         let entry = &self.functions[function as usize];
         entry
             .lowered
-            .get_or_init(|| lower::lower(self, function).map(Arc::new))
+            .get_or_init(|| {
+                defect::may_fail("lowering", &entry.name);
+                lower::lower(self, function).map(Arc::new)
+            })
             .clone()
     }
 
