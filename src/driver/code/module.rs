@@ -26,6 +26,7 @@ use crate::driver::{Context, Device, Error, Handle, Result, Stream};
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::{self, Allocate, AllocateError, KernelInfo};
 use crate::ptx::ast;
+use crate::simt::Executables;
 
 pub struct Library {
     handle: Handle,
@@ -55,6 +56,8 @@ pub struct Module {
 
 struct Linked {
     program: Arc<program::Module>,
+    /// What the executor makes of it.
+    code: Arc<Executables>,
     /// Memory of its variables.
     memory: Vec<u64>,
     kernels: HashMap<Arc<str>, u32>,
@@ -80,6 +83,7 @@ pub struct Function {
     context: Weak<Context>,
     pub(in crate::driver) shared: Arc<Shared>,
     pub(in crate::driver) program: Arc<program::Module>,
+    pub(in crate::driver) code: Arc<Executables>,
     pub(in crate::driver) index: u32,
     pub(in crate::driver) info: KernelInfo,
     pub(in crate::driver) references: Arc<References>,
@@ -229,7 +233,7 @@ impl Linked {
             memory: Vec::new(),
         };
         let program = match program::Module::link_with(&trees, &known, &mut placer) {
-            Ok(program) => program,
+            Ok(program) => Arc::new(program),
             Err(error) => {
                 release(&placer.memory);
                 return Err(LoadError::from(error).logged());
@@ -255,7 +259,8 @@ impl Linked {
             files: Arc::new(file_names(&trees)),
             references: Arc::new(References::of(&program, shared.device)),
             memory: placer.memory,
-            program: Arc::new(program),
+            code: Arc::new(Executables::new(Arc::clone(&program))),
+            program,
         })
     }
 }
@@ -592,6 +597,7 @@ impl Module {
                 context: Weak::clone(&self.context),
                 shared: Arc::clone(&self.shared),
                 program: Arc::clone(&linked.program),
+                code: Arc::clone(&linked.code),
                 index,
                 info: entry.kernel.clone().unwrap_or_default(),
                 references: Arc::clone(&linked.references),

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::defect;
 use crate::driver::{Error, Result};
 use crate::memory::AddressSpace;
 use crate::trace::signals::quietly;
@@ -236,7 +237,10 @@ fn watch_pipe() {
             // Opening waits for a writer; the end of what he writes is the wish.
             while let Ok(wish) = std::fs::read(&path) {
                 if !wish.is_empty() && global(Setting::EnableUserTrigger) == Value::Flag(true) {
-                    dump(&Values::new(), 0, "asked for by the user", false);
+                    let dumped = defect::catch(|| dump(&Values::new(), 0, "asked for by the user", false));
+                    if let Err(defect) = dumped {
+                        tracing::error!("{defect}\n  in a core dump that the user asked for");
+                    }
                 }
             }
         };
