@@ -19,17 +19,17 @@ mod standstill;
 
 pub(in crate::driver) use standstill::standstill;
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 
 use super::recording::Recording;
 use crate::driver::context::Shared;
-use crate::driver::graph::Tail;
 use crate::driver::handle::{self, Registry};
 use crate::driver::per_thread::{Held, PerThread};
 use crate::driver::profile::MULTIPROCESSORS;
@@ -144,8 +144,8 @@ pub struct Stream {
     queue: Mutex<Queue>,
     submitted: AtomicU64,
     completed: AtomicU64,
-    /// It records into a graph what it is given.
-    pub(in crate::driver) tail: Mutex<Option<Tail>>,
+    /// What it has while it records into a graph what it is given: the graphs' own, and nobody else's to know.
+    pub(in crate::driver) recorder: OnceLock<Box<dyn Any + Send + Sync>>,
     /// `cuStreamSetAttribute`: values of 64 bytes by number, kept for who asks for them back.
     attributes: Mutex<BTreeMap<u32, [u64; 8]>>,
 }
@@ -279,7 +279,7 @@ impl Stream {
             }),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            tail: Mutex::new(None),
+            recorder: OnceLock::new(),
             attributes: Mutex::default(),
         });
         shared.add_stream(&stream);
