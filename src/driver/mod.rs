@@ -39,9 +39,9 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
-pub use code::{launch, linker, module, occupancy};
+pub use code::{calls, launch, linker, module, occupancy};
 pub use context::green;
-pub use memory::{alloc, batch, copy, decompress, managed, multicast, pointer, pool, virtual_memory};
+pub use memory::{alloc, batch, copies, copy, decompress, managed, multicast, pointer, pool, virtual_memory};
 pub use process::{checkpoint, coredump};
 pub use sharing::{external, ipc, semaphore};
 pub use streams::{event, stream};

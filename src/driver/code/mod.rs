@@ -3,6 +3,7 @@
 //! Flows in: what a load call was handed. Flows out: the trees to link, or the reason and the words why not. It must never
 //! know contexts.
 
+pub mod calls;
 mod device_runtime;
 pub mod launch;
 pub mod linker;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::stream::{Command, HostFunction, Role, as_host_function, check_host_function};
-use crate::driver::graph::{self, HostNode, Work};
-use crate::driver::{Context, Error, Event, Green, Result, Stream, pool};
+use crate::driver::graph::{self, BatchNode, HostNode, SemaphoreNode, Work};
+use crate::driver::semaphore::{self, SemaphoreStep};
+use crate::driver::{Context, Error, Event, Green, MemoryOperation, Result, Stream, pool};
 
 impl Stream {
     /// `cuStreamSynchronize`.
@@ -57,6 +58,48 @@ impl Stream {
         self.enqueue(Command::Work(Box::new(move |shared| {
             shared.printer.flush();
             as_host_function(|| function(data));
+        })));
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// `cuStreamBatchMemOp`, and the calls with one operation: all of them, or none if one is wrong.
+    pub fn memory_operations(self: &Arc<Stream>, operations: &[MemoryOperation]) -> Result<()> {
+        self.shared.check()?;
+        let checked = operations
+            .iter()
+            .map(|operation| operation.check())
+            .collect::<Result<Vec<_>>>()?;
+        if let Some(capture) = self.admit()? {
+            let node = BatchNode {
+                operations: operations.into(),
+                context: self.context()?.handle(),
+            };
+            return capture.add(self, Work::Batch(node));
+        }
+        if !checked.is_empty() {
+            self.enqueue(Command::Work(Box::new(move |shared| {
+                checked.iter().for_each(|operation| operation.run(shared));
+            })));
+        }
+        Ok(())
+    }
+
+    /// `cuSignalExternalSemaphoresAsync`, `cuWaitExternalSemaphoresAsync`: one after the other, at their place in the stream.
+    pub fn semaphores(self: &Arc<Stream>, steps: Vec<SemaphoreStep>, signal: bool) -> Result<()> {
+        self.shared.check()?;
+        if let Some(capture) = self.admit()? {
+            let context = self.context()?.handle();
+            let node = SemaphoreNode {
+                steps: steps.into(),
+                context,
+            };
+            let work = if signal { Work::Signal(node) } else { Work::Await(node) };
+            return capture.add(self, work);
+        }
+        self.enqueue(Command::Work(Box::new(move |shared| {
+            semaphore::run(&steps, signal, shared)
         })));
         Ok(())
     }
