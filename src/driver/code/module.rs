@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::VARIABLE;
+use crate::driver::memory::place::VARIABLE;
 pub use crate::driver::code::LoadError;
 pub use crate::driver::code::Symbols;
 use crate::driver::code::{Code, Remarks};

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::super::alloc::place;
+use crate::driver::memory::place::place;
 use super::super::context;
 use super::super::stream::Command;
 use crate::driver::{Context, Device, Error, Result, Stream};

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use self::reserve::Reserve;
 use self::share::Region;
 pub use self::share::export_pointer;
-use crate::driver::alloc::start_of;
+use crate::driver::memory::place::start_of;
 use crate::driver::graph::{self, GraphMemory, Work};
 use crate::driver::handle::{self, Registry};
 use crate::driver::stream::Command;

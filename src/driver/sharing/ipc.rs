@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::VARIABLE;
+use crate::driver::memory::place::VARIABLE;
 use crate::driver::context::{self, Shared};
 use crate::driver::graph::{self, GraphMemory};
 use crate::driver::shared_file::{Purpose, SharedFile, Ticket};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::place;
+use crate::driver::memory::place::place;
 use crate::driver::context::{self, Shared};
 use crate::driver::external::Window;
 use crate::driver::format::{self, Layout};
