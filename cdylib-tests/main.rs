@@ -12,6 +12,7 @@ mod c;
 
 mod alone;
 mod array;
+mod at_exit;
 mod bad_input;
 mod basics;
 mod batch;
@@ -39,6 +40,7 @@ mod graph_types;
 mod graph_world;
 mod graphs;
 mod green_contexts;
+mod host_ranges;
 mod indices;
 mod ipc;
 mod launch;

@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::defect::{self, Defect};
 use crate::isa::lanes::WARP;
-use crate::memory::{AddressSpace, Region, View};
+use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::Function;
 
 use super::block::{Block, BlockEnv, Turn};
@@ -89,6 +89,8 @@ pub struct Grid {
     stop: AtomicBool,
     origin: Origin,
     fault: Mutex<Option<Box<Fault>>>,
+    /// The address at which registered host memory turned out to be gone; 0: none.
+    gone: AtomicU64,
     helpers: Mutex<usize>,
     alone: Condvar,
     children: OnceLock<Arc<Children>>,
@@ -217,6 +219,7 @@ impl Grid {
             origin,
             schedule,
             fault: Mutex::new(None),
+            gone: AtomicU64::new(0),
             helpers: Mutex::new(0),
             alone: Condvar::new(),
             children: OnceLock::new(),
@@ -290,6 +293,7 @@ impl Grid {
 
     /// `at` is told which block runs.
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
+        let _guarded = memory::guard(&self.gone);
         let start = Instant::now();
         let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
         let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
@@ -319,7 +323,16 @@ impl Grid {
                 break;
             };
             at.set(seat.block.env.ctaid);
-            match seat.block.turn() {
+            let turn = seat.block.turn();
+            if let address @ 1.. = self.gone.load(Ordering::Relaxed) {
+                self.report(Box::new(self.host_memory_gone(
+                    turn.err(),
+                    address,
+                    seat.block.env.ctaid,
+                )));
+                break;
+            }
+            match turn {
                 Ok(Turn::Done) => {
                     spinning = 0;
                     idle.push(seat);
@@ -476,6 +489,21 @@ impl Grid {
         }
     }
 
+    /// The first access went through, to memory that was put there for it; what came of later ones says where, if it is the
+    /// same memory that they were refused.
+    fn host_memory_gone(&self, refused: Option<Box<Located>>, address: u64, block: [u32; 3]) -> Fault {
+        match refused {
+            Some(located) => match located.fault.cause {
+                Cause::IllegalAddress { address, .. } if AddressSpace::get().host_range_is_gone(address) => Fault {
+                    cause: Cause::HostMemoryGone { address },
+                    ..self.locate(&located, block)
+                },
+                _ => self.locate(&located, block),
+            },
+            None => self.fault_of(Cause::HostMemoryGone { address }, block),
+        }
+    }
+
     fn locate(&self, located: &Located, block: [u32; 3]) -> Fault {
         let function = &located.exec.function;
         let [x, y, _] = self.launch.block;
@@ -531,7 +559,8 @@ struct Scratch(Region);
 
 impl Scratch {
     fn of(bytes: u64) -> Result<Scratch, u64> {
-        if let Some(kept) = KEPT.with(|k| k.borrow_mut().take())
+        // A thread that is about to end has kept nothing.
+        if let Ok(Some(kept)) = KEPT.try_with(|k| k.borrow_mut().take())
             && kept.bytes() >= bytes
         {
             return Ok(Scratch(kept));

@@ -108,6 +108,8 @@ pub enum Cause {
         write: bool,
         space: Space,
     },
+    /// 700: registered host memory that the program has unmapped, protected, or cut off with its file.
+    HostMemoryGone { address: u64 },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
     Misaligned { address: u64, bytes: u32 },
     /// 715 `CUDA_ERROR_ILLEGAL_INSTRUCTION`: undefined behaviour such as a wild `brx.idx` index.
@@ -134,6 +136,10 @@ pub enum Cause {
     Defect { defect: Defect },
 }
 
+/// Why an access of registered host memory failed that was allowed.
+pub const HOST_MEMORY_GONE: &str = "the program has registered this host memory, and then unmapped or protected it, or \
+    shortened the file behind it";
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -153,6 +159,7 @@ impl fmt::Display for Cause {
                 };
                 write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")
             }
+            Cause::HostMemoryGone { address } => write!(f, "access at {address:#x}: {HOST_MEMORY_GONE}"),
             Cause::Misaligned { address, bytes } => {
                 write!(
                     f,

@@ -168,7 +168,7 @@ fn outcome(case: &Case, fault: Option<&Fault>, services: &Test, report: &mut Str
 /// The `CUresult` that the driver API manual gives to a cause.
 fn code(fault: &Fault) -> u32 {
     match fault.cause {
-        Cause::IllegalAddress { .. } => 700,
+        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => 700,
         Cause::Misaligned { .. } => 716,
         Cause::IllegalInstruction { .. } => 715,
         Cause::InvalidPc { .. } => 718,
