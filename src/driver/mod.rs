@@ -17,7 +17,7 @@
 //! graph/                  work described once      memory_operation.rs  words that streams write or wait for
 //! external.rs semaphore.rs  what others have made, by descriptor
 //! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
-//! coredump.rs             dumps after faults         checkpoint.rs  calls that wait
+//! fault.rs  coredump.rs   reports and dumps of faults         checkpoint.rs  calls that wait
 //! handle.rs  error.rs
 //! ```
 //!
@@ -37,6 +37,7 @@ mod device_runtime;
 mod error;
 pub mod event;
 pub mod external;
+pub mod fault;
 mod format;
 pub mod graph;
 pub mod green;

@@ -17,9 +17,11 @@
 
 pub mod affine;
 mod check;
+mod demangle;
 mod initialiser;
 mod instr;
 mod layout;
+mod lines;
 mod link;
 mod lower;
 mod module;
@@ -34,7 +36,9 @@ mod visit;
 #[cfg(test)]
 mod tests;
 
+pub use demangle::{Named, demangle};
 pub use instr::*;
+pub use lines::{Origin, SharedName, SourceLine};
 pub use module::*;
 pub use runtime::{Generation, RuntimeCall};
 pub use visit::Role;

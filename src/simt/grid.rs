@@ -18,7 +18,6 @@ use crate::program::{Function, Kind, Module};
 
 use super::block::{Block, BlockEnv, Turn};
 use super::children::Children;
-use super::interp::Located;
 use super::interp::affine::Runs;
 use super::interp::code::Executable;
 use super::{Cause, Fault, Launch, pool};
@@ -85,17 +84,8 @@ pub fn run(launch: Arc<Launch>) -> Result<Option<Arc<Children>>, Box<Fault>> {
 impl Grid {
     fn new(launch: Arc<Launch>) -> Result<Grid, Box<Fault>> {
         let refuse = |cause: Cause| {
-            let kernel = Arc::clone(&launch.module.functions[launch.kernel as usize].name);
-            Box::new(Fault {
-                cause,
-                function: Arc::clone(&kernel),
-                kernel,
-                block: [0; 3],
-                thread: [0; 3],
-                instruction: String::new(),
-                ptx_line: 0,
-                source_line: None,
-            })
+            let kernel = &launch.module.functions[launch.kernel as usize].name;
+            Box::new(Fault::of_launch(cause, kernel))
         };
         let function = launch
             .module
@@ -250,7 +240,7 @@ impl Grid {
                     open.push_back(seat);
                 }
                 Err(located) => {
-                    self.report(Box::new(self.locate(&located, seat.block.env.ctaid)));
+                    self.report(Box::new(Fault::locate(&located, &seat.block.env)));
                     break;
                 }
             }
@@ -294,40 +284,9 @@ impl Grid {
     }
 
     fn fault_of(&self, cause: Cause, block: [u32; 3]) -> Fault {
-        let kernel = Arc::clone(&self.kernel.function.name);
         Fault {
-            cause,
-            function: Arc::clone(&kernel),
-            kernel,
             block,
-            thread: [0; 3],
-            instruction: String::new(),
-            ptx_line: 0,
-            source_line: None,
-        }
-    }
-
-    fn locate(&self, located: &Located, block: [u32; 3]) -> Fault {
-        let function = &located.exec.function;
-        let [x, y, _] = self.launch.block;
-        let t = located.first_thread + located.fault.lane as u32;
-        let text = &function.source.text;
-        let pc = located.exec.pc_in_function(located.pc);
-        let span = function.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
-        let (start, end) = (span.start as usize, span.end as usize);
-        let last = function.lines.partition_point(|(at, _, _)| *at <= pc);
-        Fault {
-            thread: [t % x, t / x % y, t / x / y],
-            function: Arc::clone(&function.name),
-            instruction: text
-                .get(start..end)
-                .unwrap_or_default()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
-            ptx_line: text.get(..start).map_or(0, |t| t.matches('\n').count() as u32 + 1),
-            source_line: last.checked_sub(1).map(|i| (function.lines[i].1, function.lines[i].2)),
-            ..self.fault_of(located.fault.cause.clone(), block)
+            ..Fault::of_launch(cause, &self.kernel.function.name)
         }
     }
 }

@@ -8,6 +8,7 @@ mod case;
 mod execute;
 mod image;
 mod legal;
+mod report;
 mod value;
 mod verdict;
 
@@ -62,7 +63,8 @@ fn trial(root: &Path, file: &Path, level: &str) -> Trial {
     Trial::test(label, move || {
         let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
         let case = case::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        execute::run(&case, &path.display().to_string(), &text).map_err(Failed::from)
+        let report = execute::run(&case, &path.display().to_string(), &text)?;
+        report::compare(report.as_deref(), &path.with_extension("txt")).map_err(Failed::from)
     })
     .with_kind(level)
 }

@@ -2,6 +2,7 @@
 
 mod code;
 mod initialisers;
+mod lines;
 mod linking;
 mod shapes;
 
