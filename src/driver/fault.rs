@@ -76,13 +76,15 @@ fn stack(fault: &Fault, text: &mut String) -> fmt::Result {
         }
         // The instruction at fault, and what stands for a source line where there is none.
         if site.ptx_line != 0 && (index == 0 || site.origin.lines.is_empty()) {
-            let word = if site.origin.lines.is_empty() { word } else { "by" };
-            write!(
-                text,
-                "\n  {word} PTX line {} of {}",
-                site.ptx_line,
-                demangle(&site.function)
-            )?;
+            match site.origin.lines.is_empty() {
+                true => write!(
+                    text,
+                    "\n  {word} PTX line {} of {}",
+                    site.ptx_line,
+                    demangle(&site.function)
+                )?,
+                false => write!(text, "\n  by PTX line {}", site.ptx_line)?,
+            }
             if let Some(label) = &site.origin.label {
                 write!(text, ", below {label}")?;
             }

@@ -144,6 +144,11 @@ impl<'t> Reader<'t> {
                         return false;
                     }
                 }
+                // Those of the debug information stand everywhere and say nothing to people.
+                Statement::Label(name)
+                    if ["$L__tmp", "$L__func_"]
+                        .iter()
+                        .any(|start| name.text.starts_with(start)) => {}
                 Statement::Label(name) => self.label = Some(name),
                 Statement::Instruction(instruction) if instruction.span.start >= self.until => return false,
                 Statement::Loc {

@@ -38,15 +38,16 @@ pub fn compare(report: Option<&str>, path: &Path) -> Result<(), String> {
     }
 }
 
-/// Addresses vary from run to run: `0x` with six digits or more becomes `0x…`. Offsets in a window, and null pointers, are
-/// shorter.
+/// Addresses vary from run to run: `0x` with six digits or more becomes `0x…`, and so does a handle, with which the report of
+/// a texture begins. Offsets in a window, and null pointers, are shorter.
 fn masked(report: &str) -> String {
     let mut out = String::new();
     let mut rest = report;
     while let Some(at) = rest.find("0x") {
         let digits = rest[at + 2..].bytes().take_while(u8::is_ascii_hexdigit).count();
         let end = at + 2 + digits;
-        if digits < 6 {
+        let is_handle = out.is_empty() && at == 0;
+        if digits < 6 && !is_handle {
             out.push_str(&rest[..end]);
         } else {
             out.push_str(&rest[..at]);
