@@ -9,7 +9,7 @@
 //! | `context/` | contexts: life, current stacks, limits, sticky errors; green contexts; what kernels ask of a context |
 //! | `streams/` | streams, events, and the threads that run what is queued |
 //! | `memory/` | allocations, pools, copies, virtual addresses, what is known of a pointer |
-//! | `code/` | images to trees, linking, libraries, modules, functions, launches |
+//! | `code/` | images to trees, linking, libraries, modules, functions, launches, reports of their faults |
 //! | `graph/` | work described once |
 //! | `textures/` | arrays, texture and surface objects, references |
 //! | `sharing/` | what several processes share, and what others have made |
@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-pub use code::{launch, linker, module, occupancy};
+pub use code::{fault, launch, linker, module, occupancy};
 pub use context::green;
 pub use memory::{alloc, batch, copy, decompress, managed, multicast, pointer, pool, virtual_memory};
 pub use process::{checkpoint, coredump};

@@ -4,6 +4,7 @@
 //! know contexts.
 
 mod device_runtime;
+pub mod fault;
 pub mod launch;
 pub mod linker;
 pub mod module;

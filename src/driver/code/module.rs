@@ -62,7 +62,6 @@ struct Linked {
     memory: Vec<u64>,
     kernels: HashMap<Arc<str>, u32>,
     globals: HashMap<Arc<str>, (u64, u64)>,
-    files: Arc<HashMap<u32, String>>,
     references: Arc<References>,
 }
 
@@ -87,8 +86,6 @@ pub struct Function {
     pub(in crate::driver) index: u32,
     pub(in crate::driver) info: KernelInfo,
     pub(in crate::driver) references: Arc<References>,
-    /// Names of source files by the index that `.loc` uses.
-    pub(in crate::driver) files: Arc<HashMap<u32, String>>,
     /// Whose function it is, once somebody came by that way.
     kernel: OnceLock<Weak<Kernel>>,
     lowered: OnceLock<Result<Lowered, LoadError>>,
@@ -256,7 +253,6 @@ impl Linked {
                 .map(|(function, index)| (Arc::clone(&function.name), index))
                 .collect(),
             globals,
-            files: Arc::new(file_names(&trees)),
             references: Arc::new(References::of(&program, shared.device)),
             memory: placer.memory,
             code: Arc::new(Executables::new(Arc::clone(&program))),
@@ -269,24 +265,6 @@ impl Linked {
 pub fn eager() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|value| value == "EAGER"))
-}
-
-/// What `.file` directives say; an index that two units use for two files is left out.
-fn file_names(trees: &[Arc<ast::Module>]) -> HashMap<u32, String> {
-    let mut names: HashMap<u32, String> = HashMap::new();
-    let mut ambiguous = Vec::new();
-    for item in trees.iter().flat_map(|tree| tree.items.iter()) {
-        if let ast::Item::File { index, name, .. } = item {
-            let index = *index as u32;
-            if names.insert(index, name.clone()).is_some_and(|other| other != *name) {
-                ambiguous.push(index);
-            }
-        }
-    }
-    for index in ambiguous {
-        names.remove(&index);
-    }
-    names
 }
 
 fn release(memory: &[u64]) {
@@ -601,7 +579,6 @@ impl Module {
                 index,
                 info: entry.kernel.clone().unwrap_or_default(),
                 references: Arc::clone(&linked.references),
-                files: Arc::clone(&linked.files),
                 kernel: OnceLock::new(),
                 lowered: OnceLock::new(),
                 max_dynamic_shared: AtomicI32::new(-1),
