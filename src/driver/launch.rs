@@ -261,7 +261,7 @@ pub(super) fn describe(
     let cluster = check(function, config, function.lowered()?, multiprocessors)?;
     let grid_id = grids.fetch_add(1, Ordering::Relaxed);
     Ok(simt::Launch {
-        module: Arc::clone(&function.program),
+        code: Arc::clone(&function.code),
         kernel: function.index,
         grid: config.grid,
         block: config.block,

@@ -224,7 +224,7 @@ impl Children {
             origin,
             launched: AtomicU64::new(0),
             runtime: launch.family.runtime.clone(),
-            kernel: Arc::clone(&launch.module.functions[launch.kernel as usize].name),
+            kernel: Arc::clone(&launch.code.module.functions[launch.kernel as usize].name),
             state: Mutex::default(),
             any: AtomicBool::new(false),
             running: Mutex::default(),

@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::defect::{self, Defect};
 use crate::isa::lanes::WARP;
 use crate::memory::{AddressSpace, Region, View};
-use crate::program::{Function, Kind, Module};
+use crate::program::{Function, Module, Op};
 
 use super::block::{Block, BlockEnv, Turn};
 use super::children::Children;
@@ -151,7 +151,7 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
 
 /// A fault of a launch as a whole.
 pub fn refusal(launch: &Launch, cause: Cause) -> Box<Fault> {
-    let kernel = Arc::clone(&launch.module.functions[launch.kernel as usize].name);
+    let kernel = Arc::clone(&launch.code.module.functions[launch.kernel as usize].name);
     Box::new(Fault {
         cause,
         function: Arc::clone(&kernel),
@@ -169,8 +169,9 @@ impl Grid {
         if let Some(cause) = origin.overdue(&launch) {
             return Err(refusal(&launch, cause));
         }
-        defect::may_fail("prepare", &launch.module.functions[launch.kernel as usize].name);
+        defect::may_fail("prepare", &launch.code.module.functions[launch.kernel as usize].name);
         let function = launch
+            .code
             .module
             .prepare(launch.kernel)
             .map_err(|d| refusal(&launch, Cause::Invalid { report: d.to_string() }))?;
@@ -183,10 +184,11 @@ impl Grid {
             _ => 4,
         };
         width = width.min(schedule.as_ref().map_or(width, |schedule| schedule.width));
-        while width > 1 && function.window * width > WINDOW_BUDGET {
+        let window = launch.code.compiled(launch.kernel, &function).window;
+        while width > 1 && window * width > WINDOW_BUDGET {
             width /= 2;
         }
-        let kernel = Executable::of(&launch.module, launch.kernel, &function, width);
+        let kernel = Arc::clone(launch.code.executable(launch.kernel, &function, width));
         let stride = local_stride(&launch, &function);
         let mut params = vec![0u128; launch.params.len().div_ceil(16)];
         // SAFETY: the destination has at least as many bytes; any bytes make a u128.
@@ -480,9 +482,10 @@ impl Grid {
         let t = located.first_thread + located.fault.lane as u32;
         let text = &function.source.text;
         let pc = located.exec.pc_in_function(located.pc);
-        let span = function.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
+        let compiled = &located.exec.compiled;
+        let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
         let (start, end) = (span.start as usize, span.end as usize);
-        let last = function.lines.partition_point(|(at, _, _)| *at <= pc);
+        let last = compiled.lines.partition_point(|(at, _, _)| *at <= pc);
         Fault {
             thread: [t % x, t / x % y, t / x / y],
             function: Arc::clone(&function.name),
@@ -493,7 +496,7 @@ impl Grid {
                 .collect::<Vec<_>>()
                 .join(" "),
             ptx_line: text.get(..start).map_or(0, |t| t.matches('\n').count() as u32 + 1),
-            source_line: last.checked_sub(1).map(|i| (function.lines[i].1, function.lines[i].2)),
+            source_line: last.checked_sub(1).map(|i| (compiled.lines[i].1, compiled.lines[i].2)),
             ..self.fault_of(located.fault.cause.clone(), block)
         }
     }
@@ -503,7 +506,7 @@ impl Grid {
 /// recursion or indirect calls leave it open.
 fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
     let stack = launch.stack_limit.max(1024);
-    let need = match frames(&launch.module, kernel, 0) {
+    let need = match frames(&launch.code.module, kernel, 0) {
         Some(bytes) => bytes + if allocates(kernel) { stack } else { 0 },
         // Frames here hold what hardware keeps in registers: parameters and results.
         None => u64::from(kernel.local) + 4 * stack,
@@ -518,7 +521,7 @@ fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
 }
 
 fn allocates(function: &Function) -> bool {
-    function.code.iter().any(|i| matches!(i.kind, Kind::Alloca { .. }))
+    function.body.insts().any(|inst| matches!(inst.op, Op::Alloca { .. }))
 }
 
 /// Bytes of the deepest chain of frames from `function` on; `None`: recursion or an indirect call.

@@ -75,7 +75,7 @@ pub struct Schedule {
 
 impl Schedule {
     pub fn new(seed: u64, launch: &Launch) -> Schedule {
-        let target = launch.module.functions[launch.kernel as usize]
+        let target = launch.code.module.functions[launch.kernel as usize]
             .kernel
             .as_ref()
             .map_or(0, |kernel| kernel.target);

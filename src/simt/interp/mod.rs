@@ -12,6 +12,7 @@ pub mod affine;
 mod atomic;
 mod calls;
 pub mod code;
+pub mod compile;
 mod surface;
 mod texture;
 mod warp;
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::isa::lanes::{MAX_WARPS, Mask};
-use crate::program::{BarrierOp, Kind, Ordering, Pc, Slot, Space};
+use crate::program::{BarrierOp, Op as Operation, Ordering, Space};
 
 use super::Cause;
 use super::block::{Barriers, BlockEnv};
@@ -30,6 +31,7 @@ use affine::{Runs, Values};
 pub use calls::lanes;
 use calls::{Frame, Window};
 use code::{Code, Executable, NONE, Op};
+use compile::{Pc, Slot};
 
 /// Instructions that a fragment may run before others get a turn.
 const SHARE: i64 = 1 << 22;
@@ -313,11 +315,14 @@ impl Bundle {
     fn pick(&mut self, drawn: Option<&Schedule>) -> Option<usize> {
         let ready = |f: &Fragment| f.state == State::Ready;
         if let [only] = &mut self.fragments[..] {
-            only.passed = false;
+            if std::mem::take(&mut only.passed) {
+                self.share = SHARE;
+            }
             return ready(only).then_some(0);
         }
         if !self.fragments.iter().any(|f| ready(f) && !f.passed) {
             self.fragments.iter_mut().for_each(|f| f.passed = false);
+            self.share = SHARE;
         }
         let may = |i: usize| ready(&self.fragments[i]) && !self.fragments[i].passed;
         if let Some(schedule) = drawn {
@@ -535,7 +540,7 @@ impl Bundle {
                         break Stop::Meets;
                     }
                 }
-                Code::Rare(kind) => match self.rare(at, pc, kind, full, &mut cx, barriers) {
+                Code::Rare(op) => match self.rare(at, pc, op, full, &mut cx, barriers) {
                     Rare::Next => pc += 1,
                     Rare::Yield => {
                         pc += 1;
@@ -554,7 +559,7 @@ impl Bundle {
                     }
                 },
                 Code::BarrierAll { .. } if full && block.env.bundles == 1 => pc += 1,
-                Code::BarrierAll { .. } | Code::Call(_) | Code::Return | Code::Exit => {
+                Code::BarrierAll { .. } | Code::BranchIndexed { .. } | Code::Call(_) | Code::Return | Code::Exit => {
                     break self.leave_code(at, pc, &op.code, &mut cx, barriers);
                 }
             }
@@ -586,6 +591,12 @@ impl Bundle {
                 let at = self.leave(at, taken, pc);
                 barriers.arrive(*id, self, at, None, true);
                 return Stop::Barrier;
+            }
+            Code::BranchIndexed { index, targets } => {
+                if let Err(fault) = self.branch_indexed(at, pc, *index, targets, cx) {
+                    cx.fault = Some(fault);
+                    return Stop::Fault;
+                }
             }
             Code::Call(call) => {
                 if let Err(fault) = self.call(at, taken, pc, call, cx) {
@@ -643,8 +654,8 @@ impl Bundle {
     pub fn release_barrier(&mut self, id: u32, result: &super::block::Tally) {
         for f in self.fragments.iter_mut().filter(|f| f.state == State::Barrier(id)) {
             let frame = &self.frames[f.frame as usize];
-            if let Code::Rare(kind) = &frame.exec.code[f.pc as usize].code
-                && let Kind::Barrier { op, dst: Some(dst), .. } = &**kind
+            if let Code::Rare(op) = &frame.exec.code[f.pc as usize].code
+                && let Operation::Barrier { op, dst: Some(dst), .. } = &**op
             {
                 let mask = Mask {
                     warps: self.warps,
@@ -672,13 +683,13 @@ impl Bundle {
         &mut self,
         at: usize,
         pc: Pc,
-        kind: &Kind,
+        op: &Operation<Slot>,
         full: bool,
         cx: &mut Cx<'_, '_>,
         barriers: &mut Barriers,
     ) -> Rare {
-        match kind {
-            Kind::Barrier {
+        match op {
+            Operation::Barrier {
                 op,
                 id,
                 threads,
@@ -717,37 +728,38 @@ impl Bundle {
                 barriers.arrive(id, self, at, threads, true);
                 Rare::Barrier
             }
-            Kind::BranchIndexed { index, targets } => self.branch_indexed(at, pc, *index, targets, cx),
-            Kind::Nanosleep => Rare::Yield,
-            Kind::Trap => Rare::Fault(RawFault {
+            Operation::Nanosleep => Rare::Yield,
+            Operation::Trap => Rare::Fault(RawFault {
                 cause: Cause::Trap,
                 lane: first_lane(&cx.mask.lanes),
             }),
             // Without a debugger a breakpoint ends the program like a trap (PTX ISA, brkpt).
-            Kind::Breakpoint => Rare::Fault(RawFault {
+            Operation::Breakpoint => Rare::Fault(RawFault {
                 cause: Cause::Trap,
                 lane: first_lane(&cx.mask.lanes),
             }),
-            Kind::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
-            Kind::StackSave { dst } => {
+            Operation::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
+            Operation::StackSave { dst } => {
                 self.stack_save(at, *dst, cx);
                 Rare::Next
             }
-            Kind::StackRestore { src } => {
+            Operation::StackRestore { src } => {
                 self.stack_restore(at, *src, cx);
                 Rare::Next
             }
             // SAFETY: slots of the running window, here and below.
-            Kind::Texture(op) => Rare::done(unsafe { texture::fetch(op, cx) }),
-            Kind::Surface(op) => Rare::done(unsafe { surface::access(op, cx) }),
-            Kind::HandleQuery {
+            Operation::Texture(op) => Rare::done(unsafe { texture::fetch(op, cx) }),
+            Operation::Surface(op) => Rare::done(unsafe { surface::access(op, cx) }),
+            Operation::HandleQuery {
                 handle,
                 attribute,
                 level,
                 dst,
             } => Rare::done(unsafe { texture::query(cx, *handle, *attribute, *level, *dst) }),
-            Kind::IsHandle { opaque, dst, src } => Rare::done(unsafe { texture::is_handle(cx, *opaque, *dst, *src) }),
-            Kind::Syscall { which, args, results } => match super::syscall::call(*which, args, results, cx) {
+            Operation::IsHandle { opaque, dst, src } => {
+                Rare::done(unsafe { texture::is_handle(cx, *opaque, *dst, *src) })
+            }
+            Operation::Syscall { which, args, results } => match super::syscall::call(*which, args, results, cx) {
                 Ok(()) => Rare::Long,
                 Err(fault) => Rare::Fault(fault),
             },
@@ -792,7 +804,14 @@ impl Bundle {
             .any(|(i, f)| i != at && f.state == State::Ready)
     }
 
-    fn branch_indexed(&mut self, at: usize, pc: Pc, index: Slot, targets: &[Pc], cx: &Cx<'_, '_>) -> Rare {
+    fn branch_indexed(
+        &mut self,
+        at: usize,
+        pc: Pc,
+        index: Slot,
+        targets: &[Pc],
+        cx: &Cx<'_, '_>,
+    ) -> Result<(), RawFault> {
         let taken = cx.mask.lanes;
         let lane = first_lane(&taken);
         // SAFETY: a B32 slot of the running window.
@@ -800,7 +819,7 @@ impl Bundle {
         let chosen = at_lane(lane);
         let Some(&target) = targets.get(chosen as usize) else {
             let why = format!("brx.idx with index {chosen} into a list of {} labels", targets.len());
-            return Rare::Fault(RawFault {
+            return Err(RawFault {
                 cause: Cause::IllegalInstruction { why },
                 lane,
             });
@@ -818,7 +837,7 @@ impl Bundle {
             // The others stay here and choose for themselves.
             self.split(at, same, pc, target);
         }
-        Rare::Left
+        Ok(())
     }
 }
 
