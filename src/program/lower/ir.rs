@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::isa::Compare;
+pub use crate::isa::Linear;
 use crate::isa::lanes::Width;
 use crate::program::instr::{Guard, Initial, Instr, Slot};
 use crate::ptx::ast::Span;
@@ -61,35 +61,6 @@ impl Modifiers {
     pub fn of_negation(&self) -> String {
         self.without_sat().text.replace(".ftz", "")
     }
-}
-
-/// Lane operations on integers of 32 and 64 bits whose results are linear in their operands, modulo 2^32 or 2^64 as wide
-/// as the destination; and comparisons of such integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linear {
-    Copy,
-    Add,
-    Sub,
-    Mul,
-    Mad,
-    /// 32 by 32 to 64 bits.
-    MulWide {
-        signed: bool,
-    },
-    MadWide {
-        signed: bool,
-    },
-    Shl,
-    /// 32 to 64 bits.
-    Widen {
-        signed: bool,
-    },
-    /// 64 to 32 bits.
-    Narrow,
-    Compare {
-        relation: Compare,
-        signed: bool,
-    },
 }
 
 /// How a block ends.

@@ -7,7 +7,7 @@ use super::scope::{Binding, Found};
 use super::{Lower, Outcome, width_of};
 use crate::isa::Compare;
 use crate::isa::lanes::{Operands, Width};
-use crate::isa::{self, Form, Lane, Semantics};
+use crate::isa::{self, Form, Lane, Operation, Semantics};
 use crate::program::instr::{Guard, Kind};
 use crate::program::layout::{is_float, is_signed};
 use crate::ptx::ast::{Instruction, Operand, Span, Type};
@@ -33,7 +33,10 @@ impl Lower<'_> {
                 None => Err(unsupported(instruction)),
             },
             Semantics::Move => self.mov(form, instruction, guard),
-            Semantics::Video => self.video(form, instruction, guard),
+            Semantics::Video => match form.op {
+                Operation::Video(opcode) => self.video(opcode, instruction, guard),
+                _ => Err(unsupported(instruction)),
+            },
             Semantics::CreatePolicy => self.create_policy(form, instruction, guard),
             Semantics::ConvertAddress => self.convert_address(form, instruction, guard),
             Semantics::IsSpace => self.is_space(form, instruction, guard),

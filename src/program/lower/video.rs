@@ -6,6 +6,7 @@ use super::operand::Fit;
 use super::scope::Binding;
 use super::{Lower, Outcome};
 use crate::isa::lanes::Width;
+use crate::isa::video::Opcode;
 use crate::isa::{Form, Lane, narrow};
 use crate::program::instr::Guard;
 use crate::program::video;
@@ -13,9 +14,9 @@ use crate::ptx::ast::{Expr, Instruction, Name, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
-    pub fn video(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn video(&mut self, opcode: Opcode, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let is_register = |name: &Name| matches!(self.find(name), Some(Binding::Register { .. }));
-        let read = video::read(form, instruction, is_register)?;
+        let read = video::read(opcode, instruction, is_register)?;
         let mut src = Vec::with_capacity(3);
         for operand in &read.operands[1..] {
             self.check_kind(operand, Some(Type::U32), Fit::Exact)?;
@@ -23,7 +24,7 @@ impl Lower<'_> {
         }
         self.check_kind(&read.operands[0], Some(Type::U32), Fit::Exact)?;
         let dst = self.destination(&read.operands[0], Width::B32, Fit::Exact)?;
-        self.push_lane(&read.lane, &[dst], &src, guard, instruction.span);
+        self.push_lane(&read.compute.lane(), &[dst], &src, guard, instruction.span);
         Ok(())
     }
 
