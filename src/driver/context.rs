@@ -21,6 +21,7 @@ use super::{
     Device, Error, Event, Green, Handle, Result, Stream, array, external, graph, green, ipc, module, pool, pump,
     semaphore, texture,
 };
+use crate::defect::{self, Defect};
 use crate::memory::AddressSpace;
 
 /// `CU_CTX_FLAGS_MASK`.
@@ -100,12 +101,26 @@ impl Shared {
         if self.has_failed() {
             return;
         }
-        // What kernels printed before it happened comes first.
-        self.printer.flush();
-        tracing::error!("{error}: {report}");
-        let settings = self.coredump.lock().clone();
-        coredump::on_fault(&settings, self.device, &format!("{error}: {report}"));
+        // Whatever becomes of the report, the error stays.
+        let reported = defect::catch(|| {
+            // What kernels printed before it happened comes first.
+            self.printer.flush();
+            tracing::error!("{error}: {report}");
+            defect::may_fail("report", self.id);
+            let settings = self.coredump.lock().clone();
+            coredump::on_fault(&settings, self.device, &format!("{error}: {report}"));
+        });
         self.sticky.store(error.code(), Ordering::Release);
+        if let Err(defect) = reported {
+            // Perhaps it is the log that does not work.
+            let _ = defect::catch(|| tracing::error!("while the fault was reported: {defect}"));
+        }
+    }
+
+    /// A panic in `what`, which is not a kernel: who knows what it has left half done.
+    #[cold]
+    pub fn fail_by(&self, defect: &Defect, what: &str) {
+        self.fail(Error::Unknown, &format!("{defect}\n  in {what}"));
     }
 
     pub fn add_stream(&self, stream: &Arc<Stream>) {
@@ -376,6 +391,14 @@ impl Context {
     /// The calling thread's, as it is (`cuCtxGetCurrent`).
     pub fn current_or_none() -> Option<Arc<Context>> {
         with_stack(|stack| stack.last().cloned()).ok().flatten()
+    }
+
+    /// A panic in the call `name` of the calling thread becomes the error of its context, if it has one.
+    pub fn fail_current(defect: &Defect, name: &str) {
+        match Context::current_or_none() {
+            Some(context) => context.shared.fail_by(defect, name),
+            None => tracing::error!("{defect}\n  in {name}"),
+        }
     }
 
     /// The calling thread's: 201 if none, 709 if destroyed.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::{Error, Result};
+use crate::defect;
 use crate::memory::AddressSpace;
 
 /// `CUcoredumpSettings`.
@@ -235,7 +236,10 @@ fn watch_pipe() {
             // Opening waits for a writer; the end of what he writes is the wish.
             while let Ok(wish) = std::fs::read(&path) {
                 if !wish.is_empty() && global(Setting::EnableUserTrigger) == Value::Flag(true) {
-                    dump(&Values::new(), 0, "asked for by the user", false);
+                    let dumped = defect::catch(|| dump(&Values::new(), 0, "asked for by the user", false));
+                    if let Err(defect) = dumped {
+                        tracing::error!("{defect}\n  in a core dump that the user asked for");
+                    }
                 }
             }
         };

@@ -4,6 +4,7 @@
 //! ask.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::launch::{Config, describe};
 use super::module::Module;
@@ -34,7 +35,9 @@ impl Runtime for Module {
             dynamic_shared: shape.dynamic_shared,
             ..Config::default()
         };
-        let described = describe(&function, &config, params, parent.multiprocessors, None);
+        // Apart from those of the host's launches.
+        static GRIDS: AtomicU64 = AtomicU64::new(1 << 31);
+        let described = describe(&function, &config, params, parent.multiprocessors, None, &GRIDS);
         let mut launch = described.map_err(|error| match error {
             Error::InvalidValue => INVALID_CONFIGURATION,
             error => error.code(),

@@ -221,7 +221,9 @@ impl Prepared {
         } else {
             None
         };
-        let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref())?;
+        // The number of a launch by the host depends on the host's calls alone: schedules from a seed count on it.
+        static GRIDS: AtomicU64 = AtomicU64::new(1);
+        let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref(), &GRIDS)?;
         launch.family.graph = graph;
         Ok(Prepared {
             shared: Arc::clone(shared),
@@ -243,7 +245,7 @@ impl Prepared {
     }
 }
 
-/// A launch for the executor.
+/// A launch for the executor, which gets the next number of `grids`.
 ///
 /// # Errors
 /// As [`launch`].
@@ -253,12 +255,13 @@ pub(super) fn describe(
     params: Box<[u8]>,
     multiprocessors: u32,
     workspace: Option<&Workspace>,
+    grids: &AtomicU64,
 ) -> Result<simt::Launch> {
-    static GRIDS: AtomicU64 = AtomicU64::new(1);
     let shared = &function.shared;
     let cluster = check(function, config, function.lowered()?, multiprocessors)?;
+    let grid_id = grids.fetch_add(1, Ordering::Relaxed);
     Ok(simt::Launch {
-        module: Arc::clone(&function.program),
+        code: Arc::clone(&function.code),
         kernel: function.index,
         grid: config.grid,
         block: config.block,
@@ -267,10 +270,11 @@ pub(super) fn describe(
         params,
         cooperative: config.cooperative,
         workspace: workspace.map_or(0, |workspace| workspace.0),
-        grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
+        grid_id,
         multiprocessors,
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
         timeout: config::get().timeout,
+        seed: config::get().seed.map(|seed| simt::Seed::new(seed, grid_id)),
         services: Arc::clone(shared) as Arc<dyn Services>,
         references: function.references.bindings(),
         family: Family {
@@ -428,7 +432,7 @@ fn code(cause: &Cause) -> Error {
         Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
         Cause::InvalidPc { .. } => Error::InvalidPc,
         Cause::StackOverflow { .. } => Error::HardwareStackError,
-        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } => Error::LaunchFailed,
+        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => Error::LaunchFailed,
         Cause::Assert => Error::Assert,
         Cause::Timeout { .. } => Error::LaunchTimeout,
         Cause::OutOfMemory { .. } => Error::OutOfMemory,

@@ -98,6 +98,7 @@ fn run() {
     let pumps = pumps();
     loop {
         let stream = next(pumps);
+        // Panics end in there: the thread has the next stream to run.
         stream.pump_in_turn();
     }
 }

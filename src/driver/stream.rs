@@ -21,7 +21,6 @@ pub(super) use standstill::{making, standstill};
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -35,6 +34,7 @@ use super::handle::{self, Registry};
 use super::profile::MULTIPROCESSORS;
 use super::pump::{self, GREATEST_PRIORITY};
 use super::{Context, Error, Event, Green, Handle, Result, pool};
+use crate::defect;
 
 /// How long a waiting thread looks on before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
@@ -150,6 +150,41 @@ pub(super) fn check_host_function() -> Result<()> {
     match IN_HOST_FUNCTION.try_with(Cell::get) {
         Ok(true) => Err(Error::NotPermitted),
         _ => Ok(()),
+    }
+}
+
+/// The claim on a stream, given back when this is dropped.
+struct Turn<'a> {
+    stream: &'a Arc<Stream>,
+    /// One command is completed with it.
+    completes: bool,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.completes {
+            self.stream.complete_one();
+        }
+        let mut queue = self.stream.queue.lock();
+        if queue.commands.is_empty() {
+            queue.state = State::Idle;
+        } else {
+            queue.state = State::Queued;
+            drop(queue);
+            pump::schedule(Arc::clone(self.stream));
+        }
+    }
+}
+
+/// Waits for a ticket when it is dropped.
+struct Until<'a> {
+    stream: &'a Arc<Stream>,
+    ticket: u64,
+}
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.stream.wait_for(self.ticket);
     }
 }
 
@@ -515,17 +550,22 @@ impl Stream {
         let ticket = self.submitted.load(Ordering::Relaxed) + 1;
         self.submitted.store(ticket, Ordering::Release);
         drop(queue);
-        let result = work();
-        self.complete_one();
-        let mut queue = self.queue.lock();
-        if queue.commands.is_empty() {
-            queue.state = State::Idle;
-        } else {
-            queue.state = State::Queued;
-            drop(queue);
-            pump::schedule(Arc::clone(self));
+        // Whatever becomes of it, it is over then.
+        let turn = Turn {
+            stream: self,
+            completes: true,
+        };
+        let done = defect::catch(|| {
+            defect::may_fail("now", self.shared.id);
+            work()
+        });
+        if let Err(defect) = &done {
+            self.shared
+                .fail_by(defect, "work of a stream that the calling thread does itself");
         }
-        Ok(result)
+        drop(turn);
+        // The call has no answer.
+        done.map_err(|defect| std::panic::resume_unwind(Box::new(defect.to_string())))
     }
 
     /// Runs `work` at its place in the stream and returns when it is done; the context's error if it was left out.
@@ -540,11 +580,14 @@ impl Stream {
         {
             let slot = &mut slot;
             let task: Box<dyn FnOnce(&Shared) + Send + '_> = Box::new(move |_| *slot = Some(work()));
-            // SAFETY: only the lifetime changes. The command is run, or dropped unrun, before `wait_for` returns, and
-            // what it borrows lives until then.
+            // SAFETY: only the lifetime changes. The command is run, or dropped unrun, before `Until` is gone, and what it
+            // borrows lives until then.
             let task: Task = unsafe { std::mem::transmute(task) };
-            let ticket = self.enqueue(Command::Work(task));
-            self.wait_for(ticket);
+            // What goes wrong in between must not end what the command borrows.
+            let _until = Until {
+                stream: self,
+                ticket: self.enqueue(Command::Work(task)),
+            };
         }
         match slot {
             Some(result) => Ok(result),
@@ -587,7 +630,18 @@ impl Stream {
 
     /// Runs commands until `until` is completed, nothing is left, the next one has to wait, or the turn is over and others
     /// are in line. The caller has the claim, and loses it.
-    fn pump(self: &Arc<Stream>, until: u64, mut turn: u32) {
+    fn pump(self: &Arc<Stream>, until: u64, turn: u32) {
+        if let Err(defect) = defect::catch(|| self.pump_commands(until, turn)) {
+            // Nothing of a command: what is left of the stream goes on, without work.
+            self.shared.fail_by(&defect, "the queue of a stream");
+            drop(Turn {
+                stream: self,
+                completes: false,
+            });
+        }
+    }
+
+    fn pump_commands(self: &Arc<Stream>, until: u64, mut turn: u32) {
         loop {
             let mut queue = self.queue.lock();
             let command = match queue.commands.front() {
@@ -620,20 +674,24 @@ impl Stream {
                 self.execute(command);
             }
             self.complete_one();
+            defect::may_fail("queue", self.shared.id);
             turn = turn.saturating_sub(1);
         }
     }
 
     fn execute(&self, command: Command) {
-        let task = match command {
-            Command::Wait(_) => return,
-            Command::Record(recording) => return recording.stamp(),
-            Command::Work(_) if self.shared.has_failed() => return,
-            Command::Work(task) | Command::Always(task) => task,
-        };
         // A bug of ours must not take the thread, and everything queued, with it.
-        if catch_unwind(AssertUnwindSafe(|| task(&self.shared))).is_err() {
-            self.shared.fail(Error::Unknown, "a command of a stream panicked");
+        let executed = defect::catch(|| match command {
+            Command::Wait(_) => {}
+            Command::Record(recording) => recording.stamp(),
+            Command::Work(_) if self.shared.has_failed() => {}
+            Command::Work(task) | Command::Always(task) => {
+                defect::may_fail("command", self.shared.id);
+                task(&self.shared);
+            }
+        });
+        if let Err(defect) = executed {
+            self.shared.fail_by(&defect, "a command of a stream");
         }
     }
 
@@ -778,12 +836,18 @@ fn lowest_of_stack() -> Option<usize> {
 }
 
 pub(super) fn as_host_function(call: impl FnOnce()) {
-    let set = |value| {
+    struct Restored(bool);
+    fn set(value: bool) -> bool {
         IN_HOST_FUNCTION
             .try_with(|inside| inside.replace(value))
             .unwrap_or(false)
-    };
-    let before = set(true);
+    }
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            set(self.0);
+        }
+    }
+    let _restored = Restored(set(true));
+    defect::may_fail("host function", "");
     call();
-    set(before);
 }

@@ -98,6 +98,20 @@ impl Lane {
             at: simd::warp_kernel_at::<W>,
         }
     }
+    /// The one for this many destinations: a comparison may be asked for its complement, too ([`Lane::pair`]).
+    #[must_use]
+    pub fn named(self, destinations: usize) -> Lane {
+        const TWO: &[Width] = &[Width::Pred, Width::Pred];
+        match self.pair {
+            Some(kernel) if destinations == 2 => Lane {
+                kernel,
+                dst: TWO,
+                pair: None,
+                ..self
+            },
+            _ => self,
+        }
+    }
     /// With a kernel for a second destination.
     pub(crate) fn with_pair(self, at: fn(Level) -> LaneKernel) -> Lane {
         Lane {

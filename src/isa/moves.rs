@@ -326,6 +326,11 @@ impl fmt::Display for Op {
 
 /// Values that lowering composes instructions of.
 impl Compute {
+    /// The result is the source, of the same width.
+    pub const fn is_copy(self) -> bool {
+        matches!(self, Compute::Move(Op::Copy { .. }))
+    }
+
     /// Copies a slot of one width to a slot of the same width.
     pub const fn copy(width: Width) -> Compute {
         Compute::Move(Op::Copy { width })
@@ -402,21 +407,4 @@ impl Compute {
         let of = Words::of(width)?;
         Some(Compute::Move(Op::Constant { of, value }))
     }
-}
-
-/// [`Compute::copy`], as a kernel.
-pub fn copy(width: Width) -> Lane {
-    Compute::copy(width).lane()
-}
-/// [`Compute::resize`], as a kernel.
-pub fn resize(from: Width, to: Width, signed: bool) -> Option<Lane> {
-    Compute::resize(from, to, signed).map(Compute::lane)
-}
-/// [`Compute::pack`], as a kernel.
-pub fn pack(bytes: u32, count: usize) -> Option<Lane> {
-    Compute::pack(bytes, count).map(Compute::lane)
-}
-/// [`Compute::extract`], as a kernel.
-pub fn extract(from: Width, bytes: u32, index: u32) -> Option<Lane> {
-    Compute::extract(from, bytes, index).map(Compute::lane)
 }

@@ -7,6 +7,7 @@ mod device_runtime;
 mod grid;
 mod interp;
 mod pool;
+mod schedule;
 mod special;
 mod syscall;
 #[cfg(test)]
@@ -16,14 +17,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::defect::Defect;
 use crate::memory::texture::References;
-use crate::program::{Module, Space};
+use crate::program::Space;
 
 pub use children::{Family, GraphUpdate, Runtime, Shape, run};
+pub use interp::code::Executables;
+pub use schedule::Seed;
 
 /// A grid to run.
 pub struct Launch {
-    pub module: Arc<Module>,
+    pub code: Arc<Executables>,
     /// Index of the kernel among the module's functions.
     pub kernel: u32,
     pub grid: [u32; 3],
@@ -45,6 +49,8 @@ pub struct Launch {
     pub stack_limit: u64,
     /// How long it may run.
     pub timeout: Option<Duration>,
+    /// What its schedule is drawn from; `None`: it runs as fast as it can.
+    pub seed: Option<Seed>,
     pub services: Arc<dyn Services>,
     /// What the module's texture and surface references are bound to.
     pub references: References,
@@ -124,6 +130,8 @@ pub enum Cause {
     OutOfMemory { bytes: u64 },
     /// 218 `CUDA_ERROR_INVALID_PTX`: the kernel does not lower.
     Invalid { report: String },
+    /// 719 `CUDA_ERROR_LAUNCH_FAILED`: Margay's own fault.
+    Defect { defect: Defect },
 }
 
 impl fmt::Display for Cause {
@@ -166,6 +174,7 @@ impl fmt::Display for Cause {
             Cause::Deadlock { why } => write!(f, "deadlock: {why}"),
             Cause::OutOfMemory { bytes } => write!(f, "no room for {bytes} bytes of shared and local memory"),
             Cause::Invalid { report } => f.write_str(report),
+            Cause::Defect { defect } => defect.fmt(f),
         }
     }
 }

@@ -207,11 +207,6 @@ impl fmt::Display for Op {
     }
 }
 
-/// The first of the two operations of a [`Op::RandomFour`], as a kernel.
-pub fn upper(lane: &Lane) -> Lane {
-    Lane::of::<RandomPair<u32>>().with(lane.constant | UPPER)
-}
-
 /// Which operation a line of the table means, for the words that an opcode has.
 pub mod read {
     use super::{Compute, Four, Halves, Limits, Narrow, Op, Source};

@@ -5,15 +5,18 @@
 //! kernel's own; otherwise they lie at the start of the lane's local window, below the kernel's frame, and every
 //! instruction that names one loads it before and stores it after.
 
-use super::ir::Register;
 use super::operand::{Fit, bits_type};
 use super::scope::Binding;
 use super::special::{self, Reading};
 use super::{Lower, Outcome, bytes_of, width_of};
+use crate::isa::compare::Operands;
+use crate::isa::int::Ordered;
 use crate::isa::lanes::Width;
-use crate::isa::{self, Form};
+use crate::isa::logic::{self, Logical};
+use crate::isa::types::Movable;
+use crate::isa::{self, Compare, Compute, Form};
 use crate::program::initialiser::{self, literal};
-use crate::program::instr::{Address, BarrierOp, Element, Guard, Kind, Ordering, Slot, Space, Special, Value};
+use crate::program::ir::{Address, BarrierOp, Element, Guard, Op, Ordering, Reg, Register, Space, Special, Value};
 use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{Expr, Init, Instruction, Item, Name, Opcode, Operand, Span, Type, Variable};
@@ -194,31 +197,31 @@ impl Lower<'_> {
         guard: Option<Guard>,
         span: Span,
     ) -> Outcome<()> {
-        if let Some(slot) = address.register {
+        if let Some(reg) = address.register {
             // A destination may be the register that holds the address.
-            let saved = self.body.register(slot.width);
-            self.copy(None, saved, slot.offset, span)?;
-            address.register = Some(self.body.slot(saved));
+            let saved = self.body.register(reg.width);
+            self.copy(None, saved, reg.number, span)?;
+            address.register = Some(self.body.reg(saved));
         }
         for (lane, register) in registers.iter().enumerate() {
             let Some(register) = *register else { continue };
-            let slot = self.body.slot(register);
+            let reg = self.body.reg(register);
             let address = Address {
                 offset: address.offset.wrapping_add(lane as i64 * i64::from(element.bytes)),
                 ..address
             };
             let kind = match store {
-                true => Kind::Store {
+                true => Op::Store {
                     address,
                     element,
                     ordering,
-                    src: Box::new([slot]),
+                    src: Box::new([reg]),
                 },
-                false => Kind::Load {
+                false => Op::Load {
                     address,
                     element,
                     ordering,
-                    dst: Box::new([Some(slot)]),
+                    dst: Box::new([Some(reg)]),
                 },
             };
             self.push(guard, span, kind);
@@ -233,7 +236,7 @@ impl Lower<'_> {
                 // Counts beyond the width shift everything out, however far beyond they are.
                 let most = self.constant(Width::B64, 64);
                 let clamped = self.body.register(Width::B64);
-                self.lane_of("min.u64", &[clamped], &[register, most], None, span)?;
+                self.compute(Compute::min(Ordered::U64), &[clamped], &[register, most], None, span);
                 clamped
             }
             _ => register,
@@ -396,11 +399,11 @@ impl Lower<'_> {
             let mut word = [0; 16];
             word[..size].copy_from_slice(&bytes[at..at + size]);
             let value = self.constant(width, u128::from_le_bytes(word));
-            let slot = self.body.slot(value);
+            let reg = self.body.reg(value);
             self.push(
                 guard,
                 span,
-                Kind::Store {
+                Op::Store {
                     address: Address {
                         space,
                         register: None,
@@ -411,7 +414,7 @@ impl Lower<'_> {
                         signed: false,
                     },
                     ordering: Ordering::Weak,
-                    src: Box::new([slot]),
+                    src: Box::new([reg]),
                 },
             );
             at += size;
@@ -438,14 +441,20 @@ impl Lower<'_> {
         for axis in 0..3 {
             let thread = self.special_register(Special::Tid(axis), Width::B32, span);
             let next = self.body.register(Width::B32);
-            self.lane_of("or.b32", &[next], &[sum, thread], None, span)?;
+            self.compute(Compute::or(Logical::B32), &[next], &[sum, thread], None, span);
             sum = next;
         }
         let zero = self.constant(Width::B32, 0);
         let first = self.body.register(Width::Pred);
-        self.lane_of("setp.eq.u32", &[first], &[sum, zero], None, span)?;
+        self.compute(
+            Compute::setp(Compare::Eq, Operands::U32),
+            &[first],
+            &[sum, zero],
+            None,
+            span,
+        );
         let guard = Guard {
-            slot: self.body.slot(first),
+            reg: self.body.reg(first),
             negated: false,
         };
         for (offset, unit, variable) in found {
@@ -464,7 +473,7 @@ impl Lower<'_> {
         self.push(
             None,
             span,
-            Kind::Barrier {
+            Op::Barrier {
                 op: BarrierOp::Sync,
                 id: Value::Immediate(0),
                 threads: None,
@@ -559,7 +568,7 @@ impl Lower<'_> {
         let start = self.constant(Width::B32, 0);
         Address {
             space: Space::Local,
-            register: Some(self.body.slot(start)),
+            register: Some(self.body.reg(start)),
             offset: i64::from(place.offset),
         }
     }
@@ -569,18 +578,18 @@ impl Lower<'_> {
         let width = width_of(ty);
         let (as_width, bytes) = stored(width);
         let loaded = self.body.register(as_width);
-        let (address, slot) = (self.window(place), self.body.slot(loaded));
+        let (address, reg) = (self.window(place), self.body.reg(loaded));
         self.push(
             None,
             span,
-            Kind::Load {
+            Op::Load {
                 address,
                 element: Element {
                     bytes: bytes as u8,
                     signed: false,
                 },
                 ordering: Ordering::Weak,
-                dst: Box::new([Some(slot)]),
+                dst: Box::new([Some(reg)]),
             },
         );
         if width != Width::Pred {
@@ -588,7 +597,13 @@ impl Lower<'_> {
         }
         let predicate = self.body.register(Width::Pred);
         let zero = self.constant(as_width, 0);
-        self.lane_of("setp.ne.b16", &[predicate], &[loaded, zero], None, span)?;
+        self.compute(
+            Compute::setp(Compare::Ne, Operands::B16),
+            &[predicate],
+            &[loaded, zero],
+            None,
+            span,
+        );
         Ok(predicate)
     }
 
@@ -598,23 +613,24 @@ impl Lower<'_> {
             Width::Pred => {
                 let (one, zero) = (self.constant(as_width, 1), self.constant(as_width, 0));
                 let number = self.body.register(as_width);
-                self.lane_of("selp.b16", &[number], &[one, zero, value], None, span)?;
+                let select = Compute::Logic(logic::Op::Selp { ty: Movable::B16 });
+                self.compute(select, &[number], &[one, zero, value], None, span);
                 number
             }
             _ => value,
         };
-        let (address, slot): (Address, Slot) = (self.window(place), self.body.slot(value));
+        let (address, reg): (Address, Reg) = (self.window(place), self.body.reg(value));
         self.push(
             guard,
             span,
-            Kind::Store {
+            Op::Store {
                 address,
                 element: Element {
                     bytes: bytes as u8,
                     signed: false,
                 },
                 ordering: Ordering::Weak,
-                src: Box::new([slot]),
+                src: Box::new([reg]),
             },
         );
         Ok(())

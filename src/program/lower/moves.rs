@@ -1,13 +1,13 @@
 //! `mov`, `cvta`, `isspacep`, `alloca`: values and addresses from one place to another (PTX ISA, Data Movement).
 
-use super::ir::Register;
 use super::operand::Fit;
 use super::scope::Binding;
 use super::special;
 use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
-use crate::isa::{Form, moves};
-use crate::program::instr::{Guard, Initial, Kind, Space, Special};
+use crate::isa::types::IntType;
+use crate::isa::{Compute, Form};
+use crate::program::ir::{Guard, Initial, Op, Register, Space, Special};
 use crate::program::layout::{Place, is_float, size_of};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{self, Expr, Instruction, Name, Operand, Span, Type};
@@ -128,18 +128,17 @@ impl Lower<'_> {
                     } else {
                         let distance = self.constant(width, offset as u128);
                         let sum = self.body.register(width);
-                        let opcode = if width == Width::B64 { "add.u64" } else { "add.u32" };
-                        self.lane_of(opcode, &[sum], &[base, distance], None, span)?;
+                        self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
                         sum
                     }
                 }
             },
             Located::Frame(place) => {
                 let dst = self.body.register(width);
-                let slot = self.body.slot(dst);
+                let reg = self.body.reg(dst);
                 let offset = u32::try_from(i64::from(place.offset) + offset)
                     .map_err(|_| Diagnostic::error(span, "this address lies outside of the frame"))?;
-                self.push(None, span, Kind::FrameAddress { dst: slot, offset });
+                self.push(None, span, Op::FrameAddress { dst: reg, offset });
                 dst
             }
         })
@@ -183,14 +182,8 @@ impl Lower<'_> {
         if dst == src {
             return Ok(());
         }
-        let lane = moves::copy(self.width(dst));
-        let kind = Kind::Lane {
-            kernel: lane.kernel,
-            operands: super::select::operands_of(&[dst], &[src], lane.constant),
-            dst: lane.dst,
-            src: lane.src,
-        };
-        self.push_node(guard, span, kind, Some((dst, src)));
+        let op = Compute::copy(self.width(dst));
+        self.compute(op, &[dst], &[src], guard, span);
         Ok(())
     }
 
@@ -207,9 +200,9 @@ impl Lower<'_> {
         if from == to {
             return self.copy(guard, dst, src, span);
         }
-        let lane = moves::resize(from, to, signed)
+        let op = Compute::resize(from, to, signed)
             .ok_or_else(|| Diagnostic::error(span, "no value of this width fits here"))?;
-        self.push_lane(&lane, &[dst], &[src], guard, span);
+        self.compute(op, &[dst], &[src], guard, span);
         Ok(())
     }
 
@@ -270,8 +263,7 @@ impl Lower<'_> {
             let base = self.source(&plain, width, Fit::Exact, false)?;
             let distance = self.constant(width, *offset as u128);
             let sum = self.body.register(width);
-            let opcode = if width == Width::B64 { "add.u64" } else { "add.u32" };
-            self.lane_of(opcode, &[sum], &[base, distance], None, span)?;
+            self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
             return Ok(sum);
         }
         if let Operand::Name {
@@ -352,9 +344,9 @@ impl Lower<'_> {
         for operand in from {
             src.push(self.source(operand, width, Fit::Exact, false)?);
         }
-        let lane = moves::pack(part, from.len())
+        let op = Compute::pack(part, from.len())
             .ok_or_else(|| Diagnostic::error(span, format!("{} elements do not make {whole} bytes", from.len())))?;
-        self.push_lane(&lane, &[dst], &src, guard, span);
+        self.compute(op, &[dst], &src, guard, span);
         Ok(())
     }
 
@@ -390,15 +382,21 @@ impl Lower<'_> {
         };
         for (index, dst) in dst.into_iter().enumerate() {
             let Some(dst) = dst else { continue };
-            let lane = moves::extract(self.width(src), part, index as u32)
+            let op = Compute::extract(self.width(src), part, index as u32)
                 .ok_or_else(|| Diagnostic::error(span, format!("{whole} bytes do not make {} elements", to.len())))?;
-            self.push_lane(&lane, &[dst], &[src], guard, span);
+            self.compute(op, &[dst], &[src], guard, span);
         }
         Ok(())
     }
 
     /// `cvta.space d, a` and `cvta.to.space d, a`.
-    pub fn convert_address(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn convert_address(
+        &mut self,
+        form: &Form,
+        (space, to_generic): (ast::Space, bool),
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
         let width = width_of(form.ty(0));
         let span = instruction.span;
@@ -407,18 +405,18 @@ impl Lower<'_> {
             Some((register, _)) => register,
             None => self.source(&instruction.operands[1], width, Fit::Exact, false)?,
         };
-        let space = self.space(form.space());
+        let space = self.space(space);
         match space {
             // Global and constant addresses are generic addresses.
             Space::Global | Space::Const | Space::Generic => self.copy(guard, dst, src, span),
             Space::Shared | Space::Local | Space::Param => {
-                let (dst, src) = (self.body.slot(dst), self.body.slot(src));
+                let (dst, src) = (self.body.reg(dst), self.body.reg(src));
                 self.push(
                     guard,
                     span,
-                    Kind::ConvertAddress {
+                    Op::ConvertAddress {
                         space,
-                        to_generic: !form.has("to"),
+                        to_generic,
                         dst,
                         src,
                     },
@@ -428,16 +426,16 @@ impl Lower<'_> {
         }
     }
 
-    pub fn is_space(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn is_space(&mut self, space: ast::Space, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
         let dst = self.destination(&instruction.operands[0], Width::Pred, Fit::Exact)?;
         let src = match self.address_operand(&instruction.operands[1], Width::B64)? {
             Some((register, _)) => register,
             None => self.source(&instruction.operands[1], Width::B32, Fit::Wider, false)?,
         };
-        let space = self.space(form.space());
-        let (dst, src) = (self.body.slot(dst), self.body.slot(src));
-        self.push(guard, instruction.span, Kind::IsSpace { space, dst, src });
+        let space = self.space(space);
+        let (dst, src) = (self.body.reg(dst), self.body.reg(src));
+        self.push(guard, instruction.span, Op::IsSpace { space, dst, src });
         Ok(())
     }
 
@@ -450,8 +448,16 @@ impl Lower<'_> {
             Some(operand) => u32::try_from(self.immediate(operand)?).unwrap_or(8),
             None => 8,
         };
-        let (dst, size) = (self.body.slot(dst), self.body.slot(size));
-        self.push(guard, instruction.span, Kind::Alloca { dst, size, align });
+        let (dst, size) = (self.body.reg(dst), self.body.reg(size));
+        self.push(guard, instruction.span, Op::Alloca { dst, size, align });
         Ok(())
+    }
+}
+
+/// What addresses of this width are computed in.
+pub fn integer(width: Width) -> IntType {
+    match width {
+        Width::B64 => IntType::U64,
+        Width::Pred | Width::B16 | Width::B32 | Width::B128 => IntType::U32,
     }
 }

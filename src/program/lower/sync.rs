@@ -1,43 +1,42 @@
 //! Barriers and what the lanes of a warp do together (PTX ISA, Parallel Synchronization and Communication).
 
 use super::operand::Fit;
-use super::select::unsupported;
 use super::{Lower, Outcome, width_of};
-use crate::isa::Form;
 use crate::isa::lanes::Width;
-use crate::program::instr::{BarrierOp, Guard, Kind, ReduxOp, ShuffleMode, Slot, Value, VoteMode};
+use crate::isa::operation::Barrier;
+use crate::program::ir::{BarrierOp, Guard, Op, ReduxOp, Reg, ShuffleMode, Value, VoteMode};
 use crate::ptx::ast::{Instruction, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
     /// `bar{.cta}.sync a{, b}`, `.arrive a, b`, `.red.op d, a{, b}, {!}c`; `barrier` alike.
-    pub fn barrier(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        if form.has("cluster") {
-            return Err(unsupported(instruction));
-        }
+    pub fn barrier(&mut self, barrier: Barrier, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let operands = &instruction.operands[..];
         let (mut dst, mut pred) = (None, None);
-        let (op, ids) = if form.has("red") {
-            self.operand_count(instruction, 3, 4)?;
-            let (op, width) = if form.has("popc") {
-                (BarrierOp::Popc, Width::B32)
-            } else if form.has("and") {
-                (BarrierOp::And, Width::Pred)
-            } else {
-                (BarrierOp::Or, Width::Pred)
-            };
-            let register = self.destination(&operands[0], width, Fit::Exact)?;
-            dst = Some(self.body.slot(register));
-            let last = operands.len() - 1;
-            let (register, negated) = self.signed_predicate(&operands[last])?;
-            pred = Some((self.body.slot(register), negated));
-            (op, &operands[1..last])
-        } else if form.has("arrive") {
-            self.operand_count(instruction, 2, 2)?;
-            (BarrierOp::Arrive, operands)
-        } else {
-            self.operand_count(instruction, 1, 2)?;
-            (BarrierOp::Sync, operands)
+        let op = barrier.op;
+        let result = match op {
+            BarrierOp::Sync | BarrierOp::Arrive => None,
+            BarrierOp::Popc => Some(Width::B32),
+            BarrierOp::And | BarrierOp::Or => Some(Width::Pred),
+        };
+        let ids = match (op, result) {
+            (_, Some(width)) => {
+                self.operand_count(instruction, 3, 4)?;
+                let register = self.destination(&operands[0], width, Fit::Exact)?;
+                dst = Some(self.body.reg(register));
+                let last = operands.len() - 1;
+                let (register, negated) = self.signed_predicate(&operands[last])?;
+                pred = Some((self.body.reg(register), negated));
+                &operands[1..last]
+            }
+            (BarrierOp::Arrive, None) => {
+                self.operand_count(instruction, 2, 2)?;
+                operands
+            }
+            (_, None) => {
+                self.operand_count(instruction, 1, 2)?;
+                operands
+            }
         };
         let id = self.value(&ids[0])?;
         if let Value::Immediate(id) = id
@@ -49,7 +48,7 @@ impl Lower<'_> {
         self.push(
             guard,
             instruction.span,
-            Kind::Barrier {
+            Op::Barrier {
                 op,
                 id,
                 threads,
@@ -61,43 +60,39 @@ impl Lower<'_> {
     }
 
     /// `d` or `d|p`: the register and the predicate, either of which may be `_`.
-    fn with_predicate(&mut self, operand: &Operand, width: Width) -> Outcome<(Slot, Option<Slot>)> {
+    fn with_predicate(&mut self, operand: &Operand, width: Width) -> Outcome<(Reg, Option<Reg>)> {
         let (first, second) = match operand {
             Operand::Pair(a, b) => (&**a, Some(&**b)),
             other => (other, None),
         };
         let dst = self.destination(first, width, Fit::Exact)?;
-        let dst = self.body.slot(dst);
+        let dst = self.body.reg(dst);
         let pred = match second {
             None | Some(Operand::Sink(_)) => None,
             Some(operand) => {
                 let register = self.destination(operand, Width::Pred, Fit::Exact)?;
-                Some(self.body.slot(register))
+                Some(self.body.reg(register))
             }
         };
         Ok((dst, pred))
     }
 
-    fn word(&mut self, operand: &Operand) -> Outcome<Slot> {
+    fn word(&mut self, operand: &Operand) -> Outcome<Reg> {
         let register = self.source(operand, Width::B32, Fit::Exact, false)?;
-        Ok(self.body.slot(register))
+        Ok(self.body.reg(register))
     }
 
     /// `shfl{.sync}.mode.b32 d{|p}, a, b, c{, members}`
-    pub fn shuffle(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let sync = form.has("sync");
+    pub fn shuffle(
+        &mut self,
+        mode: ShuffleMode,
+        sync: bool,
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let count = if sync { 5 } else { 4 };
         self.operand_count(instruction, count, count)?;
         let operands = &instruction.operands;
-        let mode = if form.has("up") {
-            ShuffleMode::Up
-        } else if form.has("down") {
-            ShuffleMode::Down
-        } else if form.has("bfly") {
-            ShuffleMode::Bfly
-        } else {
-            ShuffleMode::Idx
-        };
         let a = self.word(&operands[1])?;
         let b = self.word(&operands[2])?;
         let c = self.word(&operands[3])?;
@@ -106,7 +101,7 @@ impl Lower<'_> {
         self.push(
             guard,
             instruction.span,
-            Kind::Shuffle {
+            Op::Shuffle {
                 mode,
                 dst,
                 dst_pred,
@@ -120,28 +115,22 @@ impl Lower<'_> {
     }
 
     /// `vote{.sync}.mode.pred d, {!}a{, members}`, `vote{.sync}.ballot.b32 d, {!}a{, members}`
-    pub fn vote(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let sync = form.has("sync");
+    pub fn vote(&mut self, mode: VoteMode, sync: bool, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let count = if sync { 3 } else { 2 };
         self.operand_count(instruction, count, count)?;
-        let (mode, width) = if form.has("all") {
-            (VoteMode::All, Width::Pred)
-        } else if form.has("any") {
-            (VoteMode::Any, Width::Pred)
-        } else if form.has("uni") {
-            (VoteMode::Uni, Width::Pred)
-        } else {
-            (VoteMode::Ballot, Width::B32)
+        let width = match mode {
+            VoteMode::All | VoteMode::Any | VoteMode::Uni => Width::Pred,
+            VoteMode::Ballot => Width::B32,
         };
         let operands = &instruction.operands;
         let (pred, negated) = self.signed_predicate(&operands[1])?;
         let members = if sync { Some(self.value(&operands[2])?) } else { None };
         let dst = self.destination(&operands[0], width, Fit::Exact)?;
-        let (dst, pred) = (self.body.slot(dst), self.body.slot(pred));
+        let (dst, pred) = (self.body.reg(dst), self.body.reg(pred));
         self.push(
             guard,
             instruction.span,
-            Kind::Vote {
+            Op::Vote {
                 mode,
                 dst,
                 pred: (pred, negated),
@@ -152,18 +141,18 @@ impl Lower<'_> {
     }
 
     /// `match.any.sync.type d, a, members`, `match.all.sync.type d{|p}, a, members`
-    pub fn match_lanes(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn match_lanes(&mut self, all: bool, ty: Type, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 3, 3)?;
         let operands = &instruction.operands;
-        let a = self.source(&operands[1], width_of(form.ty(0)), Fit::Exact, false)?;
-        let a = self.body.slot(a);
+        let a = self.source(&operands[1], width_of(ty), Fit::Exact, false)?;
+        let a = self.body.reg(a);
         let members = self.value(&operands[2])?;
         let (dst, dst_pred) = self.with_predicate(&operands[0], Width::B32)?;
         self.push(
             guard,
             instruction.span,
-            Kind::Match {
-                all: form.has("all"),
+            Op::Match {
+                all,
                 dst,
                 dst_pred,
                 a,
@@ -174,34 +163,15 @@ impl Lower<'_> {
     }
 
     /// `redux.sync.op.type d, a, members`
-    pub fn redux(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn redux(&mut self, op: ReduxOp, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 3, 3)?;
-        let ty = form.ty(0);
-        let (abs, nan) = (form.has("abs"), form.has("NaN"));
-        let op = if form.has("add") {
-            ReduxOp::Add
-        } else if form.has("and") {
-            ReduxOp::And
-        } else if form.has("or") {
-            ReduxOp::Or
-        } else if form.has("xor") {
-            ReduxOp::Xor
-        } else {
-            match (form.has("min"), ty) {
-                (true, Type::F32) => ReduxOp::MinF { abs, nan },
-                (false, Type::F32) => ReduxOp::MaxF { abs, nan },
-                (true, Type::S32) => ReduxOp::MinS,
-                (false, Type::S32) => ReduxOp::MaxS,
-                (true, _) => ReduxOp::MinU,
-                (false, _) => ReduxOp::MaxU,
-            }
-        };
+        let float = matches!(op, ReduxOp::MinF { .. } | ReduxOp::MaxF { .. });
         let operands = &instruction.operands;
-        let a = self.source(&operands[1], Width::B32, Fit::Exact, ty == Type::F32)?;
+        let a = self.source(&operands[1], Width::B32, Fit::Exact, float)?;
         let members = self.value(&operands[2])?;
         let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
-        let (dst, a) = (self.body.slot(dst), self.body.slot(a));
-        self.push(guard, instruction.span, Kind::Redux { op, dst, a, members });
+        let (dst, a) = (self.body.reg(dst), self.body.reg(a));
+        self.push(guard, instruction.span, Op::Redux { op, dst, a, members });
         Ok(())
     }
 
@@ -218,9 +188,9 @@ impl Lower<'_> {
             other => Some(self.destination(other, Width::B32, Fit::Exact)?),
         };
         let dst_pred = self.destination(second, Width::Pred, Fit::Exact)?;
-        let dst = dst.map(|d| self.body.slot(d));
-        let dst_pred = self.body.slot(dst_pred);
-        self.push(guard, instruction.span, Kind::Elect { dst, dst_pred, members });
+        let dst = dst.map(|d| self.body.reg(d));
+        let dst_pred = self.body.reg(dst_pred);
+        self.push(guard, instruction.span, Op::Elect { dst, dst_pred, members });
         Ok(())
     }
 }

@@ -1,34 +1,24 @@
-//! `tex`, `tld4`, `txq`, `istypep`, `suld`, `sust`, `sured`, `suq`: handles and coordinates into slots (PTX ISA, Texture
+//! `tex`, `tld4`, `txq`, `istypep`, `suld`, `sust`, `sured`, `suq`: handles and coordinates into regs (PTX ISA, Texture
 //! Instructions; Surface Instructions).
 
-use super::ir::Register;
 use super::moves::Located;
 use super::operand::Fit;
 use super::{Lower, Outcome, width_of};
-use crate::isa::Form;
 use crate::isa::lanes::Width;
-use crate::program::instr::{Address, Element, Guard, Initial, Kind, Ordering, Slot, Space};
-use crate::program::layout::{is_signed, size_of};
-use crate::program::texture::{
-    Attribute, Components, Detail, Geometry, Opaque, Outside, SurfaceAction, SurfaceOp, SurfaceReduction, TextureOp,
+use crate::isa::operation as isa;
+use crate::program::ir::texture::{
+    Attribute, Components, Detail, Geometry, Opaque, SurfaceAction, SurfaceOp, SurfaceReduction, TextureOp,
 };
+use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Reg, Register, Space};
+use crate::program::layout::{is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Expr, Instruction, Name, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
-fn geometry(form: &Form) -> Geometry {
-    let all = [
-        ("1d", Geometry::D1),
-        ("2d", Geometry::D2),
-        ("3d", Geometry::D3),
-        ("a1d", Geometry::A1),
-        ("a2d", Geometry::A2),
-        ("cube", Geometry::Cube),
-        ("acube", Geometry::ACube),
-        ("2dms", Geometry::Ms2),
-        ("a2dms", Geometry::AMs2),
-    ];
-    let found = all.iter().find(|(word, _)| form.has(word));
-    found.map_or(Geometry::D1, |(_, geometry)| *geometry)
+/// What is done to a surface.
+pub enum Access {
+    Load,
+    Store,
+    Reduce(SurfaceReduction),
 }
 
 /// Elements of a coordinate vector before the coordinates proper; which of them is the layer.
@@ -42,50 +32,47 @@ fn before(geometry: Geometry) -> (usize, Option<usize>) {
     }
 }
 
-/// Coordinates in one layer.
-fn dimensions(geometry: Geometry) -> usize {
-    match geometry {
-        Geometry::D1 | Geometry::A1 => 1,
-        Geometry::D2 | Geometry::A2 | Geometry::Ms2 | Geometry::AMs2 => 2,
-        Geometry::D3 | Geometry::Cube | Geometry::ACube => 3,
-    }
-}
-
 impl Lower<'_> {
-    pub fn texture(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn texture(&mut self, texture: isa::Texture, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let operands = self.in_brackets(&instruction.operands);
         let [first, access, rest @ ..] = &operands[..] else {
             return Err(Diagnostic::error(instruction.span, "operands are missing"));
         };
-        let geometry = geometry(form);
+        let isa::Texture {
+            geometry,
+            gather,
+            ty,
+            vector,
+            ..
+        } = texture;
+        let floats = texture.coordinates == isa::Coordinates::F32;
+        let wanted = texture.detail;
         let (handle, sampler, coordinates) = self.accessed(access)?;
         let texture = self.handle(&handle)?;
         let sampler = sampler.map(|sampler| self.handle(&sampler)).transpose()?;
-        let floats = form.ty(1) == Type::F32;
         let (layer, at) = self.place(geometry, &coordinates, floats, instruction.span)?;
         let mut rest = rest.iter();
         let missing = || Diagnostic::error(instruction.span, "operands are missing");
-        let detail = if form.has("level") {
-            let level = rest.next().ok_or_else(missing)?;
-            Detail::Level(self.number(level, floats)?)
-        } else if form.has("grad") {
-            let mut gradient = || -> Outcome<Box<[Slot]>> {
-                let vector = rest.next().ok_or_else(missing)?;
-                self.numbers(vector, dimensions(geometry), true)
-            };
-            Detail::Gradient(gradient()?, gradient()?)
-        } else {
-            Detail::Base
+        let detail = match wanted {
+            isa::Detail::Base => Detail::Base,
+            isa::Detail::Level => Detail::Level(self.number(rest.next().ok_or_else(missing)?, floats)?),
+            isa::Detail::Gradient => {
+                let mut gradient = || -> Outcome<Box<[Reg]>> {
+                    let vector = rest.next().ok_or_else(missing)?;
+                    self.numbers(vector, geometry.dimensions(), true)
+                };
+                Detail::Gradient(gradient()?, gradient()?)
+            }
         };
         let rest: Vec<&Operand> = rest.collect();
         let (offset, compare) = match rest[..] {
             [] => (None, None),
-            [one] if self.is_offset(one, dimensions(geometry)) => (Some(one), None),
+            [one] if self.is_offset(one, geometry.dimensions()) => (Some(one), None),
             [one] => (None, Some(one)),
             [offset, compare, ..] => (Some(offset), Some(compare)),
         };
         let offset = match offset {
-            Some(offset) => self.numbers(offset, dimensions(geometry), false)?,
+            Some(offset) => self.numbers(offset, geometry.dimensions(), false)?,
             None => Box::default(),
         };
         let compare = compare.map(|compare| self.number(compare, true)).transpose()?;
@@ -93,23 +80,19 @@ impl Lower<'_> {
             Operand::Pair(values, predicate) => (&**values, Some(&**predicate)),
             values => (values, None),
         };
-        let components = match form.ty(0) {
+        let components = match ty {
             Type::F16 => Components::Halves,
             Type::F16x2 => Components::HalfPairs,
             _ => Components::Words,
         };
-        let dst = self.results(values, usize::from(form.vector()), form.ty(0), Fit::Exact)?;
+        let dst = self.results(values, usize::from(vector.count()), ty, Fit::Exact)?;
         let dst_pred = match predicate {
             None | Some(Operand::Sink(_)) => None,
             Some(predicate) => {
                 let register = self.destination(predicate, Width::Pred, Fit::Exact)?;
-                Some(self.body.slot(register))
+                Some(self.body.reg(register))
             }
         };
-        let gather = (form.mnemonic() == "tld4")
-            .then(|| ["r", "g", "b", "a"].iter().position(|word| form.has(word)))
-            .flatten()
-            .map(|component| component as u8);
         let op = TextureOp {
             texture,
             sampler,
@@ -125,7 +108,7 @@ impl Lower<'_> {
             dst,
             dst_pred,
         };
-        self.push(guard, instruction.span, Kind::Texture(Box::new(op)));
+        self.push(guard, instruction.span, Op::Texture(Box::new(op)));
         Ok(())
     }
 
@@ -167,7 +150,7 @@ impl Lower<'_> {
     }
 
     /// The 64-bit value of a handle: a variable's address, a parameter's or a register's content.
-    fn handle(&mut self, name: &Name) -> Outcome<Slot> {
+    fn handle(&mut self, name: &Name) -> Outcome<Reg> {
         let register = match self.locate(name)? {
             Some(Located::Absolute { address, .. }) => self.constant(Width::B64, address.into()),
             Some(Located::Param(place)) => {
@@ -185,8 +168,8 @@ impl Lower<'_> {
             }
             Some(Located::Frame(place)) => {
                 let register = self.body.register(Width::B64);
-                let slot = self.body.slot(register);
-                let load = Kind::Load {
+                let reg = self.body.reg(register);
+                let load = Op::Load {
                     address: Address {
                         space: Space::Local,
                         register: None,
@@ -197,7 +180,7 @@ impl Lower<'_> {
                         signed: false,
                     },
                     ordering: Ordering::Weak,
-                    dst: Box::new([Some(slot)]),
+                    dst: Box::new([Some(reg)]),
                 };
                 self.push(None, name.span, load);
                 register
@@ -208,7 +191,7 @@ impl Lower<'_> {
                 self.resize(register, Width::B64, false, name.span)?
             }
         };
-        Ok(self.body.slot(register))
+        Ok(self.body.reg(register))
     }
 
     /// Layer and coordinates; what pads the vector is dropped.
@@ -218,10 +201,10 @@ impl Lower<'_> {
         operand: &Operand,
         floats: bool,
         span: Span,
-    ) -> Outcome<(Option<Slot>, Box<[Slot]>)> {
+    ) -> Outcome<(Option<Reg>, Box<[Reg]>)> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         let (skip, layer) = before(geometry);
-        let wanted = dimensions(geometry);
+        let wanted = geometry.dimensions();
         if list.len() < skip + wanted {
             return Err(Diagnostic::error(
                 span,
@@ -237,17 +220,17 @@ impl Lower<'_> {
     }
 
     /// A 32-bit value, perhaps in braces.
-    fn number(&mut self, operand: &Operand, float: bool) -> Outcome<Slot> {
+    fn number(&mut self, operand: &Operand, float: bool) -> Outcome<Reg> {
         let operand = match operand {
             Operand::Vector(list, _) if list.len() == 1 => &list[0],
             one => one,
         };
         let register = self.source(operand, Width::B32, Fit::Exact, float)?;
-        Ok(self.body.slot(register))
+        Ok(self.body.reg(register))
     }
 
     /// The first `count` of a vector.
-    fn numbers(&mut self, operand: &Operand, count: usize, float: bool) -> Outcome<Box<[Slot]>> {
+    fn numbers(&mut self, operand: &Operand, count: usize, float: bool) -> Outcome<Box<[Reg]>> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         if list.len() < count {
             return Err(Diagnostic::error(
@@ -272,7 +255,7 @@ impl Lower<'_> {
         }
     }
 
-    fn results(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Option<Slot>]>> {
+    fn results(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Option<Reg>]>> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         if list.len() != count {
             return Err(Diagnostic::error(
@@ -285,18 +268,20 @@ impl Lower<'_> {
                 Operand::Sink(_) => Ok(None),
                 other => {
                     let register = self.destination(other, width_of(ty), fit)?;
-                    Ok(Some(self.body.slot(register)))
+                    Ok(Some(self.body.reg(register)))
                 }
             })
             .collect()
     }
 
-    pub fn texture_query(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn texture_query(
+        &mut self,
+        attribute: Attribute,
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         self.operand_count(instruction, 2, 3)?;
         let operands = &instruction.operands;
-        let Some(attribute) = form.words.iter().find_map(|word| Attribute::from_word(word)) else {
-            return Err(super::select::unsupported(instruction));
-        };
         let Operand::Address(ast::Address {
             base: AddressBase::Name(name),
             ..
@@ -310,8 +295,8 @@ impl Lower<'_> {
         let handle = self.handle(name)?;
         let level = operands.get(2).map(|level| self.number(level, false)).transpose()?;
         let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
-        let dst = self.body.slot(dst);
-        let kind = Kind::HandleQuery {
+        let dst = self.body.reg(dst);
+        let kind = Op::HandleQuery {
             handle,
             attribute,
             level,
@@ -321,62 +306,53 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub fn is_handle(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn is_handle(&mut self, opaque: Opaque, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
-        let opaque = match form.ty(0) {
-            Type::SamplerRef => Opaque::Sampler,
-            Type::SurfRef => Opaque::Surface,
-            _ => Opaque::Texture,
-        };
         let src = self.source(&instruction.operands[1], Width::B64, Fit::Exact, false)?;
         let dst = self.destination(&instruction.operands[0], Width::Pred, Fit::Exact)?;
-        let (dst, src) = (self.body.slot(dst), self.body.slot(src));
-        self.push(guard, instruction.span, Kind::IsHandle { opaque, dst, src });
+        let (dst, src) = (self.body.reg(dst), self.body.reg(src));
+        self.push(guard, instruction.span, Op::IsHandle { opaque, dst, src });
         Ok(())
     }
 
-    pub fn surface(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn surface(
+        &mut self,
+        surface: isa::Surface,
+        access: Access,
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
         let span = instruction.span;
-        let load = form.mnemonic() == "suld";
-        let (access, data) = match load {
-            true => (&instruction.operands[1], &instruction.operands[0]),
-            false => (&instruction.operands[0], &instruction.operands[1]),
+        let (place, data) = match access {
+            Access::Load => (&instruction.operands[1], &instruction.operands[0]),
+            Access::Store | Access::Reduce(_) => (&instruction.operands[0], &instruction.operands[1]),
         };
-        let geometry = geometry(form);
-        let (handle, _, coordinates) = self.accessed(access)?;
+        let isa::Surface {
+            geometry,
+            formatted,
+            outside,
+            vector,
+            ty,
+            ..
+        } = surface;
+        let (handle, _, coordinates) = self.accessed(place)?;
         let surface = self.handle(&handle)?;
         let (layer, at) = self.place(geometry, &coordinates, false, span)?;
-        let ty = form.ty(0);
-        let count = usize::from(form.vector());
+        let count = usize::from(vector.count());
         let mut narrow = Vec::new();
-        let action = match form.mnemonic() {
-            "suld" => SurfaceAction::Load(self.loaded(data, count, ty, &mut narrow)?),
-            "sust" => SurfaceAction::Store(self.stored(data, count, ty, span)?),
-            _ => {
-                let ops = [
-                    ("add", SurfaceReduction::Add),
-                    ("min", SurfaceReduction::Min),
-                    ("max", SurfaceReduction::Max),
-                    ("and", SurfaceReduction::And),
-                    ("or", SurfaceReduction::Or),
-                ];
-                let Some(&(_, op)) = ops.iter().find(|(word, _)| form.has(word)) else {
-                    return Err(super::select::unsupported(instruction));
-                };
+        let action = match access {
+            Access::Load => SurfaceAction::Load(self.loaded(data, count, ty, &mut narrow)?),
+            Access::Store => SurfaceAction::Store(self.stored(data, count, ty, span)?),
+            Access::Reduce(op) => {
                 let value = self.source(data, width_of(ty), Fit::Wider, false)?;
                 let value = self.resize(value, width_of(ty), false, span)?;
                 SurfaceAction::Reduce {
                     op,
-                    signed: (!form.has("p")).then(|| is_signed(ty)),
-                    value: self.body.slot(value),
+                    signed: (!formatted).then(|| is_signed(ty)),
+                    value: self.body.reg(value),
                 }
             }
-        };
-        let outside = match (form.has("trap"), form.has("clamp")) {
-            (true, _) => Outside::Trap,
-            (_, true) => Outside::Clamp,
-            _ => Outside::Zero,
         };
         let op = SurfaceOp {
             surface,
@@ -384,11 +360,11 @@ impl Lower<'_> {
             layer,
             at,
             outside,
-            formatted: form.has("p"),
+            formatted,
             bytes: size_of(ty) as u8,
             action,
         };
-        self.push(guard, span, Kind::Surface(Box::new(op)));
+        self.push(guard, span, Op::Surface(Box::new(op)));
         for (wide, narrow) in narrow {
             self.resize_into(guard, wide, narrow, false, span)?;
         }
@@ -402,24 +378,24 @@ impl Lower<'_> {
         count: usize,
         ty: Type,
         narrow: &mut Vec<(Register, Register)>,
-    ) -> Outcome<Box<[Option<Slot>]>> {
-        let slots = self.results(operand, count, ty, Fit::Wider)?;
+    ) -> Outcome<Box<[Option<Reg>]>> {
+        let regs = self.results(operand, count, ty, Fit::Wider)?;
         let width = width_of(ty);
-        Ok(slots
+        Ok(regs
             .iter()
-            .map(|slot| {
-                let slot = (*slot)?;
-                if slot.width == width {
-                    return Some(slot);
+            .map(|reg| {
+                let reg = (*reg)?;
+                if reg.width == width {
+                    return Some(reg);
                 }
                 let register = self.body.register(width);
-                narrow.push((slot.offset, register));
-                Some(self.body.slot(register))
+                narrow.push((reg.number, register));
+                Some(self.body.reg(register))
             })
             .collect())
     }
 
-    fn stored(&mut self, operand: &Operand, count: usize, ty: Type, span: Span) -> Outcome<Box<[Slot]>> {
+    fn stored(&mut self, operand: &Operand, count: usize, ty: Type, span: Span) -> Outcome<Box<[Reg]>> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         if list.len() != count {
             return Err(Diagnostic::error(
@@ -431,7 +407,7 @@ impl Lower<'_> {
             .map(|one| {
                 let register = self.source(one, width_of(ty), Fit::Wider, false)?;
                 let register = self.resize(register, width_of(ty), false, span)?;
-                Ok(self.body.slot(register))
+                Ok(self.body.reg(register))
             })
             .collect()
     }
