@@ -58,8 +58,8 @@ mod tests {
             ("_Z3addIiEvT_S0_", "add<int>(int, int) [_Z3addIiEvT_S0_]"),
             ("_ZZ4sortPiE4tile", "sort(int*)::tile [_ZZ4sortPiE4tile]"),
             (
-                "_ZN47_INTERNAL_1234abcd_4_a_cu_main3addEi",
-                "_INTERNAL_1234abcd_4_a_cu_main::add(int) [_ZN47_INTERNAL_1234abcd_4_a_cu_main3addEi]",
+                "_ZN30_INTERNAL_1234abcd_4_a_cu_main3addEi",
+                "_INTERNAL_1234abcd_4_a_cu_main::add(int) [_ZN30_INTERNAL_1234abcd_4_a_cu_main3addEi]",
             ),
             ("kernel", "kernel"),
             ("_Z", "_Z"),

@@ -5,8 +5,9 @@ use crate::program::SourceLine;
 use crate::ptx::ast::Span;
 
 const TEXT: &str = ".version 8.0\n.target sm_80\n.address_size 64\n
+    .extern .shared .align 16 .b8 rest[];
     .visible .entry k() {
-        .shared .align 4 .b8 tile[20]; .extern .shared .align 16 .b8 rest[]; .reg .b32 %r<3>;
+        .shared .align 4 .b8 tile[20]; .reg .b32 %r<3>;
         mov.u32 %r1, 0;
         .loc 1 30 5\n mov.u32 %r1, 1;
         .loc 1 20 3, function_name $L__info_string0, inlined_at 1 30 5\n mov.u32 %r1, 2;
