@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::instr::Function;
+use super::function::Function;
 use super::module::{Module, Symbol};
 use crate::ptx::ast::{self, Item, Span, Statement};
 

@@ -1,13 +1,16 @@
 //! What is known of a fault: the thread, its call stack with source lines, and where an address lies by the block's own
-//! memory. Everything here runs once, when a grid has failed; `driver/fault.rs` makes words of it.
+//! memory. Everything here runs once, when a grid has failed; `driver/code/fault.rs` makes words of it.
 
 use std::sync::Arc;
 
-use crate::program::{Function, Module, Origin, Pc, SharedName, Space};
+use crate::program::{Module, Origin, SharedName, Space};
+use crate::ptx::ast::Span;
 
 use super::Cause;
 use super::block::BlockEnv;
 use super::interp::Located;
+use super::interp::code::Executable;
+use super::interp::compile::Pc;
 
 /// Why a launch ended early, and where.
 #[derive(Debug, Clone)]
@@ -99,9 +102,9 @@ impl Fault {
         Fault {
             block: env.ctaid,
             thread: coordinates(thread, launch.block),
-            stack: sites(&launch.module, located),
+            stack: sites(&launch.code.module, located),
             place: place(&cause, thread, env),
-            variable: variable(&cause, &launch.module),
+            variable: variable(&cause, &launch.code.module),
             ..Fault::of_launch(cause, &env.env.kernel.function.name)
         }
     }
@@ -113,19 +116,19 @@ fn coordinates(thread: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
 
 fn sites(module: &Module, located: &Located) -> Vec<Site> {
     // Recursion stands at the same call many times over.
-    let mut rows: Vec<(&Arc<Function>, Pc, usize)> = Vec::new();
+    let mut rows: Vec<(&Executable, Pc, usize)> = Vec::new();
     for (exec, pc) in &located.stack {
         let pc = exec.pc_in_function(*pc);
         match rows.last_mut() {
-            Some((function, last, times)) if Arc::ptr_eq(function, &exec.function) && *last == pc => *times += 1,
-            _ => rows.push((&exec.function, pc, 1)),
+            Some((above, last, times)) if Arc::ptr_eq(&above.function, &exec.function) && *last == pc => *times += 1,
+            _ => rows.push((exec, pc, 1)),
         }
     }
     let left_out = rows.len().saturating_sub(INNER + OUTER);
     let mut sites: Vec<Site> = Vec::new();
-    for (index, (function, pc, times)) in rows.iter().enumerate() {
+    for (index, (exec, pc, times)) in rows.iter().enumerate() {
         if index < INNER || index >= INNER + left_out {
-            sites.push(site(module, function, *pc, *times));
+            sites.push(site(module, exec, *pc, *times));
         }
     }
     if left_out > 0 {
@@ -134,9 +137,10 @@ fn sites(module: &Module, located: &Located) -> Vec<Site> {
     sites
 }
 
-fn site(module: &Module, function: &Arc<Function>, pc: Pc, times: usize) -> Site {
+fn site(module: &Module, exec: &Executable, pc: Pc, times: usize) -> Site {
+    let function = &exec.function;
     let text = &function.source.text;
-    let span = function.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
+    let span: Span = exec.compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
     let (start, end) = (span.start as usize, span.end as usize);
     let instruction: Vec<&str> = text.get(start..end).unwrap_or_default().split_whitespace().collect();
     let lowered = |entry: &crate::program::FunctionEntry| match entry.lowered.get() {
@@ -171,6 +175,8 @@ fn address_of(cause: &Cause) -> Option<(u64, Space)> {
         | Cause::Timeout { .. }
         | Cause::Deadlock { .. }
         | Cause::OutOfMemory { .. }
+        | Cause::HostMemoryGone { .. }
+        | Cause::Defect { .. }
         | Cause::Invalid { .. } => None,
     }
 }
@@ -200,7 +206,7 @@ fn place(cause: &Cause, thread: u32, env: &BlockEnv<'_>) -> Option<Place> {
 
 fn shared(offset: i64, env: &BlockEnv<'_>) -> Place {
     let grid = env.env;
-    let names = grid.launch.module.shared_names(&grid.kernel.function);
+    let names = grid.launch.code.module.shared_names(&grid.kernel.function);
     let before = names.into_iter().rev().find(|name| i64::from(name.offset) <= offset);
     Place {
         space: Space::Shared,
