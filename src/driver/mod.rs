@@ -1,7 +1,6 @@
 //! The objects of the driver API and their rules: devices, contexts, modules, functions, streams, events, memory.
 //!
-//! Flows in: calls that the API has taken out of their C clothing; handles as plain numbers. Flows out: effects, or an
-//! [`Error`]. It must never know C structures, nor what an instruction means.
+//! The API calls in here with plain Rust types; handles are numbers. What fails answers an [`Error`].
 //!
 //! | room | what is in it |
 //! | --- | --- |

@@ -1,5 +1,5 @@
 //! What is known of a fault: the thread, its call stack with source lines, and where an address lies by the block's own
-//! memory. Everything here runs once, when a grid has failed; `driver/fault.rs` makes words of it.
+//! memory. Everything here runs once, when a grid has failed; `driver/code/fault.rs` makes words of it.
 
 use std::sync::Arc;
 
