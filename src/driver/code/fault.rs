@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 use crate::driver::Error;
 use crate::memory::{AddressSpace, Nearest};
 use crate::program::{Named, Space, demangle};
-use crate::simt::{self, Cause, Fault, Place, Site, Whose};
+use crate::simt::{Cause, Fault, Place, Site, Whose};
 
 /// The sticky error that a fault becomes.
 pub fn code(cause: &Cause) -> Error {
