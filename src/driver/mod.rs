@@ -1,7 +1,6 @@
 //! The objects of the driver API and their rules: devices, contexts, modules, functions, streams, events, memory.
 //!
-//! Flows in: calls that the API has taken out of their C clothing; handles as plain numbers. Flows out: effects, or an
-//! [`Error`]. It must never know C structures, nor what an instruction means.
+//! The API calls in here with plain Rust types; handles are numbers. What fails answers an [`Error`].
 //!
 //! | room | what is in it |
 //! | --- | --- |
@@ -9,7 +8,7 @@
 //! | `context/` | contexts: life, current stacks, limits, sticky errors; green contexts; what kernels ask of a context |
 //! | `streams/` | streams, events, and the threads that run what is queued |
 //! | `memory/` | allocations, pools, copies, virtual addresses, what is known of a pointer |
-//! | `code/` | images to trees, linking, libraries, modules, functions, launches |
+//! | `code/` | images to trees, linking, libraries, modules, functions, launches, reports of their faults |
 //! | `graph/` | work described once |
 //! | `textures/` | arrays, texture and surface objects, references |
 //! | `sharing/` | what several processes share, and what others have made |
@@ -39,7 +38,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
-pub use code::{calls, launch, linker, module, occupancy};
+pub use code::{calls, fault, launch, linker, module, occupancy};
 pub use context::green;
 pub use memory::{alloc, batch, copies, copy, decompress, managed, multicast, pointer, pool, virtual_memory};
 pub use process::{checkpoint, coredump};

@@ -1,10 +1,6 @@
-//! Launches: validation, parameters, the queue; and what a fault means for the context.
-//!
-//! Flows in: a function, a shape, arguments, a stream. Flows out: a [`simt::Launch`] in the stream's queue. It must never
-//! know how a grid is run.
+//! Launches: checks of the shape, the parameter block, and a [`simt::Launch`] in the stream's queue. What a fault means for
+//! the context is in `fault.rs`.
 
-use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -12,10 +8,9 @@ use crate::config;
 use crate::driver::context::Shared;
 use crate::driver::module::Lowered;
 use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
-use crate::driver::{Error, Function, Result, occupancy};
+use crate::driver::{Error, Function, Result, fault, occupancy};
 use crate::memory::{AddressSpace, Kind, Request};
-use crate::program::Space;
-use crate::simt::{self, Cause, Family, Fault, Services};
+use crate::simt::{self, Family, Fault, Services};
 
 /// A launch as a call describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +58,6 @@ pub(in crate::driver) struct Prepared {
     shared: Arc<Shared>,
     launch: Arc<simt::Launch>,
     workspace: Option<Workspace>,
-    files: Arc<HashMap<u32, String>>,
     run: Runner,
 }
 
@@ -96,7 +90,6 @@ impl Prepared {
             shared: Arc::clone(shared),
             launch: Arc::new(launch),
             workspace,
-            files: Arc::clone(&function.files),
             run: runner(),
         })
     }
@@ -107,7 +100,7 @@ impl Prepared {
             workspace.clear();
         }
         if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
-            self.shared.fail(code(&fault.cause), &report(&fault, &self.files));
+            self.shared.fail(fault::code(&fault.cause), &fault::report(&fault));
         }
     }
 }
@@ -294,63 +287,6 @@ pub(in crate::driver) unsafe fn collect(function: &Function, arguments: Argument
         }
     }
     Ok(block)
-}
-
-/// The sticky error that a fault becomes.
-fn code(cause: &Cause) -> Error {
-    match cause {
-        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => Error::IllegalAddress,
-        Cause::Misaligned { .. } => Error::MisalignedAddress,
-        Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
-        Cause::InvalidPc { .. } => Error::InvalidPc,
-        Cause::StackOverflow { .. } => Error::HardwareStackError,
-        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => Error::LaunchFailed,
-        Cause::Assert => Error::Assert,
-        Cause::Timeout { .. } => Error::LaunchTimeout,
-        Cause::OutOfMemory { .. } => Error::OutOfMemory,
-        Cause::Invalid { .. } => Error::InvalidPtx,
-    }
-}
-
-/// What happened, who did it, where, and what the address is next to.
-fn report(fault: &Fault, files: &HashMap<u32, String>) -> String {
-    let mut text = fault.cause.to_string();
-    let [x, y, z] = fault.thread;
-    let [block_x, block_y, block_z] = fault.block;
-    // Writing to a String cannot fail.
-    let _ = write!(text, "\n  kernel {}", fault.kernel);
-    if fault.function != fault.kernel {
-        let _ = write!(text, ", function {}", fault.function);
-    }
-    let _ = write!(text, ", block ({block_x},{block_y},{block_z}), thread ({x},{y},{z})");
-    if let Some((file, line)) = fault.source_line {
-        let name = files.get(&file).map_or("source", String::as_str);
-        let _ = write!(text, "\n  at {name}:{line}");
-    }
-    if fault.ptx_line != 0 {
-        let _ = write!(text, "\n  PTX line {}: {}", fault.ptx_line, fault.instruction.trim());
-    }
-    let address = match &fault.cause {
-        Cause::IllegalAddress {
-            address,
-            space: Space::Generic | Space::Global | Space::Const,
-            ..
-        }
-        | Cause::Misaligned { address, .. } => *address,
-        _ => return text,
-    };
-    let space = AddressSpace::get();
-    let _ = match space.nearest(address).filter(|nearest| nearest.is_near()) {
-        Some(nearest) => write!(text, "\n  the address is {nearest}"),
-        None if space.host_range_is_gone(address) => write!(text, "\n  {}", simt::HOST_MEMORY_GONE),
-        None if address < 1 << 16 => write!(text, "\n  the address is NULL, or next to it"),
-        None if space.view().contains(address) => write!(text, "\n  no allocation is near the address"),
-        None => write!(
-            text,
-            "\n  the address is not in device memory; if it is the host's, cuMemHostRegister lets kernels use it"
-        ),
-    };
-    text
 }
 
 #[cfg(test)]

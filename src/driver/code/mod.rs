@@ -5,6 +5,7 @@
 
 pub mod calls;
 mod device_runtime;
+pub mod fault;
 pub mod launch;
 pub mod linker;
 pub mod module;

@@ -23,7 +23,7 @@ use crate::driver::graph::{self, GraphMemory, Work};
 use crate::driver::handle::{self, Registry};
 use crate::driver::stream::Command;
 use crate::driver::{Device, Error, Handle, Result, Stream};
-use crate::memory::{AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE};
+use crate::memory::{AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE, caller};
 
 /// What a pool's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -488,12 +488,13 @@ pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
     if !set_pending(address, true) {
         return Err(Error::InvalidValue);
     }
+    let by = caller::name();
     let release = move || {
         set_pending(address, false);
         // By number: a reset of the context may have freed it, and somebody else may be there by now.
         if AddressSpace::get().find(address).is_some_and(|now| now.id == pooled.id) {
             crate::driver::ipc::forget(&pooled);
-            AddressSpace::get().free(address);
+            caller::during(by, || AddressSpace::get().free(address));
         }
     };
     if let Err(release) = stream.try_now(release) {

@@ -176,18 +176,7 @@ fn a_fault_sticks_and_ends_what_is_queued() {
     let _own = Own::new();
     let module = load(EMPTY);
     let empty = module.function("empty").unwrap();
-    let fault = |_: Arc<Launch>| {
-        Err(Box::new(Fault {
-            cause: Cause::Trap,
-            kernel: "empty".into(),
-            function: "empty".into(),
-            block: [0; 3],
-            thread: [0; 3],
-            instruction: "trap;".into(),
-            ptx_line: 1,
-            source_line: None,
-        }))
-    };
+    let fault = |_: Arc<Launch>| Err(Box::new(Fault::of_launch(Cause::Trap, &"empty".into())));
     let stream = Stream::create(0, 0).unwrap();
     let (log, gate) = (Arc::new(Log::default()), Arc::new(Gate::default()));
     log.queue(&stream, 1, 0, Some(&gate));
