@@ -3,8 +3,8 @@
 //! Flows in: graphs, streams. Flows out: one command in a stream for each launch. It must never know what steps do.
 
 use std::any::Any;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 

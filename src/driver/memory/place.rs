@@ -27,7 +27,10 @@ pub(in crate::driver) fn set_spare(spare: Spare) {
 pub(in crate::driver) fn place(request: &Request, shared: &Shared) -> Result<Allocation> {
     let space = AddressSpace::get();
     space.allocate(request).or_else(|_| {
-        let spare = SPARE.get().filter(|spare| (spare.could_give)()).ok_or(Error::OutOfMemory)?;
+        let spare = SPARE
+            .get()
+            .filter(|spare| (spare.could_give)())
+            .ok_or(Error::OutOfMemory)?;
         shared.drain();
         (spare.give)();
         space.allocate(request).map_err(|_| Error::OutOfMemory)
