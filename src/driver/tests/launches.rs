@@ -208,7 +208,7 @@ fn a_fault_sticks_and_ends_what_is_queued() {
         go(&empty, &shape([1; 3], [1; 3]), &[]),
         Context::usable().map(drop),
         Context::current().unwrap().synchronize(),
-        copies::linear(copy::Place::Host(8), copy::Place::Host(8), 1, false),
+        crate::driver::copies::linear(copy::Place::Host(8), copy::Place::Host(8), 1, false),
     ] {
         assert_eq!(answer, Err(Error::LaunchFailed));
     }
@@ -289,7 +289,7 @@ fn launch_and_synchronise_cost_little() {
     let host = [0_u8; 4096];
     let source = copy::Place::Host(host.as_ptr() as u64);
     measure("copy 4 KiB to the device", 2000, &|| {
-        copies::linear(copy::Place::Device(memory), source, 4096, false).unwrap();
+        crate::driver::copies::linear(copy::Place::Device(memory), source, 4096, false).unwrap();
     });
     measure("allocate and free", 2000, &|| {
         alloc::free(alloc::device(1 << 16).unwrap()).unwrap();
