@@ -1,8 +1,7 @@
 //! From a scalar function to a [`LaneKernel`]: the machinery that runs a plain function over a warp's lanes with the
 //! widest vectors that the CPU has.
 //!
-//! In: a type that implements [`Op`]. Out: two function pointers for the CPU's level. It must never know what any
-//! operation computes.
+//! Whoever has a type that implements [`Op`] gets two function pointers for the CPU's level.
 //!
 //! A kernel computes a whole run of 32 lanes into a local array and stores it afterwards: the compiler sees that the
 //! array aliases nothing, vectorises the loop, and a destination may be the very slot of a source. Three copies of each

@@ -1,6 +1,5 @@
-//! The tables of the function unit.
-//!
-//! Flows in: the words as published. Flows out: coefficients with their signs, laid out as `mod.rs` looks them up.
+//! The tables of the function unit: the words as published become coefficients with their signs, laid out as `mod.rs`
+//! looks them up.
 
 // The digits of the words are grouped as their fields are.
 #![allow(clippy::unusual_byte_groupings)]
