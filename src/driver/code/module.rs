@@ -14,12 +14,12 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::VARIABLE;
 pub use crate::driver::code::LoadError;
 pub use crate::driver::code::Symbols;
 use crate::driver::code::{Code, Remarks};
 use crate::driver::context::Shared;
 use crate::driver::handle::{self, Registry};
+use crate::driver::memory::place::VARIABLE;
 use crate::driver::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
 use crate::driver::reference::{References, SurfaceReference, TextureReference};
 use crate::driver::{Context, Device, Error, Handle, Result, Stream};
