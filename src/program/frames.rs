@@ -1,7 +1,8 @@
 //! The local memory that a chain of calls needs: known for every function whose call graph says so, and found once, when
 //! the function is prepared. A launch reads it.
 
-use super::instr::{Function, Kind};
+use super::function::Function;
+use super::ir::Op;
 use super::module::Module;
 
 /// What the frames of a function and of all that it calls take of a lane's local memory.
@@ -19,7 +20,7 @@ impl Stack {
     fn own(function: &Function) -> Stack {
         Stack {
             frames: (!function.calls_indirectly).then_some(u64::from(function.local)),
-            allocates: function.code.iter().any(|i| matches!(i.kind, Kind::Alloca { .. })),
+            allocates: function.body.insts().any(|inst| matches!(inst.op, Op::Alloca { .. })),
         }
     }
 }

@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::frames::Stack;
-use super::instr::{Function, Syscall};
+use super::function::Function;
+use super::ir::Syscall;
+use super::ir::texture::Opaque;
 use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
-use super::texture::Opaque;
 use super::{frames, link, lower, rules};
+use crate::defect;
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
 
@@ -88,9 +90,6 @@ pub struct FunctionEntry {
     pub kernel: Option<KernelInfo>,
     /// Lowered when first used.
     pub lowered: OnceLock<Result<Arc<Function>, Diagnostics>>,
-    /// The executor's own forms of the lowered function, for bundles of 1, 2 and 4 warps, once somebody ran it. Here
-    /// and not in the function, so that neither keeps the other alive.
-    pub executable: [OnceLock<Arc<dyn std::any::Any + Send + Sync>>; 3],
     pub(super) origin: Option<Origin>,
     pub(super) references: OnceLock<References>,
     /// Everything that it reaches by direct calls is lowered.
@@ -242,7 +241,10 @@ impl Module {
         let entry = &self.functions[function as usize];
         entry
             .lowered
-            .get_or_init(|| lower::lower(self, function).map(Arc::new))
+            .get_or_init(|| {
+                defect::may_fail("lowering", &entry.name);
+                lower::lower(self, function).map(Arc::new)
+            })
             .clone()
     }
 
@@ -312,13 +314,13 @@ impl Module {
     }
 
     /// A module of functions that are lowered already: programs built by hand.
-    pub fn of(functions: Vec<Function>) -> Module {
-        let entry = |f: Function| FunctionEntry {
+    #[cfg(test)]
+    pub fn of(functions: Vec<Arc<Function>>) -> Module {
+        let entry = |f: Arc<Function>| FunctionEntry {
             name: f.name.clone(),
             entry: true,
             kernel: Some(KernelInfo::default()),
-            lowered: OnceLock::from(Ok(Arc::new(f))),
-            executable: Default::default(),
+            lowered: OnceLock::from(Ok(f)),
             origin: None,
             references: OnceLock::new(),
             prepared: OnceLock::new(),

@@ -7,6 +7,7 @@ mod device_runtime;
 mod grid;
 mod interp;
 mod pool;
+mod schedule;
 mod special;
 mod syscall;
 #[cfg(test)]
@@ -16,14 +17,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::defect::Defect;
 use crate::memory::texture::References;
-use crate::program::{Module, Space};
+use crate::program::Space;
 
 pub use children::{Family, GraphUpdate, Runtime, Shape, run};
+pub use interp::code::Executables;
+pub use schedule::Seed;
 
 /// A grid to run.
 pub struct Launch {
-    pub module: Arc<Module>,
+    pub code: Arc<Executables>,
     /// Index of the kernel among the module's functions.
     pub kernel: u32,
     pub grid: [u32; 3],
@@ -45,6 +49,8 @@ pub struct Launch {
     pub stack_limit: u64,
     /// How long it may run.
     pub timeout: Option<Duration>,
+    /// What its schedule is drawn from; `None`: it runs as fast as it can.
+    pub seed: Option<Seed>,
     pub services: Arc<dyn Services>,
     /// What the module's texture and surface references are bound to.
     pub references: References,
@@ -102,6 +108,8 @@ pub enum Cause {
         write: bool,
         space: Space,
     },
+    /// 700: registered host memory that the program has unmapped, protected, or cut off with its file.
+    HostMemoryGone { address: u64 },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
     Misaligned { address: u64, bytes: u32 },
     /// 715 `CUDA_ERROR_ILLEGAL_INSTRUCTION`: undefined behaviour such as a wild `brx.idx` index.
@@ -124,7 +132,13 @@ pub enum Cause {
     OutOfMemory { bytes: u64 },
     /// 218 `CUDA_ERROR_INVALID_PTX`: the kernel does not lower.
     Invalid { report: String },
+    /// 719 `CUDA_ERROR_LAUNCH_FAILED`: Margay's own fault.
+    Defect { defect: Defect },
 }
+
+/// Why an access of registered host memory failed that was allowed.
+pub const HOST_MEMORY_GONE: &str = "the program has registered this host memory, and then unmapped or protected it, or \
+    shortened the file behind it";
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,6 +159,7 @@ impl fmt::Display for Cause {
                 };
                 write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")
             }
+            Cause::HostMemoryGone { address } => write!(f, "access at {address:#x}: {HOST_MEMORY_GONE}"),
             Cause::Misaligned { address, bytes } => {
                 write!(
                     f,
@@ -166,6 +181,7 @@ impl fmt::Display for Cause {
             Cause::Deadlock { why } => write!(f, "deadlock: {why}"),
             Cause::OutOfMemory { bytes } => write!(f, "no room for {bytes} bytes of shared and local memory"),
             Cause::Invalid { report } => f.write_str(report),
+            Cause::Defect { defect } => defect.fmt(f),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
+use crate::defect;
 use crate::memory::READ;
 use crate::program::{Copy3, Syscall};
 
@@ -39,6 +40,7 @@ pub fn call(which: Syscall, args: &[Copy3], results: &[Copy3], cx: &mut Cx<'_, '
         }
     };
     let services = &cx.block.env.launch.services;
+    defect::may_fail("system call", &cx.block.env.kernel.function.name);
     match which {
         Syscall::Vprintf => {
             let mut out = Vec::new();

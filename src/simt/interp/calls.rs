@@ -8,9 +8,10 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
-use crate::program::{Copy3, Initial, Pc, Slot};
+use crate::program::{Copy3, Initial};
 
 use super::code::{CallOp, Code, Executable, NONE};
+use super::compile::{Pc, Slot};
 use super::{Bundle, Cx, Rare, RawFault, first_lane};
 use crate::simt::Cause;
 use crate::simt::special::{self, Place};
@@ -138,16 +139,17 @@ impl Bundle {
     ) -> Result<(), RawFault> {
         let mut at = self.leave(at, taken, pc);
         let lane = first_lane(&taken);
-        let module = &cx.block.env.launch.module;
+        let executables = &cx.block.env.launch.code;
+        let module = &executables.module;
         let width = self.frames[self.fragments[at].frame as usize].exec.width;
         let exec = if call.function != NONE {
             match call.resolved.get().and_then(Weak::upgrade) {
                 Some(exec) => exec,
                 None => {
                     let function = lowered(module, call.function).map_err(|why| illegal(why, lane))?;
-                    let exec = Executable::of(module, call.function, &function, width);
-                    call.resolved.get_or_init(|| Arc::downgrade(&exec));
-                    exec
+                    let exec = executables.executable(call.function, &function, width);
+                    call.resolved.get_or_init(|| Arc::downgrade(exec));
+                    Arc::clone(exec)
                 }
             }
         } else {
@@ -180,7 +182,7 @@ impl Bundle {
                 );
                 return Err(illegal(why, lane));
             }
-            Executable::of(module, index as u32, &function, width)
+            Arc::clone(executables.executable(index as u32, &function, width))
         };
         let mask = self.fragments[at].mask;
         let parent = self.fragments[at].frame;

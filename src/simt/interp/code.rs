@@ -1,19 +1,20 @@
-//! A lowered function → the form in which the interpreter runs it: offsets multiplied for one bundle width, memory
+//! A compiled function → the form in which the interpreter runs it: offsets multiplied for one bundle width, memory
 //! accesses bound to the function that carries them out. Made once per function and width, kept with the function.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::isa::lanes::{LaneKernel, Operands, Width};
-use crate::program::affine::Affine;
 use crate::program::{
-    Address, BarrierOp, Callee, Copy3, Function, Initial, Instr, Kind, Module, Ordering, Pc, Role, Slot, Space,
-    Special, Value,
+    Address, BarrierOp, Callee, Copy3, Function, Initial, Module, Op as Operation, Ordering, Role, Space, Special,
+    Value,
 };
 use crate::simt::special;
 
 use super::access::{self, AccessFn};
 use super::atomic::{self, AtomicFn};
+use super::compile::values::Affine;
+use super::compile::{Compiled, Instr, Pc, Slot, What};
 
 /// Marks an absent slot or guard in a field that is otherwise an offset.
 pub const NONE: u32 = u32::MAX;
@@ -77,6 +78,10 @@ pub enum Code {
     Branch {
         target: Pc,
     },
+    BranchIndexed {
+        index: Slot,
+        targets: Box<[Pc]>,
+    },
     /// A barrier over the whole block without operands worth a look: `bar.sync n`.
     BarrierAll {
         id: u32,
@@ -84,7 +89,7 @@ pub enum Code {
     Call(Box<CallOp>),
     Return,
     Exit,
-    Rare(Box<Kind>),
+    Rare(Box<Operation<Slot>>),
 }
 
 pub struct CallOp {
@@ -103,6 +108,7 @@ pub struct CallOp {
 
 /// A function for one bundle width.
 pub struct Executable {
+    pub compiled: Arc<Compiled>,
     pub function: Arc<Function>,
     /// Warps of the bundles that it is for.
     pub width: u32,
@@ -121,20 +127,60 @@ pub struct Executable {
     pcs: Option<Vec<Pc>>,
 }
 
-impl Executable {
-    /// The executable form of `function`, which is number `index` of `module`, for bundles of `width` warps (1, 2 or 4).
-    pub fn of(module: &Module, index: u32, function: &Arc<Function>, width: u32) -> Arc<Executable> {
-        let cell = &module.functions[index as usize].executable[width.trailing_zeros() as usize];
-        let any = cell.get_or_init(|| Arc::new(Executable::build(function, width)));
-        // The cell is weak on purpose about types: only this function fills it.
-        Arc::clone(any)
-            .downcast::<Executable>()
-            .expect("only executables are stored here")
+/// What the interpreter has made of a module's functions so far: compiled when first used, kept as long as somebody may
+/// launch one.
+pub struct Executables {
+    pub module: Arc<Module>,
+    functions: Box<[Forms]>,
+}
+
+/// The forms of one function.
+#[derive(Default)]
+struct Forms {
+    compiled: OnceLock<Arc<Compiled>>,
+    /// For bundles of 1, 2 and 4 warps.
+    executable: [OnceLock<Arc<Executable>>; 3],
+}
+
+impl Executables {
+    pub fn new(module: Arc<Module>) -> Executables {
+        let functions = module.functions.iter().map(|_| Forms::default()).collect();
+        Executables { module, functions }
     }
 
-    fn build(function: &Arc<Function>, width: u32) -> Executable {
+    /// Functions that are compiled already: programs built by hand.
+    #[cfg(test)]
+    pub fn of(compiled: Vec<Compiled>) -> Executables {
+        let module = Module::of(compiled.iter().map(|c| Arc::clone(&c.function)).collect());
+        let forms = |compiled: Compiled| Forms {
+            compiled: OnceLock::from(Arc::new(compiled)),
+            executable: Default::default(),
+        };
+        Executables {
+            module: Arc::new(module),
+            functions: compiled.into_iter().map(forms).collect(),
+        }
+    }
+
+    /// `function`, which is number `index` of the module, laid out and with slots.
+    pub fn compiled(&self, index: u32, function: &Arc<Function>) -> &Arc<Compiled> {
+        let kernel = self.module.functions[index as usize].entry;
+        self.functions[index as usize]
+            .compiled
+            .get_or_init(|| Arc::new(Compiled::of(function, kernel)))
+    }
+
+    /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2 or 4).
+    pub fn executable(&self, index: u32, function: &Arc<Function>, width: u32) -> &Arc<Executable> {
+        self.functions[index as usize].executable[width.trailing_zeros() as usize]
+            .get_or_init(|| Arc::new(Executable::build(self.compiled(index, function), width)))
+    }
+}
+
+impl Executable {
+    fn build(compiled: &Arc<Compiled>, width: u32) -> Executable {
         let op = |i: &Instr| build_op(i, width);
-        let initial: Vec<(Slot, Initial)> = function
+        let initial: Vec<(Slot, Initial)> = compiled
             .initial
             .iter()
             .map(|(slot, init)| (scaled(*slot, width), *init))
@@ -148,17 +194,18 @@ impl Executable {
             .collect();
         let mut exec = Executable {
             width,
-            code: function.code.iter().map(op).collect(),
-            prologue: function.prologue.iter().map(op).collect(),
+            code: compiled.code.iter().map(op).collect(),
+            prologue: compiled.prologue.iter().map(op).collect(),
             initial,
             per_block,
-            window: function.window * width,
-            function: Arc::clone(function),
+            window: compiled.window * width,
+            function: Arc::clone(&compiled.function),
+            compiled: Arc::clone(compiled),
             lean: None,
             affine: None,
             pcs: None,
         };
-        exec.lean = function
+        exec.lean = compiled
             .affine
             .as_ref()
             .map(|affine| Arc::new(exec.without_spared(affine)));
@@ -167,11 +214,11 @@ impl Executable {
 
     /// The form without what `affine` spares.
     fn without_spared(&self, affine: &Affine) -> Executable {
-        let (function, width) = (&self.function, self.width);
+        let (compiled, width) = (&self.compiled, self.width);
         let mut spared = affine.spared.iter().copied().peekable();
-        let mut moved = Vec::with_capacity(function.code.len() + 1);
+        let mut moved = Vec::with_capacity(compiled.code.len() + 1);
         let mut pcs: Vec<Pc> = Vec::new();
-        for pc in 0..function.code.len() as Pc {
+        for pc in 0..compiled.code.len() as Pc {
             moved.push(pcs.len() as Pc);
             if spared.next_if_eq(&pc).is_none() {
                 pcs.push(pc);
@@ -182,18 +229,20 @@ impl Executable {
         let code = pcs
             .iter()
             .map(|&pc| {
-                let mut instr = function.code[pc as usize].clone();
-                match &mut instr.kind {
-                    Kind::Branch { target } => *target = moved[*target as usize],
-                    Kind::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = moved[*t as usize]),
-                    _ => {}
+                let mut instr = compiled.code[pc as usize].clone();
+                match &mut instr.what {
+                    What::Branch { target } => *target = moved[*target as usize],
+                    What::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = moved[*t as usize]),
+                    What::Op(_) => {}
                 }
                 let value = values.next_if(|(at, _)| *at == pc).map(|(_, value)| value);
-                let mut address = match &instr.kind {
-                    Kind::Load { address, .. } | Kind::Store { address, .. } if value.is_some() => address.register,
+                let mut address = match &instr.what {
+                    What::Op(Operation::Load { address, .. } | Operation::Store { address, .. }) if value.is_some() => {
+                        address.register
+                    }
                     _ => None,
                 };
-                instr.slots(|slot, role| {
+                instr.regs(|&slot, role| {
                     if role == Role::Use && address.take_if(|address| *address == slot).is_none() {
                         read.insert(slot.offset * width);
                     }
@@ -217,7 +266,8 @@ impl Executable {
             initial: Vec::new(),
             per_block: per_block.filter(|(slot, _)| read.contains(&slot.offset)).collect(),
             window: self.window,
-            function: Arc::clone(function),
+            function: Arc::clone(&self.function),
+            compiled: Arc::clone(compiled),
             lean: None,
             affine: Some(affine),
             pcs: Some(pcs),
@@ -240,7 +290,7 @@ fn scaled(slot: Slot, width: u32) -> Slot {
 }
 
 /// An access to `address`, which the interpreter has to find in registers.
-pub fn mem_op(address: &Address, ordering: Ordering, data: Box<[u32]>) -> MemOp {
+pub fn mem_op(address: &Address<Slot>, ordering: Ordering, data: Box<[u32]>) -> MemOp {
     MemOp {
         offset: address.offset,
         register: address.register.map_or(NONE, |r| r.offset),
@@ -253,22 +303,49 @@ pub fn mem_op(address: &Address, ordering: Ordering, data: Box<[u32]>) -> MemOp 
 }
 
 fn build_op(instr: &Instr, width: u32) -> Op {
-    let mut instr = instr.clone();
-    instr.slots_mut(&mut |offset, _, _| *offset *= width);
+    let instr = instr.clone().map(&mut |slot| scaled(slot, width));
     let guard = match instr.guard {
         None => OpGuard {
             offset: NONE,
             negated: false,
         },
         Some(g) => OpGuard {
-            offset: g.slot.offset,
+            offset: g.reg.offset,
             negated: g.negated,
         },
     };
     let offsets = |slots: &[Slot]| slots.iter().map(|s| s.offset).collect::<Box<[u32]>>();
-    let code = match instr.kind {
-        Kind::Lane { kernel, operands, .. } => Code::Lane { kernel, operands },
-        Kind::Load {
+    let op = match instr.what {
+        What::Op(op) => op,
+        What::Branch { target } => {
+            return Op {
+                guard,
+                code: Code::Branch { target },
+            };
+        }
+        What::BranchIndexed { index, targets } => {
+            return Op {
+                guard,
+                code: Code::BranchIndexed { index, targets },
+            };
+        }
+    };
+    let code = match op {
+        Operation::Compute { op, dst, src } => {
+            let mut operands = Operands {
+                imm: op.lane.constant,
+                ..Operands::default()
+            };
+            for (to, slot) in operands.dst.iter_mut().zip(&dst) {
+                *to = slot.offset;
+            }
+            for (to, slot) in operands.src.iter_mut().zip(&src) {
+                *to = slot.offset;
+            }
+            let kernel = op.lane.kernel;
+            Code::Lane { kernel, operands }
+        }
+        Operation::Load {
             address,
             element,
             ordering,
@@ -281,7 +358,7 @@ fn build_op(instr: &Instr, width: u32) -> Op {
                 mem: Box::new(mem_op(&address, ordering, data)),
             }
         }
-        Kind::Store {
+        Operation::Store {
             address,
             element,
             ordering,
@@ -290,7 +367,7 @@ fn build_op(instr: &Instr, width: u32) -> Op {
             run: access::store_fn(element, src[0].width, ordering),
             mem: Box::new(mem_op(&address, ordering, offsets(&src))),
         },
-        Kind::Atomic {
+        Operation::Atomic {
             op,
             ty,
             ftz,
@@ -309,14 +386,13 @@ fn build_op(instr: &Instr, width: u32) -> Op {
                 ftz,
             }),
         },
-        Kind::Branch { target } => Code::Branch { target },
-        Kind::Barrier {
+        Operation::Barrier {
             op: BarrierOp::Sync,
             id: Value::Immediate(id),
             threads: None,
             ..
         } if id < 16 => Code::BarrierAll { id },
-        Kind::Call { callee, args, results } => {
+        Operation::Call { callee, args, results } => {
             let (function, address, params, returns) = match callee {
                 Callee::Direct(index) => (index, NONE, 0, 0),
                 Callee::Indirect {
@@ -336,8 +412,8 @@ fn build_op(instr: &Instr, width: u32) -> Op {
                 resolved,
             }))
         }
-        Kind::Return => Code::Return,
-        Kind::Exit => Code::Exit,
+        Operation::Return => Code::Return,
+        Operation::Exit => Code::Exit,
         other => Code::Rare(Box::new(other)),
     };
     Op { guard, code }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use super::compile::Slot;
 use crate::memory::texture::{Channel, Descriptor, Surface};
-use crate::program::Slot;
-use crate::program::texture::{Outside, SurfaceAction, SurfaceOp, SurfaceReduction};
+use crate::program::ir::texture::{Outside, SurfaceAction, SurfaceOp, SurfaceReduction};
 
 use super::super::Cause;
 use super::calls::{lanes, read, write};
@@ -16,7 +16,7 @@ use super::{Cx, RawFault};
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn access(op: &SurfaceOp, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
+pub unsafe fn access(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
     let regs = cx.regs;
     // SAFETY: the caller's word, here and below.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use half::f16;
 
+use super::compile::Slot;
 use crate::isa::Level;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 use crate::memory::View;
@@ -15,8 +16,7 @@ use crate::memory::texture::{
     self as memory, Backing, Declared, Descriptor, Details, Fetch, Fetches, HandleKind, Objects, Run, Sampler, Texels,
     Texture,
 };
-use crate::program::Slot;
-use crate::program::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
+use crate::program::ir::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
 use super::super::Cause;
 use super::calls::{lanes, read, write};
@@ -41,8 +41,9 @@ pub fn resolve(cx: &Cx<'_, '_>, handle: u64) -> Option<Descriptor> {
     if let Ok(at) = references.binary_search_by_key(&handle, |(address, _)| *address) {
         return Some(references[at].1.clone());
     }
-    CACHE.with_borrow_mut(|cache| {
-        let objects = Objects::get();
+    let objects = Objects::get();
+    let at_hand = CACHE.try_with(|cache| {
+        let mut cache = cache.borrow_mut();
         let epoch = objects.epoch();
         if cache.epoch != epoch {
             cache.epoch = epoch;
@@ -57,7 +58,9 @@ pub fn resolve(cx: &Cx<'_, '_>, handle: u64) -> Option<Descriptor> {
         }
         cache.found.push((handle, found.clone()));
         Some(found)
-    })
+    });
+    // A thread that runs exit handlers keeps nothing at hand any more.
+    at_hand.unwrap_or_else(|_| objects.find(handle))
 }
 
 /// A handle that is none, or whose memory is gone.
@@ -142,7 +145,7 @@ fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Re
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn fetch(op: &TextureOp, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
+pub unsafe fn fetch(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
     let mut bound: Option<Bound> = None;
     for warp in 0..MAX_WARPS {
         let active = cx.mask.lanes[warp];
@@ -184,7 +187,7 @@ pub unsafe fn fetch(op: &TextureOp, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn shared_handles(op: &TextureOp, regs: *mut u8, warp: usize, active: u32) -> Option<(u64, u64)> {
+unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, active: u32) -> Option<(u64, u64)> {
     let first = warp * WARP + active.trailing_zeros() as usize;
     let shared = |slot: Slot| {
         // SAFETY: the caller's word, here and below.
@@ -211,7 +214,12 @@ unsafe fn shared_handles(op: &TextureOp, regs: *mut u8, warp: usize, active: u32
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_one(op: &TextureOp, cx: &mut Cx<'_, '_>, bound: &mut Option<Bound>, lane: usize) -> Option<RawFault> {
+unsafe fn fetch_one(
+    op: &TextureOp<Slot>,
+    cx: &mut Cx<'_, '_>,
+    bound: &mut Option<Bound>,
+    lane: usize,
+) -> Option<RawFault> {
     let regs = cx.regs;
     // SAFETY: the caller's word, here and below.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
@@ -268,7 +276,7 @@ unsafe fn fetch_one(op: &TextureOp, cx: &mut Cx<'_, '_>, bound: &mut Option<Boun
 
 /// What goes into the registers.
 #[inline(always)]
-fn components(op: &TextureOp, texture: &Texture, texel: [u32; 4]) -> [u32; 4] {
+fn components(op: &TextureOp<Slot>, texture: &Texture, texel: [u32; 4]) -> [u32; 4] {
     let half = |bits: u32| match texture.reads_floats() {
         true => f16::from_f32(f32::from_bits(bits)).to_bits(),
         false => bits as u16,
@@ -285,7 +293,7 @@ fn components(op: &TextureOp, texture: &Texture, texel: [u32; 4]) -> [u32; 4] {
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_warp(op: &TextureOp, cx: &Cx<'_, '_>, bound: &Bound, warp: usize, active: u32) -> bool {
+unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp: usize, active: u32) -> bool {
     let regs = cx.regs;
     let is_words = |slot: &Slot| slot.width == Width::B32;
     let mut sources = op.at.iter().chain(&op.offset).chain(&op.layer).chain(&op.compare);

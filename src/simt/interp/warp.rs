@@ -8,7 +8,8 @@ use std::sync::atomic;
 
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::memory::{READ, WRITE};
-use crate::program::{Address, BarrierOp, Kind, Ordering, ReduxOp, ShuffleMode, Slot, Space, Value, VoteMode};
+use crate::program::{Address, BarrierOp, Op, Ordering, ReduxOp, ShuffleMode, Space, Value, VoteMode};
+use crate::simt::interp::compile::Slot;
 
 use super::access::{self, Lanes};
 use super::calls::{lanes, read, write};
@@ -21,11 +22,11 @@ use crate::simt::special::{self, Place};
 ///
 /// # Safety
 /// A slot operand lies in the window at `regs`.
-pub unsafe fn value(regs: *mut u8, v: Value, lane: usize) -> u32 {
+pub unsafe fn value(regs: *mut u8, v: Value<Slot>, lane: usize) -> u32 {
     match v {
         Value::Immediate(x) => x,
         // SAFETY: the caller's word.
-        Value::Slot(slot) => unsafe { read(regs, slot, lane) as u32 },
+        Value::Register(slot) => unsafe { read(regs, slot, lane) as u32 },
     }
 }
 
@@ -40,13 +41,13 @@ pub unsafe fn predicate(regs: *mut u8, slot: Slot, negated: bool) -> [u32; MAX_W
 }
 
 /// The member mask that an instruction waits for; `None`: it does not wait.
-pub fn members(kind: &Kind) -> Option<Value> {
-    match kind {
-        Kind::WarpBarrier { members }
-        | Kind::Match { members, .. }
-        | Kind::Redux { members, .. }
-        | Kind::Elect { members, .. } => Some(*members),
-        Kind::Shuffle { members, .. } | Kind::Vote { members, .. } => *members,
+pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
+    match op {
+        Op::WarpBarrier { members }
+        | Op::Match { members, .. }
+        | Op::Redux { members, .. }
+        | Op::Elect { members, .. } => Some(*members),
+        Op::Shuffle { members, .. } | Op::Vote { members, .. } => *members,
         _ => None,
     }
 }
@@ -55,7 +56,7 @@ pub fn members(kind: &Kind) -> Option<Value> {
 ///
 /// # Safety
 /// A slot operand lies in the running window.
-pub unsafe fn gathered(cx: &Cx<'_, '_>, members: Value, live: &[u32; MAX_WARPS]) -> [u32; MAX_WARPS] {
+pub unsafe fn gathered(cx: &Cx<'_, '_>, members: Value<Slot>, live: &[u32; MAX_WARPS]) -> [u32; MAX_WARPS] {
     let mut ready = [0; MAX_WARPS];
     for (w, ready) in ready.iter_mut().enumerate().take(cx.mask.warps as usize) {
         let active = cx.mask.lanes[w];
@@ -83,22 +84,23 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
 /// Carries out an instruction for the lanes of `cx.mask`, all of whose partners are there.
 ///
 /// # Safety
-/// Slots of `kind` lie in the running window.
-pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
+/// Slots of `op` lie in the running window.
+pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
     for w in 0..cx.mask.warps as usize {
         let active = cx.mask.lanes[w];
         if active == 0 {
             continue;
         }
         // SAFETY: the caller's word, here and below.
-        let partners =
-            |m: Option<Value>, i: usize| unsafe { m.map_or(active, |m| value(cx.regs, m, w * WARP + i) & active) };
+        let partners = |m: Option<Value<Slot>>, i: usize| unsafe {
+            m.map_or(active, |m| value(cx.regs, m, w * WARP + i) & active)
+        };
         let get = |slot: Slot, i: usize| unsafe { read(cx.regs, slot, w * WARP + i) };
         let put = |slot: Slot, i: usize, v: u64| unsafe { write(cx.regs, slot, w * WARP + i, v) };
-        match kind {
-            Kind::WarpBarrier { .. } => {}
-            Kind::Fence => atomic::fence(atomic::Ordering::SeqCst),
-            Kind::Shuffle {
+        match op {
+            Op::WarpBarrier { .. } => {}
+            Op::Fence => atomic::fence(atomic::Ordering::SeqCst),
+            Op::Shuffle {
                 mode,
                 dst,
                 dst_pred,
@@ -120,7 +122,7 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     }
                 }
             }
-            Kind::Vote {
+            Op::Vote {
                 mode,
                 dst,
                 pred,
@@ -139,7 +141,7 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                 }
                 bits(active).for_each(|i| put(*dst, i, u64::from(result[i])));
             }
-            Kind::Match {
+            Op::Match {
                 all,
                 dst,
                 dst_pred,
@@ -162,7 +164,7 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     }
                 }
             }
-            Kind::Redux { op, dst, a, members } => {
+            Op::Redux { op, dst, a, members } => {
                 let mut result = [0u32; WARP];
                 for i in bits(active) {
                     let group = partners(Some(*members), i);
@@ -172,8 +174,8 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                 }
                 bits(active).for_each(|i| put(*dst, i, u64::from(result[i])));
             }
-            Kind::Activemask { dst } => bits(active).for_each(|i| put(*dst, i, u64::from(active))),
-            Kind::Elect { dst, dst_pred, members } => {
+            Op::Activemask { dst } => bits(active).for_each(|i| put(*dst, i, u64::from(active))),
+            Op::Elect { dst, dst_pred, members } => {
                 for i in bits(active) {
                     // Which member is elected is up to the machine: the lowest, as hardware does.
                     let leader = partners(Some(*members), i).trailing_zeros();
@@ -183,32 +185,30 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     put(*dst_pred, i, u64::from(leader == i as u32));
                 }
             }
-            Kind::ReadSpecial { .. }
-            | Kind::FrameAddress { .. }
-            | Kind::ConvertAddress { .. }
-            | Kind::IsSpace { .. }
-            | Kind::CopyAsync { .. } => return unsafe { whole_bundle(kind, cx) },
-            Kind::Lane { .. }
-            | Kind::Load { .. }
-            | Kind::Store { .. }
-            | Kind::Atomic { .. }
-            | Kind::Branch { .. }
-            | Kind::BranchIndexed { .. }
-            | Kind::Call { .. }
-            | Kind::Return
-            | Kind::Exit
-            | Kind::Trap
-            | Kind::Breakpoint
-            | Kind::Barrier { .. }
-            | Kind::Nanosleep
-            | Kind::Alloca { .. }
-            | Kind::StackSave { .. }
-            | Kind::StackRestore { .. }
-            | Kind::Texture(_)
-            | Kind::Surface(_)
-            | Kind::HandleQuery { .. }
-            | Kind::IsHandle { .. }
-            | Kind::Syscall { .. } => unreachable!("handled by the loop"),
+            Op::ReadSpecial { .. }
+            | Op::FrameAddress { .. }
+            | Op::ConvertAddress { .. }
+            | Op::IsSpace { .. }
+            | Op::CopyAsync { .. } => return unsafe { whole_bundle(op, cx) },
+            Op::Compute { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Atomic { .. }
+            | Op::Call { .. }
+            | Op::Return
+            | Op::Exit
+            | Op::Trap
+            | Op::Breakpoint
+            | Op::Barrier { .. }
+            | Op::Nanosleep
+            | Op::Alloca { .. }
+            | Op::StackSave { .. }
+            | Op::StackRestore { .. }
+            | Op::Texture(_)
+            | Op::Surface(_)
+            | Op::HandleQuery { .. }
+            | Op::IsHandle { .. }
+            | Op::Syscall { .. } => unreachable!("handled by the loop"),
         }
     }
     None
@@ -218,14 +218,14 @@ pub unsafe fn execute(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
 ///
 /// # Safety
 /// As for [`execute`].
-unsafe fn whole_bundle(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
+unsafe fn whole_bundle(op: &Op<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
     let active = cx.mask.lanes;
     let block = cx.block;
     let local = |lane: usize| block.local + (u64::from(cx.first_thread) + lane as u64) * u64::from(block.local_stride);
     // SAFETY: the caller's word on slots, throughout.
     unsafe {
-        match kind {
-            Kind::ReadSpecial { which, dst } => {
+        match op {
+            Op::ReadSpecial { which, dst } => {
                 // Read once for all lanes into scratch memory laid out as the slot, then blended in by lane.
                 let mut scratch = Scratch([0; MAX_WARPS * WARP * 16]);
                 let place = Place {
@@ -242,11 +242,11 @@ unsafe fn whole_bundle(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     write(cx.regs, *dst, lane, read(scratch.0.as_mut_ptr(), at, lane));
                 }
             }
-            Kind::FrameAddress { dst, offset } => {
+            Op::FrameAddress { dst, offset } => {
                 let address = u64::from(cx.frame + offset);
                 lanes(&active).for_each(|lane| write(cx.regs, *dst, lane, address));
             }
-            Kind::ConvertAddress {
+            Op::ConvertAddress {
                 space,
                 to_generic,
                 dst,
@@ -268,13 +268,13 @@ unsafe fn whole_bundle(kind: &Kind, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
                     write(cx.regs, *dst, lane, y);
                 }
             }
-            Kind::IsSpace { space, dst, src } => {
+            Op::IsSpace { space, dst, src } => {
                 for lane in lanes(&active) {
                     let x = read(cx.regs, *src, lane);
                     write(cx.regs, *dst, lane, u64::from(in_space(cx, *space, x)));
                 }
             }
-            Kind::CopyAsync {
+            Op::CopyAsync {
                 dst,
                 src,
                 bytes,
@@ -315,13 +315,13 @@ fn in_space(cx: &Cx<'_, '_>, space: Space, x: u64) -> bool {
 /// Slots lie in the running window.
 unsafe fn copy_async(
     cx: &mut Cx<'_, '_>,
-    dst: &Address,
-    src: &Address,
+    dst: &Address<Slot>,
+    src: &Address<Slot>,
     bytes: u8,
     src_size: Option<Slot>,
     ignore: Option<(Slot, bool)>,
 ) -> Option<RawFault> {
-    let op = |address: &Address| mem_op(address, Ordering::Weak, Box::new([]));
+    let op = |address: &Address<Slot>| mem_op(address, Ordering::Weak, Box::new([]));
     let (to, from) = (op(dst), op(src));
     let size = u64::from(bytes);
     for w in 0..cx.mask.warps as usize {

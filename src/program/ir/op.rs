@@ -1,0 +1,375 @@
+//! The operations of the representation: what an instruction does, with typed fields, over any kind of register.
+//!
+//! [`Op`] is generic over `R`, the name of a value: a virtual register ([`Reg`]) in the representation, a place in a
+//! window of registers in the interpreter's code. Nobody else lists the operations: a new one is a compile error in the
+//! walk over registers (`visit`), in its effects (`effects`), in its printed form (`show`) and in each tier.
+
+use arrayvec::ArrayVec;
+
+use super::compute::Compute;
+use super::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
+use crate::isa::lanes::Width;
+use crate::program::runtime::{Generation, RuntimeCall};
+use crate::ptx::ast::Span;
+
+/// A virtual register's number.
+pub type Register = u32;
+
+/// A virtual register with its width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reg {
+    pub number: Register,
+    pub width: Width,
+}
+
+/// The instruction runs in the lanes in which predicate `reg` is set (or clear, if `negated`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard<R = Reg> {
+    pub reg: R,
+    pub negated: bool,
+}
+
+/// An operation with its guard and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Inst<R = Reg> {
+    pub guard: Option<Guard<R>>,
+    pub op: Op<R>,
+    /// Where in the PTX text; faults and traces name it.
+    pub span: Span,
+    /// Place in the source by `.loc`: (file, line), if any.
+    pub line: Option<(u32, u32)>,
+}
+
+/// Spaces as tiers distinguish them. Const and global addresses are generic addresses; shared and local ones
+/// are 32-bit offsets into the block's and the lane's window; `Param` is the kernel's parameter block, by offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    Generic,
+    Global,
+    Const,
+    Shared,
+    Local,
+    /// Kernel parameters: offset into the launch's parameter block.
+    Param,
+}
+
+/// A memory operand: `[register + offset]`. Without a register the offset is the address itself: absolute for generic,
+/// global and const, from the start of the block's window for shared, of the *running frame* for local, of the
+/// parameter block for param. With a register, shared and local addresses count from the window's start
+/// ([`Op::FrameAddress`] makes those of locals).
+#[derive(Clone, Copy, Debug)]
+pub struct Address<R = Reg> {
+    pub space: Space,
+    /// 64 or 32 bits wide.
+    pub register: Option<R>,
+    pub offset: i64,
+}
+
+/// What an element of a memory access is, and how it becomes a register value and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Element {
+    /// 1, 2, 4, 8 or 16 bytes.
+    pub bytes: u8,
+    /// Loads into a wider register extend by sign; otherwise by zero.
+    pub signed: bool,
+}
+
+/// How strongly an access is ordered (PTX ISA, Memory Consistency Model). Scope does not matter on one machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ordering {
+    #[default]
+    Weak,
+    Volatile,
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum AtomicOp { Add, Min, Max, And, Or, Xor, Inc, Dec, Exch, Cas }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum AtomicType { U32, S32, B32, U64, S64, B64, F32, F64, F16, F16x2, Bf16, Bf16x2, B16, B128 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BarrierOp {
+    Sync,
+    Arrive,
+    /// `.red.popc`, `.red.and`, `.red.or`
+    Popc,
+    And,
+    Or,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum ShuffleMode { Up, Down, Bfly, Idx }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum VoteMode { All, Any, Uni, Ballot }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum ReduxOp { Add, MinU, MaxU, MinS, MaxS, And, Or, Xor,
+    /// f32 min and max: `.abs`, `.NaN` as flags.
+    MinF { abs: bool, nan: bool }, MaxF { abs: bool, nan: bool } }
+
+/// A special register that is not constant for a launch or a block, read where it stands, or needed at set-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Special {
+    // the same for a whole launch
+    Ntid(u8), Nctaid(u8), Nwarpid, Nsmid, Gridid, CurrentGraphExec, Envreg(u8), DynamicSmemSize, TotalSmemSize, AggrSmemSize,
+    ReservedSmem(u8), NclusterId(u8), ClusterNctaid(u8), ClusterNctarank, IsExplicitCluster,
+    // a block's, warp's or lane's own, constant while it lives
+    Ctaid(u8), Tid(u8), Laneid, Warpid, Smid, LanemaskEq, LanemaskLt, LanemaskLe, LanemaskGt, LanemaskGe,
+    ClusterId(u8), ClusterCtaid(u8), ClusterCtarank,
+    // where the running kernel's shared memory holds that variable of the module ([`Function::shared`])
+    SharedBase(u32),
+    // change from one reading to the next
+    Clock, ClockHi, Clock64, Globaltimer, GlobaltimerLo, GlobaltimerHi, Pm(u8), Pm64(u8),
+}
+
+impl Special {
+    /// The same value in every lane of every block of a launch.
+    pub fn is_launch_constant(self) -> bool {
+        use Special::*;
+        matches!(
+            self,
+            Ntid(_)
+                | Nctaid(_)
+                | Nwarpid
+                | Nsmid
+                | Gridid
+                | CurrentGraphExec
+                | Envreg(_)
+                | DynamicSmemSize
+                | TotalSmemSize
+                | AggrSmemSize
+                | ReservedSmem(_)
+                | NclusterId(_)
+                | ClusterNctaid(_)
+                | ClusterNctarank
+                | IsExplicitCluster
+                | SharedBase(_)
+        )
+    }
+    /// Must be read where the instruction stands.
+    pub fn is_volatile(self) -> bool {
+        use Special::*;
+        matches!(
+            self,
+            Clock | ClockHi | Clock64 | Globaltimer | GlobaltimerLo | GlobaltimerHi | Pm(_) | Pm64(_)
+        )
+    }
+}
+
+/// What an instruction does, decided as far as it can be before anything runs.
+#[derive(Clone, Debug)]
+pub enum Op<R = Reg> {
+    /// A pure function of each lane's registers.
+    Compute {
+        op: Compute,
+        dst: ArrayVec<R, 2>,
+        src: ArrayVec<R, 4>,
+    },
+    /// `dst[i]` receives element `i`; a vector access is one access of `dst.len() × element.bytes`. `None`: `_` sink.
+    Load {
+        address: Address<R>,
+        element: Element,
+        ordering: Ordering,
+        dst: Box<[Option<R>]>,
+    },
+    Store {
+        address: Address<R>,
+        element: Element,
+        ordering: Ordering,
+        src: Box<[R]>,
+    },
+    /// `dst` is `None` for `red`. `b` is the value, `c` the new value of `cas`. Vector forms have several elements.
+    Atomic {
+        op: AtomicOp,
+        ty: AtomicType,
+        ftz: bool,
+        ordering: Ordering,
+        address: Address<R>,
+        dst: Option<Box<[R]>>,
+        b: Box<[R]>,
+        c: Option<R>,
+    },
+    /// Copies `args` (caller frame offset, callee frame offset, bytes), runs the callee, copies `results` (callee frame
+    /// offset, caller frame offset, bytes). `frame` is the caller's frame size: the callee's frame starts above it.
+    Call {
+        callee: Callee<R>,
+        args: Box<[Copy3]>,
+        results: Box<[Copy3]>,
+    },
+    Return,
+    Exit,
+    Trap,
+    Breakpoint,
+    /// `bar`/`barrier`; counts are threads. `dst`/`pred` for reductions.
+    Barrier {
+        op: BarrierOp,
+        id: Value<R>,
+        threads: Option<Value<R>>,
+        dst: Option<R>,
+        pred: Option<(R, bool)>,
+    },
+    /// `bar.warp.sync`
+    WarpBarrier {
+        members: Value<R>,
+    },
+    Fence,
+    /// `shfl.sync`; `members` is `None` for the form without `.sync`.
+    Shuffle {
+        mode: ShuffleMode,
+        dst: R,
+        dst_pred: Option<R>,
+        a: R,
+        b: R,
+        c: R,
+        members: Option<Value<R>>,
+    },
+    Vote {
+        mode: VoteMode,
+        dst: R,
+        pred: (R, bool),
+        members: Option<Value<R>>,
+    },
+    /// `match.any` / `match.all` over `a` (B32 or B64).
+    Match {
+        all: bool,
+        dst: R,
+        dst_pred: Option<R>,
+        a: R,
+        members: Value<R>,
+    },
+    Redux {
+        op: ReduxOp,
+        dst: R,
+        a: R,
+        members: Value<R>,
+    },
+    Activemask {
+        dst: R,
+    },
+    Elect {
+        dst: Option<R>,
+        dst_pred: R,
+        members: Value<R>,
+    },
+    ReadSpecial {
+        which: Special,
+        dst: R,
+    },
+    /// Address of a byte of the running frame: its offset in the lane's local window, `offset` bytes above the frame's
+    /// start (each activation of a recursive function has its own).
+    FrameAddress {
+        dst: R,
+        offset: u32,
+    },
+    /// `cvta` between shared or local windows and generic addresses (the other spaces are the identity).
+    ConvertAddress {
+        space: Space,
+        to_generic: bool,
+        dst: R,
+        src: R,
+    },
+    IsSpace {
+        space: Space,
+        dst: R,
+        src: R,
+    },
+    Nanosleep,
+    /// `alloca`, `stacksave`, `stackrestore` on the lane's local frame.
+    Alloca {
+        dst: R,
+        size: R,
+        align: u32,
+    },
+    StackSave {
+        dst: R,
+    },
+    StackRestore {
+        src: R,
+    },
+    /// `cp.async`: `bytes` copied, of which `src_size` (if given) are read and the rest is zero.
+    CopyAsync {
+        dst: Address<R>,
+        src: Address<R>,
+        bytes: u8,
+        src_size: Option<R>,
+        ignore: Option<(R, bool)>,
+    },
+    Texture(Box<TextureOp<R>>),
+    Surface(Box<SurfaceOp<R>>),
+    /// `txq`, `suq`: `level` is the level that is asked about.
+    HandleQuery {
+        handle: R,
+        attribute: Attribute,
+        level: Option<R>,
+        dst: R,
+    },
+    /// `istypep`
+    IsHandle {
+        opaque: Opaque,
+        dst: R,
+        src: R,
+    },
+    /// A system call of the ABI: arguments and results are in the callee frame, laid out as for a call.
+    Syscall {
+        which: Syscall,
+        args: Box<[Copy3]>,
+        results: Box<[Copy3]>,
+    },
+}
+
+/// An operand that is the same for the whole warp, by the ISA's rule or as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<R = Reg> {
+    Immediate(u32),
+    Register(R),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy3 {
+    pub from: u32,
+    pub to: u32,
+    pub bytes: u32,
+}
+
+#[derive(Clone, Debug)]
+pub enum Callee<R = Reg> {
+    /// Index into [`Module::functions`].
+    Direct(u32),
+    /// Address in a 64-bit register; checked against `prototype` (parameter and result sizes).
+    Indirect { address: R, params: u32, returns: u32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Syscall {
+    Vprintf,
+    Malloc,
+    Free,
+    AssertFail,
+    GraphSetConditional,
+    Runtime(RuntimeCall, Generation),
+}
+
+/// A value that a register holds before the first instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Initial {
+    /// Same in all lanes; the low bytes that fit the register's width. A predicate is set in all lanes unless this is 0.
+    Constant(u128),
+    /// Bytes of the launch's parameter block at this offset; `element` says how many and how they extend.
+    Param {
+        offset: u32,
+        element: Element,
+    },
+    Special(Special),
+}

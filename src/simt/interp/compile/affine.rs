@@ -1,0 +1,393 @@
+//! Finds the values of a kernel that are linear in the lane's number ([`super::values`]).
+//!
+//! A value counts if its register is written in one place, by an operation that is linear in operands that count. What
+//! only served such values — as an address of an ordinary access, or as an operand of another one — is spared.
+
+use std::collections::HashMap;
+
+use super::values::{Affine, Op as Operation, Source, Step, ValueId};
+use super::{Instr, Pc, Slot, What};
+use crate::isa::Compare;
+use crate::isa::lanes::Width;
+use crate::program::{Address, Body, Initial, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
+
+/// More values than any kernel gains by.
+const MANY: usize = 256;
+
+/// Looks for them in code whose slots still name registers. The result names registers too; predicates that it computes
+/// have to keep their slots from the start.
+pub fn find(body: &Body, code: &[Instr<Reg>]) -> Option<Affine> {
+    let mut finder = Finder {
+        body,
+        values: Vec::new(),
+        numbers: HashMap::new(),
+        of: vec![None; body.registers.len()],
+        compares: Vec::new(),
+    };
+    let single = single_definitions(body, code);
+    let mut candidates = vec![false; code.len()];
+    for (pc, instr) in code.iter().enumerate() {
+        if let What::Op(Op::Compute { op, dst, src }) = &instr.what
+            && let Some(linear) = op.linear
+            && single[dst[0].number as usize] == Some(pc as Pc)
+        {
+            candidates[pc] = finder.instruction(linear, dst[0].number, src, pc as Pc).is_some();
+        }
+    }
+    let spared = spare(body, code, candidates, &finder.of);
+    let addresses: Vec<(Pc, ValueId)> = code
+        .iter()
+        .enumerate()
+        .filter_map(|(pc, instr)| Some((pc as Pc, finder.of[served(instr)? as usize]?)))
+        .collect();
+    finder.compares.retain(|(pc, ..)| spared[*pc as usize]);
+    if addresses.is_empty() && finder.compares.is_empty() {
+        return None;
+    }
+    let spared = (0..code.len() as Pc).filter(|&pc| spared[pc as usize]).collect();
+    Some(finder.finish(addresses, spared))
+}
+
+/// The pc at which each register is written, if it is one place and no guard leaves lanes out.
+fn single_definitions(body: &Body, code: &[Instr<Reg>]) -> Vec<Option<Pc>> {
+    let mut writes = vec![0u32; body.registers.len()];
+    let mut single = vec![None; body.registers.len()];
+    for (pc, instr) in code.iter().enumerate() {
+        instr.regs(|reg, role| {
+            if role == Role::Def {
+                let register = reg.number as usize;
+                writes[register] += 1;
+                single[register] = (writes[register] == 1 && instr.guard.is_none()).then_some(pc as Pc);
+            }
+        });
+    }
+    single
+}
+
+/// The address register of an access that can take its addresses as base and step.
+fn served(instr: &Instr<Reg>) -> Option<Register> {
+    match &instr.what {
+        What::Op(Op::Load { address, ordering, .. } | Op::Store { address, ordering, .. }) => match address {
+            Address {
+                space: Space::Generic | Space::Global | Space::Const | Space::Shared,
+                register: Some(reg),
+                ..
+            } if *ordering == Ordering::Weak => Some(reg.number),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Of the instructions that compute such values, those whose results nobody needs lane by lane.
+fn spare(body: &Body, code: &[Instr<Reg>], mut spared: Vec<bool>, of: &[Option<ValueId>]) -> Vec<bool> {
+    let mut needed = vec![false; body.registers.len()];
+    loop {
+        let mut changed = false;
+        for (pc, instr) in code.iter().enumerate().rev() {
+            if spared[pc]
+                && let What::Op(Op::Compute { dst, .. }) = &instr.what
+            {
+                // Predicates are there for everybody.
+                if dst[0].width == Width::Pred || !needed[dst[0].number as usize] {
+                    continue;
+                }
+                spared[pc] = false;
+                changed = true;
+            }
+            let address = served(instr).filter(|&register| of[register as usize].is_some());
+            let mut address = address;
+            instr.regs(|reg, role| {
+                if role != Role::Use || address.take_if(|a| *a == reg.number).is_some() {
+                    // The address is the first slot that an access names behind its guard; the same register may come
+                    // again as data.
+                    return;
+                }
+                changed |= !std::mem::replace(&mut needed[reg.number as usize], true);
+            });
+        }
+        if !changed {
+            return spared;
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Definition {
+    Source(Source),
+    Op(Operation, ValueId, ValueId),
+}
+
+struct Value {
+    definition: Definition,
+    /// The same in all lanes of a run.
+    uniform: bool,
+    /// Depends on the block.
+    block: bool,
+}
+
+struct Finder<'a> {
+    body: &'a Body,
+    values: Vec<Value>,
+    numbers: HashMap<Definition, ValueId>,
+    /// By register.
+    of: Vec<Option<ValueId>>,
+    compares: Vec<(Pc, Operation, ValueId, ValueId)>,
+}
+
+impl Finder<'_> {
+    /// The value of an operation, if its operands have some; a comparison's is none.
+    fn instruction(&mut self, linear: Linear, dst: Register, src: &[Reg], pc: Pc) -> Option<()> {
+        let width = self.body.registers[dst as usize].width;
+        let wide = match linear {
+            Linear::Compare { .. } => src[0].width == Width::B64,
+            _ => width == Width::B64,
+        };
+        let a = self.register(src[0].number)?;
+        let value = match linear {
+            Linear::Copy => a,
+            Linear::Add => {
+                let b = self.register(src[1].number)?;
+                self.sum(a, b, wide)?
+            }
+            Linear::Sub => {
+                let b = self.register(src[1].number)?;
+                self.op(Operation::Sub { wide }, a, b)?
+            }
+            Linear::Mul => {
+                let b = self.register(src[1].number)?;
+                self.product(a, b, wide)?
+            }
+            Linear::Mad => {
+                let (b, c) = (self.register(src[1].number)?, self.register(src[2].number)?);
+                let product = self.product(a, b, wide)?;
+                self.sum(product, c, wide)?
+            }
+            Linear::MulWide { signed } => {
+                let b = self.register(src[1].number)?;
+                self.wide_product(a, b, signed)?
+            }
+            Linear::MadWide { signed } => {
+                let (b, c) = (self.register(src[1].number)?, self.register(src[2].number)?);
+                let product = self.wide_product(a, b, signed)?;
+                self.sum(product, c, true)?
+            }
+            Linear::Shl => {
+                let bits = if wide { 64 } else { 32 };
+                let by = u32::try_from(self.body.constant(src[1].number)?).ok()?;
+                let factor = if by < bits { 1u64 << by } else { 0 };
+                let factor = self.value(Definition::Source(Source::Constant(factor)))?;
+                self.product(a, factor, wide)?
+            }
+            Linear::Widen { signed } => self.widen(a, signed)?,
+            Linear::Narrow => self.op(Operation::Narrow, a, a)?,
+            Linear::Compare { relation, signed } => {
+                let b = self.register(src[1].number)?;
+                let (relation, a, b) = match (self.is_uniform(a), self.is_uniform(b)) {
+                    (_, true) => (relation, a, b),
+                    (true, false) => (swapped(relation)?, b, a),
+                    (false, false) => return None,
+                };
+                let dst = as_slot(self.body.reg(dst));
+                let op = Operation::Compare {
+                    relation,
+                    signed,
+                    wide,
+                    dst,
+                };
+                self.compares.push((pc, op, a, b));
+                return Some(());
+            }
+        };
+        self.of[dst as usize] = Some(value);
+        Some(())
+    }
+
+    fn register(&mut self, register: Register) -> Option<ValueId> {
+        if let Some(value) = self.of[register as usize] {
+            return Some(value);
+        }
+        let info = &self.body.registers[register as usize];
+        if !matches!(info.width, Width::B32 | Width::B64) {
+            return None;
+        }
+        let source = match info.initial {
+            Some(Initial::Constant(bits)) => Source::Constant(bits as u64),
+            Some(Initial::Special(Special::Tid(axis))) if axis < 3 => Source::Tid(axis),
+            Some(Initial::Special(Special::Ctaid(axis))) if axis < 3 => Source::Ctaid(axis),
+            _ if info.hoisted || self.body.is_launch_constant(register) => {
+                Source::Slot(as_slot(self.body.reg(register)))
+            }
+            _ => return None,
+        };
+        let value = self.value(Definition::Source(source))?;
+        self.of[register as usize] = Some(value);
+        Some(value)
+    }
+
+    fn is_uniform(&self, value: ValueId) -> bool {
+        self.values[value as usize].uniform
+    }
+
+    fn constant(&self, value: ValueId) -> Option<u64> {
+        match self.values[value as usize].definition {
+            Definition::Source(Source::Constant(bits)) => Some(bits),
+            _ => None,
+        }
+    }
+
+    fn value(&mut self, definition: Definition) -> Option<ValueId> {
+        if let Some(&value) = self.numbers.get(&definition) {
+            return Some(value);
+        }
+        if self.values.len() >= MANY {
+            return None;
+        }
+        let (uniform, block) = match definition {
+            Definition::Source(source) => (source != Source::Tid(0), matches!(source, Source::Ctaid(_))),
+            Definition::Op(_, a, b) => {
+                let (a, b) = (&self.values[a as usize], &self.values[b as usize]);
+                (a.uniform && b.uniform, a.block || b.block)
+            }
+        };
+        let id = self.values.len() as ValueId;
+        self.values.push(Value {
+            definition,
+            uniform,
+            block,
+        });
+        self.numbers.insert(definition, id);
+        Some(id)
+    }
+
+    fn op(&mut self, op: Operation, a: ValueId, b: ValueId) -> Option<ValueId> {
+        self.value(Definition::Op(op, a, b))
+    }
+
+    fn sum(&mut self, a: ValueId, b: ValueId, wide: bool) -> Option<ValueId> {
+        match (self.constant(a), self.constant(b)) {
+            (Some(0), _) => Some(b),
+            (_, Some(0)) => Some(a),
+            _ => self.op(Operation::Add { wide }, a.min(b), a.max(b)),
+        }
+    }
+
+    fn product(&mut self, a: ValueId, b: ValueId, wide: bool) -> Option<ValueId> {
+        let (a, b) = if self.is_uniform(b) { (a, b) } else { (b, a) };
+        if !self.is_uniform(b) {
+            return None;
+        }
+        match self.constant(b) {
+            Some(1) => Some(a),
+            _ => self.op(Operation::Mul { wide }, a, b),
+        }
+    }
+
+    fn wide_product(&mut self, a: ValueId, b: ValueId, signed: bool) -> Option<ValueId> {
+        let (a, b) = (self.widen(a, signed)?, self.widen(b, signed)?);
+        self.product(a, b, true)
+    }
+
+    fn widen(&mut self, a: ValueId, signed: bool) -> Option<ValueId> {
+        match self.constant(a) {
+            Some(bits) => {
+                let bits = if signed {
+                    i64::from(bits as u32 as i32) as u64
+                } else {
+                    u64::from(bits as u32)
+                };
+                self.value(Definition::Source(Source::Constant(bits)))
+            }
+            None => self.op(Operation::Widen { signed }, a, a),
+        }
+    }
+
+    /// Leaves out what nothing needs, and numbers the rest: sources, steps of the launch, steps of the block.
+    fn finish(self, addresses: Vec<(Pc, ValueId)>, spared: Vec<Pc>) -> Affine {
+        let mut live = vec![false; self.values.len()];
+        for &(_, value) in &addresses {
+            live[value as usize] = true;
+        }
+        for &(_, _, a, b) in &self.compares {
+            live[a as usize] = true;
+            live[b as usize] = true;
+        }
+        // Operands come before what uses them.
+        for (value, v) in self.values.iter().enumerate().rev() {
+            if let Definition::Op(_, a, b) = v.definition
+                && live[value]
+            {
+                live[a as usize] = true;
+                live[b as usize] = true;
+            }
+        }
+        let mut affine = Affine {
+            spared,
+            ..Affine::default()
+        };
+        let mut number = vec![0; self.values.len()];
+        for (value, v) in self.values.iter().enumerate().filter(|(value, _)| live[*value]) {
+            if let Definition::Source(source) = v.definition {
+                number[value] = affine.sources.len() as ValueId;
+                affine.sources.push(source);
+            }
+        }
+        affine.values = affine.sources.len() as u16;
+        for (value, v) in self.values.iter().enumerate().filter(|(value, _)| live[*value]) {
+            if let Definition::Op(op, a, b) = v.definition {
+                number[value] = affine.values;
+                affine.values += 1;
+                let (dst, a, b) = (number[value], number[a as usize], number[b as usize]);
+                let steps = if v.block { &mut affine.each } else { &mut affine.once };
+                steps.push(Step { op, dst, a, b });
+            }
+        }
+        for (_, op, a, b) in self.compares {
+            let block = self.values[a as usize].block || self.values[b as usize].block;
+            let (a, b) = (number[a as usize], number[b as usize]);
+            let steps = if block { &mut affine.each } else { &mut affine.once };
+            // Its result is a predicate: the value is nobody's.
+            steps.push(Step { op, dst: a, a, b });
+        }
+        affine.addresses = addresses
+            .into_iter()
+            .map(|(pc, value)| (pc, number[value as usize]))
+            .collect();
+        affine
+    }
+}
+
+fn swapped(relation: Compare) -> Option<Compare> {
+    Some(match relation {
+        Compare::Eq | Compare::Ne => relation,
+        Compare::Lt => Compare::Gt,
+        Compare::Le => Compare::Ge,
+        Compare::Gt => Compare::Lt,
+        Compare::Ge => Compare::Le,
+        _ => return None,
+    })
+}
+
+impl Affine {
+    /// Calls `f` with every slot that it names.
+    pub fn slots_mut(&mut self, mut f: impl FnMut(&mut Slot)) {
+        for source in &mut self.sources {
+            if let Source::Slot(slot) = source {
+                f(slot);
+            }
+        }
+        for step in self.once.iter_mut().chain(&mut self.each) {
+            if let Operation::Compare { dst, .. } = &mut step.op {
+                f(dst);
+            }
+        }
+    }
+}
+
+/// A register in a slot's clothes until it has a slot.
+fn as_slot(reg: Reg) -> Slot {
+    Slot {
+        offset: reg.number,
+        width: reg.width,
+    }
+}
