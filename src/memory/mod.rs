@@ -7,8 +7,8 @@
 //! ```text
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
-//! caller.rs  which driver call allocates or frees
 //! guard.rs   what happens when the program takes one away while it is used
+//! caller.rs  which driver call allocates or frees
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
 //! tensor_map.rs  how bulk copies go through tensors

@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use crate::program::{Module, Origin, SharedName, Space};
-use crate::ptx::ast::Span;
 
 use super::Cause;
 use super::block::BlockEnv;
 use super::interp::Located;
-use super::interp::code::Executable;
-use super::interp::compile::Pc;
+use super::interp::compile::{Compiled, Pc};
 
 /// Why a launch ended early, and where.
 #[derive(Debug, Clone)]
@@ -116,19 +114,19 @@ fn coordinates(thread: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
 
 fn sites(module: &Module, located: &Located) -> Vec<Site> {
     // Recursion stands at the same call many times over.
-    let mut rows: Vec<(&Executable, Pc, usize)> = Vec::new();
+    let mut rows: Vec<(&Arc<Compiled>, Pc, usize)> = Vec::new();
     for (exec, pc) in &located.stack {
         let pc = exec.pc_in_function(*pc);
         match rows.last_mut() {
-            Some((above, last, times)) if Arc::ptr_eq(&above.function, &exec.function) && *last == pc => *times += 1,
-            _ => rows.push((exec, pc, 1)),
+            Some((code, last, times)) if Arc::ptr_eq(code, &exec.compiled) && *last == pc => *times += 1,
+            _ => rows.push((&exec.compiled, pc, 1)),
         }
     }
     let left_out = rows.len().saturating_sub(INNER + OUTER);
     let mut sites: Vec<Site> = Vec::new();
-    for (index, (exec, pc, times)) in rows.iter().enumerate() {
+    for (index, (code, pc, times)) in rows.iter().enumerate() {
         if index < INNER || index >= INNER + left_out {
-            sites.push(site(module, exec, *pc, *times));
+            sites.push(site(module, code, *pc, *times));
         }
     }
     if left_out > 0 {
@@ -137,10 +135,10 @@ fn sites(module: &Module, located: &Located) -> Vec<Site> {
     sites
 }
 
-fn site(module: &Module, exec: &Executable, pc: Pc, times: usize) -> Site {
-    let function = &exec.function;
+fn site(module: &Module, compiled: &Compiled, pc: Pc, times: usize) -> Site {
+    let function = &compiled.function;
     let text = &function.source.text;
-    let span: Span = exec.compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
+    let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
     let (start, end) = (span.start as usize, span.end as usize);
     let instruction: Vec<&str> = text.get(start..end).unwrap_or_default().split_whitespace().collect();
     let lowered = |entry: &crate::program::FunctionEntry| match entry.lowered.get() {
@@ -165,7 +163,7 @@ fn site(module: &Module, exec: &Executable, pc: Pc, times: usize) -> Site {
 fn address_of(cause: &Cause) -> Option<(u64, Space)> {
     match cause {
         Cause::IllegalAddress { address, space, .. } => Some((*address, *space)),
-        Cause::Misaligned { address, .. } => Some((*address, Space::Generic)),
+        Cause::Misaligned { address, .. } | Cause::HostMemoryGone { address } => Some((*address, Space::Generic)),
         Cause::IllegalInstruction { .. }
         | Cause::InvalidPc { .. }
         | Cause::StackOverflow { .. }
@@ -175,9 +173,8 @@ fn address_of(cause: &Cause) -> Option<(u64, Space)> {
         | Cause::Timeout { .. }
         | Cause::Deadlock { .. }
         | Cause::OutOfMemory { .. }
-        | Cause::HostMemoryGone { .. }
-        | Cause::Defect { .. }
-        | Cause::Invalid { .. } => None,
+        | Cause::Invalid { .. }
+        | Cause::Defect { .. } => None,
     }
 }
 

@@ -51,12 +51,12 @@ pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<Opt
     image::declared(&module, &mut references);
     references.sort_by_key(|(address, _)| *address);
     let references: References = references.into();
+    let code = Arc::new(Executables::new(Arc::clone(&module)));
     for (parameter, address) in case.parameters.iter().zip(&buffers) {
         if let Some(address) = address.filter(|_| parameter.freed) {
             memory.free(address);
         }
     }
-    let code = Arc::new(Executables::new(Arc::clone(&module)));
     let services = Arc::new(Test::default());
     let mut fault = None;
     for (number, launch) in (0..).zip(&case.launches) {

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 use crate::driver::Error;
 use crate::memory::{AddressSpace, Nearest};
 use crate::program::{Named, Space, demangle};
-use crate::simt::{self, Cause, Fault, Place, Site, Whose};
+use crate::simt::{Cause, Fault, Place, Site, Whose};
 
 /// The sticky error that a fault becomes.
 pub fn code(cause: &Cause) -> Error {
@@ -128,8 +128,8 @@ fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
         | Cause::Deadlock { .. }
         | Cause::OutOfMemory { .. }
         | Cause::HostMemoryGone { .. }
-        | Cause::Defect { .. }
-        | Cause::Invalid { .. } => return Ok(()),
+        | Cause::Invalid { .. }
+        | Cause::Defect { .. } => return Ok(()),
     };
     let space = AddressSpace::get();
     let near = space.nearest(address).filter(Nearest::is_near);
@@ -140,7 +140,7 @@ fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
         return write!(text, "\n  the address is {}", Window(place));
     }
     if near.is_none() && space.host_range_is_gone(address) {
-        return write!(text, "\n  {}", simt::HOST_MEMORY_GONE);
+        return write!(text, "\n  {}", crate::simt::HOST_MEMORY_GONE);
     }
     if address < 1 << 16 {
         return write!(

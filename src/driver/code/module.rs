@@ -177,8 +177,13 @@ impl Allocate for Placer<'_> {
                 let index = self.managed_used;
                 self.managed_used += 1;
                 match library.known.get(index) {
-                    Some(variable) if library.in_use => return Ok(variable.start),
-                    Some(variable) => variable.start,
+                    Some(variable) => {
+                        if !library.in_use {
+                            // SAFETY: the variable is this large, and no context uses it.
+                            unsafe { std::ptr::write_bytes(variable.start as *mut u8, 0, bytes as usize) };
+                        }
+                        variable.start
+                    }
                     None => {
                         let request = Request { owner: 0, ..request };
                         let start = place(&request)?;
@@ -193,9 +198,6 @@ impl Allocate for Placer<'_> {
                 start
             }
         };
-        // SAFETY: the allocation is at least this large, and no context uses it: what a library's other contexts use has
-        // been given back above.
-        unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
         Ok(address)
     }
 
@@ -208,9 +210,22 @@ impl Allocate for Placer<'_> {
     }
 }
 
+/// Memory of zeros that nobody else knows of.
 fn place(request: &Request) -> Result<u64, AllocateError> {
-    let placed = AddressSpace::get().allocate(request);
-    placed.map(|allocation| allocation.start).map_err(|_| AllocateError)
+    /// What is smaller is written; of what is larger, the host gives pages when somebody touches them.
+    const LARGE: u64 = 1 << 20;
+    let placed = AddressSpace::get().allocate(request).map_err(|_| AllocateError)?;
+    let start = placed.start as *mut u8;
+    match request.bytes < LARGE {
+        // SAFETY: the allocation is at least this large, and nobody else knows of it yet.
+        true => unsafe { std::ptr::write_bytes(start, 0, request.bytes as usize) },
+        // SAFETY: an allocation starts on a page and has whole pages, which are nobody else's; they read as zero from now
+        // on.
+        false => unsafe {
+            libc::madvise(start.cast(), request.bytes as usize, libc::MADV_DONTNEED);
+        },
+    }
+    Ok(placed.start)
 }
 
 impl Linked {

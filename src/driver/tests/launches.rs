@@ -207,7 +207,7 @@ fn a_fault_sticks_and_ends_what_is_queued() {
         go(&empty, &shape([1; 3], [1; 3]), &[]),
         Context::usable().map(drop),
         Context::current().unwrap().synchronize(),
-        copy::linear(copy::Place::Host(8), copy::Place::Host(8), 1, false),
+        copies::linear(copy::Place::Host(8), copy::Place::Host(8), 1, false),
     ] {
         assert_eq!(answer, Err(Error::LaunchFailed));
     }
@@ -288,7 +288,7 @@ fn launch_and_synchronise_cost_little() {
     let host = [0_u8; 4096];
     let source = copy::Place::Host(host.as_ptr() as u64);
     measure("copy 4 KiB to the device", 2000, &|| {
-        copy::linear(copy::Place::Device(memory), source, 4096, false).unwrap();
+        copies::linear(copy::Place::Device(memory), source, 4096, false).unwrap();
     });
     measure("allocate and free", 2000, &|| {
         alloc::free(alloc::device(1 << 16).unwrap()).unwrap();

@@ -3,6 +3,7 @@
 mod code;
 mod frames;
 mod initialisers;
+mod limits;
 mod lines;
 mod linking;
 mod shapes;

@@ -332,8 +332,9 @@ fn build_op(instr: &Instr, width: u32) -> Op {
     };
     let code = match op {
         Operation::Compute { op, dst, src } => {
+            let lane = op.lane().named(dst.len());
             let mut operands = Operands {
-                imm: op.lane.constant,
+                imm: lane.constant,
                 ..Operands::default()
             };
             for (to, slot) in operands.dst.iter_mut().zip(&dst) {
@@ -342,7 +343,7 @@ fn build_op(instr: &Instr, width: u32) -> Op {
             for (to, slot) in operands.src.iter_mut().zip(&src) {
                 *to = slot.offset;
             }
-            let kernel = op.lane.kernel;
+            let kernel = lane.kernel;
             Code::Lane { kernel, operands }
         }
         Operation::Load {

@@ -315,11 +315,14 @@ impl Bundle {
     fn pick(&mut self, drawn: Option<&Schedule>) -> Option<usize> {
         let ready = |f: &Fragment| f.state == State::Ready;
         if let [only] = &mut self.fragments[..] {
-            only.passed = false;
+            if std::mem::take(&mut only.passed) {
+                self.share = SHARE;
+            }
             return ready(only).then_some(0);
         }
         if !self.fragments.iter().any(|f| ready(f) && !f.passed) {
             self.fragments.iter_mut().for_each(|f| f.passed = false);
+            self.share = SHARE;
         }
         let may = |i: usize| ready(&self.fragments[i]) && !self.fragments[i].passed;
         if let Some(schedule) = drawn {

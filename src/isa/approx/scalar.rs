@@ -1,5 +1,4 @@
-//! The approximate instructions: `.approx` and `.full` of division, reciprocal, roots, sine, cosine, logarithm, power,
-//! hyperbolic tangent. Knows nothing of registers or lanes.
+//! What the approximate instructions compute, each with its kernel.
 //!
 //! rcp, rsqrt, ex2, lg2, sin, cos and what divides by rcp have the bits of the hardware's function unit ([`sfu`]), wrapped
 //! in the scaling that NVIDIA's assembler puts around it where an instruction keeps subnormals. Of the others no table is
@@ -8,12 +7,11 @@
 
 use std::marker::PhantomData;
 
-use super::float::{canonical, flush_if, root};
-use super::lanes::{Operands, WARP, Width};
-use super::sfu;
-use super::simd::{Cpu, Sources, Value, WarpOp, op};
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use crate::isa::Lane;
+use crate::isa::float::{canonical, flush_if, quiet, root};
+use crate::isa::lanes::{Operands, WARP, Width};
+use crate::isa::sfu;
+use crate::isa::simd::{Cpu, Sources, Value, WarpOp, op};
 
 const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
 /// 2^126: what is above has a subnormal reciprocal.
@@ -56,17 +54,6 @@ impl<W: Wrapped> WarpOp for OnUnit<W> {
 pub fn on_unit<W: Wrapped>() -> Lane {
     Lane::of_warps::<OnUnit<W>>(&[Width::B32], W::Src::WIDTHS)
 }
-macro_rules! by_ftz {
-    ($wrapped:ident, $f:ident) => {
-        if $f.has("ftz") {
-            $crate::isa::approx::on_unit::<$wrapped<true>>()
-        } else {
-            $crate::isa::approx::on_unit::<$wrapped<false>>()
-        }
-    };
-}
-pub(super) use by_ftz;
-
 /// `name[FTZ] = function(sources): operand, |value| result`
 macro_rules! wrapped {
     ($($(#[$doc:meta])* $name:ident[$ftz:ident] = $function:ty, ($($a:ident),+): $operand:expr, |$value:ident| $result:expr;)*) => {$(
@@ -173,7 +160,7 @@ fn exp2(x: f64) -> f64 {
 }
 
 #[inline(always)]
-pub(super) fn tanh(x: f64) -> f64 {
+pub(in crate::isa) fn tanh(x: f64) -> f64 {
     let exponential = exp2(x * (2.0 * std::f64::consts::LOG2_E));
     let far = 1.0 - 2.0 / (exponential + 1.0);
     // Near zero the difference would cancel.
@@ -181,7 +168,7 @@ pub(super) fn tanh(x: f64) -> f64 {
     if x.abs() < 1.0 / 64.0 { near } else { far }
 }
 #[inline(always)]
-pub(super) fn exp2_or_nan(x: f64) -> f64 {
+pub(in crate::isa) fn exp2_or_nan(x: f64) -> f64 {
     if x.is_nan() { f64::NAN } else { exp2(x) }
 }
 #[inline(always)]
@@ -233,7 +220,7 @@ pub fn rsqrt_approx_f64(a: f64) -> f64 {
     let y = e.mul_add(0.375, 0.5).mul_add(y0 * e, y0);
     let result = if small { y * (1u64 << 27) as f64 } else { y };
     if a.is_nan() {
-        super::float::quiet(a)
+        quiet(a)
     } else if a == 0.0 {
         f64::INFINITY.copysign(a)
     } else if a < 0.0 {
@@ -245,30 +232,3 @@ pub fn rsqrt_approx_f64(a: f64) -> f64 {
     }
 }
 op!(RsqrtApproxF64 = rsqrt_approx_f64(a: f64) -> f64);
-
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-macro_rules! forms {
-    ($($form:ident $wrapped:ident;)*) => {$(
-        pub fn $form(f: &Form) -> Option<Lane> {
-            (f.ty(0) == Type::F32).then(|| by_ftz!($wrapped, f))
-        }
-    )*};
-}
-forms! {
-    sin_form SinApproxF32;
-    cos_form CosApproxF32;
-    lg2_form Lg2ApproxF32;
-    ex2_f32_form Ex2ApproxF32;
-}
-pub fn rsqrt_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), f.has("ftz")) {
-        (Type::F32, _) => by_ftz!(RsqrtApproxF32, f),
-        (Type::F64, false) => Lane::of::<RsqrtApproxF64>(),
-        (Type::F64, true) => Lane::of::<RsqrtApproxFtzF64>(),
-        _ => return None,
-    })
-}
-pub fn tanh_form(f: &Form) -> Option<Lane> {
-    (f.ty(0) == Type::F32).then(Lane::of::<TanhApproxF32>)
-}

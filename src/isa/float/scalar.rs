@@ -1,15 +1,11 @@
-//! `f32` and `f64` arithmetic (PTX ISA, Floating Point Instructions) except the approximations: scalar functions, and
-//! from a form the kernel. Knows nothing of registers or lanes.
+//! What the instructions on `f32` and `f64` compute, as functions of plain numbers, each with its kernel.
 //!
-//! Round-to-nearest is the hardware's; the other modes are computed in integers ([`super::soft`]). NaN results of `f32`
+//! Round-to-nearest is the hardware's; the other modes are computed in integers ([`crate::isa::soft`]). NaN results of `f32`
 //! are canonical, those of `f64` carry an operand's payload.
 
-use super::approx::{self, DivApproxF32, DivFullF32, RcpApproxF32, RcpApproxF64, SqrtApproxF32};
-use super::simd::{Cpu, nan_op, op};
-use super::soft::{self, Binary32, Binary64};
-use super::types::Rounding;
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use crate::isa::simd::{Cpu, nan_op, op};
+use crate::isa::soft::{self, Binary32, Binary64};
+use crate::isa::types::Rounding;
 
 /// `.ftz`: a subnormal becomes zero of its sign.
 #[inline(always)]
@@ -21,7 +17,7 @@ pub fn flush(a: f32) -> f32 {
     }
 }
 #[inline(always)]
-pub(super) fn flush_if<const FTZ: bool>(a: f32) -> f32 {
+pub(in crate::isa) fn flush_if<const FTZ: bool>(a: f32) -> f32 {
     if FTZ { flush(a) } else { a }
 }
 /// `.sat`: into [0, 1]; NaN and −0 become +0.
@@ -38,7 +34,7 @@ pub fn canonical(a: f32) -> f32 {
 /// The square root with NaN made canonical by its bits: LLVM turns `x < 0 ? NaN : sqrt(x)`, which it makes of the test
 /// above, into `sqrt(x)`, whatever the NaN was.
 #[inline(always)]
-pub(super) fn root(a: f32) -> f32 {
+pub(in crate::isa) fn root(a: f32) -> f32 {
     let bits = a.sqrt().to_bits();
     f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
         0x7fff_ffff
@@ -48,7 +44,7 @@ pub(super) fn root(a: f32) -> f32 {
 }
 /// What happens to a result after rounding.
 #[inline(always)]
-pub(super) fn finish<const FTZ: bool, const SAT: bool>(a: f32) -> f32 {
+pub(in crate::isa) fn finish<const FTZ: bool, const SAT: bool>(a: f32) -> f32 {
     let a = flush_if::<FTZ>(a);
     if SAT { saturate(a) } else { canonical(a) }
 }
@@ -92,10 +88,10 @@ op!(RcpF32[FTZ] = rcp_f32(a: f32) -> f32);
 op!(SqrtF32[FTZ] = sqrt_f32(a: f32) -> f32);
 
 /// The constant of the kernels with a rounding mode: the mode, and flags from bit 8 on.
-const FTZ: u64 = 1 << 8;
-const SAT: u64 = 1 << 9;
-const NEGATE_B: u64 = 1 << 10;
-const INVERT: u64 = 1 << 11;
+pub(super) const FTZ: u64 = 1 << 8;
+pub(super) const SAT: u64 = 1 << 9;
+pub(super) const NEGATE_B: u64 = 1 << 10;
+pub(super) const INVERT: u64 = 1 << 11;
 
 /// `f64` → `f32` in any mode, where the operand is exact or was rounded to odd.
 #[inline(always)]
@@ -247,8 +243,7 @@ pub fn copysign_f64(a: f64, b: f64) -> f64 {
 }
 op!(CopysignF64 = copysign_f64(a: f64, b: f64) -> f64);
 
-/// Properties that `testp` asks for, as the kernel's constant.
-const TESTP: [&str; 6] = ["finite", "infinite", "number", "notanumber", "normal", "subnormal"];
+/// Whether a number has a [`super::Property`], which is the kernel's constant.
 #[inline(always)]
 fn testp(zero: bool, subnormal: bool, infinite: bool, nan: bool, property: u64) -> bool {
     match property {
@@ -428,176 +423,4 @@ pairs! {
     sub_f32x2 SubF32x2 = sub_one, sub_f32x2_rnd SubF32x2Rnd = add_f32_rnd (a, b);
     mul_f32x2 MulF32x2 = mul_one, mul_f32x2_rnd MulF32x2Rnd = mul_f32_rnd (a, b);
     fma_f32x2 FmaF32x2 = fma_one, fma_f32x2_rnd FmaF32x2Rnd = fma_f32_rnd (a, b, c);
-}
-
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-fn constant(f: &Form, mode: Rounding) -> u64 {
-    mode.code() | if f.has("ftz") { FTZ } else { 0 } | if f.has("sat") { SAT } else { 0 }
-}
-/// The constant of [`add_f32_rnd`] and [`fma_f32_rnd`] for a form, whatever its mode.
-pub(super) fn rounded(f: &Form, subtract: bool) -> u64 {
-    constant(f, f.rounding().unwrap_or(Rounding::Rn)) | if subtract { NEGATE_B } else { 0 }
-}
-/// A mode other than to nearest even.
-fn directed(f: &Form) -> Option<Rounding> {
-    f.rounding().filter(|&mode| mode != Rounding::Rn)
-}
-
-macro_rules! by_ftz_sat {
-    ($op:ident, $f:expr) => {
-        match ($f.has("ftz"), $f.has("sat")) {
-            (false, false) => Lane::of::<$op<false, false>>(),
-            (false, true) => Lane::of::<$op<false, true>>(),
-            (true, false) => Lane::of::<$op<true, false>>(),
-            (true, true) => Lane::of::<$op<true, true>>(),
-        }
-    };
-}
-macro_rules! by_ftz {
-    ($op:ident, $f:expr) => {
-        if $f.has("ftz") {
-            Lane::of::<$op<true>>()
-        } else {
-            Lane::of::<$op<false>>()
-        }
-    };
-}
-
-pub fn add_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), directed(f)) {
-        (Type::F32, None) => by_ftz_sat!(AddF32, f),
-        (Type::F32, Some(mode)) => Lane::of::<AddF32Rnd>().with(constant(f, mode)),
-        (Type::F64, None) => Lane::of::<AddF64>(),
-        (Type::F64, Some(mode)) => Lane::of::<AddF64Rnd>().with(constant(f, mode)),
-        (Type::F32x2, None) => by_ftz!(AddF32x2, f),
-        (Type::F32x2, Some(mode)) => Lane::of::<AddF32x2Rnd>().with(constant(f, mode)),
-        _ => return None,
-    })
-}
-pub fn sub_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), directed(f)) {
-        (Type::F32, None) => by_ftz_sat!(SubF32, f),
-        (Type::F32, Some(mode)) => Lane::of::<AddF32Rnd>().with(constant(f, mode) | NEGATE_B),
-        (Type::F64, None) => Lane::of::<SubF64>(),
-        (Type::F64, Some(mode)) => Lane::of::<AddF64Rnd>().with(constant(f, mode) | NEGATE_B),
-        (Type::F32x2, None) => by_ftz!(SubF32x2, f),
-        (Type::F32x2, Some(mode)) => Lane::of::<SubF32x2Rnd>().with(constant(f, mode) | NEGATE_B),
-        _ => return None,
-    })
-}
-pub fn mul_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), directed(f)) {
-        (Type::F32, None) => by_ftz_sat!(MulF32, f),
-        (Type::F32, Some(mode)) => Lane::of::<MulF32Rnd>().with(constant(f, mode)),
-        (Type::F64, None) => Lane::of::<MulF64>(),
-        (Type::F64, Some(mode)) => Lane::of::<MulF64Rnd>().with(constant(f, mode)),
-        (Type::F32x2, None) => by_ftz!(MulF32x2, f),
-        (Type::F32x2, Some(mode)) => Lane::of::<MulF32x2Rnd>().with(constant(f, mode)),
-        _ => return None,
-    })
-}
-/// `fma`, and `mad`, which is the same since sm_20.
-pub fn fma_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), directed(f)) {
-        (Type::F32, None) => by_ftz_sat!(FmaF32, f),
-        (Type::F32, Some(mode)) => Lane::of::<FmaF32Rnd>().with(constant(f, mode)),
-        (Type::F64, None) => Lane::of::<FmaF64>(),
-        (Type::F64, Some(mode)) => Lane::of::<FmaF64Rnd>().with(constant(f, mode)),
-        (Type::F32x2, None) => by_ftz!(FmaF32x2, f),
-        (Type::F32x2, Some(mode)) => Lane::of::<FmaF32x2Rnd>().with(constant(f, mode)),
-        _ => return None,
-    })
-}
-pub fn div_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), directed(f)) {
-        (Type::F32, _) if f.has("approx") => approx::by_ftz!(DivApproxF32, f),
-        (Type::F32, _) if f.has("full") => approx::by_ftz!(DivFullF32, f),
-        // The assembler takes it before PTX 1.4 alone, where it is the approximate one.
-        (Type::F32, None) if f.rounding().is_none() => approx::by_ftz!(DivApproxF32, f),
-        (Type::F32, None) => by_ftz!(DivF32, f),
-        (Type::F32, Some(mode)) => Lane::of::<DivF32Rnd>().with(constant(f, mode)),
-        (Type::F64, None) => Lane::of::<DivF64>(),
-        (Type::F64, Some(mode)) => Lane::of::<DivF64Rnd>().with(constant(f, mode)),
-        _ => return None,
-    })
-}
-pub fn rcp_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), directed(f)) {
-        (Type::F64, _) if f.has("approx") => Lane::of::<RcpApproxF64>(),
-        (Type::F32, None) if f.rounding().is_none() => approx::by_ftz!(RcpApproxF32, f),
-        (Type::F32, None) => by_ftz!(RcpF32, f),
-        (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode) | INVERT),
-        (Type::F64, None) => Lane::of::<RcpF64>(),
-        (Type::F64, Some(mode)) => Lane::of::<SqrtF64Rnd>().with(constant(f, mode) | INVERT),
-        _ => return None,
-    })
-}
-pub fn sqrt_form(f: &Form) -> Option<Lane> {
-    Some(match (f.ty(0), directed(f)) {
-        (Type::F32, None) if f.rounding().is_none() => by_ftz!(SqrtApproxF32, f),
-        (Type::F32, None) => by_ftz!(SqrtF32, f),
-        (Type::F32, Some(mode)) => Lane::of::<SqrtF32Rnd>().with(constant(f, mode)),
-        (Type::F64, None) => Lane::of::<SqrtF64>(),
-        (Type::F64, Some(mode)) => Lane::of::<SqrtF64Rnd>().with(constant(f, mode)),
-        _ => return None,
-    })
-}
-pub fn abs_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(0) {
-        Type::F32 => by_ftz!(AbsF32, f),
-        Type::F64 => Lane::of::<AbsF64>(),
-        _ => return None,
-    })
-}
-pub fn neg_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(0) {
-        Type::F32 => by_ftz!(NegF32, f),
-        Type::F64 => Lane::of::<NegF64>(),
-        _ => return None,
-    })
-}
-macro_rules! extremum_form {
-    ($form:ident $op:ident $three:ident $f64:ident) => {
-        pub fn $form(f: &Form) -> Option<Lane> {
-            Some(match (f.ty(0), f.has("ftz"), f.has("NaN"), f.has("xorsign")) {
-                (Type::F64, ..) => Lane::of::<$f64>(),
-                // Of three operands, which lowering makes of two elsewhere.
-                (Type::F32, ftz, nan, false) if f.has("abs") => match (ftz, nan) {
-                    (false, false) => Lane::of::<$three<false, false>>(),
-                    (false, true) => Lane::of::<$three<false, true>>(),
-                    (true, false) => Lane::of::<$three<true, false>>(),
-                    (true, true) => Lane::of::<$three<true, true>>(),
-                },
-                (Type::F32, false, false, false) => Lane::of::<$op<false, false, false>>(),
-                (Type::F32, false, false, true) => Lane::of::<$op<false, false, true>>(),
-                (Type::F32, false, true, false) => Lane::of::<$op<false, true, false>>(),
-                (Type::F32, false, true, true) => Lane::of::<$op<false, true, true>>(),
-                (Type::F32, true, false, false) => Lane::of::<$op<true, false, false>>(),
-                (Type::F32, true, false, true) => Lane::of::<$op<true, false, true>>(),
-                (Type::F32, true, true, false) => Lane::of::<$op<true, true, false>>(),
-                (Type::F32, true, true, true) => Lane::of::<$op<true, true, true>>(),
-                _ => return None,
-            })
-        }
-    };
-}
-extremum_form!(min_form MinF32 MinAbsF32 MinF64);
-extremum_form!(max_form MaxF32 MaxAbsF32 MaxF64);
-
-pub fn copysign_form(f: &Form) -> Option<Lane> {
-    Some(if f.ty(0) == Type::F32 {
-        Lane::of::<CopysignF32>()
-    } else {
-        Lane::of::<CopysignF64>()
-    })
-}
-pub fn testp_form(f: &Form) -> Option<Lane> {
-    let property = TESTP.iter().position(|word| f.has(word))? as u64;
-    let lane = if f.ty(0) == Type::F32 {
-        Lane::of::<TestpF32>()
-    } else {
-        Lane::of::<TestpF64>()
-    };
-    Some(lane.with(property))
 }

@@ -1,60 +1,13 @@
-//! Comparison (PTX ISA, Comparison and Selection Instructions: `set`, `setp`): what the operators mean for each type,
-//! and from a form the kernel. Knows nothing of registers or lanes beyond a warp's run.
+//! The kernels of `set` and `setp`: what the operators mean for each type.
 //!
 //! A plain `setp` has a kernel of its own per operator and type. The forms with a Boolean operator, a second
 //! destination or a number as result are rarer: one kernel per shape looks the comparison of a warp up in a table, by
 //! the type and operator in its constant, and combines words of 32 predicates.
 
-use super::lanes::{Operands, WARP, Width};
-use super::simd::{Cpu, Op, Value, WarpOp, warp_kernel_at};
-use super::{Form, Lane, Level};
-use crate::isa::types::Type;
-
-/// Comparison operators. `lo`, `ls`, `hi`, `hs` are the unsigned names of the middle four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[rustfmt::skip]
-pub enum Compare { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan }
-
-impl Compare {
-    pub fn from_word(word: &str) -> Option<Compare> {
-        use Compare::*;
-        Some(match word {
-            "eq" => Eq,
-            "ne" => Ne,
-            "lt" | "lo" => Lt,
-            "le" | "ls" => Le,
-            "gt" | "hi" => Gt,
-            "ge" | "hs" => Ge,
-            "equ" => Equ,
-            "neu" => Neu,
-            "ltu" => Ltu,
-            "leu" => Leu,
-            "gtu" => Gtu,
-            "geu" => Geu,
-            "num" => Num,
-            "nan" => Nan,
-            _ => return None,
-        })
-    }
-}
-
-/// Boolean operators that combine a comparison with a predicate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[rustfmt::skip]
-pub enum Boolean { And, Or, Xor }
-
-impl Boolean {
-    pub fn from_word(word: &str) -> Option<Boolean> {
-        Some(match word {
-            "and" => Boolean::And,
-            "or" => Boolean::Or,
-            "xor" => Boolean::Xor,
-            _ => return None,
-        })
-    }
-}
+use super::{Boolean, Compare};
+use crate::isa::Level;
+use crate::isa::lanes::{Operands, WARP, Width};
+use crate::isa::simd::{Cpu, Op, Value, WarpOp};
 
 /// How values of a type (with or without `.ftz`) compare.
 pub trait Order: 'static {
@@ -125,15 +78,15 @@ impl Order for F32Ftz {
     const INDEX: u64 = 7;
     #[inline(always)]
     fn lt(a: f32, b: f32) -> bool {
-        super::float::flush(a) < super::float::flush(b)
+        crate::isa::float::flush(a) < crate::isa::float::flush(b)
     }
     #[inline(always)]
     fn le(a: f32, b: f32) -> bool {
-        super::float::flush(a) <= super::float::flush(b)
+        crate::isa::float::flush(a) <= crate::isa::float::flush(b)
     }
     #[inline(always)]
     fn eq(a: f32, b: f32) -> bool {
-        super::float::flush(a) == super::float::flush(b)
+        crate::isa::float::flush(a) == crate::isa::float::flush(b)
     }
     #[inline(always)]
     fn unordered(a: f32, b: f32) -> bool {
@@ -234,7 +187,7 @@ macro_rules! tables {
         $(#[$attribute])*
         unsafe fn $function<O: Order, const OP: u8>(a: *const u8, b: *const u8) -> u32 {
             // SAFETY: the caller's, which includes the CPU's features.
-            unsafe { compare_runs::<super::simd::$cpu, O, OP>(a, b) }
+            unsafe { compare_runs::<crate::isa::simd::$cpu, O, OP>(a, b) }
         }
         static $table: Table = {
             /// Integers know six operators.
@@ -287,7 +240,7 @@ fn table<C: Cpu>() -> &'static Table {
 }
 
 /// The constant of the general kernels: row, operator, Boolean operator, and what "true" is for `set`.
-fn constant(row: u64, operator: Compare, boolean: Option<Boolean>, truth: u32) -> u64 {
+pub(super) fn constant(row: u64, operator: Compare, boolean: Option<Boolean>, truth: u32) -> u64 {
     let boolean = match boolean {
         None | Some(Boolean::And) => 0,
         Some(Boolean::Or) => 1,
@@ -418,32 +371,8 @@ impl TruncateFrom for u32 {
     }
 }
 
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-/// The row of a type: its [`Order::INDEX`], the low half's for packed types.
-fn row(ty: Type, ftz: bool) -> Option<u64> {
-    Some(match ty {
-        Type::U16 | Type::B16 => U16::INDEX,
-        Type::S16 => S16::INDEX,
-        Type::U32 | Type::B32 => U32::INDEX,
-        Type::S32 => S32::INDEX,
-        Type::U64 | Type::B64 => U64::INDEX,
-        Type::S64 => S64::INDEX,
-        Type::F32 if ftz => F32Ftz::INDEX,
-        Type::F32 => F32::INDEX,
-        Type::F64 => F64::INDEX,
-        Type::F16 if ftz => F16Ftz::INDEX,
-        Type::F16 => F16::INDEX,
-        Type::Bf16 => Bf16::INDEX,
-        Type::F16x2 if ftz => F16LowFtz::INDEX,
-        Type::F16x2 => F16Low::INDEX,
-        Type::Bf16x2 => Bf16Low::INDEX,
-        _ => return None,
-    })
-}
-
 /// Source slots of each row, with the predicate of the Boolean forms.
-static WIDTHS: [[Width; 3]; ORDERS] = {
+pub(super) static WIDTHS: [[Width; 3]; ORDERS] = {
     use Width::*;
     const fn row(width: Width) -> [Width; 3] {
         [width, width, Pred]
@@ -469,112 +398,3 @@ static WIDTHS: [[Width; 3]; ORDERS] = {
         row(B32),
     ]
 };
-
-fn general<W: WarpOp>(dst: &'static [Width], row: u64, boolean: bool, constant: u64) -> Lane {
-    Lane::of_warps::<W>(dst, &WIDTHS[row as usize][..if boolean { 3 } else { 2 }]).with(constant)
-}
-
-pub fn setp_form(f: &Form) -> Option<Lane> {
-    use Compare::*;
-    let (ty, operator, boolean) = (f.ty(0), f.compare()?, f.boolean());
-    let row = row(ty, f.has("ftz"))?;
-    let constant = constant(row, operator, boolean, 0);
-    const PREDICATES: &[Width] = &[Width::Pred, Width::Pred];
-    if matches!(ty, Type::F16x2 | Type::Bf16x2) {
-        return Some(match boolean {
-            Some(_) => general::<SetpGeneral<true, true, true>>(PREDICATES, row, true, constant),
-            None => general::<SetpGeneral<true, false, true>>(PREDICATES, row, false, constant),
-        });
-    }
-    let one = &PREDICATES[..1];
-    let lane = match boolean {
-        Some(_) => general::<SetpGeneral<false, true, false>>(one, row, true, constant),
-        None => general::<SetpGeneral<false, false, false>>(one, row, false, constant),
-    };
-    let pair = match boolean {
-        Some(_) => warp_kernel_at::<SetpGeneral<true, true, false>>(Level::current()),
-        None => warp_kernel_at::<SetpGeneral<true, false, false>>(Level::current()),
-    };
-    macro_rules! six {
-        ($order:ident) => {
-            match operator {
-                Lt => Lane::of::<Setp<$order, 2>>(),
-                Le => Lane::of::<Setp<$order, 3>>(),
-                Gt => Lane::of::<Setp<$order, 4>>(),
-                Ge => Lane::of::<Setp<$order, 5>>(),
-                _ => lane,
-            }
-        };
-    }
-    macro_rules! fourteen {
-        ($order:ident) => {
-            match operator {
-                Eq => Lane::of::<Setp<$order, 0>>(),
-                Ne => Lane::of::<Setp<$order, 1>>(),
-                Neu => Lane::of::<Setp<$order, 7>>(),
-                Equ => Lane::of::<Setp<$order, 6>>(),
-                Ltu => Lane::of::<Setp<$order, 8>>(),
-                Leu => Lane::of::<Setp<$order, 9>>(),
-                Gtu => Lane::of::<Setp<$order, 10>>(),
-                Geu => Lane::of::<Setp<$order, 11>>(),
-                Num => Lane::of::<Setp<$order, 12>>(),
-                Nan => Lane::of::<Setp<$order, 13>>(),
-                _ => six!($order),
-            }
-        };
-    }
-    macro_rules! two {
-        ($order:ident) => {
-            match operator {
-                Eq => Lane::of::<Setp<$order, 0>>(),
-                _ => Lane::of::<Setp<$order, 7>>(),
-            }
-        };
-    }
-    let quick = match (boolean, ty) {
-        (Some(_), _) => lane,
-        (None, Type::U16 | Type::S16 | Type::B16) if matches!(operator, Eq | Ne) => two!(U16),
-        (None, Type::U32 | Type::S32 | Type::B32) if matches!(operator, Eq | Ne) => two!(U32),
-        (None, Type::U64 | Type::S64 | Type::B64) if matches!(operator, Eq | Ne) => two!(U64),
-        (None, Type::U16) => six!(U16),
-        (None, Type::S16) => six!(S16),
-        (None, Type::U32) => six!(U32),
-        (None, Type::S32) => six!(S32),
-        (None, Type::U64) => six!(U64),
-        (None, Type::S64) => six!(S64),
-        (None, Type::F32) if !f.has("ftz") => fourteen!(F32),
-        (None, Type::F64) => fourteen!(F64),
-        (None, _) => lane,
-    };
-    Some(Lane {
-        constant,
-        pair: Some(pair),
-        ..quick
-    })
-}
-
-pub fn set_form(f: &Form) -> Option<Lane> {
-    let (to, from) = (f.ty(0), f.ty(1));
-    let row = row(from, f.has("ftz"))?;
-    let x2 = matches!(from, Type::F16x2 | Type::Bf16x2);
-    let truth = match to {
-        Type::F32 => 1f32.to_bits(),
-        Type::F16 => 0x3c00,
-        Type::Bf16 => 0x3f80,
-        Type::F16x2 => 0x3c00_3c00,
-        Type::Bf16x2 => 0x3f80_3f80,
-        Type::U16 | Type::S16 | Type::U32 | Type::S32 => !0,
-        _ => return None,
-    };
-    let boolean = f.boolean();
-    let constant = constant(row, f.compare()?, boolean, truth);
-    let narrow = matches!(to, Type::F16 | Type::Bf16 | Type::U16 | Type::S16);
-    Some(match (narrow, boolean.is_some(), x2) {
-        (true, false, _) => general::<Set<u16, false, false>>(&[Width::B16], row, false, constant),
-        (true, true, _) => general::<Set<u16, true, false>>(&[Width::B16], row, true, constant),
-        (false, false, false) => general::<Set<u32, false, false>>(&[Width::B32], row, false, constant),
-        (false, true, false) => general::<Set<u32, true, false>>(&[Width::B32], row, true, constant),
-        (false, false, true) => general::<Set<u32, false, true>>(&[Width::B32], row, false, constant),
-        (false, true, true) => general::<Set<u32, true, true>>(&[Width::B32], row, true, constant),
-    })
-}

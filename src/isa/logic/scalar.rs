@@ -1,10 +1,8 @@
-//! Logic, shifts, selection and byte permutation (PTX ISA, Logic and Shift Instructions; `prmt`, `selp`, `slct`): scalar
-//! functions, and from a form the kernel. Knows nothing of registers or lanes.
+//! What logic, shifts, selection and byte permutation compute, as functions of plain bits, each with its kernel.
 
-use super::lanes::{Operands, Width};
-use super::simd::{Cpu, Value, WarpOp, op};
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use crate::isa::Lane;
+use crate::isa::lanes::{Operands, Width};
+use crate::isa::simd::{Cpu, Value, WarpOp, op};
 
 /// Untyped bits.
 pub trait Word: Value {
@@ -158,21 +156,12 @@ fn pick_byte(a: u32, b: u32, c: u32, at: u32) -> u32 {
 }
 op!(Prmt = prmt(a: u32, b: u32, c: u32) -> u32);
 
-/// The selector of the general form that does what a mode does for `c & 3` = 0 … 3.
-const PRMT_MODES: [(&str, [u16; 4]); 6] = [
-    ("f4e", [0x3210, 0x4321, 0x5432, 0x6543]),
-    ("b4e", [0x5670, 0x6701, 0x7012, 0x0123]),
-    ("rc8", [0x0000, 0x1111, 0x2222, 0x3333]),
-    ("ecl", [0x3210, 0x3211, 0x3222, 0x3333]),
-    ("ecr", [0x0000, 0x1110, 0x2210, 0x3210]),
-    ("rc16", [0x1010, 0x3232, 0x1010, 0x3232]),
-];
 /// As [`prmt`]; the constant holds the four selectors of the mode.
 #[inline(always)]
 pub fn prmt_mode(a: u32, b: u32, c: u32, selectors: u64) -> u32 {
     prmt(a, b, (selectors >> (16 * (c & 3))) as u32 & 0xffff)
 }
-op!(PrmtMode = prmt_mode(a: u32, b: u32, c: u32; imm) -> u32);
+op!(PrmtByMode = prmt_mode(a: u32, b: u32, c: u32; imm) -> u32);
 
 #[inline(always)]
 pub fn selp<T: Value>(a: T, b: T, c: bool) -> T {
@@ -244,92 +233,4 @@ impl<P: PredicateOp> WarpOp for Predicates<P> {
 pub fn predicate_lane<P: PredicateOp>() -> Lane {
     const PREDICATES: &[Width] = &[Width::Pred, Width::Pred];
     Lane::of_warps::<Predicates<P>>(&PREDICATES[..1], &PREDICATES[..P::SOURCES])
-}
-
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-macro_rules! by_bits {
-    ($op:ident, $ty:expr) => {
-        match $ty {
-            Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => Lane::of::<$op<u16>>(),
-            Type::B32 | Type::U32 | Type::S32 | Type::F32 => Lane::of::<$op<u32>>(),
-            Type::B64 | Type::U64 | Type::S64 | Type::F64 => Lane::of::<$op<u64>>(),
-            _ => return None,
-        }
-    };
-}
-
-pub fn and_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(0) {
-        Type::Pred => predicate_lane::<PredAnd>(),
-        ty => by_bits!(And, ty),
-    })
-}
-pub fn or_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(0) {
-        Type::Pred => predicate_lane::<PredOr>(),
-        ty => by_bits!(Or, ty),
-    })
-}
-pub fn xor_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(0) {
-        Type::Pred => predicate_lane::<PredXor>(),
-        ty => by_bits!(Xor, ty),
-    })
-}
-pub fn not_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(0) {
-        Type::Pred => predicate_lane::<PredNot>(),
-        ty => by_bits!(Not, ty),
-    })
-}
-pub fn cnot_form(f: &Form) -> Option<Lane> {
-    Some(by_bits!(Cnot, f.ty(0)))
-}
-pub fn lop3_form(f: &Form) -> Option<Lane> {
-    let lane = match (f.has("and"), f.has("or")) {
-        (true, _) => Lane::of::<Lop3And>(),
-        (_, true) => Lane::of::<Lop3Or>(),
-        _ => Lane::of::<Lop3>(),
-    };
-    Some(Lane { imm: Some(3), ..lane })
-}
-pub fn shl_form(f: &Form) -> Option<Lane> {
-    Some(by_bits!(Shl, f.ty(0)))
-}
-pub fn shr_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(0) {
-        ty @ (Type::S16 | Type::S32 | Type::S64) => by_bits!(ShrS, ty),
-        ty => by_bits!(ShrU, ty),
-    })
-}
-pub fn shf_form(f: &Form) -> Option<Lane> {
-    Some(match (f.has("l"), f.has("wrap")) {
-        (true, false) => Lane::of::<ShfL<false>>(),
-        (true, true) => Lane::of::<ShfL<true>>(),
-        (false, false) => Lane::of::<ShfR<false>>(),
-        (false, true) => Lane::of::<ShfR<true>>(),
-    })
-}
-pub fn prmt_form(f: &Form) -> Option<Lane> {
-    Some(match PRMT_MODES.iter().find(|(mode, _)| f.has(mode)) {
-        Some((_, selectors)) => {
-            let packed = selectors
-                .iter()
-                .rev()
-                .fold(0u64, |packed, &s| packed << 16 | u64::from(s));
-            Lane::of::<PrmtMode>().with(packed)
-        }
-        None => Lane::of::<Prmt>(),
-    })
-}
-pub fn selp_form(f: &Form) -> Option<Lane> {
-    Some(by_bits!(Selp, f.ty(0)))
-}
-pub fn slct_form(f: &Form) -> Option<Lane> {
-    Some(match f.ty(1) {
-        Type::S32 => by_bits!(Slct, f.ty(0)),
-        _ if f.has("ftz") => by_bits!(SlctF32Ftz, f.ty(0)),
-        _ => by_bits!(SlctF32, f.ty(0)),
-    })
 }

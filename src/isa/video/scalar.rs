@@ -1,38 +1,23 @@
-//! Scalar and SIMD video instructions (PTX ISA, Video Instructions): scalar functions, and from a form and the selectors
-//! of its operands the kernel. Knows nothing of registers or lanes.
+//! What video instructions compute, each with its kernel.
 //!
 //! Intermediate results are exact: the manual's 33- and 34-bit signed integers fit in `i64`, products in `i128`. Whatever
 //! selectors and modifiers an instruction has, it is the same arithmetic with other numbers, which the kernel's constant
 //! holds and which are the same for all lanes: no lane branches.
 
-use super::simd::{Cpu, Op};
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use crate::isa::simd::{Cpu, Op};
 
 /// Which part of a 32-bit operand a scalar instruction reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub(super) struct Part {
     /// Its lowest bit.
-    shift: u32,
+    pub shift: u32,
     /// 8, 16 or 32.
-    bits: u32,
+    pub bits: u32,
 }
 
 impl Part {
     pub const WHOLE: Part = Part { shift: 0, bits: 32 };
 
-    /// `b0` … `b3`, `h0`, `h1`.
-    fn from_word(word: &str) -> Option<Part> {
-        Some(match word {
-            "b0" => Part { shift: 0, bits: 8 },
-            "b1" => Part { shift: 8, bits: 8 },
-            "b2" => Part { shift: 16, bits: 8 },
-            "b3" => Part { shift: 24, bits: 8 },
-            "h0" => Part { shift: 0, bits: 16 },
-            "h1" => Part { shift: 16, bits: 16 },
-            _ => return None,
-        })
-    }
     fn from_code(code: u64) -> Part {
         Part {
             shift: (code & 3) as u32 * 8,
@@ -64,43 +49,32 @@ impl Part {
     }
 }
 
-/// What is written on the operands of a video instruction, as text without the dot.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Selectors<'a> {
-    pub d: Option<&'a str>,
-    pub a: Option<&'a str>,
-    pub b: Option<&'a str>,
-    /// `-a` or `-b` but not both; `-c`.
-    pub negate_product: bool,
-    pub negate_c: bool,
-}
-
 // ---- scalar --------------------------------------------------------------------------------------------------------
 
 /// The constant of a scalar instruction.
 #[derive(Clone, Copy)]
-struct Scalar {
-    a: Part,
-    b: Part,
-    d: Part,
-    a_signed: bool,
-    b_signed: bool,
-    d_signed: bool,
-    sat: bool,
-    second: Second,
+pub(super) struct Scalar {
+    pub a: Part,
+    pub b: Part,
+    pub d: Part,
+    pub a_signed: bool,
+    pub b_signed: bool,
+    pub d_signed: bool,
+    pub sat: bool,
+    pub second: Second,
     /// The low bits of an amount count (`.wrap`), or the amount counts up to 32 (`.clamp`).
-    wrap: bool,
+    pub wrap: bool,
     /// `vset`: which of less, equal, greater hold.
-    relation: u64,
+    pub relation: u64,
     // `vmad`
-    plus_one: bool,
-    negate_product: bool,
-    negate_c: bool,
-    scale: u32,
+    pub plus_one: bool,
+    pub negate_product: bool,
+    pub negate_c: bool,
+    pub scale: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Second {
+pub(super) enum Second {
     None,
     Add,
     Min,
@@ -108,7 +82,7 @@ enum Second {
 }
 
 impl Scalar {
-    fn code(self) -> u64 {
+    pub fn code(self) -> u64 {
         let flags = [
             self.a_signed,
             self.b_signed,
@@ -185,24 +159,16 @@ fn relation(a: i64, b: i64) -> u64 {
         4
     }
 }
-/// The relations that satisfy a comparison.
-fn relations(form: &Form) -> Option<u64> {
-    ["lt", "eq", "le", "gt", "ne", "ge"]
-        .iter()
-        .position(|word| form.has(word))
-        .map(|at| at as u64 + 1)
-}
-
-const ADD: u8 = 0;
-const SUB: u8 = 1;
-const ABSDIFF: u8 = 2;
-const MIN: u8 = 3;
-const MAX: u8 = 4;
-const AVRG: u8 = 5;
-const SET: u8 = 6;
-const SHL: u8 = 7;
-const SHR: u8 = 8;
-const MAD: u8 = 9;
+pub(super) const ADD: u8 = 0;
+pub(super) const SUB: u8 = 1;
+pub(super) const ABSDIFF: u8 = 2;
+pub(super) const MIN: u8 = 3;
+pub(super) const MAX: u8 = 4;
+pub(super) const AVRG: u8 = 5;
+pub(super) const SET: u8 = 6;
+pub(super) const SHL: u8 = 7;
+pub(super) const SHR: u8 = 8;
+pub(super) const MAD: u8 = 9;
 
 /// What scalar and SIMD instructions do to the parts that they selected.
 #[inline(always)]
@@ -262,7 +228,7 @@ fn mad(it: Scalar, a: i64, b: i64, c: u32) -> u32 {
     }
 }
 
-struct Two<const OP: u8>;
+pub(super) struct Two<const OP: u8>;
 impl<const OP: u8> Op for Two<OP> {
     type Src = (u32, u32);
     type Dst = u32;
@@ -271,7 +237,7 @@ impl<const OP: u8> Op for Two<OP> {
         scalar::<OP>(a, b, 0, code)
     }
 }
-struct Three<const OP: u8>;
+pub(super) struct Three<const OP: u8>;
 impl<const OP: u8> Op for Three<OP> {
     type Src = (u32, u32, u32);
     type Dst = u32;
@@ -315,7 +281,7 @@ fn simd<const OP: u8, const N: u32>(a: u32, b: u32, c: u32, code: u64) -> u32 {
     if add { sum } else { merged }
 }
 
-struct Halves<const OP: u8>;
+pub(super) struct Halves<const OP: u8>;
 impl<const OP: u8> Op for Halves<OP> {
     type Src = (u32, u32, u32);
     type Dst = u32;
@@ -324,7 +290,7 @@ impl<const OP: u8> Op for Halves<OP> {
         simd::<OP, 2>(a, b, c, code)
     }
 }
-struct Bytes<const OP: u8>;
+pub(super) struct Bytes<const OP: u8>;
 impl<const OP: u8> Op for Bytes<OP> {
     type Src = (u32, u32, u32);
     type Dst = u32;
@@ -332,178 +298,4 @@ impl<const OP: u8> Op for Bytes<OP> {
     fn apply<C: Cpu>((a, b, c): Self::Src, code: u64) -> u32 {
         simd::<OP, 4>(a, b, c, code)
     }
-}
-
-/// The places that `h10` or `b7654` names, the lowest element's first.
-fn places(word: &str, count: usize) -> Option<Vec<u64>> {
-    let digits = word.strip_prefix(if count == 2 { 'h' } else { 'b' })?;
-    if digits.len() != count {
-        return None;
-    }
-    digits
-        .bytes()
-        .rev()
-        .map(|digit| Some(u64::from(digit.checked_sub(b'0')?)).filter(|&place| place < 2 * count as u64))
-        .collect()
-}
-/// The elements that a mask such as `b320` names; they stand in falling order.
-fn mask(word: &str, count: usize) -> Option<u64> {
-    let digits = word.strip_prefix(if count == 2 { 'h' } else { 'b' })?;
-    let mut mask = 0;
-    let mut above = count as u8;
-    for digit in digits.bytes() {
-        let element = digit.checked_sub(b'0').filter(|&element| element < above)?;
-        (mask, above) = (mask | 1 << element, element);
-    }
-    Some(mask).filter(|&mask| mask != 0)
-}
-
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-/// Why an instruction's operands do not fit its opcode: which operand (0: d, 1: a, 2: b), and what may stand there.
-pub struct Misfit {
-    pub operand: usize,
-    pub expected: &'static str,
-}
-
-/// The kernel of a video instruction. `third`: an operand `c` is written.
-///
-/// # Errors
-/// A selector that the instruction does not know.
-pub fn lane(form: &Form, selectors: &Selectors, third: bool) -> Result<Lane, Misfit> {
-    match form
-        .mnemonic()
-        .strip_prefix('v')
-        .and_then(|name| Some((name, name.chars().last()?)))
-    {
-        Some((name, '2')) => simd_lane(form, &name[..name.len() - 1], selectors, 2),
-        Some((name, '4')) => simd_lane(form, &name[..name.len() - 1], selectors, 4),
-        Some((name, _)) => scalar_lane(form, name, selectors, third),
-        None => unreachable!("video instructions begin with v"),
-    }
-}
-
-macro_rules! by_name {
-    ($kind:ident, $name:expr, [$($word:literal $op:ident),*], $otherwise:expr) => {
-        match $name {
-            $($word => Lane::of::<$kind<$op>>(),)*
-            _ => $otherwise,
-        }
-    };
-}
-
-fn scalar_lane(form: &Form, name: &str, selectors: &Selectors, third: bool) -> Result<Lane, Misfit> {
-    let part = |word: Option<&str>, operand: usize| match word {
-        None => Ok(Part::WHOLE),
-        Some(word) => Part::from_word(word).ok_or(Misfit {
-            operand,
-            expected: ".b0, .b1, .b2, .b3, .h0 or .h1",
-        }),
-    };
-    let second = match () {
-        () if form.has("add") => Second::Add,
-        () if form.has("min") => Second::Min,
-        () if form.has("max") => Second::Max,
-        () => Second::None,
-    };
-    // `vset` has no type for its result, which is unsigned.
-    let signs = |i: usize| form.types.get(i) == Some(&Type::S32);
-    let set = name == "set";
-    let merged = name == "mad" || second != Second::None;
-    if merged && selectors.d.is_some() {
-        return Err(Misfit {
-            operand: 0,
-            expected: "no selector",
-        });
-    }
-    let code = Scalar {
-        a: part(selectors.a, 1)?,
-        b: part(selectors.b, 2)?,
-        d: part(selectors.d, 0)?,
-        a_signed: signs(if set { 0 } else { 1 }),
-        b_signed: signs(if set { 1 } else { 2 }),
-        d_signed: !set && signs(0),
-        sat: form.has("sat"),
-        second,
-        wrap: form.has("wrap"),
-        relation: if set { relations(form).unwrap_or(0) } else { 0 },
-        plus_one: form.has("po"),
-        negate_product: selectors.negate_product,
-        negate_c: selectors.negate_c,
-        scale: match () {
-            () if form.has("shr7") => 7,
-            () if form.has("shr15") => 15,
-            () => 0,
-        },
-    }
-    .code();
-    let lane = if third {
-        by_name!(
-            Three,
-            name,
-            ["add" ADD, "sub" SUB, "absdiff" ABSDIFF, "min" MIN, "max" MAX, "shl" SHL, "shr" SHR, "set" SET],
-            Lane::of::<Three<MAD>>()
-        )
-    } else {
-        by_name!(
-            Two,
-            name,
-            ["add" ADD, "sub" SUB, "absdiff" ABSDIFF, "min" MIN, "max" MAX, "shl" SHL, "shr" SHR],
-            Lane::of::<Two<SET>>()
-        )
-    };
-    Ok(lane.with(code))
-}
-
-fn simd_lane(form: &Form, name: &str, selectors: &Selectors, count: usize) -> Result<Lane, Misfit> {
-    let expected = if count == 2 {
-        ".h and two digits from 0 to 3"
-    } else {
-        ".b and four digits from 0 to 7"
-    };
-    let default = |first: u64| (first..first + count as u64).collect::<Vec<_>>();
-    let from = |word: Option<&str>, operand: usize, first: u64| match word {
-        None => Ok(default(first)),
-        Some(word) => places(word, count).ok_or(Misfit { operand, expected }),
-    };
-    let (a, b) = (from(selectors.a, 1, 0)?, from(selectors.b, 2, count as u64)?);
-    let mask = match selectors.d {
-        None => (1 << count) - 1,
-        Some(word) => mask(word, count).ok_or(Misfit {
-            operand: 0,
-            expected: if count == 2 {
-                ".h0, .h1 or .h10"
-            } else {
-                ".b and some of the digits 3, 2, 1, 0 in this order"
-            },
-        })?,
-    };
-    let signs = |i: usize| u64::from(form.types.get(i) == Some(&Type::S32));
-    let set = name == "set";
-    let (wanted, signs) = if set {
-        (relations(form).unwrap_or(0), signs(0) | signs(1) << 1)
-    } else {
-        (0, signs(1) | signs(2) << 1 | signs(0) << 2)
-    };
-    let flags = signs | u64::from(form.has("sat")) << 3 | u64::from(form.has("add")) << 4;
-    let mut code = flags << 32 | wanted << 40;
-    for i in 0..count {
-        code |= (a[i] | b[i] << 3 | (mask >> i & 1) << 6) << (8 * i);
-    }
-    let names = if count == 2 {
-        by_name!(
-            Halves,
-            name,
-            ["add" ADD, "sub" SUB, "avrg" AVRG, "absdiff" ABSDIFF, "min" MIN, "max" MAX],
-            Lane::of::<Halves<SET>>()
-        )
-    } else {
-        by_name!(
-            Bytes,
-            name,
-            ["add" ADD, "sub" SUB, "avrg" AVRG, "absdiff" ABSDIFF, "min" MIN, "max" MAX],
-            Lane::of::<Bytes<SET>>()
-        )
-    };
-    Ok(names.with(code))
 }

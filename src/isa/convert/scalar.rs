@@ -1,46 +1,19 @@
-//! `cvt` and `cvt.pack` (PTX ISA, Data Movement and Conversion Instructions): one exact function for every pair of types,
-//! and quick ones for the pairs that programs use all the time. Knows nothing of registers or lanes.
+//! What conversions compute: one exact function for every pair of types, and quick ones for the pairs that programs use
+//! all the time.
 
-use super::float::{canonical, flush, quiet, saturate};
-use super::simd::{Op, Value, op};
-use super::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
-use super::types::Rounding;
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use super::Kind;
+use crate::isa::float::{canonical, flush, quiet, saturate};
+use crate::isa::simd::{Cpu, Op, Value, op};
+use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
+use crate::isa::types::Rounding;
 
 // ---- every pair ----------------------------------------------------------------------------------------------------
 
-/// The types that `cvt` converts between one by one, as stored in a kernel's constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[rustfmt::skip]
-pub enum Kind { U8, S8, U16, S16, U32, S32, U64, S64, F16, Bf16, Tf32, F32, F64 }
-
 impl Kind {
-    fn of(ty: Type) -> Option<Kind> {
-        Some(match ty {
-            Type::U8 => Kind::U8,
-            Type::S8 => Kind::S8,
-            Type::U16 => Kind::U16,
-            Type::S16 => Kind::S16,
-            Type::U32 => Kind::U32,
-            Type::S32 => Kind::S32,
-            Type::U64 => Kind::U64,
-            Type::S64 => Kind::S64,
-            Type::F16 => Kind::F16,
-            Type::Bf16 => Kind::Bf16,
-            Type::Tf32 => Kind::Tf32,
-            Type::F32 => Kind::F32,
-            Type::F64 => Kind::F64,
-            _ => return None,
-        })
-    }
     fn from_code(code: u64) -> Kind {
-        use Kind::*;
-        const ALL: [Kind; 13] = [U8, S8, U16, S16, U32, S32, U64, S64, F16, Bf16, Tf32, F32, F64];
-        ALL[(code & 15) as usize % ALL.len()]
+        Kind::ALL[(code & 15) as usize % Kind::ALL.len()]
     }
-    fn bits(self) -> u32 {
+    pub(super) fn bits(self) -> u32 {
         match self {
             Kind::U8 | Kind::S8 => 8,
             Kind::U16 | Kind::S16 | Kind::F16 | Kind::Bf16 => 16,
@@ -48,7 +21,7 @@ impl Kind {
             Kind::U64 | Kind::S64 | Kind::F64 => 64,
         }
     }
-    fn is_float(self) -> bool {
+    pub(super) fn is_float(self) -> bool {
         matches!(self, Kind::F16 | Kind::Bf16 | Kind::Tf32 | Kind::F32 | Kind::F64)
     }
     fn is_signed(self) -> bool {
@@ -65,15 +38,15 @@ impl Kind {
     }
 }
 
-const FTZ: u64 = 1 << 16;
-const SAT: u64 = 1 << 17;
-const RELU: u64 = 1 << 18;
-const SATFINITE: u64 = 1 << 19;
+pub(super) const FTZ: u64 = 1 << 16;
+pub(super) const SAT: u64 = 1 << 17;
+pub(super) const RELU: u64 = 1 << 18;
+pub(super) const SATFINITE: u64 = 1 << 19;
 /// The rounding modifier is one to integral values.
-const INTEGRAL: u64 = 1 << 20;
+pub(super) const INTEGRAL: u64 = 1 << 20;
 
 /// A conversion as a kernel's constant.
-fn code(to: Kind, from: Kind, mode: Rounding, flags: u64) -> u64 {
+pub(super) fn code(to: Kind, from: Kind, mode: Rounding, flags: u64) -> u64 {
     to as u64 | (from as u64) << 4 | mode.code() << 8 | flags
 }
 
@@ -257,7 +230,7 @@ impl<D: Slot, S: Slot> Op for Convert<D, S> {
     type Src = (S,);
     type Dst = D;
     #[inline(always)]
-    fn apply<C: super::simd::Cpu>((a,): (S,), imm: u64) -> D {
+    fn apply<C: Cpu>((a,): (S,), imm: u64) -> D {
         D::narrow(convert(a.widen(), imm))
     }
 }
@@ -508,150 +481,3 @@ pub fn cvt_pack_two(a: i32, b: i32, imm: u64) -> u32 {
     cvt_pack(a, b, 0, imm)
 }
 op!(CvtPack = cvt_pack_two(a: i32, b: i32; imm) -> u32);
-
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-pub fn cvt_form(f: &Form) -> Option<Lane> {
-    if f.has("pack") {
-        return pack_form(f);
-    }
-    let (to, from) = (f.ty(0), f.ty(1));
-    let mode = f.rounding();
-    let integral = f
-        .words
-        .iter()
-        .any(|word| matches!(*word, "rni" | "rzi" | "rmi" | "rpi"));
-    let flag = |word, bit| if f.has(word) { bit } else { 0 };
-    let flags = flag("ftz", FTZ)
-        | flag("sat", SAT)
-        | flag("relu", RELU)
-        | flag("satfinite", SATFINITE)
-        | if integral { INTEGRAL } else { 0 };
-    if let (Type::F16x2 | Type::Bf16x2, Type::F32) = (to, from) {
-        let half = if to == Type::F16x2 { Kind::F16 } else { Kind::Bf16 };
-        return match mode {
-            Some(Rounding::Rn) if flags & !FTZ == 0 && half == Kind::F16 => Some(Lane::of::<F16x2FromF32>()),
-            Some(Rounding::Rn) if flags & !FTZ == 0 => Some(Lane::of::<Bf16x2FromF32>()),
-            mode => Some(Lane::of::<HalvesFromF32>().with(code(half, Kind::F32, mode.unwrap_or(Rounding::Rn), flags))),
-        };
-    }
-    let (to, from) = (Kind::of(to)?, Kind::of(from)?);
-    Some(quick(to, from, mode, flags).unwrap_or_else(|| {
-        let code = code(to, from, mode.unwrap_or(Rounding::Rn), flags);
-        let lane = match (to.bits(), from.bits()) {
-            (8 | 16, 8 | 16) => Lane::of::<Convert<u16, u16>>(),
-            (8 | 16, 32) => Lane::of::<Convert<u16, u32>>(),
-            (8 | 16, _) => Lane::of::<Convert<u16, u64>>(),
-            (32, 8 | 16) => Lane::of::<Convert<u32, u16>>(),
-            (32, 32) => Lane::of::<Convert<u32, u32>>(),
-            (32, _) => Lane::of::<Convert<u32, u64>>(),
-            (_, 8 | 16) => Lane::of::<Convert<u64, u16>>(),
-            (_, 32) => Lane::of::<Convert<u64, u32>>(),
-            (..) => Lane::of::<Convert<u64, u64>>(),
-        };
-        lane.with(code)
-    }))
-}
-
-/// The conversions with a kernel of their own.
-fn quick(to: Kind, from: Kind, mode: Option<Rounding>, flags: u64) -> Option<Lane> {
-    use Kind::*;
-    let nearest = matches!(mode, None | Some(Rounding::Rn));
-    Some(match (to, from, flags) {
-        (U16 | S16, U16 | S16, 0) => Lane::of::<Same16>(),
-        (U32 | S32, U32 | S32, 0) => Lane::of::<Same32>(),
-        (U64 | S64, U64 | S64, 0) => Lane::of::<Same64>(),
-        (U16 | S16, U32 | S32, 0) => Lane::of::<Low32To16>(),
-        (U16 | S16, U64 | S64, 0) => Lane::of::<Low64To16>(),
-        (U32 | S32, U64 | S64, 0) => Lane::of::<Low64To32>(),
-        (U32 | S32, U16, 0) => Lane::of::<U16ToU32>(),
-        (U32 | S32, S16, 0) => Lane::of::<S16ToS32>(),
-        (U64 | S64, U16, 0) => Lane::of::<U16ToU64>(),
-        (U64 | S64, S16, 0) => Lane::of::<S16ToS64>(),
-        (U64 | S64, U32, 0) => Lane::of::<U32ToU64>(),
-        (U64 | S64, S32, 0) => Lane::of::<S32ToS64>(),
-        (U8, U8 | S8 | U16 | S16, 0) | (U16 | S16, U8, 0) => Lane::of::<U8To16>(),
-        (S8, U8 | S8 | U16 | S16, 0) | (U16 | S16, S8, 0) => Lane::of::<S8To16>(),
-        (U8, U32 | S32, 0) => Lane::of::<Low32ToU8>(),
-        (U8, U64 | S64, 0) => Lane::of::<Low64ToU8>(),
-        (S8, U32 | S32, 0) => Lane::of::<Low32ToS8>(),
-        (S8, U64 | S64, 0) => Lane::of::<Low64ToS8>(),
-        (U32 | S32, U8, 0) => Lane::of::<U8To32>(),
-        (U32 | S32, S8, 0) => Lane::of::<S8To32>(),
-        (U64 | S64, U8, 0) => Lane::of::<U8To64>(),
-        (U64 | S64, S8, 0) => Lane::of::<S8To64>(),
-
-        // No integer becomes a subnormal: `.ftz` changes nothing.
-        (F32, S32, 0 | FTZ) if nearest => Lane::of::<S32ToF32>(),
-        (F32, U32, 0 | FTZ) if nearest => Lane::of::<U32ToF32>(),
-        (F32, S64, 0 | FTZ) if nearest => Lane::of::<S64ToF32>(),
-        (F32, U64, 0 | FTZ) if nearest => Lane::of::<U64ToF32>(),
-        (F32, S16, 0 | FTZ) => Lane::of::<S16ToF32>(),
-        (F32, U16, 0 | FTZ) => Lane::of::<U16ToF32>(),
-        (F32, S8, 0 | FTZ) => Lane::of::<S8ToF32>(),
-        (F32, U8, 0 | FTZ) => Lane::of::<U8ToF32>(),
-        (F64, S32, 0) => Lane::of::<S32ToF64>(),
-        (F64, U32, 0) => Lane::of::<U32ToF64>(),
-        (F64, S64, 0) if nearest => Lane::of::<S64ToF64>(),
-        (F64, U64, 0) if nearest => Lane::of::<U64ToF64>(),
-        (F64, S16, 0) => Lane::of::<S16ToF64>(),
-        (F64, U16, 0) => Lane::of::<U16ToF64>(),
-
-        // Halves are no subnormals of `f32`: `.ftz` changes nothing.
-        (F32, F16, 0 | FTZ) => Lane::of::<F16ToF32>(),
-        (F32, F16, flags) if flags & !FTZ == SAT => Lane::of::<F16ToF32Sat>(),
-        (F32, Bf16, 0) => Lane::of::<Bf16ToF32>(),
-        (F16, F32, 0 | FTZ) if nearest => Lane::of::<F32ToF16>(),
-        (Bf16, F32, 0 | FTZ) if nearest => Lane::of::<F32ToBf16>(),
-        (F32, F64, 0) if nearest => Lane::of::<F64ToF32>(),
-        (F64, F32, 0) => Lane::of::<F32ToF64>(),
-        (F64, F32, FTZ) => Lane::of::<F32ToF64Ftz>(),
-        (F32, F32, 0) => Lane::of::<CopyF32>(),
-        (F32, F32, FTZ) => Lane::of::<CopyFtzF32>(),
-        (F32, F32, SAT) => Lane::of::<SatF32>(),
-        (F32, F32, flags) if flags == SAT | FTZ => Lane::of::<SatFtzF32>(),
-
-        (_, _, flags) => match (to, from, mode?, flags & INTEGRAL != 0 && flags & !(INTEGRAL | SAT) == 0) {
-            // Saturation is what happens anyway.
-            (S32, F32, Rounding::Rz, true) => Lane::of::<F32ToS32>(),
-            (U32, F32, Rounding::Rz, true) => Lane::of::<F32ToU32>(),
-            (S64, F32, Rounding::Rz, true) => Lane::of::<F32ToS64>(),
-            (U64, F32, Rounding::Rz, true) => Lane::of::<F32ToU64>(),
-            (S32, F64, Rounding::Rz, true) => Lane::of::<F64ToS32>(),
-            (U32, F64, Rounding::Rz, true) => Lane::of::<F64ToU32>(),
-            (S64, F64, Rounding::Rz, true) => Lane::of::<F64ToS64>(),
-            (U64, F64, Rounding::Rz, true) => Lane::of::<F64ToU64>(),
-            (S32, F32, mode, true) => Lane::of::<F32ToS32Rnd>().with(mode.code()),
-            (U32, F32, mode, true) => Lane::of::<F32ToU32Rnd>().with(mode.code()),
-            (S32, F64, mode, true) => Lane::of::<F64ToS32Rnd>().with(mode.code()),
-            (S64, F64, mode, true) => Lane::of::<F64ToS64Rnd>().with(mode.code()),
-            (F32, F32, mode, true) if flags & SAT == 0 => Lane::of::<RoundF32>().with(mode.code()),
-            (F64, F64, mode, true) if flags & SAT == 0 => Lane::of::<RoundF64>().with(mode.code()),
-            // A truncated subnormal is zero whether it is flushed or not.
-            (S32, F32, Rounding::Rz, false) if flags & !(INTEGRAL | SAT | FTZ) == 0 => Lane::of::<F32ToS32>(),
-            (U32, F32, Rounding::Rz, false) if flags & !(INTEGRAL | SAT | FTZ) == 0 => Lane::of::<F32ToU32>(),
-            _ => return None,
-        },
-    })
-}
-
-fn pack_form(f: &Form) -> Option<Lane> {
-    let (bits, signed) = match f.ty(0) {
-        Type::U16 => (16, false),
-        Type::S16 => (16, true),
-        Type::U8 => (8, false),
-        Type::S8 => (8, true),
-        _ if f.has("u4") => (4, false),
-        _ if f.has("s4") => (4, true),
-        _ if f.has("u2") => (2, false),
-        _ if f.has("s2") => (2, true),
-        _ => return None,
-    };
-    let constant = bits | u64::from(signed) << 8;
-    let lane = if bits == 16 {
-        Lane::of::<CvtPack>()
-    } else {
-        Lane::of::<CvtPackC>()
-    };
-    Some(lane.with(constant))
-}

@@ -1,19 +1,16 @@
-//! Conversions to and from the formats of eight bits and fewer, alone and scaled, and stochastic rounding (PTX ISA,
-//! Alternate Floating-Point Data Formats, Fixed-point Data format; `cvt`). Knows nothing of registers or lanes.
+//! What these conversions compute, each with its kernel.
 //!
 //! To nearest even and from `f32` or halves there is a quick way without branches; the rest goes by exact numbers
-//! ([`super::soft`]). What the manual leaves open: the unsigned formats take the magnitude of negative numbers, as the
-//! host code of `cuda_fp8.hpp` does for `ue8m0`; what does not fit `ue5m3` or `ue8m0` is NaN without `.satfinite`.
+//! ([`crate::isa::soft`]). What the manual leaves open: the unsigned formats take the magnitude of negative numbers, as
+//! the host code of `cuda_fp8.hpp` does for `ue8m0`; what does not fit `ue5m3` or `ue8m0` is NaN without `.satfinite`.
 
-use super::convert::{narrow_bf16, narrow_f16, widen_f16};
-use super::simd::{Cpu, Op, Value};
-use super::soft::{self, Bfloat16, Binary16, Binary32, Format, Number};
-use super::types::Rounding;
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use crate::isa::convert::{narrow_bf16, narrow_f16, widen_f16};
+use crate::isa::simd::{Cpu, Op, Value};
+use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Format, Number};
+use crate::isa::types::Rounding;
 
 /// The formats, as stored in a kernel's constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Narrow {
     E4m3,
@@ -42,23 +39,14 @@ struct Layout {
 }
 
 impl Narrow {
-    fn of(ty: Type) -> Option<Narrow> {
-        Some(match ty {
-            Type::E4m3x2 | Type::E4m3x4 => E4m3,
-            Type::E5m2x2 | Type::E5m2x4 => E5m2,
-            Type::E2m3x2 | Type::E2m3x4 => E2m3,
-            Type::E3m2x2 | Type::E3m2x4 => E3m2,
-            Type::E2m1x2 | Type::E2m1x4 => E2m1,
-            Type::Ue5m3x2 => Ue5m3,
-            Type::Ue8m0x2 => Ue8m0,
-            Type::S2f6x2 => S2f6,
-            _ => return None,
-        })
-    }
     #[inline(always)]
     fn from_code(code: u64) -> Narrow {
         const ALL: [Narrow; 8] = [E4m3, E5m2, E2m3, E3m2, E2m1, Ue5m3, Ue8m0, S2f6];
         ALL[(code & 7) as usize]
+    }
+    #[inline(always)]
+    pub(super) fn is_signed(self) -> bool {
+        self.layout().sign != 0
     }
     #[inline(always)]
     fn layout(self) -> Layout {
@@ -87,14 +75,14 @@ impl Narrow {
     }
 }
 
-const RELU: u64 = 1 << 16;
-const SATFINITE: u64 = 1 << 17;
+pub(super) const RELU: u64 = 1 << 16;
+pub(super) const SATFINITE: u64 = 1 << 17;
 /// The other side is `bf16`; otherwise `f16`.
-const BF16: u64 = 1 << 18;
+pub(super) const BF16: u64 = 1 << 18;
 /// The upper elements of four: their random bits lie higher.
-const UPPER: u64 = 1 << 19;
+pub(super) const UPPER: u64 = 1 << 19;
 
-fn code(format: Narrow, mode: Rounding, flags: u64) -> u64 {
+pub(super) fn code(format: Narrow, mode: Rounding, flags: u64) -> u64 {
     format as u64 | mode.code() << 8 | flags
 }
 
@@ -364,7 +352,7 @@ fn join(high: u32, low: u32, code: u64) -> u32 {
 
 macro_rules! kernels {
     ($($name:ident($($a:ident: $t:ty),*) -> $r:ty, |$code:ident| $body:expr;)*) => {$(
-        struct $name;
+        pub(super) struct $name;
         impl Op for $name {
             type Src = ($($t,)*);
             type Dst = $r;
@@ -460,7 +448,7 @@ fn random_pair(a: u32, b: u32, random: u32, above: u32, code: u64) -> u32 {
     above << (2 * format.bits()) | join(one(a, first), one(b, second), code)
 }
 /// [`random_pair`] into a slot of either width.
-struct RandomPair<D>(std::marker::PhantomData<D>);
+pub(super) struct RandomPair<D>(std::marker::PhantomData<D>);
 impl<D: Value + TryFrom<u32>> Op for RandomPair<D> {
     type Src = (u32, u32, u32, u32);
     type Dst = D;
@@ -468,66 +456,4 @@ impl<D: Value + TryFrom<u32>> Op for RandomPair<D> {
     fn apply<C: Cpu>((a, b, random, above): Self::Src, code: u64) -> D {
         D::try_from(random_pair(a, b, random, above, code)).unwrap_or_default()
     }
-}
-
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-fn flags(f: &Form) -> u64 {
-    let flag = |word, bit| if f.has(word) { bit } else { 0 };
-    let bf16 = if f.types.contains(&Type::Bf16x2) { BF16 } else { 0 };
-    flag("relu", RELU) | flag("satfinite", SATFINITE) | bf16
-}
-
-/// Two elements to a narrow format.
-pub fn down_form(f: &Form) -> Option<Lane> {
-    let format = Narrow::of(f.ty(0))?;
-    let mode = f.rounding()?;
-    let flags = flags(f);
-    let scaled = f.has("scaled::n2::ue8m0");
-    let quick =
-        mode == Rounding::Rn && flags & SATFINITE != 0 && !scaled && format.layout().sign != 0 && format != S2f6;
-    let lane = match (f.ty(1), scaled) {
-        (Type::F32, false) if quick => Lane::of::<SinglesDown>(),
-        (Type::F32, false) => Lane::of::<SinglesDownExact>(),
-        (Type::F32, true) => Lane::of::<SinglesDownScaled>(),
-        (Type::F16x2 | Type::Bf16x2, false) if quick => Lane::of::<HalvesDown>(),
-        (Type::F16x2 | Type::Bf16x2, false) => Lane::of::<HalvesDownExact>(),
-        (Type::F16x2 | Type::Bf16x2, true) => Lane::of::<HalvesDownScaled>(),
-        _ => return None,
-    };
-    Some(lane.with(code(format, mode, flags)))
-}
-
-/// Two elements of a narrow format to halves.
-pub fn up_form(f: &Form) -> Option<Lane> {
-    let format = Narrow::of(f.ty(1))?;
-    let flags = flags(f);
-    let quick = flags & !BF16 == 0 && !matches!(format, Ue8m0 | S2f6);
-    let lane = match f.has("scaled::n2::ue8m0") {
-        true => Lane::of::<HalvesUpScaled>(),
-        false if quick => Lane::of::<HalvesUp>(),
-        false => Lane::of::<HalvesUpExact>(),
-    };
-    Some(lane.with(code(format, Rounding::Rn, flags)))
-}
-
-/// Two elements to halves, with random bits.
-pub fn random_halves_form(f: &Form) -> Option<Lane> {
-    Some(Lane::of::<RandomHalves>().with(code(E4m3, Rounding::Rs, flags(f))))
-}
-
-/// Four elements to a narrow format, with random bits: the operation on two of them, which takes what the other two
-/// became as a last operand. Lowering asks for it twice, first with [`upper`].
-pub fn random_four_form(f: &Form) -> Option<Lane> {
-    let format = Narrow::of(f.ty(0))?;
-    let lane = if format == E2m1 {
-        Lane::of::<RandomPair<u16>>()
-    } else {
-        Lane::of::<RandomPair<u32>>()
-    };
-    Some(lane.with(code(format, Rounding::Rs, flags(f))))
-}
-/// The first of the two operations: the upper elements, in a slot of 32 bits, above which nothing is.
-pub fn upper(lane: &Lane) -> Lane {
-    Lane::of::<RandomPair<u32>>().with(lane.constant | UPPER)
 }

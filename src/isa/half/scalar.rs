@@ -1,20 +1,18 @@
-//! `f16` and `bf16` arithmetic, alone, in pairs and mixed with `f32` (PTX ISA, Half Precision Floating Point
-//! Instructions): scalar functions, and from a form the kernel. Knows nothing of registers or lanes.
+//! What the instructions on `f16` and `bf16` compute, as functions of plain numbers, each with its kernel.
 //!
 //! Operands become `f32`, where sums and products of halves are rounded so finely that rounding again to eleven or eight
 //! bits gives the right result (24 ≥ 2·11 + 2). So it does of most fused multiply-adds; where it may not, they round to odd
 //! in between.
 //! Subnormals are kept without `.ftz`; NaN results are 0x7fff.
 
-use super::approx;
-use super::convert::{narrow_bf16, narrow_f16, widen_f16};
-use super::float::{add_f32_rnd, fma_f32_rnd, rounded};
-use super::lanes::{Operands, WARP, Width};
-use super::simd::{Cpu, Op, Value, WarpOp, op};
-use super::soft::{self, Bfloat16, sum_to_odd};
-use super::types::Rounding;
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use crate::isa::Lane;
+use crate::isa::approx;
+use crate::isa::convert::{narrow_bf16, narrow_f16, widen_f16};
+use crate::isa::float::{add_f32_rnd, fma_f32_rnd};
+use crate::isa::lanes::{Operands, WARP, Width};
+use crate::isa::simd::{Cpu, Op, Value, WarpOp, op};
+use crate::isa::soft::{self, Bfloat16, sum_to_odd};
+use crate::isa::types::Rounding;
 
 /// The two formats.
 pub trait Half: 'static {
@@ -248,21 +246,6 @@ impl<H: Half, const SAT: bool, const DIRECTED: bool> Op for FmaOobX2<H, SAT, DIR
         )
     }
 }
-fn fma_oob_form(f: &Form) -> Option<Lane> {
-    let mode = f.rounding().unwrap_or(Rounding::Rn);
-    let lane = match (f.ty(0), f.has("sat"), mode != Rounding::Rn) {
-        (Type::F16, false, false) => Lane::of::<FmaOob<F16, false, false>>(),
-        (Type::F16, true, false) => Lane::of::<FmaOob<F16, true, false>>(),
-        (Type::F16x2, false, false) => Lane::of::<FmaOobX2<F16, false, false>>(),
-        (Type::F16x2, true, false) => Lane::of::<FmaOobX2<F16, true, false>>(),
-        (Type::Bf16, _, false) => Lane::of::<FmaOob<Bf16, false, false>>(),
-        (Type::Bf16, _, true) => Lane::of::<FmaOob<Bf16, false, true>>(),
-        (Type::Bf16x2, _, false) => Lane::of::<FmaOobX2<Bf16, false, false>>(),
-        (Type::Bf16x2, _, true) => Lane::of::<FmaOobX2<Bf16, false, true>>(),
-        _ => return None,
-    };
-    Some(lane.with(mode.code() | u64::from(f.has("relu")) << 8))
-}
 
 #[inline(always)]
 pub fn neg<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
@@ -282,9 +265,9 @@ pub fn abs<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
 }
 
 /// Flags of `min` and `max` in the constant.
-const FTZ: u64 = 1;
-const NAN: u64 = 2;
-const XORSIGN: u64 = 4;
+pub(super) const FTZ: u64 = 1;
+pub(super) const NAN: u64 = 2;
+pub(super) const XORSIGN: u64 = 4;
 #[inline(always)]
 fn extremum<H: Half, const MAX: bool>(a: u16, b: u16, imm: u64) -> u16 {
     let least = if imm & FTZ != 0 { H::LEAST_NORMAL } else { 0 };
@@ -315,7 +298,7 @@ pub fn max<H: Half>(a: u16, b: u16, imm: u64) -> u16 {
 }
 
 /// Approximations: computed in `f64` and rounded, within the manual's bounds, not yet the hardware's bits (see
-/// [`super::approx`]).
+/// [`crate::isa::approx`]).
 #[inline(always)]
 pub fn ex2_approx<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
     flush_if::<H, FTZ>(H::narrow(
@@ -366,8 +349,8 @@ arithmetic! {
     Sub |a, b| a - b;
     Mul |a, b| a * b;
 }
-pub struct Fused<const RELU: bool>;
-impl<const RELU: bool> Arithmetic for Fused<RELU> {
+pub struct FusedMultiplyAdd<const RELU: bool>;
+impl<const RELU: bool> Arithmetic for FusedMultiplyAdd<RELU> {
     const SOURCES: usize = 3;
     const RELU: bool = RELU;
     #[inline(always)]
@@ -380,8 +363,8 @@ impl<const RELU: bool> Arithmetic for Fused<RELU> {
         (sum, H::is_rare(a, b, sum))
     }
 }
-type Fma = Fused<false>;
-type FmaRelu = Fused<true>;
+pub type Fma = FusedMultiplyAdd<false>;
+pub type FmaRelu = FusedMultiplyAdd<true>;
 
 /// [`Arithmetic`] on a warp: `PARTS` halves a lane.
 pub struct Staged<A, H, const FTZ: bool, const SAT: bool, const PARTS: usize>(std::marker::PhantomData<(A, H)>);
@@ -440,7 +423,7 @@ impl<A: Arithmetic, H: Half, const FTZ: bool, const SAT: bool, const PARTS: usiz
     }
 }
 /// The lane operation of an [`Arithmetic`].
-fn staged<A: Arithmetic, H: Half, const FTZ: bool, const SAT: bool, const PARTS: usize>() -> Lane {
+pub(super) fn staged<A: Arithmetic, H: Half, const FTZ: bool, const SAT: bool, const PARTS: usize>() -> Lane {
     let widths: &'static [Width] = if PARTS == 1 { &[Width::B16; 3] } else { &[Width::B32; 3] };
     Lane::of_warps::<Staged<A, H, FTZ, SAT, PARTS>>(&widths[..1], &widths[..A::SOURCES])
 }
@@ -517,113 +500,3 @@ pub fn mixed_fma<H: Half>(a: u16, b: u16, c: f32, imm: u64) -> f32 {
 }
 op!(MixedAdd<H: Half> = mixed_add(a: u16, c: f32; imm) -> f32);
 op!(MixedFma<H: Half> = mixed_fma(a: u16, b: u16, c: f32; imm) -> f32);
-
-pub fn mixed_add_form(f: &Form) -> Option<Lane> {
-    let constant = rounded(f, f.mnemonic() == "sub");
-    Some(match f.ty(1) {
-        Type::F16 => Lane::of::<MixedAdd<F16>>().with(constant),
-        Type::Bf16 => Lane::of::<MixedAdd<Bf16>>().with(constant),
-        _ => return None,
-    })
-}
-pub fn mixed_fma_form(f: &Form) -> Option<Lane> {
-    let constant = rounded(f, false);
-    Some(match f.ty(1) {
-        Type::F16 => Lane::of::<MixedFma<F16>>().with(constant),
-        Type::Bf16 => Lane::of::<MixedFma<Bf16>>().with(constant),
-        _ => return None,
-    })
-}
-
-// ---- from forms to kernels -----------------------------------------------------------------------------------------
-
-/// `bf16` knows neither `.ftz` nor `.sat`.
-macro_rules! arithmetic_form {
-    ($form:ident $op:ident) => {
-        pub fn $form(f: &Form) -> Option<Lane> {
-            Some(match (f.ty(0), f.has("ftz"), f.has("sat")) {
-                (Type::F16, false, false) => staged::<$op, F16, false, false, 1>(),
-                (Type::F16, false, true) => staged::<$op, F16, false, true, 1>(),
-                (Type::F16, true, false) => staged::<$op, F16, true, false, 1>(),
-                (Type::F16, true, true) => staged::<$op, F16, true, true, 1>(),
-                (Type::F16x2, false, false) => staged::<$op, F16, false, false, 2>(),
-                (Type::F16x2, false, true) => staged::<$op, F16, false, true, 2>(),
-                (Type::F16x2, true, false) => staged::<$op, F16, true, false, 2>(),
-                (Type::F16x2, true, true) => staged::<$op, F16, true, true, 2>(),
-                (Type::Bf16, ..) => staged::<$op, Bf16, false, false, 1>(),
-                (Type::Bf16x2, ..) => staged::<$op, Bf16, false, false, 2>(),
-                _ => return None,
-            })
-        }
-    };
-}
-arithmetic_form!(add_form Add);
-arithmetic_form!(sub_form Sub);
-arithmetic_form!(mul_form Mul);
-arithmetic_form!(fma_plain_form Fma);
-
-pub fn fma_form(f: &Form) -> Option<Lane> {
-    if f.has("oob") {
-        return fma_oob_form(f);
-    }
-    let relu = f.has("relu");
-    if let Some(mode) = f.rounding().filter(|&mode| mode != Rounding::Rn) {
-        let constant = mode.code() | u64::from(relu) << 8;
-        return Some(match f.ty(0) {
-            Type::Bf16 => Lane::of::<FmaBf16Rnd>().with(constant),
-            Type::Bf16x2 => Lane::of::<FmaBf16x2Rnd>().with(constant),
-            _ => return None,
-        });
-    }
-    if !relu {
-        return fma_plain_form(f);
-    }
-    Some(match (f.ty(0), f.has("ftz")) {
-        (Type::F16, false) => staged::<FmaRelu, F16, false, false, 1>(),
-        (Type::F16, true) => staged::<FmaRelu, F16, true, false, 1>(),
-        (Type::F16x2, false) => staged::<FmaRelu, F16, false, false, 2>(),
-        (Type::F16x2, true) => staged::<FmaRelu, F16, true, false, 2>(),
-        (Type::Bf16, _) => staged::<FmaRelu, Bf16, false, false, 1>(),
-        (Type::Bf16x2, _) => staged::<FmaRelu, Bf16, false, false, 2>(),
-        _ => return None,
-    })
-}
-
-macro_rules! unary_form {
-    ($form:ident $one:ident $two:ident $bf16_ftz:literal) => {
-        pub fn $form(f: &Form) -> Option<Lane> {
-            Some(match (f.ty(0), f.has("ftz")) {
-                (Type::F16, false) => Lane::of::<$one<F16, false, false>>(),
-                (Type::F16, true) => Lane::of::<$one<F16, true, false>>(),
-                (Type::F16x2, false) => Lane::of::<$two<F16, false, false>>(),
-                (Type::F16x2, true) => Lane::of::<$two<F16, true, false>>(),
-                (Type::Bf16, _) => Lane::of::<$one<Bf16, $bf16_ftz, false>>(),
-                (Type::Bf16x2, _) => Lane::of::<$two<Bf16, $bf16_ftz, false>>(),
-                _ => return None,
-            })
-        }
-    };
-}
-unary_form!(neg_form Neg NegX2 false);
-unary_form!(abs_form Abs AbsX2 false);
-unary_form!(ex2_form Ex2 Ex2X2 true);
-unary_form!(tanh_form Tanh TanhX2 false);
-
-macro_rules! extremum_form {
-    ($form:ident $one:ident $two:ident) => {
-        pub fn $form(f: &Form) -> Option<Lane> {
-            let flag = |word, bit| if f.has(word) { bit } else { 0 };
-            let constant = flag("ftz", FTZ) | flag("NaN", NAN) | flag("xorsign", XORSIGN);
-            let lane = match f.ty(0) {
-                Type::F16 => Lane::of::<$one<F16>>(),
-                Type::F16x2 => Lane::of::<$two<F16>>(),
-                Type::Bf16 => Lane::of::<$one<Bf16>>(),
-                Type::Bf16x2 => Lane::of::<$two<Bf16>>(),
-                _ => return None,
-            };
-            Some(lane.with(constant))
-        }
-    };
-}
-extremum_form!(min_form Min MinX2);
-extremum_form!(max_form Max MaxX2);
