@@ -5,7 +5,7 @@
 use super::call::{Answer, DefaultStream};
 use super::types::*;
 use crate::driver::Context;
-use crate::driver::copy::{set, set_async};
+use crate::driver::copies::{set, set_async};
 use std::sync::Arc;
 
 /// A rectangle of elements; a line has one row.
@@ -94,7 +94,7 @@ macro_rules! sets {
                 area::<$element>(dst, pitch, value.into(), width, height).set(default)
             }
 
-            #[allow(clippy::too_many_arguments)]
+            #[allow(clippy::too_many_arguments, reason = "the signature is that of the call in the manual")]
             pub fn $area_async(
                 _: &Arc<Context>,
                 default: DefaultStream,

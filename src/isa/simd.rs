@@ -183,7 +183,7 @@ impl Cpu for Baseline {
                 return _mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16;
             }
         }
-        #[allow(unreachable_code)]
+        #[allow(unreachable_code, reason = "on x86-64 the lines above have returned")]
         lanes
             .iter()
             .enumerate()
@@ -239,7 +239,7 @@ impl Cpu for Avx2 {
                 return _mm256_movemask_epi8(_mm256_loadu_si256(lanes.as_ptr().cast())) as u32;
             }
         }
-        #[allow(unreachable_code)]
+        #[allow(unreachable_code, reason = "on x86-64 the lines above have returned")]
         // SAFETY: as the caller's.
         unsafe {
             Baseline::pack(lanes)
@@ -295,7 +295,7 @@ impl Cpu for Avx512 {
                 return _mm256_movepi8_mask(_mm256_loadu_si256(lanes.as_ptr().cast()));
             }
         }
-        #[allow(unreachable_code)]
+        #[allow(unreachable_code, reason = "on x86-64 the lines above have returned")]
         // SAFETY: as the caller's.
         unsafe {
             Baseline::pack(lanes)

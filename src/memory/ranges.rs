@@ -1,12 +1,12 @@
-//! Ranges of the arena that the program manages itself: reserved without memory, mapped to files of memory, shared.
-//!
-//! Flows in: sizes, files. Flows out: addresses that show what is in the files. It must never know who else has mapped them.
+//! Ranges of the arena that the program manages itself: reserved without memory, mapped to files of memory, shared. Other
+//! processes may have mapped the same files.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 
 use super::space::{AddressSpace, Allocation, Backing, HUGE, Kind, OutOfMemory, Request, bits_of};
 use super::{PAGE, PAGE_BITS};
+use crate::trace::signals::quietly;
 
 /// Marks a mapped part of a reserved range among allocations: not to be freed by address. Above all flags of the API.
 pub const MAPPED: u32 = 1 << 30;
@@ -95,7 +95,7 @@ impl AddressSpace {
             )
         };
         if bytes >= HUGE {
-            // SAFETY: as above; only advice.
+            // SAFETY: the range was mapped just now; this only advises how to back it.
             unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_HUGEPAGE) };
         }
     }
@@ -133,6 +133,8 @@ impl AddressSpace {
             flags: request.flags,
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            allocated_by: request.by,
+            freed_by: "",
             withdrawn,
             backing: Backing::Shown,
             pages: request.bytes.div_ceil(PAGE),
@@ -207,6 +209,10 @@ impl AddressSpace {
         allocation.backing = Backing::Retired;
         let allocation = *allocation;
         self.mark(&allocation, 0);
+        state.remember(Allocation {
+            backing: Backing::Own,
+            ..allocation
+        });
         Some(allocation)
     }
 
@@ -265,15 +271,15 @@ fn copy_to_file(start: u64, bytes: u64, file: BorrowedFd<'_>) -> Result<(), OutO
         // SAFETY: the range is an allocation's, and accessible.
         let words = unsafe { std::slice::from_raw_parts(address as *const u64, PAGE as usize / 8) };
         if words.iter().any(|word| *word != 0) {
-            // SAFETY: as above; the file is open.
-            let written = unsafe {
+            // SAFETY: the page is the allocation's, all of it readable; the file is open.
+            let written = quietly(|| unsafe {
                 libc::pwrite(
                     file.as_raw_fd(),
                     address as *const _,
                     PAGE as usize,
                     page as libc::off_t,
                 )
-            };
+            });
             if written != PAGE as isize {
                 return Err(OutOfMemory);
             }

@@ -1,7 +1,5 @@
 //! The arena: one region of address space, reserved once, in which every allocation of every device lies.
 //!
-//! Flows in: [`Request`]s. Flows out: [`Allocation`]s, and what is known of an address.
-//!
 //! Pages become readable and writable for the *process* in large steps as the arena fills up, and stay so: a mapping per
 //! allocation would run into the system's limit of mappings (65530) long before a program runs out of memory. What a
 //! *kernel* may touch is the access map's business, page by page; a page after every allocation is never in it.
@@ -15,7 +13,7 @@ use parking_lot::RwLock;
 use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
 use super::hosts::{HostRange, HostRanges};
 use super::nearest::{Nearest, Relation};
-use super::{PAGE, PAGE_BITS, READ, View, WRITE};
+use super::{PAGE, PAGE_BITS, READ, View, WRITE, caller};
 
 pub const MAX_DEVICES: usize = 64;
 
@@ -59,6 +57,8 @@ pub struct Request {
     /// For whoever asks later: flags of the call that allocated, the pool it came from.
     pub flags: u32,
     pub pool: u64,
+    /// The driver call that asks, or what a kernel did; empty: nobody in particular.
+    pub by: &'static str,
 }
 
 impl Request {
@@ -74,6 +74,7 @@ impl Request {
             owner: 0,
             flags: 0,
             pool: 0,
+            by: caller::name(),
         }
     }
 }
@@ -91,6 +92,9 @@ pub struct Allocation {
     pub pool: u64,
     /// Never used twice (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
+    /// Who asked for it, and who freed it (empty as long as nobody has): for messages.
+    pub allocated_by: &'static str,
+    pub freed_by: &'static str,
     /// Kernels may not touch it, and it does not count as used.
     pub(super) withdrawn: bool,
     pub(super) backing: Backing,
@@ -159,10 +163,23 @@ pub(super) struct State {
     freed: VecDeque<Allocation>,
 }
 
+impl State {
+    /// Keeps a freed allocation for messages, with the call that freed it.
+    pub(super) fn remember(&mut self, allocation: Allocation) {
+        if self.freed.len() == HISTORY {
+            self.freed.pop_front();
+        }
+        self.freed.push_back(Allocation {
+            freed_by: caller::name(),
+            ..allocation
+        });
+    }
+}
+
 pub struct AddressSpace {
     view: View,
     pub(super) state: RwLock<State>,
-    hosts: HostRanges,
+    pub(super) hosts: HostRanges,
     usage: [Usage; MAX_DEVICES],
     /// Pinned and managed memory of all devices, bounded by what the machine has.
     host_usage: Usage,
@@ -325,6 +342,8 @@ impl AddressSpace {
             flags: request.flags,
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            allocated_by: request.by,
+            freed_by: "",
             withdrawn: false,
             backing: Backing::Own,
             pages,
@@ -361,11 +380,8 @@ impl AddressSpace {
                 state.large.free(block, pages);
             }
         }
-        if allocation.kind != Kind::Internal && allocation.backing != Backing::Retired {
-            if state.freed.len() == HISTORY {
-                state.freed.pop_front();
-            }
-            state.freed.push_back(allocation);
+        if allocation.is_visible() {
+            state.remember(allocation);
         }
         drop(state);
         if !allocation.withdrawn {
@@ -458,6 +474,13 @@ impl AddressSpace {
         found.then_some(*allocation)
     }
 
+    /// Whether the driver's own memory is at an address: what blocks have as shared and local memory, among others.
+    pub fn is_internal(&self, address: u64) -> bool {
+        let state = self.state.read();
+        let before = state.live.range(..=address).next_back();
+        before.is_some_and(|(_, allocation)| allocation.kind == Kind::Internal && address < allocation.end())
+    }
+
     /// All allocations of a device that programs know, ascending.
     pub fn live(&self, device: u32) -> Vec<Allocation> {
         let state = self.state.read();
@@ -494,15 +517,15 @@ impl AddressSpace {
         if let Some(allocation) = before.filter(|allocation| allocation.contains(address, 1)) {
             return Some(describe(allocation, false));
         }
-        if let Some(allocation) = state.freed.iter().rev().find(|freed| freed.contains(address, 1)) {
+        // What the driver keeps there now says more than who had the place before.
+        let before_any = state.live.range(..=address).next_back();
+        let in_use = before_any.is_some_and(|(_, allocation)| allocation.contains(address, 1));
+        let freed = state.freed.iter().rev().find(|freed| freed.contains(address, 1));
+        if let Some(allocation) = freed.filter(|_| !in_use) {
             return Some(describe(*allocation, true));
         }
-        let distance = |nearest: &Nearest| match nearest.relation {
-            Relation::Inside(_) => 0,
-            Relation::Before(distance) | Relation::After(distance) => distance,
-        };
         let candidates = before.into_iter().chain(after).map(|live| describe(live, false));
-        candidates.min_by_key(distance)
+        candidates.min_by_key(Nearest::distance)
     }
 
     /// Memory of the driver's own: accessible to the process, not to kernels by the map.
@@ -530,6 +553,7 @@ impl AddressSpace {
         if start < arena.end && end > arena.start {
             return false;
         }
+        super::guard::install();
         self.hosts.insert(HostRange {
             start,
             bytes,
@@ -549,6 +573,11 @@ impl AddressSpace {
     /// The registered range that holds an address.
     pub fn find_host(&self, address: u64) -> Option<HostRange> {
         self.hosts.find(address)
+    }
+
+    /// Whether an address lies in a registered range whose memory the program has taken away, as an access found out.
+    pub fn host_range_is_gone(&self, address: u64) -> bool {
+        self.hosts.has_lost(address)
     }
 
     /// Whether kernels may touch `bytes` bytes from `address` because the host registered them: the slow path of an
@@ -585,16 +614,18 @@ impl AddressSpace {
         } else {
             self.view.len >> PAGE_BITS
         };
-        let to = end.next_multiple_of(STEP >> PAGE_BITS).min(limit).max(end);
         let start = self.view.base + (open << PAGE_BITS);
+        let open_to = |to: u64| {
+            let (bytes, rights) = ((to - open) << PAGE_BITS, libc::PROT_READ | libc::PROT_WRITE);
+            // SAFETY: the range lies in the arena, which is ours and has not been used there yet.
+            (unsafe { libc::mprotect(start as *mut _, bytes as usize, rights) } == 0).then_some(to)
+        };
+        // Where memory is limited (RLIMIT_DATA) there may be none for a whole step, but for what is asked for.
+        let step = end.next_multiple_of(STEP >> PAGE_BITS).min(limit).max(end);
+        let to = open_to(step).or_else(|| open_to(end)).ok_or(OutOfMemory)?;
         let bytes = (to - open) << PAGE_BITS;
-        // SAFETY: the range lies in the arena, which is ours and has not been used there yet.
-        let done = unsafe { libc::mprotect(start as *mut _, bytes as usize, libc::PROT_READ | libc::PROT_WRITE) };
-        if done != 0 {
-            return Err(OutOfMemory);
-        }
         if open >= self.middle() {
-            // SAFETY: as above; only advice.
+            // SAFETY: the range was made accessible just now; this only advises how to back it.
             unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_HUGEPAGE) };
         }
         Ok(to)

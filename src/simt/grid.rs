@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::defect::{self, Defect};
 use crate::isa::lanes::WARP;
-use crate::memory::{AddressSpace, Region, View};
+use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::Function;
 
 use super::block::{Block, BlockEnv, Turn};
@@ -89,6 +89,8 @@ pub struct Grid {
     stop: AtomicBool,
     origin: Origin,
     fault: Mutex<Option<Box<Fault>>>,
+    /// The address at which registered host memory turned out to be gone; 0: none.
+    gone: AtomicU64,
     helpers: Mutex<usize>,
     alone: Condvar,
     children: OnceLock<Arc<Children>>,
@@ -151,17 +153,8 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
 
 /// A fault of a launch as a whole.
 pub fn refusal(launch: &Launch, cause: Cause) -> Box<Fault> {
-    let kernel = Arc::clone(&launch.code.module.functions[launch.kernel as usize].name);
-    Box::new(Fault {
-        cause,
-        function: Arc::clone(&kernel),
-        kernel,
-        block: [0; 3],
-        thread: [0; 3],
-        instruction: String::new(),
-        ptx_line: 0,
-        source_line: None,
-    })
+    let kernel = &launch.code.module.functions[launch.kernel as usize].name;
+    Box::new(Fault::of_launch(cause, kernel))
 }
 
 impl Grid {
@@ -217,6 +210,7 @@ impl Grid {
             origin,
             schedule,
             fault: Mutex::new(None),
+            gone: AtomicU64::new(0),
             helpers: Mutex::new(0),
             alone: Condvar::new(),
             children: OnceLock::new(),
@@ -290,6 +284,7 @@ impl Grid {
 
     /// `at` is told which block runs.
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
+        let _guarded = memory::guard(&self.gone);
         let start = Instant::now();
         let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
         let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
@@ -319,7 +314,12 @@ impl Grid {
                 break;
             };
             at.set(seat.block.env.ctaid);
-            match seat.block.turn() {
+            let turn = seat.block.turn();
+            if let address @ 1.. = self.gone.load(Ordering::Relaxed) {
+                self.report(Box::new(self.host_memory_gone(turn.err(), address, &seat.block.env)));
+                break;
+            }
+            match turn {
                 Ok(Turn::Done) => {
                     spinning = 0;
                     idle.push(seat);
@@ -332,7 +332,7 @@ impl Grid {
                     open.push_back(seat);
                 }
                 Err(located) => {
-                    self.report(Box::new(self.locate(&located, seat.block.env.ctaid)));
+                    self.report(Box::new(Fault::locate(&located, &seat.block.env)));
                     break;
                 }
             }
@@ -392,7 +392,7 @@ impl Grid {
                     }
                 }
                 Err(located) => {
-                    self.report(Box::new(self.locate(&located, seat.block.env.ctaid)));
+                    self.report(Box::new(Fault::locate(&located, &seat.block.env)));
                     break;
                 }
             }
@@ -463,41 +463,24 @@ impl Grid {
     }
 
     fn fault_of(&self, cause: Cause, block: [u32; 3]) -> Fault {
-        let kernel = Arc::clone(&self.kernel.function.name);
         Fault {
-            cause,
-            function: Arc::clone(&kernel),
-            kernel,
             block,
-            thread: [0; 3],
-            instruction: String::new(),
-            ptx_line: 0,
-            source_line: None,
+            ..Fault::of_launch(cause, &self.kernel.function.name)
         }
     }
 
-    fn locate(&self, located: &Located, block: [u32; 3]) -> Fault {
-        let function = &located.exec.function;
-        let [x, y, _] = self.launch.block;
-        let t = located.first_thread + located.fault.lane as u32;
-        let text = &function.source.text;
-        let pc = located.exec.pc_in_function(located.pc);
-        let compiled = &located.exec.compiled;
-        let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
-        let (start, end) = (span.start as usize, span.end as usize);
-        let last = compiled.lines.partition_point(|(at, _, _)| *at <= pc);
-        Fault {
-            thread: [t % x, t / x % y, t / x / y],
-            function: Arc::clone(&function.name),
-            instruction: text
-                .get(start..end)
-                .unwrap_or_default()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
-            ptx_line: text.get(..start).map_or(0, |t| t.matches('\n').count() as u32 + 1),
-            source_line: last.checked_sub(1).map(|i| (compiled.lines[i].1, compiled.lines[i].2)),
-            ..self.fault_of(located.fault.cause.clone(), block)
+    /// The first access went through, to memory that was put there for it; what came of later ones says where, if it is the
+    /// same memory that they were refused.
+    fn host_memory_gone(&self, refused: Option<Box<Located>>, address: u64, env: &BlockEnv<'_>) -> Fault {
+        match refused {
+            Some(located) => match located.fault.cause {
+                Cause::IllegalAddress { address, .. } if AddressSpace::get().host_range_is_gone(address) => Fault {
+                    cause: Cause::HostMemoryGone { address },
+                    ..Fault::locate(&located, env)
+                },
+                _ => Fault::locate(&located, env),
+            },
+            None => self.fault_of(Cause::HostMemoryGone { address }, env.ctaid),
         }
     }
 }
@@ -531,7 +514,8 @@ struct Scratch(Region);
 
 impl Scratch {
     fn of(bytes: u64) -> Result<Scratch, u64> {
-        if let Some(kept) = KEPT.with(|k| k.borrow_mut().take())
+        // A thread that is about to end has kept nothing.
+        if let Ok(Some(kept)) = KEPT.try_with(|k| k.borrow_mut().take())
             && kept.bytes() >= bytes
         {
             return Ok(Scratch(kept));

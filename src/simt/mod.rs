@@ -1,9 +1,10 @@
-//! `Program` + launch → effects: grid, blocks (CTAs), bundles of warps, barriers, system calls. Knows nothing of PTX
-//! text or of CUDA handles.
+//! Runs launches: a grid, its blocks (CTAs), their bundles of warps, barriers, system calls. A [`Launch`] says what to run;
+//! what kernels ask of the rest of the driver goes through [`Services`] and [`Runtime`]; a [`Fault`] says why one ended early.
 
 mod block;
 mod children;
 mod device_runtime;
+mod fault;
 mod grid;
 mod interp;
 mod pool;
@@ -22,6 +23,7 @@ use crate::memory::texture::References;
 use crate::program::Space;
 
 pub use children::{Family, GraphUpdate, Runtime, Shape, run};
+pub use fault::{Fault, Place, Site, Whose};
 pub use interp::code::Executables;
 pub use schedule::Seed;
 
@@ -82,22 +84,6 @@ pub trait Services: Send + Sync {
     fn set_conditional(&self, handle: u64, value: u32) -> bool;
 }
 
-/// Why a launch ended early, and where.
-#[derive(Debug, Clone)]
-pub struct Fault {
-    pub cause: Cause,
-    pub kernel: Arc<str>,
-    /// Function in which it happened: the kernel itself or one that it called.
-    pub function: Arc<str>,
-    pub block: [u32; 3],
-    pub thread: [u32; 3],
-    /// The PTX instruction and its line in the text.
-    pub instruction: String,
-    pub ptx_line: u32,
-    /// `(file index, line)` of the source by `.loc`, when known.
-    pub source_line: Option<(u32, u32)>,
-}
-
 /// Each cause has one `CUresult` in the driver API manual (named in the comment).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
@@ -108,6 +94,8 @@ pub enum Cause {
         write: bool,
         space: Space,
     },
+    /// 700: registered host memory that the program has unmapped, protected, or cut off with its file.
+    HostMemoryGone { address: u64 },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
     Misaligned { address: u64, bytes: u32 },
     /// 715 `CUDA_ERROR_ILLEGAL_INSTRUCTION`: undefined behaviour such as a wild `brx.idx` index.
@@ -134,6 +122,10 @@ pub enum Cause {
     Defect { defect: Defect },
 }
 
+/// Why an access of registered host memory failed that was allowed.
+pub const HOST_MEMORY_GONE: &str = "the program has registered this host memory, and then unmapped or protected it, or \
+    shortened the file behind it";
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -151,12 +143,14 @@ impl fmt::Display for Cause {
                     Space::Local => " in .local",
                     Space::Param => " in .param",
                 };
-                write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")
+                let s = if *bytes == 1 { "" } else { "s" };
+                write!(f, "illegal {what} of {bytes} byte{s} at {address:#x}{space}")
             }
+            Cause::HostMemoryGone { address } => write!(f, "access at {address:#x}: {HOST_MEMORY_GONE}"),
             Cause::Misaligned { address, bytes } => {
                 write!(
                     f,
-                    "access of {bytes} bytes at {address:#x}, which is not a multiple of {bytes}"
+                    "misaligned access of {bytes} bytes at {address:#x}, which is not a multiple of {bytes}"
                 )
             }
             Cause::IllegalInstruction { why } => write!(f, "illegal instruction: {why}"),

@@ -6,16 +6,17 @@
 //! recorded in such a stream makes another stream record, too; at the end all of them have to have come back to the one
 //! where it began. What cannot be recorded makes the capture invalid: its streams answer 901 until it is ended.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
 use super::super::context::Shared;
 use super::super::event::Captured;
+use super::super::per_thread;
 use super::super::stream::Role;
 use super::recapture::{OnMismatch, Recapture};
 use super::{Dependency, EdgeData, Graph, Node, Work};
@@ -38,7 +39,7 @@ pub struct Capture {
     /// The graph was there before.
     is_borrowed: bool,
     mode: Mode,
-    thread: ThreadId,
+    thread: u64,
     is_invalid: AtomicBool,
     has_ended: AtomicBool,
     streams: Mutex<Vec<Weak<Stream>>>,
@@ -93,7 +94,7 @@ pub(in crate::driver) fn check_unsafe() -> Result<()> {
         return Ok(());
     }
     let mode = MODE.try_with(Cell::get).unwrap_or(Mode::Global);
-    let thread = std::thread::current().id();
+    let thread = per_thread::number();
     invalidate(|capture| match capture.thread == thread {
         true => mode != Mode::Relaxed && capture.mode != Mode::Relaxed,
         false => mode == Mode::Global && capture.mode == Mode::Global,
@@ -150,7 +151,7 @@ impl Capture {
 
     fn add_node(self: &Arc<Capture>, stream: &Arc<Stream>, work: Work) -> Result<Arc<Node>> {
         let node = {
-            let mut tail = stream.tail.lock();
+            let mut tail = stream.tail().lock();
             let tail = tail.as_mut().ok_or(Error::StreamCaptureInvalidated)?;
             let node = self.graph.add(work, &tail.before)?;
             tail.before = vec![(Arc::clone(&node), [0; 8])];
@@ -174,7 +175,7 @@ impl Capture {
         COUNT.store(captures.len(), Ordering::Release);
         drop(captures);
         for stream in self.streams.lock().iter().filter_map(Weak::upgrade) {
-            let mut tail = stream.tail.lock();
+            let mut tail = stream.tail().lock();
             if tail.as_ref().is_some_and(|tail| Arc::ptr_eq(&tail.capture, self)) {
                 *tail = None;
             }
@@ -195,7 +196,7 @@ impl Capture {
         }
         let streams = self.streams.lock();
         streams.iter().filter_map(Weak::upgrade).all(|stream| {
-            let tail = stream.tail.lock();
+            let tail = stream.tail().lock();
             let tail = tail.as_ref().filter(|tail| std::ptr::eq(&*tail.capture, self));
             tail.is_none_or(|tail| tail.before.iter().all(|(node, _)| reached.contains(&node.id)))
         })
@@ -203,6 +204,15 @@ impl Capture {
 }
 
 impl Stream {
+    /// What it has while it records.
+    fn tail(&self) -> &Mutex<Option<Tail>> {
+        let recorder = self.recorder.get_or_init(|| Box::new(Mutex::<Option<Tail>>::new(None)));
+        // Nobody else fills the slot.
+        recorder
+            .downcast_ref()
+            .unwrap_or_else(|| unreachable!("a recorder is a tail"))
+    }
+
     /// What every operation begins with: where it is to be recorded, if that is what the stream does. 901 when its capture
     /// is invalid, 906 for the legacy stream while a stream that it would wait for records.
     pub(in crate::driver) fn admit(&self) -> Result<Option<Arc<Capture>>> {
@@ -217,7 +227,7 @@ impl Stream {
                 false => Err(Error::StreamCaptureImplicit),
             };
         }
-        let capture = self.tail.lock().as_ref().map(|tail| Arc::clone(&tail.capture));
+        let capture = self.tail().lock().as_ref().map(|tail| Arc::clone(&tail.capture));
         capture.map(|capture| capture.check().map(|()| capture)).transpose()
     }
 
@@ -266,7 +276,7 @@ impl Stream {
         if self.role() == Role::Legacy {
             return Err(Error::StreamCaptureUnsupported);
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         if tail.is_some() {
             return Err(Error::IllegalState);
         }
@@ -283,7 +293,7 @@ impl Stream {
             graph,
             is_borrowed,
             mode,
-            thread: std::thread::current().id(),
+            thread: per_thread::number(),
             is_invalid: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             streams: Mutex::new(vec![Arc::downgrade(self)]),
@@ -305,7 +315,7 @@ impl Stream {
     /// capture is invalid, 904 if a stream has not come back; after the last two it is over, and there is no graph.
     pub fn end_capture(self: &Arc<Stream>) -> Result<Arc<Graph>> {
         let (capture, is_origin, before) = {
-            let tail = self.tail.lock();
+            let tail = self.tail().lock();
             let tail = tail.as_ref().ok_or(Error::IllegalState)?;
             (Arc::clone(&tail.capture), tail.is_origin, tail.before.clone())
         };
@@ -313,7 +323,7 @@ impl Stream {
             capture.invalidate();
             return Err(Error::StreamCaptureUnmatched);
         }
-        if capture.mode != Mode::Relaxed && capture.thread != std::thread::current().id() {
+        if capture.mode != Mode::Relaxed && capture.thread != per_thread::number() {
             return Err(Error::StreamCaptureWrongThread);
         }
         let result = match capture.check() {
@@ -333,7 +343,7 @@ impl Stream {
 
     /// The stream goes, and what it was recording with it.
     pub(in crate::driver) fn abandon_capture(&self) {
-        let tail = self.tail.lock().take();
+        let tail = self.tail().lock().take();
         if let Some(tail) = tail {
             if !tail.is_origin {
                 // What it recorded stays, and has to be joined all the same.
@@ -351,7 +361,7 @@ impl Stream {
 
     /// It records into a graph that was there before (`cuStreamBeginCaptureToGraph`).
     pub fn records_into_given_graph(&self) -> bool {
-        self.tail
+        self.tail()
             .lock()
             .as_ref()
             .is_some_and(|tail| tail.capture.is_borrowed || tail.capture.recapture.is_some())
@@ -366,7 +376,7 @@ impl Stream {
                 false => Ok(None),
             };
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         Ok(tail.as_mut().map(|tail| {
             tail.shown = (
                 tail.before.iter().map(|(node, _)| node.handle).collect(),
@@ -390,7 +400,7 @@ impl Stream {
         for (node, _) in &nodes {
             capture.graph.check_contains(node)?;
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         let tail = tail.as_mut().ok_or(Error::IllegalState)?;
         if replace {
             tail.before.clear();
@@ -409,20 +419,20 @@ impl Stream {
         if external {
             return capture.add(self, Work::RecordEvent(Arc::clone(event)));
         }
-        let tail = self.tail.lock();
+        let tail = self.tail().lock();
         let before = tail.as_ref().map(|tail| tail.before.clone()).unwrap_or_default();
         drop(tail);
-        event.set_captured(Captured {
+        event.set_captured(Arc::new(Recorded {
             capture: Arc::clone(capture),
             before,
-        });
+        }));
         Ok(())
     }
 
     /// `cuStreamWaitEvent` where the stream records, or the event was recorded in one that does; `None`: neither.
     pub(in crate::driver) fn wait_captured(self: &Arc<Stream>, event: &Arc<Event>, external: bool) -> Result<bool> {
         let own = self.admit()?;
-        let Some(captured) = event.captured() else {
+        let Some(captured) = recorded(event) else {
             let Some(own) = own else {
                 // Only a stream that records can make a node of it.
                 return if external { Err(Error::InvalidValue) } else { Ok(false) };
@@ -435,7 +445,7 @@ impl Stream {
             }
             return Ok(true);
         };
-        let theirs = captured.capture;
+        let theirs = Arc::clone(&captured.capture);
         if external {
             own.unwrap_or(theirs).invalidate();
             return Err(Error::CapturedEvent);
@@ -459,12 +469,12 @@ impl Stream {
             }
             _ => {}
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         match tail.as_mut() {
             Some(tail) => tail.depend_on(&captured.before),
             None => {
                 theirs.streams.lock().push(Arc::downgrade(self));
-                *tail = Some(Tail::new(theirs, false, captured.before));
+                *tail = Some(Tail::new(theirs, false, captured.before.clone()));
             }
         }
         Ok(true)
@@ -490,10 +500,21 @@ impl Tail {
     }
 }
 
-impl Captured {
-    /// The program asks for what cannot be known before the graph runs.
-    pub fn refuse(&self) -> Error {
+/// What an event is that was recorded in a stream that records: nodes that what follows depends on.
+struct Recorded {
+    capture: Arc<Capture>,
+    before: Vec<Dependency>,
+}
+
+impl Captured for Recorded {
+    fn refuse(&self) -> Error {
         self.capture.invalidate();
         Error::CapturedEvent
     }
+}
+
+/// What an event was recorded as, if that was in a stream that records.
+fn recorded(event: &Event) -> Option<Arc<Recorded>> {
+    let captured: Arc<dyn Any + Send + Sync> = event.captured()?;
+    captured.downcast().ok()
 }

@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
         self.texel(level, x.index[0], y.index[0], z)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "a sample has as many coordinates")]
     fn blend(
         &self,
         level: &Level,

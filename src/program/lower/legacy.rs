@@ -361,7 +361,7 @@ impl Lower<'_> {
         self.initial_bytes = self.initial_bytes.saturating_add(size as usize);
         let text = self.definition.body.as_ref().map_or(0, |body| body.text().len());
         match self.initial_bytes <= INITIAL.0 * text + INITIAL.1 {
-            true => initialiser::bytes(variable, init, &mut address),
+            true => initialiser::contents(variable, init, &mut address).map(|contents| contents.bytes()),
             false => Err(Diagnostic::error(
                 variable.span,
                 format!(

@@ -1,0 +1,43 @@
+//! What kernels ask of their context: output, assertions, memory.
+//!
+//! Flows in: bytes that kernels print, requests for heap memory. Flows out: text on the program's own `stdout` and
+//! `stderr`, addresses. It must never know which kernel asks.
+
+use crate::driver::context::Shared;
+use crate::driver::graph;
+use crate::simt::Services;
+
+unsafe extern "C" {
+    // C's own streams: output keeps its order with that of the program only if it goes the same way.
+    static stderr: *mut libc::FILE;
+}
+
+impl Services for Shared {
+    fn malloc(&self, bytes: u64) -> u64 {
+        self.heap.allocate(bytes)
+    }
+
+    fn free(&self, address: u64) -> bool {
+        self.heap.free(address)
+    }
+
+    fn print(&self, bytes: &[u8]) {
+        self.printer.print(bytes);
+    }
+
+    fn set_conditional(&self, handle: u64, value: u32) -> bool {
+        graph::set_conditional(handle, value)
+    }
+
+    fn assert_failed(&self, line: &str) {
+        // What the kernel printed before comes first.
+        self.printer.flush();
+        let line = format!("{}\n", line.trim_end_matches('\n'));
+        // SAFETY: `stderr` is C's, initialised before any code of ours runs; the bytes live through the call.
+        unsafe {
+            let stream = stderr;
+            libc::fwrite(line.as_ptr().cast(), 1, line.len(), stream);
+            libc::fflush(stream);
+        }
+    }
+}
