@@ -10,11 +10,13 @@
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
+//! life.rs    who is told of allocations and frees
 //! tensor_map.rs  how bulk copies go through tensors
 //! ```
 
 mod blocks;
 mod hosts;
+pub mod life;
 mod nearest;
 mod ranges;
 mod space;

@@ -68,7 +68,7 @@ pub struct Element {
     pub signed: bool,
 }
 
-/// How strongly an access is ordered (PTX ISA, Memory Consistency Model). Scope does not matter on one machine.
+/// How strongly an access or a fence is ordered (PTX ISA, Memory Consistency Model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ordering {
     Weak,
@@ -77,6 +77,30 @@ pub enum Ordering {
     Acquire,
     Release,
     AcqRel,
+    /// `fence.sc` and `membar` alone.
+    Sc,
+}
+
+/// The threads that a strong access or a fence is meant for (PTX ISA, Scope). On one machine all see it alike; observers
+/// want to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    Cta,
+    Cluster,
+    Gpu,
+    Sys,
+}
+
+/// By which way an access goes to memory (PTX ISA, Proxies).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Proxy {
+    Generic,
+    /// Another virtual address of the same memory.
+    Alias,
+    Async,
+    Tensormap,
+    Texture,
+    Surface,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,12 +201,15 @@ pub enum Kind {
         address: Address,
         element: Element,
         ordering: Ordering,
+        /// `None` for weak accesses.
+        scope: Option<Scope>,
         dst: Box<[Option<Slot>]>,
     },
     Store {
         address: Address,
         element: Element,
         ordering: Ordering,
+        scope: Option<Scope>,
         src: Box<[Slot]>,
     },
     /// `dst` is `None` for `red`. `b` is the value, `c` the new value of `cas`. Vector forms have several elements.
@@ -191,6 +218,7 @@ pub enum Kind {
         ty: AtomicType,
         ftz: bool,
         ordering: Ordering,
+        scope: Scope,
         address: Address,
         dst: Option<Box<[Slot]>>,
         b: Box<[Slot]>,
@@ -228,7 +256,13 @@ pub enum Kind {
     WarpBarrier {
         members: Value,
     },
-    Fence,
+    /// `membar`, `fence`; between the generic proxy and another one where that is named. Those of a proxy alone have no
+    /// scope.
+    Fence {
+        ordering: Ordering,
+        scope: Option<Scope>,
+        proxy: Proxy,
+    },
     /// `shfl.sync`; `members` is `None` for the form without `.sync`.
     Shuffle {
         mode: ShuffleMode,

@@ -88,9 +88,10 @@ impl Instr {
             .map_or_else(String::new, |g| format!("@{} ", signed(g.slot, g.negated)));
         let name = format!("{:?}", self.kind);
         let name = name.split([' ', '{', '(']).next().unwrap_or_default().to_lowercase();
-        let ordering = |ordering: &Ordering| match ordering {
-            Ordering::Weak => String::new(),
-            other => format!(".{other:?}").to_lowercase(),
+        let ordering = |ordering: &Ordering, scope: Option<Scope>| match (ordering, scope) {
+            (Ordering::Weak, _) => String::new(),
+            (other, None) => format!(".{other:?}").to_lowercase(),
+            (other, Some(scope)) => format!(".{other:?}.{scope:?}").to_lowercase(),
         };
         let body = match &self.kind {
             Kind::Lane { operands, .. } => {
@@ -116,20 +117,22 @@ impl Instr {
                 address,
                 element,
                 ordering: o,
+                scope,
                 dst,
             } => {
                 let dst = list(dst.iter().map(|d| or_sink(*d)));
-                format!("load{}{} {dst} ← {address}", ordering(o), Shown(*element))
+                format!("load{}{} {dst} ← {address}", ordering(o, *scope), Shown(*element))
             }
             Kind::Store {
                 address,
                 element,
                 ordering: o,
+                scope,
                 src,
             } => {
                 format!(
                     "store{}{} {address} ← {}",
-                    ordering(o),
+                    ordering(o, *scope),
                     Shown(*element),
                     list(src.iter())
                 )
@@ -138,6 +141,7 @@ impl Instr {
                 op,
                 ty,
                 ordering: o,
+                scope,
                 address,
                 dst,
                 b,
@@ -147,7 +151,7 @@ impl Instr {
                 let dst = dst
                     .as_ref()
                     .map_or_else(String::new, |d| format!("{} ← ", list(d.iter())));
-                let what = format!("atomic{}.{op:?}.{ty:?}", ordering(o)).to_lowercase();
+                let what = format!("atomic{}.{op:?}.{ty:?}", ordering(o, Some(*scope))).to_lowercase();
                 format!("{what} {dst}{address}, {}", list(b.iter().chain(c)))
             }
             Kind::Branch { target } => format!("branch {target}"),
@@ -294,7 +298,15 @@ impl Instr {
                 }
                 line
             }
-            Kind::Return | Kind::Exit | Kind::Trap | Kind::Breakpoint | Kind::Fence | Kind::Nanosleep => name,
+            Kind::Return | Kind::Exit | Kind::Trap | Kind::Breakpoint | Kind::Nanosleep => name,
+            Kind::Fence {
+                ordering: o,
+                scope,
+                proxy,
+            } => match proxy {
+                Proxy::Generic => format!("fence{}", ordering(o, *scope)),
+                other => format!("fence.{other:?}{}", ordering(o, *scope)).to_lowercase(),
+            },
         };
         guard + &body
     }

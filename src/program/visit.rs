@@ -195,7 +195,7 @@ impl Kind {
             | Kind::Exit
             | Kind::Trap
             | Kind::Breakpoint
-            | Kind::Fence
+            | Kind::Fence { .. }
             | Kind::Nanosleep
             | Kind::Syscall { .. } => {}
         }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
+use super::machine::access::anybody;
 use super::{Cause, Fault, Launch, grid};
 use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program::Space;
@@ -344,7 +345,7 @@ impl Children {
     }
 
     fn check(&self, address: u64, bytes: u64, bits: u8) -> Result<(), Box<Fault>> {
-        if reaches(address, bytes, bits) {
+        if anybody(AddressSpace::get().view(), address, bytes, bits) {
             return Ok(());
         }
         Err(Box::new(Fault {
@@ -353,6 +354,7 @@ impl Children {
                 bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
                 write: bits == WRITE,
                 space: Space::Global,
+                beyond: None,
             },
             kernel: Arc::clone(&self.kernel),
             function: Arc::clone(&self.kernel),
@@ -363,12 +365,6 @@ impl Children {
             source_line: None,
         }))
     }
-}
-
-/// Whether kernels of any grid may touch this range.
-pub fn reaches(address: u64, bytes: u64, bits: u8) -> bool {
-    let space = AddressSpace::get();
-    bytes == 0 || space.view().check(address, bytes, bits) || space.host_range_contains(address, bytes, bits)
 }
 
 fn rows(extent: &Extent) -> impl Iterator<Item = (u64, u64)> + use<> {

@@ -3,12 +3,11 @@
 
 mod block;
 mod children;
-mod device_runtime;
 mod grid;
 mod interp;
+mod machine;
 mod pool;
 mod special;
-mod syscall;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +19,8 @@ use crate::memory::texture::References;
 use crate::program::{Module, Space};
 
 pub use children::{Family, GraphUpdate, Runtime, Shape, run};
+pub use machine::observe;
+use machine::observe::Watch;
 
 /// A grid to run.
 pub struct Launch {
@@ -74,6 +75,10 @@ pub trait Services: Send + Sync {
     fn assert_failed(&self, line: &str);
     /// `cudaGraphSetConditional`; `false`: no such handle.
     fn set_conditional(&self, handle: u64, value: u32) -> bool;
+    /// Who looks on while kernels run; asked once a grid.
+    fn watch(&self) -> Watch {
+        Watch::default()
+    }
 }
 
 /// Why a launch ended early, and where.
@@ -92,6 +97,17 @@ pub struct Fault {
     pub source_line: Option<(u32, u32)>,
 }
 
+/// The window of its block, or of its lane, that a generic address lies beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// `Shared` or `Local`.
+    pub space: Space,
+    /// Bytes of the window.
+    pub bytes: u64,
+    /// Where the access starts, from the window's start: negative, or as much as the window has and more.
+    pub offset: i64,
+}
+
 /// Each cause has one `CUresult` in the driver API manual (named in the comment).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
@@ -101,6 +117,8 @@ pub enum Cause {
         bytes: u32,
         write: bool,
         space: Space,
+        /// Of a generic or global address: the window that it just misses, if it is that of one.
+        beyond: Option<Beyond>,
     },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
     Misaligned { address: u64, bytes: u32 },
@@ -134,6 +152,7 @@ impl fmt::Display for Cause {
                 bytes,
                 write,
                 space,
+                beyond,
             } => {
                 let what = if *write { "write" } else { "read" };
                 let space = match space {
@@ -143,7 +162,18 @@ impl fmt::Display for Cause {
                     Space::Local => " in .local",
                     Space::Param => " in .param",
                 };
-                write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")
+                write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")?;
+                match beyond {
+                    None => Ok(()),
+                    Some(Beyond { space, bytes, offset }) => {
+                        let whose = if *space == Space::Shared {
+                            "the block's .shared"
+                        } else {
+                            "the thread's .local"
+                        };
+                        write!(f, ", which is byte {offset} of {whose} window of {bytes} bytes")
+                    }
+                }
             }
             Cause::Misaligned { address, bytes } => {
                 write!(

@@ -13,7 +13,7 @@ use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::{self, Form};
 use crate::program::initialiser::{self, literal};
-use crate::program::instr::{Address, BarrierOp, Element, Guard, Kind, Ordering, Slot, Space, Special, Value};
+use crate::program::instr::{Address, BarrierOp, Element, Guard, Kind, Ordering, Scope, Slot, Space, Special, Value};
 use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{Expr, Init, Instruction, Item, Name, Opcode, Operand, Span, Type, Variable};
@@ -200,6 +200,8 @@ impl Lower<'_> {
             self.copy(None, saved, slot.offset, span)?;
             address.register = Some(self.body.slot(saved));
         }
+        // The first versions have `.volatile` and no other strong access.
+        let scope = (ordering != Ordering::Weak).then_some(Scope::Sys);
         for (lane, register) in registers.iter().enumerate() {
             let Some(register) = *register else { continue };
             let slot = self.body.slot(register);
@@ -212,12 +214,14 @@ impl Lower<'_> {
                     address,
                     element,
                     ordering,
+                    scope,
                     src: Box::new([slot]),
                 },
                 false => Kind::Load {
                     address,
                     element,
                     ordering,
+                    scope,
                     dst: Box::new([Some(slot)]),
                 },
             };
@@ -411,6 +415,7 @@ impl Lower<'_> {
                         signed: false,
                     },
                     ordering: Ordering::Weak,
+                    scope: None,
                     src: Box::new([slot]),
                 },
             );
@@ -580,6 +585,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 dst: Box::new([Some(slot)]),
             },
         );
@@ -614,6 +620,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 src: Box::new([slot]),
             },
         );

@@ -8,7 +8,9 @@ use super::select::unsupported;
 use super::{Lower, Outcome, width_of};
 use crate::isa::Form;
 use crate::isa::lanes::Width;
-use crate::program::instr::{Address, AtomicOp, AtomicType, Element, Guard, Initial, Kind, Ordering, Slot, Space};
+use crate::program::instr::{
+    Address, AtomicOp, AtomicType, Element, Guard, Initial, Kind, Ordering, Proxy, Scope, Slot, Space,
+};
 use crate::program::layout::{Place, is_float, is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -25,6 +27,26 @@ fn ordering(form: &Form) -> Ordering {
         Some("release") => Ordering::Release,
         Some(_) => Ordering::AcqRel,
     }
+}
+
+/// The scope that a strong access names, or has by its ordering alone (PTX ISA, ld, st, atom: `.volatile` is system-wide,
+/// an atomic without scope is the device's); weak ones have none.
+fn scope(form: &Form, ordering: Ordering) -> Option<Scope> {
+    named_scope(form).or(match ordering {
+        Ordering::Weak => None,
+        Ordering::Volatile => Some(Scope::Sys),
+        Ordering::Relaxed | Ordering::Acquire | Ordering::Release | Ordering::AcqRel | Ordering::Sc => Some(Scope::Gpu),
+    })
+}
+
+/// `.cta`, `.cluster`, `.gpu` (`.gl` for `membar`), `.sys`
+fn named_scope(form: &Form) -> Option<Scope> {
+    Some(match form.scope()? {
+        "cta" => Scope::Cta,
+        "cluster" => Scope::Cluster,
+        "sys" => Scope::Sys,
+        _ => Scope::Gpu,
+    })
 }
 
 fn element(ty: Type) -> Element {
@@ -214,6 +236,7 @@ impl Lower<'_> {
                 address,
                 element,
                 ordering: ordering(form),
+                scope: scope(form, ordering(form)),
                 dst,
             },
         );
@@ -311,6 +334,7 @@ impl Lower<'_> {
                 address,
                 element: element(ty),
                 ordering: ordering(form),
+                scope: scope(form, ordering(form)),
                 src,
             },
         );
@@ -348,6 +372,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 dst: Box::new([Some(slot)]),
             },
         );
@@ -366,6 +391,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 src: Box::new([slot]),
             },
         );
@@ -452,6 +478,10 @@ impl Lower<'_> {
                     Some("release") => Ordering::Release,
                     Some(_) => Ordering::AcqRel,
                 },
+                scope: match form.ordering() {
+                    Some("volatile" | "mmio") => Scope::Sys,
+                    _ => named_scope(form).unwrap_or(Scope::Gpu),
+                },
                 address,
                 dst,
                 b,
@@ -459,6 +489,34 @@ impl Lower<'_> {
             },
         );
         Ok(())
+    }
+
+    /// `membar.level`, `fence{.sem}.scope` and what they order besides.
+    pub fn fence(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) {
+        let proxy = if form.has("tensormap::generic") {
+            Proxy::Tensormap
+        } else if form.has("async") || form.has("async::generic") {
+            Proxy::Async
+        } else if form.has("proxy") || form.has("alias") {
+            Proxy::Alias
+        } else {
+            Proxy::Generic
+        };
+        let ordering = match form.ordering() {
+            Some("acquire") => Ordering::Acquire,
+            Some("release") => Ordering::Release,
+            Some("acq_rel") => Ordering::AcqRel,
+            // A fence between proxies orders what comes before and after it; `fence.scope` means `.acq_rel`, and `membar`
+            // is `fence.sc` (PTX ISA, membar, fence).
+            None if proxy != Proxy::Generic || instruction.opcode.text.starts_with("fence") => Ordering::AcqRel,
+            _ => Ordering::Sc,
+        };
+        let kind = Kind::Fence {
+            ordering,
+            scope: named_scope(form),
+            proxy,
+        };
+        self.push(guard, instruction.span, kind);
     }
 
     fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Slot]>> {

@@ -77,7 +77,7 @@ impl Lower<'_> {
                 Ok(())
             }
             Semantics::Fence => {
-                self.push(guard, span, Kind::Fence);
+                self.fence(form, instruction, guard);
                 Ok(())
             }
             Semantics::Shuffle => self.shuffle(form, instruction, guard),

@@ -197,6 +197,7 @@ impl Lower<'_> {
                         signed: false,
                     },
                     ordering: Ordering::Weak,
+                    scope: None,
                     dst: Box::new([Some(slot)]),
                 };
                 self.push(None, name.span, load);

@@ -4,19 +4,16 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::isa::lanes::{LaneKernel, Operands, Width};
+use crate::isa::lanes::{LaneKernel, Operands};
 use crate::program::affine::Affine;
 use crate::program::{
-    Address, BarrierOp, Callee, Copy3, Function, Initial, Instr, Kind, Module, Ordering, Pc, Role, Slot, Space,
-    Special, Value,
+    BarrierOp, Callee, Copy3, Function, Initial, Instr, Kind, Module, Pc, Role, Slot, Special, Value,
 };
+use crate::ptx::ast::Span;
 use crate::simt::special;
 
-use super::access::{self, AccessFn};
-use super::atomic::{self, AtomicFn};
-
-/// Marks an absent slot or guard in a field that is otherwise an offset.
-pub const NONE: u32 = u32::MAX;
+use crate::simt::machine::observe::Watch;
+use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
 
 /// A guard on an instruction: offset of the predicate, and whether lanes run where it is clear.
 #[derive(Clone, Copy)]
@@ -29,31 +26,6 @@ pub struct OpGuard {
 pub struct Op {
     pub guard: OpGuard,
     pub code: Code,
-}
-
-/// A memory access: where the address comes from, which slots carry data.
-pub struct MemOp {
-    pub offset: i64,
-    /// Offset of the address register, or [`NONE`].
-    pub register: u32,
-    /// The address register is 32 bits wide.
-    pub narrow: bool,
-    /// The value that the address register would hold, if it follows the lane's number, or [`NONE`].
-    pub affine: u32,
-    pub space: Space,
-    pub ordering: Ordering,
-    /// Slot offsets of the elements; [`NONE`] for a sink.
-    pub data: Box<[u32]>,
-}
-
-/// An atomic access.
-pub struct AtomOp {
-    pub mem: MemOp,
-    /// Where old values go; empty for `red`.
-    pub dst: Box<[u32]>,
-    pub b: Box<[u32]>,
-    pub c: u32,
-    pub ftz: bool,
 }
 
 /// What to do; hot operations in place, rare ones as the program has them (with offsets multiplied).
@@ -96,6 +68,8 @@ pub struct CallOp {
     pub returns: u32,
     pub args: Box<[Copy3]>,
     pub results: Box<[Copy3]>,
+    /// The instruction, for observers.
+    pub span: Span,
     /// The callee in executable form, once it has been called. The module keeps it; functions that call each other
     /// must not.
     pub resolved: OnceLock<Weak<Executable>>,
@@ -106,6 +80,8 @@ pub struct Executable {
     pub function: Arc<Function>,
     /// Warps of the bundles that it is for.
     pub width: u32,
+    /// The operations that it calls.
+    pub machine: &'static Operations,
     pub code: Vec<Op>,
     pub prologue: Vec<Op>,
     pub initial: Vec<(Slot, Initial)>,
@@ -123,17 +99,22 @@ pub struct Executable {
 
 impl Executable {
     /// The executable form of `function`, which is number `index` of `module`, for bundles of `width` warps (1, 2 or 4).
-    pub fn of(module: &Module, index: u32, function: &Arc<Function>, width: u32) -> Arc<Executable> {
+    /// A grid that is watched has forms of its own.
+    pub fn of(module: &Module, index: u32, function: &Arc<Function>, width: u32, watch: &Watch) -> Arc<Executable> {
+        let build = || Executable::build(function, width, watch.operations());
+        if let Some(form) = watch.form(function, width, build) {
+            return form;
+        }
         let cell = &module.functions[index as usize].executable[width.trailing_zeros() as usize];
-        let any = cell.get_or_init(|| Arc::new(Executable::build(function, width)));
+        let any = cell.get_or_init(|| Arc::new(build()));
         // The cell is weak on purpose about types: only this function fills it.
         Arc::clone(any)
             .downcast::<Executable>()
             .expect("only executables are stored here")
     }
 
-    fn build(function: &Arc<Function>, width: u32) -> Executable {
-        let op = |i: &Instr| build_op(i, width);
+    fn build(function: &Arc<Function>, width: u32, machine: &'static Operations) -> Executable {
+        let op = |i: &Instr| build_op(i, width, machine);
         let initial: Vec<(Slot, Initial)> = function
             .initial
             .iter()
@@ -148,6 +129,7 @@ impl Executable {
             .collect();
         let mut exec = Executable {
             width,
+            machine,
             code: function.code.iter().map(op).collect(),
             prologue: function.prologue.iter().map(op).collect(),
             initial,
@@ -198,7 +180,7 @@ impl Executable {
                         read.insert(slot.offset * width);
                     }
                 });
-                let mut op = build_op(&instr, width);
+                let mut op = build_op(&instr, width, self.machine);
                 if let Some(value) = value
                     && let Code::Load { mem, .. } | Code::Store { mem, .. } = &mut op.code
                 {
@@ -212,6 +194,7 @@ impl Executable {
         let per_block = self.per_block.iter().copied();
         Executable {
             width,
+            machine: self.machine,
             code,
             prologue: Vec::new(),
             initial: Vec::new(),
@@ -222,6 +205,15 @@ impl Executable {
             affine: Some(affine),
             pcs: Some(pcs),
         }
+    }
+
+    /// Where the function's text has an instruction.
+    pub fn span(&self, pc: Pc) -> Span {
+        let pc = self.pc_in_function(pc) as usize;
+        self.function
+            .code
+            .get(pc)
+            .map_or_else(Span::default, |instr| instr.span)
     }
 
     /// Where an instruction stands in the function's code.
@@ -239,21 +231,9 @@ fn scaled(slot: Slot, width: u32) -> Slot {
     }
 }
 
-/// An access to `address`, which the interpreter has to find in registers.
-pub fn mem_op(address: &Address, ordering: Ordering, data: Box<[u32]>) -> MemOp {
-    MemOp {
-        offset: address.offset,
-        register: address.register.map_or(NONE, |r| r.offset),
-        narrow: address.register.is_some_and(|r| r.width == Width::B32),
-        affine: NONE,
-        space: address.space,
-        ordering,
-        data,
-    }
-}
-
-fn build_op(instr: &Instr, width: u32) -> Op {
+fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
     let mut instr = instr.clone();
+    let span = instr.span;
     instr.slots_mut(&mut |offset, _, _| *offset *= width);
     let guard = match instr.guard {
         None => OpGuard {
@@ -272,37 +252,40 @@ fn build_op(instr: &Instr, width: u32) -> Op {
             address,
             element,
             ordering,
+            scope,
             dst,
         } => {
             let wide = dst.iter().flatten().next().map(|s| s.width);
             let data = dst.iter().map(|s| s.map_or(NONE, |s| s.offset)).collect();
             Code::Load {
-                run: access::load_fn(element, wide, ordering),
-                mem: Box::new(mem_op(&address, ordering, data)),
+                run: (machine.load)(element, wide, ordering),
+                mem: Box::new(MemOp::new(&address, (ordering, scope), data, span)),
             }
         }
         Kind::Store {
             address,
             element,
             ordering,
+            scope,
             src,
         } => Code::Store {
-            run: access::store_fn(element, src[0].width, ordering),
-            mem: Box::new(mem_op(&address, ordering, offsets(&src))),
+            run: (machine.store)(element, src[0].width, ordering),
+            mem: Box::new(MemOp::new(&address, (ordering, scope), offsets(&src), span)),
         },
         Kind::Atomic {
             op,
             ty,
             ftz,
             ordering,
+            scope,
             address,
             dst,
             b,
             c,
         } => Code::Atomic {
-            run: atomic::function(op, ty),
+            run: (machine.atomic)(op, ty),
             atom: Box::new(AtomOp {
-                mem: mem_op(&address, ordering, Box::new([])),
+                mem: MemOp::new(&address, (ordering, Some(scope)), Box::new([]), span),
                 dst: dst.map_or_else(|| Box::from([]), |d| offsets(&d)),
                 b: offsets(&b),
                 c: c.map_or(NONE, |s| s.offset),
@@ -315,7 +298,7 @@ fn build_op(instr: &Instr, width: u32) -> Op {
             id: Value::Immediate(id),
             threads: None,
             ..
-        } if id < 16 => Code::BarrierAll { id },
+        } if id < 16 && !machine.watched => Code::BarrierAll { id },
         Kind::Call { callee, args, results } => {
             let (function, address, params, returns) = match callee {
                 Callee::Direct(index) => (index, NONE, 0, 0),
@@ -333,6 +316,7 @@ fn build_op(instr: &Instr, width: u32) -> Op {
                 returns,
                 args,
                 results,
+                span,
                 resolved,
             }))
         }
