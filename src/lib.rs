@@ -22,4 +22,5 @@ pub mod memory;
 pub mod program;
 pub mod ptx;
 pub mod simt;
+mod spelling;
 pub mod trace;

@@ -63,7 +63,7 @@ fn lower(tree: ast::Module) {
             // Rendering a finding reads the text up to it: a few functions are enough.
             for index in 0..module.functions.len().min(100) as u32 {
                 match module.prepare(index) {
-                    Ok(function) => assert_eq!(function.check(), Ok(())),
+                    Ok(function) => assert_eq!(function.body.verify(), Ok(())),
                     Err(found) => have_places(&found),
                 }
             }

@@ -258,7 +258,7 @@ pub(super) fn describe(
     let shared = &function.shared;
     let cluster = check(function, config, function.lowered()?, multiprocessors)?;
     Ok(simt::Launch {
-        module: Arc::clone(&function.program),
+        code: Arc::clone(&function.code),
         kernel: function.index,
         grid: config.grid,
         block: config.block,

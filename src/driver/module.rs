@@ -26,6 +26,7 @@ use super::{Context, Device, Error, Handle, Result, Stream};
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::{self, Allocate, AllocateError, KernelInfo};
 use crate::ptx::ast;
+use crate::simt::Executables;
 
 pub struct Library {
     handle: Handle,
@@ -48,6 +49,8 @@ pub struct Module {
 
 struct Linked {
     program: Arc<program::Module>,
+    /// What the executor makes of it.
+    code: Arc<Executables>,
     /// Memory of its variables.
     memory: Vec<u64>,
     kernels: HashMap<Arc<str>, u32>,
@@ -73,6 +76,7 @@ pub struct Function {
     context: Weak<Context>,
     pub(super) shared: Arc<Shared>,
     pub(super) program: Arc<program::Module>,
+    pub(super) code: Arc<Executables>,
     pub(super) index: u32,
     pub(super) info: KernelInfo,
     pub(super) references: Arc<References>,
@@ -204,7 +208,7 @@ impl Linked {
             memory: Vec::new(),
         };
         let program = match program::Module::link_with(&trees, &known, &mut placer) {
-            Ok(program) => program,
+            Ok(program) => Arc::new(program),
             Err(error) => {
                 release(&placer.memory);
                 return Err(LoadError::from(error).logged());
@@ -230,7 +234,8 @@ impl Linked {
             files: Arc::new(file_names(&trees)),
             references: Arc::new(References::of(&program, shared.device)),
             memory: placer.memory,
-            program: Arc::new(program),
+            code: Arc::new(Executables::new(Arc::clone(&program))),
+            program,
         })
     }
 }
@@ -563,6 +568,7 @@ impl Module {
                 context: Weak::clone(&self.context),
                 shared: Arc::clone(&self.shared),
                 program: Arc::clone(&linked.program),
+                code: Arc::clone(&linked.code),
                 index,
                 info: entry.kernel.clone().unwrap_or_default(),
                 references: Arc::clone(&linked.references),

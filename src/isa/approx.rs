@@ -13,7 +13,7 @@ use super::lanes::{Operands, WARP, Width};
 use super::sfu;
 use super::simd::{Cpu, Sources, Value, WarpOp, op};
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
 /// 2^126: what is above has a subnormal reciprocal.

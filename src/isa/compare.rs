@@ -8,7 +8,7 @@
 use super::lanes::{Operands, WARP, Width};
 use super::simd::{Cpu, Op, Value, WarpOp, warp_kernel_at};
 use super::{Form, Lane, Level};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// Comparison operators. `lo`, `ls`, `hi`, `hs` are the unsigned names of the middle four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,11 +2,11 @@
 //! and quick ones for the pairs that programs use all the time. Knows nothing of registers or lanes.
 
 use super::float::{canonical, flush, quiet, saturate};
-use super::form::Rounding;
 use super::simd::{Op, Value, op};
 use super::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
+use super::types::Rounding;
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 // ---- every pair ----------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ use std::fmt;
 
 use super::form::Form;
 use super::table::{self, Compiled, Element, legacy, refused};
-use crate::ptx::ast::{Space, Type};
-use crate::ptx::spelling::distance;
+use crate::isa::types::{Space, Type};
+use crate::spelling::distance;
 
 /// Why an opcode is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@
 //! are canonical, those of `f64` carry an operand's payload.
 
 use super::approx::{self, DivApproxF32, DivFullF32, RcpApproxF32, RcpApproxF64, SqrtApproxF32};
-use super::form::Rounding;
 use super::simd::{Cpu, nan_op, op};
 use super::soft::{self, Binary32, Binary64};
+use super::types::Rounding;
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// `.ftz`: a subnormal becomes zero of its sign.
 #[inline(always)]

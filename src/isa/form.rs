@@ -3,7 +3,7 @@
 use super::compare::{Boolean, Compare};
 use super::table::Line;
 use super::table::signature::Signature;
-use crate::ptx::ast::{Space, Type};
+use super::types::{Rounding, Space, Type};
 
 /// An opcode that the table knows, with its modifiers sorted out.
 #[derive(Clone, Debug)]
@@ -15,22 +15,6 @@ pub struct Form {
     pub types: Vec<Type>,
     /// All other words after the first, in the order of the syntax line.
     pub words: Vec<&'static str>,
-}
-
-/// Rounding modifiers (PTX ISA, Rounding Modifiers), for floating-point and for integer results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rounding {
-    /// To nearest even.
-    Rn,
-    /// To nearest, ties away from zero.
-    Rna,
-    Rz,
-    /// Towards negative infinity.
-    Rm,
-    /// Towards positive infinity.
-    Rp,
-    /// Stochastic.
-    Rs,
 }
 
 impl Form {
@@ -48,17 +32,9 @@ impl Form {
     }
     /// The rounding modifier, whether it rounds to floating-point or (`.rni` …) to integral values.
     pub fn rounding(&self) -> Option<Rounding> {
-        self.words.iter().find_map(|&word| {
-            Some(match word {
-                "rn" | "rni" => Rounding::Rn,
-                "rna" => Rounding::Rna,
-                "rz" | "rzi" => Rounding::Rz,
-                "rm" | "rmi" => Rounding::Rm,
-                "rp" | "rpi" => Rounding::Rp,
-                "rs" => Rounding::Rs,
-                _ => return None,
-            })
-        })
+        self.words
+            .iter()
+            .find_map(|&word| Rounding::from_word(word).or_else(|| Rounding::from_integral_word(word)))
     }
     /// All state spaces in written order (`cvta.to.global` has one, `cp.async.ca.shared.global` two).
     pub fn spaces(&self) -> impl Iterator<Item = Space> + '_ {

@@ -9,12 +9,12 @@
 use super::approx;
 use super::convert::{narrow_bf16, narrow_f16, widen_f16};
 use super::float::{add_f32_rnd, fma_f32_rnd, rounded};
-use super::form::Rounding;
 use super::lanes::{Operands, WARP, Width};
 use super::simd::{Cpu, Op, Value, WarpOp, op};
 use super::soft::{self, Bfloat16, sum_to_odd};
+use super::types::Rounding;
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// The two formats.
 pub trait Half: 'static {

@@ -3,7 +3,7 @@
 
 use super::simd::{Value, op};
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// Integers as the instructions see them.
 pub trait Int: Value + Ord {

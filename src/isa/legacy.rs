@@ -4,7 +4,7 @@
 use super::float::{add_f32, add_f64, flush, sub_f64};
 use super::simd::op;
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// `c + |a − b|`; targets of that time flush subnormals.
 #[inline(always)]

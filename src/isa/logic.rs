@@ -4,7 +4,7 @@
 use super::lanes::{Operands, Width};
 use super::simd::{Cpu, Value, WarpOp, op};
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// Untyped bits.
 pub trait Word: Value {

@@ -23,12 +23,14 @@ mod soft;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod types;
 pub mod video;
 
 pub use self::compare::{Boolean, Compare};
 pub use self::decode::{DecodeError, decode, decode_all, decode_in, decode_legacy};
-pub use self::form::{Form, Rounding};
+pub use self::form::Form;
 pub use self::simd::Level;
+pub use self::types::Rounding;
 
 use self::lanes::{LaneKernel, Width};
 use self::simd::{Destinations, Op, Sources, WarpOp};

@@ -6,11 +6,11 @@
 //! host code of `cuda_fp8.hpp` does for `ue8m0`; what does not fit `ue5m3` or `ue8m0` is NaN without `.satfinite`.
 
 use super::convert::{narrow_bf16, narrow_f16, widen_f16};
-use super::form::Rounding;
 use super::simd::{Cpu, Op, Value};
 use super::soft::{self, Bfloat16, Binary16, Binary32, Format, Number};
+use super::types::Rounding;
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// The formats, as stored in a kernel's constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

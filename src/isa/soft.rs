@@ -2,7 +2,7 @@
 //! round-to-nearest of `f32` and `f64`; this does the rest without touching the CPU's rounding mode, and is the fused
 //! multiply-add of CPUs that have none. Knows nothing of PTX.
 
-use super::form::Rounding;
+use super::types::Rounding;
 
 /// A binary interchange format: precision (with the hidden bit) and width of the exponent.
 pub trait Format: 'static {
@@ -401,23 +401,4 @@ pub fn sum_to_odd(a: f64, b: f64) -> f64 {
 #[inline(never)]
 pub fn fma64(a: f64, b: f64, c: f64) -> f64 {
     f64::from_bits(fma::<Binary64>(a.to_bits(), b.to_bits(), c.to_bits(), Rounding::Rn))
-}
-
-impl Rounding {
-    /// As a kernel's constant.
-    pub fn code(self) -> u64 {
-        self as u64
-    }
-    /// From a kernel's constant.
-    #[inline(always)]
-    pub fn from_code(code: u64) -> Rounding {
-        match code & 7 {
-            0 => Rounding::Rn,
-            1 => Rounding::Rna,
-            2 => Rounding::Rz,
-            3 => Rounding::Rm,
-            4 => Rounding::Rp,
-            _ => Rounding::Rs,
-        }
-    }
 }

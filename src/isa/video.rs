@@ -7,7 +7,7 @@
 
 use super::simd::{Cpu, Op};
 use super::{Form, Lane};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// Which part of a 32-bit operand a scalar instruction reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::initialiser;
-use super::instr::Syscall;
+use super::ir::Syscall;
+use super::ir::texture::Opaque;
 use super::layout::{self, SharedVariable};
 use super::module::{
     Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit,
 };
 use super::runtime::RuntimeCall;
-use super::texture::Opaque;
 use crate::ptx::ast::Module as Tree;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
@@ -204,7 +204,6 @@ impl<'a> Linker<'a> {
                 entry: function.entry,
                 kernel: function.entry.then(|| kernel_info(function, &self.trees[at.0])),
                 lowered: OnceLock::new(),
-                executable: Default::default(),
                 origin: Some(Origin { unit: at.0, item: at.1 }),
                 references: OnceLock::new(),
                 prepared: OnceLock::new(),

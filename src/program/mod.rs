@@ -1,12 +1,13 @@
-//! Syntax tree → [`Function`]s ready to execute: names resolved, types checked, registers slotted, control-flow graph
+//! Syntax tree → [`Function`]s ready to be compiled: names resolved, types checked, operations typed, control-flow graph
 //! laid out, calling convention decided. Knows nothing of threads or of the C ABI.
 //!
-//! In: linked PTX modules ([`crate::ptx`]), the instruction table ([`crate::isa`]), addresses for variables. Out: code
-//! in an order such that the fragment of a bundle with the lowest pc is always the right one to run next.
+//! It is handed linked PTX modules ([`crate::ptx`]), the instruction table ([`crate::isa`]) and addresses for variables, and
+//! gives bodies in a representation ([`ir`]) that each tier compiles for itself. Blocks stand in an order such that the
+//! fragment of a warp in the lowest block is always the right one to run next.
 //!
 //! `rules/` checks what the language asks of a tree; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
-//! body names; `lower/` turns a body into code when something first reaches it; `module` is what others hold; `instr` is
-//! the code (`texture` of it what textures and surfaces need, `affine` what follows the lane's number), `visit` names its slots, `check` its rules, `show` prints it.
+//! body names; `lower/` turns a body into the representation when something first reaches it, `passes/` improve that;
+//! `module` and `function` are what others hold.
 //!
 //! **Calling convention.** `.param` variables of device functions, and those that a caller declares for a call, live in
 //! the lane's local memory frame, as the PTX ABI guide lets them: `st.param`/`ld.param` are local accesses at static
@@ -15,26 +16,23 @@
 //!
 //! **Frame of a function** in local memory: `[return params][params][.local variables][call areas]`, sizes known.
 
-pub mod affine;
-mod check;
+mod function;
 mod initialiser;
-mod instr;
+pub mod ir;
 mod layout;
 mod link;
 mod lower;
 mod module;
+pub(crate) mod passes;
 mod references;
 pub mod rules;
 mod runtime;
-mod show;
-pub mod texture;
 mod video;
-mod visit;
 
 #[cfg(test)]
 mod tests;
 
-pub use instr::*;
+pub use function::Function;
+pub use ir::*;
 pub use module::*;
 pub use runtime::{Generation, RuntimeCall};
-pub use visit::Role;

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::instr::{Function, Syscall};
+use super::function::Function;
+use super::ir::Syscall;
+use super::ir::texture::Opaque;
 use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
-use super::texture::Opaque;
 use super::{link, lower, rules};
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
@@ -87,9 +88,6 @@ pub struct FunctionEntry {
     pub kernel: Option<KernelInfo>,
     /// Lowered when first used.
     pub lowered: OnceLock<Result<Arc<Function>, Diagnostics>>,
-    /// The executor's own forms of the lowered function, for bundles of 1, 2 and 4 warps, once somebody ran it. Here
-    /// and not in the function, so that neither keeps the other alive.
-    pub executable: [OnceLock<Arc<dyn std::any::Any + Send + Sync>>; 3],
     pub(super) origin: Option<Origin>,
     pub(super) references: OnceLock<References>,
     /// Everything that it reaches by direct calls is lowered.
@@ -290,13 +288,13 @@ impl Module {
     }
 
     /// A module of functions that are lowered already: programs built by hand.
-    pub fn of(functions: Vec<Function>) -> Module {
-        let entry = |f: Function| FunctionEntry {
+    #[cfg(test)]
+    pub fn of(functions: Vec<Arc<Function>>) -> Module {
+        let entry = |f: Arc<Function>| FunctionEntry {
             name: f.name.clone(),
             entry: true,
             kernel: Some(KernelInfo::default()),
-            lowered: OnceLock::from(Ok(Arc::new(f))),
-            executable: Default::default(),
+            lowered: OnceLock::from(Ok(f)),
             origin: None,
             references: OnceLock::new(),
             prepared: OnceLock::new(),

@@ -18,7 +18,7 @@ use super::lexer::{Kind, Lexer, Token};
 use super::names::Context;
 use super::record::Records;
 use super::rules::{self, Scope};
-use super::spelling;
+use crate::spelling;
 
 /// Blocks within blocks.
 const MAX_DEPTH: usize = 200;

@@ -16,7 +16,7 @@ use super::legacy;
 use super::lexer::{Kind, Token};
 use super::names::Context;
 use super::record::Record;
-use super::spelling::nearest;
+use crate::spelling::nearest;
 
 /// A dotted word of a declaration, with what belongs to it.
 enum Trait {

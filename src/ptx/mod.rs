@@ -23,7 +23,6 @@ mod printer;
 mod record;
 mod report;
 mod rules;
-pub mod spelling;
 #[cfg(test)]
 mod tests;
 

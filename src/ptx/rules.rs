@@ -5,7 +5,7 @@
 
 use super::ast::{Function, Init, Linkage, Module, Space, Span, Type, Variable};
 use super::diagnostic::Diagnostic;
-use super::spelling;
+use crate::spelling;
 
 /// Where a variable is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::memory::View;
-use crate::program::{BarrierOp, Slot};
+use crate::program::BarrierOp;
 
 use super::grid::Grid;
 use super::interp::{Bundle, Located, Pause, State};
 use super::machine::RawFault;
 use super::machine::observe::GridEvent;
-use super::machine::slots::{first_lane, lanes, write};
+use super::machine::slots::{Slot, first_lane, lanes, write};
 use super::{Cause, interp};
 
 /// Named barriers of a block (PTX ISA, barrier).

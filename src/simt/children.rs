@@ -199,7 +199,7 @@ impl Children {
     pub fn new(launch: &Launch) -> Children {
         Children {
             runtime: launch.family.runtime.clone(),
-            kernel: Arc::clone(&launch.module.functions[launch.kernel as usize].name),
+            kernel: Arc::clone(&launch.code.module.functions[launch.kernel as usize].name),
             state: Mutex::default(),
             any: AtomicBool::new(false),
             running: Mutex::default(),

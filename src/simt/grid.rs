@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::isa::lanes::WARP;
 use crate::memory::{AddressSpace, Region, View};
-use crate::program::{Function, Kind, Module};
+use crate::program::{Function, Module, Op};
 
 use super::block::{Block, BlockEnv, Turn};
 use super::children::Children;
@@ -92,7 +92,7 @@ pub fn run(launch: Arc<Launch>) -> Result<Option<Arc<Children>>, Box<Fault>> {
 impl Grid {
     fn new(launch: Arc<Launch>) -> Result<Grid, Box<Fault>> {
         let refuse = |cause: Cause| {
-            let kernel = Arc::clone(&launch.module.functions[launch.kernel as usize].name);
+            let kernel = Arc::clone(&launch.code.module.functions[launch.kernel as usize].name);
             Box::new(Fault {
                 cause,
                 function: Arc::clone(&kernel),
@@ -105,6 +105,7 @@ impl Grid {
             })
         };
         let function = launch
+            .code
             .module
             .prepare(launch.kernel)
             .map_err(|d| refuse(Cause::Invalid { report: d.to_string() }))?;
@@ -115,11 +116,12 @@ impl Grid {
             2 => 2,
             _ => 4,
         };
-        while width > 1 && function.window * width > WINDOW_BUDGET {
+        let window = launch.code.compiled(launch.kernel, &function).window;
+        while width > 1 && window * width > WINDOW_BUDGET {
             width /= 2;
         }
         let watch = launch.services.watch();
-        let kernel = Executable::of(&launch.module, launch.kernel, &function, width, &watch);
+        let kernel = launch.code.executable(launch.kernel, &function, width, &watch);
         let stride = local_stride(&launch, &function);
         let mut params = vec![0u128; launch.params.len().div_ceil(16)];
         // SAFETY: the destination has at least as many bytes; any bytes make a u128.
@@ -322,9 +324,10 @@ impl Grid {
         let t = located.first_thread + located.fault.lane as u32;
         let text = &function.source.text;
         let pc = located.exec.pc_in_function(located.pc);
-        let span = function.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
+        let compiled = &located.exec.compiled;
+        let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
         let (start, end) = (span.start as usize, span.end as usize);
-        let last = function.lines.partition_point(|(at, _, _)| *at <= pc);
+        let last = compiled.lines.partition_point(|(at, _, _)| *at <= pc);
         Fault {
             thread: [t % x, t / x % y, t / x / y],
             function: Arc::clone(&function.name),
@@ -335,7 +338,7 @@ impl Grid {
                 .collect::<Vec<_>>()
                 .join(" "),
             ptx_line: text.get(..start).map_or(0, |t| t.matches('\n').count() as u32 + 1),
-            source_line: last.checked_sub(1).map(|i| (function.lines[i].1, function.lines[i].2)),
+            source_line: last.checked_sub(1).map(|i| (compiled.lines[i].1, compiled.lines[i].2)),
             ..self.fault_of(located.fault.cause.clone(), block)
         }
     }
@@ -345,7 +348,7 @@ impl Grid {
 /// recursion or indirect calls leave it open.
 fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
     let stack = launch.stack_limit.max(1024);
-    let need = match frames(&launch.module, kernel, 0) {
+    let need = match frames(&launch.code.module, kernel, 0) {
         Some(bytes) => bytes + if allocates(kernel) { stack } else { 0 },
         // Frames here hold what hardware keeps in registers: parameters and results.
         None => u64::from(kernel.local) + 4 * stack,
@@ -360,7 +363,7 @@ fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
 }
 
 fn allocates(function: &Function) -> bool {
-    function.code.iter().any(|i| matches!(i.kind, Kind::Alloca { .. }))
+    function.body.insts().any(|inst| matches!(inst.op, Op::Alloca { .. }))
 }
 
 /// Bytes of the deepest chain of frames from `function` on; `None`: recursion or an indirect call.

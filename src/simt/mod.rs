@@ -16,15 +16,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memory::texture::References;
-use crate::program::{Module, Space};
+use crate::program::Space;
 
 pub use children::{Family, GraphUpdate, Runtime, Shape, run};
+pub use interp::code::Executables;
 pub use machine::observe;
 use machine::observe::Watch;
 
 /// A grid to run.
 pub struct Launch {
-    pub module: Arc<Module>,
+    pub code: Arc<Executables>,
     /// Index of the kernel among the module's functions.
     pub kernel: u32,
     pub grid: [u32; 3],

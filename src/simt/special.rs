@@ -2,8 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::machine::slots::Slot;
 use crate::isa::lanes::{WARP, Width};
-use crate::program::{Element, Initial, Slot, Special};
+use crate::program::{Element, Initial, Special};
 
 use super::block::BlockEnv;
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Cause, Launch, Services, run};
-use crate::isa::lanes::{Operands, Width};
-use crate::isa::{Semantics, decode};
+use super::interp::compile::{Compiled, Instr, Slot, What};
+use super::{Cause, Executables, Launch, Services, run};
+use crate::isa::lanes::Width;
 use crate::memory::{AddressSpace, Kind as MemoryKind, Request};
 use crate::program::{
-    Address, BarrierOp, Callee, Copy3, Element, Function, Guard, Initial, Instr, Kind, Module, Ordering, Slot, Space,
-    Special, Value,
+    Address, BarrierOp, Body, Callee, Compute, Copy3, Element, Function, Guard, Initial, Op, Ordering, Space, Special,
+    Value,
 };
 use crate::ptx::Source;
 
@@ -49,35 +49,34 @@ fn d(n: u32) -> Slot {
     }
 }
 
-fn instr(kind: Kind) -> Instr {
+fn instr(op: Op<Slot>) -> Instr {
     Instr {
         guard: None,
-        kind,
+        what: What::Op(op),
         span: Default::default(),
     }
 }
 
-fn guarded(slot: Slot, negated: bool, kind: Kind) -> Instr {
+fn jump(target: u32) -> Instr {
     Instr {
-        guard: Some(Guard { slot, negated }),
-        ..instr(kind)
+        guard: None,
+        what: What::Branch { target },
+        span: Default::default(),
+    }
+}
+
+fn guarded(reg: Slot, negated: bool, instr: Instr) -> Instr {
+    Instr {
+        guard: Some(Guard { reg, negated }),
+        ..instr
     }
 }
 
 fn lane(opcode: &str, dst: &[Slot], src: &[Slot]) -> Instr {
-    let form = decode(opcode).expect("the table has it");
-    let Semantics::Lane(select) = form.line.semantics else {
-        panic!("{opcode} is not lane-wise")
-    };
-    let lane = select(&form).expect("it is computed");
-    let mut operands = Operands::default();
-    dst.iter().zip(&mut operands.dst).for_each(|(s, o)| *o = s.offset);
-    src.iter().zip(&mut operands.src).for_each(|(s, o)| *o = s.offset);
-    instr(Kind::Lane {
-        kernel: lane.kernel,
-        operands,
-        dst: lane.dst,
-        src: lane.src,
+    instr(Op::Compute {
+        op: Compute::named(opcode).expect("it is computed"),
+        dst: dst.iter().copied().collect(),
+        src: src.iter().copied().collect(),
     })
 }
 
@@ -85,14 +84,15 @@ fn constant(slot: Slot, value: u128) -> (Slot, Initial) {
     (slot, Initial::Constant(value))
 }
 
-fn function(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>) -> Function {
-    Function {
+/// A function as its code, with slots: only what is asked of a function besides is made.
+fn function(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>) -> Compiled {
+    with(name, initial, code, |_| {})
+}
+
+fn with(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>, change: impl FnOnce(&mut Function)) -> Compiled {
+    let mut function = Function {
         name: name.into(),
-        code,
-        window: 64 + 16 * 128 + 8 * 256,
-        initial,
-        prologue: Vec::new(),
-        affine: None,
+        body: Body::default(),
         local: 0,
         local_align: 16,
         return_bytes: 0,
@@ -102,16 +102,24 @@ fn function(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>) -> Func
         dynamic_shared: 0,
         callees: Vec::new(),
         calls_indirectly: false,
-        uses_barriers: true,
-        lines: Vec::new(),
         source: Arc::new(Source {
             name: "test".into(),
             text: "".into(),
         }),
+    };
+    change(&mut function);
+    Compiled {
+        function: Arc::new(function),
+        code,
+        window: 64 + 16 * 128 + 8 * 256,
+        initial,
+        prologue: Vec::new(),
+        affine: None,
+        lines: Vec::new(),
     }
 }
 
-fn global(register: Slot) -> Address {
+fn global(register: Slot) -> Address<Slot> {
     Address {
         space: Space::Global,
         register: Some(register),
@@ -124,8 +132,8 @@ const U32: Element = Element {
     signed: false,
 };
 
-fn store(address: Address, value: Slot) -> Instr {
-    instr(Kind::Store {
+fn store(address: Address<Slot>, value: Slot) -> Instr {
+    instr(Op::Store {
         address,
         element: U32,
         ordering: Ordering::Weak,
@@ -134,9 +142,9 @@ fn store(address: Address, value: Slot) -> Instr {
     })
 }
 
-fn launch(functions: Vec<Function>, grid: u32, block: u32) -> Launch {
+fn launch(functions: Vec<Compiled>, grid: u32, block: u32) -> Launch {
     Launch {
-        module: Arc::new(Module::of(functions)),
+        code: Arc::new(Executables::of(functions)),
         kernel: 0,
         grid: [grid, 1, 1],
         block: [block, 1, 1],
@@ -197,15 +205,15 @@ fn lanes_that_loop_for_different_times_meet_again() {
             lane("mul.lo.u32", &[r(5)], &[r(0), r(6)]),
             // 2: head
             lane("setp.eq.u32", &[P], &[r(3), r(6)]),
-            guarded(P, false, Kind::Branch { target: 7 }),
+            guarded(P, false, jump(7)),
             lane("sub.u32", &[r(3)], &[r(3), r(4)]),
             lane("add.u32", &[r(5)], &[r(5), r(7)]),
-            instr(Kind::Branch { target: 2 }),
+            jump(2),
             // 7: everybody of the warp must be here again
-            instr(Kind::Activemask { dst: r(8) }),
+            instr(Op::Activemask { dst: r(8) }),
         ];
         code.extend(store_by_thread(r(5)));
-        code.push(instr(Kind::Return));
+        code.push(instr(Op::Return));
         let mut initial = common(out);
         initial.extend([constant(r(4), 1), constant(r(6), 0), constant(r(7), 3)]);
         run(Arc::new(launch(vec![function("loops", initial, code)], grid, block))).expect("no fault");
@@ -223,14 +231,14 @@ fn reconvergence_is_complete() {
     let out = buffer(128 * 4);
     let mut code = vec![
         lane("setp.lt.u32", &[P], &[r(0), r(4)]),
-        guarded(P, false, Kind::Branch { target: 4 }),
+        guarded(P, false, jump(4)),
         lane("add.u32", &[r(5)], &[r(0), r(4)]),
-        instr(Kind::Branch { target: 5 }),
+        jump(5),
         lane("sub.u32", &[r(5)], &[r(0), r(4)]),
-        instr(Kind::Activemask { dst: r(8) }),
+        instr(Op::Activemask { dst: r(8) }),
     ];
     code.extend(store_by_thread(r(8)));
-    code.push(instr(Kind::Exit));
+    code.push(instr(Op::Exit));
     let mut initial = common(out);
     initial.push(constant(r(4), 40));
     run(Arc::new(launch(vec![function("masks", initial, code)], 1, 100))).expect("no fault");
@@ -247,7 +255,7 @@ fn barriers_order_shared_memory() {
         register: Some(register),
         offset: 0,
     };
-    let barrier = Kind::Barrier {
+    let barrier: Op<Slot> = Op::Barrier {
         op: BarrierOp::Sync,
         id: Value::Immediate(0),
         threads: None,
@@ -256,7 +264,7 @@ fn barriers_order_shared_memory() {
     };
     let mut code = vec![
         lane("mul.lo.u32", &[r(3)], &[r(0), r(13)]),
-        instr(Kind::Store {
+        instr(Op::Store {
             address: shared(r(3)),
             element: U32,
             ordering: Ordering::Weak,
@@ -266,7 +274,7 @@ fn barriers_order_shared_memory() {
         instr(barrier),
         lane("sub.u32", &[r(5)], &[r(2), r(0)]),
         lane("mad.lo.u32", &[r(5)], &[r(5), r(13), r(6)]),
-        instr(Kind::Load {
+        instr(Op::Load {
             address: shared(r(5)),
             element: U32,
             ordering: Ordering::Weak,
@@ -275,11 +283,10 @@ fn barriers_order_shared_memory() {
         }),
     ];
     code.extend(store_by_thread(r(7)));
-    code.push(instr(Kind::Return));
+    code.push(instr(Op::Return));
     let mut initial = common(out);
     initial.push(constant(r(6), (-4i32) as u32 as u128));
-    let mut f = function("reverse", initial, code);
-    f.shared_bytes = 4096;
+    let f = with("reverse", initial, code, |f| f.shared_bytes = 4096);
     run(Arc::new(launch(vec![f], 1, 1024))).expect("no fault");
     assert_eq!(read(out, 1024), (0..1024).rev().collect::<Vec<u32>>());
 }
@@ -294,7 +301,7 @@ fn divergent_recursion_keeps_frames_apart() {
         offset,
     };
     let load = |offset, to| {
-        instr(Kind::Load {
+        instr(Op::Load {
             address: param(offset),
             element: U32,
             ordering: Ordering::Weak,
@@ -303,7 +310,7 @@ fn divergent_recursion_keeps_frames_apart() {
         })
     };
     let save = |offset, from| {
-        instr(Kind::Store {
+        instr(Op::Store {
             address: param(offset),
             element: U32,
             ordering: Ordering::Weak,
@@ -311,7 +318,7 @@ fn divergent_recursion_keeps_frames_apart() {
             src: Box::new([from]),
         })
     };
-    let call = || Kind::Call {
+    let call = || Op::Call {
         callee: Callee::Direct(1),
         args: Box::new([Copy3 {
             from: 16,
@@ -328,38 +335,39 @@ fn divergent_recursion_keeps_frames_apart() {
         lane("and.b32", &[r(3)], &[r(0), r(4)]),
         lane("setp.eq.u32", &[P], &[r(3), r(4)]),
         lane("mul.lo.u32", &[r(5)], &[r(0), r(6)]),
-        guarded(P, true, Kind::Branch { target: 7 }),
+        guarded(P, true, jump(7)),
         save(16, r(0)),
         instr(call()),
         load(20, r(5)),
     ];
     kernel.extend(store_by_thread(r(5)));
-    kernel.push(instr(Kind::Return));
+    kernel.push(instr(Op::Return));
     let mut initial = common(out);
     initial.extend([constant(r(4), 1), constant(r(6), 0)]);
-    let mut kernel = function("kernel", initial, kernel);
-    (kernel.local, kernel.callees) = (32, vec![1]);
+    let kernel = with("kernel", initial, kernel, |f| (f.local, f.callees) = (32, vec![1]));
     let callee = vec![
         load(4, r(0)),
         lane("setp.eq.u32", &[P], &[r(0), r(6)]),
         lane("add.u32", &[r(5)], &[r(0), r(6)]),
-        guarded(P, false, Kind::Branch { target: 9 }),
+        guarded(P, false, jump(9)),
         lane("sub.u32", &[r(3)], &[r(0), r(4)]),
         save(16, r(3)),
         instr(call()),
         load(20, r(5)),
         lane("add.u32", &[r(5)], &[r(5), r(0)]),
         save(0, r(5)),
-        instr(Kind::Return),
+        instr(Op::Return),
     ];
-    let mut callee = function("f", vec![constant(r(4), 1), constant(r(6), 0)], callee);
-    (callee.local, callee.return_bytes, callee.param_bytes, callee.callees) = (32, 4, 4, vec![1]);
+    let initial = vec![constant(r(4), 1), constant(r(6), 0)];
+    let callee = with("f", initial, callee, |f| {
+        (f.local, f.return_bytes, f.param_bytes, f.callees) = (32, 4, 4, vec![1]);
+    });
     let stack = Launch {
         stack_limit: 4096,
         ..launch(vec![kernel, callee], 1, 64)
     };
     let functions: Vec<_> = (0..2)
-        .map(|index| Arc::downgrade(&stack.module.prepare(index).expect("built by hand")))
+        .map(|index| Arc::downgrade(&stack.code.module.prepare(index).expect("built by hand")))
         .collect();
     run(Arc::new(stack)).expect("no fault");
     // What ran, and called itself, goes with its module.
@@ -374,9 +382,9 @@ fn a_spinning_lane_lets_its_neighbour_come() {
     let out = buffer(4096);
     let code = vec![
         lane("setp.eq.u32", &[P], &[r(0), r(6)]),
-        guarded(P, true, Kind::Branch { target: 5 }),
+        guarded(P, true, jump(5)),
         // 2: spin
-        instr(Kind::Load {
+        instr(Op::Load {
             address: global(d(1)),
             element: U32,
             ordering: Ordering::Volatile,
@@ -384,9 +392,9 @@ fn a_spinning_lane_lets_its_neighbour_come() {
             dst: Box::new([Some(r(3))]),
         }),
         lane("setp.eq.u32", &[P], &[r(3), r(6)]),
-        guarded(P, false, Kind::Branch { target: 2 }),
+        guarded(P, false, jump(2)),
         store(global(d(1)), r(4)),
-        instr(Kind::Return),
+        instr(Op::Return),
     ];
     let mut initial = common(out);
     initial.extend([constant(r(4), 7), constant(r(6), 0)]);
@@ -401,18 +409,8 @@ fn a_stray_store_is_a_fault_with_a_place() {
     initial.push(constant(d(2), 0x1000));
     let code = vec![
         lane("setp.eq.u32", &[P], &[r(0), r(4)]),
-        guarded(
-            P,
-            false,
-            Kind::Store {
-                address: global(d(2)),
-                element: U32,
-                ordering: Ordering::Weak,
-                scope: None,
-                src: Box::new([r(0)]),
-            },
-        ),
-        instr(Kind::Return),
+        guarded(P, false, store(global(d(2)), r(0))),
+        instr(Op::Return),
     ];
     initial.push(constant(r(4), 37));
     let fault =
@@ -432,14 +430,14 @@ fn a_stray_store_is_a_fault_with_a_place() {
 
 #[test]
 fn waiting_for_nobody_is_a_deadlock() {
-    let barrier = Kind::Barrier {
+    let barrier: Op<Slot> = Op::Barrier {
         op: BarrierOp::Sync,
         id: Value::Immediate(1),
         threads: Some(Value::Immediate(128)),
         dst: None,
         pred: None,
     };
-    let code = vec![instr(barrier), instr(Kind::Return)];
+    let code = vec![instr(barrier), instr(Op::Return)];
     let fault = run(Arc::new(launch(vec![function("alone", vec![], code)], 1, 64))).expect_err("64 of 128 came");
     assert!(
         matches!(&fault.cause, Cause::Deadlock { why } if why.contains("128")),

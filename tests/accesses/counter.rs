@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuda::memory::texture::References;
 use cuda::memory::{AddressSpace, Kind, Request};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
 use cuda::simt::observe::{Access, GridEvent, Observer, SyncEvent, Watch, Who};
-use cuda::simt::{self, Fault, Services};
+use cuda::simt::{self, Executables, Fault, Services};
 use parking_lot::Mutex;
 
 use crate::expect::What;
@@ -172,6 +173,8 @@ impl Services for Watched {
 pub struct Run {
     pub memory: Memory,
     pub printed: Arc<Mutex<Vec<u8>>>,
+    /// What references of the next launch's module are bound to.
+    pub references: References,
 }
 
 impl Run {
@@ -179,28 +182,29 @@ impl Run {
         Run {
             memory: Memory::default(),
             printed: Arc::default(),
+            references: Arc::default(),
         }
     }
 
     /// # Errors
     /// What the text lacks, for people.
-    pub fn load(&mut self, text: &str) -> Result<Arc<Module>, String> {
+    pub fn load(&mut self, text: &str) -> Result<Arc<Executables>, String> {
         let tree = ptx::parse(Source::new("accesses.ptx", text)).map_err(|error| error.render_plain())?;
         let module = Module::link(&[Arc::new(tree)], &mut self.memory).map_err(|error| match error {
             LinkError::Invalid(found) => found.render_plain(),
             other => format!("{other:?}"),
         })?;
-        Ok(Arc::new(module))
+        Ok(Arc::new(Executables::new(Arc::new(module))))
     }
 
     /// A kernel, lowered: its number.
     ///
     /// # Errors
     /// What its body lacks.
-    pub fn prepare(&self, module: &Arc<Module>, entry: &str) -> Result<u32, String> {
-        let kernel = module.functions.iter().position(|f| f.entry && *f.name == *entry);
+    pub fn prepare(&self, code: &Arc<Executables>, entry: &str) -> Result<u32, String> {
+        let kernel = code.module.functions.iter().position(|f| f.entry && *f.name == *entry);
         let kernel = kernel.ok_or("no such entry")? as u32;
-        module.prepare(kernel).map_err(|found| found.render_plain())?;
+        code.module.prepare(kernel).map_err(|found| found.render_plain())?;
         Ok(kernel)
     }
 
@@ -210,14 +214,14 @@ impl Run {
     /// How it ended.
     pub fn launch(
         &self,
-        module: &Arc<Module>,
+        code: &Arc<Executables>,
         entry: &str,
         block: (u32, Vec<u8>),
         counter: &Arc<Counter>,
     ) -> Result<(), String> {
-        let kernel = self.prepare(module, entry)?;
+        let kernel = self.prepare(code, entry)?;
         let watch = Watch::new(Arc::clone(counter));
-        let ended = self.start(module, kernel, block, watch);
+        let ended = self.start(code, kernel, block, watch);
         ended.map_err(|fault| fault.cause.to_string())
     }
 
@@ -225,13 +229,13 @@ impl Run {
     /// How it ended.
     pub fn start(
         &self,
-        module: &Arc<Module>,
+        code: &Arc<Executables>,
         kernel: u32,
         (threads, params): (u32, Vec<u8>),
         watch: Watch,
     ) -> Result<(), Box<Fault>> {
         let launch = simt::Launch {
-            module: Arc::clone(module),
+            code: Arc::clone(code),
             kernel,
             grid: [1; 3],
             block: [threads, 1, 1],
@@ -248,7 +252,7 @@ impl Run {
                 watch,
                 printed: Arc::clone(&self.printed),
             }),
-            references: Arc::default(),
+            references: self.references.clone(),
             family: simt::Family::default(),
         };
         simt::run(Arc::new(launch))

@@ -13,6 +13,7 @@ mod case;
 mod catalogue;
 mod counter;
 mod expect;
+mod images;
 #[path = "../forms/model/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod model;

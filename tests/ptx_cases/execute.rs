@@ -9,7 +9,7 @@ use cuda::memory::texture::References;
 use cuda::memory::{AddressSpace, Kind, Request};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
-use cuda::simt::{self, Cause, Fault, Services};
+use cuda::simt::{self, Cause, Executables, Fault, Services};
 
 use crate::case::{Case, Launch, Role};
 use crate::image;
@@ -49,10 +49,11 @@ pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
     image::declared(&module, &mut references);
     references.sort_by_key(|(address, _)| *address);
     let references: References = references.into();
+    let code = Arc::new(Executables::new(Arc::clone(&module)));
     let services = Arc::new(Test::default());
     let mut fault = None;
     for launch in &case.launches {
-        let launch = self::launch(case, launch, &module, &buffers, &references, &services, &mut memory)?;
+        let launch = self::launch(case, launch, &code, &buffers, &references, &services, &mut memory)?;
         if let Err(found) = simt::run(Arc::new(launch)) {
             fault = Some(found);
             break;
@@ -76,13 +77,14 @@ pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
 fn launch(
     case: &Case,
     launch: &Launch,
-    module: &Arc<Module>,
+    code: &Arc<Executables>,
     buffers: &[Option<u64>],
     references: &References,
     services: &Arc<Test>,
     memory: &mut Memory,
 ) -> Result<simt::Launch, String> {
-    let (kernel, info) = module
+    let (kernel, info) = code
+        .module
         .functions
         .iter()
         .enumerate()
@@ -114,7 +116,7 @@ fn launch(
         params[offset as usize..][..raw.len()].copy_from_slice(&raw);
     }
     Ok(simt::Launch {
-        module: Arc::clone(module),
+        code: Arc::clone(code),
         kernel: kernel as u32,
         grid: launch.grid,
         block: launch.block,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cuda::memory::{AddressSpace, Kind, Request};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
-use cuda::simt::{self, Services};
+use cuda::simt::{self, Executables, Services};
 
 /// Threads in a block, and what a launch says of the device.
 pub const BLOCK: usize = 128;
@@ -89,7 +89,7 @@ pub fn launch(module: &Arc<Module>, entry: &str, threads: usize, params: [u64; 2
         .ok_or("no such entry")?;
     module.prepare(kernel as u32).map_err(|found| found.render_plain())?;
     let launch = simt::Launch {
-        module: Arc::clone(module),
+        code: Arc::new(Executables::new(Arc::clone(module))),
         kernel: kernel as u32,
         grid: [threads.div_ceil(BLOCK) as u32, 1, 1],
         block: [BLOCK as u32, 1, 1],

@@ -2,7 +2,7 @@
 //! operands' type, an atomic operation and its type, a vector and its width. The manual says these things in prose.
 
 use super::super::Form;
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 use Then::{Last, NotLast, With, Without};
 

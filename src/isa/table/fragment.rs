@@ -3,7 +3,7 @@
 //! cp.async.bulk.tensor).
 
 use crate::isa::Form;
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// The registers of the operand `name`: their type and their number. `None` where the opcode does not say.
 pub fn of(form: &Form, name: &str) -> Option<(Type, u8)> {

@@ -19,7 +19,7 @@ pub use self::needs::{Lack, Target};
 use self::signature::Signature;
 use super::Semantics;
 use super::decode::{Ordered, ordered};
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 mod agree;
 mod bulk;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::super::Form;
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// A `.target`: `sm_90a` is (90, `a`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,7 +22,7 @@
 //! A line may have two lists, with `or` between them. Without that: `p` and `q` are predicates, `membermask` and `cache-policy` what the manual says; any other operand has
 //! the opcode's type, and where there are two, the first operand has the first and the others the last.
 
-use crate::ptx::ast::{Space, Type};
+use crate::isa::types::{Space, Type};
 
 /// All ways to write the operands of a line, optional ones left out or not.
 #[derive(Debug, Default)]

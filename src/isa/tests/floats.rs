@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use rustc_apfloat::ieee::{BFloat, Double, Half, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
-use super::super::form::Rounding;
 use super::super::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format};
+use super::super::types::Rounding;
 use super::super::{convert, float, half};
 use super::levels::Random;
 use super::*;

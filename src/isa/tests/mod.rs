@@ -9,7 +9,7 @@ mod sfu_model;
 
 use super::lanes::{Mask, Operands};
 use super::*;
-use crate::ptx::ast::Type;
+use crate::isa::types::Type;
 
 /// A register window for a bundle of one warp.
 #[repr(align(64))]

@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 
-use super::ir::Register;
 use super::scope::Binding;
 use super::{Lower, Outcome, width_of};
-use crate::program::instr::{Callee, Copy3, Guard, Kind, Syscall};
+use crate::program::ir::{Callee, Copy3, Guard, Op, Register, Syscall};
 use crate::program::layout::{self, Place, Signature};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{self, Instruction, Item, Name, Operand, Span, Variable};
@@ -32,13 +31,13 @@ enum TargetKind {
 impl Lower<'_> {
     pub fn return_from(&mut self, guard: Option<Guard>, span: Span) {
         if self.is_kernel() {
-            self.leave(guard, span, Kind::Exit);
+            self.leave(guard, span, Op::Exit);
             return;
         }
         for (register, place) in self.register_returns.clone() {
             self.store_frame(guard, register, place, span);
         }
-        self.leave(guard, span, Kind::Return);
+        self.leave(guard, span, Op::Return);
     }
 
     /// `call{.uni} (ret), f, (args){, prototype};` and its shorter forms.
@@ -155,18 +154,18 @@ impl Lower<'_> {
         let kind = match target.kind {
             TargetKind::Function(index) => {
                 self.callees.push(index);
-                Kind::Call {
+                Op::Call {
                     callee: Callee::Direct(index),
                     args,
                     results,
                 }
             }
-            TargetKind::Syscall(which) => Kind::Syscall { which, args, results },
+            TargetKind::Syscall(which) => Op::Syscall { which, args, results },
             TargetKind::Indirect(register) => {
                 self.calls_indirectly = true;
-                Kind::Call {
+                Op::Call {
                     callee: Callee::Indirect {
-                        address: self.body.slot(register),
+                        address: self.body.reg(register),
                         params: target.signature.param_bytes,
                         returns: target.signature.return_bytes,
                     },

@@ -5,7 +5,6 @@
 //! kernel's own; otherwise they lie at the start of the lane's local window, below the kernel's frame, and every
 //! instruction that names one loads it before and stores it after.
 
-use super::ir::Register;
 use super::operand::{Fit, bits_type};
 use super::scope::Binding;
 use super::special::{self, Reading};
@@ -13,7 +12,9 @@ use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::{self, Form};
 use crate::program::initialiser::{self, literal};
-use crate::program::instr::{Address, BarrierOp, Element, Guard, Kind, Ordering, Scope, Slot, Space, Special, Value};
+use crate::program::ir::{
+    Address, BarrierOp, Element, Guard, Op, Ordering, Reg, Register, Scope, Space, Special, Value,
+};
 use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{Expr, Init, Instruction, Item, Name, Opcode, Operand, Span, Type, Variable};
@@ -194,35 +195,35 @@ impl Lower<'_> {
         guard: Option<Guard>,
         span: Span,
     ) -> Outcome<()> {
-        if let Some(slot) = address.register {
+        if let Some(reg) = address.register {
             // A destination may be the register that holds the address.
-            let saved = self.body.register(slot.width);
-            self.copy(None, saved, slot.offset, span)?;
-            address.register = Some(self.body.slot(saved));
+            let saved = self.body.register(reg.width);
+            self.copy(None, saved, reg.number, span)?;
+            address.register = Some(self.body.reg(saved));
         }
         // The first versions have `.volatile` and no other strong access.
         let scope = (ordering != Ordering::Weak).then_some(Scope::Sys);
         for (lane, register) in registers.iter().enumerate() {
             let Some(register) = *register else { continue };
-            let slot = self.body.slot(register);
+            let reg = self.body.reg(register);
             let address = Address {
                 offset: address.offset.wrapping_add(lane as i64 * i64::from(element.bytes)),
                 ..address
             };
             let kind = match store {
-                true => Kind::Store {
+                true => Op::Store {
                     address,
                     element,
                     ordering,
                     scope,
-                    src: Box::new([slot]),
+                    src: Box::new([reg]),
                 },
-                false => Kind::Load {
+                false => Op::Load {
                     address,
                     element,
                     ordering,
                     scope,
-                    dst: Box::new([Some(slot)]),
+                    dst: Box::new([Some(reg)]),
                 },
             };
             self.push(guard, span, kind);
@@ -400,11 +401,11 @@ impl Lower<'_> {
             let mut word = [0; 16];
             word[..size].copy_from_slice(&bytes[at..at + size]);
             let value = self.constant(width, u128::from_le_bytes(word));
-            let slot = self.body.slot(value);
+            let reg = self.body.reg(value);
             self.push(
                 guard,
                 span,
-                Kind::Store {
+                Op::Store {
                     address: Address {
                         space,
                         register: None,
@@ -416,7 +417,7 @@ impl Lower<'_> {
                     },
                     ordering: Ordering::Weak,
                     scope: None,
-                    src: Box::new([slot]),
+                    src: Box::new([reg]),
                 },
             );
             at += size;
@@ -450,7 +451,7 @@ impl Lower<'_> {
         let first = self.body.register(Width::Pred);
         self.lane_of("setp.eq.u32", &[first], &[sum, zero], None, span)?;
         let guard = Guard {
-            slot: self.body.slot(first),
+            reg: self.body.reg(first),
             negated: false,
         };
         for (offset, unit, variable) in found {
@@ -469,7 +470,7 @@ impl Lower<'_> {
         self.push(
             None,
             span,
-            Kind::Barrier {
+            Op::Barrier {
                 op: BarrierOp::Sync,
                 id: Value::Immediate(0),
                 threads: None,
@@ -564,7 +565,7 @@ impl Lower<'_> {
         let start = self.constant(Width::B32, 0);
         Address {
             space: Space::Local,
-            register: Some(self.body.slot(start)),
+            register: Some(self.body.reg(start)),
             offset: i64::from(place.offset),
         }
     }
@@ -574,11 +575,11 @@ impl Lower<'_> {
         let width = width_of(ty);
         let (as_width, bytes) = stored(width);
         let loaded = self.body.register(as_width);
-        let (address, slot) = (self.window(place), self.body.slot(loaded));
+        let (address, reg) = (self.window(place), self.body.reg(loaded));
         self.push(
             None,
             span,
-            Kind::Load {
+            Op::Load {
                 address,
                 element: Element {
                     bytes: bytes as u8,
@@ -586,7 +587,7 @@ impl Lower<'_> {
                 },
                 ordering: Ordering::Weak,
                 scope: None,
-                dst: Box::new([Some(slot)]),
+                dst: Box::new([Some(reg)]),
             },
         );
         if width != Width::Pred {
@@ -609,11 +610,11 @@ impl Lower<'_> {
             }
             _ => value,
         };
-        let (address, slot): (Address, Slot) = (self.window(place), self.body.slot(value));
+        let (address, reg): (Address, Reg) = (self.window(place), self.body.reg(value));
         self.push(
             guard,
             span,
-            Kind::Store {
+            Op::Store {
                 address,
                 element: Element {
                     bytes: bytes as u8,
@@ -621,7 +622,7 @@ impl Lower<'_> {
                 },
                 ordering: Ordering::Weak,
                 scope: None,
-                src: Box::new([slot]),
+                src: Box::new([reg]),
             },
         );
         Ok(())

@@ -1,15 +1,14 @@
 //! `ld`, `st`, `atom`, `red`, `cp.async` (PTX ISA, Data Movement; Parallel Synchronization): addresses resolved as far
 //! as they can be, elements and orderings spelled out.
 
-use super::ir::Register;
 use super::moves::Located;
 use super::operand::Fit;
 use super::select::unsupported;
 use super::{Lower, Outcome, width_of};
 use crate::isa::Form;
 use crate::isa::lanes::Width;
-use crate::program::instr::{
-    Address, AtomicOp, AtomicType, Element, Guard, Initial, Kind, Ordering, Proxy, Scope, Slot, Space,
+use crate::program::ir::{
+    Address, AtomicOp, AtomicType, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Scope, Space,
 };
 use crate::program::layout::{Place, is_float, is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
@@ -104,10 +103,10 @@ impl Lower<'_> {
                     format!("`{}` is declared .{}: an address is an integer", name.text, ty.word()),
                 ));
             }
-            let slot = self.body.slot(register);
+            let reg = self.body.reg(register);
             return Ok(Address {
                 space: wanted,
-                register: Some(slot),
+                register: Some(reg),
                 offset: address.offset,
             });
         };
@@ -157,7 +156,7 @@ impl Lower<'_> {
                     let register = self.shared_base(index, Width::B32);
                     Address {
                         space: Space::Shared,
-                        register: Some(self.body.slot(register)),
+                        register: Some(self.body.reg(register)),
                         offset,
                     }
                 }
@@ -197,20 +196,20 @@ impl Lower<'_> {
             (Space::Local, None) => {
                 // The frame's start is no constant.
                 let dst = self.body.register(width);
-                let slot = self.body.slot(dst);
+                let reg = self.body.reg(dst);
                 let offset = u32::try_from(base.offset).unwrap_or(0);
-                self.push(None, span, Kind::FrameAddress { dst: slot, offset });
+                self.push(None, span, Op::FrameAddress { dst: reg, offset });
                 out.offset = 0;
                 Some(dst)
             }
-            (_, register) => register.map(|slot| slot.offset),
+            (_, register) => register.map(|reg| reg.number),
         };
         if let Some(part) = part {
             let total = self.body.register(width);
             self.lane_of(&format!("add.u{suffix}"), &[total], &[sum, part], None, span)?;
             sum = total;
         }
-        out.register = Some(self.body.slot(sum));
+        out.register = Some(self.body.reg(sum));
         Ok(out)
     }
 
@@ -228,11 +227,11 @@ impl Lower<'_> {
         if dst.len() == 3 {
             return self.access_three((address, element, ordering(form)), &dst, false, guard, span);
         }
-        let dst = dst.iter().map(|r| r.map(|r| self.body.slot(r))).collect();
+        let dst = dst.iter().map(|r| r.map(|r| self.body.reg(r))).collect();
         self.push(
             guard,
             span,
-            Kind::Load {
+            Op::Load {
                 address,
                 element,
                 ordering: ordering(form),
@@ -318,7 +317,7 @@ impl Lower<'_> {
         }
         let src = self.values(&instruction.operands[1], usize::from(form.vector()), ty, Fit::Wider)?;
         if src.len() == 3 {
-            let src: Vec<_> = src.iter().map(|slot| Some(slot.offset)).collect();
+            let src: Vec<_> = src.iter().map(|reg| Some(reg.number)).collect();
             return self.access_three(
                 (address, element(ty), ordering(form)),
                 &src,
@@ -330,7 +329,7 @@ impl Lower<'_> {
         self.push(
             guard,
             instruction.span,
-            Kind::Store {
+            Op::Store {
                 address,
                 element: element(ty),
                 ordering: ordering(form),
@@ -341,7 +340,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn values(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Slot]>> {
+    fn values(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Reg]>> {
         let elements = match self.elements(operand) {
             Some(elements) => elements,
             None => vec![operand.clone()],
@@ -355,17 +354,17 @@ impl Lower<'_> {
         let float = matches!(ty, Type::F32 | Type::F64);
         elements
             .iter()
-            .map(|e| self.source(e, width_of(ty), fit, float).map(|r| self.body.slot(r)))
+            .map(|e| self.source(e, width_of(ty), fit, float).map(|r| self.body.reg(r)))
             .collect()
     }
 
     /// A place in the frame → a register.
     pub fn load_frame(&mut self, register: Register, place: Place, span: Span) {
-        let slot = self.body.slot(register);
+        let reg = self.body.reg(register);
         self.push(
             None,
             span,
-            Kind::Load {
+            Op::Load {
                 address: frame(place),
                 element: Element {
                     bytes: place.bytes as u8,
@@ -373,18 +372,18 @@ impl Lower<'_> {
                 },
                 ordering: Ordering::Weak,
                 scope: None,
-                dst: Box::new([Some(slot)]),
+                dst: Box::new([Some(reg)]),
             },
         );
     }
 
     /// A register → a place in the frame.
     pub fn store_frame(&mut self, guard: Option<Guard>, register: Register, place: Place, span: Span) {
-        let slot = self.body.slot(register);
+        let reg = self.body.reg(register);
         self.push(
             guard,
             span,
-            Kind::Store {
+            Op::Store {
                 address: frame(place),
                 element: Element {
                     bytes: place.bytes as u8,
@@ -392,7 +391,7 @@ impl Lower<'_> {
                 },
                 ordering: Ordering::Weak,
                 scope: None,
-                src: Box::new([slot]),
+                src: Box::new([reg]),
             },
         );
     }
@@ -460,14 +459,14 @@ impl Lower<'_> {
         let b = self.values(&rest[1], count, ty, Fit::Exact)?;
         let c = if op == AtomicOp::Cas {
             let c = self.source(&rest[2], width_of(ty), Fit::Exact, false)?;
-            Some(self.body.slot(c))
+            Some(self.body.reg(c))
         } else {
             None
         };
         self.push(
             guard,
             instruction.span,
-            Kind::Atomic {
+            Op::Atomic {
                 op,
                 ty: atomic_type,
                 // PTX ISA, atom: additions of f32 flush subnormals in global memory, and keep them in shared memory.
@@ -511,7 +510,7 @@ impl Lower<'_> {
             None if proxy != Proxy::Generic || instruction.opcode.text.starts_with("fence") => Ordering::AcqRel,
             _ => Ordering::Sc,
         };
-        let kind = Kind::Fence {
+        let kind = Op::Fence {
             ordering,
             scope: named_scope(form),
             proxy,
@@ -519,7 +518,7 @@ impl Lower<'_> {
         self.push(guard, instruction.span, kind);
     }
 
-    fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Slot]>> {
+    fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Reg]>> {
         let elements = match self.elements(operand) {
             Some(elements) => elements,
             None if matches!(operand, Operand::Sink(_)) => vec![operand.clone(); count],
@@ -533,7 +532,7 @@ impl Lower<'_> {
         }
         elements
             .iter()
-            .map(|e| self.destination(e, width_of(ty), Fit::Exact).map(|r| self.body.slot(r)))
+            .map(|e| self.destination(e, width_of(ty), Fit::Exact).map(|r| self.body.reg(r)))
             .collect()
     }
 
@@ -568,16 +567,16 @@ impl Lower<'_> {
             };
             if is_predicate {
                 let (register, negated) = self.signed_predicate(operand)?;
-                ignore = Some((self.body.slot(register), negated));
+                ignore = Some((self.body.reg(register), negated));
             } else {
                 let register = self.source(operand, Width::B32, Fit::Exact, false)?;
-                src_size = Some(self.body.slot(register));
+                src_size = Some(self.body.reg(register));
             }
         }
         self.push(
             guard,
             instruction.span,
-            Kind::CopyAsync {
+            Op::CopyAsync {
                 dst,
                 src,
                 bytes,

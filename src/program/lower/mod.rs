@@ -4,35 +4,26 @@
 //! `scope` knows names, `operand` turns operands into registers, `select` dispatches on what the instruction table says,
 //! and `moves`, `video`, `memory`, `texture`, `call`, `sync` each know one family.
 
-mod affine;
 mod call;
-mod coalesce;
-mod contract;
-pub(super) mod emit;
-mod flow;
-mod ir;
 mod legacy;
-mod liveness;
 mod memory;
 mod moves;
 mod operand;
 mod scope;
 mod select;
-mod simplify;
-mod slots;
 pub(super) mod special;
 mod sync;
 mod texture;
 mod video;
-mod webs;
 
 use std::sync::Arc;
 
-use self::ir::{Block, BlockId, Body, Contractible, End, Linear, Node, Register};
 use self::scope::{Binding, Found, Scopes};
-use super::instr::{Function, Guard, Instr, Kind};
+use super::function::Function;
+use super::ir::{Block, BlockId, Body, End, Guard, Inst, Op, Register};
 use super::layout::{self, Place, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
+use super::passes;
 use super::rules::{self, Names, Surroundings};
 use crate::config;
 use crate::isa::lanes::Width;
@@ -103,17 +94,13 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         return Err(fail(lower.errors));
     }
     let kernel = definition.entry;
-    let code = emit::emit(lower.body, kernel, config::get().fmad);
+    let mut body = lower.body;
+    passes::run(&mut body, kernel, config::get().fmad);
     lower.callees.sort_unstable();
     lower.callees.dedup();
-    let uses_barriers = code.code.iter().any(|i| matches!(i.kind, Kind::Barrier { .. }));
     Ok(Function {
         name: definition.name.text.clone(),
-        code: code.code,
-        window: code.window,
-        initial: code.initial,
-        prologue: code.prologue,
-        affine: code.affine,
+        body,
         local: layout::round_up(lower.frame.size, lower.frame.align),
         local_align: lower.frame.align,
         return_bytes: if kernel { 0 } else { lower.signature.return_bytes },
@@ -123,8 +110,6 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         dynamic_shared: lower.shared.dynamic,
         callees: lower.callees,
         calls_indirectly: lower.calls_indirectly,
-        uses_barriers,
-        lines: code.lines,
         source: source.clone(),
     })
 }
@@ -232,7 +217,7 @@ impl<'a> Lower<'a> {
     /// A new block, not yet at a place in the text.
     fn block(&mut self) -> BlockId {
         self.body.blocks.push(Block {
-            nodes: Vec::new(),
+            insts: Vec::new(),
             end: End::Stop,
             place: u64::MAX,
         });
@@ -251,32 +236,15 @@ impl<'a> Lower<'a> {
         self.body.blocks[self.current as usize].end = end;
     }
 
-    fn push(&mut self, guard: Option<Guard>, span: Span, kind: Kind) {
-        self.push_node(guard, span, kind, None);
+    fn push(&mut self, guard: Option<Guard>, span: Span, op: Op) {
+        let line = self.line;
+        let inst = Inst { guard, op, span, line };
+        self.body.blocks[self.current as usize].insts.push(inst);
     }
 
-    fn push_node(&mut self, guard: Option<Guard>, span: Span, kind: Kind, copy: Option<(Register, Register)>) {
-        let node = Node {
-            instr: Instr { guard, kind, span },
-            line: self.line,
-            copy,
-            linear: None,
-            contractible: None,
-        };
-        self.body.blocks[self.current as usize].nodes.push(node);
-    }
-
-    /// Says what the last node computes.
-    fn mark(&mut self, linear: Option<Linear>, contractible: Option<Contractible>) {
-        if let Some(node) = self.body.blocks[self.current as usize].nodes.last_mut() {
-            node.linear = linear;
-            node.contractible = contractible;
-        }
-    }
-
-    /// A node after which nothing runs, unless its guard spares some lanes.
-    fn leave(&mut self, guard: Option<Guard>, span: Span, kind: Kind) {
-        self.push(guard, span, kind);
+    /// An operation after which nothing runs, unless its guard spares some lanes.
+    fn leave(&mut self, guard: Option<Guard>, span: Span, op: Op) {
+        self.push(guard, span, op);
         if guard.is_none() {
             self.end(End::Stop);
             let next = self.block();
@@ -552,7 +520,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// The slot that a register of this type takes.
+/// How wide a register of this type is.
 fn width_of(ty: Type) -> Width {
     if ty == Type::Pred {
         return Width::Pred;

@@ -1,13 +1,12 @@
 //! `mov`, `cvta`, `isspacep`, `alloca`: values and addresses from one place to another (PTX ISA, Data Movement).
 
-use super::ir::Register;
 use super::operand::Fit;
 use super::scope::Binding;
 use super::special;
 use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::{Form, moves};
-use crate::program::instr::{Guard, Initial, Kind, Space, Special};
+use crate::program::ir::{Compute, Guard, Initial, Op, Register, Space, Special};
 use crate::program::layout::{Place, is_float, size_of};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{self, Expr, Instruction, Name, Operand, Span, Type};
@@ -136,10 +135,10 @@ impl Lower<'_> {
             },
             Located::Frame(place) => {
                 let dst = self.body.register(width);
-                let slot = self.body.slot(dst);
+                let reg = self.body.reg(dst);
                 let offset = u32::try_from(i64::from(place.offset) + offset)
                     .map_err(|_| Diagnostic::error(span, "this address lies outside of the frame"))?;
-                self.push(None, span, Kind::FrameAddress { dst: slot, offset });
+                self.push(None, span, Op::FrameAddress { dst: reg, offset });
                 dst
             }
         })
@@ -183,14 +182,8 @@ impl Lower<'_> {
         if dst == src {
             return Ok(());
         }
-        let lane = moves::copy(self.width(dst));
-        let kind = Kind::Lane {
-            kernel: lane.kernel,
-            operands: super::select::operands_of(&[dst], &[src], lane.constant),
-            dst: lane.dst,
-            src: lane.src,
-        };
-        self.push_node(guard, span, kind, Some((dst, src)));
+        let op = Compute::copy(self.width(dst));
+        self.compute(op, &[dst], &[src], guard, span);
         Ok(())
     }
 
@@ -209,7 +202,7 @@ impl Lower<'_> {
         }
         let lane = moves::resize(from, to, signed)
             .ok_or_else(|| Diagnostic::error(span, "no value of this width fits here"))?;
-        self.push_lane(&lane, &[dst], &[src], guard, span);
+        self.compute(Compute::of(lane, "resize"), &[dst], &[src], guard, span);
         Ok(())
     }
 
@@ -354,7 +347,7 @@ impl Lower<'_> {
         }
         let lane = moves::pack(part, from.len())
             .ok_or_else(|| Diagnostic::error(span, format!("{} elements do not make {whole} bytes", from.len())))?;
-        self.push_lane(&lane, &[dst], &src, guard, span);
+        self.compute(Compute::of(lane, "pack"), &[dst], &src, guard, span);
         Ok(())
     }
 
@@ -392,7 +385,7 @@ impl Lower<'_> {
             let Some(dst) = dst else { continue };
             let lane = moves::extract(self.width(src), part, index as u32)
                 .ok_or_else(|| Diagnostic::error(span, format!("{whole} bytes do not make {} elements", to.len())))?;
-            self.push_lane(&lane, &[dst], &[src], guard, span);
+            self.compute(Compute::of(lane, "extract"), &[dst], &[src], guard, span);
         }
         Ok(())
     }
@@ -412,11 +405,11 @@ impl Lower<'_> {
             // Global and constant addresses are generic addresses.
             Space::Global | Space::Const | Space::Generic => self.copy(guard, dst, src, span),
             Space::Shared | Space::Local | Space::Param => {
-                let (dst, src) = (self.body.slot(dst), self.body.slot(src));
+                let (dst, src) = (self.body.reg(dst), self.body.reg(src));
                 self.push(
                     guard,
                     span,
-                    Kind::ConvertAddress {
+                    Op::ConvertAddress {
                         space,
                         to_generic: !form.has("to"),
                         dst,
@@ -436,8 +429,8 @@ impl Lower<'_> {
             None => self.source(&instruction.operands[1], Width::B32, Fit::Wider, false)?,
         };
         let space = self.space(form.space());
-        let (dst, src) = (self.body.slot(dst), self.body.slot(src));
-        self.push(guard, instruction.span, Kind::IsSpace { space, dst, src });
+        let (dst, src) = (self.body.reg(dst), self.body.reg(src));
+        self.push(guard, instruction.span, Op::IsSpace { space, dst, src });
         Ok(())
     }
 
@@ -450,8 +443,8 @@ impl Lower<'_> {
             Some(operand) => u32::try_from(self.immediate(operand)?).unwrap_or(8),
             None => 8,
         };
-        let (dst, size) = (self.body.slot(dst), self.body.slot(size));
-        self.push(guard, instruction.span, Kind::Alloca { dst, size, align });
+        let (dst, size) = (self.body.reg(dst), self.body.reg(size));
+        self.push(guard, instruction.span, Op::Alloca { dst, size, align });
         Ok(())
     }
 }

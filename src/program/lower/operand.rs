@@ -1,14 +1,13 @@
 //! Operands → registers: names, immediates, special registers, elements of vectors; with the checks of the ISA's
 //! operand rules (PTX ISA, Operand Type Information; Operand Size Exceeding Instruction-Type Size).
 
-use super::ir::Register;
 use super::legacy;
 use super::scope::Binding;
 use super::special::{self, Reading};
 use super::{Lower, Outcome};
 use crate::isa::lanes::Width;
 use crate::program::initialiser::literal;
-use crate::program::instr::{Guard, Initial, Kind, Special, Value};
+use crate::program::ir::{Guard, Initial, Op, Register, Special, Value};
 use crate::ptx::ast::{self, Expr, Name, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -21,7 +20,7 @@ pub enum Fit {
     Wider,
 }
 
-/// The bit type of a slot's width: what literals are read as when only the width is known.
+/// The bit type of a reg's width: what literals are read as when only the width is known.
 pub fn bits_type(width: Width) -> Type {
     match width {
         Width::Pred => Type::Pred,
@@ -54,7 +53,7 @@ impl Lower<'_> {
     pub fn guard(&mut self, guard: &ast::Guard) -> Outcome<Guard> {
         let register = self.predicate(&guard.predicate)?;
         Ok(Guard {
-            slot: self.body.slot(register),
+            reg: self.body.reg(register),
             negated: guard.negated,
         })
     }
@@ -360,7 +359,7 @@ impl Lower<'_> {
             return Ok(Value::Immediate(literal(expr, Type::B32)? as u32));
         }
         let register = self.source(operand, Width::B32, Fit::Exact, false)?;
-        Ok(Value::Slot(self.body.slot(register)))
+        Ok(Value::Register(self.body.reg(register)))
     }
 
     /// A predicate source with its sign.
@@ -407,13 +406,13 @@ impl Lower<'_> {
             return self.body.initial(width, Initial::Special(special));
         }
         let dst = self.body.register(width);
-        let slot = self.body.slot(dst);
+        let reg = self.body.reg(dst);
         self.push(
             None,
             span,
-            Kind::ReadSpecial {
+            Op::ReadSpecial {
                 which: special,
-                dst: slot,
+                dst: reg,
             },
         );
         dst

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ir::{BlockId, Register};
 use crate::isa::lanes::Width;
+use crate::program::ir::{BlockId, Register};
 use crate::program::layout::Place;
 use crate::ptx::ast::{CallPrototype, Type};
 

@@ -1,14 +1,13 @@
 //! Instructions → nodes: the instruction table says what an opcode is, this file who lowers it; lane-wise operations are
 //! lowered here.
 
-use super::ir::{Contractible, End, Linear, Modifiers, Register};
 use super::operand::Fit;
 use super::scope::{Binding, Found};
 use super::{Lower, Outcome, width_of};
 use crate::isa::Compare;
-use crate::isa::lanes::{Operands, Width};
+use crate::isa::lanes::Width;
 use crate::isa::{self, Form, Lane, Semantics};
-use crate::program::instr::{Guard, Kind};
+use crate::program::ir::{Compute, Contractible, End, Guard, Linear, Modifiers, Op, Register};
 use crate::program::layout::{is_float, is_signed};
 use crate::ptx::ast::{Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -52,28 +51,28 @@ impl Lower<'_> {
             }
             Semantics::Exit => {
                 self.operand_count(instruction, 0, 0)?;
-                self.leave(guard, span, Kind::Exit);
+                self.leave(guard, span, Op::Exit);
                 Ok(())
             }
             Semantics::Trap => {
-                self.leave(guard, span, Kind::Trap);
+                self.leave(guard, span, Op::Trap);
                 Ok(())
             }
             Semantics::Breakpoint => {
-                self.push(guard, span, Kind::Breakpoint);
+                self.push(guard, span, Op::Breakpoint);
                 Ok(())
             }
             Semantics::Nanosleep => {
                 self.operand_count(instruction, 1, 1)?;
                 self.value(&operands[0])?;
-                self.push(guard, span, Kind::Nanosleep);
+                self.push(guard, span, Op::Nanosleep);
                 Ok(())
             }
             Semantics::Barrier => self.barrier(form, instruction, guard),
             Semantics::WarpBarrier => {
                 self.operand_count(instruction, 1, 1)?;
                 let members = self.value(&operands[0])?;
-                self.push(guard, span, Kind::WarpBarrier { members });
+                self.push(guard, span, Op::WarpBarrier { members });
                 Ok(())
             }
             Semantics::Fence => {
@@ -87,8 +86,8 @@ impl Lower<'_> {
             Semantics::Activemask => {
                 self.operand_count(instruction, 1, 1)?;
                 let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
-                let dst = self.body.slot(dst);
-                self.push(guard, span, Kind::Activemask { dst });
+                let dst = self.body.reg(dst);
+                self.push(guard, span, Op::Activemask { dst });
                 Ok(())
             }
             Semantics::Elect => self.elect(instruction, guard),
@@ -96,15 +95,15 @@ impl Lower<'_> {
             Semantics::StackSave => {
                 self.operand_count(instruction, 1, 1)?;
                 let dst = self.any_destination(&operands[0])?;
-                let dst = self.body.slot(dst);
-                self.push(guard, span, Kind::StackSave { dst });
+                let dst = self.body.reg(dst);
+                self.push(guard, span, Op::StackSave { dst });
                 Ok(())
             }
             Semantics::StackRestore => {
                 self.operand_count(instruction, 1, 1)?;
                 let src = self.source_any(&operands[0], Width::B64, false)?;
-                let src = self.body.slot(src);
-                self.push(guard, span, Kind::StackRestore { src });
+                let src = self.body.reg(src);
+                self.push(guard, span, Op::StackRestore { src });
                 Ok(())
             }
             Semantics::Texture => self.texture(form, instruction, guard),
@@ -203,8 +202,9 @@ impl Lower<'_> {
             ];
             let last = self.source(&sources[2], Width::B32, Fit::Exact, true)?;
             let dst = self.destination(first, Width::B32, Fit::Exact)?;
-            self.push_lane(lane, &[partial], &pair, None, span);
-            self.push_lane(lane, &[dst], &[partial, last], guard, span);
+            let op = Compute::of(*lane, &instruction.opcode.text);
+            self.compute(op.clone(), &[partial], &pair, None, span);
+            self.compute(op, &[dst], &[partial, last], guard, span);
             return Ok(());
         }
         if form.mnemonic() == "cvt" && form.has("rs") && lane.src.len() == 4 {
@@ -275,19 +275,20 @@ impl Lower<'_> {
                 "the two destinations are the same register",
             ));
         }
-        let kind = Kind::Lane {
+        let lane = Lane {
             kernel,
-            operands: operands_of(&dst, &src, imm),
             dst: dst_widths,
-            src: lane.src,
+            constant: imm,
+            ..*lane
         };
+        let mut op = Compute::of(lane, &instruction.opcode.text);
         if widen.is_empty() {
-            self.push(guard, span, kind);
             if dst_widths.len() == 1 {
-                self.mark(linear_of(form), contractible(form));
+                (op.linear, op.contractible) = (linear_of(form), contractible(form));
             }
+            self.compute(op, &dst, &src, guard, span);
         } else {
-            self.push(None, span, kind);
+            self.compute(op, &dst, &src, None, span);
             let signed = form.types.first().is_some_and(|&t| is_signed(t));
             for (wide, narrow) in widen {
                 self.resize_into(guard, wide, narrow, signed, span)?;
@@ -321,19 +322,13 @@ impl Lower<'_> {
             return Err(missing());
         };
         let lane = lane(&form).ok_or_else(missing)?;
-        self.push_lane(&lane, dst, src, guard, span);
+        self.compute(Compute::of(lane, opcode), dst, src, guard, span);
         Ok(())
     }
 
-    pub fn push_lane(&mut self, lane: &Lane, dst: &[Register], src: &[Register], guard: Option<Guard>, span: Span) {
-        debug_assert_eq!((dst.len(), src.len()), (lane.dst.len(), lane.src.len()));
-        let kind = Kind::Lane {
-            kernel: lane.kernel,
-            operands: operands_of(dst, src, lane.constant),
-            dst: lane.dst,
-            src: lane.src,
-        };
-        self.push(guard, span, kind);
+    pub fn compute(&mut self, op: Compute, dst: &[Register], src: &[Register], guard: Option<Guard>, span: Span) {
+        let op = Op::compute(&self.body, op, dst, src);
+        self.push(guard, span, op);
     }
 
     // ---- branches ---------------------------------------------------------------------------------------------------
@@ -361,7 +356,7 @@ impl Lower<'_> {
     fn branch_indexed(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
         let index = self.source(&instruction.operands[0], Width::B32, Fit::Exact, false)?;
-        let index = self.body.slot(index);
+        let index = self.body.reg(index);
         let Operand::Name { name, .. } = &instruction.operands[1] else {
             return Err(Diagnostic::error(
                 instruction.operands[1].span(),
@@ -396,20 +391,6 @@ impl Lower<'_> {
         self.start(next);
         Ok(())
     }
-}
-
-pub fn operands_of(dst: &[Register], src: &[Register], imm: u64) -> Operands {
-    let mut operands = Operands {
-        imm,
-        ..Operands::default()
-    };
-    for (to, from) in operands.dst.iter_mut().zip(dst) {
-        *to = *from;
-    }
-    for (to, from) in operands.src.iter_mut().zip(src) {
-        *to = *from;
-    }
-    operands
 }
 
 /// Legal, and not something that this version executes.

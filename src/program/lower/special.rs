@@ -1,7 +1,7 @@
 //! Special registers by name (PTX ISA, Special Registers).
 
 use crate::isa::lanes::Width;
-use crate::program::instr::Special;
+use crate::program::ir::Special;
 use crate::ptx::ast::Type;
 
 /// What `%name{.select}` reads, and how wide it is.

@@ -5,7 +5,7 @@ use super::select::unsupported;
 use super::{Lower, Outcome, width_of};
 use crate::isa::Form;
 use crate::isa::lanes::Width;
-use crate::program::instr::{BarrierOp, Guard, Kind, ReduxOp, ShuffleMode, Slot, Value, VoteMode};
+use crate::program::ir::{BarrierOp, Guard, Op, ReduxOp, Reg, ShuffleMode, Value, VoteMode};
 use crate::ptx::ast::{Instruction, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -27,10 +27,10 @@ impl Lower<'_> {
                 (BarrierOp::Or, Width::Pred)
             };
             let register = self.destination(&operands[0], width, Fit::Exact)?;
-            dst = Some(self.body.slot(register));
+            dst = Some(self.body.reg(register));
             let last = operands.len() - 1;
             let (register, negated) = self.signed_predicate(&operands[last])?;
-            pred = Some((self.body.slot(register), negated));
+            pred = Some((self.body.reg(register), negated));
             (op, &operands[1..last])
         } else if form.has("arrive") {
             self.operand_count(instruction, 2, 2)?;
@@ -49,7 +49,7 @@ impl Lower<'_> {
         self.push(
             guard,
             instruction.span,
-            Kind::Barrier {
+            Op::Barrier {
                 op,
                 id,
                 threads,
@@ -61,26 +61,26 @@ impl Lower<'_> {
     }
 
     /// `d` or `d|p`: the register and the predicate, either of which may be `_`.
-    fn with_predicate(&mut self, operand: &Operand, width: Width) -> Outcome<(Slot, Option<Slot>)> {
+    fn with_predicate(&mut self, operand: &Operand, width: Width) -> Outcome<(Reg, Option<Reg>)> {
         let (first, second) = match operand {
             Operand::Pair(a, b) => (&**a, Some(&**b)),
             other => (other, None),
         };
         let dst = self.destination(first, width, Fit::Exact)?;
-        let dst = self.body.slot(dst);
+        let dst = self.body.reg(dst);
         let pred = match second {
             None | Some(Operand::Sink(_)) => None,
             Some(operand) => {
                 let register = self.destination(operand, Width::Pred, Fit::Exact)?;
-                Some(self.body.slot(register))
+                Some(self.body.reg(register))
             }
         };
         Ok((dst, pred))
     }
 
-    fn word(&mut self, operand: &Operand) -> Outcome<Slot> {
+    fn word(&mut self, operand: &Operand) -> Outcome<Reg> {
         let register = self.source(operand, Width::B32, Fit::Exact, false)?;
-        Ok(self.body.slot(register))
+        Ok(self.body.reg(register))
     }
 
     /// `shfl{.sync}.mode.b32 d{|p}, a, b, c{, members}`
@@ -106,7 +106,7 @@ impl Lower<'_> {
         self.push(
             guard,
             instruction.span,
-            Kind::Shuffle {
+            Op::Shuffle {
                 mode,
                 dst,
                 dst_pred,
@@ -137,11 +137,11 @@ impl Lower<'_> {
         let (pred, negated) = self.signed_predicate(&operands[1])?;
         let members = if sync { Some(self.value(&operands[2])?) } else { None };
         let dst = self.destination(&operands[0], width, Fit::Exact)?;
-        let (dst, pred) = (self.body.slot(dst), self.body.slot(pred));
+        let (dst, pred) = (self.body.reg(dst), self.body.reg(pred));
         self.push(
             guard,
             instruction.span,
-            Kind::Vote {
+            Op::Vote {
                 mode,
                 dst,
                 pred: (pred, negated),
@@ -156,13 +156,13 @@ impl Lower<'_> {
         self.operand_count(instruction, 3, 3)?;
         let operands = &instruction.operands;
         let a = self.source(&operands[1], width_of(form.ty(0)), Fit::Exact, false)?;
-        let a = self.body.slot(a);
+        let a = self.body.reg(a);
         let members = self.value(&operands[2])?;
         let (dst, dst_pred) = self.with_predicate(&operands[0], Width::B32)?;
         self.push(
             guard,
             instruction.span,
-            Kind::Match {
+            Op::Match {
                 all: form.has("all"),
                 dst,
                 dst_pred,
@@ -200,8 +200,8 @@ impl Lower<'_> {
         let a = self.source(&operands[1], Width::B32, Fit::Exact, ty == Type::F32)?;
         let members = self.value(&operands[2])?;
         let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
-        let (dst, a) = (self.body.slot(dst), self.body.slot(a));
-        self.push(guard, instruction.span, Kind::Redux { op, dst, a, members });
+        let (dst, a) = (self.body.reg(dst), self.body.reg(a));
+        self.push(guard, instruction.span, Op::Redux { op, dst, a, members });
         Ok(())
     }
 
@@ -218,9 +218,9 @@ impl Lower<'_> {
             other => Some(self.destination(other, Width::B32, Fit::Exact)?),
         };
         let dst_pred = self.destination(second, Width::Pred, Fit::Exact)?;
-        let dst = dst.map(|d| self.body.slot(d));
-        let dst_pred = self.body.slot(dst_pred);
-        self.push(guard, instruction.span, Kind::Elect { dst, dst_pred, members });
+        let dst = dst.map(|d| self.body.reg(d));
+        let dst_pred = self.body.reg(dst_pred);
+        self.push(guard, instruction.span, Op::Elect { dst, dst_pred, members });
         Ok(())
     }
 }

@@ -1,17 +1,16 @@
-//! `tex`, `tld4`, `txq`, `istypep`, `suld`, `sust`, `sured`, `suq`: handles and coordinates into slots (PTX ISA, Texture
+//! `tex`, `tld4`, `txq`, `istypep`, `suld`, `sust`, `sured`, `suq`: handles and coordinates into regs (PTX ISA, Texture
 //! Instructions; Surface Instructions).
 
-use super::ir::Register;
 use super::moves::Located;
 use super::operand::Fit;
 use super::{Lower, Outcome, width_of};
 use crate::isa::Form;
 use crate::isa::lanes::Width;
-use crate::program::instr::{Address, Element, Guard, Initial, Kind, Ordering, Slot, Space};
-use crate::program::layout::{is_signed, size_of};
-use crate::program::texture::{
+use crate::program::ir::texture::{
     Attribute, Components, Detail, Geometry, Opaque, Outside, SurfaceAction, SurfaceOp, SurfaceReduction, TextureOp,
 };
+use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Reg, Register, Space};
+use crate::program::layout::{is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Expr, Instruction, Name, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -69,7 +68,7 @@ impl Lower<'_> {
             let level = rest.next().ok_or_else(missing)?;
             Detail::Level(self.number(level, floats)?)
         } else if form.has("grad") {
-            let mut gradient = || -> Outcome<Box<[Slot]>> {
+            let mut gradient = || -> Outcome<Box<[Reg]>> {
                 let vector = rest.next().ok_or_else(missing)?;
                 self.numbers(vector, dimensions(geometry), true)
             };
@@ -103,7 +102,7 @@ impl Lower<'_> {
             None | Some(Operand::Sink(_)) => None,
             Some(predicate) => {
                 let register = self.destination(predicate, Width::Pred, Fit::Exact)?;
-                Some(self.body.slot(register))
+                Some(self.body.reg(register))
             }
         };
         let gather = (form.mnemonic() == "tld4")
@@ -125,7 +124,7 @@ impl Lower<'_> {
             dst,
             dst_pred,
         };
-        self.push(guard, instruction.span, Kind::Texture(Box::new(op)));
+        self.push(guard, instruction.span, Op::Texture(Box::new(op)));
         Ok(())
     }
 
@@ -167,7 +166,7 @@ impl Lower<'_> {
     }
 
     /// The 64-bit value of a handle: a variable's address, a parameter's or a register's content.
-    fn handle(&mut self, name: &Name) -> Outcome<Slot> {
+    fn handle(&mut self, name: &Name) -> Outcome<Reg> {
         let register = match self.locate(name)? {
             Some(Located::Absolute { address, .. }) => self.constant(Width::B64, address.into()),
             Some(Located::Param(place)) => {
@@ -185,8 +184,8 @@ impl Lower<'_> {
             }
             Some(Located::Frame(place)) => {
                 let register = self.body.register(Width::B64);
-                let slot = self.body.slot(register);
-                let load = Kind::Load {
+                let reg = self.body.reg(register);
+                let load = Op::Load {
                     address: Address {
                         space: Space::Local,
                         register: None,
@@ -198,7 +197,7 @@ impl Lower<'_> {
                     },
                     ordering: Ordering::Weak,
                     scope: None,
-                    dst: Box::new([Some(slot)]),
+                    dst: Box::new([Some(reg)]),
                 };
                 self.push(None, name.span, load);
                 register
@@ -209,7 +208,7 @@ impl Lower<'_> {
                 self.resize(register, Width::B64, false, name.span)?
             }
         };
-        Ok(self.body.slot(register))
+        Ok(self.body.reg(register))
     }
 
     /// Layer and coordinates; what pads the vector is dropped.
@@ -219,7 +218,7 @@ impl Lower<'_> {
         operand: &Operand,
         floats: bool,
         span: Span,
-    ) -> Outcome<(Option<Slot>, Box<[Slot]>)> {
+    ) -> Outcome<(Option<Reg>, Box<[Reg]>)> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         let (skip, layer) = before(geometry);
         let wanted = dimensions(geometry);
@@ -238,17 +237,17 @@ impl Lower<'_> {
     }
 
     /// A 32-bit value, perhaps in braces.
-    fn number(&mut self, operand: &Operand, float: bool) -> Outcome<Slot> {
+    fn number(&mut self, operand: &Operand, float: bool) -> Outcome<Reg> {
         let operand = match operand {
             Operand::Vector(list, _) if list.len() == 1 => &list[0],
             one => one,
         };
         let register = self.source(operand, Width::B32, Fit::Exact, float)?;
-        Ok(self.body.slot(register))
+        Ok(self.body.reg(register))
     }
 
     /// The first `count` of a vector.
-    fn numbers(&mut self, operand: &Operand, count: usize, float: bool) -> Outcome<Box<[Slot]>> {
+    fn numbers(&mut self, operand: &Operand, count: usize, float: bool) -> Outcome<Box<[Reg]>> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         if list.len() < count {
             return Err(Diagnostic::error(
@@ -273,7 +272,7 @@ impl Lower<'_> {
         }
     }
 
-    fn results(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Option<Slot>]>> {
+    fn results(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Option<Reg>]>> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         if list.len() != count {
             return Err(Diagnostic::error(
@@ -286,7 +285,7 @@ impl Lower<'_> {
                 Operand::Sink(_) => Ok(None),
                 other => {
                     let register = self.destination(other, width_of(ty), fit)?;
-                    Ok(Some(self.body.slot(register)))
+                    Ok(Some(self.body.reg(register)))
                 }
             })
             .collect()
@@ -311,8 +310,8 @@ impl Lower<'_> {
         let handle = self.handle(name)?;
         let level = operands.get(2).map(|level| self.number(level, false)).transpose()?;
         let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
-        let dst = self.body.slot(dst);
-        let kind = Kind::HandleQuery {
+        let dst = self.body.reg(dst);
+        let kind = Op::HandleQuery {
             handle,
             attribute,
             level,
@@ -331,8 +330,8 @@ impl Lower<'_> {
         };
         let src = self.source(&instruction.operands[1], Width::B64, Fit::Exact, false)?;
         let dst = self.destination(&instruction.operands[0], Width::Pred, Fit::Exact)?;
-        let (dst, src) = (self.body.slot(dst), self.body.slot(src));
-        self.push(guard, instruction.span, Kind::IsHandle { opaque, dst, src });
+        let (dst, src) = (self.body.reg(dst), self.body.reg(src));
+        self.push(guard, instruction.span, Op::IsHandle { opaque, dst, src });
         Ok(())
     }
 
@@ -370,7 +369,7 @@ impl Lower<'_> {
                 SurfaceAction::Reduce {
                     op,
                     signed: (!form.has("p")).then(|| is_signed(ty)),
-                    value: self.body.slot(value),
+                    value: self.body.reg(value),
                 }
             }
         };
@@ -389,7 +388,7 @@ impl Lower<'_> {
             bytes: size_of(ty) as u8,
             action,
         };
-        self.push(guard, span, Kind::Surface(Box::new(op)));
+        self.push(guard, span, Op::Surface(Box::new(op)));
         for (wide, narrow) in narrow {
             self.resize_into(guard, wide, narrow, false, span)?;
         }
@@ -403,24 +402,24 @@ impl Lower<'_> {
         count: usize,
         ty: Type,
         narrow: &mut Vec<(Register, Register)>,
-    ) -> Outcome<Box<[Option<Slot>]>> {
-        let slots = self.results(operand, count, ty, Fit::Wider)?;
+    ) -> Outcome<Box<[Option<Reg>]>> {
+        let regs = self.results(operand, count, ty, Fit::Wider)?;
         let width = width_of(ty);
-        Ok(slots
+        Ok(regs
             .iter()
-            .map(|slot| {
-                let slot = (*slot)?;
-                if slot.width == width {
-                    return Some(slot);
+            .map(|reg| {
+                let reg = (*reg)?;
+                if reg.width == width {
+                    return Some(reg);
                 }
                 let register = self.body.register(width);
-                narrow.push((slot.offset, register));
-                Some(self.body.slot(register))
+                narrow.push((reg.number, register));
+                Some(self.body.reg(register))
             })
             .collect())
     }
 
-    fn stored(&mut self, operand: &Operand, count: usize, ty: Type, span: Span) -> Outcome<Box<[Slot]>> {
+    fn stored(&mut self, operand: &Operand, count: usize, ty: Type, span: Span) -> Outcome<Box<[Reg]>> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         if list.len() != count {
             return Err(Diagnostic::error(
@@ -432,7 +431,7 @@ impl Lower<'_> {
             .map(|one| {
                 let register = self.source(one, width_of(ty), Fit::Wider, false)?;
                 let register = self.resize(register, width_of(ty), false, span)?;
-                Ok(self.body.slot(register))
+                Ok(self.body.reg(register))
             })
             .collect()
     }

@@ -1,13 +1,12 @@
 //! Video instructions, whose operands have selectors and signs (PTX ISA, Video Instructions), and lane operations that
 //! take more than one kernel.
 
-use super::ir::Register;
 use super::operand::Fit;
 use super::scope::Binding;
 use super::{Lower, Outcome};
 use crate::isa::lanes::Width;
 use crate::isa::{Form, Lane, narrow};
-use crate::program::instr::Guard;
+use crate::program::ir::{Compute, Guard, Register};
 use crate::program::video;
 use crate::ptx::ast::{Expr, Instruction, Name, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -23,7 +22,8 @@ impl Lower<'_> {
         }
         self.check_kind(&read.operands[0], Some(Type::U32), Fit::Exact)?;
         let dst = self.destination(&read.operands[0], Width::B32, Fit::Exact)?;
-        self.push_lane(&read.lane, &[dst], &src, guard, instruction.span);
+        let op = Compute::of(read.lane, &instruction.opcode.text);
+        self.compute(op, &[dst], &src, guard, instruction.span);
         Ok(())
     }
 
@@ -51,22 +51,18 @@ impl Lower<'_> {
         let random = src[4];
         let nothing = self.constant(Width::B32, 0);
         let above = self.body.register(Width::B32);
-        self.push_lane(
-            &narrow::upper(lane),
-            &[above],
-            &[src[0], src[1], random, nothing],
-            None,
-            span,
-        );
+        let op = Compute::of(narrow::upper(lane), &instruction.opcode.text);
+        self.compute(op, &[above], &[src[0], src[1], random, nothing], None, span);
+        let op = Compute::of(*lane, &instruction.opcode.text);
         let width = lane.dst[0];
         let dst = self.destination(to, width, Fit::Wider)?;
         let pair: [Register; 4] = [src[2], src[3], random, above];
         if self.width(dst) == width {
-            self.push_lane(lane, &[dst], &pair, guard, span);
+            self.compute(op, &[dst], &pair, guard, span);
             return Ok(());
         }
         let result = self.body.register(width);
-        self.push_lane(lane, &[result], &pair, None, span);
+        self.compute(op, &[result], &pair, None, span);
         self.resize_into(guard, dst, result, false, span)
     }
 

@@ -14,7 +14,7 @@ use crate::program::layout;
 use crate::program::lower::special::{self, Reading};
 use crate::ptx::ast::{Function, Instruction, Name, Operand, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
-use crate::ptx::spelling::nearest;
+use crate::spelling::nearest;
 
 /// What is wrong, if something is.
 pub(super) type Outcome<T = ()> = Result<T, Diagnostic>;

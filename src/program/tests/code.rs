@@ -1,8 +1,7 @@
-//! What nvcc emits lowers, and what comes out keeps the executor's rules. Slots are checked against an independent
-//! liveness as functions are lowered (`lower::emit`).
+//! What nvcc emits lowers, and what comes out keeps the executor's rules. The representation is verified after every pass.
 
 use super::{link, prepare};
-use crate::program::{Kind, Module};
+use crate::program::{End, Module, Op};
 
 fn lowered(name: &str) -> Module {
     let path = format!("tests/data/nvcc/{name}.ptx");
@@ -34,12 +33,18 @@ fn loops_are_contiguous() {
     // Every jump back spans blocks of its own loop only: no exit or trap of the kernel lies inside.
     let module = lowered("matmul_tiled");
     let kernel = prepare(&module, &module.functions[0].name);
-    for (pc, instr) in kernel.code.iter().enumerate() {
-        if let Kind::Branch { target } = instr.kind
-            && (target as usize) < pc
-        {
-            let inside = &kernel.code[target as usize..pc];
-            assert!(!inside.iter().any(|i| matches!(i.kind, Kind::Exit)), "{kernel}");
+    let mut loops = 0;
+    for (number, block) in kernel.body.blocks.iter().enumerate() {
+        let mut targets = Vec::new();
+        block.end.successors(|to| targets.push(to as usize));
+        for target in targets.into_iter().filter(|&to| to <= number) {
+            loops += 1;
+            let inside = &kernel.body.blocks[target..=number];
+            let leaves = |block: &crate::program::Block| {
+                matches!(block.end, End::Stop) || block.insts.iter().any(|inst| matches!(inst.op, Op::Exit))
+            };
+            assert!(!inside.iter().any(leaves), "{kernel}");
         }
     }
+    assert!(loops > 0, "{kernel}");
 }

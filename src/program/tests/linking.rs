@@ -1,19 +1,23 @@
 //! What names stand for across units (PTX ISA, Linking Directives), and what a module tells without lowering.
 
 use super::{complaints, index, link, prepare, try_link};
-use crate::program::{Callee, Kind, LinkError, Module};
+use crate::program::{Callee, LinkError, Module, Op};
 
 fn callee(module: &Module, name: &str) -> String {
     let function = prepare(module, name);
-    let index = function.code.iter().find_map(|i| match i.kind {
-        Kind::Call {
+    let index = function.body.insts().find_map(|inst| match inst.op {
+        Op::Call {
             callee: Callee::Direct(index),
             ..
         } => Some(index),
         _ => None,
     });
     let entry = &module.functions[index.expect("a call") as usize];
-    format!("{} {}", entry.name, module.prepare(index.unwrap()).unwrap().code.len())
+    format!(
+        "{} {}",
+        entry.name,
+        module.prepare(index.unwrap()).unwrap().body.insts().count()
+    )
 }
 
 #[test]
@@ -55,7 +59,7 @@ fn strong_beats_weak_and_common() {
     ]);
     assert_eq!(module.functions.iter().filter(|f| &*f.name == "f").count(), 1);
     let function = module.prepare(prepare(&module, "k").callees[0]).unwrap();
-    assert!(matches!(function.code[0].kind, Kind::Trap));
+    assert!(matches!(function.body.blocks[0].insts[0].op, Op::Trap));
     assert_eq!(memory.global(&module, "v"), [2, 0, 0, 0]);
     // Of common ones the largest.
     assert_eq!(memory.global(&module, "c").len(), 16);
@@ -153,7 +157,7 @@ fn shared_memory_is_laid_out_for_each_kernel() {
     assert_eq!(super::listing(&two)[0], "store.4 shared[r0] ← r0");
     // A device function asks the kernel that runs.
     let listing = super::listing(&prepare(&module, "uses_b"));
-    assert_eq!(listing[..2], ["load.4 r2 ← shared[r0+4]", "store.4 shared[r0] ← r2"]);
+    assert_eq!(listing[..2], ["load.4 r0 ← shared[r1+4]", "store.4 shared[r1] ← r0"]);
 }
 
 #[test]

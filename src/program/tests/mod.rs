@@ -5,10 +5,10 @@ mod initialisers;
 mod linking;
 mod shapes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::{Allocate, AllocateError, Function, LinkError, Module};
+use super::{Allocate, AllocateError, End, Function, LinkError, Module};
 use crate::ptx;
 
 /// Memory that remembers what was written where.
@@ -103,7 +103,7 @@ fn index(module: &Module, name: &str) -> u32 {
 fn prepare(module: &Module, name: &str) -> Arc<Function> {
     match module.prepare(index(module, name)) {
         Ok(function) => {
-            if let Err(wrong) = function.check() {
+            if let Err(wrong) = function.body.verify() {
                 panic!("{wrong}\n{function}");
             }
             function
@@ -133,7 +133,40 @@ fn kernel(body: &str) -> Arc<Function> {
     prepare(&module, "k")
 }
 
-/// Code as `show` prints it, without pcs.
+/// The code as it is printed, a line an operation, with those jumps that do not go to the next block. Registers are
+/// numbered anew within their class, in the order in which the code names them.
 fn listing(function: &Function) -> Vec<String> {
-    function.code.iter().map(|i| i.show(&function.source.text)).collect()
+    let mut lines = Vec::new();
+    for (number, block) in function.body.blocks.iter().enumerate() {
+        lines.extend(block.insts.iter().map(|inst| inst.to_string()));
+        let next = number as u32 + 1;
+        match &block.end {
+            End::Jump(to) if *to == next => {}
+            End::Branch { guard, taken, fall, .. } if *fall == next => lines.push(format!("{guard} jump b{taken}")),
+            End::Stop => {}
+            end => lines.push(end.to_string()),
+        }
+    }
+    let mut names: HashMap<String, String> = HashMap::new();
+    let mut taken: HashMap<char, usize> = HashMap::new();
+    for line in &mut lines {
+        let mut parts = line.split('%');
+        let mut renamed = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part
+                .char_indices()
+                .find(|&(at, c)| at > 0 && !c.is_ascii_digit())
+                .map_or(part.len(), |(at, _)| at);
+            let name = names.entry(part[..end].to_owned()).or_insert_with(|| {
+                let class = part.chars().next().unwrap_or('?');
+                let count = taken.entry(class).or_default();
+                *count += 1;
+                format!("{class}{}", *count - 1)
+            });
+            renamed += name;
+            renamed += &part[end..];
+        }
+        *line = renamed;
+    }
+    lines
 }

@@ -2,7 +2,8 @@
 
 use super::{complaints, index, kernel, link, listing, prepare};
 use crate::isa::lanes::Width;
-use crate::program::{Initial, Kind, Special};
+use crate::program::facts::{Facts, Shape};
+use crate::program::{End, Initial, Op, Special};
 
 fn shape(body: &str) -> Vec<String> {
     listing(&kernel(body))
@@ -16,33 +17,18 @@ fn parameters_immediates_and_specials_cost_no_code() {
         mov.u32 %r2, %tid.x; add.s32 %r3, %r2, 5; add.s32 %r4, %r3, %r1;
         st.global.u32 [%rd2], %r4; ret;",
     );
-    // The window: n, %tid.x, 5 and what is computed, 128 bytes each; behind the 32-bit slots p with 256.
-    assert_eq!(
-        (slot_of(&function, 0), slot_of(&function, 8)),
-        ("d8".to_owned(), "r0".to_owned())
-    );
     assert_eq!(
         listing(&function),
         [
-            "add.s32 r6 ← r2, r4",
-            "add.s32 r6 ← r6, r0",
-            "store.4 global[d8] ← r6",
+            "add.s32 r0 ← r1, r2",
+            "add.s32 r3 ← r0, r4",
+            "store.4 global[d0] ← r3",
             "exit"
         ]
     );
-    assert_eq!(function.window, 12 * 64);
-    let initials: Vec<_> = function.initial.iter().map(|(_, i)| *i).collect();
+    let initials: Vec<_> = function.body.registers.iter().filter_map(|info| info.initial).collect();
     assert!(initials.contains(&Initial::Constant(5)));
     assert!(initials.contains(&Initial::Special(Special::Tid(0))));
-}
-
-/// The slot that holds the kernel parameter at this offset.
-fn slot_of(function: &crate::program::Function, at: u32) -> String {
-    let found = function
-        .initial
-        .iter()
-        .find(|(_, i)| matches!(i, Initial::Param { offset, .. } if *offset == at));
-    found.map(|(slot, _)| slot.to_string()).unwrap()
 }
 
 #[test]
@@ -53,14 +39,14 @@ fn launch_constants_are_computed_once() {
         mov.u32 %r4, %tid.x; setp.lt.u32 %p, %r4, 3; @%p mul.lo.s32 %r3, %r1, 2; st.global.u32 [%rd1], %r3; ret;",
     );
     // %r3 is written twice: it stays.
-    assert!(function.prologue.is_empty());
+    assert!(function.body.prologue.is_empty());
     let function = kernel(
         ".reg .u32 %r<5>; .reg .u64 %rd<2>;
         ld.param.u64 %rd1, [p]; mov.u32 %r1, %ntid.x; mov.u32 %r2, %nctaid.x; mul.lo.s32 %r3, %r1, %r2;
         add.s32 %r4, %r3, 1; st.global.u32 [%rd1], %r4; ret;",
     );
-    assert_eq!(function.prologue.len(), 2);
-    assert_eq!(function.code.len(), 2);
+    assert_eq!(function.body.prologue.len(), 2);
+    assert_eq!(listing(&function).len(), 2);
 }
 
 #[test]
@@ -84,11 +70,7 @@ fn copies_of_registers_written_twice_stay() {
         L: mov.u32 %r3, %r2; add.u32 %r2, %r2, %r1; setp.lt.u32 %p, %r2, 100; @%p bra L;
         st.global.u32 [%rd], %r3; ret;",
     );
-    assert_eq!(
-        lines.iter().filter(|l| l.starts_with("mov.u32")).count(),
-        2,
-        "{lines:#?}"
-    );
+    assert_eq!(lines.iter().filter(|l| l.starts_with("mov ")).count(), 2, "{lines:#?}");
 }
 
 #[test]
@@ -103,9 +85,9 @@ fn a_branch_and_its_join() {
     let shown: Vec<&str> = lines.iter().map(|l| l.split(' ').next().unwrap()).collect();
     assert_eq!(
         shown,
-        ["setp.eq.u32", "@p0", "store.4", "branch", "store.4", "store.4", "exit"]
+        ["setp.eq.u32", "@p0", "store.4", "jump", "store.4", "store.4", "exit"]
     );
-    assert!(lines[1].ends_with("branch 4") && lines[3].ends_with("branch 5"));
+    assert!(lines[1].ends_with("jump b2") && lines[3].ends_with("jump b3"));
 }
 
 #[test]
@@ -126,21 +108,17 @@ fn what_leaves_a_loop_comes_after_it() {
 
 #[test]
 fn several_jumps_back_meet_at_one_latch() {
-    let lines = shape(
+    let function = kernel(
         ".reg .u32 %r<4>; .reg .u64 %rd; .reg .pred %p<3>;
         ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
         HEAD: add.u32 %r2, %r2, %r1; setp.lt.u32 %p1, %r2, 10; @%p1 bra HEAD;
         st.global.u32 [%rd], %r2; setp.lt.u32 %p2, %r2, 100; @%p2 bra HEAD; ret;",
     );
-    let back: Vec<_> = lines
-        .iter()
-        .enumerate()
-        .filter_map(|(pc, l)| {
-            let target: usize = l.rsplit_once("branch ")?.1.parse().ok()?;
-            (target <= pc).then_some(target)
-        })
-        .collect();
-    assert_eq!(back.len(), 1, "{lines:#?}");
+    let mut back = 0;
+    for (number, block) in function.body.blocks.iter().enumerate() {
+        block.end.successors(|to| back += usize::from(to as usize <= number));
+    }
+    assert_eq!(back, 1, "{function}");
 }
 
 #[test]
@@ -151,7 +129,7 @@ fn irreducible_flow_is_laid_out_too() {
         A: add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 10; @%p bra B; ret;
         B: add.u32 %r1, %r1, 2; setp.lt.u32 %p, %r1, 20; @%p bra A; ret;",
     );
-    assert!(function.code.len() >= 9);
+    assert!(listing(&function).len() >= 9);
 }
 
 #[test]
@@ -181,7 +159,7 @@ fn vectors_pack_and_unpack() {
     assert_eq!(
         shown,
         [
-            "load.4", "mov.b64", "mov.b64", "mov.b32", "mov.b32", "mov.b32", "store.4", "exit"
+            "load.4", "pack", "extract", "extract", "extract", "pack", "store.4", "exit"
         ]
     );
     assert_eq!(lines[0].matches(", ").count(), 1);
@@ -194,8 +172,8 @@ fn loads_extend_and_refuse_to_shrink() {
         st.global.u8 [%rd1], %r; st.global.u64 [%rd1+8], %rd2; ret;",
     );
     assert!(matches!(
-        &function.code[0].kind,
-        Kind::Load { element, dst, .. } if element.bytes == 1 && element.signed && dst[0].unwrap().width == Width::B64
+        &function.body.blocks[0].insts[0].op,
+        Op::Load { element, dst, .. } if element.bytes == 1 && element.signed && dst[0].unwrap().width == Width::B64
     ));
     let (module, _) = link(&[
         ".visible .entry k(.param .u64 p) { .reg .b32 %r; .reg .b64 %rd; ld.param.u64 %rd, [p];
@@ -278,10 +256,10 @@ fn indexed_branches_know_their_targets() {
         t: .branchtargets A, B, A; brx.idx %r, t;
         A: st.global.u32 [%rd], 1; ret; B: st.global.u32 [%rd], 2; ret;",
     );
-    let Kind::BranchIndexed { targets, .. } = &function.code[0].kind else {
+    let End::Indexed { targets, .. } = &function.body.blocks[0].end else {
         panic!("{function}");
     };
-    assert_eq!(**targets, [1, 3, 1]);
+    assert_eq!(targets[..], [1, 2, 1]);
 }
 
 #[test]
@@ -303,7 +281,8 @@ fn line_numbers_follow_the_code() {
         ".reg .u32 %r; .reg .u64 %rd; .loc 1 10 1\n ld.param.u64 %rd, [p]; .loc 1 11 3\n st.global.u32 [%rd], 1;
         st.global.u32 [%rd+4], 1; .loc 2 5 1\n ret;",
     );
-    assert_eq!(function.lines, [(0, 1, 11), (2, 2, 5)]);
+    let lines: Vec<_> = function.body.insts().map(|inst| inst.line).collect();
+    assert_eq!(lines, [Some((1, 11)), Some((1, 11)), Some((2, 5))]);
 }
 
 /// What is wrong with a kernel's body.
@@ -462,45 +441,101 @@ fn several_mistakes_are_reported_at_once() {
 #[test]
 fn what_is_left_of_a_compilers_phi_costs_nothing() {
     // The value of the last round and the next one's are one register, as are i and its copy.
-    let lines = shape(
+    let function = kernel(
         ".reg .u32 %r<8>; .reg .f32 %f<4>; .reg .u64 %rd; .reg .pred %p;
         ld.param.u64 %rd, [p]; ld.param.u32 %r1, [n]; mov.u32 %r5, 0; mov.f32 %f3, 0f00000000;
         L: mov.u32 %r2, %r5; mov.f32 %f1, %f3; ld.global.f32 %f2, [%rd]; add.f32 %f3, %f1, %f2;
         add.u32 %r5, %r2, 1; setp.lt.u32 %p, %r5, %r1; @%p bra L;
         st.global.f32 [%rd], %f3; ret;",
     );
-    let back: usize = lines
-        .iter()
-        .find_map(|l| l.strip_prefix("@p0 branch "))
-        .unwrap()
-        .parse()
-        .unwrap();
-    let shown: Vec<&str> = lines[back..].iter().map(|l| l.split(' ').next().unwrap()).collect();
-    assert_eq!(
-        shown,
-        ["load.4", "add.f32", "add.u32", "setp.lt.u32", "@p0", "store.4", "exit"]
-    );
+    let lines = in_the_loop(&function);
+    let shown: Vec<&str> = lines.iter().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(shown, ["load.4", "add.f32", "add.u32", "setp.lt.u32"]);
 }
 
 #[test]
 fn swapped_values_stay_apart() {
     // a, b = b, a each round: one temporary at least.
-    let lines = shape(
+    let function = kernel(
         ".reg .u32 %r<8>; .reg .u64 %rd; .reg .pred %p;
         ld.param.u64 %rd, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, 0;
         L: mov.u32 %r4, %r1; mov.u32 %r1, %r2; mov.u32 %r2, %r4; add.u32 %r3, %r3, 1;
         setp.lt.u32 %p, %r3, %r1; @%p bra L;
         st.global.v2.u32 [%rd], {%r1, %r2}; ret;",
     );
-    let back: usize = lines
-        .iter()
-        .find_map(|l| l.strip_prefix("@p0 branch "))
-        .unwrap()
-        .parse()
-        .unwrap();
+    let lines = in_the_loop(&function);
+    let moves = lines.iter().filter(|l| l.starts_with("mov ")).count();
+    assert_eq!(moves, 3, "{lines:#?}");
+}
+
+/// What is done in each round of the only loop.
+fn in_the_loop(function: &crate::program::Function) -> Vec<String> {
+    let blocks = &function.body.blocks;
+    let mut found = None;
+    for (number, block) in blocks.iter().enumerate() {
+        block.end.successors(|to| {
+            if to as usize <= number {
+                assert!(found.is_none(), "one loop: {function}");
+                found = Some(to as usize..=number);
+            }
+        });
+    }
+    let range = found.expect("a loop");
+    let insts = blocks[range].iter().flat_map(|block| &block.insts);
+    insts.map(ToString::to_string).collect()
+}
+
+/// What is known of the value that the only store of a kernel stores.
+fn stored(body: &str) -> Facts {
+    let function = kernel(body);
+    let value = function.body.insts().find_map(|inst| match &inst.op {
+        Op::Store { src, .. } => Some(src[0].number),
+        _ => None,
+    });
+    function.body.facts[value.expect("a store") as usize]
+}
+
+#[test]
+fn values_are_known_by_shape_alignment_and_range() {
+    let head = ".reg .u32 %r<9>; .reg .u64 %rd<9>; .reg .pred %p<3>; ld.param.u64 %rd1, [p]; ld.param.u32 %r8, [n];";
+    let of = |body: &str, width: u32| stored(&format!("{head} {body} st.global.u{width} [%rd1], %r7; ret;"));
+    let follows = |stride| Shape::Affine { stride };
+    // A row of threads: base and step; the step is a multiple of 12.
+    let facts = of("mov.u32 %r1, %tid.x; mad.lo.u32 %r7, %r1, 12, %r8;", 32);
+    assert_eq!(facts.shape, follows(12));
+    // %tid.x is below 1,024.
+    let facts = of("mov.u32 %r1, %tid.x; shl.b32 %r7, %r1, 4;", 32);
     assert_eq!(
-        lines[back..].iter().filter(|l| l.starts_with("mov.u32")).count(),
-        3,
-        "{lines:#?}"
+        (facts.shape, facts.align, facts.range),
+        (follows(16), 4, Some((0, 1023 << 4)))
     );
+    assert_eq!(
+        of("mov.u32 %r1, %ctaid.x; add.u32 %r7, %r1, %r8;", 32).shape,
+        Shape::Uniform
+    );
+    assert_eq!(
+        of("mov.u32 %r1, %laneid; add.u32 %r7, %r1, 1;", 32).shape,
+        Shape::Varying
+    );
+    assert_eq!(of("mov.u32 %r1, %tid.y; add.u32 %r7, %r1, 1;", 32).shape, follows(0));
+    assert_eq!(of("ld.global.u32 %r7, [%rd1+8];", 32).shape, Shape::Varying);
+    // A counter of all threads together.
+    let counted = "mov.u32 %r7, 0; L: add.u32 %r7, %r7, 3; setp.lt.u32 %p1, %r7, %r8; @%p1 bra L;";
+    assert_eq!(of(counted, 32).shape, Shape::Uniform);
+    // One of which some threads leave sooner.
+    let left = "mov.u32 %r1, %tid.x; mov.u32 %r7, 0; L: add.u32 %r7, %r7, 3; setp.lt.u32 %p1, %r7, %r1; @%p1 bra L;";
+    assert_eq!(of(left, 32).shape, Shape::Varying);
+    // Written on both sides of a branch on which threads differ, and on which they do not.
+    let sides = |on: &str| {
+        format!("mov.u32 %r1, {on}; setp.eq.u32 %p1, %r1, 0; @%p1 bra T; mov.u32 %r7, 5; bra J; T: mov.u32 %r7, 6; J:")
+    };
+    assert_eq!(of(&sides("%tid.x"), 32).shape, Shape::Varying);
+    assert_eq!(of(&sides("%ctaid.x"), 32).shape, Shape::Uniform);
+    // Threads that have left the kernel disturb nobody.
+    let bounded = format!("mov.u32 %r1, %tid.x; setp.ge.u32 %p2, %r1, %r8; @%p2 bra OUT; {counted}");
+    let facts = stored(&format!("{head} {bounded} st.global.u32 [%rd1], %r7; OUT: ret;"));
+    assert_eq!(facts.shape, Shape::Varying, "the sides meet at OUT");
+    let bounded = format!("mov.u32 %r1, %tid.x; setp.ge.u32 %p2, %r1, %r8; @%p2 bra OUT; {counted}");
+    let facts = stored(&format!("{head} {bounded} st.global.u32 [%rd1], %r7; ret; OUT: ret;"));
+    assert_eq!(facts.shape, Shape::Uniform);
 }

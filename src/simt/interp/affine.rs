@@ -1,8 +1,8 @@
-//! Values that follow the lane's number, computed for a bundle as it enters a block ([`crate::program::affine`]).
+//! Values that follow the lane's number, computed for a bundle as it enters a block ([`super::compile::values`]).
 
+use super::compile::values::{Affine, Op, Source, Step};
 use crate::isa::Compare;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
-use crate::program::affine::{Affine, Op, Source, Step};
 
 use super::code::Executable;
 use crate::simt::machine::Line as Value;

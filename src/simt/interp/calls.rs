@@ -8,13 +8,14 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{Initial, Pc, Slot};
+use crate::program::Initial;
 
 use super::code::{CallOp, Code, Executable};
+use super::compile::Pc;
 use super::{Bundle, Rare};
 use crate::simt::Cause;
 use crate::simt::machine::frame::Between;
-use crate::simt::machine::slots::{first_lane, lanes, read, write};
+use crate::simt::machine::slots::{Slot, first_lane, lanes, read, write};
 use crate::simt::machine::{Cx, NONE, RawFault};
 use crate::simt::special::{self, Place};
 
@@ -119,7 +120,8 @@ impl Bundle {
     ) -> Result<(), RawFault> {
         let mut at = self.leave(at, taken, pc);
         let lane = first_lane(&taken);
-        let module = &cx.block.env.launch.module;
+        let executables = &cx.block.env.launch.code;
+        let module = &executables.module;
         let watch = &cx.block.env.watch;
         let width = self.frames[self.fragments[at].frame as usize].exec.width;
         let exec = if call.function != NONE {
@@ -127,7 +129,7 @@ impl Bundle {
                 Some(exec) => exec,
                 None => {
                     let function = lowered(module, call.function).map_err(|why| RawFault::instruction(why, lane))?;
-                    let exec = Executable::of(module, call.function, &function, width, watch);
+                    let exec = executables.executable(call.function, &function, width, watch);
                     call.resolved.get_or_init(|| Arc::downgrade(&exec));
                     exec
                 }
@@ -164,7 +166,7 @@ impl Bundle {
                 );
                 return Err(RawFault::instruction(why, lane));
             }
-            Executable::of(module, index as u32, &function, width, watch)
+            executables.executable(index as u32, &function, width, watch)
         };
         let mask = self.fragments[at].mask;
         let parent = self.fragments[at].frame;

@@ -1,19 +1,19 @@
-//! A lowered function → the form in which the interpreter runs it: offsets multiplied for one bundle width, memory
+//! A compiled function → the form in which the interpreter runs it: offsets multiplied for one bundle width, memory
 //! accesses bound to the function that carries them out. Made once per function and width, kept with the function.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::isa::lanes::{LaneKernel, Operands};
-use crate::program::affine::Affine;
-use crate::program::{
-    BarrierOp, Callee, Copy3, Function, Initial, Instr, Kind, Module, Pc, Role, Slot, Special, Value,
-};
+use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Module, Op as Operation, Role, Special, Value};
 use crate::ptx::ast::Span;
 use crate::simt::special;
 
 use crate::simt::machine::observe::Watch;
 use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
+
+use super::compile::values::Affine;
+use super::compile::{Compiled, Instr, Pc, Slot, What};
 
 /// A guard on an instruction: offset of the predicate, and whether lanes run where it is clear.
 #[derive(Clone, Copy)]
@@ -49,6 +49,10 @@ pub enum Code {
     Branch {
         target: Pc,
     },
+    BranchIndexed {
+        index: Slot,
+        targets: Box<[Pc]>,
+    },
     /// A barrier over the whole block without operands worth a look: `bar.sync n`.
     BarrierAll {
         id: u32,
@@ -56,7 +60,7 @@ pub enum Code {
     Call(Box<CallOp>),
     Return,
     Exit,
-    Rare(Box<Kind>),
+    Rare(Box<Operation<Slot>>),
 }
 
 pub struct CallOp {
@@ -77,6 +81,7 @@ pub struct CallOp {
 
 /// A function for one bundle width.
 pub struct Executable {
+    pub compiled: Arc<Compiled>,
     pub function: Arc<Function>,
     /// Warps of the bundles that it is for.
     pub width: u32,
@@ -97,25 +102,64 @@ pub struct Executable {
     pcs: Option<Vec<Pc>>,
 }
 
-impl Executable {
-    /// The executable form of `function`, which is number `index` of `module`, for bundles of `width` warps (1, 2 or 4).
-    /// A grid that is watched has forms of its own.
-    pub fn of(module: &Module, index: u32, function: &Arc<Function>, width: u32, watch: &Watch) -> Arc<Executable> {
-        let build = || Executable::build(function, width, watch.operations());
-        if let Some(form) = watch.form(function, width, build) {
-            return form;
-        }
-        let cell = &module.functions[index as usize].executable[width.trailing_zeros() as usize];
-        let any = cell.get_or_init(|| Arc::new(build()));
-        // The cell is weak on purpose about types: only this function fills it.
-        Arc::clone(any)
-            .downcast::<Executable>()
-            .expect("only executables are stored here")
+/// What the interpreter has made of a module's functions so far: compiled when first used, kept as long as somebody may
+/// launch one.
+pub struct Executables {
+    pub module: Arc<Module>,
+    functions: Box<[Forms]>,
+}
+
+/// The forms of one function.
+#[derive(Default)]
+struct Forms {
+    compiled: OnceLock<Arc<Compiled>>,
+    /// For bundles of 1, 2 and 4 warps.
+    executable: [OnceLock<Arc<Executable>>; 3],
+}
+
+impl Executables {
+    pub fn new(module: Arc<Module>) -> Executables {
+        let functions = module.functions.iter().map(|_| Forms::default()).collect();
+        Executables { module, functions }
     }
 
-    fn build(function: &Arc<Function>, width: u32, machine: &'static Operations) -> Executable {
+    /// Functions that are compiled already: programs built by hand.
+    #[cfg(test)]
+    pub fn of(compiled: Vec<Compiled>) -> Executables {
+        let module = Module::of(compiled.iter().map(|c| Arc::clone(&c.function)).collect());
+        let forms = |compiled: Compiled| Forms {
+            compiled: OnceLock::from(Arc::new(compiled)),
+            executable: Default::default(),
+        };
+        Executables {
+            module: Arc::new(module),
+            functions: compiled.into_iter().map(forms).collect(),
+        }
+    }
+
+    /// `function`, which is number `index` of the module, laid out and with slots.
+    pub fn compiled(&self, index: u32, function: &Arc<Function>) -> &Arc<Compiled> {
+        let kernel = self.module.functions[index as usize].entry;
+        self.functions[index as usize]
+            .compiled
+            .get_or_init(|| Arc::new(Compiled::of(function, kernel)))
+    }
+
+    /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2 or 4).
+    /// A grid that is watched has forms of its own.
+    pub fn executable(&self, index: u32, function: &Arc<Function>, width: u32, watch: &Watch) -> Arc<Executable> {
+        let build = || Executable::build(self.compiled(index, function), width, watch.operations());
+        watch.form(function, width, build).unwrap_or_else(|| {
+            let cell = &self.functions[index as usize].executable[width.trailing_zeros() as usize];
+            Arc::clone(cell.get_or_init(|| Arc::new(build())))
+        })
+    }
+}
+
+impl Executable {
+    fn build(compiled: &Arc<Compiled>, width: u32, machine: &'static Operations) -> Executable {
         let op = |i: &Instr| build_op(i, width, machine);
-        let initial: Vec<(Slot, Initial)> = function
+        let initial: Vec<(Slot, Initial)> = compiled
             .initial
             .iter()
             .map(|(slot, init)| (scaled(*slot, width), *init))
@@ -130,17 +174,18 @@ impl Executable {
         let mut exec = Executable {
             width,
             machine,
-            code: function.code.iter().map(op).collect(),
-            prologue: function.prologue.iter().map(op).collect(),
+            code: compiled.code.iter().map(op).collect(),
+            prologue: compiled.prologue.iter().map(op).collect(),
             initial,
             per_block,
-            window: function.window * width,
-            function: Arc::clone(function),
+            window: compiled.window * width,
+            function: Arc::clone(&compiled.function),
+            compiled: Arc::clone(compiled),
             lean: None,
             affine: None,
             pcs: None,
         };
-        exec.lean = function
+        exec.lean = compiled
             .affine
             .as_ref()
             .map(|affine| Arc::new(exec.without_spared(affine)));
@@ -149,11 +194,11 @@ impl Executable {
 
     /// The form without what `affine` spares.
     fn without_spared(&self, affine: &Affine) -> Executable {
-        let (function, width) = (&self.function, self.width);
+        let (compiled, width) = (&self.compiled, self.width);
         let mut spared = affine.spared.iter().copied().peekable();
-        let mut moved = Vec::with_capacity(function.code.len() + 1);
+        let mut moved = Vec::with_capacity(compiled.code.len() + 1);
         let mut pcs: Vec<Pc> = Vec::new();
-        for pc in 0..function.code.len() as Pc {
+        for pc in 0..compiled.code.len() as Pc {
             moved.push(pcs.len() as Pc);
             if spared.next_if_eq(&pc).is_none() {
                 pcs.push(pc);
@@ -164,18 +209,20 @@ impl Executable {
         let code = pcs
             .iter()
             .map(|&pc| {
-                let mut instr = function.code[pc as usize].clone();
-                match &mut instr.kind {
-                    Kind::Branch { target } => *target = moved[*target as usize],
-                    Kind::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = moved[*t as usize]),
-                    _ => {}
+                let mut instr = compiled.code[pc as usize].clone();
+                match &mut instr.what {
+                    What::Branch { target } => *target = moved[*target as usize],
+                    What::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = moved[*t as usize]),
+                    What::Op(_) => {}
                 }
                 let value = values.next_if(|(at, _)| *at == pc).map(|(_, value)| value);
-                let mut address = match &instr.kind {
-                    Kind::Load { address, .. } | Kind::Store { address, .. } if value.is_some() => address.register,
+                let mut address = match &instr.what {
+                    What::Op(Operation::Load { address, .. } | Operation::Store { address, .. }) if value.is_some() => {
+                        address.register
+                    }
                     _ => None,
                 };
-                instr.slots(|slot, role| {
+                instr.regs(|&slot, role| {
                     if role == Role::Use && address.take_if(|address| *address == slot).is_none() {
                         read.insert(slot.offset * width);
                     }
@@ -200,7 +247,8 @@ impl Executable {
             initial: Vec::new(),
             per_block: per_block.filter(|(slot, _)| read.contains(&slot.offset)).collect(),
             window: self.window,
-            function: Arc::clone(function),
+            function: Arc::clone(&self.function),
+            compiled: Arc::clone(compiled),
             lean: None,
             affine: Some(affine),
             pcs: Some(pcs),
@@ -210,7 +258,7 @@ impl Executable {
     /// Where the function's text has an instruction.
     pub fn span(&self, pc: Pc) -> Span {
         let pc = self.pc_in_function(pc) as usize;
-        self.function
+        self.compiled
             .code
             .get(pc)
             .map_or_else(Span::default, |instr| instr.span)
@@ -232,23 +280,50 @@ fn scaled(slot: Slot, width: u32) -> Slot {
 }
 
 fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
-    let mut instr = instr.clone();
     let span = instr.span;
-    instr.slots_mut(&mut |offset, _, _| *offset *= width);
+    let instr = instr.clone().map(&mut |slot| scaled(slot, width));
     let guard = match instr.guard {
         None => OpGuard {
             offset: NONE,
             negated: false,
         },
         Some(g) => OpGuard {
-            offset: g.slot.offset,
+            offset: g.reg.offset,
             negated: g.negated,
         },
     };
     let offsets = |slots: &[Slot]| slots.iter().map(|s| s.offset).collect::<Box<[u32]>>();
-    let code = match instr.kind {
-        Kind::Lane { kernel, operands, .. } => Code::Lane { kernel, operands },
-        Kind::Load {
+    let op = match instr.what {
+        What::Op(op) => op,
+        What::Branch { target } => {
+            return Op {
+                guard,
+                code: Code::Branch { target },
+            };
+        }
+        What::BranchIndexed { index, targets } => {
+            return Op {
+                guard,
+                code: Code::BranchIndexed { index, targets },
+            };
+        }
+    };
+    let code = match op {
+        Operation::Compute { op, dst, src } => {
+            let mut operands = Operands {
+                imm: op.lane.constant,
+                ..Operands::default()
+            };
+            for (to, slot) in operands.dst.iter_mut().zip(&dst) {
+                *to = slot.offset;
+            }
+            for (to, slot) in operands.src.iter_mut().zip(&src) {
+                *to = slot.offset;
+            }
+            let kernel = op.lane.kernel;
+            Code::Lane { kernel, operands }
+        }
+        Operation::Load {
             address,
             element,
             ordering,
@@ -262,7 +337,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 mem: Box::new(MemOp::new(&address, (ordering, scope), data, span)),
             }
         }
-        Kind::Store {
+        Operation::Store {
             address,
             element,
             ordering,
@@ -272,7 +347,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
             run: (machine.store)(element, src[0].width, ordering),
             mem: Box::new(MemOp::new(&address, (ordering, scope), offsets(&src), span)),
         },
-        Kind::Atomic {
+        Operation::Atomic {
             op,
             ty,
             ftz,
@@ -292,14 +367,13 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 ftz,
             }),
         },
-        Kind::Branch { target } => Code::Branch { target },
-        Kind::Barrier {
+        Operation::Barrier {
             op: BarrierOp::Sync,
             id: Value::Immediate(id),
             threads: None,
             ..
         } if id < 16 && !machine.watched => Code::BarrierAll { id },
-        Kind::Call { callee, args, results } => {
+        Operation::Call { callee, args, results } => {
             let (function, address, params, returns) = match callee {
                 Callee::Direct(index) => (index, NONE, 0, 0),
                 Callee::Indirect {
@@ -320,8 +394,8 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 resolved,
             }))
         }
-        Kind::Return => Code::Return,
-        Kind::Exit => Code::Exit,
+        Operation::Return => Code::Return,
+        Operation::Exit => Code::Exit,
         other => Code::Rare(Box::new(other)),
     };
     Op { guard, code }

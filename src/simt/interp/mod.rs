@@ -10,12 +10,13 @@ pub mod affine;
 mod calls;
 pub mod code;
 mod collective;
+pub mod compile;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::isa::lanes::{MAX_WARPS, Mask};
-use crate::program::{BarrierOp, Kind, Ordering, Pc, Slot};
+use crate::program::{BarrierOp, Op as Operation, Ordering};
 
 use super::Cause;
 use super::block::{Barriers, BlockEnv, write_reduction};
@@ -25,6 +26,7 @@ use super::special::{self, Place};
 use affine::{Runs, Values};
 use calls::{Frame, Window};
 use code::{Code, Executable, Op};
+use compile::{Pc, Slot};
 
 /// Instructions that a fragment may run before others get a turn.
 const SHARE: i64 = 1 << 22;
@@ -445,7 +447,14 @@ impl Bundle {
                     barriers.left(self);
                     return Ok(Stop::Reschedule);
                 }
-                Code::Rare(kind) => match self.rare(at, pc, kind, full, &mut cx, barriers, exec) {
+                Code::BranchIndexed { index, targets } => match self.branch_indexed(at, pc, *index, targets, &cx) {
+                    Rare::Fault(fault) => {
+                        cx.fault = Some(fault);
+                        break Stop::Fault;
+                    }
+                    _ => return Ok(Stop::Reschedule),
+                },
+                Code::Rare(op) => match self.rare(at, pc, op, full, &mut cx, barriers, exec) {
                     Rare::Next => pc += 1,
                     Rare::Yield => {
                         pc += 1;
@@ -504,8 +513,8 @@ impl Bundle {
     pub fn release_barrier(&mut self, id: u32, result: &super::block::Tally) {
         for f in self.fragments.iter_mut().filter(|f| f.state == State::Barrier(id)) {
             let frame = &self.frames[f.frame as usize];
-            if let Code::Rare(kind) = &frame.exec.code[f.pc as usize].code
-                && let Kind::Barrier { op, dst: Some(dst), .. } = &**kind
+            if let Code::Rare(op) = &frame.exec.code[f.pc as usize].code
+                && let Operation::Barrier { op, dst: Some(dst), .. } = &**op
             {
                 let mask = Mask {
                     warps: self.warps,
@@ -533,7 +542,7 @@ impl Bundle {
         &mut self,
         at: usize,
         pc: Pc,
-        kind: &Kind,
+        op: &Operation<Slot>,
         full: bool,
         cx: &mut Cx<'_, '_>,
         barriers: &mut Barriers,
@@ -543,8 +552,8 @@ impl Bundle {
         if machine.watched {
             cx.span = exec.span(pc);
         }
-        match kind {
-            Kind::Barrier {
+        match op {
+            Operation::Barrier {
                 op,
                 id,
                 threads,
@@ -579,40 +588,41 @@ impl Bundle {
                 barriers.arrive(id, self, at, threads, true);
                 Rare::Barrier
             }
-            Kind::BranchIndexed { index, targets } => self.branch_indexed(at, pc, *index, targets, cx),
-            Kind::Nanosleep => Rare::Yield,
-            Kind::Trap => Rare::Fault(RawFault {
+            Operation::Nanosleep => Rare::Yield,
+            Operation::Trap => Rare::Fault(RawFault {
                 cause: Cause::Trap,
                 lane: first_lane(&cx.mask.lanes),
             }),
             // Without a debugger a breakpoint ends the program like a trap (PTX ISA, brkpt).
-            Kind::Breakpoint => Rare::Fault(RawFault {
+            Operation::Breakpoint => Rare::Fault(RawFault {
                 cause: Cause::Trap,
                 lane: first_lane(&cx.mask.lanes),
             }),
-            Kind::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
-            Kind::StackSave { dst } => {
+            Operation::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
+            Operation::StackSave { dst } => {
                 self.stack_save(at, *dst, cx);
                 Rare::Next
             }
-            Kind::StackRestore { src } => {
+            Operation::StackRestore { src } => {
                 self.stack_restore(at, *src, cx);
                 Rare::Next
             }
             // SAFETY: slots of the running window.
-            Kind::Texture(op) => Rare::done(unsafe { (machine.texture)(op, cx) }),
+            Operation::Texture(op) => Rare::done(unsafe { (machine.texture)(op, cx) }),
             // SAFETY: slots of the running window.
-            Kind::Surface(op) => Rare::done(unsafe { (machine.surface)(op, cx) }),
+            Operation::Surface(op) => Rare::done(unsafe { (machine.surface)(op, cx) }),
             // SAFETY: slots of the running window.
-            Kind::HandleQuery {
+            Operation::HandleQuery {
                 handle,
                 attribute,
                 level,
                 dst,
             } => Rare::done(unsafe { (machine.query)(cx, *handle, *attribute, *level, *dst) }),
             // SAFETY: slots of the running window.
-            Kind::IsHandle { opaque, dst, src } => Rare::done(unsafe { (machine.is_handle)(cx, *opaque, *dst, *src) }),
-            Kind::Syscall { which, args, results } => match (machine.syscall)(*which, args, results, cx) {
+            Operation::IsHandle { opaque, dst, src } => {
+                Rare::done(unsafe { (machine.is_handle)(cx, *opaque, *dst, *src) })
+            }
+            Operation::Syscall { which, args, results } => match (machine.syscall)(*which, args, results, cx) {
                 Ok(()) => Rare::Next,
                 Err(fault) => Rare::Fault(fault),
             },

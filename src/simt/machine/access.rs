@@ -9,11 +9,12 @@
 
 use crate::isa::lanes::{WARP, Width};
 use crate::memory::{AddressSpace, Kind, READ, Relation, View, WRITE};
-use crate::program::{Address, Ordering, Proxy, Scope, Slot, Space};
+use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
 use crate::simt::Beyond;
 
 use super::observe::{Access, Direction, Observer};
+use super::slots::Slot;
 use super::{Cx, NONE, RawFault};
 
 /// A memory access: where the address comes from, which slots carry data.
@@ -36,7 +37,12 @@ pub struct MemOp {
 
 impl MemOp {
     /// An access to `address`, which is found in registers.
-    pub fn new(address: &Address, (ordering, scope): (Ordering, Option<Scope>), data: Box<[u32]>, span: Span) -> MemOp {
+    pub fn new(
+        address: &Address<Slot>,
+        (ordering, scope): (Ordering, Option<Scope>),
+        data: Box<[u32]>,
+        span: Span,
+    ) -> MemOp {
         MemOp {
             offset: address.offset,
             register: address.register.map_or(NONE, |r: Slot| r.offset),

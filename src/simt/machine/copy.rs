@@ -1,17 +1,17 @@
 //! `cp.async` (PTX ISA, cp.async): done at once, so that waiting for its group finds it finished.
 
 use crate::isa::lanes::WARP;
-use crate::program::{Address, Ordering, Proxy, Slot};
+use crate::program::{Address, Ordering, Proxy};
 
 use super::access::{self, Lanes, MemOp};
 use super::observe::{Direction, Observer};
-use super::slots::{bits, read};
+use super::slots::{Slot, bits, read};
 use super::{Cx, Outcome};
 
 /// A copy as the instruction gives it.
 pub struct Copy<'a> {
-    pub dst: &'a Address,
-    pub src: &'a Address,
+    pub dst: &'a Address<Slot>,
+    pub src: &'a Address<Slot>,
     /// 4, 8 or 16.
     pub bytes: u8,
     /// So many of them are read, if that is given; the rest is zero.

@@ -262,7 +262,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
 
     /// The index of the kernel at an address.
     fn kernel(&self, address: u64) -> Outcome<u32> {
-        let module = &self.cx.block.env.launch.module;
+        let module = &self.cx.block.env.launch.code.module;
         let index = address
             .checked_sub(module.code_base)
             .filter(|offset| offset.is_multiple_of(16))

@@ -34,10 +34,8 @@ pub mod warp;
 pub mod window;
 
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP, Width};
-use crate::program::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
-use crate::program::{
-    AtomicOp, AtomicType, Copy3, Element, Function, Ordering, Proxy, Scope, Slot, Space, Syscall, Value,
-};
+use crate::program::ir::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
+use crate::program::{AtomicOp, AtomicType, Copy3, Element, Function, Ordering, Proxy, Scope, Space, Syscall, Value};
 use crate::ptx::ast::Span;
 
 use super::block::BlockEnv;
@@ -45,6 +43,7 @@ use super::{Beyond, Cause};
 pub use access::{AccessFn, MemOp};
 pub use atomic::{AtomOp, AtomicFn};
 use observe::{GridEvent, HeapEvent, Observer, SyncEvent, Watch, Who};
+use slots::Slot;
 
 /// Marks an absent slot or guard in a field that is otherwise an offset.
 pub const NONE: u32 = u32::MAX;
@@ -173,15 +172,15 @@ pub struct Operations {
     pub store: Stores,
     pub atomic: fn(AtomicOp, AtomicType) -> AtomicFn,
     pub copy_async: unsafe fn(&mut Cx<'_, '_>, &copy::Copy<'_>) -> Outcome,
-    pub texture: unsafe fn(&TextureOp, &mut Cx<'_, '_>) -> Outcome,
-    pub surface: unsafe fn(&SurfaceOp, &mut Cx<'_, '_>) -> Outcome,
+    pub texture: unsafe fn(&TextureOp<Slot>, &mut Cx<'_, '_>) -> Outcome,
+    pub surface: unsafe fn(&SurfaceOp<Slot>, &mut Cx<'_, '_>) -> Outcome,
     pub query: unsafe fn(&mut Cx<'_, '_>, Slot, Attribute, Option<Slot>, Slot) -> Outcome,
     pub is_handle: unsafe fn(&mut Cx<'_, '_>, Opaque, Slot, Slot) -> Outcome,
     pub syscall: fn(Syscall, &[Copy3], &[Copy3], &mut Cx<'_, '_>) -> Result<(), RawFault>,
     pub fence: fn(&Cx<'_, '_>, Ordering, Option<Scope>, Proxy),
     /// Lanes of the mask have come to a barrier of the block; whether they wait.
     pub arrive: fn(&Cx<'_, '_>, u32, bool),
-    pub warp_barrier: unsafe fn(&Cx<'_, '_>, Value),
+    pub warp_barrier: unsafe fn(&Cx<'_, '_>, Value<Slot>),
     /// Pieces of one frame of the local window to another, for the lanes of the mask.
     pub copy_frame: fn(&Cx<'_, '_>, &[u32; MAX_WARPS], &[Copy3], frame::Between),
     grid: fn(&Watch, u64, &GridEvent),

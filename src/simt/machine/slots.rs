@@ -1,7 +1,15 @@
 //! One lane of a register, and lanes of a mask.
 
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
-use crate::program::{Slot, Value};
+use crate::program::Value;
+
+/// A place in the window of registers: byte offset, and width. What a compiler gives is for a bundle of one warp; offsets
+/// scale with the bundle's width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot {
+    pub offset: u32,
+    pub width: Width,
+}
 
 /// Set bits, ascending.
 pub fn bits(mask: u32) -> impl Iterator<Item = usize> {
@@ -72,11 +80,11 @@ pub unsafe fn write(regs: *mut u8, slot: Slot, lane: usize, value: u64) {
 ///
 /// # Safety
 /// A slot operand lies in the window at `regs`.
-pub unsafe fn value(regs: *mut u8, v: Value, lane: usize) -> u32 {
+pub unsafe fn value(regs: *mut u8, v: Value<Slot>, lane: usize) -> u32 {
     match v {
         Value::Immediate(x) => x,
         // SAFETY: the caller's word.
-        Value::Slot(slot) => unsafe { read(regs, slot, lane) as u32 },
+        Value::Register(slot) => unsafe { read(regs, slot, lane) as u32 },
     }
 }
 

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use crate::memory::texture::{Channel, Descriptor, Surface};
-use crate::program::Slot;
-use crate::program::texture::{Outside, SurfaceAction, SurfaceOp, SurfaceReduction};
+use crate::program::ir::texture::{Outside, SurfaceAction, SurfaceOp, SurfaceReduction};
 
 use super::access::tell_one;
 use super::observe::{Direction, Observer};
-use super::slots::{lanes, read, write};
+use super::slots::{Slot, lanes, read, write};
 use super::texture::{bad_handle, geometry, resolve};
 use super::{Cx, Outcome, RawFault};
 use crate::program::{Proxy, Space};
@@ -19,7 +18,7 @@ use crate::simt::Cause;
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn access<O: Observer>(op: &SurfaceOp, cx: &mut Cx<'_, '_>) -> Outcome {
+pub unsafe fn access<O: Observer>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Outcome {
     let regs = cx.regs;
     // SAFETY: the caller's word, here and below.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };

@@ -15,12 +15,11 @@ use crate::memory::texture::{
     self as memory, Backing, Declared, Descriptor, Details, Fetch, Fetches, HandleKind, Objects, Run, Sampler, Seen,
     Texels, Texture,
 };
-use crate::program::Slot;
-use crate::program::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
+use crate::program::ir::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
 use super::access::{illegal, tell_one};
 use super::observe::{Direction, Observer};
-use super::slots::{lanes, read, write};
+use super::slots::{Slot, lanes, read, write};
 use super::{Cx, Outcome, RawFault};
 use crate::program::{Proxy, Space};
 use crate::simt::Cause;
@@ -145,7 +144,7 @@ fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Re
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn fetch<O: Observer>(op: &TextureOp, cx: &mut Cx<'_, '_>) -> Outcome {
+pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> Outcome {
     let mut bound: Option<Bound> = None;
     for warp in 0..MAX_WARPS {
         let active = cx.mask.lanes[warp];
@@ -189,7 +188,7 @@ pub unsafe fn fetch<O: Observer>(op: &TextureOp, cx: &mut Cx<'_, '_>) -> Outcome
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn shared_handles(op: &TextureOp, regs: *mut u8, warp: usize, active: u32) -> Option<(u64, u64)> {
+unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, active: u32) -> Option<(u64, u64)> {
     let first = warp * WARP + active.trailing_zeros() as usize;
     let shared = |slot: Slot| {
         // SAFETY: the caller's word, here and below.
@@ -217,7 +216,7 @@ unsafe fn shared_handles(op: &TextureOp, regs: *mut u8, warp: usize, active: u32
 /// # Safety
 /// As for [`fetch`].
 unsafe fn fetch_one<O: Observer>(
-    op: &TextureOp,
+    op: &TextureOp<Slot>,
     cx: &mut Cx<'_, '_>,
     bound: &mut Option<Bound>,
     lane: usize,
@@ -286,7 +285,7 @@ unsafe fn fetch_one<O: Observer>(
 
 /// What goes into the registers.
 #[inline(always)]
-fn components(op: &TextureOp, texture: &Texture, texel: [u32; 4]) -> [u32; 4] {
+fn components(op: &TextureOp<Slot>, texture: &Texture, texel: [u32; 4]) -> [u32; 4] {
     let half = |bits: u32| match texture.reads_floats() {
         true => f16::from_f32(f32::from_bits(bits)).to_bits(),
         false => bits as u16,
@@ -303,7 +302,7 @@ fn components(op: &TextureOp, texture: &Texture, texel: [u32; 4]) -> [u32; 4] {
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_warp(op: &TextureOp, cx: &Cx<'_, '_>, bound: &Bound, warp: usize, active: u32) -> bool {
+unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp: usize, active: u32) -> bool {
     let regs = cx.regs;
     let is_words = |slot: &Slot| slot.width == Width::B32;
     let mut sources = op.at.iter().chain(&op.offset).chain(&op.layer).chain(&op.compare);

@@ -8,17 +8,17 @@
 use std::sync::atomic;
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{Ordering, Proxy, ReduxOp, Scope, ShuffleMode, Slot, Value, VoteMode};
+use crate::program::{Ordering, Proxy, ReduxOp, Scope, ShuffleMode, Value, VoteMode};
 
 use super::Cx;
 use super::observe::{Observer, SyncEvent};
-use super::slots::{bits, predicate, read, value, write};
+use super::slots::{Slot, bits, predicate, read, value, write};
 
 /// The lanes whose members that still live are all running with them.
 ///
 /// # Safety
 /// A slot operand lies in the running window.
-pub unsafe fn gathered(cx: &Cx<'_, '_>, members: Value, live: &[u32; MAX_WARPS]) -> [u32; MAX_WARPS] {
+pub unsafe fn gathered(cx: &Cx<'_, '_>, members: Value<Slot>, live: &[u32; MAX_WARPS]) -> [u32; MAX_WARPS] {
     let mut ready = [0; MAX_WARPS];
     for (w, ready) in ready.iter_mut().enumerate().take(cx.mask.warps as usize) {
         let active = cx.mask.lanes[w];
@@ -52,7 +52,7 @@ impl Warp {
     }
 
     /// Who takes part with a lane; without member masks, all that are active.
-    unsafe fn partners(&self, members: Option<Value>, lane: usize) -> u32 {
+    unsafe fn partners(&self, members: Option<Value<Slot>>, lane: usize) -> u32 {
         let named = |members| {
             // SAFETY: the caller's word.
             unsafe { value(self.regs, members, self.first + lane) }
@@ -100,7 +100,7 @@ pub unsafe fn shuffle(cx: &Cx<'_, '_>, mode: ShuffleMode, dst: Slot, dst_pred: O
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn vote(cx: &Cx<'_, '_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), members: Option<Value>) {
+pub unsafe fn vote(cx: &Cx<'_, '_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), members: Option<Value<Slot>>) {
     for (w, warp) in warps(cx) {
         // SAFETY: the caller's word on slots.
         let set = unsafe { predicate(cx.regs, pred.0, pred.1) }[w];
@@ -124,7 +124,14 @@ pub unsafe fn vote(cx: &Cx<'_, '_>, mode: VoteMode, dst: Slot, pred: (Slot, bool
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn match_lanes(cx: &Cx<'_, '_>, all: bool, dst: Slot, dst_pred: Option<Slot>, a: Slot, members: Value) {
+pub unsafe fn match_lanes(
+    cx: &Cx<'_, '_>,
+    all: bool,
+    dst: Slot,
+    dst_pred: Option<Slot>,
+    a: Slot,
+    members: Value<Slot>,
+) {
     for (_, warp) in warps(cx) {
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
@@ -154,7 +161,7 @@ pub unsafe fn match_lanes(cx: &Cx<'_, '_>, all: bool, dst: Slot, dst_pred: Optio
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn redux(cx: &Cx<'_, '_>, op: ReduxOp, dst: Slot, a: Slot, members: Value) {
+pub unsafe fn redux(cx: &Cx<'_, '_>, op: ReduxOp, dst: Slot, a: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
@@ -185,7 +192,7 @@ pub unsafe fn activemask(cx: &Cx<'_, '_>, dst: Slot) {
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn elect(cx: &Cx<'_, '_>, dst: Option<Slot>, dst_pred: Slot, members: Value) {
+pub unsafe fn elect(cx: &Cx<'_, '_>, dst: Option<Slot>, dst_pred: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
         for i in bits(warp.active) {
             // SAFETY: the caller's word on slots.
@@ -225,7 +232,7 @@ pub fn arrive<O: Observer>(cx: &Cx<'_, '_>, barrier: u32, waits: bool) {
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn warp_barrier<O: Observer>(cx: &Cx<'_, '_>, members: Value) {
+pub unsafe fn warp_barrier<O: Observer>(cx: &Cx<'_, '_>, members: Value<Slot>) {
     if !O::WATCHES {
         return;
     }

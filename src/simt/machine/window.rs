@@ -3,10 +3,10 @@
 
 use crate::isa::lanes::WARP;
 use crate::memory::{READ, WRITE};
-use crate::program::{Slot, Space, Special};
+use crate::program::{Space, Special};
 use crate::simt::special::{self, Place};
 
-use super::slots::{lanes, read, write};
+use super::slots::{Slot, lanes, read, write};
 use super::{Cx, LANES};
 
 #[repr(align(64))]

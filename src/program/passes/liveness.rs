@@ -3,11 +3,7 @@
 //! Liveness flows over the control-flow graph. Lanes that have diverged need no more than that: each lane follows some
 //! path of the graph, and what another fragment writes is masked to its own lanes.
 
-use std::ops::Range;
-
-use super::ir::{BlockId, Body, Register};
-use crate::program::instr::Instr;
-use crate::program::visit::Role;
+use crate::program::ir::{BlockId, Body, Register, Role};
 
 /// Registers live at the borders of blocks. Only those that are read in some block before being written there take part;
 /// all others live and die inside one block.
@@ -38,12 +34,12 @@ impl Flow {
                 }
             };
             let b = &body.blocks[block as usize];
-            for node in &b.nodes {
-                let guarded = node.instr.guard.is_some();
-                node.instr.slots(|slot, role| {
-                    let written = &mut written_in[slot.offset as usize];
+            for inst in &b.insts {
+                let guarded = inst.guard.is_some();
+                inst.regs(|reg, role| {
+                    let written = &mut written_in[reg.number as usize];
                     if role == Role::Use || guarded {
-                        read(slot.offset, *written == index);
+                        read(reg.number, *written == index);
                     }
                     if role == Role::Def && !guarded {
                         *written = index;
@@ -83,10 +79,10 @@ impl Flow {
                 n => Some((base + n as usize / 64, 1u64 << (n % 64))),
             };
             let b = &body.blocks[block as usize];
-            for node in &b.nodes {
-                let guarded = node.instr.guard.is_some();
-                node.instr.slots(|slot, role| {
-                    let Some((word, bit)) = at(slot.offset) else { return };
+            for inst in &b.insts {
+                let guarded = inst.guard.is_some();
+                inst.regs(|reg, role| {
+                    let Some((word, bit)) = at(reg.number) else { return };
                     if (role == Role::Use || guarded) && writes[word] & bit == 0 {
                         reads[word] |= bit;
                     }
@@ -150,38 +146,4 @@ impl Flow {
     pub fn live_out(&self, index: usize, f: impl FnMut(Register)) {
         self.members(&self.live_out, index, f);
     }
-}
-
-/// First and last pc (inclusive) at which a register's slot is taken: the stretch of code that covers all places where
-/// the register is live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
-    pub start: u32,
-    pub end: u32,
-}
-
-/// Intervals by register; `None` for registers that code never names. `ranges` is where the blocks of the order lie.
-pub fn intervals(flow: &Flow, registers: usize, code: &[Instr], ranges: &[Range<u32>]) -> Vec<Option<Interval>> {
-    let mut intervals: Vec<Option<Interval>> = vec![None; registers];
-    let mut extend = |register: Register, pc: u32| {
-        let interval = &mut intervals[register as usize];
-        *interval = Some(match *interval {
-            None => Interval { start: pc, end: pc },
-            Some(i) => Interval {
-                start: i.start.min(pc),
-                end: i.end.max(pc),
-            },
-        });
-    };
-    for (index, range) in ranges.iter().enumerate() {
-        if range.is_empty() {
-            continue;
-        }
-        for pc in range.clone() {
-            code[pc as usize].slots(|slot, _| extend(slot.offset, pc));
-        }
-        flow.live_in(index, |register| extend(register, range.start));
-        flow.live_out(index, |register| extend(register, range.end - 1));
-    }
-    intervals
 }

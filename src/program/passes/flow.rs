@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::ir::{Block, BlockId, Body, End};
+use crate::program::ir::{Block, BlockId, Body, End};
 
 const NONE: u32 = u32::MAX;
 
@@ -24,7 +24,7 @@ pub fn layout(body: &mut Body) -> Vec<BlockId> {
     for (header, sources, place) in std::mem::take(&mut order.latches) {
         let latch = body.blocks.len() as BlockId;
         body.blocks.push(Block {
-            nodes: Vec::new(),
+            insts: Vec::new(),
             end: End::Jump(header),
             place,
         });
@@ -394,4 +394,85 @@ fn postorder(body: &Body) -> Vec<BlockId> {
         }
     }
     out
+}
+
+/// Where the sides of a branch meet for good.
+pub struct PostDominators {
+    immediate: Vec<BlockId>,
+}
+
+impl PostDominators {
+    /// The algorithm of [`Dominators`] on the reversed graph, whose entry is the end of the function.
+    pub fn of(body: &Body) -> PostDominators {
+        let count = body.blocks.len();
+        let exit = count;
+        let mut predecessors: Vec<Vec<BlockId>> = vec![Vec::new(); count + 1];
+        let mut successors: Vec<Vec<BlockId>> = vec![Vec::new(); count];
+        for (number, block) in body.blocks.iter().enumerate() {
+            block.end.successors(|to| {
+                successors[number].push(to);
+                predecessors[to as usize].push(number as BlockId);
+            });
+            // A guarded operation that leaves takes some lanes away; the others meet without them.
+            if matches!(block.end, End::Stop) {
+                successors[number].push(exit as BlockId);
+                predecessors[exit].push(number as BlockId);
+            }
+        }
+        // A walk from the exit along predecessors, children first.
+        let mut post = Vec::with_capacity(count + 1);
+        let mut seen = vec![false; count + 1];
+        seen[exit] = true;
+        let mut work = vec![(exit as BlockId, 0usize)];
+        while let Some((block, next)) = work.last_mut() {
+            if let Some(&to) = predecessors[*block as usize].get(*next) {
+                *next += 1;
+                if !std::mem::replace(&mut seen[to as usize], true) {
+                    work.push((to, 0));
+                }
+            } else {
+                post.push(*block);
+                work.pop();
+            }
+        }
+        let mut number = vec![NONE; count + 1];
+        for (i, &block) in post.iter().enumerate() {
+            number[block as usize] = i as u32;
+        }
+        let mut immediate = vec![NONE; count + 1];
+        immediate[exit] = exit as BlockId;
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &block in post.iter().rev().filter(|&&b| b as usize != exit) {
+                let mut new = NONE;
+                for &to in &successors[block as usize] {
+                    if immediate[to as usize] == NONE {
+                        continue;
+                    }
+                    new = if new == NONE {
+                        to
+                    } else {
+                        meet(&immediate, &number, to, new)
+                    };
+                }
+                if immediate[block as usize] != new {
+                    immediate[block as usize] = new;
+                    changed = true;
+                }
+            }
+        }
+        immediate.truncate(count);
+        for block in &mut immediate {
+            if *block as usize >= count {
+                *block = NONE;
+            }
+        }
+        PostDominators { immediate }
+    }
+
+    /// The first block that every path from here passes; `None` if there is none, or if a path never ends.
+    pub fn of_block(&self, block: BlockId) -> Option<BlockId> {
+        Some(self.immediate[block as usize]).filter(|&to| to != NONE)
+    }
 }

@@ -10,11 +10,46 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::ir::{Body, Register};
-use super::liveness::Interval;
+use std::ops::Range;
+
+use super::{Instr, What};
 use crate::isa::lanes::Width;
-use crate::program::instr::{Instr, Kind};
-use crate::program::visit::Role;
+use crate::program::passes::liveness::Flow;
+use crate::program::{Body, Op, Reg, Register, Role};
+
+/// First and last pc (inclusive) at which a register's reg is taken: the stretch of code that covers all places where
+/// the register is live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    pub start: u32,
+    pub end: u32,
+}
+
+/// Intervals by register; `None` for registers that code never names. `ranges` is where the blocks of the order lie.
+pub fn intervals(flow: &Flow, registers: usize, code: &[Instr<Reg>], ranges: &[Range<u32>]) -> Vec<Option<Interval>> {
+    let mut intervals: Vec<Option<Interval>> = vec![None; registers];
+    let mut extend = |register: Register, pc: u32| {
+        let interval = &mut intervals[register as usize];
+        *interval = Some(match *interval {
+            None => Interval { start: pc, end: pc },
+            Some(i) => Interval {
+                start: i.start.min(pc),
+                end: i.end.max(pc),
+            },
+        });
+    };
+    for (index, range) in ranges.iter().enumerate() {
+        if range.is_empty() {
+            continue;
+        }
+        for pc in range.clone() {
+            code[pc as usize].regs(|reg, _| extend(reg.number, pc));
+        }
+        flow.live_in(index, |register| extend(register, range.start));
+        flow.live_out(index, |register| extend(register, range.end - 1));
+    }
+    intervals
+}
 
 pub struct Allocation {
     /// Byte offset of each register; `None` where it is never named.
@@ -24,7 +59,7 @@ pub struct Allocation {
 }
 
 /// `pinned`: set before the code runs and kept to its end.
-pub fn allocate(body: &Body, code: &[Instr], intervals: &[Option<Interval>], pinned: &[bool]) -> Allocation {
+pub fn allocate(body: &Body, code: &[Instr<Reg>], intervals: &[Option<Interval>], pinned: &[bool]) -> Allocation {
     let mut offsets: Vec<Option<u32>> = vec![None; body.registers.len()];
     let area = |register: Register| body.registers[register as usize].width as usize;
 
@@ -87,7 +122,7 @@ pub fn allocate(body: &Body, code: &[Instr], intervals: &[Option<Interval>], pin
 /// A source of the lane operation that first writes `register`, if it dies there and has the same width.
 fn inherit(
     body: &Body,
-    code: &[Instr],
+    code: &[Instr<Reg>],
     intervals: &[Option<Interval>],
     pinned: &[bool],
     given_away: &[bool],
@@ -95,14 +130,14 @@ fn inherit(
     interval: Interval,
 ) -> Option<Register> {
     let instr = &code[interval.start as usize];
-    if !matches!(instr.kind, Kind::Lane { .. }) {
+    if !matches!(instr.what, What::Op(Op::Compute { .. })) {
         return None;
     }
     let width = body.registers[register as usize].width;
     let mut writes = false;
     let mut found = None;
-    instr.slots(|slot, role| {
-        let source = slot.offset;
+    instr.regs(|slot, role| {
+        let source = slot.number;
         writes |= role == Role::Def && source == register;
         if role == Role::Use
             && found.is_none()
@@ -111,7 +146,7 @@ fn inherit(
             && !pinned[source as usize]
             && !given_away[source as usize]
             // The guard is read apart from the operands, perhaps after lanes were written.
-            && instr.guard.is_none_or(|g| g.slot.offset != source)
+            && instr.guard.is_none_or(|g| g.reg.number != source)
             && intervals[source as usize].is_some_and(|i| i.end == interval.start && i.start < interval.start)
         {
             found = Some(source);
@@ -147,5 +182,83 @@ impl Slots {
     fn free(&mut self, slot: u32) {
         self.taken[slot as usize] = false;
         self.first_free = self.first_free.min(slot as usize);
+    }
+}
+
+/// Liveness once more, instruction by instruction and without intervals: no two registers that are live at the same
+/// place may share bytes.
+#[cfg(debug_assertions)]
+pub fn verify(body: &Body, code: &[Instr<Reg>], ranges: &[Range<u32>], pinned: &[bool], offsets: &[Option<u32>]) {
+    use std::collections::BTreeSet;
+    let starts: Vec<u32> = ranges.iter().map(|range| range.start).collect();
+    let count = code.len();
+    let mut successors: Vec<Vec<u32>> = Vec::with_capacity(count);
+    for (pc, instr) in code.iter().enumerate() {
+        let mut next: Vec<u32> = match &instr.what {
+            What::Branch { target } => vec![starts[*target as usize]],
+            What::BranchIndexed { targets, .. } => targets.iter().map(|&t| starts[t as usize]).collect(),
+            _ => Vec::new(),
+        };
+        let leaves = matches!(instr.what, What::Branch { .. } | What::BranchIndexed { .. }) || instr.what.ends_path();
+        if !leaves || instr.guard.is_some() {
+            next.push(pc as u32 + 1);
+        }
+        successors.push(next);
+    }
+    let mut live_in: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); count];
+    loop {
+        let mut changed = false;
+        for pc in (0..count).rev() {
+            let mut live: BTreeSet<u32> = BTreeSet::new();
+            for &next in &successors[pc] {
+                live.extend(&live_in[next as usize]);
+            }
+            let instr = &code[pc];
+            instr.regs(|slot, role| {
+                if role == Role::Def && instr.guard.is_none() {
+                    live.remove(&slot.number);
+                }
+            });
+            instr.regs(|slot, role| {
+                if role == Role::Use || instr.guard.is_some() {
+                    live.insert(slot.number);
+                }
+            });
+            changed |= live != live_in[pc];
+            live_in[pc] = live;
+        }
+        if !changed {
+            break;
+        }
+    }
+    let always: BTreeSet<u32> = (0..pinned.len() as u32).filter(|&r| pinned[r as usize]).collect();
+    for pc in 0..count {
+        let mut after = always.clone();
+        for &next in &successors[pc] {
+            after.extend(&live_in[next as usize]);
+        }
+        code[pc].regs(|slot, role| {
+            if role == Role::Def {
+                after.insert(slot.number);
+            }
+        });
+        for set in [&after, &live_in[pc]] {
+            let mut places: Vec<(u32, u32, u32)> = set
+                .iter()
+                .map(|&r| {
+                    let start = offsets[r as usize].expect("a live register has a slot");
+                    (start, start + body.registers[r as usize].width.warp_bytes(), r)
+                })
+                .collect();
+            places.sort_unstable();
+            for pair in places.windows(2) {
+                assert!(
+                    pair[0].1 <= pair[1].0,
+                    "{pc}: registers {} and {} share a slot",
+                    pair[0].2,
+                    pair[1].2
+                );
+            }
+        }
     }
 }

@@ -1,16 +1,13 @@
-//! A function between tree and code: blocks of instructions whose slots still name *virtual registers* (a slot's
-//! `offset` is the register's number), joined by explicit ends. Selection makes it, the passes improve it, layout and
-//! slot allocation turn it into [`Function`](crate::program::Function)s.
+//! The body of a function: basic blocks of instructions over virtual registers, joined by explicit ends.
 
 use std::collections::HashMap;
 
-use crate::isa::Compare;
+use super::compute::Compute;
+use super::facts::Facts;
+use super::op::{Guard, Initial, Inst, Op, Reg, Register};
 use crate::isa::lanes::Width;
-use crate::program::instr::{Guard, Initial, Instr, Slot};
 use crate::ptx::ast::Span;
 
-/// A virtual register's number.
-pub type Register = u32;
 /// A block's number: its place in the text.
 pub type BlockId = u32;
 
@@ -21,75 +18,6 @@ pub struct RegisterInfo {
     pub initial: Option<Initial>,
     /// Computed once before the code runs; not written by it either.
     pub hoisted: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct Node {
-    pub instr: Instr,
-    /// Place in the source by `.loc`: (file, line), if any.
-    pub line: Option<(u32, u32)>,
-    /// The destination is a plain copy of the source, same width.
-    pub copy: Option<(Register, Register)>,
-    /// What it computes, where that is linear in its operands.
-    pub linear: Option<Linear>,
-    /// A product or sum of floats whose rounding the text leaves open.
-    pub contractible: Option<Contractible>,
-}
-
-/// `mul`, `add`, `sub` of floats without a rounding modifier.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Contractible {
-    Product { modifiers: Modifiers },
-    Sum { subtract: bool, modifiers: Modifiers },
-}
-
-/// Modifiers and type behind the mnemonic: `.ftz.sat.f32`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Modifiers {
-    pub text: String,
-}
-
-impl Modifiers {
-    /// Those that the product of such a sum must have.
-    pub fn without_sat(&self) -> Modifiers {
-        Modifiers {
-            text: self.text.replace(".sat", ""),
-        }
-    }
-
-    /// Those of the negation of an operand: it changes a sign, no more.
-    pub fn of_negation(&self) -> String {
-        self.without_sat().text.replace(".ftz", "")
-    }
-}
-
-/// Lane operations on integers of 32 and 64 bits whose results are linear in their operands, modulo 2^32 or 2^64 as wide
-/// as the destination; and comparisons of such integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linear {
-    Copy,
-    Add,
-    Sub,
-    Mul,
-    Mad,
-    /// 32 by 32 to 64 bits.
-    MulWide {
-        signed: bool,
-    },
-    MadWide {
-        signed: bool,
-    },
-    Shl,
-    /// 32 to 64 bits.
-    Widen {
-        signed: bool,
-    },
-    /// 64 to 32 bits.
-    Narrow,
-    Compare {
-        relation: Compare,
-        signed: bool,
-    },
 }
 
 /// How a block ends.
@@ -103,7 +31,7 @@ pub enum End {
         span: Span,
     },
     Indexed {
-        index: Slot,
+        index: Reg,
         targets: Vec<BlockId>,
         span: Span,
     },
@@ -140,8 +68,8 @@ impl End {
     /// The register that the end reads.
     pub fn register_mut(&mut self) -> Option<&mut Register> {
         match self {
-            End::Branch { guard, .. } => Some(&mut guard.slot.offset),
-            End::Indexed { index, .. } => Some(&mut index.offset),
+            End::Branch { guard, .. } => Some(&mut guard.reg.number),
+            End::Indexed { index, .. } => Some(&mut index.number),
             End::Jump(_) | End::Stop => None,
         }
     }
@@ -153,7 +81,7 @@ impl End {
 
 #[derive(Clone, Debug)]
 pub struct Block {
-    pub nodes: Vec<Node>,
+    pub insts: Vec<Inst>,
     pub end: End,
     /// Where the block stands in the text; made-up blocks stand between others.
     pub place: u64,
@@ -164,7 +92,33 @@ pub struct Block {
 pub struct Body {
     pub blocks: Vec<Block>,
     pub registers: Vec<RegisterInfo>,
+    /// Pure operations on constants of the launch, in order: done once before the code runs.
+    pub prologue: Vec<Inst>,
+    /// What is known of each register's value, once the passes have looked.
+    pub facts: Vec<Facts>,
     initials: HashMap<(Width, Initial), Register>,
+}
+
+impl Op {
+    /// `op` on these registers of `body`.
+    pub fn compute(body: &Body, op: Compute, dst: &[Register], src: &[Register]) -> Op {
+        debug_assert_eq!((dst.len(), src.len()), (op.lane.dst.len(), op.lane.src.len()));
+        Op::Compute {
+            op,
+            dst: dst.iter().map(|&register| body.reg(register)).collect(),
+            src: src.iter().map(|&register| body.reg(register)).collect(),
+        }
+    }
+}
+
+impl Inst {
+    /// Destination and source, if this copies one register to another of its width.
+    pub fn copied(&self) -> Option<(Register, Register)> {
+        match &self.op {
+            Op::Compute { op, dst, src } if op.copy => Some((dst[0].number, src[0].number)),
+            _ => None,
+        }
+    }
 }
 
 impl Body {
@@ -193,9 +147,14 @@ impl Body {
         })
     }
 
-    pub fn slot(&self, register: Register) -> Slot {
-        Slot {
-            offset: register,
+    /// Every operation of every block.
+    pub fn insts(&self) -> impl Iterator<Item = &Inst> {
+        self.blocks.iter().flat_map(|block| &block.insts)
+    }
+
+    pub fn reg(&self, register: Register) -> Reg {
+        Reg {
+            number: register,
             width: self.registers[register as usize].width,
         }
     }

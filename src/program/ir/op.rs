@@ -1,40 +1,46 @@
-//! Lowered code: what a function is once it is ready to run. Made by [`super::lower`], consumed by the executor; knows
-//! neither the tree it came from nor who runs it.
+//! The operations of the representation: what an instruction does, with typed fields, over any kind of register.
+//!
+//! [`Op`] is generic over `R`, the name of a value: a virtual register ([`Reg`]) in the representation, a place in a
+//! window of registers in the interpreter's code. Nobody else lists the operations: a new one is a compile error in the
+//! walk over registers (`visit`), in its effects (`effects`), in its printed form (`show`) and in each tier.
 
-use std::sync::Arc;
+use arrayvec::ArrayVec;
 
-use super::affine::Affine;
-use super::runtime::{Generation, RuntimeCall};
+use super::compute::Compute;
 use super::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
-use crate::isa::lanes::{LaneKernel, Operands, Width};
+use crate::isa::lanes::Width;
+use crate::program::runtime::{Generation, RuntimeCall};
 use crate::ptx::ast::Span;
 
-/// Index into [`Function::code`].
-pub type Pc = u32;
+/// A virtual register's number.
+pub type Register = u32;
 
-/// A register slot: byte offset for a bundle of one warp, and width. Offsets scale with the bundle's width.
+/// A virtual register with its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Slot {
-    pub offset: u32,
+pub struct Reg {
+    pub number: Register,
     pub width: Width,
 }
 
-/// The executor runs the instruction for the lanes in which predicate `slot` is set (or clear, if `negated`).
+/// The instruction runs in the lanes in which predicate `reg` is set (or clear, if `negated`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guard {
-    pub slot: Slot,
+pub struct Guard<R = Reg> {
+    pub reg: R,
     pub negated: bool,
 }
 
+/// An operation with its guard and where it comes from.
 #[derive(Clone, Debug)]
-pub struct Instr {
-    pub guard: Option<Guard>,
-    pub kind: Kind,
+pub struct Inst<R = Reg> {
+    pub guard: Option<Guard<R>>,
+    pub op: Op<R>,
     /// Where in the PTX text; faults and traces name it.
     pub span: Span,
+    /// Place in the source by `.loc`: (file, line), if any.
+    pub line: Option<(u32, u32)>,
 }
 
-/// Spaces as the executor distinguishes them. Const and global addresses are generic addresses; shared and local ones
+/// Spaces as tiers distinguish them. Const and global addresses are generic addresses; shared and local ones
 /// are 32-bit offsets into the block's and the lane's window; `Param` is the kernel's parameter block, by offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
@@ -50,12 +56,12 @@ pub enum Space {
 /// A memory operand: `[register + offset]`. Without a register the offset is the address itself: absolute for generic,
 /// global and const, from the start of the block's window for shared, of the *running frame* for local, of the
 /// parameter block for param. With a register, shared and local addresses count from the window's start
-/// ([`Kind::FrameAddress`] makes those of locals).
+/// ([`Op::FrameAddress`] makes those of locals).
 #[derive(Clone, Copy, Debug)]
-pub struct Address {
+pub struct Address<R = Reg> {
     pub space: Space,
-    /// `B64` or `B32` slot.
-    pub register: Option<Slot>,
+    /// 64 or 32 bits wide.
+    pub register: Option<R>,
     pub offset: i64,
 }
 
@@ -64,13 +70,14 @@ pub struct Address {
 pub struct Element {
     /// 1, 2, 4, 8 or 16 bytes.
     pub bytes: u8,
-    /// Loads into a wider slot extend by sign; otherwise by zero.
+    /// Loads into a wider register extend by sign; otherwise by zero.
     pub signed: bool,
 }
 
 /// How strongly an access or a fence is ordered (PTX ISA, Memory Consistency Model).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ordering {
+    #[default]
     Weak,
     Volatile,
     Relaxed,
@@ -187,30 +194,28 @@ impl Special {
 
 /// What an instruction does, decided as far as it can be before anything runs.
 #[derive(Clone, Debug)]
-pub enum Kind {
-    /// Pure function of lanes.
-    Lane {
-        kernel: LaneKernel,
-        operands: Operands,
-        /// Widths of the destinations and sources that `operands` names, in order.
-        dst: &'static [Width],
-        src: &'static [Width],
+pub enum Op<R = Reg> {
+    /// A pure function of each lane's registers.
+    Compute {
+        op: Compute,
+        dst: ArrayVec<R, 2>,
+        src: ArrayVec<R, 4>,
     },
     /// `dst[i]` receives element `i`; a vector access is one access of `dst.len() × element.bytes`. `None`: `_` sink.
     Load {
-        address: Address,
+        address: Address<R>,
         element: Element,
         ordering: Ordering,
         /// `None` for weak accesses.
         scope: Option<Scope>,
-        dst: Box<[Option<Slot>]>,
+        dst: Box<[Option<R>]>,
     },
     Store {
-        address: Address,
+        address: Address<R>,
         element: Element,
         ordering: Ordering,
         scope: Option<Scope>,
-        src: Box<[Slot]>,
+        src: Box<[R]>,
     },
     /// `dst` is `None` for `red`. `b` is the value, `c` the new value of `cas`. Vector forms have several elements.
     Atomic {
@@ -219,24 +224,15 @@ pub enum Kind {
         ftz: bool,
         ordering: Ordering,
         scope: Scope,
-        address: Address,
-        dst: Option<Box<[Slot]>>,
-        b: Box<[Slot]>,
-        c: Option<Slot>,
-    },
-    /// Direct jump; with a guard, divergent.
-    Branch {
-        target: Pc,
-    },
-    /// `brx.idx`: lane's index into `targets`; out of range is undefined by the ISA and faults here.
-    BranchIndexed {
-        index: Slot,
-        targets: Box<[Pc]>,
+        address: Address<R>,
+        dst: Option<Box<[R]>>,
+        b: Box<[R]>,
+        c: Option<R>,
     },
     /// Copies `args` (caller frame offset, callee frame offset, bytes), runs the callee, copies `results` (callee frame
     /// offset, caller frame offset, bytes). `frame` is the caller's frame size: the callee's frame starts above it.
     Call {
-        callee: Callee,
+        callee: Callee<R>,
         args: Box<[Copy3]>,
         results: Box<[Copy3]>,
     },
@@ -247,14 +243,14 @@ pub enum Kind {
     /// `bar`/`barrier`; counts are threads. `dst`/`pred` for reductions.
     Barrier {
         op: BarrierOp,
-        id: Value,
-        threads: Option<Value>,
-        dst: Option<Slot>,
-        pred: Option<(Slot, bool)>,
+        id: Value<R>,
+        threads: Option<Value<R>>,
+        dst: Option<R>,
+        pred: Option<(R, bool)>,
     },
     /// `bar.warp.sync`
     WarpBarrier {
-        members: Value,
+        members: Value<R>,
     },
     /// `membar`, `fence`; between the generic proxy and another one where that is named. Those of a proxy alone have no
     /// scope.
@@ -266,98 +262,98 @@ pub enum Kind {
     /// `shfl.sync`; `members` is `None` for the form without `.sync`.
     Shuffle {
         mode: ShuffleMode,
-        dst: Slot,
-        dst_pred: Option<Slot>,
-        a: Slot,
-        b: Slot,
-        c: Slot,
-        members: Option<Value>,
+        dst: R,
+        dst_pred: Option<R>,
+        a: R,
+        b: R,
+        c: R,
+        members: Option<Value<R>>,
     },
     Vote {
         mode: VoteMode,
-        dst: Slot,
-        pred: (Slot, bool),
-        members: Option<Value>,
+        dst: R,
+        pred: (R, bool),
+        members: Option<Value<R>>,
     },
     /// `match.any` / `match.all` over `a` (B32 or B64).
     Match {
         all: bool,
-        dst: Slot,
-        dst_pred: Option<Slot>,
-        a: Slot,
-        members: Value,
+        dst: R,
+        dst_pred: Option<R>,
+        a: R,
+        members: Value<R>,
     },
     Redux {
         op: ReduxOp,
-        dst: Slot,
-        a: Slot,
-        members: Value,
+        dst: R,
+        a: R,
+        members: Value<R>,
     },
     Activemask {
-        dst: Slot,
+        dst: R,
     },
     Elect {
-        dst: Option<Slot>,
-        dst_pred: Slot,
-        members: Value,
+        dst: Option<R>,
+        dst_pred: R,
+        members: Value<R>,
     },
     ReadSpecial {
         which: Special,
-        dst: Slot,
+        dst: R,
     },
     /// Address of a byte of the running frame: its offset in the lane's local window, `offset` bytes above the frame's
     /// start (each activation of a recursive function has its own).
     FrameAddress {
-        dst: Slot,
+        dst: R,
         offset: u32,
     },
     /// `cvta` between shared or local windows and generic addresses (the other spaces are the identity).
     ConvertAddress {
         space: Space,
         to_generic: bool,
-        dst: Slot,
-        src: Slot,
+        dst: R,
+        src: R,
     },
     IsSpace {
         space: Space,
-        dst: Slot,
-        src: Slot,
+        dst: R,
+        src: R,
     },
     Nanosleep,
     /// `alloca`, `stacksave`, `stackrestore` on the lane's local frame.
     Alloca {
-        dst: Slot,
-        size: Slot,
+        dst: R,
+        size: R,
         align: u32,
     },
     StackSave {
-        dst: Slot,
+        dst: R,
     },
     StackRestore {
-        src: Slot,
+        src: R,
     },
     /// `cp.async`: `bytes` copied, of which `src_size` (if given) are read and the rest is zero.
     CopyAsync {
-        dst: Address,
-        src: Address,
+        dst: Address<R>,
+        src: Address<R>,
         bytes: u8,
-        src_size: Option<Slot>,
-        ignore: Option<(Slot, bool)>,
+        src_size: Option<R>,
+        ignore: Option<(R, bool)>,
     },
-    Texture(Box<TextureOp>),
-    Surface(Box<SurfaceOp>),
+    Texture(Box<TextureOp<R>>),
+    Surface(Box<SurfaceOp<R>>),
     /// `txq`, `suq`: `level` is the level that is asked about.
     HandleQuery {
-        handle: Slot,
+        handle: R,
         attribute: Attribute,
-        level: Option<Slot>,
-        dst: Slot,
+        level: Option<R>,
+        dst: R,
     },
     /// `istypep`
     IsHandle {
         opaque: Opaque,
-        dst: Slot,
-        src: Slot,
+        dst: R,
+        src: R,
     },
     /// A system call of the ABI: arguments and results are in the callee frame, laid out as for a call.
     Syscall {
@@ -369,9 +365,9 @@ pub enum Kind {
 
 /// An operand that is the same for the whole warp, by the ISA's rule or as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum Value<R = Reg> {
     Immediate(u32),
-    Slot(Slot),
+    Register(R),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -382,11 +378,11 @@ pub struct Copy3 {
 }
 
 #[derive(Clone, Debug)]
-pub enum Callee {
+pub enum Callee<R = Reg> {
     /// Index into [`Module::functions`].
     Direct(u32),
-    /// Address in a `B64` slot; checked against `prototype` (parameter and result sizes).
-    Indirect { address: Slot, params: u32, returns: u32 },
+    /// Address in a 64-bit register; checked against `prototype` (parameter and result sizes).
+    Indirect { address: R, params: u32, returns: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -399,10 +395,10 @@ pub enum Syscall {
     Runtime(RuntimeCall, Generation),
 }
 
-/// A value put into a slot before the first instruction.
+/// A value that a register holds before the first instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Initial {
-    /// Same in all lanes; the low bytes that fit the slot's width. A predicate is set in all lanes unless this is 0.
+    /// Same in all lanes; the low bytes that fit the register's width. A predicate is set in all lanes unless this is 0.
     Constant(u128),
     /// Bytes of the launch's parameter block at this offset; `element` says how many and how they extend.
     Param {
@@ -410,43 +406,4 @@ pub enum Initial {
         element: Element,
     },
     Special(Special),
-}
-
-/// A function or kernel as executed.
-#[derive(Debug)]
-pub struct Function {
-    pub name: Arc<str>,
-    pub code: Vec<Instr>,
-    /// Bytes of the register window for a bundle of one warp (multiple of 64); scale with the bundle's width.
-    pub window: u32,
-    /// Slots set before the function runs and never reused for anything else. Kernels: once for each worker and launch
-    /// where constant, once a block otherwise. Device functions: at each call (constants and specials only).
-    pub initial: Vec<(Slot, Initial)>,
-    /// Pure instructions whose operands are launch constants, hoisted out of `code` in order; run once after `initial`
-    /// (kernels only, empty for device functions). Only [`Kind::Lane`].
-    pub prologue: Vec<Instr>,
-    /// Kernels: what follows the lane's number and need not be computed lane by lane.
-    pub affine: Option<Affine>,
-    /// Bytes of this function's frame in a lane's local memory, multiple of `local_align`.
-    pub local: u32,
-    pub local_align: u32,
-    /// Bytes of return parameters and of parameters at the start of the frame (device functions).
-    pub return_bytes: u32,
-    pub param_bytes: u32,
-    /// Kernels: the shared variables that it can reach (index as in [`Special::SharedBase`]) and their offsets, ascending
-    /// by index. A device function reads its own from the kernel that is running, since kernels differ in layout.
-    pub shared: Vec<(u32, u32)>,
-    /// Kernels: bytes of static shared memory.
-    pub shared_bytes: u32,
-    /// Kernels: where dynamic shared memory starts, the aligned end of the static.
-    pub dynamic_shared: u32,
-    /// Functions called directly (module indices).
-    pub callees: Vec<u32>,
-    pub calls_indirectly: bool,
-    /// Uses `bar`/`barrier` other than by syscalls; lets simple kernels skip bookkeeping.
-    pub uses_barriers: bool,
-    /// `(first pc, file index, line)`, ascending, from `.loc`.
-    pub lines: Vec<(Pc, u32, u32)>,
-    /// The text this came from.
-    pub source: Arc<crate::ptx::Source>,
 }

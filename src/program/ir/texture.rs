@@ -1,8 +1,6 @@
 //! Texture and surface accesses of lowered code (PTX ISA, Texture Instructions; Surface Instructions).
 
-use super::instr::Slot;
-use super::visit::Role;
-use crate::isa::lanes::Width;
+use super::Reg;
 
 /// What an access takes an image for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,33 +19,33 @@ pub enum Components {
 }
 
 #[derive(Clone, Debug)]
-pub enum Detail {
+pub enum Detail<R = Reg> {
     Base,
-    Level(Slot),
+    Level(R),
     /// By x and by y, as many as a layer has coordinates.
-    Gradient(Box<[Slot]>, Box<[Slot]>),
+    Gradient(Box<[R]>, Box<[R]>),
 }
 
 /// `tex`, `tld4`.
 #[derive(Clone, Debug)]
-pub struct TextureOp {
+pub struct TextureOp<R = Reg> {
     /// 64-bit handles.
-    pub texture: Slot,
-    pub sampler: Option<Slot>,
+    pub texture: R,
+    pub sampler: Option<R>,
     pub geometry: Geometry,
     /// Coordinates and level are floating-point; otherwise integers.
     pub floats: bool,
     /// Layer of arrays, sample of multisample images.
-    pub layer: Option<Slot>,
-    pub at: Box<[Slot]>,
-    pub detail: Detail,
-    pub offset: Box<[Slot]>,
-    pub compare: Option<Slot>,
+    pub layer: Option<R>,
+    pub at: Box<[R]>,
+    pub detail: Detail<R>,
+    pub offset: Box<[R]>,
+    pub compare: Option<R>,
     pub gather: Option<u8>,
     pub components: Components,
-    pub dst: Box<[Option<Slot>]>,
+    pub dst: Box<[Option<R>]>,
     /// Whether the texels were resident.
-    pub dst_pred: Option<Slot>,
+    pub dst_pred: Option<R>,
 }
 
 /// What `txq` and `suq` ask.
@@ -106,31 +104,31 @@ pub enum Outside {
 pub enum SurfaceReduction { Add, Min, Max, And, Or }
 
 #[derive(Clone, Debug)]
-pub enum SurfaceAction {
+pub enum SurfaceAction<R = Reg> {
     /// `None`: `_`.
-    Load(Box<[Option<Slot>]>),
-    Store(Box<[Slot]>),
+    Load(Box<[Option<R>]>),
+    Store(Box<[R]>),
     /// `signed`: `None` says that the surface's format decides.
     Reduce {
         op: SurfaceReduction,
         signed: Option<bool>,
-        value: Slot,
+        value: R,
     },
 }
 
 /// `suld`, `sust`, `sured`.
 #[derive(Clone, Debug)]
-pub struct SurfaceOp {
-    pub surface: Slot,
+pub struct SurfaceOp<R = Reg> {
+    pub surface: R,
     pub geometry: Geometry,
-    pub layer: Option<Slot>,
-    pub at: Box<[Slot]>,
+    pub layer: Option<R>,
+    pub at: Box<[R]>,
     pub outside: Outside,
     /// x counts texels, and stores convert to the surface's format; otherwise x counts bytes.
     pub formatted: bool,
     /// Bytes of an element of an unformatted access: 1, 2, 4 or 8.
     pub bytes: u8,
-    pub action: SurfaceAction,
+    pub action: SurfaceAction<R>,
 }
 
 /// Whether a handle is a texture's, sampler's or surface's.
@@ -139,49 +137,4 @@ pub enum Opaque {
     Texture,
     Sampler,
     Surface,
-}
-
-type Visit<'a> = &'a mut dyn FnMut(&mut u32, Width, Role);
-
-fn visit<'s>(slots: impl IntoIterator<Item = &'s mut Slot>, role: Role, f: Visit<'_>) {
-    for slot in slots {
-        f(&mut slot.offset, slot.width, role);
-    }
-}
-
-impl TextureOp {
-    /// As [`super::Instr::slots_mut`].
-    pub(super) fn slots_mut(&mut self, f: Visit<'_>) {
-        let inputs = [&mut self.texture]
-            .into_iter()
-            .chain(&mut self.sampler)
-            .chain(&mut self.layer);
-        visit(
-            inputs
-                .chain(&mut self.at)
-                .chain(&mut self.offset)
-                .chain(&mut self.compare),
-            Role::Use,
-            f,
-        );
-        match &mut self.detail {
-            Detail::Base => {}
-            Detail::Level(level) => visit([level], Role::Use, f),
-            Detail::Gradient(x, y) => visit(x.iter_mut().chain(y), Role::Use, f),
-        }
-        visit(self.dst.iter_mut().flatten().chain(&mut self.dst_pred), Role::Def, f);
-    }
-}
-
-impl SurfaceOp {
-    /// As [`super::Instr::slots_mut`].
-    pub(super) fn slots_mut(&mut self, f: Visit<'_>) {
-        let inputs = [&mut self.surface].into_iter().chain(&mut self.layer);
-        visit(inputs.chain(&mut self.at), Role::Use, f);
-        match &mut self.action {
-            SurfaceAction::Load(dst) => visit(dst.iter_mut().flatten(), Role::Def, f),
-            SurfaceAction::Store(src) => visit(src, Role::Use, f),
-            SurfaceAction::Reduce { value, .. } => visit([value], Role::Use, f),
-        }
-    }
 }

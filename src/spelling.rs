@@ -1,4 +1,4 @@
-//! The nearest valid spelling of a word. It must never know what words mean.
+//! The nearest valid spelling of a word, for messages that ask whether it was meant.
 
 /// The candidate that differs least from `word`, if it differs by little.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {

@@ -1,14 +1,13 @@
 //! Copies whose two registers never hold different values that both matter become one register: what a compiler's
-//! φ-nodes leave behind (`mov` at the end of a loop's body) then costs nothing.
+//! φ-insts leave behind (`mov` at the end of a loop's body) then costs nothing.
 //!
 //! Two registers may be one if, wherever either is written, the other is not live behind the instruction (the copy
 //! between them apart). A guarded write keeps its register live before it, so that guarded copies are judged alike.
 
 use std::collections::{HashMap, HashSet};
 
-use super::ir::{BlockId, Body, Register};
 use super::liveness::Flow;
-use crate::program::visit::Role;
+use crate::program::ir::{BlockId, Body, Register, Role};
 
 /// Rounds, each merging pairs that have no register in common; chains of copies need several.
 const ROUNDS: usize = 6;
@@ -17,7 +16,7 @@ const LARGE: usize = 20_000;
 
 /// Merges in place; true if any copy became idle.
 pub fn run(body: &mut Body, order: &[BlockId]) -> bool {
-    let size: usize = order.iter().map(|&b| body.blocks[b as usize].nodes.len()).sum();
+    let size: usize = order.iter().map(|&b| body.blocks[b as usize].insts.len()).sum();
     let rounds = if size > LARGE { 1 } else { ROUNDS };
     let mut any = false;
     for _ in 0..rounds {
@@ -35,8 +34,8 @@ pub fn run(body: &mut Body, order: &[BlockId]) -> bool {
 fn round(body: &Body, order: &[BlockId]) -> HashMap<Register, Register> {
     let mut pairs: Vec<(Register, Register)> = Vec::new();
     for &block in order {
-        for node in &body.blocks[block as usize].nodes {
-            if let Some((d, s)) = node.copy
+        for inst in &body.blocks[block as usize].insts {
+            if let Some((d, s)) = inst.copied()
                 && d != s
                 && !body.is_fixed(s)
                 && !body.is_fixed(d)
@@ -66,22 +65,22 @@ fn round(body: &Body, order: &[BlockId]) -> HashMap<Register, Register> {
         if let Some(register) = b.end.register() {
             live[register as usize] = true;
         }
-        for node in b.nodes.iter().rev() {
-            let guarded = node.instr.guard.is_some();
+        for inst in b.insts.iter().rev() {
+            let guarded = inst.guard.is_some();
             let mut written: [Register; 16] = [u32::MAX; 16];
             let mut count = 0;
-            node.instr.slots(|slot, role| {
+            inst.regs(|reg, role| {
                 if role != Role::Def {
                     return;
                 }
                 if count < written.len() {
-                    written[count] = slot.offset;
+                    written[count] = reg.number;
                     count += 1;
                 }
-                for &other in partners.get(&slot.offset).into_iter().flatten() {
-                    let copies = node.copy.is_some_and(|(d, s)| (d, s) == (slot.offset, other));
+                for &other in partners.get(&reg.number).into_iter().flatten() {
+                    let copies = inst.copied().is_some_and(|(d, s)| (d, s) == (reg.number, other));
                     if live[other as usize] && !copies {
-                        apart.insert((slot.offset.min(other), slot.offset.max(other)));
+                        apart.insert((reg.number.min(other), reg.number.max(other)));
                     }
                 }
             });
@@ -94,9 +93,9 @@ fn round(body: &Body, order: &[BlockId]) -> HashMap<Register, Register> {
             if !guarded {
                 written[..count].iter().for_each(|&r| live[r as usize] = false);
             }
-            node.instr.slots(|slot, role| {
+            inst.regs(|reg, role| {
                 if role == Role::Use || guarded {
-                    live[slot.offset as usize] = true;
+                    live[reg.number as usize] = true;
                 }
             });
         }
@@ -123,14 +122,10 @@ fn rename(body: &mut Body, order: &[BlockId], merges: &HashMap<Register, Registe
     };
     for &block in order {
         let b = &mut body.blocks[block as usize];
-        for node in &mut b.nodes {
-            node.instr.slots_mut(&mut |offset, _, _| new(offset));
-            if let Some((d, s)) = &mut node.copy {
-                new(d);
-                new(s);
-            }
+        for inst in &mut b.insts {
+            inst.regs_mut(|reg, _| new(&mut reg.number));
         }
-        b.nodes.retain(|node| node.copy.is_none_or(|(d, s)| d != s));
+        b.insts.retain(|inst| inst.copied().is_none_or(|(d, s)| d != s));
         if let Some(register) = b.end.register_mut() {
             new(register);
         }

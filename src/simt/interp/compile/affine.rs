@@ -1,23 +1,22 @@
-//! Finds the values of a kernel that are linear in the lane's number ([`crate::program::affine`]).
+//! Finds the values of a kernel that are linear in the lane's number ([`super::values`]).
 //!
 //! A value counts if its register is written in one place, by an operation that is linear in operands that count. What
 //! only served such values — as an address of an ordinary access, or as an operand of another one — is spared.
 
 use std::collections::HashMap;
 
-use super::ir::{Body, Linear, Register};
+use super::values::{Affine, Op as Operation, Source, Step, ValueId};
+use super::{Instr, Pc, Slot, What};
 use crate::isa::Compare;
 use crate::isa::lanes::Width;
-use crate::program::affine::{Affine, Op, Source, Step, ValueId};
-use crate::program::instr::{Address, Initial, Instr, Kind, Ordering, Pc, Slot, Space, Special};
-use crate::program::visit::Role;
+use crate::program::{Address, Body, Initial, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
 
 /// More values than any kernel gains by.
 const MANY: usize = 256;
 
 /// Looks for them in code whose slots still name registers. The result names registers too; predicates that it computes
 /// have to keep their slots from the start.
-pub fn find(body: &Body, code: &[Instr], linear: &[Option<Linear>]) -> Option<Affine> {
+pub fn find(body: &Body, code: &[Instr<Reg>]) -> Option<Affine> {
     let mut finder = Finder {
         body,
         values: Vec::new(),
@@ -28,13 +27,11 @@ pub fn find(body: &Body, code: &[Instr], linear: &[Option<Linear>]) -> Option<Af
     let single = single_definitions(body, code);
     let mut candidates = vec![false; code.len()];
     for (pc, instr) in code.iter().enumerate() {
-        if let Some(linear) = linear[pc]
-            && let Kind::Lane { operands, .. } = &instr.kind
-            && single[operands.dst[0] as usize] == Some(pc as Pc)
+        if let What::Op(Op::Compute { op, dst, src }) = &instr.what
+            && let Some(linear) = op.linear
+            && single[dst[0].number as usize] == Some(pc as Pc)
         {
-            candidates[pc] = finder
-                .instruction(linear, operands.dst[0], &operands.src, pc as Pc)
-                .is_some();
+            candidates[pc] = finder.instruction(linear, dst[0].number, src, pc as Pc).is_some();
         }
     }
     let spared = spare(body, code, candidates, &finder.of);
@@ -52,13 +49,13 @@ pub fn find(body: &Body, code: &[Instr], linear: &[Option<Linear>]) -> Option<Af
 }
 
 /// The pc at which each register is written, if it is one place and no guard leaves lanes out.
-fn single_definitions(body: &Body, code: &[Instr]) -> Vec<Option<Pc>> {
+fn single_definitions(body: &Body, code: &[Instr<Reg>]) -> Vec<Option<Pc>> {
     let mut writes = vec![0u32; body.registers.len()];
     let mut single = vec![None; body.registers.len()];
     for (pc, instr) in code.iter().enumerate() {
-        instr.slots(|slot, role| {
+        instr.regs(|reg, role| {
             if role == Role::Def {
-                let register = slot.offset as usize;
+                let register = reg.number as usize;
                 writes[register] += 1;
                 single[register] = (writes[register] == 1 && instr.guard.is_none()).then_some(pc as Pc);
             }
@@ -68,14 +65,14 @@ fn single_definitions(body: &Body, code: &[Instr]) -> Vec<Option<Pc>> {
 }
 
 /// The address register of an access that can take its addresses as base and step.
-fn served(instr: &Instr) -> Option<Register> {
-    match &instr.kind {
-        Kind::Load { address, ordering, .. } | Kind::Store { address, ordering, .. } => match address {
+fn served(instr: &Instr<Reg>) -> Option<Register> {
+    match &instr.what {
+        What::Op(Op::Load { address, ordering, .. } | Op::Store { address, ordering, .. }) => match address {
             Address {
                 space: Space::Generic | Space::Global | Space::Const | Space::Shared,
-                register: Some(slot),
+                register: Some(reg),
                 ..
-            } if *ordering == Ordering::Weak => Some(slot.offset),
+            } if *ordering == Ordering::Weak => Some(reg.number),
             _ => None,
         },
         _ => None,
@@ -83,16 +80,16 @@ fn served(instr: &Instr) -> Option<Register> {
 }
 
 /// Of the instructions that compute such values, those whose results nobody needs lane by lane.
-fn spare(body: &Body, code: &[Instr], mut spared: Vec<bool>, of: &[Option<ValueId>]) -> Vec<bool> {
+fn spare(body: &Body, code: &[Instr<Reg>], mut spared: Vec<bool>, of: &[Option<ValueId>]) -> Vec<bool> {
     let mut needed = vec![false; body.registers.len()];
     loop {
         let mut changed = false;
         for (pc, instr) in code.iter().enumerate().rev() {
             if spared[pc]
-                && let Kind::Lane { operands, dst, .. } = &instr.kind
+                && let What::Op(Op::Compute { dst, .. }) = &instr.what
             {
                 // Predicates are there for everybody.
-                if dst[0] == Width::Pred || !needed[operands.dst[0] as usize] {
+                if dst[0].width == Width::Pred || !needed[dst[0].number as usize] {
                     continue;
                 }
                 spared[pc] = false;
@@ -100,13 +97,13 @@ fn spare(body: &Body, code: &[Instr], mut spared: Vec<bool>, of: &[Option<ValueI
             }
             let address = served(instr).filter(|&register| of[register as usize].is_some());
             let mut address = address;
-            instr.slots(|slot, role| {
-                if role != Role::Use || address.take_if(|a| *a == slot.offset).is_some() {
+            instr.regs(|reg, role| {
+                if role != Role::Use || address.take_if(|a| *a == reg.number).is_some() {
                     // The address is the first slot that an access names behind its guard; the same register may come
                     // again as data.
                     return;
                 }
-                changed |= !std::mem::replace(&mut needed[slot.offset as usize], true);
+                changed |= !std::mem::replace(&mut needed[reg.number as usize], true);
             });
         }
         if !changed {
@@ -118,7 +115,7 @@ fn spare(body: &Body, code: &[Instr], mut spared: Vec<bool>, of: &[Option<ValueI
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Definition {
     Source(Source),
-    Op(Op, ValueId, ValueId),
+    Op(Operation, ValueId, ValueId),
 }
 
 struct Value {
@@ -135,64 +132,64 @@ struct Finder<'a> {
     numbers: HashMap<Definition, ValueId>,
     /// By register.
     of: Vec<Option<ValueId>>,
-    compares: Vec<(Pc, Op, ValueId, ValueId)>,
+    compares: Vec<(Pc, Operation, ValueId, ValueId)>,
 }
 
 impl Finder<'_> {
     /// The value of an operation, if its operands have some; a comparison's is none.
-    fn instruction(&mut self, linear: Linear, dst: Register, src: &[Register; 4], pc: Pc) -> Option<()> {
+    fn instruction(&mut self, linear: Linear, dst: Register, src: &[Reg], pc: Pc) -> Option<()> {
         let width = self.body.registers[dst as usize].width;
         let wide = match linear {
-            Linear::Compare { .. } => self.body.registers[src[0] as usize].width == Width::B64,
+            Linear::Compare { .. } => src[0].width == Width::B64,
             _ => width == Width::B64,
         };
-        let a = self.register(src[0])?;
+        let a = self.register(src[0].number)?;
         let value = match linear {
             Linear::Copy => a,
             Linear::Add => {
-                let b = self.register(src[1])?;
+                let b = self.register(src[1].number)?;
                 self.sum(a, b, wide)?
             }
             Linear::Sub => {
-                let b = self.register(src[1])?;
-                self.op(Op::Sub { wide }, a, b)?
+                let b = self.register(src[1].number)?;
+                self.op(Operation::Sub { wide }, a, b)?
             }
             Linear::Mul => {
-                let b = self.register(src[1])?;
+                let b = self.register(src[1].number)?;
                 self.product(a, b, wide)?
             }
             Linear::Mad => {
-                let (b, c) = (self.register(src[1])?, self.register(src[2])?);
+                let (b, c) = (self.register(src[1].number)?, self.register(src[2].number)?);
                 let product = self.product(a, b, wide)?;
                 self.sum(product, c, wide)?
             }
             Linear::MulWide { signed } => {
-                let b = self.register(src[1])?;
+                let b = self.register(src[1].number)?;
                 self.wide_product(a, b, signed)?
             }
             Linear::MadWide { signed } => {
-                let (b, c) = (self.register(src[1])?, self.register(src[2])?);
+                let (b, c) = (self.register(src[1].number)?, self.register(src[2].number)?);
                 let product = self.wide_product(a, b, signed)?;
                 self.sum(product, c, true)?
             }
             Linear::Shl => {
                 let bits = if wide { 64 } else { 32 };
-                let by = u32::try_from(self.body.constant(src[1])?).ok()?;
+                let by = u32::try_from(self.body.constant(src[1].number)?).ok()?;
                 let factor = if by < bits { 1u64 << by } else { 0 };
                 let factor = self.value(Definition::Source(Source::Constant(factor)))?;
                 self.product(a, factor, wide)?
             }
             Linear::Widen { signed } => self.widen(a, signed)?,
-            Linear::Narrow => self.op(Op::Narrow, a, a)?,
+            Linear::Narrow => self.op(Operation::Narrow, a, a)?,
             Linear::Compare { relation, signed } => {
-                let b = self.register(src[1])?;
+                let b = self.register(src[1].number)?;
                 let (relation, a, b) = match (self.is_uniform(a), self.is_uniform(b)) {
                     (_, true) => (relation, a, b),
                     (true, false) => (swapped(relation)?, b, a),
                     (false, false) => return None,
                 };
-                let dst = self.body.slot(dst);
-                let op = Op::Compare {
+                let dst = as_slot(self.body.reg(dst));
+                let op = Operation::Compare {
                     relation,
                     signed,
                     wide,
@@ -218,7 +215,9 @@ impl Finder<'_> {
             Some(Initial::Constant(bits)) => Source::Constant(bits as u64),
             Some(Initial::Special(Special::Tid(axis))) if axis < 3 => Source::Tid(axis),
             Some(Initial::Special(Special::Ctaid(axis))) if axis < 3 => Source::Ctaid(axis),
-            _ if info.hoisted || self.body.is_launch_constant(register) => Source::Slot(self.body.slot(register)),
+            _ if info.hoisted || self.body.is_launch_constant(register) => {
+                Source::Slot(as_slot(self.body.reg(register)))
+            }
             _ => return None,
         };
         let value = self.value(Definition::Source(source))?;
@@ -261,7 +260,7 @@ impl Finder<'_> {
         Some(id)
     }
 
-    fn op(&mut self, op: Op, a: ValueId, b: ValueId) -> Option<ValueId> {
+    fn op(&mut self, op: Operation, a: ValueId, b: ValueId) -> Option<ValueId> {
         self.value(Definition::Op(op, a, b))
     }
 
@@ -269,7 +268,7 @@ impl Finder<'_> {
         match (self.constant(a), self.constant(b)) {
             (Some(0), _) => Some(b),
             (_, Some(0)) => Some(a),
-            _ => self.op(Op::Add { wide }, a.min(b), a.max(b)),
+            _ => self.op(Operation::Add { wide }, a.min(b), a.max(b)),
         }
     }
 
@@ -280,7 +279,7 @@ impl Finder<'_> {
         }
         match self.constant(b) {
             Some(1) => Some(a),
-            _ => self.op(Op::Mul { wide }, a, b),
+            _ => self.op(Operation::Mul { wide }, a, b),
         }
     }
 
@@ -299,7 +298,7 @@ impl Finder<'_> {
                 };
                 self.value(Definition::Source(Source::Constant(bits)))
             }
-            None => self.op(Op::Widen { signed }, a, a),
+            None => self.op(Operation::Widen { signed }, a, a),
         }
     }
 
@@ -378,9 +377,17 @@ impl Affine {
             }
         }
         for step in self.once.iter_mut().chain(&mut self.each) {
-            if let Op::Compare { dst, .. } = &mut step.op {
+            if let Operation::Compare { dst, .. } = &mut step.op {
                 f(dst);
             }
         }
+    }
+}
+
+/// A register in a slot's clothes until it has a slot.
+fn as_slot(reg: Reg) -> Slot {
+    Slot {
+        offset: reg.number,
+        width: reg.width,
     }
 }

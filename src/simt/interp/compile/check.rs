@@ -1,12 +1,12 @@
-//! What every lowered function keeps to, stated once: slots inside the window and aligned, destinations that overlap
+//! What all compiled code keeps to, stated once: slots inside the window and aligned, destinations that overlap
 //! nothing but an equal source, constants that nobody writes, jumps inside the code, no end to fall off.
 
-use super::instr::{Function, Kind, Pc, Slot};
-use super::visit::Role;
+use super::{Compiled, Pc, Slot, What};
 use crate::isa::lanes::Width;
+use crate::program::{Op, Role};
 
-impl Function {
-    /// Checks what the executor relies on; says what is wrong. Tests run it over everything that they lower.
+impl Compiled {
+    /// Checks what the loop relies on; says what is wrong. Debug builds run it over everything that they compile.
     ///
     /// # Errors
     /// The first thing that does not hold, with its pc.
@@ -20,7 +20,7 @@ impl Function {
         }
         let mut fixed: Vec<Slot> = function.initial.iter().map(|(slot, _)| *slot).collect();
         for instr in &function.prologue {
-            instr.slots(|slot, role| {
+            instr.regs(|&slot, role| {
                 if role == Role::Def {
                     fixed.push(slot);
                 }
@@ -35,7 +35,7 @@ impl Function {
         for (pc, instr) in code.iter().enumerate() {
             let mut sources = Vec::new();
             let mut targets = Vec::new();
-            instr.slots(|slot, role| {
+            instr.regs(|&slot, role| {
                 if role == Role::Use {
                     sources.push(slot)
                 } else {
@@ -61,12 +61,12 @@ impl Function {
             }
             let last = pc + 1 == code.len();
             let target_in = |t: Pc| (t as usize) < code.len();
-            match &instr.kind {
-                Kind::Branch { target } if !target_in(*target) => return Err(format!("{pc}: jump out of the code")),
-                Kind::BranchIndexed { targets, .. } if !targets.iter().all(|&t| target_in(t)) => {
+            match &instr.what {
+                What::Branch { target } if !target_in(*target) => return Err(format!("{pc}: jump out of the code")),
+                What::BranchIndexed { targets, .. } if !targets.iter().all(|&t| target_in(t)) => {
                     return Err(format!("{pc}: jump out of the code"));
                 }
-                Kind::Branch { .. } | Kind::BranchIndexed { .. } | Kind::Return | Kind::Exit | Kind::Trap
+                What::Branch { .. } | What::BranchIndexed { .. } | What::Op(Op::Return | Op::Exit | Op::Trap)
                     if instr.guard.is_none() => {}
                 _ if last => return Err(format!("{pc}: control falls off the end")),
                 _ => {}

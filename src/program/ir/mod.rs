@@ -1,0 +1,22 @@
+//! The representation of programs: basic blocks of typed operations on virtual registers. `docs/ir.md` is its contract.
+//!
+//! Lowering makes it, the passes improve it, tiers compile it. It does not know where a tier keeps a register, how many
+//! lanes run at once, or what computes an operation. `body` has blocks and registers, `op` the operations, `visit` the
+//! registers that an operation names, `effects` what it does besides, `facts` what is known of a value, `verify` the
+//! rules that hold after every pass, `show` the printed form.
+
+pub mod body;
+mod compute;
+mod effects;
+pub mod facts;
+pub mod op;
+mod show;
+pub mod texture;
+mod verify;
+mod visit;
+
+pub use body::{Block, BlockId, Body, End, RegisterInfo};
+pub use compute::{Compute, Contractible, Linear, Modifiers};
+pub use effects::{Effects, Reach};
+pub use op::*;
+pub use visit::Role;

@@ -1,0 +1,71 @@
+//! The passes over a function's representation, in the order in which [`run`] has them. Each keeps the rules that
+//! [`Body::verify`] states; debug builds and tests ask it after every one.
+//!
+//! | pass | needs | leaves |
+//! | --- | --- | --- |
+//! | `flow` | blocks with ends | the order of layout; one latch a loop |
+//! | `webs` | the order | values that die in their block under names of their own |
+//! | `contract` | `webs` | `fma` where text and setting allow it |
+//! | `copies`, `frames` | registers written once | fewer readers of copies; frame addresses as places |
+//! | `hoist` | the same | the prologue: what is the same for a whole launch |
+//! | `dead` | | no operation without effect or reader |
+//! | `coalesce` | liveness | copies between registers that can be one, gone |
+//! | `arrange` | the order | blocks numbered by place; unreachable ones gone |
+//! | `facts` | the final body | what is known of each value |
+
+mod arrange;
+mod coalesce;
+mod contract;
+mod copies;
+mod dead;
+mod definitions;
+mod facts;
+mod flow;
+mod frames;
+mod hoist;
+pub mod liveness;
+mod webs;
+
+use super::ir::Body;
+
+/// Makes of a body what tiers compile.
+///
+/// `kernel`: registers keep values that are constant for a launch from its start. `contract`: products and sums of floats
+/// that leave their rounding open become one operation.
+pub fn run(body: &mut Body, kernel: bool, contract: bool) {
+    let order = flow::layout(body);
+    after("flow", body);
+    webs::run(body, &order);
+    after("webs", body);
+    if contract {
+        contract::run(body, &order);
+        after("contract", body);
+    }
+    let definitions = definitions::definitions(body, &order);
+    copies::run(body, &order, &definitions);
+    after("copies", body);
+    if frames::run(body, &order, &definitions) {
+        copies::run(body, &order, &definitions);
+    }
+    after("frames", body);
+    if kernel {
+        hoist::run(body, &order, &definitions);
+        after("hoist", body);
+    }
+    dead::run(body, &order);
+    after("dead", body);
+    coalesce::run(body, &order);
+    after("coalesce", body);
+    arrange::run(body, &order);
+    after("arrange", body);
+    facts::run(body);
+}
+
+/// The rules still hold.
+fn after(pass: &str, body: &Body) {
+    if cfg!(debug_assertions)
+        && let Err(broken) = body.verify()
+    {
+        panic!("after `{pass}`: {broken}\n{body}");
+    }
+}
