@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::alone::alone;
@@ -119,6 +119,30 @@ fn a_locked_process_waits_and_goes_on() {
         assert_eq!(restore(uuid, other), NOT_SUPPORTED);
         ok(restore(uuid, uuid));
         ok(cuCheckpointProcessUnlock(me, none));
+    });
+}
+
+static HOST_ANSWER: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn calls_the_driver(_: *mut c_void) {
+    std::thread::sleep(Duration::from_millis(100));
+    let (mut free, mut total) = (0, 0);
+    HOST_ANSWER.store(cuMemGetInfo(&mut free, &mut total), Ordering::Release);
+}
+
+/// Locking waits for a host function, which therefore must not wait for the process to be unlocked.
+#[test]
+fn a_host_function_is_not_held_up_by_the_lock_that_waits_for_it() {
+    alone(test_name!(), &[], || {
+        let me = std::process::id() as c_int;
+        context();
+        let mut stream = null_mut();
+        ok(cuStreamCreate(&mut stream, 1));
+        ok(cuLaunchHostFunc(stream, calls_the_driver, null_mut()));
+        ok(cuCheckpointProcessLock(me, null_mut()));
+        // CUDA_ERROR_NOT_PERMITTED
+        assert_eq!(HOST_ANSWER.load(Ordering::Acquire), 800);
+        ok(cuCheckpointProcessUnlock(me, null_mut()));
     });
 }
 

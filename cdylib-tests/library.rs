@@ -194,9 +194,17 @@ fn each_context_has_its_own_variables_and_all_share_managed_ones() {
     assert_eq!(run(100), 105);
     assert_ne!(counter(), counter_here);
     assert_eq!(managed(), managed_here);
+    // The second context has linked the library: its managed variable has kept what the first one made of it.
+    // SAFETY: a managed variable of 8 bytes.
+    let word = || unsafe { *(managed_here as *const u64) };
+    assert_eq!(word(), 8);
+    launch(kernel(library, "touch"), 1, 1, &[]);
+    assert_eq!(word(), 9);
     ok(cuCtxSetCurrent(first));
     assert_eq!(run(0), 16);
     assert_eq!(counter(), counter_here);
+    launch(kernel(library, "touch"), 1, 1, &[]);
+    assert_eq!(word(), 10);
 
     // Modules and functions of a library are those of the context, and end with it or with the library only.
     let (mut module, mut function, mut name) = (null_mut(), null_mut(), null());

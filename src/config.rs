@@ -93,6 +93,18 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_SEED",
+        default: "",
+        meaning: "run each grid in one thread, in an order drawn from this number: the same order every time (default: off)",
+        set: |config, value| {
+            config.seed = match value {
+                "" => None,
+                value => Some(number(value, 0, u64::MAX)?),
+            };
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_SIMD",
         default: "avx512",
         meaning: "most of the CPU's vector instructions to use: avx512 avx2 baseline",
@@ -132,6 +144,8 @@ pub struct Config {
     pub memory: Option<u64>,
     /// `MARGAY_TIMEOUT`: how long a kernel may run; `None` = for ever.
     pub timeout: Option<Duration>,
+    /// `MARGAY_SEED`; `None` = nothing is drawn.
+    pub seed: Option<u64>,
     /// `MARGAY_SIMD`: `avx512`, `avx2` or `baseline`.
     pub simd: String,
     /// `MARGAY_FMAD`
@@ -264,6 +278,7 @@ mod tests {
             ("sm_120", 1, None)
         );
         assert_eq!((config.timeout, config.simd.as_str()), (None, "avx512"));
+        assert_eq!(config.seed, None);
         assert!(config.threads >= 1);
         assert!(config.problems.is_empty());
         // Setting a variable to nothing is not setting it.
@@ -278,6 +293,7 @@ mod tests {
             ("MARGAY_DEVICES", "2"),
             ("MARGAY_MEMORY", "8G"),
             ("MARGAY_TIMEOUT", "0.25"),
+            ("MARGAY_SEED", "0xfeed"),
             ("MARGAY_SIMD", "avx2"),
             ("MARGAY_LOG_FILE", "/tmp/log.%p"),
         ]);
@@ -288,7 +304,7 @@ mod tests {
         );
         assert_eq!(config.memory, Some(8_589_934_592));
         assert_eq!(config.timeout, Some(Duration::from_millis(250)));
-        assert_eq!(config.simd, "avx2");
+        assert_eq!((config.simd.as_str(), config.seed), ("avx2", Some(0xfeed)));
         assert_eq!(config.log_file, Some("/tmp/log.%p".into()));
     }
 
@@ -314,15 +330,16 @@ mod tests {
             ("MARGAY_TIMEOUT", "-3"),
             ("MARGAY_MEMORY", "much"),
             ("MARGAY_SIMD", "mmx"),
+            ("MARGAY_SEED", "-1"),
         ]);
-        assert_eq!(config.problems.len(), 3);
+        assert_eq!(config.problems.len(), 4);
         assert_eq!(
             config.problems[1],
             "MARGAY_MEMORY=much: expected a size such as 512M or 8G; it counts as 0"
         );
         assert_eq!(
-            (config.timeout, config.memory, config.simd.as_str()),
-            (None, None, "avx512")
+            (config.timeout, config.memory, config.simd.as_str(), config.seed),
+            (None, None, "avx512", None)
         );
     }
 

@@ -11,10 +11,12 @@
 //! 7. [`simt`]: a program and a launch become effects: grid, CTA, warp, lane; upon
 //! 8. [`memory`]: one address space in which every access is checked.
 //!
-//! [`trace`] stands aside and watches; [`config`] knows every environment variable. `docs/architecture.md` is the whole map.
+//! [`trace`] stands aside and watches; [`config`] knows every environment variable; what [`defect`] catches is
+//! Margay's own fault. `docs/architecture.md` is the whole map.
 
 pub mod api;
 pub mod config;
+pub mod defect;
 pub mod driver;
 pub mod image;
 pub mod isa;

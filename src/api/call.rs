@@ -4,11 +4,11 @@
 //! the log.
 
 use super::types::*;
+use crate::defect::{self, Defect};
 use crate::driver::{self, Context, Error, LoadError};
 use crate::trace::error_log::{self, Severity};
 use std::ffi::CStr;
 use std::fmt::{self, Debug, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What a body answers: `Ok` is `CUDA_SUCCESS`.
@@ -77,21 +77,24 @@ fn traced(name: &'static str, arguments: impl Fn(&mut String) -> fmt::Result, bo
     answer
 }
 
-/// No panic may cross the C ABI: a defect of ours becomes `CUDA_ERROR_UNKNOWN` and a line in the log.
+/// No panic may cross the C ABI: a defect of ours is a report and, from now on, the error of the current context.
 pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
-    match catch_unwind(AssertUnwindSafe(body)) {
+    let whole = || {
+        defect::may_fail("call", name);
+        body()
+    };
+    match defect::catch(whole) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(result)) => failed(name, result),
-        Err(panic) => {
-            let why = panic
-                .downcast_ref::<&str>()
-                .copied()
-                .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-                .unwrap_or("no message");
-            tracing::error!(target: "cuda::api", "{name}: a defect of Margay, please report it: {why}");
-            CUresult::CUDA_ERROR_UNKNOWN
-        }
+        Err(defect) => broken(name, &defect),
     }
+}
+
+#[cold]
+fn broken(name: &'static str, defect: &Defect) -> CUresult {
+    // The report is our code as well.
+    let _ = defect::catch(|| Context::fail_current(defect, name));
+    CUresult::CUDA_ERROR_UNKNOWN
 }
 
 /// Notes it for programs that ask for the error log; that something is not finished is no error.

@@ -65,7 +65,8 @@ pub fn ctx_destroy(ctx: CUcontext) -> Answer {
 }
 
 pub fn ctx_push_current(ctx: CUcontext) -> Answer {
-    Ok(Context::push(Context::from_handle(ctx as usize)?)?)
+    Context::push(Context::from_handle(ctx as usize)?);
+    Ok(())
 }
 
 pub fn ctx_pop_current(pctx: Out<CUcontext>) -> Answer {
@@ -79,7 +80,8 @@ pub fn ctx_set_current(ctx: CUcontext) -> Answer {
     } else {
         Some(Context::from_handle(ctx as usize)?)
     };
-    Ok(Context::set_current(context)?)
+    Context::set_current(context);
+    Ok(())
 }
 
 pub fn ctx_get_current(pctx: Out<CUcontext>) -> Answer {

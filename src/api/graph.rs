@@ -260,7 +260,8 @@ pub fn graph_debug_dot_print(graph: CUgraph, path: In<c_char>, flags: c_uint) ->
         edges: has(Flag::CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO),
     };
     let picture = find(graph)?.picture(wanted);
-    std::fs::write(path.path()?, picture).map_err(|_| CUresult::CUDA_ERROR_OPERATING_SYSTEM)
+    let path = path.path()?;
+    crate::trace::signals::quietly(|| std::fs::write(path, picture)).map_err(|_| CUresult::CUDA_ERROR_OPERATING_SYSTEM)
 }
 
 pub fn device_graph_mem_trim(device: CUdevice) -> Answer {

@@ -73,7 +73,7 @@ pub fn logs_dump_to_file(iterator: Out<CUlogIterator>, path_to_file: In<c_char>,
     let path = path_to_file.path()?;
     let (lines, next) = from(iterator)?;
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    fs::write(path, text).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
+    crate::trace::signals::quietly(|| fs::write(path, text)).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
     iterator.set_if_any(next);
     Ok(())
 }

@@ -3,66 +3,33 @@
 //! Flows in: calls that the API has taken out of their C clothing; handles as plain numbers. Flows out: effects, or an
 //! [`Error`]. It must never know C structures, nor what an instruction means.
 //!
-//! ```text
-//! device.rs  profile.rs   what is reported          context.rs   life, current stacks, limits, sticky errors
-//! code.rs    linker.rs    images to trees           module.rs    libraries, modules, kernels, functions
-//! stream.rs  pump.rs      queues and their threads  event.rs     points in them
-//! green.rs                parts of devices
-//! virtual_memory.rs       addresses and memory apart   multicast.rs  of several devices
-//! ipc.rs  interprocess.rs memory and events that processes share, by way of shared_file.rs
-//! alloc.rs   pool.rs      memory                    copy.rs      copies and sets
-//! managed.rs pointer.rs   what is said and known of it  batch.rs decompress.rs  many copies at once
-//! launch.rs  occupancy.rs kernels                   services.rs  heap.rs  what kernels ask of their context
-//! device_runtime.rs       what kernels launch       runtime_error.rs
-//! graph/                  work described once      memory_operation.rs  words that streams write or wait for
-//! external.rs semaphore.rs  what others have made, by descriptor
-//! array.rs   format.rs    arrays, their formats      texture.rs  reference.rs  objects and references over them
-//! coredump.rs             dumps after faults         checkpoint.rs  calls that wait
-//! handle.rs  error.rs
-//! ```
+//! | room | what is in it |
+//! | --- | --- |
+//! | `device/` | devices, and the profiles that say what is reported |
+//! | `context/` | contexts: life, current stacks, limits, sticky errors; green contexts; what kernels ask of a context |
+//! | `streams/` | streams, events, and the threads that run what is queued |
+//! | `memory/` | allocations, pools, copies, virtual addresses, what is known of a pointer |
+//! | `code/` | images to trees, linking, libraries, modules, functions, launches |
+//! | `graph/` | work described once |
+//! | `textures/` | arrays, texture and surface objects, references |
+//! | `sharing/` | what several processes share, and what others have made |
+//! | `process/` | checkpoints, core dumps, what belongs to threads |
+//!
+//! Beside them `error.rs`, and `handle.rs`:
 //!
 //! **Handles** are numbers that are looked up, never followed: a stale or foreign one is an error, whatever it points to.
 
-pub mod alloc;
-pub mod array;
-pub mod batch;
-pub mod checkpoint;
 mod code;
 pub mod context;
-pub mod copy;
-pub mod coredump;
-pub mod decompress;
 pub mod device;
-mod device_runtime;
 mod error;
-pub mod event;
-pub mod external;
-mod format;
 pub mod graph;
-pub mod green;
 mod handle;
-mod heap;
-mod interprocess;
-pub mod ipc;
-pub mod launch;
-pub mod linker;
-pub mod managed;
-mod memory_operation;
-pub mod module;
-pub mod multicast;
-pub mod occupancy;
-pub mod pointer;
-pub mod pool;
-mod profile;
-mod pump;
-pub mod reference;
-mod runtime_error;
-pub mod semaphore;
-mod services;
-mod shared_file;
-pub mod stream;
-pub mod texture;
-pub mod virtual_memory;
+mod memory;
+mod process;
+mod sharing;
+mod streams;
+mod textures;
 
 #[cfg(test)]
 mod tests;
@@ -70,6 +37,21 @@ mod tests;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
+
+pub use code::{launch, linker, module, occupancy};
+pub use context::green;
+pub use memory::{alloc, batch, copy, decompress, managed, multicast, pointer, pool, virtual_memory};
+pub use process::{checkpoint, coredump};
+pub use sharing::{external, ipc, semaphore};
+pub use streams::{event, stream};
+pub use textures::{array, reference, texture};
+
+use code::runtime_error;
+use device::profile;
+use process::per_thread;
+use sharing::{interprocess, shared_file};
+use streams::{memory_operation, pump};
+use textures::format;
 
 pub use context::Context;
 pub use device::Device;
@@ -147,7 +129,7 @@ fn not_ready() -> Result<()> {
     if STAGE.load(Ordering::Acquire) != Stage::Locked as u8 {
         return Err(Error::NotInitialized);
     }
-    checkpoint::wait();
+    checkpoint::wait()?;
     ready()
 }
 

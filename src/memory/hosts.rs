@@ -31,8 +31,16 @@ pub struct HostRange {
 struct Entry {
     start: AtomicU64,
     end: AtomicU64,
+    /// The bits of [`HostRange`], and [`BROKEN`].
     bits: AtomicU64,
+    id: AtomicU64,
 }
+
+/// The program has taken memory of the range away: kernels may not touch it any more.
+const BROKEN: u64 = 1 << 8;
+
+/// So many broken ranges are remembered while others come and go.
+const REMEMBERED: usize = 64;
 
 /// A table sorted by address, read under a sequence count: readers retry when a writer was there meanwhile.
 pub(super) struct HostRanges {
@@ -40,6 +48,9 @@ pub(super) struct HostRanges {
     count: AtomicUsize,
     entries: std::sync::OnceLock<Box<[Entry]>>,
     ranges: Mutex<BTreeMap<u64, HostRange>>,
+    /// Numbers of ranges that are broken, the last ones.
+    broken: [AtomicU64; REMEMBERED],
+    broken_count: AtomicUsize,
 }
 
 impl HostRanges {
@@ -49,6 +60,8 @@ impl HostRanges {
             count: AtomicUsize::new(0),
             entries: std::sync::OnceLock::new(),
             ranges: Mutex::new(BTreeMap::new()),
+            broken: [const { AtomicU64::new(0) }; REMEMBERED],
+            broken_count: AtomicUsize::new(0),
         }
     }
 
@@ -110,17 +123,49 @@ impl HostRanges {
         for (entry, range) in entries.iter().zip(ranges.values()) {
             entry.start.store(range.start, Ordering::Relaxed);
             entry.end.store(range.start + range.bytes, Ordering::Relaxed);
-            entry.bits.store(range.bits.into(), Ordering::Relaxed);
+            let broken = if self.is_broken(range.id) { BROKEN } else { 0 };
+            entry.bits.store(u64::from(range.bits) | broken, Ordering::Relaxed);
+            entry.id.store(range.id, Ordering::Relaxed);
         }
         self.count.store(ranges.len(), Ordering::Relaxed);
         self.sequence.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether all of `bytes` bytes from `address` lie in one range with all of `bits`.
+    fn is_broken(&self, id: u64) -> bool {
+        self.broken.iter().any(|broken| broken.load(Ordering::Relaxed) == id)
+    }
+
+    /// The memory of an address was gone: no kernel touches its range any more. Called by a signal handler.
+    pub fn break_off(&self, address: u64) {
+        let marked = self.look_up(address, |entry| {
+            entry.bits.fetch_or(BROKEN, Ordering::Relaxed);
+            entry.id.load(Ordering::Relaxed)
+        });
+        if let Some(id) = marked.filter(|id| !self.is_broken(*id)) {
+            let index = self.broken_count.fetch_add(1, Ordering::Relaxed) % REMEMBERED;
+            self.broken[index].store(id, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether an address lies in a range of which memory was gone.
+    pub fn has_lost(&self, address: u64) -> bool {
+        let bits = self.look_up(address, |entry| entry.bits.load(Ordering::Relaxed));
+        bits.is_some_and(|bits| bits & BROKEN != 0)
+    }
+
+    /// Whether all of `bytes` bytes from `address` lie in one range with all of `bits`. A broken one has none.
     pub fn contains(&self, address: u64, bytes: u64, bits: u8) -> bool {
-        let Some(entries) = self.entries.get() else {
-            return false;
-        };
+        self.look_up(address, |entry| {
+            let (end, has) = (entry.end.load(Ordering::Relaxed), entry.bits.load(Ordering::Relaxed));
+            let allowed = if has & BROKEN != 0 { 0 } else { has as u8 };
+            address.checked_add(bytes).is_some_and(|last| last <= end) && allowed & bits == bits
+        })
+        .unwrap_or(false)
+    }
+
+    /// What `f` finds in the entry that holds an address.
+    fn look_up<R>(&self, address: u64, f: impl Fn(&Entry) -> R) -> Option<R> {
+        let entries = self.entries.get()?;
         loop {
             let before = self.sequence.load(Ordering::Acquire);
             if before & 1 == 1 {
@@ -129,14 +174,10 @@ impl HostRanges {
             }
             let count = self.count.load(Ordering::Relaxed).min(CAPACITY);
             let after = entries[..count].partition_point(|entry| entry.start.load(Ordering::Relaxed) <= address);
-            let answer = after.checked_sub(1).is_some_and(|index| {
-                let entry = &entries[index];
-                let end = entry.end.load(Ordering::Relaxed);
-                address
-                    .checked_add(bytes)
-                    .is_some_and(|last| address < end && last <= end)
-                    && entry.bits.load(Ordering::Relaxed) as u8 & bits == bits
-            });
+            let holding = after.checked_sub(1).map(|index| &entries[index]);
+            let answer = holding
+                .filter(|entry| address < entry.end.load(Ordering::Relaxed))
+                .map(&f);
             fence(Ordering::Acquire);
             if self.sequence.load(Ordering::Relaxed) == before {
                 return answer;

@@ -8,6 +8,7 @@
 //! ```text
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
+//! guard.rs   what happens when the program takes one away while it is used
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
 //! life.rs    who is told of allocations and frees
@@ -15,6 +16,7 @@
 //! ```
 
 mod blocks;
+mod guard;
 mod hosts;
 pub mod life;
 mod nearest;
@@ -28,6 +30,7 @@ mod tests;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub use guard::{Guarded, guard, unguarded, was_gone};
 pub use hosts::HostRange;
 pub use nearest::{Nearest, Relation};
 pub use ranges::{MAPPED, Range};

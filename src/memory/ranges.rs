@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::space::{AddressSpace, Allocation, Backing, HUGE, Kind, OutOfMemory, Request, bits_of};
 use super::{PAGE, PAGE_BITS};
+use crate::trace::signals::quietly;
 
 /// Marks a mapped part of a reserved range among allocations: not to be freed by address. Above all flags of the API.
 pub const MAPPED: u32 = 1 << 30;
@@ -265,15 +266,15 @@ fn copy_to_file(start: u64, bytes: u64, file: BorrowedFd<'_>) -> Result<(), OutO
         // SAFETY: the range is an allocation's, and accessible.
         let words = unsafe { std::slice::from_raw_parts(address as *const u64, PAGE as usize / 8) };
         if words.iter().any(|word| *word != 0) {
-            // SAFETY: as above; the file is open.
-            let written = unsafe {
+            // SAFETY: the range is an allocation's; the file is open.
+            let written = quietly(|| unsafe {
                 libc::pwrite(
                     file.as_raw_fd(),
                     address as *const _,
                     PAGE as usize,
                     page as libc::off_t,
                 )
-            };
+            });
             if written != PAGE as isize {
                 return Err(OutOfMemory);
             }

@@ -163,7 +163,7 @@ pub(super) struct State {
 pub struct AddressSpace {
     view: View,
     pub(super) state: RwLock<State>,
-    hosts: HostRanges,
+    pub(super) hosts: HostRanges,
     usage: [Usage; MAX_DEVICES],
     /// Pinned and managed memory of all devices, bounded by what the machine has.
     host_usage: Usage,
@@ -531,6 +531,7 @@ impl AddressSpace {
         if start < arena.end && end > arena.start {
             return false;
         }
+        super::guard::install();
         let inserted = self.hosts.insert(HostRange {
             start,
             bytes,
@@ -566,6 +567,11 @@ impl AddressSpace {
     /// The registered range that holds an address.
     pub fn find_host(&self, address: u64) -> Option<HostRange> {
         self.hosts.find(address)
+    }
+
+    /// Whether an address lies in a registered range whose memory the program has taken away, as an access found out.
+    pub fn host_range_is_gone(&self, address: u64) -> bool {
+        self.hosts.has_lost(address)
     }
 
     /// Whether kernels may touch `bytes` bytes from `address` because the host registered them: the slow path of an

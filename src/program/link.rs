@@ -207,6 +207,7 @@ impl<'a> Linker<'a> {
                 origin: Some(Origin { unit: at.0, item: at.1 }),
                 references: OnceLock::new(),
                 prepared: OnceLock::new(),
+                stack: OnceLock::new(),
             });
         }
     }

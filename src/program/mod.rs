@@ -7,7 +7,7 @@
 //!
 //! `rules/` checks what the language asks of a tree; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
 //! body names; `lower/` turns a body into the representation when something first reaches it, `passes/` improve that;
-//! `module` and `function` are what others hold.
+//! `module` and `function` are what others hold, `frames` what a chain of calls takes of local memory.
 //!
 //! **Calling convention.** `.param` variables of device functions, and those that a caller declares for a call, live in
 //! the lane's local memory frame, as the PTX ABI guide lets them: `st.param`/`ld.param` are local accesses at static
@@ -16,6 +16,7 @@
 //!
 //! **Frame of a function** in local memory: `[return params][params][.local variables][call areas]`, sizes known.
 
+mod frames;
 mod function;
 mod initialiser;
 pub mod ir;
@@ -32,6 +33,7 @@ mod video;
 #[cfg(test)]
 mod tests;
 
+pub use frames::Stack;
 pub use function::Function;
 pub use ir::*;
 pub use module::*;

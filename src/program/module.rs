@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::frames::Stack;
 use super::function::Function;
 use super::ir::Syscall;
 use super::ir::texture::Opaque;
 use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
-use super::{link, lower, rules};
+use super::{frames, link, lower, rules};
+use crate::defect;
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
 
@@ -92,6 +94,8 @@ pub struct FunctionEntry {
     pub(super) references: OnceLock<References>,
     /// Everything that it reaches by direct calls is lowered.
     pub(super) prepared: OnceLock<()>,
+    /// What a chain of calls from it on takes of local memory; found when it is prepared.
+    pub(super) stack: OnceLock<Stack>,
 }
 
 /// The definition of a function: unit, and item in the unit's tree.
@@ -182,16 +186,20 @@ impl Module {
         }
         let mut seen = HashSet::from([function]);
         let mut work = vec![root.clone()];
+        let mut indirect = false;
+        // What was prepared before has all that it reaches lowered.
+        let is_new = |function: u32| self.functions[function as usize].prepared.get().is_none();
         while let Some(next) = work.pop() {
             for &callee in &next.callees {
-                if seen.insert(callee) {
+                if is_new(callee) && seen.insert(callee) {
                     work.push(self.lowered(callee)?);
                 }
             }
-            if next.calls_indirectly {
+            if next.calls_indirectly && !std::mem::replace(&mut indirect, true) {
                 for &target in self.address_taken() {
                     // One that does not lower matters only if it is called; the executor then asks again.
-                    if seen.insert(target)
+                    if is_new(target)
+                        && seen.insert(target)
                         && let Ok(lowered) = self.lowered(target)
                     {
                         work.push(lowered);
@@ -199,8 +207,23 @@ impl Module {
                 }
             }
         }
-        let _ = entry.prepared.set(());
+        frames::find(self, function);
+        for function in seen {
+            let entry = &self.functions[function as usize];
+            if matches!(entry.lowered.get(), Some(Ok(_))) {
+                let _ = entry.prepared.set(());
+            }
+        }
         Ok(root)
+    }
+
+    /// What the frames of a prepared function and of all that it calls take of a lane's local memory.
+    pub fn stack(&self, function: u32) -> Stack {
+        let known = self.functions[function as usize].stack.get().copied();
+        known.or_else(|| frames::find(self, function)).unwrap_or(Stack {
+            frames: None,
+            allocates: false,
+        })
     }
 
     /// Functions that bodies name and no unit defines, each once. Reads all bodies.
@@ -218,7 +241,10 @@ impl Module {
         let entry = &self.functions[function as usize];
         entry
             .lowered
-            .get_or_init(|| lower::lower(self, function).map(Arc::new))
+            .get_or_init(|| {
+                defect::may_fail("lowering", &entry.name);
+                lower::lower(self, function).map(Arc::new)
+            })
             .clone()
     }
 
@@ -298,6 +324,7 @@ impl Module {
             origin: None,
             references: OnceLock::new(),
             prepared: OnceLock::new(),
+            stack: OnceLock::new(),
         };
         Module {
             functions: functions.into_iter().map(entry).collect(),

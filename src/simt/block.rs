@@ -9,6 +9,7 @@ use super::interp::{Bundle, Located, Pause, State};
 use super::machine::RawFault;
 use super::machine::observe::GridEvent;
 use super::machine::slots::{Slot, first_lane, lanes, write};
+use super::schedule::Schedule;
 use super::{Cause, interp};
 
 /// Named barriers of a block (PTX ISA, barrier).
@@ -203,6 +204,8 @@ pub enum Turn {
     Done,
     /// Somebody spins; others may go first.
     Yield,
+    /// Under a seed: others are to have a turn.
+    Drawn,
 }
 
 /// A place in which blocks run, one after the other.
@@ -260,14 +263,46 @@ impl<'l> Block<'l> {
             if shares {
                 return Ok(Turn::Yield);
             }
-            if self.bundles.iter().all(Bundle::is_done) {
-                self.env.tell(|env| GridEvent::BlockEnd { block: env.ctaid });
+            if !ran && self.has_ended()? {
                 return Ok(Turn::Done);
             }
-            if !ran && !self.bundles.iter_mut().any(Bundle::force) {
-                return Err(Box::new(self.deadlock()));
+        }
+    }
+
+    /// Turns of bundles that are drawn, until another block is to have one.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn drawn_turn(&mut self, schedule: &Schedule) -> Result<Turn, Box<Located>> {
+        loop {
+            let bundles = &self.bundles;
+            let Some(i) = schedule.one_of(bundles.len(), |i| bundles[i].is_ready()) else {
+                if self.has_ended()? {
+                    return Ok(Turn::Done);
+                }
+                continue;
+            };
+            let pause = self.bundles[i].run(&self.env, &mut self.barriers)?;
+            self.release();
+            if pause == Pause::Share {
+                return Ok(Turn::Yield);
+            }
+            if schedule.one_in(4) && !self.bundles.iter().all(Bundle::is_done) {
+                return Ok(Turn::Drawn);
             }
         }
+    }
+
+    /// Nobody is ready: have all exited? If not, those go on who wait in vain for lanes of their warp.
+    fn has_ended(&mut self) -> Result<bool, Box<Located>> {
+        if self.bundles.iter().all(Bundle::is_done) {
+            self.env.tell(|env| GridEvent::BlockEnd { block: env.ctaid });
+            return Ok(true);
+        }
+        if !self.bundles.iter_mut().any(Bundle::force) {
+            return Err(Box::new(self.deadlock()));
+        }
+        Ok(false)
     }
 
     fn release(&mut self) {

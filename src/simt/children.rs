@@ -12,12 +12,14 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::grid::{self, Origin};
 use super::machine::access::anybody;
-use super::{Cause, Fault, Launch, grid};
+use super::{Cause, Fault, Launch};
+use crate::defect;
 use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program::Space;
 
@@ -172,7 +174,12 @@ impl Buffers {
 /// What the kernels of one grid have launched.
 pub struct Children {
     runtime: Option<Arc<dyn Runtime>>,
+    parent: Arc<Launch>,
     kernel: Arc<str>,
+    /// The parent's.
+    origin: Origin,
+    /// Grids that have been launched so far.
+    launched: AtomicU64,
     state: Mutex<State>,
     /// Something is ready.
     any: AtomicBool,
@@ -183,6 +190,22 @@ pub struct Children {
 thread_local! {
     /// Grids that run on this thread because others wait for them.
     static NESTED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// One of them, until it is dropped.
+struct Nested;
+
+impl Nested {
+    fn new() -> Nested {
+        NESTED.with(|nested| nested.set(nested.get() + 1));
+        Nested
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTED.with(|nested| nested.set(nested.get() - 1));
+    }
 }
 
 /// How many of them fit a thread's stack.
@@ -196,8 +219,11 @@ pub enum Line {
 }
 
 impl Children {
-    pub fn new(launch: &Launch) -> Children {
+    pub fn new(launch: &Arc<Launch>, origin: Origin) -> Children {
         Children {
+            parent: Arc::clone(launch),
+            origin,
+            launched: AtomicU64::new(0),
             runtime: launch.family.runtime.clone(),
             kernel: Arc::clone(&launch.code.module.functions[launch.kernel as usize].name),
             state: Mutex::default(),
@@ -295,8 +321,8 @@ impl Children {
     }
 
     fn run_ready(&self) -> Result<(), Box<Fault>> {
-        NESTED.with(|nested| nested.set(nested.get() + 1));
-        let outcome = loop {
+        let _nested = Nested::new();
+        loop {
             let work = {
                 let mut state = self.state.lock();
                 let work = state.ready.pop_front();
@@ -305,24 +331,23 @@ impl Children {
                 }
                 work
             };
-            let Some(work) = work else { break Ok(()) };
-            match self.perform(work) {
-                Ok(None) => {}
-                Ok(Some(below)) => {
-                    if let Err(fault) = finish(below) {
-                        break Err(fault);
-                    }
-                }
-                Err(fault) => break Err(fault),
+            let Some(work) = work else { return Ok(()) };
+            if let Some(below) = self.perform(work)? {
+                finish(below)?;
             }
-        };
-        NESTED.with(|nested| nested.set(nested.get() - 1));
-        outcome
+        }
     }
 
     fn perform(&self, work: Work) -> Result<Option<Arc<Children>>, Box<Fault>> {
+        defect::may_fail("child", &self.kernel);
+        if let Some(cause) = self.origin.overdue(&self.parent) {
+            return Err(grid::refusal(&self.parent, cause));
+        }
         match work {
-            Work::Launch(launch) => return grid::run(launch),
+            Work::Launch(launch) => {
+                let number = self.launched.fetch_add(1, Ordering::Relaxed);
+                return grid::run(launch, self.origin.of_child(number));
+            }
             Work::Copy { to, from, extent } => {
                 for (y, z) in rows(&extent) {
                     let (to, from) = (to.row(y, z), from.row(y, z));
@@ -388,10 +413,14 @@ impl Drop for Children {
 /// # Errors
 /// The first fault, if any; what had not started then never does.
 pub fn run(launch: Arc<Launch>) -> Result<(), Box<Fault>> {
-    match grid::run(launch)? {
-        None => Ok(()),
-        Some(children) => finish(children),
-    }
+    let whole = defect::catch(|| {
+        let origin = Origin::of(&launch);
+        match grid::run(Arc::clone(&launch), origin)? {
+            None => Ok(()),
+            Some(children) => finish(children),
+        }
+    });
+    whole.unwrap_or_else(|defect| Err(grid::refusal(&launch, Cause::Defect { defect })))
 }
 
 /// What is left when a grid's blocks have ended: its children and, after them, what it wants to come last. Each is complete

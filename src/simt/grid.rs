@@ -2,9 +2,11 @@
 //!
 //! Ordinary blocks run to completion, lowest index first, so that a block which waits for an earlier one always sees it
 //! progress. A block that spins for long is set aside while a later one runs (a hand-written grid barrier); blocks of a
-//! cooperative grid all take turns.
+//! cooperative grid all take turns. Under a seed one thread runs them all, in turns that are drawn (`schedule.rs`).
+//!
+//! A panic of a thread that works on a grid ends the grid with a fault, like any other; nobody waits for that thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::defect::{self, Defect};
 use crate::isa::lanes::WARP;
-use crate::memory::{AddressSpace, Region, View};
-use crate::program::{Function, Module, Op};
+use crate::memory::{self, AddressSpace, Region, View};
+use crate::program::Function;
 
 use super::block::{Block, BlockEnv, Turn};
 use super::children::Children;
@@ -22,6 +25,7 @@ use super::interp::Located;
 use super::interp::affine::Runs;
 use super::interp::code::Executable;
 use super::machine::observe::{GridEvent, Watch};
+use super::schedule::{self, IN_LINE, Schedule};
 use super::{Cause, Fault, Launch, pool};
 
 /// Register windows of a bundle should stay in the first-level cache; wider bundles of fat kernels run narrower.
@@ -35,10 +39,44 @@ const GUARD: u64 = 4096;
 /// Blocks that one worker keeps open when they spin.
 const MAX_OPEN: usize = 4096;
 
+/// What a grid has from whoever launched it: children end when their parent's time is over, and draw from its seed.
+#[derive(Clone, Copy, Default)]
+pub struct Origin {
+    pub deadline: Option<Instant>,
+    pub seed: Option<u64>,
+}
+
+impl Origin {
+    /// Of what the host launches, from now on.
+    pub fn of(launch: &Launch) -> Origin {
+        Origin {
+            deadline: launch.timeout.map(|limit| Instant::now() + limit),
+            seed: launch.seed.as_ref().map(schedule::Seed::next_run),
+        }
+    }
+
+    /// Of the `n`-th thing that its kernels launch.
+    pub fn of_child(&self, n: u64) -> Origin {
+        Origin {
+            deadline: self.deadline,
+            seed: self.seed.map(|seed| schedule::below(seed, n)),
+        }
+    }
+
+    /// The cause of a launch's end, once its time is over.
+    pub fn overdue(&self, launch: &Launch) -> Option<Cause> {
+        self.deadline.filter(|&deadline| Instant::now() > deadline)?;
+        Some(Cause::Timeout {
+            milliseconds: launch.timeout.unwrap_or_default().as_millis() as u64,
+        })
+    }
+}
+
 /// A launch under way, shared by those who work on it.
 pub struct Grid {
     pub launch: Arc<Launch>,
     pub kernel: Arc<Executable>,
+    pub schedule: Option<Schedule>,
     pub threads: u32,
     /// Bundles of a block.
     pub bundles: u32,
@@ -54,8 +92,10 @@ pub struct Grid {
     blocks: u64,
     next: AtomicU64,
     stop: AtomicBool,
-    deadline: Option<Instant>,
+    origin: Origin,
     fault: Mutex<Option<Box<Fault>>>,
+    /// The address at which registered host memory turned out to be gone; 0: none.
+    gone: AtomicU64,
     helpers: Mutex<usize>,
     alone: Condvar,
     children: OnceLock<Arc<Children>>,
@@ -67,15 +107,44 @@ struct Seat<'l> {
     scratch: Scratch,
 }
 
+/// Someone works on a grid; its end waits until this is dropped, by a panic or otherwise.
+pub struct Helper(Arc<Grid>);
+
+impl Helper {
+    /// A worker's part.
+    pub fn work(self, number: u32) {
+        self.0.take_part(number, false);
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        *self.0.helpers.lock() -= 1;
+        self.0.alone.notify_all();
+    }
+}
+
+impl Seat<'_> {
+    /// Its windows stay with the thread.
+    fn leave(self: Box<Self>) {
+        let Seat { block, scratch } = *self;
+        drop(block);
+        scratch.keep();
+    }
+}
+
 /// Runs the blocks of a grid to their end, on the calling thread and the process's workers. Gives what its kernels have
 /// launched and nobody has run yet.
 ///
 /// # Errors
 /// The first fault, if any; blocks that had not started then never do.
-pub fn run(launch: Arc<Launch>) -> Result<Option<Arc<Children>>, Box<Fault>> {
-    let grid = Arc::new(Grid::new(launch)?);
+pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>, Box<Fault>> {
+    let grid = match defect::catch(|| Grid::new(Arc::clone(&launch), origin)) {
+        Ok(grid) => Arc::new(grid?),
+        Err(defect) => return Err(refusal(&launch, Cause::Defect { defect })),
+    };
     grid.watch.grid(grid.launch.grid_id, &GridEvent::Launch);
-    grid.work(0, true, &grid);
+    grid.take_part(0, true);
     pool::withdraw(&grid);
     let mut helpers = grid.helpers.lock();
     while *helpers > 0 {
@@ -89,26 +158,33 @@ pub fn run(launch: Arc<Launch>) -> Result<Option<Arc<Children>>, Box<Fault>> {
     }
 }
 
+/// A fault of a launch as a whole.
+pub fn refusal(launch: &Launch, cause: Cause) -> Box<Fault> {
+    let kernel = Arc::clone(&launch.code.module.functions[launch.kernel as usize].name);
+    Box::new(Fault {
+        cause,
+        function: Arc::clone(&kernel),
+        kernel,
+        block: [0; 3],
+        thread: [0; 3],
+        instruction: String::new(),
+        ptx_line: 0,
+        source_line: None,
+    })
+}
+
 impl Grid {
-    fn new(launch: Arc<Launch>) -> Result<Grid, Box<Fault>> {
-        let refuse = |cause: Cause| {
-            let kernel = Arc::clone(&launch.code.module.functions[launch.kernel as usize].name);
-            Box::new(Fault {
-                cause,
-                function: Arc::clone(&kernel),
-                kernel,
-                block: [0; 3],
-                thread: [0; 3],
-                instruction: String::new(),
-                ptx_line: 0,
-                source_line: None,
-            })
-        };
+    fn new(launch: Arc<Launch>, origin: Origin) -> Result<Grid, Box<Fault>> {
+        if let Some(cause) = origin.overdue(&launch) {
+            return Err(refusal(&launch, cause));
+        }
+        defect::may_fail("prepare", &launch.code.module.functions[launch.kernel as usize].name);
         let function = launch
             .code
             .module
             .prepare(launch.kernel)
-            .map_err(|d| refuse(Cause::Invalid { report: d.to_string() }))?;
+            .map_err(|d| refusal(&launch, Cause::Invalid { report: d.to_string() }))?;
+        let schedule = origin.seed.map(|seed| Schedule::new(seed, &launch));
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(WARP as u32);
         let mut width = match warps {
@@ -116,6 +192,7 @@ impl Grid {
             2 => 2,
             _ => 4,
         };
+        width = width.min(schedule.as_ref().map_or(width, |schedule| schedule.width));
         let window = launch.code.compiled(launch.kernel, &function).window;
         while width > 1 && window * width > WINDOW_BUDGET {
             width /= 2;
@@ -148,8 +225,10 @@ impl Grid {
             blocks: launch.grid.iter().map(|&x| u64::from(x)).product(),
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
-            deadline: launch.timeout.map(|t| Instant::now() + t),
+            origin,
+            schedule,
             fault: Mutex::new(None),
+            gone: AtomicU64::new(0),
             helpers: Mutex::new(0),
             alone: Condvar::new(),
             children: OnceLock::new(),
@@ -160,7 +239,8 @@ impl Grid {
 
     /// What its kernels have launched.
     pub fn children(&self) -> &Arc<Children> {
-        self.children.get_or_init(|| Arc::new(Children::new(&self.launch)))
+        self.children
+            .get_or_init(|| Arc::new(Children::new(&self.launch, self.origin)))
     }
 
     /// What came of running children early: a fault ends this grid, too; then `false`.
@@ -176,15 +256,36 @@ impl Grid {
     }
 
     /// One more worker has taken the invitation.
-    pub fn join(&self) {
+    pub fn join(self: &Arc<Grid>) -> Helper {
         *self.helpers.lock() += 1;
+        Helper(Arc::clone(self))
     }
 
-    /// A worker's part.
-    pub fn help(self: &Arc<Grid>, number: u32) {
-        self.work(number, false, self);
-        *self.helpers.lock() -= 1;
-        self.alone.notify_all();
+    /// Somebody's fault has ended it.
+    pub fn has_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The cause of its end, once its time is over.
+    pub fn overdue(&self) -> Option<Cause> {
+        self.origin.overdue(&self.launch)
+    }
+
+    /// A thread's part in it; a panic becomes the grid's fault.
+    fn take_part(self: &Arc<Grid>, number: u32, caller: bool) {
+        let at = Cell::new([0; 3]);
+        let worked = defect::catch(|| match &self.schedule {
+            None => self.work(number, caller, &at),
+            Some(schedule) => self.work_in_turns(schedule, &at),
+        });
+        if let Err(defect) = worked {
+            self.report_defect(defect, at.get());
+        }
+    }
+
+    #[cold]
+    fn report_defect(&self, defect: Defect, block: [u32; 3]) {
+        self.report(Box::new(self.fault_of(Cause::Defect { defect }, block)));
     }
 
     fn take(&self) -> Option<u64> {
@@ -199,7 +300,9 @@ impl Grid {
         [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
     }
 
-    fn work(&self, number: u32, caller: bool, me: &Arc<Grid>) {
+    /// `at` is told which block runs.
+    fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
+        let _guarded = memory::guard(&self.gone);
         let start = Instant::now();
         let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
         let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
@@ -215,46 +318,36 @@ impl Grid {
                 if !invited && (start.elapsed() > ALONE || self.launch.cooperative) {
                     invited = true;
                     let rest = self.blocks - self.next.load(Ordering::Relaxed).min(self.blocks);
-                    pool::invite(me, (rest as usize).min(pool::threads() - 1));
+                    pool::invite(self, (rest as usize).min(pool::threads() - 1));
                 }
-                let mut seat = match idle.pop() {
-                    Some(seat) => seat,
-                    None => match self.place(number) {
-                        Ok(seat) => Box::new(seat),
-                        Err(bytes) => {
-                            self.report(Box::new(self.fault_of(Cause::OutOfMemory { bytes }, self.ctaid(index))));
-                            return;
-                        }
-                    },
+                at.set(self.ctaid(index));
+                let Some(seat) = self.enter(index, &mut idle, number) else {
+                    return;
                 };
-                seat.block.start(self.ctaid(index));
+                defect::may_fail(if caller { "launcher" } else { "worker" }, &self.kernel.function.name);
                 spinning = 0;
                 open.push_front(seat);
             }
             let Some(mut seat) = open.pop_front() else {
                 break;
             };
-            match seat.block.turn() {
+            at.set(seat.block.env.ctaid);
+            let turn = seat.block.turn();
+            if let address @ 1.. = self.gone.load(Ordering::Relaxed) {
+                self.report(Box::new(self.host_memory_gone(
+                    turn.err(),
+                    address,
+                    seat.block.env.ctaid,
+                )));
+                break;
+            }
+            match turn {
                 Ok(Turn::Done) => {
                     spinning = 0;
                     idle.push(seat);
                 }
-                Ok(Turn::Yield) => {
-                    if self.stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    if self.deadline.is_some_and(|d| Instant::now() > d) {
-                        let limit = self.launch.timeout.unwrap_or_default();
-                        let cause = Cause::Timeout {
-                            milliseconds: limit.as_millis() as u64,
-                        };
-                        self.report(Box::new(self.fault_of(cause, seat.block.env.ctaid)));
-                        break;
-                    }
-                    // Perhaps somebody waits for what he has launched.
-                    if let Some(children) = self.children.get()
-                        && !self.accept(children.help())
-                    {
+                Ok(Turn::Yield | Turn::Drawn) => {
+                    if !self.may_go_on() {
                         break;
                     }
                     spinning += 1;
@@ -266,11 +359,98 @@ impl Grid {
                 }
             }
         }
-        for seat in open.into_iter().chain(idle) {
-            let Seat { block, scratch } = *seat;
-            drop(block);
-            scratch.keep();
+        open.into_iter().chain(idle).for_each(|seat| seat.leave());
+    }
+
+    /// All blocks on this thread, as they are drawn.
+    fn work_in_turns(&self, schedule: &Schedule, at: &Cell<[u32; 3]>) {
+        // Each with whether it spins: it had its share since a block last ended or started.
+        let mut open: Vec<(Box<Seat<'_>>, bool)> = Vec::new();
+        let mut idle: Vec<Box<Seat<'_>>> = Vec::new();
+        let mut in_line: Vec<u64> = Vec::new();
+        let mut places = 0;
+        loop {
+            // All must be there if they wait for each other; of others, more come when nobody gets on.
+            let room =
+                open.len() < schedule.resident || self.launch.cooperative || open.iter().all(|(_, spins)| *spins);
+            while in_line.len() < IN_LINE
+                && let Some(index) = self.take()
+            {
+                in_line.push(index);
+            }
+            if room && open.len() < MAX_OPEN && !in_line.is_empty() && !self.has_stopped() {
+                // Now and then the first in line, so that nobody is passed over for long.
+                let next = match schedule.one_in(IN_LINE as u64) {
+                    true => 0,
+                    false => schedule.below(in_line.len() as u64) as usize,
+                };
+                let index = in_line.remove(next);
+                at.set(self.ctaid(index));
+                let place = idle.last().map_or(places, |seat| seat.block.env.seat);
+                let Some(seat) = self.enter(index, &mut idle, place) else {
+                    return;
+                };
+                defect::may_fail("launcher", &self.kernel.function.name);
+                places = places.max(place + 1);
+                open.iter_mut().for_each(|(_, spins)| *spins = false);
+                open.push((seat, false));
+                continue;
+            }
+            if open.is_empty() {
+                break;
+            }
+            let turn = schedule.below(open.len() as u64) as usize;
+            let (seat, spins) = &mut open[turn];
+            at.set(seat.block.env.ctaid);
+            match seat.block.drawn_turn(schedule) {
+                Ok(Turn::Done) => {
+                    idle.push(open.swap_remove(turn).0);
+                    open.iter_mut().for_each(|(_, spins)| *spins = false);
+                }
+                Ok(turn @ (Turn::Yield | Turn::Drawn)) => {
+                    *spins |= matches!(turn, Turn::Yield);
+                    if !self.may_go_on() {
+                        break;
+                    }
+                }
+                Err(located) => {
+                    self.report(Box::new(self.locate(&located, seat.block.env.ctaid)));
+                    break;
+                }
+            }
         }
+        open.into_iter()
+            .map(|(seat, _)| seat)
+            .chain(idle)
+            .for_each(|seat| seat.leave());
+    }
+
+    /// A place for block `index`, which starts in it; `None`: there is no memory, which ends the grid.
+    fn enter<'l>(&'l self, index: u64, idle: &mut Vec<Box<Seat<'l>>>, number: u32) -> Option<Box<Seat<'l>>> {
+        let ctaid = self.ctaid(index);
+        // Blocks may be short: nobody else would look at the clock.
+        if let Some(cause) = self.overdue() {
+            self.report(Box::new(self.fault_of(cause, ctaid)));
+            return None;
+        }
+        let mut seat = match idle.pop() {
+            Some(seat) => seat,
+            None => match self.place(number) {
+                Ok(seat) => Box::new(seat),
+                Err(bytes) => {
+                    self.report(Box::new(self.fault_of(Cause::OutOfMemory { bytes }, ctaid)));
+                    return None;
+                }
+            },
+        };
+        seat.block.start(ctaid);
+        Some(seat)
+    }
+
+    /// What comes between the turns of blocks.
+    fn may_go_on(&self) -> bool {
+        // Perhaps somebody waits for what he has launched.
+        !self.has_stopped() && self.children.get().is_none_or(|children| self.accept(children.help()))
     }
 
     /// Memory and state for a block; the error is the number of bytes that could not be had.
@@ -318,6 +498,21 @@ impl Grid {
         }
     }
 
+    /// The first access went through, to memory that was put there for it; what came of later ones says where, if it is the
+    /// same memory that they were refused.
+    fn host_memory_gone(&self, refused: Option<Box<Located>>, address: u64, block: [u32; 3]) -> Fault {
+        match refused {
+            Some(located) => match located.fault.cause {
+                Cause::IllegalAddress { address, .. } if AddressSpace::get().host_range_is_gone(address) => Fault {
+                    cause: Cause::HostMemoryGone { address },
+                    ..self.locate(&located, block)
+                },
+                _ => self.locate(&located, block),
+            },
+            None => self.fault_of(Cause::HostMemoryGone { address }, block),
+        }
+    }
+
     fn locate(&self, located: &Located, block: [u32; 3]) -> Fault {
         let function = &located.exec.function;
         let [x, y, _] = self.launch.block;
@@ -348,8 +543,9 @@ impl Grid {
 /// recursion or indirect calls leave it open.
 fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
     let stack = launch.stack_limit.max(1024);
-    let need = match frames(&launch.code.module, kernel, 0) {
-        Some(bytes) => bytes + if allocates(kernel) { stack } else { 0 },
+    let known = launch.code.module.stack(launch.kernel);
+    let need = match known.frames {
+        Some(bytes) => bytes + if known.allocates { stack } else { 0 },
         // Frames here hold what hardware keeps in registers: parameters and results.
         None => u64::from(kernel.local) + 4 * stack,
     };
@@ -362,27 +558,6 @@ fn local_stride(launch: &Launch, kernel: &Arc<Function>) -> u32 {
     }
 }
 
-fn allocates(function: &Function) -> bool {
-    function.body.insts().any(|inst| matches!(inst.op, Op::Alloca { .. }))
-}
-
-/// Bytes of the deepest chain of frames from `function` on; `None`: recursion or an indirect call.
-fn frames(module: &Module, function: &Arc<Function>, depth: u32) -> Option<u64> {
-    if function.calls_indirectly || depth > 64 {
-        return None;
-    }
-    let mut deepest = 0;
-    for &callee in &function.callees {
-        let callee = module.functions.get(callee as usize)?.lowered.get()?.as_ref().ok()?;
-        if Arc::ptr_eq(callee, function) || allocates(callee) {
-            return None;
-        }
-        let below = frames(module, callee, depth + 1)?;
-        deepest = deepest.max(below + u64::from(callee.local_align.max(16)));
-    }
-    Some(u64::from(function.local) + deepest)
-}
-
 thread_local! {
     /// A worker's last windows, for the next grid.
     static KEPT: RefCell<Option<Region>> = const { RefCell::new(None) };
@@ -393,7 +568,8 @@ struct Scratch(Region);
 
 impl Scratch {
     fn of(bytes: u64) -> Result<Scratch, u64> {
-        if let Some(kept) = KEPT.with(|k| k.borrow_mut().take())
+        // A thread that is about to end has kept nothing.
+        if let Ok(Some(kept)) = KEPT.try_with(|k| k.borrow_mut().take())
             && kept.bytes() >= bytes
         {
             return Ok(Scratch(kept));

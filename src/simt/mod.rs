@@ -7,6 +7,7 @@ mod grid;
 mod interp;
 mod machine;
 mod pool;
+mod schedule;
 mod special;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::defect::Defect;
 use crate::memory::texture::References;
 use crate::program::Space;
 
@@ -22,6 +24,7 @@ pub use children::{Family, GraphUpdate, Runtime, Shape, run};
 pub use interp::code::Executables;
 pub use machine::observe;
 use machine::observe::Watch;
+pub use schedule::Seed;
 
 /// A grid to run.
 pub struct Launch {
@@ -47,6 +50,8 @@ pub struct Launch {
     pub stack_limit: u64,
     /// How long it may run.
     pub timeout: Option<Duration>,
+    /// What its schedule is drawn from; `None`: it runs as fast as it can.
+    pub seed: Option<Seed>,
     pub services: Arc<dyn Services>,
     /// What the module's texture and surface references are bound to.
     pub references: References,
@@ -121,6 +126,8 @@ pub enum Cause {
         /// Of a generic or global address: the window that it just misses, if it is that of one.
         beyond: Option<Beyond>,
     },
+    /// 700: registered host memory that the program has unmapped, protected, or cut off with its file.
+    HostMemoryGone { address: u64 },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
     Misaligned { address: u64, bytes: u32 },
     /// 715 `CUDA_ERROR_ILLEGAL_INSTRUCTION`: undefined behaviour such as a wild `brx.idx` index.
@@ -143,7 +150,13 @@ pub enum Cause {
     OutOfMemory { bytes: u64 },
     /// 218 `CUDA_ERROR_INVALID_PTX`: the kernel does not lower.
     Invalid { report: String },
+    /// 719 `CUDA_ERROR_LAUNCH_FAILED`: Margay's own fault.
+    Defect { defect: Defect },
 }
+
+/// Why an access of registered host memory failed that was allowed.
+pub const HOST_MEMORY_GONE: &str = "the program has registered this host memory, and then unmapped or protected it, or \
+    shortened the file behind it";
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,6 +189,7 @@ impl fmt::Display for Cause {
                     }
                 }
             }
+            Cause::HostMemoryGone { address } => write!(f, "access at {address:#x}: {HOST_MEMORY_GONE}"),
             Cause::Misaligned { address, bytes } => {
                 write!(
                     f,
@@ -197,6 +211,7 @@ impl fmt::Display for Cause {
             Cause::Deadlock { why } => write!(f, "deadlock: {why}"),
             Cause::OutOfMemory { bytes } => write!(f, "no room for {bytes} bytes of shared and local memory"),
             Cause::Invalid { report } => f.write_str(report),
+            Cause::Defect { defect } => defect.fmt(f),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::grid::Grid;
+use super::grid::{Grid, Helper};
 
 /// How long an idle worker looks for work before it sleeps: a launch that follows soon needs no wake-up call.
 const LINGER: Duration = Duration::from_micros(30);
@@ -89,25 +89,24 @@ pub fn withdraw(grid: &Arc<Grid>) {
 }
 
 impl Pool {
-    fn take(&self, offers: &mut VecDeque<Offer>) -> Option<Arc<Grid>> {
+    fn take(&self, offers: &mut VecDeque<Offer>) -> Option<Helper> {
         let offer = offers.front_mut()?;
         offer.wanted -= 1;
-        let grid = Arc::clone(&offer.grid);
-        grid.join();
+        let helper = offer.grid.join();
         if offer.wanted == 0 {
             offers.pop_front();
             self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
-        Some(grid)
+        Some(helper)
     }
 
-    fn next(&self) -> Arc<Grid> {
+    fn next(&self) -> Helper {
         let start = Instant::now();
         loop {
             if self.waiting.load(Ordering::SeqCst) > 0
-                && let Some(grid) = self.take(&mut self.offers.lock())
+                && let Some(helper) = self.take(&mut self.offers.lock())
             {
-                return grid;
+                return helper;
             }
             if start.elapsed() > LINGER {
                 break;
@@ -116,8 +115,8 @@ impl Pool {
         }
         let mut offers = self.offers.lock();
         loop {
-            if let Some(grid) = self.take(&mut offers) {
-                return grid;
+            if let Some(helper) = self.take(&mut offers) {
+                return helper;
             }
             self.asleep.fetch_add(1, Ordering::SeqCst);
             self.wake.wait(&mut offers);
@@ -127,8 +126,8 @@ impl Pool {
 
     fn work(&self, number: u32) {
         loop {
-            let grid = self.next();
-            grid.help(number);
+            // Panics end in there: the worker has the next grid to help with.
+            self.next().work(number);
         }
     }
 }

@@ -157,6 +157,7 @@ fn launch(functions: Vec<Compiled>, grid: u32, block: u32) -> Launch {
         multiprocessors: 16,
         stack_limit: 1024,
         timeout: None,
+        seed: None,
         services: Arc::new(Silent),
         references: Arc::default(),
         family: super::Family::default(),

@@ -103,7 +103,7 @@ pub fn note(severity: Severity, call: &str, text: &str) {
     if let Some(file) = file() {
         let mut file = file.lock();
         // A log that cannot be written must not stop the program that is being logged.
-        let _ = file.write_all(format!("{line}\n").as_bytes());
+        let _ = super::signals::quietly(|| file.write_all(format!("{line}\n").as_bytes()));
     }
     for listener in listeners {
         listener(severity, &line);

@@ -19,6 +19,7 @@ use tracing_subscriber::layer::SubscriberExt;
 
 pub mod error_log;
 mod last_words;
+pub mod signals;
 
 /// Sets up the log and reports what the environment got wrong. To be called by whatever can come first (`cuInit` and the
 /// other entry points that answer before it); only the first call does anything.
@@ -132,10 +133,10 @@ impl Write for Line<'_> {
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         // A log that cannot be written must not stop the program that is being logged.
-        let _ = match self.sink {
+        let _ = signals::quietly(|| match self.sink {
             Sink::Stderr => io::stderr().write_all(&self.bytes),
             Sink::File(file) => (&mut &*file).write_all(&self.bytes),
-        };
+        });
     }
 }
 

@@ -254,6 +254,7 @@ impl Run {
             }),
             references: self.references.clone(),
             family: simt::Family::default(),
+            seed: None,
         };
         simt::run(Arc::new(launch))
     }

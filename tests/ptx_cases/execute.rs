@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// # Errors
 /// What differs from the expectation, for people.
-pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
+pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<(), String> {
     let tree =
         ptx::parse(Source::new(name, text)).map_err(|error| format!("does not parse:\n{}", error.render_plain()))?;
     let mut memory = Memory::default();
@@ -52,8 +52,9 @@ pub fn run(case: &Case, name: &str, text: &str) -> Result<(), String> {
     let code = Arc::new(Executables::new(Arc::clone(&module)));
     let services = Arc::new(Test::default());
     let mut fault = None;
-    for launch in &case.launches {
-        let launch = self::launch(case, launch, &code, &buffers, &references, &services, &mut memory)?;
+    for (number, launch) in (0..).zip(&case.launches) {
+        let mut launch = self::launch(case, launch, &code, &buffers, &references, &services, &mut memory)?;
+        launch.seed = seed.map(|seed| simt::Seed::new(seed, number));
         if let Err(found) = simt::run(Arc::new(launch)) {
             fault = Some(found);
             break;
@@ -133,6 +134,7 @@ fn launch(
         multiprocessors: 4,
         stack_limit: launch.stack,
         timeout: Some(PATIENCE),
+        seed: None,
         services: Arc::clone(services) as Arc<dyn Services>,
         references: Arc::clone(references),
         family: simt::Family::default(),
@@ -166,12 +168,12 @@ fn outcome(case: &Case, fault: Option<&Fault>, services: &Test, report: &mut Str
 /// The `CUresult` that the driver API manual gives to a cause.
 fn code(fault: &Fault) -> u32 {
     match fault.cause {
-        Cause::IllegalAddress { .. } => 700,
+        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => 700,
         Cause::Misaligned { .. } => 716,
         Cause::IllegalInstruction { .. } => 715,
         Cause::InvalidPc { .. } => 718,
         Cause::StackOverflow { .. } => 714,
-        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } => 719,
+        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => 719,
         Cause::Assert => 710,
         Cause::Timeout { .. } => 702,
         Cause::OutOfMemory { .. } => 2,

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     let level = format!("{:?}", Level::current()).to_lowercase();
     let mut trials: Vec<Trial> = files.iter().map(|file| trial(&root, file, &level)).collect();
     if parent {
+        trials.extend(files.iter().map(|file| seeded(&root, file)));
         match legal::assembler() {
             Some(ptxas) => trials.extend(files.iter().map(|file| {
                 let (ptxas, file) = (ptxas.clone(), file.clone());
@@ -62,9 +63,36 @@ fn trial(root: &Path, file: &Path, level: &str) -> Trial {
     Trial::test(label, move || {
         let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
         let case = case::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        execute::run(&case, &path.display().to_string(), &text).map_err(Failed::from)
+        execute::run(&case, &path.display().to_string(), &text, None).map_err(Failed::from)
     })
     .with_kind(level)
+}
+
+/// The same under seeds: what a correct program computes does not depend on the schedule.
+fn seeded(root: &Path, file: &Path) -> Trial {
+    let (label, path) = (name(root, file), file.to_path_buf());
+    let about_order = ["progress/", "barrier/", "atomic/"]
+        .iter()
+        .any(|folder| label.starts_with(folder));
+    let seeds = std::env::var("PTX_CASES_SEEDS")
+        .ok()
+        .and_then(|seeds| seeds.parse().ok());
+    // Without optimisation it takes its time.
+    let seeds: u64 = seeds.unwrap_or(match (about_order, cfg!(debug_assertions)) {
+        (true, false) => 50,
+        (true, true) => 5,
+        (false, _) => 1,
+    });
+    Trial::test(label, move || {
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let case = case::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        for seed in 0..seeds {
+            execute::run(&case, &path.display().to_string(), &text, Some(seed))
+                .map_err(|report| format!("under seed {seed}:\n{report}"))?;
+        }
+        Ok(())
+    })
+    .with_kind("seeds")
 }
 
 /// `integer/add_carry` for `tests/ptx/integer/add_carry.ptx`.

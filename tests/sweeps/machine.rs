@@ -102,6 +102,7 @@ pub fn launch(module: &Arc<Module>, entry: &str, threads: usize, params: [u64; 2
         multiprocessors: MULTIPROCESSORS,
         stack_limit: 1024,
         timeout: Some(Duration::from_secs(30)),
+        seed: None,
         services: Arc::new(Silent),
         references: Arc::default(),
         family: simt::Family::default(),

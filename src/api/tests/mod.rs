@@ -14,6 +14,7 @@ mod devices;
 mod launches;
 mod logs;
 mod memory;
+mod panics;
 mod streams;
 mod tables;
 

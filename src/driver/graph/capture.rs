@@ -10,12 +10,12 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
 use super::super::context::Shared;
 use super::super::event::Captured;
+use super::super::per_thread;
 use super::super::stream::Role;
 use super::recapture::{OnMismatch, Recapture};
 use super::{Dependency, EdgeData, Graph, Node, Work};
@@ -38,7 +38,7 @@ pub struct Capture {
     /// The graph was there before.
     is_borrowed: bool,
     mode: Mode,
-    thread: ThreadId,
+    thread: u64,
     is_invalid: AtomicBool,
     has_ended: AtomicBool,
     streams: Mutex<Vec<Weak<Stream>>>,
@@ -93,7 +93,7 @@ pub(in crate::driver) fn check_unsafe() -> Result<()> {
         return Ok(());
     }
     let mode = MODE.try_with(Cell::get).unwrap_or(Mode::Global);
-    let thread = std::thread::current().id();
+    let thread = per_thread::number();
     invalidate(|capture| match capture.thread == thread {
         true => mode != Mode::Relaxed && capture.mode != Mode::Relaxed,
         false => mode == Mode::Global && capture.mode == Mode::Global,
@@ -283,7 +283,7 @@ impl Stream {
             graph,
             is_borrowed,
             mode,
-            thread: std::thread::current().id(),
+            thread: per_thread::number(),
             is_invalid: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             streams: Mutex::new(vec![Arc::downgrade(self)]),
@@ -313,7 +313,7 @@ impl Stream {
             capture.invalidate();
             return Err(Error::StreamCaptureUnmatched);
         }
-        if capture.mode != Mode::Relaxed && capture.thread != std::thread::current().id() {
+        if capture.mode != Mode::Relaxed && capture.thread != per_thread::number() {
             return Err(Error::StreamCaptureWrongThread);
         }
         let result = match capture.check() {

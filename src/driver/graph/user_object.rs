@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::super::handle::{self, Registry};
 use super::super::stream::{HostFunction, as_host_function};
+use crate::defect;
 use crate::driver::{Error, Handle, Result};
 
 pub struct UserObject {
@@ -98,7 +99,10 @@ fn later(destroy: HostFunction, data: usize) {
         let (sender, receiver) = mpsc::channel::<(HostFunction, usize)>();
         let run = move || {
             for (destroy, data) in receiver {
-                as_host_function(|| destroy(data));
+                if let Err(defect) = defect::catch(|| as_host_function(|| destroy(data))) {
+                    // It is nobody's context: the objects that follow go as they should.
+                    tracing::error!("{defect}\n  in the destructor of a user object");
+                }
             }
         };
         // Without a thread the receiver is gone, and whoever releases calls the destructor.

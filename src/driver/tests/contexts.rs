@@ -19,8 +19,8 @@ fn each_thread_has_a_stack_of_contexts() {
     });
     assert_eq!(Context::pop().unwrap().handle(), second.handle());
     assert_eq!(Context::current().unwrap().handle(), own.0.handle());
-    Context::push(Arc::clone(&second)).unwrap();
-    Context::set_current(None).unwrap();
+    Context::push(Arc::clone(&second));
+    Context::set_current(None);
     assert_eq!(Context::current().unwrap().handle(), own.0.handle());
     second.destroy().unwrap();
     assert_eq!(second.destroy(), Err(Error::InvalidContext));
@@ -44,7 +44,7 @@ fn a_destroyed_context_ends_its_objects_and_is_known_to_other_threads_as_destroy
     let (ready, go) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
-            Context::set_current(Some(Arc::clone(&context))).unwrap();
+            Context::set_current(Some(Arc::clone(&context)));
             ready.wait();
             go.wait();
             assert_eq!(Context::usable().err(), Some(Error::ContextIsDestroyed));
@@ -80,7 +80,7 @@ fn the_primary_context_is_known_before_it_lives() {
     assert_eq!(Context::primary_state(device), (0, false));
     assert_eq!(Context::primary_release(device), Err(Error::InvalidContext));
     // As cudart does it: current first, retained after.
-    Context::set_current(Some(Context::from_handle(handle).unwrap())).unwrap();
+    Context::set_current(Some(Context::from_handle(handle).unwrap()));
     assert_eq!(Context::current_or_none().unwrap().handle(), handle);
     assert_eq!(alloc::device(1), Err(Error::ContextIsDestroyed));
     assert_eq!(Context::primary_retain(device).unwrap().handle(), handle);
@@ -123,7 +123,81 @@ fn the_primary_context_is_known_before_it_lives() {
     assert!(memory.is_gone());
     assert_eq!(Context::primary_release(device), Err(Error::InvalidContext));
     assert_eq!(device.primary().destroy(), Err(Error::InvalidContext));
-    Context::set_current(None).unwrap();
+    Context::set_current(None);
+
+    // What runs while it is being emptied asks for it, and gets it; other threads wait until it is empty.
+    let ended = std::sync::mpsc::channel();
+    std::thread::spawn(move || ended.0.send(the_primary_context_ends_under_its_own_destructors(device)));
+    ended
+        .1
+        .recv_timeout(Duration::from_secs(60))
+        .expect("nobody waits for itself");
+}
+
+static ENDING: Mutex<Vec<(&str, bool)>> = Mutex::new(Vec::new());
+
+extern "C" fn retains(_: Handle, _: usize, _: usize) {
+    let device = Device::get(0).unwrap();
+    let elsewhere = std::thread::spawn(move || {
+        Context::primary_retain(device).unwrap();
+        ENDING
+            .lock()
+            .push(("another thread has it", Context::primary_state(device).1));
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    ENDING.lock().push(("the other thread waits", !elsewhere.is_finished()));
+    let retained = Context::primary_retain(device).is_ok();
+    ENDING.lock().push(("retained", retained));
+    ENDING
+        .lock()
+        .push(("released", Context::primary_release(device).is_ok()));
+    ENDING.lock().push(("reset", Context::primary_reset(device).is_ok()));
+}
+
+extern "C" fn keeps(_: Handle, _: usize, _: usize) {
+    Context::primary_retain(Device::get(0).unwrap()).unwrap();
+}
+
+extern "C" fn host_function_retains(_: usize) {
+    std::thread::sleep(Duration::from_millis(50));
+    let answer = Context::primary_retain(Device::get(0).unwrap());
+    ENDING
+        .lock()
+        .push(("refused in a host function", answer.err() == Some(Error::NotPermitted)));
+}
+
+fn the_primary_context_ends_under_its_own_destructors(device: &'static Device) {
+    let context = Context::primary_retain(device).unwrap();
+    Context::set_current(Some(Arc::clone(&context)));
+    let stream = Stream::create(1, 0).unwrap();
+    stream.host_function(host_function_retains, 0, 0).unwrap();
+    context.storage_put(1, 1, Some(retains));
+    Context::primary_release(device).unwrap();
+    let other = Instant::now();
+    while ENDING.lock().len() < 6 && other.elapsed() < Duration::from_secs(20) {
+        std::thread::yield_now();
+    }
+    let expected = [
+        "refused in a host function",
+        "the other thread waits",
+        "retained",
+        "released",
+        "reset",
+        "another thread has it",
+    ];
+    assert_eq!(*ENDING.lock(), expected.map(|what| (what, true)));
+    Context::primary_release(device).unwrap();
+    assert_eq!(Context::primary_release(device), Err(Error::InvalidContext));
+
+    // What a destructor retains, and keeps, is active afterwards, with nothing in it.
+    Context::primary_retain(device).unwrap();
+    context.storage_put(1, 1, Some(keeps));
+    Context::primary_release(device).unwrap();
+    assert!(Context::primary_state(device).1);
+    assert_eq!(context.storage_get(1), None);
+    Context::primary_release(device).unwrap();
+    assert!(!Context::primary_state(device).1);
+    Context::set_current(None);
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Own {
     }
     /// Makes it current on another thread, too.
     fn enter(&self) {
-        Context::set_current(Some(Arc::clone(&self.0))).unwrap();
+        Context::set_current(Some(Arc::clone(&self.0)));
     }
 }
 

@@ -13,6 +13,8 @@ use crate::program::ir::{BlockId, Body, Register, Role};
 const ROUNDS: usize = 6;
 /// Functions beyond this many instructions get one round.
 const LARGE: usize = 20_000;
+/// Registers that are copied to and from more others than this stay as they are: each write of one looks at all of them.
+const MANY: usize = 500;
 
 /// Merges in place; true if any copy became idle.
 pub fn run(body: &mut Body, order: &[BlockId]) -> bool {
@@ -55,15 +57,21 @@ fn round(body: &Body, order: &[BlockId]) -> HashMap<Register, Register> {
         partners.entry(b).or_default().push(a);
     }
 
+    let few = |register: &Register| partners[register].len() <= MANY;
+    pairs.retain(|(a, b)| few(a) && few(b));
+
     let flow = Flow::of(body, order);
     let mut apart: HashSet<(Register, Register)> = HashSet::new();
-    let mut live = vec![false; body.registers.len()];
+    // Pairs that are apart if a register is live behind a block: its number, the block's position, the pair.
+    let mut unsure: Vec<(u32, u32, (Register, Register))> = Vec::new();
+    // Whether a register is live behind the instruction at hand, where the rest of the block tells: the block's
+    // position, and the answer.
+    let mut live: Vec<(u32, bool)> = vec![(u32::MAX, false); body.registers.len()];
     for (index, &block) in order.iter().enumerate() {
-        live.fill(false);
-        flow.live_out(index, |r| live[r as usize] = true);
+        let index = index as u32;
         let b = &body.blocks[block as usize];
         if let Some(register) = b.end.register() {
-            live[register as usize] = true;
+            live[register as usize] = (index, true);
         }
         for inst in b.insts.iter().rev() {
             let guarded = inst.guard.is_some();
@@ -77,10 +85,18 @@ fn round(body: &Body, order: &[BlockId]) -> HashMap<Register, Register> {
                     written[count] = reg.number;
                     count += 1;
                 }
-                for &other in partners.get(&reg.number).into_iter().flatten() {
-                    let copies = inst.copied().is_some_and(|(d, s)| (d, s) == (reg.number, other));
-                    if live[other as usize] && !copies {
-                        apart.insert((reg.number.min(other), reg.number.max(other)));
+                let others = partners.get(&reg.number).filter(|others| others.len() <= MANY);
+                for &other in others.into_iter().flatten() {
+                    if inst.copied().is_some_and(|(d, s)| (d, s) == (reg.number, other)) {
+                        continue;
+                    }
+                    let pair = (reg.number.min(other), reg.number.max(other));
+                    match live[other as usize] {
+                        (at, false) if at == index => {}
+                        (at, true) if at == index => {
+                            apart.insert(pair);
+                        }
+                        _ => unsure.extend(flow.number(other).map(|number| (number, index, pair))),
                     }
                 }
             });
@@ -91,15 +107,29 @@ fn round(body: &Body, order: &[BlockId]) -> HashMap<Register, Register> {
                 }
             }
             if !guarded {
-                written[..count].iter().for_each(|&r| live[r as usize] = false);
+                written[..count].iter().for_each(|&r| live[r as usize] = (index, false));
             }
             inst.regs(|reg, role| {
                 if role == Role::Use || guarded {
-                    live[reg.number as usize] = true;
+                    live[reg.number as usize] = (index, true);
                 }
             });
         }
     }
+    unsure.sort_unstable();
+    unsure.dedup();
+    let mut numbers: Vec<u32> = unsure.iter().map(|&(number, ..)| number).collect();
+    numbers.dedup();
+    flow.solve(&numbers, |group| {
+        for (member, &number) in group.members.iter().enumerate() {
+            let first = unsure.partition_point(|&(other, ..)| other < number);
+            for &(_, block, pair) in unsure[first..].iter().take_while(|&&(other, ..)| other == number) {
+                if group.is_live_out(member, block) {
+                    apart.insert(pair);
+                }
+            }
+        }
+    });
     // What is live on entry without having been written holds nothing: no definition, no conflict.
 
     let mut merges = HashMap::new();

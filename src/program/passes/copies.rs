@@ -4,7 +4,7 @@
 //! Leaves the copies themselves, without readers, to the removal of dead code.
 
 use super::definitions::Definition;
-use super::flow::Dominators;
+use super::dominators::Dominators;
 use crate::program::ir::{BlockId, Body, Register, Role};
 
 /// Reads of `d` become reads of `s` where `d` is written by one unguarded `mov d, s` only and `s` is constant, or is
@@ -60,19 +60,20 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition]) {
             }
         }
     }
-    // Chains: a copy of a copy.
+    // Chains: a copy of a copy. Each register on a chain learns its end, so that no chain is walked twice; none is a
+    // circle, for a source is written before its copy.
+    let mut chain = Vec::new();
     for register in 0..source.len() {
         let mut last = register;
-        let mut steps = 0;
         while let Some(next) = source[last] {
+            chain.push(last);
             last = next as usize;
-            steps += 1;
-            if steps > source.len() {
+            if chain.len() > source.len() {
                 break;
             }
         }
-        if last != register {
-            source[register] = Some(last as u32);
+        for on in chain.drain(..).filter(|&on| on != last) {
+            source[on] = Some(last as u32);
         }
     }
     for &block in order {

@@ -8,13 +8,16 @@
 use std::collections::HashMap;
 
 use super::definitions::{Definition, definitions};
-use super::flow::PostDominators;
+use super::dominators::PostDominators;
 use crate::isa::lanes::Width;
 use crate::program::ir::facts::{Facts, Shape};
 use crate::program::ir::{BlockId, Body, End, Initial, Inst, Linear, Op, Register, Role, Space, Special};
 
 /// Steps that following diverged control may take for a branch; where that is too few, all blocks count as diverged.
 const PATIENCE: usize = 1 << 22;
+
+/// Rounds until nothing changes; programs of people need a handful.
+const ROUNDS: usize = 64;
 
 /// Fills in `body.facts`.
 pub fn run(body: &mut Body) {
@@ -80,8 +83,13 @@ impl Shapes<'_> {
             }
         }
         let mut branched = vec![false; body.blocks.len()];
-        while shapes.round() | shapes.diverge(&mut branched) {}
-        shapes.shape
+        for _ in 0..ROUNDS {
+            if !(shapes.round() | shapes.diverge(&mut branched)) {
+                return shapes.shape;
+            }
+        }
+        // A text made to take long: nothing is claimed.
+        vec![Shape::Varying; body.registers.len()]
     }
 
     /// Lets every register fall as far as its writes ask; true if one did.

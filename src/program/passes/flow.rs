@@ -9,10 +9,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use crate::program::ir::{Block, BlockId, Body, End};
 
 const NONE: u32 = u32::MAX;
+
+/// Loops within loops that are told apart; blocks of deeper ones stand in the order of the text. Each level costs a walk
+/// over all that it holds, and no program that anybody writes has so many.
+const MAX_LOOPS: u32 = 256;
 
 /// Blocks in layout order; unreachable ones are left out. Adds latch blocks to `body`.
 pub fn layout(body: &mut Body) -> Vec<BlockId> {
@@ -46,6 +51,9 @@ struct Order<'a> {
     /// The set that a block belongs to at present.
     set: Vec<u32>,
     sets: u32,
+    /// The component that a block belongs to, while its set is arranged.
+    component: Vec<u32>,
+    tarjan: Tarjan,
     out: Vec<BlockId>,
     /// Header, blocks that jump back to it, place of the latch.
     latches: Vec<(BlockId, Vec<BlockId>, u64)>,
@@ -53,11 +61,18 @@ struct Order<'a> {
 
 impl<'a> Order<'a> {
     fn new(body: &'a Body) -> Order<'a> {
+        let blocks = body.blocks.len();
         Order {
             body,
-            set: vec![0; body.blocks.len()],
+            set: vec![0; blocks],
             sets: 0,
-            out: Vec::new(),
+            component: vec![NONE; blocks],
+            tarjan: Tarjan {
+                number: vec![NONE; blocks],
+                lowest: vec![NONE; blocks],
+                ..Tarjan::default()
+            },
+            out: Vec::with_capacity(blocks),
             latches: Vec::new(),
         }
     }
@@ -69,67 +84,80 @@ impl<'a> Order<'a> {
             self.set[block as usize] = 1;
         }
         // An explicit stack: nesting may be as deep as a hostile text makes it.
-        let mut work = vec![Work::Arrange(reachable, NONE)];
+        let mut work = vec![Work::Arrange(reachable, NONE, 0)];
         while let Some(step) = work.pop() {
             match step {
                 Work::Place(block) => self.out.push(block),
-                Work::Arrange(members, header) => {
-                    let mut steps = self.arrange(&members, header);
-                    steps.reverse();
-                    work.extend(steps);
+                Work::Arrange(mut members, _, depth) if depth > MAX_LOOPS => {
+                    members.sort_unstable_by_key(|&b| (self.body.blocks[b as usize].place, b));
+                    self.out.extend(members);
+                }
+                Work::Arrange(members, header, depth) => {
+                    let first = work.len();
+                    self.arrange(&members, header, depth, &mut work);
+                    work[first..].reverse();
                 }
             }
         }
     }
 
-    /// Sorts the strongly connected components of `members` (all of one set), edges into `header` not counted.
-    fn arrange(&mut self, members: &[BlockId], header: BlockId) -> Vec<Work> {
-        let components = self.components(members, header);
-        let mut component_of = std::collections::HashMap::with_capacity(members.len());
-        for (index, component) in components.iter().enumerate() {
-            for &block in component {
-                component_of.insert(block, index);
+    /// Sorts the strongly connected components of `members` (all of one set), edges into `header` not counted, and adds
+    /// what is to be done about each to `steps`.
+    fn arrange(&mut self, members: &[BlockId], header: BlockId, depth: u32, steps: &mut Vec<Work>) {
+        self.components(members, header);
+        let components = std::mem::take(&mut self.tarjan.components);
+        let flat = std::mem::take(&mut self.tarjan.members);
+        let of = |index: usize| &flat[components[index].clone()];
+        for index in 0..components.len() {
+            for &block in of(index) {
+                self.component[block as usize] = index as u32;
             }
         }
+        // Edges between components: (from, into, block that is entered).
+        let inside = self.set[members[0] as usize];
+        let mut edges: Vec<(u32, u32, BlockId)> = Vec::new();
         let mut incoming = vec![0u32; components.len()];
-        let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); components.len()];
-        let mut entries: Vec<Vec<BlockId>> = vec![Vec::new(); components.len()];
         for &block in members {
-            let from = component_of[&block];
+            let from = self.component[block as usize];
             self.body.blocks[block as usize].end.successors(|to| {
-                if to == header {
+                if to == header || self.set[to as usize] != inside {
                     return;
                 }
-                if let Some(&into) = component_of.get(&to)
-                    && into != from
-                {
-                    incoming[into] += 1;
-                    outgoing[from].push(into);
-                    entries[into].push(to);
+                let into = self.component[to as usize];
+                if into != from {
+                    incoming[into as usize] += 1;
+                    edges.push((from, into, to));
                 }
             });
         }
-        let place = |component: &Vec<BlockId>| {
-            component
-                .iter()
-                .map(|&b| self.body.blocks[b as usize].place)
-                .min()
-                .unwrap_or(0)
-        };
-        let places: Vec<u64> = components.iter().map(place).collect();
+        edges.sort_unstable_by_key(|&(from, ..)| from);
+        // Of each component's entries, the first in the text.
+        let entered = |block: BlockId| (self.body.blocks[block as usize].place, block);
+        let mut entry: Vec<Option<(u64, BlockId)>> = vec![None; components.len()];
+        for &(_, into, to) in &edges {
+            let entry = &mut entry[into as usize];
+            *entry = Some(entry.map_or(entered(to), |first| first.min(entered(to))));
+        }
+        let places: Vec<u64> = (0..components.len())
+            .map(|index| {
+                let places = of(index).iter().map(|&b| self.body.blocks[b as usize].place);
+                places.min().unwrap_or(0)
+            })
+            .collect();
         let mut ready: BinaryHeap<Reverse<(u64, usize)>> = (0..components.len())
             .filter(|&i| incoming[i] == 0)
             .map(|i| Reverse((places[i], i)))
             .collect();
-        let mut steps = Vec::with_capacity(components.len());
         while let Some(Reverse((_, index))) = ready.pop() {
-            for &into in &outgoing[index] {
+            let first = edges.partition_point(|&(from, ..)| (from as usize) < index);
+            for &(_, into, _) in edges[first..].iter().take_while(|&&(from, ..)| from as usize == index) {
+                let into = into as usize;
                 incoming[into] -= 1;
                 if incoming[into] == 0 {
                     ready.push(Reverse((places[into], into)));
                 }
             }
-            let component = &components[index];
+            let component = of(index);
             let first = component[0];
             let mut loops = component.len() > 1;
             if !loops {
@@ -142,12 +170,12 @@ impl<'a> Order<'a> {
                 continue;
             }
             // The loop's header: where it is entered (the entry block itself has no predecessor outside).
-            let head = entries[index]
-                .iter()
-                .copied()
-                .chain(component.iter().copied().filter(|&b| b == 0))
-                .min_by_key(|&b| self.body.blocks[b as usize].place)
-                .unwrap_or(first);
+            let start = component.iter().copied().filter(|&b| b == 0).map(entered).next();
+            let head = entry[index]
+                .into_iter()
+                .chain(start)
+                .min()
+                .map_or(first, |(_, block)| block);
             self.latch(component, head);
             if component.len() == 1 {
                 steps.push(Work::Place(first));
@@ -156,10 +184,9 @@ impl<'a> Order<'a> {
                 for &block in component {
                     self.set[block as usize] = self.sets;
                 }
-                steps.push(Work::Arrange(component.clone(), head));
+                steps.push(Work::Arrange(component.to_vec(), head, depth + 1));
             }
         }
-        steps
     }
 
     fn latch(&mut self, component: &[BlockId], header: BlockId) {
@@ -180,47 +207,39 @@ impl<'a> Order<'a> {
     }
 
     /// Tarjan's algorithm on the blocks of `members`' set, with a stack of its own.
-    fn components(&self, members: &[BlockId], header: BlockId) -> Vec<Vec<BlockId>> {
+    fn components(&mut self, members: &[BlockId], header: BlockId) {
         let inside = self.set[members[0] as usize];
-        let count = self.body.blocks.len();
-        let mut state = Tarjan {
-            index: std::collections::HashMap::with_capacity(members.len()),
-            on_stack: vec![false; count],
-            stack: Vec::new(),
-            components: Vec::new(),
-        };
+        let mut calls: Vec<(BlockId, Vec<BlockId>, usize)> = Vec::new();
+        for &block in members {
+            self.tarjan.number[block as usize] = NONE;
+        }
+        self.tarjan.entered = 0;
         for &root in members {
-            if state.index.contains_key(&root) {
+            if self.tarjan.number[root as usize] != NONE {
                 continue;
             }
-            let mut calls: Vec<(BlockId, Vec<BlockId>, usize)> = Vec::new();
-            state.enter(root);
+            self.tarjan.enter(root);
             calls.push((root, self.within(root, inside, header), 0));
             while let Some((block, successors, next)) = calls.last_mut() {
-                if *next < successors.len() {
-                    let to = successors[*next];
+                let block = *block;
+                if let Some(&to) = successors.get(*next) {
                     *next += 1;
-                    if !state.index.contains_key(&to) {
+                    let state = &mut self.tarjan;
+                    if state.number[to as usize] == NONE {
                         state.enter(to);
                         calls.push((to, self.within(to, inside, header), 0));
-                    } else if state.on_stack[to as usize] {
-                        let reached = state.index[&to].0;
-                        let block = *block;
-                        state.lower(block, reached);
+                    } else if state.lowest[to as usize] != NONE {
+                        state.lower(block, state.number[to as usize]);
                     }
                 } else {
-                    let block = *block;
                     calls.pop();
-                    let low = state.index[&block].1;
                     if let Some((parent, ..)) = calls.last() {
-                        let parent = *parent;
-                        state.lower(parent, low);
+                        self.tarjan.lower(*parent, self.tarjan.lowest[block as usize]);
                     }
-                    state.close(block);
+                    self.tarjan.close(block);
                 }
             }
         }
-        state.components
     }
 
     fn within(&self, block: BlockId, inside: u32, header: BlockId) -> Vec<BlockId> {
@@ -236,45 +255,50 @@ impl<'a> Order<'a> {
 
 enum Work {
     Place(BlockId),
-    Arrange(Vec<BlockId>, BlockId),
+    /// Members, header, and how many loops they are in.
+    Arrange(Vec<BlockId>, BlockId, u32),
 }
 
+/// The arrays are as long as there are blocks, and serve one set after the other.
+#[derive(Default)]
 struct Tarjan {
-    /// (order of discovery, lowest reachable).
-    index: std::collections::HashMap<BlockId, (u32, u32)>,
-    on_stack: Vec<bool>,
+    /// Order of discovery; [`NONE`]: not yet.
+    number: Vec<u32>,
+    /// The lowest number that can be reached from a block on the stack; [`NONE`]: not on it.
+    lowest: Vec<u32>,
+    entered: u32,
     stack: Vec<BlockId>,
-    components: Vec<Vec<BlockId>>,
+    /// Which of the members each component has.
+    components: Vec<Range<usize>>,
+    members: Vec<BlockId>,
 }
 
 impl Tarjan {
     fn enter(&mut self, block: BlockId) {
-        let number = self.index.len() as u32;
-        self.index.insert(block, (number, number));
+        self.number[block as usize] = self.entered;
+        self.lowest[block as usize] = self.entered;
+        self.entered += 1;
         self.stack.push(block);
-        self.on_stack[block as usize] = true;
     }
 
     fn lower(&mut self, block: BlockId, low: u32) {
-        if let Some(entry) = self.index.get_mut(&block) {
-            entry.1 = entry.1.min(low);
-        }
+        let lowest = &mut self.lowest[block as usize];
+        *lowest = low.min(*lowest);
     }
 
     fn close(&mut self, block: BlockId) {
-        let (number, low) = self.index[&block];
-        if number != low {
+        if self.number[block as usize] != self.lowest[block as usize] {
             return;
         }
-        let mut component = Vec::new();
+        let first = self.members.len();
         while let Some(member) = self.stack.pop() {
-            self.on_stack[member as usize] = false;
-            component.push(member);
+            self.lowest[member as usize] = NONE;
+            self.members.push(member);
             if member == block {
                 break;
             }
         }
-        self.components.push(component);
+        self.components.push(first..self.members.len());
     }
 }
 
@@ -291,188 +315,4 @@ pub fn reachable(body: &Body) -> Vec<BlockId> {
         });
     }
     (0..body.blocks.len() as u32).filter(|&b| seen[b as usize]).collect()
-}
-
-/// Immediate dominators, answering "does every path to `b` pass `a`?".
-pub struct Dominators {
-    /// Entry and leaving numbers of a walk of the dominator tree.
-    span: Vec<(u32, u32)>,
-}
-
-impl Dominators {
-    /// Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
-    pub fn of(body: &Body) -> Dominators {
-        let count = body.blocks.len();
-        let post = postorder(body);
-        let mut number = vec![NONE; count];
-        for (i, &block) in post.iter().enumerate() {
-            number[block as usize] = i as u32;
-        }
-        let mut predecessors: Vec<Vec<BlockId>> = vec![Vec::new(); count];
-        for &block in &post {
-            body.blocks[block as usize]
-                .end
-                .successors(|to| predecessors[to as usize].push(block));
-        }
-        let mut idom = vec![NONE; count];
-        idom[0] = 0;
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for &block in post.iter().rev().filter(|&&b| b != 0) {
-                let mut new = NONE;
-                for &p in &predecessors[block as usize] {
-                    if idom[p as usize] == NONE {
-                        continue;
-                    }
-                    new = if new == NONE { p } else { meet(&idom, &number, p, new) };
-                }
-                if idom[block as usize] != new {
-                    idom[block as usize] = new;
-                    changed = true;
-                }
-            }
-        }
-        let mut children: Vec<Vec<BlockId>> = vec![Vec::new(); count];
-        for &block in post.iter().rev().filter(|&&b| b != 0) {
-            children[idom[block as usize] as usize].push(block);
-        }
-        let mut span = vec![(NONE, 0); count];
-        let mut clock = 0;
-        let mut work = vec![(0u32, false)];
-        while let Some((block, leaving)) = work.pop() {
-            if leaving {
-                span[block as usize].1 = clock;
-                continue;
-            }
-            span[block as usize].0 = clock;
-            clock += 1;
-            work.push((block, true));
-            work.extend(children[block as usize].iter().map(|&c| (c, false)));
-        }
-        Dominators { span }
-    }
-
-    /// Every path from the entry to `b` passes `a` (a block dominates itself).
-    pub fn dominates(&self, a: BlockId, b: BlockId) -> bool {
-        let (a, b) = (self.span[a as usize], self.span[b as usize]);
-        a.0 != NONE && b.0 != NONE && a.0 <= b.0 && b.0 < a.1
-    }
-}
-
-fn meet(idom: &[u32], number: &[u32], mut a: u32, mut b: u32) -> u32 {
-    while a != b {
-        while number[a as usize] < number[b as usize] {
-            a = idom[a as usize];
-        }
-        while number[b as usize] < number[a as usize] {
-            b = idom[b as usize];
-        }
-    }
-    a
-}
-
-fn postorder(body: &Body) -> Vec<BlockId> {
-    let mut seen = vec![false; body.blocks.len()];
-    let mut out = Vec::new();
-    let successors = |block: BlockId| {
-        let mut list = Vec::new();
-        body.blocks[block as usize].end.successors(|to| list.push(to));
-        list
-    };
-    seen[0] = true;
-    let mut work = vec![(0u32, successors(0), 0usize)];
-    while let Some((block, list, next)) = work.last_mut() {
-        if let Some(&to) = list.get(*next) {
-            *next += 1;
-            if !std::mem::replace(&mut seen[to as usize], true) {
-                work.push((to, successors(to), 0));
-            }
-        } else {
-            out.push(*block);
-            work.pop();
-        }
-    }
-    out
-}
-
-/// Where the sides of a branch meet for good.
-pub struct PostDominators {
-    immediate: Vec<BlockId>,
-}
-
-impl PostDominators {
-    /// The algorithm of [`Dominators`] on the reversed graph, whose entry is the end of the function.
-    pub fn of(body: &Body) -> PostDominators {
-        let count = body.blocks.len();
-        let exit = count;
-        let mut predecessors: Vec<Vec<BlockId>> = vec![Vec::new(); count + 1];
-        let mut successors: Vec<Vec<BlockId>> = vec![Vec::new(); count];
-        for (number, block) in body.blocks.iter().enumerate() {
-            block.end.successors(|to| {
-                successors[number].push(to);
-                predecessors[to as usize].push(number as BlockId);
-            });
-            // A guarded operation that leaves takes some lanes away; the others meet without them.
-            if matches!(block.end, End::Stop) {
-                successors[number].push(exit as BlockId);
-                predecessors[exit].push(number as BlockId);
-            }
-        }
-        // A walk from the exit along predecessors, children first.
-        let mut post = Vec::with_capacity(count + 1);
-        let mut seen = vec![false; count + 1];
-        seen[exit] = true;
-        let mut work = vec![(exit as BlockId, 0usize)];
-        while let Some((block, next)) = work.last_mut() {
-            if let Some(&to) = predecessors[*block as usize].get(*next) {
-                *next += 1;
-                if !std::mem::replace(&mut seen[to as usize], true) {
-                    work.push((to, 0));
-                }
-            } else {
-                post.push(*block);
-                work.pop();
-            }
-        }
-        let mut number = vec![NONE; count + 1];
-        for (i, &block) in post.iter().enumerate() {
-            number[block as usize] = i as u32;
-        }
-        let mut immediate = vec![NONE; count + 1];
-        immediate[exit] = exit as BlockId;
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for &block in post.iter().rev().filter(|&&b| b as usize != exit) {
-                let mut new = NONE;
-                for &to in &successors[block as usize] {
-                    if immediate[to as usize] == NONE {
-                        continue;
-                    }
-                    new = if new == NONE {
-                        to
-                    } else {
-                        meet(&immediate, &number, to, new)
-                    };
-                }
-                if immediate[block as usize] != new {
-                    immediate[block as usize] = new;
-                    changed = true;
-                }
-            }
-        }
-        immediate.truncate(count);
-        for block in &mut immediate {
-            if *block as usize >= count {
-                *block = NONE;
-            }
-        }
-        PostDominators { immediate }
-    }
-
-    /// The first block that every path from here passes; `None` if there is none, or if a path never ends.
-    pub fn of_block(&self, block: BlockId) -> Option<BlockId> {
-        Some(self.immediate[block as usize]).filter(|&to| to != NONE)
-    }
 }

@@ -5,33 +5,100 @@
 
 use crate::program::ir::{BlockId, Body, Register, Role};
 
-/// Registers live at the borders of blocks. Only those that are read in some block before being written there take part;
-/// all others live and die inside one block.
+/// Registers that are live at the borders of blocks: those that are read in some block before being written there. All
+/// others live and die inside one block.
+///
+/// Where they are live is found for 64 registers at a time, walking only the blocks in which one of them is: a table of
+/// all registers and all blocks would have no room for a large function.
 pub struct Flow {
     /// Number of each register that takes part.
     number: Vec<u32>,
     registers: Vec<Register>,
-    words: usize,
-    /// By position in the order.
-    live_in: Vec<u64>,
-    live_out: Vec<u64>,
+    /// Blocks that read a register before they write it, and blocks that write it, by its number. Blocks are their
+    /// positions in the order.
+    reads: Lists,
+    writes: Lists,
+    predecessors: Lists,
+    blocks: usize,
 }
 
 const LOCAL: u32 = u32::MAX;
 
+/// Lists of numbers, by number.
+struct Lists {
+    starts: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Lists {
+    fn of(count: usize, pairs: &[(u32, u32)]) -> Lists {
+        let mut starts = vec![0u32; count + 1];
+        for &(key, _) in pairs {
+            starts[key as usize + 1] += 1;
+        }
+        for key in 0..count {
+            starts[key + 1] += starts[key];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0; pairs.len()];
+        for &(key, item) in pairs {
+            items[next[key as usize] as usize] = item;
+            next[key as usize] += 1;
+        }
+        Lists { starts, items }
+    }
+
+    fn of_key(&self, key: u32) -> &[u32] {
+        &self.items[self.starts[key as usize] as usize..self.starts[key as usize + 1] as usize]
+    }
+}
+
+/// Where up to 64 registers are live, a bit for each.
+pub struct Group<'g> {
+    /// Their numbers.
+    pub members: &'g [u32],
+    /// Positions of the blocks at whose borders one of them is live, ascending.
+    pub blocks: &'g [u32],
+    pub live_in: &'g [u64],
+    pub live_out: &'g [u64],
+}
+
+impl Group<'_> {
+    pub fn is_live_out(&self, member: usize, position: u32) -> bool {
+        self.live_out[position as usize] >> member & 1 != 0
+    }
+}
+
 impl Flow {
     pub fn of(body: &Body, order: &[BlockId]) -> Flow {
-        let mut number = vec![LOCAL; body.registers.len()];
-        let mut registers: Vec<Register> = Vec::new();
+        let mut flow = Flow {
+            number: vec![LOCAL; body.registers.len()],
+            registers: Vec::new(),
+            reads: Lists::of(0, &[]),
+            writes: Lists::of(0, &[]),
+            predecessors: Lists::of(0, &[]),
+            blocks: order.len(),
+        };
+        // The last block that read a register from outside, and the last one that wrote it.
+        let mut read_in = vec![u32::MAX; body.registers.len()];
         let mut written_in = vec![u32::MAX; body.registers.len()];
+        let mut place = vec![u32::MAX; body.blocks.len()];
+        for (index, &block) in order.iter().enumerate() {
+            place[block as usize] = index as u32;
+        }
+        let (mut reads, mut writes, mut edges) = (Vec::new(), Vec::new(), Vec::new());
         for (index, &block) in order.iter().enumerate() {
             let index = index as u32;
             let mut read = |register: Register, written: bool| {
-                let number = &mut number[register as usize];
-                if !written && *number == LOCAL {
-                    *number = registers.len() as u32;
-                    registers.push(register);
+                if written || std::mem::replace(&mut read_in[register as usize], index) == index {
+                    return;
                 }
+                let number = &mut flow.number[register as usize];
+                if *number == LOCAL {
+                    *number = flow.registers.len() as u32;
+                    flow.registers.push(register);
+                }
+                reads.push((*number, index));
             };
             let b = &body.blocks[block as usize];
             for inst in &b.insts {
@@ -41,109 +108,139 @@ impl Flow {
                     if role == Role::Use || guarded {
                         read(reg.number, *written == index);
                     }
-                    if role == Role::Def && !guarded {
-                        *written = index;
+                    if role == Role::Def && !guarded && std::mem::replace(written, index) != index {
+                        writes.push((reg.number, index));
                     }
                 });
             }
             if let Some(register) = b.end.register() {
                 read(register, written_in[register as usize] == index);
             }
+            b.end.successors(|to| edges.push((place[to as usize], index)));
         }
-        let words = registers.len().div_ceil(64);
-        let mut flow = Flow {
-            number,
-            registers,
-            words,
-            live_in: vec![0; words * order.len()],
-            live_out: vec![0; words * order.len()],
-        };
-        flow.solve(body, order);
+        writes.retain_mut(|(register, _)| {
+            *register = flow.number[*register as usize];
+            *register != LOCAL
+        });
+        flow.reads = Lists::of(flow.registers.len(), &reads);
+        flow.writes = Lists::of(flow.registers.len(), &writes);
+        flow.predecessors = Lists::of(order.len(), &edges);
         flow
     }
 
-    fn solve(&mut self, body: &Body, order: &[BlockId]) {
-        let (words, blocks) = (self.words, order.len());
-        let mut place = vec![u32::MAX; body.blocks.len()];
-        for (index, &block) in order.iter().enumerate() {
-            place[block as usize] = index as u32;
-        }
-        let mut reads = vec![0u64; words * blocks];
-        let mut writes = vec![0u64; words * blocks];
-        let mut predecessors: Vec<Vec<u32>> = vec![Vec::new(); blocks];
-        for (index, &block) in order.iter().enumerate() {
-            let base = index * words;
-            let number = &self.number;
-            let at = |register: Register| match number[register as usize] {
-                LOCAL => None,
-                n => Some((base + n as usize / 64, 1u64 << (n % 64))),
-            };
-            let b = &body.blocks[block as usize];
-            for inst in &b.insts {
-                let guarded = inst.guard.is_some();
-                inst.regs(|reg, role| {
-                    let Some((word, bit)) = at(reg.number) else { return };
-                    if (role == Role::Use || guarded) && writes[word] & bit == 0 {
-                        reads[word] |= bit;
-                    }
-                    if role == Role::Def && !guarded {
-                        writes[word] |= bit;
-                    }
-                });
-            }
-            if let Some((word, bit)) = b.end.register().and_then(at)
-                && writes[word] & bit == 0
-            {
-                reads[word] |= bit;
-            }
-            b.end
-                .successors(|to| predecessors[place[to as usize] as usize].push(index as u32));
-        }
-        self.live_in.copy_from_slice(&reads);
-        let mut work: Vec<u32> = (0..blocks as u32).collect();
-        let mut queued = vec![true; blocks];
-        while let Some(index) = work.pop() {
-            queued[index as usize] = false;
-            let index = index as usize;
-            body.blocks[order[index] as usize].end.successors(|to| {
-                let to = place[to as usize] as usize;
-                for word in 0..words {
-                    self.live_out[index * words + word] |= self.live_in[to * words + word];
+    /// How many registers may be live at a border.
+    pub fn count(&self) -> u32 {
+        self.registers.len() as u32
+    }
+
+    /// The register with this number.
+    pub fn register(&self, number: u32) -> Register {
+        self.registers[number as usize]
+    }
+
+    /// The number of a register that may be live at a border.
+    pub fn number(&self, register: Register) -> Option<u32> {
+        Some(self.number[register as usize]).filter(|&number| number != LOCAL)
+    }
+
+    /// Finds where these registers (by number) are live, and hands them over group by group.
+    pub fn solve(&self, numbers: &[u32], mut f: impl FnMut(&Group<'_>)) {
+        let mut solver = Solver {
+            reads: vec![0; self.blocks],
+            writes: vec![0; self.blocks],
+            live_in: vec![0; self.blocks],
+            live_out: vec![0; self.blocks],
+            touched: Vec::new(),
+            dirty: vec![0; self.blocks.div_ceil(64)],
+        };
+        for members in numbers.chunks(64) {
+            for (bit, &number) in members.iter().enumerate() {
+                for &block in self.writes.of_key(number) {
+                    solver.writes[block as usize] |= 1 << bit;
                 }
+                for &block in self.reads.of_key(number) {
+                    solver.reads[block as usize] |= 1 << bit;
+                    solver.reach(block, 0);
+                }
+            }
+            solver.run(&self.predecessors);
+            solver.touched.sort_unstable();
+            f(&Group {
+                members,
+                blocks: &solver.touched,
+                live_in: &solver.live_in,
+                live_out: &solver.live_out,
             });
-            let mut changed = false;
-            for word in index * words..(index + 1) * words {
-                let new = reads[word] | (self.live_out[word] & !writes[word]);
-                changed |= new != self.live_in[word];
-                self.live_in[word] = new;
+            for block in solver.touched.drain(..) {
+                for set in [&mut solver.reads, &mut solver.live_in, &mut solver.live_out] {
+                    set[block as usize] = 0;
+                }
             }
-            if changed {
-                for &p in &predecessors[index] {
-                    if !std::mem::replace(&mut queued[p as usize], true) {
-                        work.push(p);
+            for &number in members {
+                for &block in self.writes.of_key(number) {
+                    solver.writes[block as usize] = 0;
+                }
+            }
+        }
+    }
+}
+
+/// The sets of one group, by position.
+struct Solver {
+    reads: Vec<u64>,
+    writes: Vec<u64>,
+    live_in: Vec<u64>,
+    live_out: Vec<u64>,
+    /// Blocks that are not empty any more.
+    touched: Vec<u32>,
+    /// Blocks whose predecessors have not heard of a change, a bit for each.
+    dirty: Vec<u64>,
+}
+
+impl Solver {
+    /// `live` more is live behind a block. True if its predecessors have to hear of it.
+    fn reach(&mut self, block: u32, live: u64) -> bool {
+        let at = block as usize;
+        if self.live_in[at] | self.live_out[at] == 0 {
+            self.touched.push(block);
+        }
+        self.live_out[at] |= live;
+        let new = self.reads[at] | (self.live_out[at] & !self.writes[at]);
+        let changed = new != self.live_in[at];
+        self.live_in[at] = new;
+        if changed {
+            self.dirty[at / 64] |= 1 << (at % 64);
+        }
+        changed
+    }
+
+    /// From the last block to the first, until nothing changes: the order is topological but for jumps back.
+    fn run(&mut self, predecessors: &Lists) {
+        let mut from = self.dirty.len();
+        while from > 0 {
+            let mut word = from;
+            from = 0;
+            while word > 0 {
+                word -= 1;
+                while let Some(bit) = self.dirty[word].checked_ilog2() {
+                    self.dirty[word] &= !(1 << bit);
+                    let block = (word * 64) as u32 + bit;
+                    let live = self.live_in[block as usize];
+                    for &p in predecessors.of_key(block) {
+                        if live & !self.live_out[p as usize] != 0 && self.reach(p, live) && p as usize / 64 > word {
+                            from = from.max(p as usize / 64 + 1);
+                        }
                     }
                 }
             }
         }
     }
+}
 
-    fn members(&self, set: &[u64], index: usize, mut f: impl FnMut(Register)) {
-        for word in 0..self.words {
-            let mut bits = set[index * self.words + word];
-            while bits != 0 {
-                f(self.registers[word * 64 + bits.trailing_zeros() as usize]);
-                bits &= bits - 1;
-            }
-        }
-    }
-
-    /// Registers live on entry to the block at this position of the order.
-    pub fn live_in(&self, index: usize, f: impl FnMut(Register)) {
-        self.members(&self.live_in, index, f);
-    }
-
-    /// Registers live behind its end.
-    pub fn live_out(&self, index: usize, f: impl FnMut(Register)) {
-        self.members(&self.live_out, index, f);
+/// Calls `f` with the number of each bit that is set.
+pub fn each(mut bits: u64, mut f: impl FnMut(u32)) {
+    while bits != 0 {
+        f(bits.trailing_zeros());
+        bits &= bits - 1;
     }
 }

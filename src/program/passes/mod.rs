@@ -19,6 +19,7 @@ mod contract;
 mod copies;
 mod dead;
 mod definitions;
+mod dominators;
 mod facts;
 mod flow;
 mod frames;

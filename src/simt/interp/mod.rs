@@ -4,7 +4,8 @@
 //! stack and, among those, the lowest pc runs until it meets another one, waits, or has had its share; fragments of one
 //! frame that stand at the same pc are one. As programs are laid out in reverse post-order, that reconverges at the
 //! immediate post-dominator. A fragment that spins loses its turn for a while, so that the lane it waits for comes
-//! forward: the progress that independent thread scheduling promises (PTX ISA, since sm_70).
+//! forward: the progress that independent thread scheduling promises (PTX ISA, since sm_70). Under a seed it is drawn which
+//! fragment runs, and for how long.
 
 pub mod affine;
 mod calls;
@@ -22,6 +23,7 @@ use super::Cause;
 use super::block::{Barriers, BlockEnv, write_reduction};
 use super::machine::slots::{first_lane, predicate, value};
 use super::machine::{Cx, NONE, RawFault, warp};
+use super::schedule::Schedule;
 use super::special::{self, Place};
 use affine::{Runs, Values};
 use calls::{Frame, Window};
@@ -34,6 +36,10 @@ const SHARE: i64 = 1 << 22;
 const SPIN: i64 = 1 << 17;
 /// The share of a fragment that runs ahead of one that spins.
 const CATCH_UP: i64 = 1 << 12;
+/// Instructions between two looks at whether the grid goes on.
+const SLICE: i64 = 1 << 13;
+/// What choosing a fragment costs of a slice: calls and branches may be all that a kernel does.
+const CHOICE: i64 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -74,6 +80,13 @@ pub struct Bundle {
     affine: Option<(Values, Arc<Executable>)>,
     /// Counts blocks: a window's block-dependent values are stale when its number differs.
     epoch: u64,
+    /// What is left of the share: who runs when it is used up passes his turn. It outlasts calls, branches and barriers,
+    /// for a loop may consist of them.
+    share: i64,
+    /// What is left of the slice.
+    slice: i64,
+    /// A strong load or an atomic since the last turn of a loop.
+    looked: bool,
 }
 
 /// Why a bundle stopped running.
@@ -83,13 +96,21 @@ pub enum Pause {
     Waiting,
     /// A fragment had its share.
     Share,
+    /// Under a seed: the turn is over.
+    Turn,
 }
 
 /// Why the inner loop handed a fragment back.
 enum Stop {
-    /// Look again who goes next.
-    Reschedule,
-    Share,
+    /// It stands where another one stands, or has gone past one.
+    Meets,
+    /// Its instructions are used up.
+    Turn,
+    /// It has done something after which others go first.
+    Pass,
+    /// Its place was updated already: look again who goes next.
+    Moved,
+    /// As above, and it has arrived at a barrier.
     Barrier,
     Fault,
 }
@@ -140,6 +161,9 @@ impl Bundle {
             vacant: Vec::new(),
             windows: HashMap::new(),
             epoch: 0,
+            share: SHARE,
+            slice: SLICE,
+            looked: false,
             kernel: Arc::clone(kernel),
             affine,
         }
@@ -148,6 +172,7 @@ impl Bundle {
     /// All threads back to the kernel's first instruction, in a new block.
     pub fn enter(&mut self, block: &BlockEnv<'_>) {
         self.epoch += 1;
+        (self.share, self.looked) = (SHARE, false);
         self.live = self.exist;
         self.fragments.clear();
         self.fragments.push(Fragment {
@@ -201,8 +226,9 @@ impl Bundle {
         }
     }
 
-    /// Makes one of fragments that stand at the same place of the same frame.
-    fn merge(&mut self) {
+    /// Makes one of fragments that stand at the same place of the same frame; unless `all`, only where one waits for others
+    /// to come there.
+    fn merge(&mut self, all: bool) {
         let mut i = 0;
         while i < self.fragments.len() {
             let mut j = i + 1;
@@ -210,6 +236,7 @@ impl Bundle {
                 let (a, b) = (&self.fragments[i], &self.fragments[j]);
                 let meet = a.pc == b.pc
                     && a.frame == b.frame
+                    && (all || a.state == State::Gathering || b.state == State::Gathering)
                     && !matches!(a.state, State::Barrier(_))
                     && !matches!(b.state, State::Barrier(_));
                 if meet {
@@ -229,38 +256,69 @@ impl Bundle {
         }
     }
 
-    /// Who runs next: those that have not passed, the deepest, the lowest pc.
-    fn pick(&mut self) -> Option<usize> {
-        let key = |b: &Bundle, i: usize| {
-            let f = &b.fragments[i];
-            (f.passed, u32::MAX - b.frames[f.frame as usize].depth, f.pc)
-        };
-        let ready = (0..self.fragments.len()).filter(|&i| self.fragments[i].state == State::Ready);
-        let best = ready.min_by_key(|&i| key(self, i))?;
-        if self.fragments[best].passed {
-            self.fragments.iter_mut().for_each(|f| f.passed = false);
-            let ready = (0..self.fragments.len()).filter(|&i| self.fragments[i].state == State::Ready);
-            return ready.min_by_key(|&i| key(self, i));
+    /// Who runs next: those that have not passed, the deepest, the lowest pc; or whoever is drawn of the first.
+    fn pick(&mut self, drawn: Option<&Schedule>) -> Option<usize> {
+        let ready = |f: &Fragment| f.state == State::Ready;
+        if let [only] = &mut self.fragments[..] {
+            only.passed = false;
+            return ready(only).then_some(0);
         }
-        Some(best)
+        if !self.fragments.iter().any(|f| ready(f) && !f.passed) {
+            self.fragments.iter_mut().for_each(|f| f.passed = false);
+        }
+        let may = |i: usize| ready(&self.fragments[i]) && !self.fragments[i].passed;
+        if let Some(schedule) = drawn {
+            return schedule.one_of(self.fragments.len(), may);
+        }
+        let key = |&i: &usize| {
+            let f = &self.fragments[i];
+            (u32::MAX - self.frames[f.frame as usize].depth, f.pc)
+        };
+        (0..self.fragments.len()).filter(|&i| may(i)).min_by_key(key)
     }
 
-    /// Runs until every fragment waits or one has had its share.
+    /// Runs until every fragment waits or one has had its share; under a seed, for one turn of one fragment.
     ///
     /// # Errors
-    /// The first fault, with the pc and function in which it happened.
+    /// The first fault, with the pc and function in which it happened; also the end of the launch's time.
     pub fn run(&mut self, block: &BlockEnv<'_>, barriers: &mut Barriers) -> Result<Pause, Box<Located>> {
+        let schedule = block.env.schedule.as_ref();
+        let apart = schedule.filter(|schedule| schedule.apart);
         loop {
+            // Those that meet need not become one: now and then they do not.
+            let meet = apart.is_none_or(|schedule| !schedule.one_in(4));
             if self.fragments.len() > 1 {
-                self.merge();
+                self.merge(meet);
             }
-            let Some(at) = self.pick() else {
+            let Some(at) = self.pick(apart) else {
                 return Ok(Pause::Waiting);
             };
-            match self.run_fragment(at, block, barriers)? {
-                Stop::Reschedule => {}
-                Stop::Share => {
-                    self.fragments[at].passed = true;
+            self.slice -= CHOICE;
+            if self.slice < 0 {
+                self.slice = SLICE;
+                if let Some(cause) = block.env.overdue() {
+                    let fragment = &self.fragments[at];
+                    let lane = first_lane(&fragment.mask);
+                    return Err(Box::new(located(self, fragment, RawFault { cause, lane })));
+                }
+                if block.env.has_stopped() {
+                    return Ok(Pause::Share);
+                }
+            }
+            if self.fragments.iter().any(|f| f.passed) {
+                self.share = self.share.min(CATCH_UP);
+            }
+            let turn = schedule.map_or(SLICE, Schedule::turn).min(self.share);
+            let (limit, floor) = self.bounds(at, meet);
+            let stop = self.run_fragment(at, (limit, floor, turn), block, barriers)?;
+            match stop {
+                Stop::Meets | Stop::Moved | Stop::Turn if self.share > 0 => {}
+                // Whoever is there now, if it has gone elsewhere.
+                Stop::Meets | Stop::Moved | Stop::Turn | Stop::Pass => {
+                    self.share = SHARE;
+                    if let Some(fragment) = self.fragments.get_mut(at) {
+                        fragment.passed = true;
+                    }
                     let others = self.fragments.iter().any(|f| f.state == State::Ready && !f.passed);
                     if !others {
                         return Ok(Pause::Share);
@@ -274,75 +332,84 @@ impl Bundle {
                 }
                 Stop::Fault => unreachable!("faults leave by the error path"),
             }
+            if schedule.is_some() {
+                return Ok(Pause::Turn);
+            }
         }
     }
 
     /// Where fragment `at` meets others of its frame: the lowest pc above its own, and one more than the highest below
-    /// (0: none); and how long it may run.
-    fn bounds(&self, at: usize) -> (Pc, Pc, i64) {
+    /// (0: none). Unless it meets `all`, only those that wait for others.
+    fn bounds(&self, at: usize, all: bool) -> (Pc, Pc) {
         let f = &self.fragments[at];
         let mut limit = Pc::MAX;
         let mut floor = 0;
-        let mut share = SHARE;
         for (i, other) in self.fragments.iter().enumerate() {
-            if i == at || matches!(other.state, State::Barrier(_)) {
+            let counts = match other.state {
+                State::Ready => all,
+                State::Gathering => true,
+                State::Barrier(_) => false,
+            };
+            if i == at || other.frame != f.frame || !counts {
                 continue;
             }
-            if other.frame == f.frame {
-                if other.pc > f.pc {
-                    limit = limit.min(other.pc);
-                } else {
-                    floor = floor.max(other.pc + 1);
-                }
-            }
-            if other.passed {
-                share = CATCH_UP;
+            if other.pc > f.pc {
+                limit = limit.min(other.pc);
+            } else {
+                floor = floor.max(other.pc + 1);
             }
         }
-        (limit, floor, share)
+        (limit, floor)
     }
 
-    fn run_fragment(&mut self, at: usize, block: &BlockEnv<'_>, barriers: &mut Barriers) -> Result<Stop, Box<Located>> {
-        let (limit, floor, mut share) = self.bounds(at);
-        let alone = self.fragments.len() == 1;
-        let fragment = self.fragments[at].clone();
+    /// What the operations of a fragment see.
+    fn context<'a, 'l>(&self, fragment: &Fragment, exec: &'a Executable, block: &'a BlockEnv<'l>) -> Cx<'a, 'l> {
         let frame = &self.frames[fragment.frame as usize];
-        // SAFETY: the frame keeps its executable as long as a fragment is in it, and the loop below is left as soon as
-        // this one leaves the frame.
-        let exec: &Executable = unsafe { &*Arc::as_ptr(&frame.exec) };
-        let code: &[Op] = &exec.code;
-        let own = Mask {
-            warps: self.warps,
-            lanes: fragment.mask,
-        };
-        let mut cx = Cx {
+        let values = self.affine.as_ref().map(|(values, _)| values);
+        Cx {
             regs: frame.regs(),
-            mask: own,
+            mask: Mask {
+                warps: self.warps,
+                lanes: fragment.mask,
+            },
             block,
             first_thread: self.first_thread,
             frame: frame.base,
-            affine: self
-                .affine
-                .as_ref()
-                .map_or(std::ptr::null(), |(values, _)| values.as_ptr()),
-            by_warp: self
-                .affine
-                .as_ref()
-                .is_some_and(|(values, _)| values.runs == Runs::Warp),
+            affine: values.map_or(std::ptr::null(), Values::as_ptr),
+            by_warp: values.is_some_and(|values| values.runs == Runs::Warp),
             fault: None,
             function: &exec.function,
             span: Default::default(),
-        };
+        }
+    }
+
+    /// Runs fragment `at` until it meets another one (below `limit` and from `floor` on there is none) or `turn`
+    /// instructions are done.
+    fn run_fragment(
+        &mut self,
+        at: usize,
+        (limit, floor, turn): (Pc, Pc, i64),
+        block: &BlockEnv<'_>,
+        barriers: &mut Barriers,
+    ) -> Result<Stop, Box<Located>> {
+        let alone = self.fragments.len() == 1;
+        let fragment = self.fragments[at].clone();
+        // SAFETY: the frame keeps its executable as long as a fragment is in it, and the loop below is left as soon as
+        // this one leaves the frame.
+        let exec: &Executable = unsafe { &*Arc::as_ptr(&self.frames[fragment.frame as usize].exec) };
+        let code: &[Op] = &exec.code;
+        let mut cx = self.context(&fragment, exec, block);
+        let own = cx.mask;
         let mut pc = fragment.pc;
-        // A strong load or an atomic since the last turn of a loop.
-        let mut looked = false;
+        let mut share = turn;
+        let mut looked = self.looked;
         let stop = loop {
             if pc >= limit {
-                break Stop::Reschedule;
+                break Stop::Meets;
             }
             share -= 1;
             if share < 0 {
-                break Stop::Share;
+                break Stop::Turn;
             }
             let op = &code[pc as usize];
             let mut full = alone;
@@ -356,13 +423,16 @@ impl Bundle {
                         }
                         pc = target;
                         if pc < floor {
-                            break Stop::Reschedule;
+                            break Stop::Meets;
                         }
                     } else if taken == [0; MAX_WARPS] {
                         pc += 1;
                     } else {
+                        if target <= pc && std::mem::take(&mut looked) {
+                            share -= SPIN;
+                        }
                         self.split(at, taken, pc + 1, target);
-                        return Ok(Stop::Reschedule);
+                        break Stop::Moved;
                     }
                     continue;
                 }
@@ -384,14 +454,14 @@ impl Bundle {
                 }
                 Code::Load { run, mem } => {
                     looked |= mem.ordering != Ordering::Weak;
-                    // SAFETY: as above.
+                    // SAFETY: offsets are slots of this window by construction.
                     if !unsafe { run(&mut cx, mem) } {
                         break Stop::Fault;
                     }
                     pc += 1;
                 }
                 Code::Store { run, mem } => {
-                    // SAFETY: as above.
+                    // SAFETY: offsets are slots of this window by construction.
                     if !unsafe { run(&mut cx, mem) } {
                         break Stop::Fault;
                     }
@@ -399,7 +469,7 @@ impl Bundle {
                 }
                 Code::Atomic { run, atom } => {
                     looked |= !atom.dst.is_empty();
-                    // SAFETY: as above.
+                    // SAFETY: offsets are slots of this window by construction.
                     if !unsafe { run(&mut cx, atom) } {
                         break Stop::Fault;
                     }
@@ -411,64 +481,36 @@ impl Bundle {
                     }
                     pc = *target;
                     if pc < floor {
-                        break Stop::Reschedule;
+                        break Stop::Meets;
                     }
                 }
-                Code::BarrierAll { id } => {
-                    if full && block.env.bundles == 1 {
-                        pc += 1;
-                        continue;
-                    }
-                    let taken = cx.mask.lanes;
-                    let at = self.leave(at, taken, pc);
-                    barriers.arrive(*id, self, at, None, true);
-                    return Ok(Stop::Barrier);
-                }
-                Code::Call(call) => {
-                    let taken = cx.mask.lanes;
-                    match self.call(at, taken, pc, call, &mut cx) {
-                        Ok(()) => return Ok(Stop::Reschedule),
-                        Err(fault) => {
-                            cx.fault = Some(fault);
-                            break Stop::Fault;
-                        }
-                    }
-                }
-                Code::Return => {
-                    let taken = cx.mask.lanes;
-                    if self.ret(at, taken, pc, &mut cx) {
-                        barriers.left(self);
-                    }
-                    return Ok(Stop::Reschedule);
-                }
-                Code::Exit => {
-                    let taken = cx.mask.lanes;
-                    self.exit(at, taken, pc);
-                    barriers.left(self);
-                    return Ok(Stop::Reschedule);
-                }
-                Code::BranchIndexed { index, targets } => match self.branch_indexed(at, pc, *index, targets, &cx) {
-                    Rare::Fault(fault) => {
-                        cx.fault = Some(fault);
-                        break Stop::Fault;
-                    }
-                    _ => return Ok(Stop::Reschedule),
-                },
                 Code::Rare(op) => match self.rare(at, pc, op, full, &mut cx, barriers, exec) {
                     Rare::Next => pc += 1,
                     Rare::Yield => {
                         pc += 1;
-                        share = 0;
+                        break Stop::Pass;
                     }
-                    Rare::Left => return Ok(Stop::Reschedule),
-                    Rare::Barrier => return Ok(Stop::Barrier),
+                    Rare::Long => {
+                        pc += 1;
+                        self.slice = 0;
+                        break Stop::Turn;
+                    }
+                    Rare::Left => break Stop::Moved,
+                    Rare::Barrier => break Stop::Barrier,
                     Rare::Fault(fault) => {
                         cx.fault = Some(fault);
                         break Stop::Fault;
                     }
                 },
+                Code::BarrierAll { .. } if full && block.env.bundles == 1 => pc += 1,
+                Code::BarrierAll { .. } | Code::BranchIndexed { .. } | Code::Call(_) | Code::Return | Code::Exit => {
+                    break self.leave_code(at, pc, &op.code, &mut cx, barriers);
+                }
             }
         };
+        self.looked = looked;
+        self.share -= turn - share;
+        self.slice -= turn - share;
         if let Some(fault) = cx.fault {
             let frame = self.fragments.get(at).map_or(fragment.frame, |f| f.frame);
             return Err(Box::new(Located {
@@ -478,8 +520,51 @@ impl Bundle {
                 first_thread: self.first_thread,
             }));
         }
-        self.fragments[at].pc = pc;
+        if let Stop::Meets | Stop::Turn | Stop::Pass = stop {
+            self.fragments[at].pc = pc;
+        }
         Ok(stop)
+    }
+
+    /// The lanes of `cx` leave the straight path of fragment `at`, which stands at `pc`: for a barrier, a call, a return,
+    /// or for good.
+    fn leave_code(&mut self, at: usize, pc: Pc, code: &Code, cx: &mut Cx<'_, '_>, barriers: &mut Barriers) -> Stop {
+        let taken = cx.mask.lanes;
+        match code {
+            Code::BarrierAll { id } => {
+                let at = self.leave(at, taken, pc);
+                barriers.arrive(*id, self, at, None, true);
+                return Stop::Barrier;
+            }
+            Code::BranchIndexed { index, targets } => {
+                if let Err(fault) = self.branch_indexed(at, pc, *index, targets, cx) {
+                    cx.fault = Some(fault);
+                    return Stop::Fault;
+                }
+            }
+            Code::Call(call) => {
+                if let Err(fault) = self.call(at, taken, pc, call, cx) {
+                    cx.fault = Some(fault);
+                    return Stop::Fault;
+                }
+            }
+            Code::Return => {
+                if self.ret(at, taken, pc, cx) {
+                    barriers.left(self);
+                }
+            }
+            Code::Exit => {
+                self.exit(at, taken, pc);
+                barriers.left(self);
+            }
+            Code::Lane { .. }
+            | Code::Load { .. }
+            | Code::Store { .. }
+            | Code::Atomic { .. }
+            | Code::Branch { .. }
+            | Code::Rare(_) => unreachable!("these stay on the path"),
+        }
+        Stop::Moved
     }
 
     /// Lanes `taken` of fragment `at` go to `target`, the others to `next`.
@@ -623,7 +708,7 @@ impl Bundle {
                 Rare::done(unsafe { (machine.is_handle)(cx, *opaque, *dst, *src) })
             }
             Operation::Syscall { which, args, results } => match (machine.syscall)(*which, args, results, cx) {
-                Ok(()) => Rare::Next,
+                Ok(()) => Rare::Long,
                 Err(fault) => Rare::Fault(fault),
             },
             other => {
@@ -667,7 +752,14 @@ impl Bundle {
             .any(|(i, f)| i != at && f.state == State::Ready)
     }
 
-    fn branch_indexed(&mut self, at: usize, pc: Pc, index: Slot, targets: &[Pc], cx: &Cx<'_, '_>) -> Rare {
+    fn branch_indexed(
+        &mut self,
+        at: usize,
+        pc: Pc,
+        index: Slot,
+        targets: &[Pc],
+        cx: &Cx<'_, '_>,
+    ) -> Result<(), RawFault> {
         let taken = cx.mask.lanes;
         let lane = first_lane(&taken);
         // SAFETY: a B32 slot of the running window.
@@ -675,7 +767,7 @@ impl Bundle {
         let chosen = at_lane(lane);
         let Some(&target) = targets.get(chosen as usize) else {
             let why = format!("brx.idx with index {chosen} into a list of {} labels", targets.len());
-            return Rare::Fault(RawFault {
+            return Err(RawFault {
                 cause: Cause::IllegalInstruction { why },
                 lane,
             });
@@ -693,7 +785,7 @@ impl Bundle {
             // The others stay here and choose for themselves.
             self.split(at, same, pc, target);
         }
-        Rare::Left
+        Ok(())
     }
 }
 
@@ -702,6 +794,8 @@ pub enum Rare {
     Next,
     /// Goes on behind it, after others had a turn.
     Yield,
+    /// Goes on behind it; it may have taken its time.
+    Long,
     /// The fragment's place was updated already.
     Left,
     Barrier,

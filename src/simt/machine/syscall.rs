@@ -4,6 +4,7 @@
 //! Arguments stand in the caller's frame in local memory, as for any call. Strings are read through the funnel, like a
 //! kernel's own accesses.
 
+use crate::defect;
 use crate::program::{Copy3, Syscall};
 use crate::simt::Cause;
 
@@ -32,6 +33,7 @@ pub fn call<O: Observer>(
         |cx: &Cx<'_, '_>, lane: usize, i: usize| u64::from_le_bytes(frame::argument::<O, 8>(cx, lane, args, i));
     let result = |cx: &Cx<'_, '_>, lane: usize, value: u64| frame::result::<O>(cx, lane, results, value);
     let services = &cx.block.env.launch.services;
+    defect::may_fail("system call", &cx.block.env.kernel.function.name);
     match which {
         Syscall::Vprintf => {
             let mut out = Text::default();

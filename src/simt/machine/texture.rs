@@ -43,8 +43,9 @@ pub fn resolve(cx: &Cx<'_, '_>, handle: u64) -> Option<Descriptor> {
     if let Ok(at) = references.binary_search_by_key(&handle, |(address, _)| *address) {
         return Some(references[at].1.clone());
     }
-    CACHE.with_borrow_mut(|cache| {
-        let objects = Objects::get();
+    let objects = Objects::get();
+    let at_hand = CACHE.try_with(|cache| {
+        let mut cache = cache.borrow_mut();
         let epoch = objects.epoch();
         if cache.epoch != epoch {
             cache.epoch = epoch;
@@ -59,7 +60,9 @@ pub fn resolve(cx: &Cx<'_, '_>, handle: u64) -> Option<Descriptor> {
         }
         cache.found.push((handle, found.clone()));
         Some(found)
-    })
+    });
+    // A thread that runs exit handlers keeps nothing at hand any more.
+    at_hand.unwrap_or_else(|_| objects.find(handle))
 }
 
 /// A handle that is none, or whose memory is gone.

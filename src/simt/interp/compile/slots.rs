@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use super::{Instr, What};
 use crate::isa::lanes::Width;
-use crate::program::passes::liveness::Flow;
+use crate::program::passes::liveness::{Flow, each};
 use crate::program::{Body, Op, Reg, Register, Role};
 
 /// First and last pc (inclusive) at which a register's reg is taken: the stretch of code that covers all places where
@@ -38,16 +38,29 @@ pub fn intervals(flow: &Flow, registers: usize, code: &[Instr<Reg>], ranges: &[R
             },
         });
     };
-    for (index, range) in ranges.iter().enumerate() {
-        if range.is_empty() {
-            continue;
-        }
+    for range in ranges {
         for pc in range.clone() {
             code[pc as usize].regs(|reg, _| extend(reg.number, pc));
         }
-        flow.live_in(index, |register| extend(register, range.start));
-        flow.live_out(index, |register| extend(register, range.end - 1));
     }
+    let numbers: Vec<u32> = (0..flow.count()).collect();
+    flow.solve(&numbers, |group| {
+        // Of each register, only the first and the last block at whose border it is live matter.
+        let all = group.blocks.iter().filter(|&&block| !ranges[block as usize].is_empty());
+        let mut register = |bit: u32, pc: u32| extend(flow.register(group.members[bit as usize]), pc);
+        let mut borders = |block: u32, (seen_in, seen_out): &mut (u64, u64)| {
+            let range = &ranges[block as usize];
+            let (live_in, live_out) = (group.live_in[block as usize], group.live_out[block as usize]);
+            each(live_in & !*seen_in, |bit| register(bit, range.start));
+            each(live_out & !*seen_out, |bit| register(bit, range.end - 1));
+            *seen_in |= live_in;
+            *seen_out |= live_out;
+        };
+        let mut seen = (0, 0);
+        all.clone().for_each(|&block| borders(block, &mut seen));
+        let mut seen = (0, 0);
+        all.rev().for_each(|&block| borders(block, &mut seen));
+    });
     intervals
 }
 
@@ -105,7 +118,7 @@ pub fn allocate(body: &Body, code: &[Instr<Reg>], intervals: &[Option<Interval>]
     let mut window = 0;
     let bases = WIDTHS.map(|width| {
         let base = window;
-        let bytes = areas[width as usize].taken.len() as u32 * width.warp_bytes();
+        let bytes = areas[width as usize].count * width.warp_bytes();
         window = (window + bytes).next_multiple_of(64);
         base
     });
@@ -158,30 +171,24 @@ fn inherit(
 /// Widths in the order of their areas.
 const WIDTHS: [Width; 5] = [Width::Pred, Width::B16, Width::B32, Width::B64, Width::B128];
 
-/// First-fit over the slots of one width.
+/// The slots of one width; the lowest free one is taken first.
 #[derive(Default)]
 struct Slots {
-    taken: Vec<bool>,
-    /// Nothing below is free.
-    first_free: usize,
+    count: u32,
+    free: BinaryHeap<Reverse<u32>>,
 }
 
 impl Slots {
     fn take(&mut self) -> u32 {
-        let free = self.taken[self.first_free..].iter().position(|taken| !taken);
-        let slot = free.map_or(self.taken.len(), |i| self.first_free + i);
-        if slot == self.taken.len() {
-            self.taken.push(true);
-        } else {
-            self.taken[slot] = true;
+        if let Some(Reverse(slot)) = self.free.pop() {
+            return slot;
         }
-        self.first_free = slot + 1;
-        slot as u32
+        self.count += 1;
+        self.count - 1
     }
 
     fn free(&mut self, slot: u32) {
-        self.taken[slot as usize] = false;
-        self.first_free = self.first_free.min(slot as usize);
+        self.free.push(Reverse(slot));
     }
 }
 

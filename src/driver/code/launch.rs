@@ -1,0 +1,498 @@
+//! Launches: validation, parameters, the queue; and what a fault means for the context.
+//!
+//! Flows in: a function, a shape, arguments, a stream. Flows out: a [`simt::Launch`] in the stream's queue. It must never
+//! know how a grid is run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::config;
+use crate::driver::context::Shared;
+use crate::driver::graph::{DeviceNode, KernelNode, Work};
+use crate::driver::module::Lowered;
+use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
+use crate::driver::stream::{Command, Point};
+use crate::driver::{Error, Function, Result, Stream, occupancy};
+use crate::memory::{AddressSpace, Kind, Request};
+use crate::program::Space;
+use crate::simt::{self, Cause, Family, Fault, Services};
+
+/// A launch as a call describes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// All 0: none asked for (the kernel's own `.reqnctapercluster`, if any).
+    pub cluster: [u32; 3],
+    pub dynamic_shared: u32,
+    pub cooperative: bool,
+    /// Blocks that may form larger clusters; all 0: none.
+    pub preferred_cluster: [u32; 3],
+    /// `CUlaunchAttributePortableClusterMode` and `CUsharedMemoryMode`: 0 is what the function says.
+    pub portable_cluster: u32,
+    pub shared_mode: u32,
+}
+
+/// Where the arguments are.
+#[derive(Clone, Copy)]
+pub enum Arguments<'a> {
+    None,
+    /// `kernelParams`: one pointer for each parameter.
+    Pointers(*const *const std::ffi::c_void),
+    /// `extra`, already taken apart.
+    Buffer(&'a [u8]),
+}
+
+/// A lane's stack is at least this: the compiler's frames for which `CU_LIMIT_STACK_SIZE` was made are smaller than those
+/// of PTX, where parameters and spilled-over variables have memory of their own.
+const LEAST_STACK: u64 = 16 << 10;
+
+type Runner = fn(Arc<simt::Launch>) -> Result<(), Box<Fault>>;
+
+/// What runs a grid: the executor, or a stand-in under test.
+fn runner() -> Runner {
+    #[cfg(test)]
+    if let Some(runner) = tests::RUNNER.with(std::cell::Cell::get) {
+        return runner;
+    }
+    simt::run
+}
+
+/// `cuLaunchKernel`, `cuLaunchKernelEx`, `cuLaunchCooperativeKernel`.
+///
+/// # Errors
+/// 1 for shapes beyond the device's limits and missing arguments, 701 and 720 for what does not fit, 912 for clusters,
+/// 218 for a function that cannot be lowered.
+///
+/// # Safety
+/// `Arguments::Pointers` has a valid pointer for each parameter of the function.
+pub unsafe fn launch(
+    function: &Arc<Function>,
+    config: &Config,
+    arguments: Arguments<'_>,
+    stream: &Arc<Stream>,
+) -> Result<()> {
+    let function = function.on(stream)?;
+    let shared = &stream.shared;
+    shared.check()?;
+    let capture = stream.admit()?;
+    // SAFETY: passed on to the caller.
+    let params = unsafe { collect(&function, arguments)? };
+    if let Some(capture) = capture {
+        check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
+        return capture.add(
+            stream,
+            Work::Kernel(KernelNode::captured(function, *config, params, stream)),
+        );
+    }
+    let prepared = Prepared::new(&function, config, params, stream.multiprocessors())?;
+    shared.printer.flush();
+    let ticket = stream.enqueue(Command::Work(Box::new(move |_| prepared.run())));
+    if launch_blocking() {
+        stream.wait_for(ticket);
+        shared.printer.flush();
+        shared.check()?;
+    }
+    Ok(())
+}
+
+/// What a launch is to be as a node of a graph.
+#[derive(Default)]
+pub struct NodeOptions {
+    /// Values of 64 bytes by number.
+    pub attributes: BTreeMap<u32, [u64; 8]>,
+    /// Kernels may change it.
+    pub updatable: bool,
+}
+
+/// As [`launch`]; a stream that records keeps the options with the node. Gives the node if kernels may change it.
+///
+/// # Errors
+/// As [`launch`], and 1 for a node that kernels may change in a stream that does not record.
+///
+/// # Safety
+/// As [`launch`].
+pub unsafe fn launch_with_options(
+    function: &Arc<Function>,
+    config: &Config,
+    arguments: Arguments<'_>,
+    stream: &Arc<Stream>,
+    options: NodeOptions,
+) -> Result<Option<Arc<DeviceNode>>> {
+    let recording = stream.capture_info()?.is_some();
+    if !recording {
+        if options.updatable {
+            return Err(Error::InvalidValue);
+        }
+        // SAFETY: passed on to the caller.
+        return unsafe { launch(function, config, arguments, stream) }.map(|()| None);
+    }
+    let function = function.on(stream)?;
+    stream.shared.check()?;
+    let capture = stream.admit()?.ok_or(Error::InvalidValue)?;
+    // SAFETY: passed on to the caller.
+    let params = unsafe { collect(&function, arguments)? };
+    check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
+    let mut kernel = KernelNode::captured(function, *config, params, stream);
+    kernel.attributes.extend(options.attributes);
+    kernel.updatable = options.updatable.then(DeviceNode::create);
+    let node = kernel.updatable.clone();
+    capture.add(stream, Work::Kernel(kernel))?;
+    Ok(node)
+}
+
+/// `cuLaunchCooperativeKernelMultiDevice`: one launch on each of several devices. `before`: none begins before all that is
+/// in any of the streams is done; `after`: what comes next in any of them waits for all.
+///
+/// # Errors
+/// As [`launch`], and 1 for two launches on one device and functions that are not the same one.
+///
+/// # Safety
+/// As [`launch`].
+pub unsafe fn launch_together(
+    launches: &[(Arc<Function>, Arguments<'_>, Arc<Stream>)],
+    config: &Config,
+    before: bool,
+    after: bool,
+) -> Result<()> {
+    let mut devices = Vec::new();
+    for (function, _, stream) in launches {
+        let same = launches
+            .first()
+            .is_some_and(|(first, _, _)| first.name() == function.name());
+        if !same || devices.contains(&stream.shared.device) {
+            return Err(Error::InvalidValue);
+        }
+        devices.push(stream.shared.device);
+        let function = function.on(stream)?;
+        stream.shared.check()?;
+        stream.refuse_capture()?;
+        // All or none.
+        check(&function, config, function.lowered()?, stream.multiprocessors())?;
+    }
+    let wait_for_each_other = || {
+        let ends: Vec<Point> = launches.iter().map(|(_, _, stream)| stream.end()).collect();
+        for (_, _, stream) in launches {
+            ends.iter().for_each(|point| stream.wait_point(point.clone()));
+        }
+    };
+    if before {
+        wait_for_each_other();
+    }
+    for (function, arguments, stream) in launches {
+        // SAFETY: passed on to the caller.
+        unsafe { launch(function, config, *arguments, stream)? };
+    }
+    if after {
+        wait_for_each_other();
+    }
+    Ok(())
+}
+
+/// A launch with all that can be done beforehand done: it can be run any number of times, one at a time.
+pub(in crate::driver) struct Prepared {
+    shared: Arc<Shared>,
+    launch: Arc<simt::Launch>,
+    workspace: Option<Workspace>,
+    files: Arc<HashMap<u32, String>>,
+    run: Runner,
+}
+
+impl Prepared {
+    /// # Errors
+    /// As [`launch`].
+    pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>, multiprocessors: u32) -> Result<Prepared> {
+        Prepared::new_in(function, config, params, multiprocessors, 0)
+    }
+
+    /// As a node of an executable graph that kernels may launch; 0: of none.
+    pub fn new_in(
+        function: &Arc<Function>,
+        config: &Config,
+        params: Box<[u8]>,
+        multiprocessors: u32,
+        graph: u64,
+    ) -> Result<Prepared> {
+        let shared = &function.shared;
+        let workspace = if config.cooperative {
+            Some(Workspace::new(shared)?)
+        } else {
+            None
+        };
+        // The number of a launch by the host depends on the host's calls alone: schedules from a seed count on it.
+        static GRIDS: AtomicU64 = AtomicU64::new(1);
+        let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref(), &GRIDS)?;
+        launch.family.graph = graph;
+        Ok(Prepared {
+            shared: Arc::clone(shared),
+            launch: Arc::new(launch),
+            workspace,
+            files: Arc::clone(&function.files),
+            run: runner(),
+        })
+    }
+
+    /// Runs the grid to its end; a fault becomes the context's error.
+    pub fn run(&self) {
+        if let Some(workspace) = &self.workspace {
+            workspace.clear();
+        }
+        if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
+            self.shared.fail(code(&fault.cause), &report(&fault, &self.files));
+        }
+    }
+}
+
+/// A launch for the executor, which gets the next number of `grids`.
+///
+/// # Errors
+/// As [`launch`].
+pub(in crate::driver) fn describe(
+    function: &Function,
+    config: &Config,
+    params: Box<[u8]>,
+    multiprocessors: u32,
+    workspace: Option<&Workspace>,
+    grids: &AtomicU64,
+) -> Result<simt::Launch> {
+    let shared = &function.shared;
+    let cluster = check(function, config, function.lowered()?, multiprocessors)?;
+    let grid_id = grids.fetch_add(1, Ordering::Relaxed);
+    Ok(simt::Launch {
+        code: Arc::clone(&function.code),
+        kernel: function.index,
+        grid: config.grid,
+        block: config.block,
+        cluster,
+        dynamic_shared: config.dynamic_shared,
+        params,
+        cooperative: config.cooperative,
+        workspace: workspace.map_or(0, |workspace| workspace.0),
+        grid_id,
+        multiprocessors,
+        stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
+        timeout: config::get().timeout,
+        seed: config::get().seed.map(|seed| simt::Seed::new(seed, grid_id)),
+        services: Arc::clone(shared) as Arc<dyn Services>,
+        references: function.references.bindings(),
+        family: Family {
+            runtime: function.module().ok().map(|module| module as Arc<dyn simt::Runtime>),
+            ..Family::default()
+        },
+    })
+}
+
+/// `CUDA_LAUNCH_BLOCKING=1` (CUDA programming guide, "CUDA Environment Variables").
+pub(in crate::driver) fn launch_blocking() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1"))
+}
+
+/// The zeroed memory that `grid.sync()` counts in, for one launch.
+pub(in crate::driver) struct Workspace(u64);
+
+impl Workspace {
+    const BYTES: u64 = 64;
+
+    fn new(shared: &Shared) -> Result<Workspace> {
+        let request = Request {
+            device: shared.device,
+            owner: shared.id,
+            ..Request::new(Kind::Heap, Workspace::BYTES)
+        };
+        let allocation = AddressSpace::get().allocate(&request).map_err(|_| Error::OutOfMemory)?;
+        Ok(Workspace(allocation.start))
+    }
+
+    fn clear(&self) {
+        // SAFETY: the allocation is ours, this large, and no grid that uses it runs.
+        unsafe { std::ptr::write_bytes(self.0 as *mut u8, 0, Workspace::BYTES as usize) };
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        AddressSpace::get().free(self.0);
+    }
+}
+
+/// Whether the shape is one that the device and the function allow; answers the cluster's shape.
+pub(in crate::driver) fn check(
+    function: &Function,
+    config: &Config,
+    lowered: Lowered,
+    multiprocessors: u32,
+) -> Result<[u32; 3]> {
+    let Config { grid, block, .. } = *config;
+    let within = |shape: [u32; 3], limit: [u32; 3]| (0..3).all(|axis| (1..=limit[axis]).contains(&shape[axis]));
+    if !within(grid, MAX_GRID) || !within(block, MAX_BLOCK) {
+        return Err(Error::InvalidValue);
+    }
+    let threads: u32 = block.iter().product();
+    if threads > MAX_THREADS_PER_BLOCK {
+        return Err(Error::InvalidValue);
+    }
+    if threads > function.max_threads() {
+        return Err(Error::LaunchOutOfResources);
+    }
+    if function.info.reqntid.is_some_and(|required| required != block) {
+        return Err(Error::InvalidValue);
+    }
+    if function
+        .info
+        .maxntid
+        .is_some_and(|most| threads > most.iter().map(|size| size.max(&1)).product())
+    {
+        return Err(Error::LaunchOutOfResources);
+    }
+    let profile = function.device().profile();
+    if config.dynamic_shared > function.max_dynamic_shared(config.shared_mode)?
+        || u64::from(config.dynamic_shared) + u64::from(lowered.shared_bytes)
+            > u64::from(profile.shared_per_block_optin)
+    {
+        return Err(Error::InvalidValue);
+    }
+    let cluster = match (config.cluster, function.required_cluster()) {
+        ([0, 0, 0], None) if function.info.explicit_cluster => return Err(Error::InvalidClusterSize),
+        ([0, 0, 0], None) => [1; 3],
+        ([0, 0, 0], Some(required)) => required,
+        (asked, Some(required)) if asked != required => return Err(Error::InvalidClusterSize),
+        (asked, _) => asked,
+    };
+    let most = function.max_cluster(config.portable_cluster);
+    let fits = |shape: [u32; 3], whole: [u32; 3]| {
+        let blocks = shape.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
+        let divides = (0..3).all(|axis| shape[axis] > 0 && whole[axis].is_multiple_of(shape[axis]));
+        divides && blocks.is_some_and(|blocks| blocks <= most)
+    };
+    if cluster != [1; 3] && !(profile.clusters && fits(cluster, grid)) {
+        return Err(Error::InvalidClusterSize);
+    }
+    let preferred = config.preferred_cluster;
+    if config.cluster != [0; 3] && preferred != [0; 3] {
+        let multiple = (0..3).all(|axis| preferred[axis].is_multiple_of(cluster[axis]));
+        if !multiple || !fits(preferred, grid) {
+            return Err(Error::InvalidClusterSize);
+        }
+    }
+    if config.cooperative {
+        let resident = occupancy::active_blocks(function, threads, config.dynamic_shared.into())?;
+        let blocks = grid
+            .iter()
+            .try_fold(1_u64, |product, size| product.checked_mul((*size).into()));
+        if blocks.is_none_or(|blocks| blocks > u64::from(resident) * u64::from(multiprocessors)) {
+            return Err(Error::CooperativeLaunchTooLarge);
+        }
+    }
+    Ok(cluster)
+}
+
+/// The parameter block.
+///
+/// # Safety
+/// `Arguments::Pointers` has a valid pointer for each parameter of the function.
+pub(in crate::driver) unsafe fn collect(function: &Function, arguments: Arguments<'_>) -> Result<Box<[u8]>> {
+    let info = &function.info;
+    let mut block = vec![0_u8; info.param_bytes as usize].into_boxed_slice();
+    match arguments {
+        _ if info.params.is_empty() => {}
+        Arguments::None => return Err(Error::InvalidValue),
+        Arguments::Pointers(pointers) if pointers.is_null() => return Err(Error::InvalidValue),
+        Arguments::Pointers(pointers) => {
+            for (index, (offset, bytes)) in info.params.iter().enumerate() {
+                let target = &mut block[*offset as usize..][..*bytes as usize];
+                // SAFETY: the caller vouches for one pointer to as many bytes for each parameter.
+                unsafe {
+                    let argument: *const u8 = (*pointers.add(index)).cast();
+                    if argument.is_null() {
+                        return Err(Error::InvalidValue);
+                    }
+                    std::ptr::copy_nonoverlapping(argument, target.as_mut_ptr(), target.len());
+                }
+            }
+        }
+        Arguments::Buffer(buffer) => {
+            let last = info
+                .params
+                .iter()
+                .map(|(offset, bytes)| (offset + bytes) as usize)
+                .max();
+            if buffer.len() < last.unwrap_or(0) {
+                return Err(Error::InvalidValue);
+            }
+            let bytes = buffer.len().min(block.len());
+            block[..bytes].copy_from_slice(&buffer[..bytes]);
+        }
+    }
+    Ok(block)
+}
+
+/// The sticky error that a fault becomes.
+fn code(cause: &Cause) -> Error {
+    match cause {
+        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => Error::IllegalAddress,
+        Cause::Misaligned { .. } => Error::MisalignedAddress,
+        Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
+        Cause::InvalidPc { .. } => Error::InvalidPc,
+        Cause::StackOverflow { .. } => Error::HardwareStackError,
+        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => Error::LaunchFailed,
+        Cause::Assert => Error::Assert,
+        Cause::Timeout { .. } => Error::LaunchTimeout,
+        Cause::OutOfMemory { .. } => Error::OutOfMemory,
+        Cause::Invalid { .. } => Error::InvalidPtx,
+    }
+}
+
+/// What happened, who did it, where, and what the address is next to.
+fn report(fault: &Fault, files: &HashMap<u32, String>) -> String {
+    let mut text = fault.cause.to_string();
+    let [x, y, z] = fault.thread;
+    let [block_x, block_y, block_z] = fault.block;
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\n  kernel {}", fault.kernel);
+    if fault.function != fault.kernel {
+        let _ = write!(text, ", function {}", fault.function);
+    }
+    let _ = write!(text, ", block ({block_x},{block_y},{block_z}), thread ({x},{y},{z})");
+    if let Some((file, line)) = fault.source_line {
+        let name = files.get(&file).map_or("source", String::as_str);
+        let _ = write!(text, "\n  at {name}:{line}");
+    }
+    if fault.ptx_line != 0 {
+        let _ = write!(text, "\n  PTX line {}: {}", fault.ptx_line, fault.instruction.trim());
+    }
+    let address = match &fault.cause {
+        Cause::IllegalAddress {
+            address,
+            space: Space::Generic | Space::Global | Space::Const,
+            ..
+        }
+        | Cause::Misaligned { address, .. } => *address,
+        _ => return text,
+    };
+    let space = AddressSpace::get();
+    let _ = match space.nearest(address).filter(|nearest| nearest.is_near()) {
+        Some(nearest) => write!(text, "\n  the address is {nearest}"),
+        None if space.host_range_is_gone(address) => write!(text, "\n  {}", simt::HOST_MEMORY_GONE),
+        None if address < 1 << 16 => write!(text, "\n  the address is NULL, or next to it"),
+        None if space.view().contains(address) => write!(text, "\n  no allocation is near the address"),
+        None => write!(
+            text,
+            "\n  the address is not in device memory; if it is the host's, cuMemHostRegister lets kernels use it"
+        ),
+    };
+    text
+}
+
+#[cfg(test)]
+pub(in crate::driver) mod tests {
+    use super::Runner;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Stands in for the executor in launches of this thread.
+        pub static RUNNER: Cell<Option<Runner>> = const { Cell::new(None) };
+    }
+}

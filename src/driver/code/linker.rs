@@ -1,0 +1,149 @@
+//! `cuLink*`: several images become one that the loader takes.
+//!
+//! Flows in: PTX, fat binaries, objects, libraries. Flows out: an image: the PTX itself, or several texts, each after
+//! a mark that is a comment to everybody else, so that programs may store it and load it later. It must never know
+//! contexts.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::driver::code::{Code, LoadError, Remarks, SYMBOL_MARK, Symbols, UNIT_MARK};
+use crate::driver::handle::{self, Registry};
+use crate::driver::{Error, Handle, Result};
+use crate::program::{self, Allocate, AllocateError, LinkError};
+use crate::ptx::ast;
+
+pub struct Linker {
+    handle: Handle,
+    units: Mutex<Vec<Arc<ast::Module>>>,
+    symbols: Symbols,
+    image: OnceLock<Result<Box<[u8]>, LoadError>>,
+}
+
+static LINKERS: Registry<Linker> = Registry::new();
+
+/// `CUjitInputType`: cubin, PTX, fat binary, object, library; NVVM is the last.
+const INPUT_TYPES: u32 = 5;
+
+impl Linker {
+    /// `cuLinkCreate`: `symbols` are where variables are that no input defines.
+    pub fn create(symbols: Symbols) -> Result<Arc<Linker>> {
+        let linker = Arc::new(Linker {
+            handle: handle::fresh(),
+            units: Mutex::default(),
+            symbols,
+            image: OnceLock::new(),
+        });
+        LINKERS.insert(linker.handle, &linker);
+        Ok(linker)
+    }
+
+    pub fn from_handle(handle: Handle) -> Result<Arc<Linker>> {
+        LINKERS.get(handle).ok_or(Error::InvalidHandle)
+    }
+
+    pub fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    fn add(&self, kind: u32, code: impl FnOnce() -> Result<Arc<Code>, LoadError>) -> Result<Remarks, LoadError> {
+        if kind > INPUT_TYPES || self.image.get().is_some() {
+            return Err(Error::InvalidValue.into());
+        }
+        let code = code()?;
+        // The executor provides what it defines.
+        if code.is_device_runtime() {
+            return Ok(Remarks::default());
+        }
+        let trees = code.trees()?;
+        let remarks = code.check()?;
+        self.units.lock().extend(trees.iter().cloned());
+        Ok(remarks)
+    }
+
+    /// `cuLinkAddData`: `kind` is a `CUjitInputType`, which the bytes say better themselves; `name` for messages.
+    ///
+    /// # Errors
+    /// What the image room, the parser or the rules of the language have against it; 209 without PTX.
+    pub fn add_data(&self, kind: u32, bytes: &[u8], name: &str) -> Result<Remarks, LoadError> {
+        self.add(kind, || Code::from_bytes_named(bytes, name))
+    }
+
+    /// `cuLinkAddFile`.
+    ///
+    /// # Errors
+    /// As [`Linker::add_data`].
+    pub fn add_file(&self, kind: u32, path: &Path) -> Result<Remarks, LoadError> {
+        self.add(kind, || Code::from_file(path))
+    }
+
+    /// `cuLinkComplete`: the image stays where it is until [`Linker::destroy`].
+    ///
+    /// # Errors
+    /// What does not resolve.
+    pub fn complete(&self) -> Result<&[u8], LoadError> {
+        let image = self.image.get_or_init(|| {
+            let units = self.units.lock();
+            if units.is_empty() {
+                return Err(LoadError::new(Error::InvalidValue, "nothing to link"));
+            }
+            let linked = program::Module::link_with(&units, &self.symbols, &mut Nowhere::default());
+            let linked = linked.map_err(unresolved)?;
+            let undefined = linked.undefined();
+            if !undefined.is_empty() {
+                let names = undefined.iter().map(ToString::to_string).collect();
+                return Err(unresolved(LinkError::Undefined(names)));
+            }
+            let mut text = String::new();
+            for (name, address) in &self.symbols {
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{SYMBOL_MARK}{address:#x} {name}");
+            }
+            for unit in units.iter() {
+                if units.len() > 1 || !self.symbols.is_empty() {
+                    text.push_str(UNIT_MARK);
+                }
+                text.push_str(&unit.source.text);
+                text.push('\n');
+            }
+            text.push('\0');
+            Ok(text.into_bytes().into())
+        });
+        image.as_deref().map_err(LoadError::clone)
+    }
+
+    /// `cuLinkDestroy`.
+    pub fn destroy(self: &Arc<Linker>) -> Result<()> {
+        LINKERS.remove(self.handle).map(drop).ok_or(Error::InvalidHandle)
+    }
+}
+
+/// What does not fit together is 999, as from NVIDIA's driver.
+fn unresolved(error: LinkError) -> LoadError {
+    let code = match &error {
+        LinkError::Undefined(_) | LinkError::Duplicate(_) => Some(Error::Unknown),
+        LinkError::Invalid(_) | LinkError::OutOfMemory => None,
+    };
+    let mut found = LoadError::from(error);
+    found.error = code.unwrap_or(found.error);
+    found.logged()
+}
+
+/// Addresses for a link whose result nobody runs.
+#[derive(Default)]
+struct Nowhere {
+    used: u64,
+}
+
+impl Allocate for Nowhere {
+    fn allocate(&mut self, bytes: u64, align: u64, _: bool, _: bool) -> Result<u64, AllocateError> {
+        let start = self.used.checked_next_multiple_of(align.max(1)).ok_or(AllocateError)?;
+        self.used = start.checked_add(bytes).ok_or(AllocateError)?;
+        Ok(start)
+    }
+
+    fn write(&mut self, _: u64, _: &[u8]) {}
+}

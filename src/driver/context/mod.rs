@@ -1,0 +1,867 @@
+//! Contexts: life, current stacks, limits, context-local storage, sticky errors.
+//!
+//! Flows in: devices, threads' wishes. Flows out: the [`Context`] that a call concerns, fit for work or with the reason why
+//! not. It must never know what code or memory is for; it only sees to it that they end with it.
+//!
+//! A device's primary context exists from the beginning, with its handle, and is *active* while it is retained. `Shared`
+//! is the part that streams and running kernels hold on to.
+
+pub mod green;
+pub(super) mod heap;
+pub(super) mod services;
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Condvar, Mutex, MutexGuard, ReentrantMutex, RwLock};
+
+use super::coredump::{self, Setting, Value};
+use super::handle::{self, Registry};
+use super::per_thread::{self, Held, PerThread};
+use super::stream::{Point, Role, check_host_function, making};
+use super::{
+    Device, Error, Event, Green, Handle, Result, Stream, array, external, graph, ipc, module, pool, pump, semaphore,
+    texture,
+};
+use crate::defect::{self, Defect};
+use crate::memory::AddressSpace;
+use heap::{DEFAULT_HEAP, Heap};
+use services::Printer;
+
+/// `CU_CTX_FLAGS_MASK`.
+const FLAGS: u32 = 0xFF;
+const SCHEDULING: u32 = 0x07;
+
+/// `CU_CTX_COREDUMP_ENABLE`, `CU_CTX_USER_COREDUMP_ENABLE`
+const COREDUMP: u32 = 0x20;
+const USER_COREDUMP: u32 = 0x40;
+
+/// Destructor of context-local storage: `(context, key, value)`.
+pub type StorageDrop = extern "C" fn(Handle, usize, usize);
+
+/// What outlives the calls on a context: streams and kernels that run hold on to it.
+pub(super) struct Shared {
+    /// The owner of memory, streams, modules; never used twice.
+    pub id: u64,
+    pub device: u32,
+    /// The code of the error that every call now answers; 0 = none.
+    sticky: AtomicU32,
+    /// Reentrant: callbacks that a core dump makes may fail on their own.
+    failing: ReentrantMutex<()>,
+    streams: RwLock<Vec<Weak<Stream>>>,
+    /// What streams that are made from now on wait for first (`cuCtxWaitEvent`).
+    gates: Mutex<Vec<Point>>,
+    /// Length of `streams`: the legacy stream alone is the common case, and free of locks.
+    stream_count: AtomicUsize,
+    /// `CU_LIMIT_STACK_SIZE`.
+    pub stack_limit: AtomicU64,
+    pub printer: Printer,
+    pub heap: Heap,
+    /// Settings of core dumps that were made for this context.
+    coredump: Mutex<coredump::Values>,
+}
+
+/// The number of a context, green ones among them.
+pub(super) fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Shared {
+    fn new(device: u32) -> Arc<Shared> {
+        let id = next_id();
+        Arc::new(Shared {
+            id,
+            device,
+            sticky: AtomicU32::new(0),
+            failing: ReentrantMutex::new(()),
+            streams: RwLock::default(),
+            gates: Mutex::default(),
+            stream_count: AtomicUsize::new(0),
+            stack_limit: AtomicU64::new(DEFAULT_STACK),
+            printer: Printer::new(),
+            heap: Heap::new(device, id),
+            coredump: Mutex::default(),
+        })
+    }
+
+    /// The sticky error.
+    pub fn check(&self) -> Result<()> {
+        match self.sticky.load(Ordering::Acquire) {
+            0 => Ok(()),
+            code => Err(Error::from_code(code).unwrap_or(Error::Unknown)),
+        }
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.sticky.load(Ordering::Acquire) != 0
+    }
+
+    /// From now on every call of this context gives `error`; the first failure is reported, once. Who sees the error may
+    /// end the process at once, so that the report comes first.
+    pub fn fail(&self, error: Error, report: &str) {
+        // Held by whoever reports; the others return when there is an error to see.
+        let _failing = self.failing.lock();
+        if self.has_failed() {
+            return;
+        }
+        // Whatever becomes of the report, the error stays.
+        let reported = defect::catch(|| {
+            // What kernels printed before it happened comes first.
+            self.printer.flush();
+            tracing::error!("{error}: {report}");
+            defect::may_fail("report", self.id);
+            let settings = self.coredump.lock().clone();
+            coredump::on_fault(&settings, self.device, &format!("{error}: {report}"));
+        });
+        self.sticky.store(error.code(), Ordering::Release);
+        if let Err(defect) = reported {
+            // Perhaps it is the log that does not work.
+            let _ = defect::catch(|| tracing::error!("while the fault was reported: {defect}"));
+        }
+    }
+
+    /// A panic in `what`, which is not a kernel: who knows what it has left half done.
+    #[cold]
+    pub fn fail_by(&self, defect: &Defect, what: &str) {
+        self.fail(Error::Unknown, &format!("{defect}\n  in {what}"));
+    }
+
+    pub fn add_stream(&self, stream: &Arc<Stream>) {
+        let mut streams = self.streams.write();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(stream));
+        self.stream_count.store(streams.len(), Ordering::Release);
+    }
+
+    /// Drops a destroyed stream, or all that are destroyed, as far as their work is done.
+    pub fn forget_streams(&self, destroyed: Option<&Arc<Stream>>) {
+        let mut streams = self.streams.write();
+        streams.retain(|weak| match weak.upgrade() {
+            None => false,
+            Some(stream) => !destroyed.is_some_and(|destroyed| Arc::ptr_eq(&stream, destroyed)) || stream.is_busy(),
+        });
+        self.stream_count.store(streams.len(), Ordering::Release);
+    }
+
+    pub fn add_gate(&self, point: Point) {
+        let mut gates = self.gates.lock();
+        gates.retain(|gate| !gate.is_done());
+        gates.push(point);
+    }
+
+    pub fn gates(&self) -> Vec<Point> {
+        let mut gates = self.gates.lock();
+        gates.retain(|gate| !gate.is_done());
+        gates.clone()
+    }
+
+    pub fn live_streams(&self) -> Vec<Arc<Stream>> {
+        self.streams.read().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What the legacy stream's next command has to wait for.
+    pub fn busy_blocking_streams(&self, legacy: &Arc<Stream>) -> Vec<Point> {
+        if self.stream_count.load(Ordering::Acquire) <= 1 {
+            return Vec::new();
+        }
+        let streams = self.live_streams();
+        let busy = streams
+            .iter()
+            .filter(|stream| stream.is_blocking() && stream.is_busy() && !Arc::ptr_eq(stream, legacy));
+        busy.map(Stream::end).collect()
+    }
+
+    /// Waits until everything that was in any stream is done.
+    pub fn drain(&self) {
+        let points: Vec<Point> = self.live_streams().iter().map(Stream::end).collect();
+        for point in points {
+            point.wait();
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Life {
+    /// A primary context that nobody has retained.
+    Inactive,
+    Active,
+    Destroyed,
+}
+
+/// `CUlimit`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    StackSize,
+    PrintfFifoSize,
+    MallocHeapSize,
+    RuntimeSyncDepth,
+    RuntimePendingLaunchCount,
+    MaxL2FetchGranularity,
+    PersistingL2CacheSize,
+}
+
+impl Limit {
+    fn from_number(number: u32) -> Result<Limit> {
+        use Limit::*;
+        let all = [
+            StackSize,
+            PrintfFifoSize,
+            MallocHeapSize,
+            RuntimeSyncDepth,
+            RuntimePendingLaunchCount,
+            MaxL2FetchGranularity,
+            PersistingL2CacheSize,
+        ];
+        match number {
+            0..7 => Ok(all[number as usize]),
+            // SHMEM_SIZE, CIG_ENABLED, CIG_SHMEM_FALLBACK_ENABLED, PER_BLOCK_MEMORY_SIZE
+            7..=10 => Err(Error::UnsupportedLimit),
+            _ => Err(Error::InvalidValue),
+        }
+    }
+}
+
+const DEFAULT_STACK: u64 = 1024;
+/// More stack than this cannot be had for a lane.
+const MOST_STACK: u64 = 512 << 10;
+
+pub struct Context {
+    handle: Handle,
+    shared: Arc<Shared>,
+    device: &'static Device,
+    is_primary: bool,
+    life: AtomicU8,
+    flags: AtomicU32,
+    users: Mutex<Users>,
+    /// A primary context has been emptied.
+    ended: Condvar,
+    legacy: Arc<Stream>,
+    runtime_limits: [AtomicU64; 4],
+    cache_config: AtomicU32,
+    shared_config: AtomicU32,
+    storage: RwLock<Vec<Stored>>,
+    peers: Mutex<Vec<u64>>,
+    /// It stands for a green context, and shares the primary context's everything.
+    green: Option<Weak<Green>>,
+}
+
+/// Who uses a context.
+#[derive(Default)]
+struct Users {
+    /// How often a primary context is retained; the further users of another one (`cuCtxAttach`).
+    count: u32,
+    /// The thread that empties it, while it does: no lock is held then, for destructors and host functions of the program
+    /// run meanwhile.
+    emptied_by: Option<u64>,
+    /// It was retained while it was being emptied, so that it is active afterwards.
+    revived: bool,
+}
+
+/// A primary context is being emptied; at its end those who wait go on, whatever happened.
+struct Emptying<'a>(&'a Context);
+
+impl Drop for Emptying<'_> {
+    fn drop(&mut self) {
+        let mut users = self.0.users.lock();
+        users.emptied_by = None;
+        self.0
+            .set_life(if users.revived { Life::Active } else { Life::Inactive });
+        self.0.ended.notify_all();
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Stored {
+    key: usize,
+    value: usize,
+    drop: Option<StorageDrop>,
+}
+
+static CONTEXTS: Registry<Context> = Registry::new();
+
+/// The handle of the context of that number; 0 if it is gone.
+pub(super) fn handle_of(id: u64) -> Handle {
+    CONTEXTS
+        .find(|context| context.shared.id == id && context.green.is_none())
+        .map_or(0, |context| context.handle)
+}
+
+/// Waits for all contexts: memory that is about to go may be used by any of them.
+pub(super) fn drain_all() {
+    for context in CONTEXTS.collect() {
+        context.shared.drain();
+    }
+}
+
+/// The streams of all contexts.
+pub(super) fn all_streams() -> Vec<Arc<Stream>> {
+    let contexts = CONTEXTS.collect();
+    contexts
+        .iter()
+        .flat_map(|context| context.shared.live_streams())
+        .collect()
+}
+
+/// Whether any stream of any context has work.
+pub(super) fn any_busy() -> bool {
+    let contexts = CONTEXTS.collect();
+    let mut streams = contexts.iter().flat_map(|context| context.shared.live_streams());
+    streams.any(|stream| stream.is_busy())
+}
+
+type Stack = RefCell<Vec<Arc<Context>>>;
+
+thread_local! {
+    static STACK_PLACE: Cell<*mut Held<Stack>> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// Exit handlers and static destructors still have the current context.
+static STACK: PerThread<Stack> = PerThread::new(&STACK_PLACE);
+
+/// Runs `f` on the thread's stack of contexts.
+fn with_stack<R>(f: impl FnOnce(&mut Vec<Arc<Context>>) -> R) -> R {
+    STACK.with(|stack| f(&mut stack.borrow_mut()))
+}
+
+impl Context {
+    fn build(device: &'static Device, is_primary: bool, flags: u32) -> Arc<Context> {
+        let _making = making();
+        let shared = Shared::new(device.ordinal() as u32);
+        let context = Arc::new_cyclic(|weak: &Weak<Context>| Context {
+            handle: handle::fresh(),
+            legacy: Stream::build(weak.clone(), &shared, Role::Legacy, 0, 0, None, None),
+            shared,
+            device,
+            is_primary,
+            life: AtomicU8::new(if is_primary { Life::Inactive } else { Life::Active } as u8),
+            flags: AtomicU32::new(flags),
+            users: Mutex::default(),
+            ended: Condvar::new(),
+            runtime_limits: [2, 2048, 128, 0].map(AtomicU64::new),
+            cache_config: AtomicU32::new(0),
+            shared_config: AtomicU32::new(0),
+            storage: RwLock::default(),
+            peers: Mutex::default(),
+            green: None,
+        });
+        CONTEXTS.insert(context.handle, &context);
+        context
+    }
+
+    pub(super) fn primary(device: &'static Device) -> Arc<Context> {
+        Context::build(device, true, 0)
+    }
+
+    /// What stands for a green context: the primary context under another handle. It is not destroyed by itself.
+    pub(super) fn for_green(primary: &Arc<Context>, green: &Arc<Green>) -> Arc<Context> {
+        let context = Arc::new(Context {
+            handle: handle::fresh(),
+            legacy: Arc::clone(&primary.legacy),
+            shared: Arc::clone(&primary.shared),
+            device: primary.device,
+            is_primary: true,
+            life: AtomicU8::new(Life::Active as u8),
+            flags: AtomicU32::new(primary.flags()),
+            users: Mutex::default(),
+            ended: Condvar::new(),
+            runtime_limits: [0, 1, 2, 3]
+                .map(|which| AtomicU64::new(primary.runtime_limits[which].load(Ordering::Relaxed))),
+            cache_config: AtomicU32::new(primary.cache_config.load(Ordering::Relaxed)),
+            shared_config: AtomicU32::new(primary.shared_config.load(Ordering::Relaxed)),
+            storage: RwLock::default(),
+            peers: Mutex::default(),
+            green: Some(Arc::downgrade(green)),
+        });
+        CONTEXTS.insert(context.handle, &context);
+        context
+    }
+
+    /// Its green context has been destroyed.
+    pub(super) fn end_for_green(&self) {
+        CONTEXTS.remove(self.handle);
+        self.set_life(Life::Destroyed);
+    }
+
+    /// The green context that it stands for.
+    pub fn green(&self) -> Option<Arc<Green>> {
+        self.green.as_ref().and_then(Weak::upgrade)
+    }
+
+    /// The context whose memory, modules and streams it has: itself, or the primary one.
+    pub fn owner(self: &Arc<Context>) -> Arc<Context> {
+        match &self.green {
+            None => Arc::clone(self),
+            Some(_) => Arc::clone(self.device.primary()),
+        }
+    }
+
+    /// `cuCtxRecordEvent`: all that is in its streams now, those of its green contexts too.
+    pub fn record(self: &Arc<Context>, event: &Arc<Event>) -> Result<()> {
+        self.alive()?;
+        self.shared.check()?;
+        match self.green() {
+            Some(green) => green.record(event),
+            None => green::record_all(self, &self.shared.live_streams(), event),
+        }
+    }
+
+    /// `cuCtxWaitEvent`: what comes next in its streams waits, in those of its green contexts and in later ones too.
+    pub fn wait(self: &Arc<Context>, event: &Arc<Event>) -> Result<()> {
+        self.alive()?;
+        self.shared.check()?;
+        match self.green() {
+            Some(green) => green.wait(event),
+            None => {
+                green::wait_all(&self.shared.live_streams(), event)?;
+                if let Some(point) = event.point() {
+                    self.shared.add_gate(point);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The calling thread's, as it is (`cuCtxGetCurrent`).
+    pub fn current_or_none() -> Option<Arc<Context>> {
+        with_stack(|stack| stack.last().cloned())
+    }
+
+    /// A panic in the call `name` of the calling thread becomes the error of its context, if it has one.
+    pub fn fail_current(defect: &Defect, name: &str) {
+        match Context::current_or_none() {
+            Some(context) => context.shared.fail_by(defect, name),
+            None => tracing::error!("{defect}\n  in {name}"),
+        }
+    }
+
+    /// The calling thread's: 201 if none, 709 if destroyed.
+    pub fn current() -> Result<Arc<Context>> {
+        let context = Context::current_or_none().ok_or(Error::InvalidContext)?;
+        context.alive()?;
+        Ok(context)
+    }
+
+    /// The calling thread's, and fit for work: also its sticky error, if it has one. Most calls begin with this.
+    pub fn usable() -> Result<Arc<Context>> {
+        check_host_function()?;
+        let context = Context::current()?;
+        context.shared.check()?;
+        Ok(context)
+    }
+
+    /// 201 for what is not a context.
+    pub fn from_handle(handle: Handle) -> Result<Arc<Context>> {
+        CONTEXTS.get(handle).ok_or(Error::InvalidContext)
+    }
+
+    /// `cuCtxSetCurrent`: replaces the top of the thread's stack; `None` (NULL) takes it off.
+    pub fn set_current(context: Option<Arc<Context>>) {
+        // Dropped after the stack is whole again.
+        let _old = with_stack(|stack| {
+            let old = stack.pop();
+            stack.extend(context);
+            old
+        });
+    }
+
+    /// `cuCtxPushCurrent`.
+    pub fn push(context: Arc<Context>) {
+        with_stack(|stack| stack.push(context));
+    }
+
+    /// `cuCtxPopCurrent`.
+    pub fn pop() -> Result<Arc<Context>> {
+        with_stack(Vec::pop).ok_or(Error::InvalidContext)
+    }
+
+    /// `cuCtxCreate`: becomes current.
+    pub fn create(device: &'static Device, flags: u32) -> Result<Arc<Context>> {
+        check_host_function()?;
+        check_flags(flags)?;
+        let context = Context::build(device, false, flags);
+        // What the environment has settled stays as it is.
+        if flags & COREDUMP != 0 {
+            let _ = context.set_coredump(Setting::EnableOnException, Value::Flag(true));
+        }
+        if flags & USER_COREDUMP != 0 {
+            let _ = coredump::set_global(Setting::EnableUserTrigger, Value::Flag(true));
+        }
+        Context::push(Arc::clone(&context));
+        Ok(context)
+    }
+
+    /// `cuCtxDestroy`: waits for its work; 201 for primary contexts. If it is the calling thread's, it is no more.
+    pub fn destroy(self: &Arc<Context>) -> Result<()> {
+        check_host_function()?;
+        if self.is_primary {
+            return Err(Error::InvalidContext);
+        }
+        CONTEXTS.remove(self.handle).ok_or(Error::InvalidContext)?;
+        // Dropped after the stack is whole again.
+        let _top = with_stack(|stack| stack.pop_if(|top| Arc::ptr_eq(top, self)));
+        self.empty();
+        self.set_life(Life::Destroyed);
+        Ok(())
+    }
+
+    /// `cuCtxAttach`: one more user of the current context; 201 for primary contexts, which are retained instead.
+    pub fn attach() -> Result<Arc<Context>> {
+        let context = Context::usable()?;
+        if context.is_primary {
+            return Err(Error::InvalidContext);
+        }
+        context.users.lock().count += 1;
+        Ok(context)
+    }
+
+    /// `cuCtxDetach`: the context must be current (201). Destroys it when its last user leaves.
+    pub fn detach(self: &Arc<Context>) -> Result<()> {
+        let current = Context::current_or_none();
+        if self.is_primary || !current.is_some_and(|current| Arc::ptr_eq(&current, self)) {
+            return Err(Error::InvalidContext);
+        }
+        let others = {
+            let mut users = self.users.lock();
+            let others = users.count;
+            users.count = others.saturating_sub(1);
+            others
+        };
+        if others > 0 { Ok(()) } else { self.destroy() }
+    }
+
+    /// `cuDevicePrimaryCtxRetain`: waits while another thread empties it. A destructor that runs under that gets it at once;
+    /// a host function that it waits for gets 800.
+    pub fn primary_retain(device: &'static Device) -> Result<Arc<Context>> {
+        let context = device.primary();
+        let mut users = context.users.lock();
+        while let Some(thread) = users.emptied_by {
+            if thread == per_thread::number() {
+                users.revived = true;
+                break;
+            }
+            check_host_function()?;
+            context.ended.wait(&mut users);
+        }
+        users.count = users.count.checked_add(1).ok_or(Error::InvalidValue)?;
+        context.set_life(Life::Active);
+        Ok(Arc::clone(context))
+    }
+
+    /// `cuDevicePrimaryCtxRelease`: 201 when it is not retained.
+    pub fn primary_release(device: &'static Device) -> Result<()> {
+        check_host_function()?;
+        let context = device.primary();
+        let mut users = context.users.lock();
+        users.count = users.count.checked_sub(1).ok_or(Error::InvalidContext)?;
+        if users.count == 0 {
+            context.empty_as_primary(users);
+        }
+        Ok(())
+    }
+
+    /// `cuDevicePrimaryCtxReset`: ends everything in it; it stays retained as often as it was.
+    pub fn primary_reset(device: &'static Device) -> Result<()> {
+        check_host_function()?;
+        let context = device.primary();
+        context.empty_as_primary(context.users.lock());
+        Ok(())
+    }
+
+    /// Empties a primary context; what runs under it and asks for the same is content with that. Whoever comes from another
+    /// thread waits until it is done, unless the context is to stay for others by then.
+    fn empty_as_primary(self: &Arc<Context>, mut users: MutexGuard<'_, Users>) {
+        if let Some(thread) = users.emptied_by {
+            if thread == per_thread::number() {
+                users.revived &= users.count > 0;
+            } else {
+                self.ended.wait_while(&mut users, |users| users.emptied_by.is_some());
+            }
+            return;
+        }
+        if self.life() != Life::Active {
+            return;
+        }
+        users.emptied_by = Some(per_thread::number());
+        users.revived = false;
+        drop(users);
+        let _emptying = Emptying(self);
+        self.empty();
+    }
+
+    /// `cuDevicePrimaryCtxGetState`: flags, and whether it is active.
+    pub fn primary_state(device: &'static Device) -> (u32, bool) {
+        let context = device.primary();
+        (context.flags(), context.life() == Life::Active)
+    }
+
+    /// `cuDevicePrimaryCtxSetFlags`.
+    pub fn primary_set_flags(device: &'static Device, flags: u32) -> Result<()> {
+        device.primary().set_flags(flags)
+    }
+
+    /// Everything of this context's ends: work is waited for, resources go, its error is forgotten.
+    fn empty(self: &Arc<Context>) {
+        self.shared.drain();
+        self.shared.printer.flush();
+        loop {
+            // The destructors are the program's code: they may look at the storage again.
+            let Some(stored) = self.storage.write().pop() else {
+                break;
+            };
+            if let Some(drop) = stored.drop {
+                drop(self.handle, stored.key, stored.value);
+            }
+        }
+        Stream::forget_all_of(&self.shared);
+        Event::forget_all_of(&self.shared);
+        module::forget_all_of(&self.shared);
+        graph::forget_memory_of(self.shared.id);
+        texture::forget_all_of(&self.shared);
+        array::forget_all_of(&self.shared);
+        external::forget_all_of(self.shared.id);
+        semaphore::forget_all_of(self.shared.id);
+        pool::forget_all_of(self.shared.id);
+        ipc::forget_all_of(&self.shared);
+        AddressSpace::get().free_all_of(self.shared.id);
+        self.shared.heap.forget();
+        self.shared.sticky.store(0, Ordering::Release);
+        self.shared.stack_limit.store(DEFAULT_STACK, Ordering::Relaxed);
+        self.peers.lock().clear();
+    }
+
+    fn life(&self) -> Life {
+        match self.life.load(Ordering::Acquire) {
+            0 => Life::Inactive,
+            1 => Life::Active,
+            _ => Life::Destroyed,
+        }
+    }
+
+    fn set_life(&self, life: Life) {
+        self.life.store(life as u8, Ordering::Release);
+    }
+
+    fn alive(&self) -> Result<()> {
+        match self.life() {
+            Life::Active => Ok(()),
+            Life::Inactive | Life::Destroyed => Err(Error::ContextIsDestroyed),
+        }
+    }
+
+    pub fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// `cuCtxGetId`.
+    pub fn id(&self) -> u64 {
+        self.shared.id
+    }
+
+    pub fn device(&self) -> &'static Device {
+        self.device
+    }
+
+    pub fn flags(&self) -> u32 {
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    /// `cuCtxSetFlags`, `cuDevicePrimaryCtxSetFlags`.
+    pub fn set_flags(&self, flags: u32) -> Result<()> {
+        check_flags(flags)?;
+        self.flags.store(flags, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `cuCtxGetApiVersion`: that of the last change of the context API.
+    pub fn api_version(&self) -> u32 {
+        3020
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn legacy(&self) -> &Arc<Stream> {
+        &self.legacy
+    }
+
+    /// Its sticky error.
+    pub fn check(&self) -> Result<()> {
+        self.shared.check()
+    }
+
+    /// `cuCtxSynchronize`.
+    pub fn synchronize(&self) -> Result<()> {
+        check_host_function()?;
+        self.alive()?;
+        graph::check_context(&self.shared)?;
+        self.shared.drain();
+        self.shared.printer.flush();
+        pool::settle();
+        self.shared.check()
+    }
+
+    /// `cuCoredumpGetAttribute`.
+    pub fn coredump(&self, setting: Setting) -> Value {
+        coredump::of(&self.shared.coredump.lock(), setting)
+    }
+
+    /// `cuCoredumpSetAttribute`.
+    pub fn set_coredump(&self, setting: Setting, value: Value) -> Result<()> {
+        coredump::set(&mut self.shared.coredump.lock(), setting, value)
+    }
+
+    /// `cuCtxGetLimit`.
+    pub fn limit(&self, which: u32) -> Result<u64> {
+        Ok(match Limit::from_number(which)? {
+            Limit::StackSize => self.shared.stack_limit.load(Ordering::Relaxed),
+            Limit::PrintfFifoSize => self.shared.printer.capacity.load(Ordering::Relaxed),
+            Limit::MallocHeapSize => self.shared.heap.limit.load(Ordering::Relaxed),
+            Limit::RuntimeSyncDepth => self.runtime_limits[0].load(Ordering::Relaxed),
+            Limit::RuntimePendingLaunchCount => self.runtime_limits[1].load(Ordering::Relaxed),
+            Limit::MaxL2FetchGranularity => self.runtime_limits[2].load(Ordering::Relaxed),
+            Limit::PersistingL2CacheSize => self.runtime_limits[3].load(Ordering::Relaxed),
+        })
+    }
+
+    /// `cuCtxSetLimit`: values are brought into the range that can be had.
+    pub fn set_limit(&self, which: u32, value: u64) -> Result<()> {
+        match Limit::from_number(which)? {
+            Limit::StackSize if value > MOST_STACK => return Err(Error::InvalidValue),
+            Limit::StackSize => self
+                .shared
+                .stack_limit
+                .store(value.next_multiple_of(16), Ordering::Relaxed),
+            Limit::PrintfFifoSize => {
+                let value = value.clamp(4096, 1 << 30);
+                self.shared.printer.capacity.store(value, Ordering::Relaxed);
+            }
+            // Manual: only before the first kernel that uses the heap.
+            Limit::MallocHeapSize if self.shared.heap.is_used() => return Err(Error::InvalidValue),
+            Limit::MallocHeapSize if value > self.device.total_memory() => return Err(Error::OutOfMemory),
+            Limit::MallocHeapSize => {
+                let value = value.max(DEFAULT_HEAP / 8);
+                self.shared.heap.limit.store(value, Ordering::Relaxed);
+            }
+            Limit::RuntimeSyncDepth => self.runtime_limits[0].store(value, Ordering::Relaxed),
+            Limit::RuntimePendingLaunchCount => self.runtime_limits[1].store(value, Ordering::Relaxed),
+            Limit::MaxL2FetchGranularity if value > 128 => return Err(Error::InvalidValue),
+            Limit::MaxL2FetchGranularity => self.runtime_limits[2].store(value, Ordering::Relaxed),
+            // No such cache: the most that can be set aside is nothing.
+            Limit::PersistingL2CacheSize => {}
+        }
+        Ok(())
+    }
+
+    pub fn cache_config(&self) -> u32 {
+        self.cache_config.load(Ordering::Relaxed)
+    }
+
+    /// `cuCtxSetCacheConfig`: a preference, kept and without effect.
+    pub fn set_cache_config(&self, config: u32) -> Result<()> {
+        if config > 3 {
+            return Err(Error::InvalidValue);
+        }
+        self.cache_config.store(config, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub fn shared_config(&self) -> u32 {
+        self.shared_config.load(Ordering::Relaxed)
+    }
+
+    /// `cuCtxSetSharedMemConfig`: as above.
+    pub fn set_shared_config(&self, config: u32) -> Result<()> {
+        if config > 2 {
+            return Err(Error::InvalidValue);
+        }
+        self.shared_config.store(config, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `cuCtxGetStreamPriorityRange`: `(least, greatest)`.
+    pub fn priority_range() -> (i32, i32) {
+        (0, pump::GREATEST_PRIORITY)
+    }
+
+    /// `cuCtxEnablePeerAccess`: `self` is the current context.
+    pub fn enable_peer(&self, peer: &Arc<Context>, flags: u32) -> Result<()> {
+        if flags != 0 {
+            return Err(Error::InvalidValue);
+        }
+        if peer.device.ordinal() == self.device.ordinal() {
+            return Err(Error::InvalidDevice);
+        }
+        let mut peers = self.peers.lock();
+        if peers.contains(&peer.id()) {
+            return Err(Error::PeerAccessAlreadyEnabled);
+        }
+        peers.push(peer.id());
+        Ok(())
+    }
+
+    /// `cuCtxDisablePeerAccess`.
+    pub fn disable_peer(&self, peer: &Arc<Context>) -> Result<()> {
+        let mut peers = self.peers.lock();
+        let index = peers
+            .iter()
+            .position(|id| *id == peer.id())
+            .ok_or(Error::PeerAccessNotEnabled)?;
+        peers.swap_remove(index);
+        Ok(())
+    }
+
+    /// `cuMemGetInfo`: `(free, total)`.
+    pub fn memory_info(&self) -> (u64, u64) {
+        let total = self.device.total_memory();
+        let used = AddressSpace::get().used(self.shared.device);
+        (total.saturating_sub(used), total)
+    }
+
+    /// Context-local storage of the private tables: shared by all threads, one value for each key.
+    pub fn storage_put(&self, key: usize, value: usize, drop: Option<StorageDrop>) {
+        let stored = Stored { key, value, drop };
+        let mut storage = self.storage.write();
+        match storage.iter_mut().find(|stored| stored.key == key) {
+            Some(old) => *old = stored,
+            None => storage.push(stored),
+        }
+    }
+
+    /// Takes the value out without running its destructor.
+    pub fn storage_delete(&self, key: usize) -> Result<()> {
+        let mut storage = self.storage.write();
+        let index = storage
+            .iter()
+            .position(|stored| stored.key == key)
+            .ok_or(Error::InvalidHandle)?;
+        storage.swap_remove(index);
+        Ok(())
+    }
+
+    pub fn storage_get(&self, key: usize) -> Option<usize> {
+        let storage = self.storage.read();
+        let found = storage.iter().find(|stored| stored.key == key);
+        found.map(|stored| stored.value)
+    }
+
+    /// [`Context::storage_get`] of the calling thread's context, without touching the context's count: the hottest call
+    /// of cudart's.
+    pub fn storage_get_current(key: usize) -> Result<usize> {
+        with_stack(|stack| {
+            let context = stack.last().ok_or(Error::InvalidContext)?;
+            context.storage_get(key).ok_or(Error::InvalidHandle)
+        })
+    }
+}
+
+/// `CUctx_flags`: known bits, and at most one way to wait.
+fn check_flags(flags: u32) -> Result<()> {
+    if flags & !FLAGS != 0 || (flags & SCHEDULING).count_ones() > 1 {
+        return Err(Error::InvalidValue);
+    }
+    Ok(())
+}

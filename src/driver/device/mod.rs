@@ -1,0 +1,243 @@
+//! Devices: what `cuDevice*` answers.
+//!
+//! Flows in: the configuration (`MARGAY_DEVICE`, `MARGAY_DEVICES`, `MARGAY_MEMORY`) and `CUDA_VISIBLE_DEVICES`, read once.
+//! Flows out: [`Device`]s, which live as long as the process. It must never know what runs on them.
+
+pub(super) mod profile;
+
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use super::pool::Source;
+use super::{Context, Error, Pool, Result};
+use crate::config;
+use crate::memory::{AddressSpace, MAX_DEVICES};
+use profile::Profile;
+
+pub struct Device {
+    ordinal: u32,
+    /// Its number among all devices, visible or not: what makes it the same device in every process.
+    number: u32,
+    profile: &'static Profile,
+    name: String,
+    memory: u64,
+    primary: OnceLock<Arc<Context>>,
+    default_pool: OnceLock<Arc<Pool>>,
+    pool: Mutex<Option<Arc<Pool>>>,
+}
+
+impl Device {
+    /// `cuDeviceGetCount`: those that `MARGAY_DEVICES` makes and `CUDA_VISIBLE_DEVICES` shows.
+    pub fn count() -> u32 {
+        Device::all().len() as u32
+    }
+
+    /// `cuDeviceGet`; also the validation of a `CUdevice`. Error 101.
+    pub fn get(ordinal: i32) -> Result<&'static Device> {
+        let index = usize::try_from(ordinal).map_err(|_| Error::InvalidDevice)?;
+        Device::all().get(index).ok_or(Error::InvalidDevice)
+    }
+
+    pub fn all() -> &'static [Device] {
+        static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+        DEVICES.get_or_init(|| {
+            let config = config::get();
+            let profile = profile::by_name(&config.device).unwrap_or_else(|| {
+                let names: Vec<&str> = profile::PROFILES.iter().map(|profile| profile.name).collect();
+                tracing::warn!(
+                    "MARGAY_DEVICE={}: no such profile; there are {}",
+                    config.device,
+                    names.join(", ")
+                );
+                profile::default()
+            });
+            let total = config.devices.min(MAX_DEVICES as u32);
+            let visible = std::env::var_os("CUDA_VISIBLE_DEVICES");
+            let numbers = match &visible {
+                Some(list) => visible_devices(&list.to_string_lossy(), total),
+                None => (0..total).collect(),
+            };
+            // More than the machine has would be a promise that the system's out-of-memory killer breaks.
+            let machine = crate::memory::physical_memory() / 4 * 3 / (64 << 20) * (64 << 20);
+            let memory = config.memory.unwrap_or(profile.memory.min(machine.max(64 << 20)));
+            let devices = numbers.into_iter().enumerate().map(|(ordinal, number)| {
+                AddressSpace::get().set_limit(ordinal as u32, memory);
+                Device {
+                    ordinal: ordinal as u32,
+                    number,
+                    profile,
+                    name: format!("Margay virtual GPU ({})", profile.name),
+                    memory,
+                    primary: OnceLock::new(),
+                    default_pool: OnceLock::new(),
+                    pool: Mutex::new(None),
+                }
+            });
+            devices.collect()
+        })
+    }
+
+    /// `cuDeviceGetByPCIBusId`: `[domain]:[bus]:[device].[function]`, domain and function optional.
+    pub fn by_pci_bus_id(text: &str) -> Result<&'static Device> {
+        let parse = || {
+            let (rest, function) = text.split_once('.').unwrap_or((text, "0"));
+            let mut parts = rest.rsplit(':').map(|part| u32::from_str_radix(part, 16).ok());
+            let (device, bus) = (parts.next()??, parts.next()??);
+            let domain = parts.next().unwrap_or(Some(0))?;
+            let function = u32::from_str_radix(function, 16).ok()?;
+            (parts.next().is_none()).then_some((domain, bus, device, function))
+        };
+        let wanted = parse().ok_or(Error::InvalidValue)?;
+        let found = Device::all().iter().find(|device| (0, device.bus(), 0, 0) == wanted);
+        found.ok_or(Error::InvalidDevice)
+    }
+
+    pub fn ordinal(&self) -> i32 {
+        self.ordinal as i32
+    }
+
+    /// Its number in every process, whichever devices that shows.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Any `CUdevice_attribute`: 0 for numbers that mean nothing (start-up of cudart fails on an error).
+    pub fn attribute(&self, number: i32) -> i32 {
+        match number {
+            // PCI_BUS_ID
+            33 => self.bus() as i32,
+            // MULTI_GPU_BOARD_GROUP_ID: each is a board of its own
+            85 => self.number as i32,
+            number => self.profile.attribute(number),
+        }
+    }
+
+    pub(super) fn profile(&self) -> &'static Profile {
+        self.profile
+    }
+
+    pub fn capability(&self) -> (u32, u32) {
+        self.profile.capability
+    }
+
+    /// Ours alone (the first bytes spell our name), and the same in every process.
+    pub fn uuid(&self) -> [u8; 16] {
+        let mut uuid = *b"Margay\x40\x00\x80\x00\x00\x00\x00\x00\x00\x00";
+        uuid[12..].copy_from_slice(&self.number.to_be_bytes());
+        uuid
+    }
+
+    pub fn total_memory(&self) -> u64 {
+        self.memory
+    }
+
+    fn bus(&self) -> u32 {
+        self.number + 1
+    }
+
+    /// `dddd:bb:dd.0`
+    pub fn pci_bus_id(&self) -> String {
+        format!("0000:{:02x}:00.0", self.bus())
+    }
+
+    /// The primary context: its handle exists before it is retained.
+    pub fn primary(&'static self) -> &'static Arc<Context> {
+        self.primary.get_or_init(|| Context::primary(self))
+    }
+
+    /// All devices share one address space: any can reach any other.
+    pub fn can_access_peer(&self, peer: &Device) -> bool {
+        self.ordinal != peer.ordinal
+    }
+
+    /// `cuDeviceGetP2PAttribute`: 1 performance rank, 2 access, 3 native atomics, 4 array access.
+    pub fn p2p_attribute(&self, attribute: u32, peer: &Device) -> Result<i32> {
+        if self.ordinal == peer.ordinal {
+            return Err(Error::InvalidDevice);
+        }
+        match attribute {
+            1 | 5 => Ok(0),
+            2..=4 => Ok(1),
+            _ => Err(Error::InvalidValue),
+        }
+    }
+
+    /// Multiprocessors, and how few of them a part of the device may have, all at once and in steps (CUDA programming guide,
+    /// "Green Contexts": 8 from compute capability 9.0 on, 4 from 8.0, 2 before).
+    pub fn partition(&self) -> (u32, u32, u32) {
+        let (least, step) = match self.capability().0 {
+            0..8 => (2, 2),
+            8 => (4, 2),
+            _ => (8, 8),
+        };
+        (profile::MULTIPROCESSORS, least, step)
+    }
+
+    pub fn default_pool(&'static self) -> Arc<Pool> {
+        Arc::clone(self.default_pool.get_or_init(|| Pool::of_device(self)))
+    }
+
+    pub fn pool(&'static self) -> Arc<Pool> {
+        let pool = self.pool.lock().clone();
+        pool.unwrap_or_else(|| self.default_pool())
+    }
+
+    /// `cuDeviceSetMemPool`: a pool of this device's.
+    pub fn set_pool(&self, pool: &Arc<Pool>) -> Result<()> {
+        if pool.source() != Source::Device(self.ordinal()) || pool.is_imported() {
+            return Err(Error::InvalidValue);
+        }
+        *self.pool.lock() = Some(Arc::clone(pool));
+        Ok(())
+    }
+}
+
+/// `CUDA_VISIBLE_DEVICES` (CUDA programming guide, "CUDA Environment Variables"): numbers or prefixes of UUIDs, in the
+/// order in which they are to appear; the first one that is not a device, or is there already, ends the list.
+fn visible_devices(list: &str, total: u32) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for word in list.split(',').map(str::trim) {
+        let number = match word.strip_prefix("GPU-") {
+            Some(prefix) => {
+                let mut matching = (0..total).filter(|number| format_uuid(*number).starts_with(&prefix.to_lowercase()));
+                // An ambiguous prefix is as good as none.
+                matching.next().filter(|_| matching.next().is_none())
+            }
+            None => word.parse().ok().filter(|number| *number < total),
+        };
+        match number {
+            Some(number) if !numbers.contains(&number) => numbers.push(number),
+            _ => break,
+        }
+    }
+    numbers
+}
+
+/// [`Device::uuid`] in the usual notation.
+fn format_uuid(number: u32) -> String {
+    format!("4d617267-6179-4000-8000-{number:012x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visible_devices_are_listed_up_to_the_first_mistake() {
+        // CUDA programming guide: "CUDA_VISIBLE_DEVICES=0,2,-1,1" makes 0 and 2 visible.
+        assert_eq!(visible_devices("0,2,-1,1", 4), [0, 2]);
+        assert_eq!(visible_devices("2, 1", 4), [2, 1]);
+        assert_eq!(visible_devices("", 4), []);
+        assert_eq!(visible_devices("-1", 4), []);
+        assert_eq!(visible_devices("4", 4), []);
+        assert_eq!(visible_devices("1,1,0", 4), [1]);
+        assert_eq!(visible_devices("GPU-4d617267-6179-4000-8000-000000000002,0", 4), [2, 0]);
+        assert_eq!(visible_devices("GPU-4d61", 1), [0]);
+        assert_eq!(visible_devices("GPU-4d61", 2), []);
+    }
+}

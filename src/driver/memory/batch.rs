@@ -1,0 +1,119 @@
+//! Batches of copies: one command of a stream that makes many, in no particular order.
+//!
+//! Flows in: ends, shapes, when sources may be read. Flows out: a command. It must never know C's records.
+
+use std::sync::Arc;
+
+use crate::driver::copy::{Checked, End, Shape, packed, transfer};
+use crate::driver::graph::{CopyBatchNode, CopyNode, Work};
+use crate::driver::stream::Command;
+use crate::driver::{Error, Stream};
+
+/// When a source is read (`CUmemcpySrcAccessOrder`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// At the copy's place in the stream.
+    Stream,
+    /// Before the call returns.
+    DuringCall,
+    /// At any time: as in the stream.
+    Any,
+}
+
+/// One copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    pub dst: End,
+    pub src: End,
+    pub shape: Shape,
+    pub access: Access,
+}
+
+/// A copy that failed its checks: its place in the batch, and why. `None`: it is the batch that is wrong.
+pub type Failed = (Option<usize>, Error);
+
+/// `cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync` and the single copies with attributes: all copies, or none if one is wrong.
+///
+/// # Errors
+/// 1 for memory that is not there; 900 in a stream that records for sources that have to be read during the call.
+pub fn copy(copies: &[Copy], stream: &Arc<Stream>) -> std::result::Result<(), Failed> {
+    let general = |error| (None, error);
+    stream.shared.check().map_err(general)?;
+    let capture = stream.admit().map_err(general)?;
+    let mut checked = Vec::with_capacity(copies.len());
+    for (index, copy) in copies.iter().enumerate() {
+        let fail = |error| (Some(index), error);
+        let is_empty = copy.shape.width == 0 || copy.shape.height == 0 || copy.shape.depth == 0;
+        if capture.is_some() && copy.access == Access::DuringCall {
+            return Err(fail(Error::StreamCaptureUnsupported));
+        }
+        if !is_empty {
+            let (dst, src) = (copy.dst.check(copy.shape), copy.src.check(copy.shape));
+            checked.push((dst.map_err(fail)?, src.map_err(fail)?, copy.shape, copy.access));
+        }
+    }
+    if let Some(capture) = capture {
+        let context = stream.context().map_err(general)?.handle();
+        let is_linear = |copy: &Copy| copy.shape.height == 1 && copy.shape.depth == 1;
+        // Nodes that make batches know of linear copies only (CUDA_MEMCPY_BATCH_NODE_PARAMS).
+        let works = match copies.iter().all(is_linear) {
+            true => vec![Work::CopyBatch(CopyBatchNode {
+                copies: copies.into(),
+                context,
+            })],
+            false => {
+                let node = |copy: &Copy| CopyNode {
+                    dst: copy.dst,
+                    src: copy.src,
+                    shape: copy.shape,
+                    context,
+                };
+                copies.iter().map(|copy| Work::Copy(node(copy))).collect()
+            }
+        };
+        for work in works {
+            capture.add(stream, work).map_err(general)?;
+        }
+        return Ok(());
+    }
+    submit(checked, stream);
+    Ok(())
+}
+
+fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) {
+    let run = |copies: &[(Checked, Checked, Shape, Access)]| {
+        for (dst, src, shape, _) in copies {
+            // SAFETY: both ends were checked; memory is freed only after what is queued has been done, and pageable memory
+            // stays valid until then (manual), or until the call ends.
+            unsafe { transfer(*dst, *src, *shape) };
+        }
+    };
+    if copies.iter().all(|(.., access)| *access != Access::DuringCall) {
+        stream.enqueue(Command::Work(Box::new(move |_| run(&copies))));
+        return;
+    }
+    let Err(_) = stream.try_now(|| run(&copies)) else {
+        return;
+    };
+    // What is gone when the call returns is kept until its turn.
+    let kept: Vec<Option<Vec<u8>>> = copies
+        .iter()
+        .map(|(_, src, shape, access)| {
+            (*access == Access::DuringCall).then(|| {
+                let mut buffer = vec![0_u8; (shape.width * shape.height * shape.depth) as usize];
+                // SAFETY: the buffer has room for the box, packed; the source was checked.
+                unsafe { transfer(packed(buffer.as_mut_ptr() as u64, *shape), *src, *shape) };
+                buffer
+            })
+        })
+        .collect();
+    stream.enqueue(Command::Work(Box::new(move |_| {
+        for ((dst, src, shape, _), buffer) in copies.iter().zip(&kept) {
+            let src = buffer
+                .as_ref()
+                .map_or(*src, |buffer| packed(buffer.as_ptr() as u64, *shape));
+            // SAFETY: as above; the buffer is alive.
+            unsafe { transfer(*dst, src, *shape) };
+        }
+    })));
+}

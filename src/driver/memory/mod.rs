@@ -1,0 +1,19 @@
+//! Memory of devices and of the host: what `cuMem*` does.
+//!
+//! ```text
+//! alloc.rs            allocations, registered host memory    pool.rs       memory in stream order
+//! copy.rs             copies and sets                        batch.rs      many copies at once
+//! pointer.rs          what is known of an address            managed.rs    what is said of managed memory
+//! virtual_memory.rs   addresses and memory apart             multicast.rs  memory of several devices
+//! decompress.rs       compressed data
+//! ```
+
+pub mod alloc;
+pub mod batch;
+pub mod copy;
+pub mod decompress;
+pub mod managed;
+pub mod multicast;
+pub mod pointer;
+pub mod pool;
+pub mod virtual_memory;

@@ -1,0 +1,279 @@
+//! Multicast objects: one range of memory of each device of a team, under common addresses.
+//!
+//! Flows in: devices, memory, offsets. Flows out: which memory stands behind an offset. It must never know instructions.
+//!
+//! What reaches all devices at once are the `multimem` instructions of kernels, which are not executed yet;
+//! `CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED` says 0 until they are. Ordinary accesses by multicast addresses are defined for
+//! nobody, but in a team of one device they can only mean its memory, and that is what a mapping shows. In a larger team
+//! they would miss all devices but one: kernels may not make them.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::driver::handle::{self, Registry};
+use crate::driver::shared_file::{Purpose, SharedFile};
+use crate::driver::virtual_memory::{self, GRANULARITY, Physical};
+use crate::driver::{Device, Error, Handle, Result, context};
+use crate::memory::{AddressSpace, Kind, Request};
+
+pub struct Multicast {
+    handle: Handle,
+    bytes: u64,
+    /// How many devices the team will have.
+    team: usize,
+    /// What is shown where nothing is bound.
+    empty: SharedFile,
+    /// How often the program holds its handle.
+    held: Mutex<u32>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    devices: Vec<i32>,
+    bound: Vec<Binding>,
+    mappings: Vec<Mapping>,
+}
+
+/// Memory of a device, at an offset of the object.
+struct Binding {
+    device: i32,
+    offset: u64,
+    bytes: u64,
+    physical: Arc<Physical>,
+    /// The part of the memory.
+    from: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Mapping {
+    start: u64,
+    bytes: u64,
+    /// Map bits, of bound parts.
+    bits: u8,
+}
+
+static MULTICASTS: Registry<Multicast> = Registry::new();
+
+fn is_granular(values: &[u64]) -> bool {
+    values.iter().all(|value| value.is_multiple_of(GRANULARITY))
+}
+
+/// What `cuMulticastCreate` and `cuMulticastGetGranularity` take: at most as many devices as there are.
+pub fn check(team: u32, bytes: u64) -> Result<()> {
+    if team == 0 || team > Device::count() || bytes == 0 {
+        return Err(Error::InvalidValue);
+    }
+    Ok(())
+}
+
+impl Multicast {
+    /// `cuMulticastCreate`.
+    pub fn create(team: u32, bytes: u64) -> Result<Arc<Multicast>> {
+        check(team, bytes)?;
+        if !is_granular(&[bytes]) {
+            return Err(Error::InvalidValue);
+        }
+        let multicast = Arc::new(Multicast {
+            handle: handle::fresh(),
+            bytes,
+            team: team as usize,
+            empty: SharedFile::create(bytes, Purpose::Physical)?,
+            held: Mutex::new(1),
+            state: Mutex::default(),
+        });
+        MULTICASTS.insert(multicast.handle, &multicast);
+        Ok(multicast)
+    }
+
+    /// 1 for what is no multicast object, or was released.
+    pub fn from_handle(handle: u64) -> Result<Arc<Multicast>> {
+        MULTICASTS.get(handle as Handle).ok_or(Error::InvalidValue)
+    }
+
+    pub fn handle(&self) -> u64 {
+        self.handle as u64
+    }
+
+    /// `cuMemRelease`: mappings keep it.
+    pub fn release(&self) -> Result<()> {
+        let mut held = self.held.lock();
+        *held = held.checked_sub(1).ok_or(Error::InvalidValue)?;
+        if *held == 0 {
+            MULTICASTS.remove(self.handle);
+        }
+        Ok(())
+    }
+
+    pub(in crate::driver) fn retain(self: &Arc<Multicast>) {
+        *self.held.lock() += 1;
+        MULTICASTS.insert(self.handle, self);
+    }
+
+    /// `cuMulticastAddDevice`: each device once, and no more than the team has.
+    pub fn add_device(&self, device: &Device) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.devices.contains(&device.ordinal()) || state.devices.len() == self.team {
+            return Err(Error::InvalidValue);
+        }
+        state.devices.push(device.ordinal());
+        Ok(())
+    }
+
+    /// `cuMulticastBindMem`: a part of memory at an offset of the object, for a device of the team (`None`: the one whose
+    /// memory it is).
+    ///
+    /// # Errors
+    /// 1 for what is not granular, does not fit, or is taken; 101 for devices outside of the team, 802 before all devices
+    /// have been added. (The manual says that the call blocks until then. Nobody could add one if it did in the only thread.)
+    pub fn bind(
+        &self,
+        device: Option<&Device>,
+        offset: u64,
+        physical: &Arc<Physical>,
+        from: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let fits = |first: u64, size: u64| first.checked_add(bytes).is_some_and(|end| end <= size);
+        if bytes == 0
+            || !is_granular(&[offset, from, bytes])
+            || !fits(offset, self.bytes)
+            || !fits(from, physical.bytes())
+        {
+            return Err(Error::InvalidValue);
+        }
+        let device = device.unwrap_or(physical.device()).ordinal();
+        let mut state = self.state.lock();
+        self.check_complete(&state)?;
+        if !state.devices.contains(&device) {
+            return Err(Error::InvalidDevice);
+        }
+        let overlaps = |other: &Binding| {
+            other.device == device && other.offset < offset + bytes && offset < other.offset + other.bytes
+        };
+        if state.bound.iter().any(overlaps) {
+            return Err(Error::InvalidValue);
+        }
+        state.bound.push(Binding {
+            device,
+            offset,
+            bytes,
+            physical: Arc::clone(physical),
+            from,
+        });
+        for mapping in state.mappings.clone() {
+            self.show(&state, mapping)?;
+        }
+        Ok(())
+    }
+
+    /// `cuMulticastBindAddr`: memory of `cuMemCreate`, by where it is mapped.
+    ///
+    /// # Errors
+    /// As [`Multicast::bind`]; 1 for other memory.
+    pub fn bind_address(&self, device: Option<&Device>, offset: u64, address: u64, bytes: u64) -> Result<()> {
+        let (physical, from) = virtual_memory::physical_at(address, bytes)?;
+        self.bind(device, offset, &physical, from, bytes)
+    }
+
+    /// `cuMulticastUnbind`: all that a device has bound in a range; waits for what may use it.
+    ///
+    /// # Errors
+    /// 1 unless it is one or more whole bindings, 101 for a device outside of the team.
+    pub fn unbind(&self, device: &Device, offset: u64, bytes: u64) -> Result<()> {
+        let end = offset.checked_add(bytes).ok_or(Error::InvalidValue)?;
+        if bytes == 0 || !is_granular(&[offset, bytes]) || end > self.bytes {
+            return Err(Error::InvalidValue);
+        }
+        if !self.state.lock().devices.contains(&device.ordinal()) {
+            return Err(Error::InvalidDevice);
+        }
+        context::drain_all();
+        let mut state = self.state.lock();
+        let touched =
+            |one: &Binding| one.device == device.ordinal() && one.offset < end && offset < one.offset + one.bytes;
+        let whole = |one: &Binding| offset <= one.offset && one.offset + one.bytes <= end;
+        let mut found = state.bound.iter().filter(|one| touched(one)).peekable();
+        if found.peek().is_none() || !found.all(whole) {
+            return Err(Error::InvalidValue);
+        }
+        state.bound.retain(|one| !touched(one));
+        for mapping in state.mappings.clone() {
+            self.show(&state, mapping)?;
+        }
+        Ok(())
+    }
+
+    fn check_complete(&self, state: &State) -> Result<()> {
+        if state.devices.len() < self.team {
+            tracing::warn!(
+                "a multicast object is used before all {} devices have been added",
+                self.team
+            );
+            return Err(Error::SystemNotReady);
+        }
+        Ok(())
+    }
+
+    /// `cuMemMap`: the first `bytes`, in a reserved range where nothing is yet.
+    pub(in crate::driver) fn map(&self, start: u64, bytes: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        if bytes > self.bytes {
+            return Err(Error::InvalidValue);
+        }
+        self.check_complete(&state)?;
+        let request = Request {
+            device: state.devices[0] as u32,
+            ..Request::new(Kind::Device, bytes)
+        };
+        AddressSpace::get()
+            .map_file(start, self.empty.as_fd(), 0, &request)
+            .map_err(|_| Error::OutOfMemory)?;
+        let mapping = Mapping { start, bytes, bits: 0 };
+        state.mappings.push(mapping);
+        self.show(&state, mapping)
+    }
+
+    /// `cuMemUnmap`, after the addresses have been emptied.
+    pub(in crate::driver) fn forget(&self, start: u64) {
+        self.state.lock().mappings.retain(|mapping| mapping.start != start);
+    }
+
+    /// `cuMemSetAccess`: 801 where kernels would have to reach several devices.
+    pub(in crate::driver) fn set_access(&self, start: u64, bits: u8) -> Result<()> {
+        let mut state = self.state.lock();
+        if self.team > 1 && bits != 0 {
+            tracing::warn!("kernels cannot use a multicast address of several devices: multimem is not executed yet");
+            return Err(Error::NotSupported);
+        }
+        let Some(mapping) = state.mappings.iter_mut().find(|mapping| mapping.start == start) else {
+            return Err(Error::InvalidValue);
+        };
+        mapping.bits = bits;
+        let mapping = *mapping;
+        self.show(&state, mapping)
+    }
+
+    /// Shows what is bound now; kernels reach that and nothing else.
+    fn show(&self, state: &State, mapping: Mapping) -> Result<()> {
+        let space = AddressSpace::get();
+        space.set_access(mapping.start, 0);
+        space
+            .replace_file(mapping.start, mapping.bytes, self.empty.as_fd(), 0)
+            .map_err(|_| Error::OutOfMemory)?;
+        if self.team > 1 {
+            return Ok(());
+        }
+        for one in state.bound.iter().filter(|one| one.offset < mapping.bytes) {
+            let bytes = one.bytes.min(mapping.bytes - one.offset);
+            let first = mapping.start + one.offset;
+            space
+                .replace_file(first, bytes, one.physical.file(), one.from)
+                .map_err(|_| Error::OutOfMemory)?;
+            space.set_access_of_part(mapping.start, first, bytes, mapping.bits);
+        }
+        Ok(())
+    }
+}

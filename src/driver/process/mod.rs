@@ -1,0 +1,10 @@
+//! What concerns the process as a whole, and its threads.
+//!
+//! ```text
+//! checkpoint.rs  calls that wait while the process is locked     coredump.rs  dumps after faults
+//! per_thread.rs  what outlives a thread's storage
+//! ```
+
+pub mod checkpoint;
+pub mod coredump;
+pub(super) mod per_thread;

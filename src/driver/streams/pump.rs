@@ -1,0 +1,150 @@
+//! The threads that run streams when nobody waits for them.
+//!
+//! Flows in: streams with something to do. Flows out: calls of [`Stream::pump`]. It must never know what the commands are.
+//!
+//! A thread that takes up a stream makes sure first that another one stands by, so that a stream that blocks (a host
+//! function, a long kernel) never holds up the rest, and the caller of a launch never pays for starting a thread. One idle
+//! thread spins for a few tens of microseconds before it sleeps: in a run of launches no wake-up system call is needed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::driver::stream::Stream;
+
+/// Streams that can run at the same time, at most.
+const MOST: usize = 96;
+/// How long an idle thread looks out before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// A stream that has run so many commands lets others have a turn.
+pub(in crate::driver) const TURN: u32 = 64;
+/// Stream priorities run from 0 to -5.
+pub(in crate::driver) const GREATEST_PRIORITY: i32 = -5;
+const LEVELS: usize = 6;
+
+#[derive(Default)]
+struct State {
+    ready: [VecDeque<Arc<Stream>>; LEVELS],
+    spinning: usize,
+    sleeping: usize,
+    threads: usize,
+}
+
+struct Pumps {
+    state: Mutex<State>,
+    /// Streams in `ready`, readable without the lock.
+    count: AtomicUsize,
+    wake: Condvar,
+    spin: Duration,
+}
+
+fn pumps() -> &'static Pumps {
+    static PUMPS: OnceLock<Pumps> = OnceLock::new();
+    PUMPS.get_or_init(|| Pumps {
+        state: Mutex::default(),
+        count: AtomicUsize::new(0),
+        wake: Condvar::new(),
+        spin: if several_cores() { SPIN } else { Duration::ZERO },
+    })
+}
+
+/// Whether spinning can help at all.
+pub(in crate::driver) fn several_cores() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1))
+}
+
+/// Puts a stream in line. The caller has marked it as queued.
+pub(in crate::driver) fn schedule(stream: Arc<Stream>) {
+    let pumps = pumps();
+    let level = (-stream.priority()).clamp(0, LEVELS as i32 - 1) as usize;
+    let mut state = pumps.state.lock();
+    state.ready[level].push_back(stream);
+    pumps.count.fetch_add(1, Ordering::Release);
+    if state.threads == 0 {
+        start(&mut state);
+    } else if state.spinning == 0 && state.sleeping > 0 {
+        drop(state);
+        pumps.wake.notify_one();
+    }
+}
+
+/// Whether streams are waiting for a thread.
+pub(in crate::driver) fn pressed() -> bool {
+    pumps().count.load(Ordering::Relaxed) > 0
+}
+
+fn start(state: &mut State) {
+    if state.threads == MOST {
+        return;
+    }
+    let started = std::thread::Builder::new()
+        .name("margay-stream".into())
+        // Kernels run on these threads.
+        .stack_size(8 << 20)
+        .spawn(run);
+    // Without a thread the work is done by whoever waits for it.
+    if started.is_ok() {
+        state.threads += 1;
+    }
+}
+
+fn run() {
+    block_signals();
+    let pumps = pumps();
+    loop {
+        let stream = next(pumps);
+        // Panics end in there: the thread has the next stream to run.
+        stream.pump_in_turn();
+    }
+}
+
+fn next(pumps: &Pumps) -> Arc<Stream> {
+    let mut state = pumps.state.lock();
+    loop {
+        if let Some(stream) = state.ready.iter_mut().rev().find_map(VecDeque::pop_front) {
+            let left = pumps.count.fetch_sub(1, Ordering::Relaxed) - 1;
+            if state.spinning + state.sleeping == 0 {
+                start(&mut state);
+            } else if left > 0 && state.spinning == 0 {
+                pumps.wake.notify_one();
+            }
+            return stream;
+        }
+        if state.spinning == 0 && !pumps.spin.is_zero() {
+            state.spinning += 1;
+            drop(state);
+            let began = Instant::now();
+            while pumps.count.load(Ordering::Acquire) == 0 && began.elapsed() < pumps.spin {
+                for _ in 0..32 {
+                    std::hint::spin_loop();
+                }
+            }
+            state = pumps.state.lock();
+            state.spinning -= 1;
+            if pumps.count.load(Ordering::Relaxed) > 0 {
+                continue;
+            }
+        }
+        state.sleeping += 1;
+        pumps.wake.wait(&mut state);
+        state.sleeping -= 1;
+    }
+}
+
+/// The program's signals are for the program's threads.
+fn block_signals() {
+    // SAFETY: an all-zero sigset_t is valid to fill, and the mask concerns this thread alone.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        for synchronous in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
+            libc::sigdelset(&mut all, synchronous);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+    }
+}
