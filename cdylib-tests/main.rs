@@ -1,7 +1,6 @@
 //! Tests that load the built `libcuda.so.1` through its C ABI, as a program does.
 //!
-//! Flows in: the library that cargo has built beside this test. Flows out: findings. It must never know of Rust types or
-//! modules of the crate: what is used here is what the driver API manual says, in C's types.
+//! The tests use what the driver API manual says, in C's types, and nothing of the crate's own.
 //!
 //! One file per chapter of the manual (`CUDA Driver API`, "Modules"), so that one finds the tests of a function where one
 //! finds the function. To call one that nobody has called yet, add its line to the table in `c.rs`. A test that leaves a
@@ -31,6 +30,7 @@ mod error;
 mod event;
 mod exports;
 mod external;
+mod fault;
 mod first_versions;
 mod graph_launches;
 mod graph_leftovers;

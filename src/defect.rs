@@ -50,6 +50,10 @@ thread_local! {
 /// What is known about the panic. Whatever `body` was about to change is to be distrusted.
 pub fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Defect> {
     static HOOK: Once = Once::new();
+    // A thread that panics cannot change the hook.
+    if HOOK.is_completed() || std::thread::panicking() {
+        return caught(body);
+    }
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -60,6 +64,10 @@ pub fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Defect> {
             }
         }));
     });
+    caught(body)
+}
+
+fn caught<R>(body: impl FnOnce() -> R) -> Result<R, Defect> {
     let _inside = Inside::new();
     catch_unwind(AssertUnwindSafe(body)).map_err(|payload| defect(payload.as_ref()))
 }

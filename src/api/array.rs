@@ -5,7 +5,8 @@
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;
 use crate::driver::array::{Array, Descriptor, Mipmapped};
-use crate::driver::copy::{End, Place, Shape, boxed, boxed_async};
+use crate::driver::copies::{boxed, boxed_async};
+use crate::driver::copy::{End, Place, Shape};
 use crate::driver::{Context, Device, Error};
 use std::sync::Arc;
 

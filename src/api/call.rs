@@ -1,11 +1,9 @@
-//! What every call does before and after its body: log, check, catch.
-//!
-//! Flows in: the body of one call. Flows out: its `CUresult`. It must never know which function it is, beyond the name for
-//! the log.
+//! What every call does before and after its body: log, check, catch a panic, turn the answer into a `CUresult`.
 
 use super::types::*;
 use crate::defect::{self, Defect};
 use crate::driver::{self, Context, Error, LoadError};
+use crate::memory::caller;
 use crate::trace::error_log::{self, Severity};
 use std::ffi::CStr;
 use std::fmt::{self, Debug, Write};
@@ -77,13 +75,17 @@ fn traced(name: &'static str, arguments: impl Fn(&mut String) -> fmt::Result, bo
     answer
 }
 
-/// No panic may cross the C ABI: a defect of ours is a report and, from now on, the error of the current context.
+/// No panic may cross the C ABI: a defect of ours is a report and, from now on, the error of the current context. What the
+/// body allocates and frees is its call's, in reports.
 pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
     let whole = || {
         defect::may_fail("call", name);
         body()
     };
-    match defect::catch(whole) {
+    let outer = caller::replace(name);
+    let outcome = defect::catch(whole);
+    caller::restore(outer);
+    match outcome {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(result)) => failed(name, result),
         Err(defect) => broken(name, &defect),

@@ -7,7 +7,8 @@ use super::call::{Answer, DefaultStream, In, require};
 use super::types::*;
 use crate::driver::Context;
 use crate::driver::array::Array;
-use crate::driver::copy::{End, Place, Shape, boxed, boxed_async, linear, linear_async};
+use crate::driver::copies::{boxed, boxed_async, linear, linear_async};
+use crate::driver::copy::{End, Place, Shape};
 use std::sync::Arc;
 
 // Linear copies. What they move when the size is 0 is nothing, wherever it is.

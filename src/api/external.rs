@@ -8,7 +8,7 @@ use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;
 use crate::driver::Context;
 use crate::driver::external::ExternalMemory;
-use crate::driver::semaphore::{self, Semaphore, SemaphoreStep};
+use crate::driver::semaphore::{Semaphore, SemaphoreStep};
 use std::sync::Arc;
 
 /// A kind of handle that exists, but not here.
@@ -136,7 +136,7 @@ pub fn signal_external_semaphores_async(
     stream: CUstream,
 ) -> Answer {
     let steps = steps(semaphores, params, count, signal_of)?;
-    Ok(semaphore::enqueue(steps, true, &default.resolve(stream)?)?)
+    Ok(default.resolve(stream)?.semaphores(steps, true)?)
 }
 
 pub fn wait_external_semaphores_async(
@@ -148,5 +148,5 @@ pub fn wait_external_semaphores_async(
     stream: CUstream,
 ) -> Answer {
     let steps = steps(semaphores, params, count, wait_of)?;
-    Ok(semaphore::enqueue(steps, false, &default.resolve(stream)?)?)
+    Ok(default.resolve(stream)?.semaphores(steps, false)?)
 }

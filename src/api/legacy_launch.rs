@@ -8,7 +8,8 @@ use super::call::{Answer, DefaultStream, require};
 use super::execution::find;
 use super::types::*;
 use crate::driver::Context;
-use crate::driver::launch::{Arguments, Config, launch as run};
+use crate::driver::calls::launch as run;
+use crate::driver::launch::{Arguments, Config};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 

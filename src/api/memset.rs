@@ -5,7 +5,7 @@
 use super::call::{Answer, DefaultStream};
 use super::types::*;
 use crate::driver::Context;
-use crate::driver::copy::{set, set_async};
+use crate::driver::copies::{set, set_async};
 use std::sync::Arc;
 
 /// A rectangle of elements; a line has one row.

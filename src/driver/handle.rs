@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 
-use super::Handle;
+/// What programs hold in a `CUcontext`, `CUstream`, `CUfunction`, …: looked up, never followed. 0 is no object.
+pub type Handle = usize;
 
 /// Bytes from one handle to the next: programs may expect the low bits of a pointer to be free.
 const STRIDE: usize = 16;

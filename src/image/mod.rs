@@ -9,6 +9,7 @@
 //! source.rs   reading from a slice, or from an address without crashing
 //! fatbin.rs   wrappers, headers, entries        elf.rs   objects, programs, archives, cubins
 //! packed.rs   LZ4, zstd                         text.rs  byte order marks, NULs, `.version` and `.target`
+//! linked.rs   what our own linker makes
 //! message.rs  what to say when there is no PTX  error.rs
 //! ```
 //!
@@ -18,6 +19,7 @@
 mod elf;
 mod error;
 mod fatbin;
+pub mod linked;
 mod message;
 mod packed;
 mod source;
@@ -219,6 +221,8 @@ pub struct Image {
     pub units_without_ptx: usize,
     /// Everything in the image, for messages.
     pub found: Vec<Found>,
+    /// Where variables are that no unit defines, in an image that our linker made.
+    pub symbols: Vec<(String, u64)>,
     /// The file it came from, as far as that can be told.
     pub origin: Option<String>,
 }
@@ -231,6 +235,7 @@ impl Image {
             units_without_ptx: all - units.len(),
             units,
             found,
+            symbols: Vec::new(),
             origin: None,
         }
     }
@@ -309,6 +314,7 @@ pub unsafe fn from_pointer(image: *const c_void) -> Result<Image, ImageError> {
             }
         }
         Format::Fatbin => fatbin::parse_fatbin(source, 0).map(|(unit, found, _)| Image::of_fatbin(unit, found))?,
+        Format::Linked => linked::parse(source)?,
         Format::Archive => return Err(host_code_in_memory()),
         Format::Ancient => return Err(fatbin::bad_magic(&magic)),
         Format::Intermediate(kind) => intermediate(kind, 0),
@@ -334,6 +340,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Image, ImageError> {
             let (unit, found, _) = fatbin::parse_fatbin(Source::Bytes(bytes), 0)?;
             Ok(Image::of_fatbin(unit, found))
         }
+        Format::Linked => linked::parse(Source::Bytes(bytes)),
         Format::Elf => elf::parse(bytes).map(Image::new),
         Format::Archive => elf::parse_archive(bytes).map(Image::new),
         Format::Ancient => Err(fatbin::bad_magic(&bytes[..4])),
@@ -364,6 +371,8 @@ enum Format {
     Ancient,
     Elf,
     Archive,
+    /// What our own linker makes.
+    Linked,
     /// What only NVIDIA's compilers go on from.
     Intermediate(Kind),
     /// Text, if anything.
@@ -382,6 +391,7 @@ impl Format {
             Some(fatbin::ANCIENT_MAGIC) => Format::Ancient,
             Some(elf::ELF_MAGIC) => Format::Elf,
             Some(elf::ARCHIVE_MAGIC) => Format::Archive,
+            Some(linked::MAGIC) => Format::Linked,
             Some(LTO_IR_MAGIC) => Format::Intermediate(Kind::LtoIr),
             Some(BITCODE_MAGIC) => Format::Intermediate(Kind::Bitcode),
             _ => Format::Unknown,

@@ -1,8 +1,5 @@
 //! Compressed payloads of fat binaries → bytes.
 //!
-//! Flows in: a payload with its encoding and the size its header declares. Flows out: exactly that many bytes, or an
-//! error. It must never know what the bytes say.
-//!
 //! The declared size is a promise of untrusted input: it is checked against the compressed size before memory is spent,
 //! and nothing beyond it is ever produced.
 
@@ -29,6 +26,9 @@ const RATIO: u64 = 1024;
 /// No module is larger. The largest known PTX of one fat binary is some 10 MB.
 const LIMIT: u64 = 2 << 30;
 
+/// How much memory is asked for at a time.
+const STEP: usize = 1 << 20;
+
 /// Bytes as stored, with what it takes to unpack them. Cloning is not needed: share it by `Arc`.
 #[derive(Debug)]
 pub(super) struct Packed {
@@ -50,8 +50,12 @@ impl Packed {
             )),
             Encoding::Lz4 => {
                 let size = self.believable_size()?;
-                let bytes = lz4_flex::block::decompress(&self.stored, size)
+                let mut bytes = Vec::new();
+                self.make_room(&mut bytes, size)?;
+                bytes.resize(size, 0);
+                let length = lz4_flex::block::decompress_into(&self.stored, &mut bytes)
                     .map_err(|error| corrupt(format!("LZ4 payload cannot be decompressed: {error}")))?;
+                bytes.truncate(length);
                 self.exactly(bytes)
             }
             Encoding::Zstd => {
@@ -62,10 +66,30 @@ impl Packed {
                     .single_frame();
                 let mut bytes = Vec::new();
                 // One byte more than declared, so that a longer frame is noticed; memory grows only as bytes come.
-                decoder.take(size as u64 + 1).read_to_end(&mut bytes).map_err(broken)?;
+                let mut decoder = decoder.take(size as u64 + 1);
+                loop {
+                    self.make_room(&mut bytes, STEP)?;
+                    if decoder
+                        .by_ref()
+                        .take(STEP as u64)
+                        .read_to_end(&mut bytes)
+                        .map_err(broken)?
+                        == 0
+                    {
+                        break;
+                    }
+                }
                 self.exactly(bytes)
             }
         }
+    }
+
+    /// Room for `more` bytes, or an error.
+    fn make_room(&self, bytes: &mut Vec<u8>, more: usize) -> Result<(), ImageError> {
+        bytes.try_reserve(more).map_err(|_| {
+            let message = format!("no memory for the {} bytes of a payload", self.unpacked);
+            ImageError::new(ErrorKind::TooLarge, message)
+        })
     }
 
     fn believable_size(&self) -> Result<usize, ImageError> {

@@ -7,8 +7,10 @@
 use std::fmt;
 
 use super::form::Form;
+use super::operation;
 use super::table::{self, Compiled, Element, legacy, refused};
-use crate::isa::types::{Space, Type};
+use super::types::{Space, Type};
+use super::words::Words;
 use crate::spelling::distance;
 
 /// Why an opcode is not in the table.
@@ -187,12 +189,7 @@ fn search(opcode: &str, lines_of: LinesOf, budget: u32, enough: &mut dyn FnMut(F
             elements: &line.elements,
             next: None,
         }) {
-            let mut form = Form {
-                line: line.line,
-                signature: &line.signature,
-                types: Vec::new(),
-                words: Vec::new(),
-            };
+            let (mut types, mut read) = (Vec::new(), Vec::with_capacity(count));
             // Layouts mean what they mean by their order.
             let mut layouts = words
                 .iter()
@@ -200,14 +197,29 @@ fn search(opcode: &str, lines_of: LinesOf, budget: u32, enough: &mut dyn FnMut(F
                 .filter(|word| matches!(*word, "row" | "col"));
             for (word, ty) in search.picked {
                 match (ty, word) {
-                    (Some(ty), _) => form.types.push(ty),
-                    (None, "row" | "col") => form.words.push(match layouts.next() {
+                    (Some(ty), _) => types.push(ty),
+                    (None, "row" | "col") => read.push(match layouts.next() {
                         Some("col") => "col",
                         _ => "row",
                     }),
-                    (None, word) => form.words.push(word),
+                    (None, word) => read.push(word),
                 }
             }
+            let written = Words {
+                mnemonic: line.mnemonic,
+                types: &types,
+                words: &read,
+            };
+            let Some(op) = operation::read(line.line.meaning, written) else {
+                continue;
+            };
+            let form = Form {
+                line: line.line,
+                op,
+                signature: &line.signature,
+                types,
+                words: read,
+            };
             if enough(form) {
                 return Some(());
             }

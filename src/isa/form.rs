@@ -1,14 +1,18 @@
 //! A decoded opcode: the table's line, its types and its modifiers, with the questions that readers ask of it.
 
+use super::Operation;
 use super::compare::{Boolean, Compare};
 use super::table::Line;
 use super::table::signature::Signature;
 use super::types::{Rounding, Space, Type};
+use super::words::Words;
 
 /// An opcode that the table knows, with its modifiers sorted out.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub line: &'static Line,
+    /// What it does.
+    pub op: Operation,
     /// What its operands are.
     pub signature: &'static Signature,
     /// The types in written order (`cvt.rn.f16.f32` → `[F16, F32]`).
@@ -22,13 +26,24 @@ impl Form {
     pub fn mnemonic(&self) -> &'static str {
         self.line.mnemonic()
     }
+    fn read(&self) -> Words<'_> {
+        Words {
+            mnemonic: self.mnemonic(),
+            types: &self.types,
+            words: &self.words,
+        }
+    }
     /// Whether the modifier is present, e.g. `form.has("sat")`, `form.has("L2::cache_hint")`.
     pub fn has(&self, word: &str) -> bool {
-        self.words.contains(&word)
+        self.read().has(word)
     }
     /// Type number `i` in written order; for a missing one, the last (`mov` and friends have at least one).
     pub fn ty(&self, i: usize) -> Type {
-        self.types.get(i).or(self.types.last()).copied().unwrap_or(Type::B32)
+        self.read().ty(i)
+    }
+    /// Whether one of these words or types, which a signature separates by `/`, is in the opcode.
+    pub fn has_one_of(&self, words: &str) -> bool {
+        words.split('/').any(|word| self.includes(word))
     }
     /// The rounding modifier, whether it rounds to floating-point or (`.rni` …) to integral values.
     pub fn rounding(&self) -> Option<Rounding> {

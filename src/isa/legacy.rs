@@ -1,10 +1,13 @@
 //! What PTX 1.x computes and later versions do not (PTX ISA 1.1, Tables 22 to 24): sums of absolute differences in
 //! floating point, division of a wide number by a narrow one.
 
-use super::float::{add_f32, add_f64, flush, sub_f64};
+use std::fmt;
+
+use super::float::{FloatType, add_f32, add_f64, flush, sub_f64};
 use super::simd::op;
-use super::{Form, Lane};
-use crate::isa::types::Type;
+use super::types::NarrowInt;
+use super::words::opcode;
+use super::{Compute, Lane};
 
 /// `c + |a − b|`; targets of that time flush subnormals.
 #[inline(always)]
@@ -43,30 +46,57 @@ wide! {
     div_wide_s32 rem_wide_s32 DivWideS32 RemWideS32: i64, i32;
 }
 
-pub fn sad_form(form: &Form) -> Option<Lane> {
-    Some(match form.ty(0) {
-        Type::F32 => Lane::of::<SadF32>(),
-        Type::F64 => Lane::of::<SadF64>(),
-        _ => return None,
-    })
+/// An instruction of PTX 1.x alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Op {
+    Sad { ty: FloatType },
+    DivWide { ty: NarrowInt },
+    RemWide { ty: NarrowInt },
 }
 
-pub fn div_wide_form(form: &Form) -> Option<Lane> {
-    Some(match form.ty(0) {
-        Type::U16 => Lane::of::<DivWideU16>(),
-        Type::S16 => Lane::of::<DivWideS16>(),
-        Type::U32 => Lane::of::<DivWideU32>(),
-        Type::S32 => Lane::of::<DivWideS32>(),
-        _ => return None,
-    })
+impl Op {
+    pub fn lane(self) -> Lane {
+        match self {
+            Op::Sad { ty: FloatType::F32 } => Lane::of::<SadF32>(),
+            Op::Sad { ty: FloatType::F64 } => Lane::of::<SadF64>(),
+            Op::DivWide { ty: NarrowInt::U16 } => Lane::of::<DivWideU16>(),
+            Op::DivWide { ty: NarrowInt::S16 } => Lane::of::<DivWideS16>(),
+            Op::DivWide { ty: NarrowInt::U32 } => Lane::of::<DivWideU32>(),
+            Op::DivWide { ty: NarrowInt::S32 } => Lane::of::<DivWideS32>(),
+            Op::RemWide { ty: NarrowInt::U16 } => Lane::of::<RemWideU16>(),
+            Op::RemWide { ty: NarrowInt::S16 } => Lane::of::<RemWideS16>(),
+            Op::RemWide { ty: NarrowInt::U32 } => Lane::of::<RemWideU32>(),
+            Op::RemWide { ty: NarrowInt::S32 } => Lane::of::<RemWideS32>(),
+        }
+    }
 }
 
-pub fn rem_wide_form(form: &Form) -> Option<Lane> {
-    Some(match form.ty(0) {
-        Type::U16 => Lane::of::<RemWideU16>(),
-        Type::S16 => Lane::of::<RemWideS16>(),
-        Type::U32 => Lane::of::<RemWideU32>(),
-        Type::S32 => Lane::of::<RemWideS32>(),
-        _ => return None,
-    })
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Op::Sad { ty } => opcode!(f, "sad", ty),
+            Op::DivWide { ty } => opcode!(f, "div.wide", ty),
+            Op::RemWide { ty } => opcode!(f, "rem.wide", ty),
+        }
+    }
+}
+
+/// Which operation a line of the table means, for the words that an opcode has.
+pub mod read {
+    use super::{Compute, FloatType, NarrowInt, Op};
+    use crate::isa::words::Words;
+
+    pub fn sad(w: Words) -> Option<Compute> {
+        let ty = FloatType::of(w.ty(0))?;
+        Some(Compute::Legacy(Op::Sad { ty }))
+    }
+    pub fn div_wide(w: Words) -> Option<Compute> {
+        let ty = NarrowInt::of(w.ty(0))?;
+        Some(Compute::Legacy(Op::DivWide { ty }))
+    }
+    pub fn rem_wide(w: Words) -> Option<Compute> {
+        let ty = NarrowInt::of(w.ty(0))?;
+        Some(Compute::Legacy(Op::RemWide { ty }))
+    }
 }

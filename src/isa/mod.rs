@@ -1,22 +1,26 @@
-//! The instruction table and what each instruction computes. Knows nothing of the API, of programs, of scheduling.
+//! The instruction table, the typed operation that each of its lines means, and what each operation computes.
 //!
 //! `table/` lists each syntax line of the PTX manual once, in the manual's notation, with its minimum PTX version and
-//! target and its [`Semantics`]; [`decode`] matches an opcode against it. The other files hold the scalar functions;
-//! [`simd`] turns them into lane kernels.
+//! target and what it means; [`decode`] matches an opcode against it and yields a [`Form`] with its [`Operation`].
+//! What is a pure function of each lane's registers is a [`Compute`]: one enum for each family (`int/`, `float/`, …),
+//! beside how its lines are read and the scalar functions, of which [`simd`] makes lane kernels.
 
-mod approx;
-mod compare;
-mod convert;
+pub mod approx;
+pub mod compare;
+mod compute;
+pub mod convert;
 mod decode;
-mod float;
+pub mod float;
 mod form;
-mod half;
-mod int;
+pub mod half;
+pub mod int;
 pub mod lanes;
-mod legacy;
-mod logic;
+pub mod legacy;
+pub mod logic;
 pub mod moves;
 pub mod narrow;
+pub mod operation;
+mod semantics;
 mod sfu;
 mod simd;
 mod soft;
@@ -25,73 +29,19 @@ pub mod table;
 mod tests;
 pub mod types;
 pub mod video;
+pub mod words;
 
 pub use self::compare::{Boolean, Compare};
+pub use self::compute::{Compute, Contractible, Fused, Linear};
 pub use self::decode::{DecodeError, decode, decode_all, decode_in, decode_legacy};
 pub use self::form::Form;
+pub use self::operation::Operation;
+pub use self::semantics::Semantics;
 pub use self::simd::Level;
 pub use self::types::Rounding;
 
 use self::lanes::{LaneKernel, Width};
 use self::simd::{Destinations, Op, Sources, WarpOp};
-
-/// What kind of thing an instruction does; for lane-wise ones, how to get the function that computes it.
-#[derive(Clone, Copy)]
-pub enum Semantics {
-    /// A pure function of each lane's registers. `None`: this form is legal but not computed yet.
-    Lane(fn(&Form) -> Option<Lane>),
-    /// Everything else is carried out by the executor, which asks the form for its modifiers.
-    Move,
-    /// Scalar and SIMD video: lane-wise, by the selectors of their operands ([`video::lane`]).
-    Video,
-    Load,
-    Store,
-    Atomic,
-    Reduction,
-    Branch,
-    BranchIndexed,
-    Call,
-    Return,
-    Exit,
-    Trap,
-    Breakpoint,
-    Nanosleep,
-    /// `bar`, `barrier`
-    Barrier,
-    WarpBarrier,
-    /// `membar`, `fence`
-    Fence,
-    Shuffle,
-    Vote,
-    Match,
-    Redux,
-    Activemask,
-    Elect,
-    ConvertAddress,
-    IsSpace,
-    /// `createpolicy`: a value that only hints take.
-    CreatePolicy,
-    Alloca,
-    StackSave,
-    StackRestore,
-    /// `cp.async` and its groups (non-bulk).
-    CopyAsync,
-    /// `tex`, `tld4`
-    Texture,
-    /// `txq`
-    TextureQuery,
-    /// `istypep`
-    IsHandle,
-    SurfaceLoad,
-    SurfaceStore,
-    SurfaceReduce,
-    /// `suq`
-    SurfaceQuery,
-    /// No effect on results: prefetch, discard of nothing, policies that only hint, pmevent.
-    Hint,
-    /// Legal, recognised, not executed yet: a kernel that reaches it is refused at load with a message.
-    Later,
-}
 
 /// A lane-wise operation, ready to run.
 #[derive(Clone, Copy)]
@@ -109,6 +59,8 @@ pub struct Lane {
     /// The kernel to use when the instruction is written with a second destination (`setp.lt.s32 p|q, …`): a predicate,
     /// in `Operands::dst[1]`. `kernel` writes the first one only.
     pub pair: Option<LaneKernel>,
+    /// The same at other levels.
+    pair_at: Option<fn(Level) -> LaneKernel>,
     pub carry_out: bool,
     pub carry_in: bool,
     /// The same kernel at other levels, for comparison.
@@ -125,6 +77,7 @@ impl Lane {
             imm: None,
             constant: 0,
             pair: None,
+            pair_at: None,
             carry_out: false,
             carry_in: false,
             at: simd::kernel_at::<O>,
@@ -139,9 +92,32 @@ impl Lane {
             imm: None,
             constant: 0,
             pair: None,
+            pair_at: None,
             carry_out: false,
             carry_in: false,
             at: simd::warp_kernel_at::<W>,
+        }
+    }
+    /// The one for this many destinations: a comparison may be asked for its complement, too ([`Lane::pair`]).
+    #[must_use]
+    pub fn named(self, destinations: usize) -> Lane {
+        const TWO: &[Width] = &[Width::Pred, Width::Pred];
+        match self.pair {
+            Some(kernel) if destinations == 2 => Lane {
+                kernel,
+                dst: TWO,
+                pair: None,
+                ..self
+            },
+            _ => self,
+        }
+    }
+    /// With a kernel for a second destination.
+    pub(crate) fn with_pair(self, at: fn(Level) -> LaneKernel) -> Lane {
+        Lane {
+            pair: Some(at(Level::current())),
+            pair_at: Some(at),
+            ..self
         }
     }
     /// With a constant that the operation takes.

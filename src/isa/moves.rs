@@ -1,10 +1,74 @@
-//! Lane kernels that move bits: copies, changes of width, packing and unpacking, predicates. Lowering composes `mov`,
-//! operand widths that differ from an instruction's type, and calling sequences from them.
+//! Operations that move bits: copies, changes of width, packing and unpacking. Lowering composes `mov`, operand widths
+//! that differ from an instruction's type, and calling sequences from them; no opcode means one of them by itself.
 
-use super::Lane;
+use std::fmt;
+
 use super::lanes::Width;
 use super::logic::{self, Selp};
 use super::simd::op;
+use super::{Compute, Lane, Linear};
+
+/// A move of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Op {
+    /// Between slots of one width.
+    Copy { width: Width },
+    Resize(Resize),
+    /// The low byte of a `B16` slot extended to the whole slot.
+    ExtendByte { signed: bool },
+    /// `dst = (src != 0)`: what a number is as a predicate.
+    IsNonzero(Words),
+    /// Elements side by side, the first lowest: `mov.b64 d, {a, b}`.
+    Pack(Pack),
+    /// Element `index` of a slot: one of the destinations of `mov.b64 {a, b}, d`.
+    Extract { of: Extract, index: u8 },
+    /// A constant in all lanes. The one source is not looked at: give it the destination's slot.
+    Constant { of: Words, value: u64 },
+    /// `dst = p ? a : b` of 128 bits; narrower ones are `selp`.
+    Select128,
+}
+
+/// Slots whose bits are one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Words { B16, B32, B64 }
+
+impl Words {
+    const fn of(width: Width) -> Option<Words> {
+        match width {
+            Width::B16 => Some(Words::B16),
+            Width::B32 => Some(Words::B32),
+            Width::B64 => Some(Words::B64),
+            Width::Pred | Width::B128 => None,
+        }
+    }
+    const fn name(self) -> &'static str {
+        match self {
+            Words::B16 => "b16",
+            Words::B32 => "b32",
+            Words::B64 => "b64",
+        }
+    }
+}
+
+/// From one width to another: by zeros, by the sign, or the low bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Resize {
+    Zero16To32, Zero16To64, Zero16To128, Zero32To64, Zero32To128, Zero64To128, Sign16To32, Sign16To64, Sign32To64,
+    Low32To16, Low64To16, Low64To32, Low128To16, Low128To32, Low128To64,
+}
+
+/// Bits of an element, and how many there are. Bytes are in `B16` slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Pack { B8x2, B8x4, B16x2, B16x4, B32x2, B32x4, B64x2 }
+
+/// Bits of an element, and of what it is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[rustfmt::skip]
+pub enum Extract { B8From16, B8From32, B16From32, B16From64, B32From64, B32From128, B64From128 }
 
 macro_rules! copies {
     ($($name:ident $f:ident $from:ty => $to:ty, |$a:ident| $body:expr;)*) => {$(
@@ -40,60 +104,6 @@ copies! {
     Any64 any64 u64 => bool, |a| a != 0;
 }
 
-/// Copies a slot of one width to a slot of the same width.
-pub fn copy(width: Width) -> Lane {
-    match width {
-        Width::Pred => logic::predicate_lane::<logic::PredMov>(),
-        Width::B16 => Lane::of::<Copy16>(),
-        Width::B32 => Lane::of::<Copy32>(),
-        Width::B64 => Lane::of::<Copy64>(),
-        Width::B128 => Lane::of::<Copy128>(),
-    }
-}
-
-/// Copies between slots of different widths: truncates, or extends by zeros or by the sign. Predicates take no part.
-pub fn resize(from: Width, to: Width, signed: bool) -> Option<Lane> {
-    use Width::*;
-    Some(match (from, to) {
-        (B16, B32) if signed => Lane::of::<Sign16To32>(),
-        (B16, B64) if signed => Lane::of::<Sign16To64>(),
-        (B32, B64) if signed => Lane::of::<Sign32To64>(),
-        (B16, B32) => Lane::of::<Zero16To32>(),
-        (B16, B64) => Lane::of::<Zero16To64>(),
-        (B16, B128) => Lane::of::<Zero16To128>(),
-        (B32, B64) => Lane::of::<Zero32To64>(),
-        (B32, B128) => Lane::of::<Zero32To128>(),
-        (B64, B128) => Lane::of::<Zero64To128>(),
-        (B32, B16) => Lane::of::<Low32To16>(),
-        (B64, B16) => Lane::of::<Low64To16>(),
-        (B64, B32) => Lane::of::<Low64To32>(),
-        (B128, B16) => Lane::of::<Low128To16>(),
-        (B128, B32) => Lane::of::<Low128To32>(),
-        (B128, B64) => Lane::of::<Low128To64>(),
-        (Pred, _) | (_, Pred) => return None,
-        (B16, B16) | (B32, B32) | (B64, B64) | (B128, B128) => copy(from),
-    })
-}
-
-/// The low byte of a `B16` slot extended to the whole slot.
-pub fn extend_byte(signed: bool) -> Lane {
-    if signed {
-        Lane::of::<Sign8>()
-    } else {
-        Lane::of::<Zero8>()
-    }
-}
-
-/// `dst = (src != 0)`: what a number is as a predicate.
-pub fn is_nonzero(width: Width) -> Option<Lane> {
-    Some(match width {
-        Width::B16 => Lane::of::<Any16>(),
-        Width::B32 => Lane::of::<Any32>(),
-        Width::B64 => Lane::of::<Any64>(),
-        Width::Pred | Width::B128 => return None,
-    })
-}
-
 macro_rules! packs {
     ($($name:ident $f:ident ($($a:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {$(
         #[inline(always)]
@@ -112,21 +122,6 @@ packs! {
     Pack32x4 pack32x4(a: u32, b: u32, c: u32, d: u32) -> u128 =
         u128::from(d) << 96 | u128::from(c) << 64 | u128::from(b) << 32 | u128::from(a);
     Pack64x2 pack64x2(a: u64, b: u64) -> u128 = u128::from(b) << 64 | u128::from(a);
-}
-
-/// Packs `count` elements, the first lowest: `mov.b64 d, {a, b}`. Elements are bytes where `bytes` is 1 (in `B16`
-/// slots), otherwise slots of 2, 4 or 8 bytes.
-pub fn pack(bytes: u32, count: usize) -> Option<Lane> {
-    Some(match (bytes, count) {
-        (1, 2) => Lane::of::<Pack8x2>(),
-        (1, 4) => Lane::of::<Pack8x4>(),
-        (2, 2) => Lane::of::<Pack16x2>(),
-        (2, 4) => Lane::of::<Pack16x4>(),
-        (4, 2) => Lane::of::<Pack32x2>(),
-        (4, 4) => Lane::of::<Pack32x4>(),
-        (8, 2) => Lane::of::<Pack64x2>(),
-        _ => return None,
-    })
 }
 
 macro_rules! extracts {
@@ -154,22 +149,6 @@ fn extract8_from32(a: u32, shift: u64) -> u16 {
 op!(Extract8From16 = extract8_from16(a: u16; imm) -> u16);
 op!(Extract8From32 = extract8_from32(a: u32; imm) -> u16);
 
-/// Element `index` (of `bytes` bytes each, 1 meaning bytes in `B16` slots) of a slot of width `from`: one of the
-/// destinations of `mov.b64 {a, b}, d`. The caller sees to it that no destination is the source before its last use.
-pub fn extract(from: Width, bytes: u32, index: u32) -> Option<Lane> {
-    let lane = match (from, bytes) {
-        (Width::B16, 1) => Lane::of::<Extract8From16>(),
-        (Width::B32, 1) => Lane::of::<Extract8From32>(),
-        (Width::B32, 2) => Lane::of::<Extract16From32>(),
-        (Width::B64, 2) => Lane::of::<Extract16From64>(),
-        (Width::B64, 4) => Lane::of::<Extract32From64>(),
-        (Width::B128, 4) => Lane::of::<Extract32From128>(),
-        (Width::B128, 8) => Lane::of::<Extract64From128>(),
-        _ => return None,
-    };
-    Some(lane.with(u64::from(8 * bytes * index)))
-}
-
 macro_rules! constants {
     ($($name:ident $f:ident $ty:ty;)*) => {$(
         #[inline(always)]
@@ -183,40 +162,249 @@ constants! {
     Constant64 constant64 u64;
 }
 
-/// Writes a constant to all lanes. Its one source is not looked at: give it the destination's slot.
-pub fn constant(width: Width, value: u64) -> Option<Lane> {
-    Some(match width {
-        Width::B16 => Lane::of::<Constant16>().with(value),
-        Width::B32 => Lane::of::<Constant32>().with(value),
-        Width::B64 => Lane::of::<Constant64>().with(value),
-        Width::Pred | Width::B128 => return None,
-    })
+impl Op {
+    pub fn lane(self) -> Lane {
+        macro_rules! by_name {
+            ($enum:ident $value:expr; $($name:ident $kernel:ident)*) => {
+                match $value { $($enum::$name => Lane::of::<$kernel>(),)* }
+            };
+        }
+        match self {
+            Op::Copy { width } => match width {
+                Width::Pred => logic::predicate_lane::<logic::PredMov>(),
+                Width::B16 => Lane::of::<Copy16>(),
+                Width::B32 => Lane::of::<Copy32>(),
+                Width::B64 => Lane::of::<Copy64>(),
+                Width::B128 => Lane::of::<Copy128>(),
+            },
+            Op::Resize(resize) => by_name!(
+                Resize resize;
+                Zero16To32 Zero16To32 Zero16To64 Zero16To64 Zero16To128 Zero16To128 Zero32To64 Zero32To64
+                Zero32To128 Zero32To128 Zero64To128 Zero64To128 Sign16To32 Sign16To32 Sign16To64 Sign16To64
+                Sign32To64 Sign32To64 Low32To16 Low32To16 Low64To16 Low64To16 Low64To32 Low64To32
+                Low128To16 Low128To16 Low128To32 Low128To32 Low128To64 Low128To64
+            ),
+            Op::ExtendByte { signed: true } => Lane::of::<Sign8>(),
+            Op::ExtendByte { signed: false } => Lane::of::<Zero8>(),
+            Op::IsNonzero(of) => by_name!(Words of; B16 Any16 B32 Any32 B64 Any64),
+            Op::Pack(pack) => by_name!(
+                Pack pack;
+                B8x2 Pack8x2 B8x4 Pack8x4 B16x2 Pack16x2 B16x4 Pack16x4 B32x2 Pack32x2 B32x4 Pack32x4 B64x2 Pack64x2
+            ),
+            Op::Extract { of, index } => {
+                let lane = by_name!(
+                    Extract of;
+                    B8From16 Extract8From16 B8From32 Extract8From32 B16From32 Extract16From32 B16From64 Extract16From64
+                    B32From64 Extract32From64 B32From128 Extract32From128 B64From128 Extract64From128
+                );
+                lane.with(u64::from(index) * of.bits())
+            }
+            Op::Constant { of, value } => by_name!(Words of; B16 Constant16 B32 Constant32 B64 Constant64).with(value),
+            Op::Select128 => Lane::of::<Selp<u128>>(),
+        }
+    }
 }
 
-/// `dst = p ? a : b`.
-pub fn select(width: Width) -> Option<Lane> {
-    Some(match width {
-        Width::B16 => Lane::of::<Selp<u16>>(),
-        Width::B32 => Lane::of::<Selp<u32>>(),
-        Width::B64 => Lane::of::<Selp<u64>>(),
-        Width::B128 => Lane::of::<Selp<u128>>(),
-        Width::Pred => return None,
-    })
+impl Op {
+    pub(super) fn linear(self) -> Option<Linear> {
+        match self {
+            Op::Copy {
+                width: Width::B32 | Width::B64,
+            } => Some(Linear::Copy),
+            Op::Resize(resize) => match resize {
+                Resize::Zero32To64 => Some(Linear::Widen { signed: false }),
+                Resize::Sign32To64 => Some(Linear::Widen { signed: true }),
+                Resize::Low64To32 => Some(Linear::Narrow),
+                Resize::Zero16To32
+                | Resize::Zero16To64
+                | Resize::Zero16To128
+                | Resize::Zero32To128
+                | Resize::Zero64To128
+                | Resize::Sign16To32
+                | Resize::Sign16To64
+                | Resize::Low32To16
+                | Resize::Low64To16
+                | Resize::Low128To16
+                | Resize::Low128To32
+                | Resize::Low128To64 => None,
+            },
+            Op::Copy {
+                width: Width::Pred | Width::B16 | Width::B128,
+            }
+            | Op::ExtendByte { .. }
+            | Op::IsNonzero(_)
+            | Op::Pack(_)
+            | Op::Extract { .. }
+            | Op::Constant { .. }
+            | Op::Select128 => None,
+        }
+    }
 }
 
-/// `dst = !p`
-pub fn predicate_not() -> Lane {
-    logic::predicate_lane::<logic::PredNot>()
+impl Resize {
+    fn name(self) -> &'static str {
+        match self {
+            Resize::Zero16To32 => "cvt.u32.u16",
+            Resize::Zero16To64 => "cvt.u64.u16",
+            Resize::Zero16To128 => "cvt.u128.u16",
+            Resize::Zero32To64 => "cvt.u64.u32",
+            Resize::Zero32To128 => "cvt.u128.u32",
+            Resize::Zero64To128 => "cvt.u128.u64",
+            Resize::Sign16To32 => "cvt.s32.s16",
+            Resize::Sign16To64 => "cvt.s64.s16",
+            Resize::Sign32To64 => "cvt.s64.s32",
+            Resize::Low32To16 => "cvt.u16.u32",
+            Resize::Low64To16 => "cvt.u16.u64",
+            Resize::Low64To32 => "cvt.u32.u64",
+            Resize::Low128To16 => "cvt.u16.u128",
+            Resize::Low128To32 => "cvt.u32.u128",
+            Resize::Low128To64 => "cvt.u64.u128",
+        }
+    }
 }
-/// `dst = p & q`
-pub fn predicate_and() -> Lane {
-    logic::predicate_lane::<logic::PredAnd>()
+
+impl Pack {
+    fn name(self) -> &'static str {
+        match self {
+            Pack::B8x2 => "b8x2",
+            Pack::B8x4 => "b8x4",
+            Pack::B16x2 => "b16x2",
+            Pack::B16x4 => "b16x4",
+            Pack::B32x2 => "b32x2",
+            Pack::B32x4 => "b32x4",
+            Pack::B64x2 => "b64x2",
+        }
+    }
 }
-/// `dst = p | q`
-pub fn predicate_or() -> Lane {
-    logic::predicate_lane::<logic::PredOr>()
+
+impl Extract {
+    /// Of an element.
+    fn bits(self) -> u64 {
+        match self {
+            Extract::B8From16 | Extract::B8From32 => 8,
+            Extract::B16From32 | Extract::B16From64 => 16,
+            Extract::B32From64 | Extract::B32From128 => 32,
+            Extract::B64From128 => 64,
+        }
+    }
+    fn name(self) -> &'static str {
+        match self {
+            Extract::B8From16 => "b8.b16",
+            Extract::B8From32 => "b8.b32",
+            Extract::B16From32 => "b16.b32",
+            Extract::B16From64 => "b16.b64",
+            Extract::B32From64 => "b32.b64",
+            Extract::B32From128 => "b32.b128",
+            Extract::B64From128 => "b64.b128",
+        }
+    }
 }
-/// `dst = p ^ q`
-pub fn predicate_xor() -> Lane {
-    logic::predicate_lane::<logic::PredXor>()
+
+/// Opcodes as PTX would have them. What it says by its operands has words of its own here: `pack.b16x2`,
+/// `extract.b16.b32.1`.
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Op::Copy { width } => f.write_str(match width {
+                Width::Pred => "mov.pred",
+                Width::B16 => "mov.b16",
+                Width::B32 => "mov.b32",
+                Width::B64 => "mov.b64",
+                Width::B128 => "mov.b128",
+            }),
+            Op::Resize(resize) => f.write_str(resize.name()),
+            Op::ExtendByte { signed: true } => f.write_str("cvt.s16.s8"),
+            Op::ExtendByte { signed: false } => f.write_str("cvt.u16.u8"),
+            Op::IsNonzero(of) => write!(f, "nonzero.{}", of.name()),
+            Op::Pack(pack) => write!(f, "pack.{}", pack.name()),
+            Op::Extract { of, index } => write!(f, "extract.{}.{index}", of.name()),
+            Op::Constant { of, value } => write!(f, "constant.{}.{value:#x}", of.name()),
+            Op::Select128 => f.write_str("selp.b128"),
+        }
+    }
+}
+
+/// Values that lowering composes instructions of.
+impl Compute {
+    /// The result is the source, of the same width.
+    pub const fn is_copy(self) -> bool {
+        matches!(self, Compute::Move(Op::Copy { .. }))
+    }
+
+    /// Copies a slot of one width to a slot of the same width.
+    pub const fn copy(width: Width) -> Compute {
+        Compute::Move(Op::Copy { width })
+    }
+
+    /// Copies between slots of different widths: truncates, or extends by zeros or by the sign. Predicates take no part.
+    pub const fn resize(from: Width, to: Width, signed: bool) -> Option<Compute> {
+        use Width::*;
+        Some(Compute::Move(Op::Resize(match (from, to, signed) {
+            (B16, B32, true) => Resize::Sign16To32,
+            (B16, B64, true) => Resize::Sign16To64,
+            (B32, B64, true) => Resize::Sign32To64,
+            (B16, B32, false) => Resize::Zero16To32,
+            (B16, B64, false) => Resize::Zero16To64,
+            (B16, B128, _) => Resize::Zero16To128,
+            (B32, B64, false) => Resize::Zero32To64,
+            (B32, B128, _) => Resize::Zero32To128,
+            (B64, B128, _) => Resize::Zero64To128,
+            (B32, B16, _) => Resize::Low32To16,
+            (B64, B16, _) => Resize::Low64To16,
+            (B64, B32, _) => Resize::Low64To32,
+            (B128, B16, _) => Resize::Low128To16,
+            (B128, B32, _) => Resize::Low128To32,
+            (B128, B64, _) => Resize::Low128To64,
+            (Pred, _, _) | (_, Pred, _) => return None,
+            (B16, B16, _) | (B32, B32, _) | (B64, B64, _) | (B128, B128, _) => return Some(Compute::copy(from)),
+        })))
+    }
+
+    /// The low byte of a `B16` slot extended to the whole slot.
+    pub const fn extend_byte(signed: bool) -> Compute {
+        Compute::Move(Op::ExtendByte { signed })
+    }
+
+    /// `dst = (src != 0)`.
+    pub fn is_nonzero(width: Width) -> Option<Compute> {
+        Some(Compute::Move(Op::IsNonzero(Words::of(width)?)))
+    }
+
+    /// Packs `count` elements, the first lowest. Elements are bytes where `bytes` is 1 (in `B16` slots), otherwise slots of
+    /// 2, 4 or 8 bytes.
+    pub const fn pack(bytes: u32, count: usize) -> Option<Compute> {
+        Some(Compute::Move(Op::Pack(match (bytes, count) {
+            (1, 2) => Pack::B8x2,
+            (1, 4) => Pack::B8x4,
+            (2, 2) => Pack::B16x2,
+            (2, 4) => Pack::B16x4,
+            (4, 2) => Pack::B32x2,
+            (4, 4) => Pack::B32x4,
+            (8, 2) => Pack::B64x2,
+            _ => return None,
+        })))
+    }
+
+    /// Element `index` (of `bytes` bytes each, 1 meaning bytes in `B16` slots) of a slot of width `from`. The caller sees
+    /// to it that no destination is the source before its last use.
+    pub const fn extract(from: Width, bytes: u32, index: u32) -> Option<Compute> {
+        let of = match (from, bytes) {
+            (Width::B16, 1) => Extract::B8From16,
+            (Width::B32, 1) => Extract::B8From32,
+            (Width::B32, 2) => Extract::B16From32,
+            (Width::B64, 2) => Extract::B16From64,
+            (Width::B64, 4) => Extract::B32From64,
+            (Width::B128, 4) => Extract::B32From128,
+            (Width::B128, 8) => Extract::B64From128,
+            _ => return None,
+        };
+        let index = index as u8;
+        Some(Compute::Move(Op::Extract { of, index }))
+    }
+
+    /// Writes a constant to all lanes.
+    pub fn constant(width: Width, value: u64) -> Option<Compute> {
+        let of = Words::of(width)?;
+        Some(Compute::Move(Op::Constant { of, value }))
+    }
 }

@@ -1,7 +1,7 @@
 //! Which pages of a range are free: two allocators of page numbers, one for small blocks and one for large ones.
 //!
-//! Flows in: numbers of pages. Flows out: page numbers. It must never know addresses or what the pages are for. Each block
-//! comes with a page after it that belongs to nobody, so that running off its end is never running into the next.
+//! Pages are numbers here, without addresses. Each block comes with a page after it that belongs to nobody, so that running
+//! off its end is never running into the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,14 +1,14 @@
 //! The address space of all devices: one reserved region (the arena), its allocations, host ranges that kernels may
 //! touch, and the check that every access of a kernel passes.
 //!
-//! Flows in: sizes, kinds and owners; addresses. Flows out: addresses that are valid on both sides, answers about
-//! them, and [`View`], by which the executor checks an access. It must never know instructions or CUDA handles (an
-//! owner is a number to it).
+//! An address means the same on the host and in kernels. [`View`] is what the executor checks an access with. Owners are
+//! plain numbers here; the driver knows that they are contexts.
 //!
 //! ```text
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
 //! guard.rs   what happens when the program takes one away while it is used
+//! caller.rs  which driver call allocates or frees
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
 //! life.rs    who is told of allocations and frees
@@ -16,6 +16,7 @@
 //! ```
 
 mod blocks;
+pub mod caller;
 mod guard;
 mod hosts;
 pub mod life;
@@ -57,7 +58,7 @@ pub struct View {
 
 // SAFETY: the map is immutable in place, never unmapped, and its bytes are atomics.
 unsafe impl Send for View {}
-// SAFETY: as above.
+// SAFETY: threads that share a view read the same atomics; nothing else is behind the pointer.
 unsafe impl Sync for View {}
 
 impl View {

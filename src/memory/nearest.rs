@@ -1,10 +1,10 @@
 //! What to say of an address at which a kernel went wrong: the allocation it belongs to, belonged to, or just missed.
 //!
-//! Flows in: an address. Flows out: a [`Nearest`], whose words are product and under test.
+//! The words of [`Nearest`] are part of the product; tests hold them.
 
 use std::fmt;
 
-use super::{Allocation, Kind};
+use super::{Allocation, Kind, caller};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
@@ -28,6 +28,14 @@ pub struct Nearest {
 const NEAR: u64 = 1 << 30;
 
 impl Nearest {
+    /// Bytes between the address and the allocation; 0 inside and on either side of it.
+    pub fn distance(&self) -> u64 {
+        match self.relation {
+            Relation::Inside(_) => 0,
+            Relation::Before(distance) | Relation::After(distance) => distance,
+        }
+    }
+
     /// Whether the address may well have been meant for this allocation.
     pub fn is_near(&self) -> bool {
         match self.relation {
@@ -60,12 +68,22 @@ impl fmt::Display for Nearest {
             Kind::Heap => "the device heap",
             Kind::Internal => "the driver's own memory",
         };
+        let Allocation {
+            allocated_by, freed_by, ..
+        } = self.allocation;
         write!(
             f,
-            "{} at {:#x} ({kind})",
+            "{} at {:#x} ({kind}",
             bytes(self.allocation.bytes),
             self.allocation.start
-        )
+        )?;
+        if !allocated_by.is_empty() {
+            write!(f, ", allocated by {}", caller::plain(allocated_by))?;
+        }
+        if !freed_by.is_empty() {
+            write!(f, ", freed by {}", caller::plain(freed_by))?;
+        }
+        f.write_str(")")
     }
 }
 

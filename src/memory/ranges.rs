@@ -1,6 +1,5 @@
-//! Ranges of the arena that the program manages itself: reserved without memory, mapped to files of memory, shared.
-//!
-//! Flows in: sizes, files. Flows out: addresses that show what is in the files. It must never know who else has mapped them.
+//! Ranges of the arena that the program manages itself: reserved without memory, mapped to files of memory, shared. Other
+//! processes may have mapped the same files.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
@@ -96,7 +95,7 @@ impl AddressSpace {
             )
         };
         if bytes >= HUGE {
-            // SAFETY: as above; only advice.
+            // SAFETY: the range was mapped just now; this only advises how to back it.
             unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_HUGEPAGE) };
         }
     }
@@ -134,6 +133,8 @@ impl AddressSpace {
             flags: request.flags,
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            allocated_by: request.by,
+            freed_by: "",
             withdrawn,
             backing: Backing::Shown,
             pages: request.bytes.div_ceil(PAGE),
@@ -208,6 +209,10 @@ impl AddressSpace {
         allocation.backing = Backing::Retired;
         let allocation = *allocation;
         self.mark(&allocation, 0);
+        state.remember(Allocation {
+            backing: Backing::Own,
+            ..allocation
+        });
         Some(allocation)
     }
 
@@ -266,7 +271,7 @@ fn copy_to_file(start: u64, bytes: u64, file: BorrowedFd<'_>) -> Result<(), OutO
         // SAFETY: the range is an allocation's, and accessible.
         let words = unsafe { std::slice::from_raw_parts(address as *const u64, PAGE as usize / 8) };
         if words.iter().any(|word| *word != 0) {
-            // SAFETY: the range is an allocation's; the file is open.
+            // SAFETY: the page is the allocation's, all of it readable; the file is open.
             let written = quietly(|| unsafe {
                 libc::pwrite(
                     file.as_raw_fd(),

@@ -1,7 +1,5 @@
 //! The arena: one region of address space, reserved once, in which every allocation of every device lies.
 //!
-//! Flows in: [`Request`]s. Flows out: [`Allocation`]s, and what is known of an address.
-//!
 //! Pages become readable and writable for the *process* in large steps as the arena fills up, and stay so: a mapping per
 //! allocation would run into the system's limit of mappings (65530) long before a program runs out of memory. What a
 //! *kernel* may touch is the access map's business, page by page; a page after every allocation is never in it.
@@ -16,7 +14,7 @@ use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
 use super::hosts::{HostRange, HostRanges};
 use super::life::{self, Life};
 use super::nearest::{Nearest, Relation};
-use super::{PAGE, PAGE_BITS, READ, View, WRITE};
+use super::{PAGE, PAGE_BITS, READ, View, WRITE, caller};
 
 pub const MAX_DEVICES: usize = 64;
 
@@ -60,6 +58,8 @@ pub struct Request {
     /// For whoever asks later: flags of the call that allocated, the pool it came from.
     pub flags: u32,
     pub pool: u64,
+    /// The driver call that asks, or what a kernel did; empty: nobody in particular.
+    pub by: &'static str,
 }
 
 impl Request {
@@ -75,6 +75,7 @@ impl Request {
             owner: 0,
             flags: 0,
             pool: 0,
+            by: caller::name(),
         }
     }
 }
@@ -92,6 +93,9 @@ pub struct Allocation {
     pub pool: u64,
     /// Never used twice (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
+    /// Who asked for it, and who freed it (empty as long as nobody has): for messages.
+    pub allocated_by: &'static str,
+    pub freed_by: &'static str,
     /// Kernels may not touch it, and it does not count as used.
     pub(super) withdrawn: bool,
     pub(super) backing: Backing,
@@ -158,6 +162,19 @@ pub(super) struct State {
     kept: u64,
     pub(super) live: BTreeMap<u64, Allocation>,
     freed: VecDeque<Allocation>,
+}
+
+impl State {
+    /// Keeps a freed allocation for messages, with the call that freed it.
+    pub(super) fn remember(&mut self, allocation: Allocation) {
+        if self.freed.len() == HISTORY {
+            self.freed.pop_front();
+        }
+        self.freed.push_back(Allocation {
+            freed_by: caller::name(),
+            ..allocation
+        });
+    }
 }
 
 pub struct AddressSpace {
@@ -326,6 +343,8 @@ impl AddressSpace {
             flags: request.flags,
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            allocated_by: request.by,
+            freed_by: "",
             withdrawn: false,
             backing: Backing::Own,
             pages,
@@ -362,11 +381,8 @@ impl AddressSpace {
                 state.large.free(block, pages);
             }
         }
-        if allocation.kind != Kind::Internal && allocation.backing != Backing::Retired {
-            if state.freed.len() == HISTORY {
-                state.freed.pop_front();
-            }
-            state.freed.push_back(allocation);
+        if allocation.is_visible() {
+            state.remember(allocation);
         }
         drop(state);
         if !allocation.withdrawn {
@@ -459,6 +475,13 @@ impl AddressSpace {
         found.then_some(*allocation)
     }
 
+    /// Whether the driver's own memory is at an address: what blocks have as shared and local memory, among others.
+    pub fn is_internal(&self, address: u64) -> bool {
+        let state = self.state.read();
+        let before = state.live.range(..=address).next_back();
+        before.is_some_and(|(_, allocation)| allocation.kind == Kind::Internal && address < allocation.end())
+    }
+
     /// All allocations of a device that programs know, ascending.
     pub fn live(&self, device: u32) -> Vec<Allocation> {
         let state = self.state.read();
@@ -495,15 +518,15 @@ impl AddressSpace {
         if let Some(allocation) = before.filter(|allocation| allocation.contains(address, 1)) {
             return Some(describe(allocation, false));
         }
-        if let Some(allocation) = state.freed.iter().rev().find(|freed| freed.contains(address, 1)) {
+        // What the driver keeps there now says more than who had the place before.
+        let before_any = state.live.range(..=address).next_back();
+        let in_use = before_any.is_some_and(|(_, allocation)| allocation.contains(address, 1));
+        let freed = state.freed.iter().rev().find(|freed| freed.contains(address, 1));
+        if let Some(allocation) = freed.filter(|_| !in_use) {
             return Some(describe(*allocation, true));
         }
-        let distance = |nearest: &Nearest| match nearest.relation {
-            Relation::Inside(_) => 0,
-            Relation::Before(distance) | Relation::After(distance) => distance,
-        };
         let candidates = before.into_iter().chain(after).map(|live| describe(live, false));
-        candidates.min_by_key(distance)
+        candidates.min_by_key(Nearest::distance)
     }
 
     /// Memory of the driver's own: accessible to the process, not to kernels by the map.
@@ -624,7 +647,7 @@ impl AddressSpace {
             return Err(OutOfMemory);
         }
         if open >= self.middle() {
-            // SAFETY: as above; only advice.
+            // SAFETY: the range was made accessible just now; this only advises how to back it.
             unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_HUGEPAGE) };
         }
         Ok(to)

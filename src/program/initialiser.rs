@@ -1,45 +1,82 @@
-//! Initialisers → bytes (PTX ISA, Variables: Initializers). Flows in: a variable, its braces, and what names stand for;
-//! flows out: what memory holds when a module is loaded.
+//! Initialisers → bytes (PTX ISA, Variables: Initializers): from a variable, its braces, and what names stand for, what
+//! memory holds when a module is loaded.
 
-use super::layout::{bytes_of, is_float, lanes, size_of};
+use super::layout::{MAX_BYTES, bytes_of, is_float, is_unsized, lanes, size_of};
 use crate::ptx::ast::{Expr, Init, Name, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
-/// Bytes of `variable`, or of as many elements as its initialiser has if its first dimension is open.
+/// What a variable holds from the start: zeros, but for what an initialiser says. Takes as much room as the initialiser,
+/// however large the variable is.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Bytes of the variable.
+    pub size: u64,
+    /// Offsets, ascending, and the bytes there.
+    pub runs: Vec<(u64, Vec<u8>)>,
+}
+
+impl Contents {
+    /// All bytes, zeros included: for variables that are known to be small.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.size as usize];
+        for (at, run) in &self.runs {
+            bytes[*at as usize..][..run.len()].copy_from_slice(run);
+        }
+        bytes
+    }
+
+    /// Adds bytes behind all others.
+    fn push(&mut self, at: u64, bytes: &[u8]) {
+        match self.runs.last_mut() {
+            Some((start, run)) if *start + run.len() as u64 == at => run.extend_from_slice(bytes),
+            _ => self.runs.push((at, bytes.to_vec())),
+        }
+    }
+}
+
+/// Contents of `variable`, or of as many elements as its initialiser has if its first dimension is open.
 ///
 /// `address` answers for the names of variables and functions.
 ///
 /// # Errors
 /// Too many elements, literals of the wrong kind, unknown names.
-pub fn bytes(
+pub fn contents(
     variable: &Variable,
     init: &Init,
     address: &mut dyn FnMut(&Name) -> Result<u64, Diagnostic>,
-) -> Result<Vec<u8>, Diagnostic> {
+) -> Result<Contents, Diagnostic> {
     let mut shape: Vec<u64> = variable.dims.iter().map(|d| d.unwrap_or(0)).collect();
     if lanes(variable) > 1 {
         shape.push(lanes(variable));
     }
+    let too_large = || {
+        let name = &variable.name.text;
+        Diagnostic::error(variable.name.span, format!("`{name}` is larger than any memory"))
+    };
     let size = match bytes_of(variable) {
         Some(size) => size,
+        None if !is_unsized(variable) => return Err(too_large()),
         None => {
-            let inner: u64 = shape.iter().skip(1).product::<u64>().max(1);
+            let inner = shape.iter().skip(1).try_fold(1u64, |a, &b| a.checked_mul(b));
+            let inner = inner.ok_or_else(too_large)?.max(1);
             let scalars = if let Init::List(list) = init {
                 match list.iter().any(|i| matches!(i, Init::List(_))) {
-                    true => list.len() as u64 * inner,
-                    false => (list.len() as u64).next_multiple_of(inner),
+                    true => (list.len() as u64).checked_mul(inner),
+                    false => (list.len() as u64).checked_next_multiple_of(inner),
                 }
             } else {
-                1
+                Some(1)
             };
+            let scalars = scalars.ok_or_else(too_large)?;
             if let Some(first) = shape.first_mut() {
                 *first = scalars / inner;
             }
-            scalars * size_of(variable.ty)
+            let size = scalars.checked_mul(size_of(variable.ty));
+            size.filter(|&size| size <= MAX_BYTES).ok_or_else(too_large)?
         }
     };
     let mut fill = Fill {
-        out: vec![0; size as usize],
+        out: Contents { size, runs: Vec::new() },
         ty: variable.ty,
         variable,
         address,
@@ -62,7 +99,7 @@ pub fn bytes(
 }
 
 struct Fill<'a> {
-    out: Vec<u8>,
+    out: Contents,
     ty: Type,
     variable: &'a Variable,
     address: &'a mut dyn FnMut(&Name) -> Result<u64, Diagnostic>,
@@ -71,17 +108,19 @@ struct Fill<'a> {
 impl Fill<'_> {
     /// Elements of an array of shape `shape` that starts at scalar `base`; rows may be short.
     fn list(&mut self, list: &[Init], shape: &[u64], base: u64) -> Result<(), Diagnostic> {
-        let inner: u64 = shape[1..].iter().product();
-        let end = base + shape[0] * inner;
+        // Of a variable that is not too large; a zero among its dimensions hides how large the others are.
+        let inner = shape[1..].iter().fold(1u64, |a, &b| a.saturating_mul(b));
+        let end = base.saturating_add(shape[0].saturating_mul(inner));
         let mut at = base;
         for item in list {
             if let Init::List(row) = item {
-                at = base + (at - base).next_multiple_of(inner.max(1));
+                let past = (at - base).checked_next_multiple_of(inner.max(1));
+                at = past.map_or(end, |past| base.saturating_add(past));
                 if shape.len() == 1 || at >= end {
                     return Err(self.too_many());
                 }
                 self.list(row, &shape[1..], at)?;
-                at += inner;
+                at = at.saturating_add(inner);
             } else {
                 if at >= end {
                     return Err(self.too_many());
@@ -140,12 +179,10 @@ impl Fill<'_> {
             }
             _ => literal(expr, self.ty)?,
         };
-        let size = size_of(self.ty) as usize;
-        let at = index as usize * size;
-        let Some(place) = self.out.get_mut(at..at + size) else {
-            return Err(self.too_many());
-        };
-        place.copy_from_slice(&bits.to_le_bytes()[..size]);
+        let size = size_of(self.ty);
+        let at = index.checked_mul(size).filter(|at| *at + size <= self.out.size);
+        let at = at.ok_or_else(|| self.too_many())?;
+        self.out.push(at, &bits.to_le_bytes()[..size as usize]);
         Ok(())
     }
 }

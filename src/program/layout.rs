@@ -73,13 +73,21 @@ pub fn align_of(variable: &Variable) -> u64 {
     variable.align.unwrap_or(size_of(variable.ty) * lanes(variable)).max(1)
 }
 
+/// More than any memory holds.
+pub const MAX_BYTES: u64 = 1 << 40;
+
+/// Whether a variable's size is for its initialiser, a launch or a call to say.
+pub fn is_unsized(variable: &Variable) -> bool {
+    variable.dims.contains(&None)
+}
+
 /// Bytes of a variable; `None` when its first dimension is open, or nothing so large exists.
 pub fn bytes_of(variable: &Variable) -> Option<u64> {
     let mut bytes = size_of(variable.ty) * lanes(variable);
     for dim in &variable.dims {
         bytes = bytes.checked_mul((*dim)?)?;
     }
-    (bytes <= 1 << 40).then_some(bytes)
+    (bytes <= MAX_BYTES).then_some(bytes)
 }
 
 /// Where a parameter lies.
@@ -100,6 +108,13 @@ pub struct Signature {
     pub align: u32,
 }
 
+/// Bytes of parameters that a kernel may have, and what it may have before PTX 8.1 (PTX ISA, Kernel Function Parameters).
+pub const KERNEL_PARAM_BYTES: u32 = 32_764;
+pub const OLD_KERNEL_PARAM_BYTES: u32 = 4_352;
+
+/// Constant memory that a unit may declare (CUDA C++ Programming Guide, Compute Capabilities).
+pub const CONST_BYTES: u64 = 0x1_0000;
+
 /// The room of an open last parameter (`.param .b8 args[]`): what one call can pass there at most.
 pub const OPEN_BYTES: u32 = 256;
 
@@ -117,7 +132,10 @@ pub fn places(variables: &[Variable], start: u32) -> (Vec<Place>, u32, u32) {
             let own = u32::try_from(align_of(variable)).unwrap_or(1);
             let bytes = match variable.dims.first() {
                 Some(None) => OPEN_BYTES,
-                _ => u32::try_from(bytes_of(variable).unwrap_or(0)).unwrap_or(0),
+                // What is too large is as large as can be, so that no limit lets it pass.
+                _ => bytes_of(variable)
+                    .and_then(|bytes| u32::try_from(bytes).ok())
+                    .unwrap_or(u32::MAX),
             };
             let offset = round_up(end, own);
             end = offset.saturating_add(bytes);
@@ -135,7 +153,7 @@ pub fn signature(returns: &[Variable], params: &[Variable]) -> Signature {
         returns: return_places,
         params: param_places,
         return_bytes,
-        param_bytes: end - return_bytes,
+        param_bytes: end.saturating_sub(return_bytes),
         align: a.max(b),
     }
 }

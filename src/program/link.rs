@@ -20,9 +20,6 @@ use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 /// Functions' addresses: not canonical, so that nothing else in the process has them; each module has its own range.
 static NEXT_CODE: AtomicU64 = AtomicU64::new(0x7f00_0000_0000_0000);
 
-/// Constant memory that a program may declare (CUDA C++ Programming Guide, Compute Capabilities).
-const CONST_BYTES: u64 = 0x1_0000;
-
 /// Which of several definitions of a name stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Strength {
@@ -63,7 +60,7 @@ pub fn link(
 ) -> Result<Module, LinkError> {
     let mut linker = Linker::new(units, known);
     linker.export()?;
-    linker.functions();
+    linker.functions()?;
     linker.variables(allocate)?;
     linker.names()?;
     linker.initialise(allocate)?;
@@ -191,18 +188,28 @@ impl<'a> Linker<'a> {
         linkage == Linkage::Internal || self.exports.get(name).is_some_and(|&(_, chosen)| chosen == at)
     }
 
-    fn functions(&mut self) {
+    fn functions(&mut self) -> Result<(), LinkError> {
         for (at, item) in self.items() {
             let Item::Function(function) = item else { continue };
             if function.body.is_none() || !self.stands(at, &function.name.text, function.linkage) {
                 continue;
+            }
+            let kernel = function.entry.then(|| kernel_info(function, &self.trees[at.0]));
+            if let Some(info) = kernel
+                .as_ref()
+                .filter(|info| info.param_bytes > layout::KERNEL_PARAM_BYTES)
+            {
+                let (name, most) = (&function.name, layout::KERNEL_PARAM_BYTES);
+                let message = format!("`{}` has {} bytes of parameters", name.text, info.param_bytes);
+                let found = Diagnostic::error(name.span, message).label(format!("a kernel may have {most}"));
+                return Err(self.invalid(at.0, found));
             }
             let index = self.functions.len() as u32;
             self.symbols.insert(at, Symbol::Function(index));
             self.functions.push(FunctionEntry {
                 name: function.name.text.clone(),
                 entry: function.entry,
-                kernel: function.entry.then(|| kernel_info(function, &self.trees[at.0])),
+                kernel,
                 lowered: OnceLock::new(),
                 origin: Some(Origin { unit: at.0, item: at.1 }),
                 references: OnceLock::new(),
@@ -210,6 +217,7 @@ impl<'a> Linker<'a> {
                 stack: OnceLock::new(),
             });
         }
+        Ok(())
     }
 
     /// Places variables: one block of memory for all that kernels may write, one for constants, one for each managed one.
@@ -217,7 +225,7 @@ impl<'a> Linker<'a> {
         let mut pools: [Pool; 2] = Default::default();
         for (at, item) in self.items() {
             let Item::Variable(variable) = item else { continue };
-            let open_shared = is_shared(variable.space) && layout::bytes_of(variable).is_none();
+            let open_shared = is_shared(variable.space) && layout::is_unsized(variable);
             if open_shared || (variable.linkage == Linkage::Extern && is_shared(variable.space)) {
                 // An extern shared variable that a unit defines is that one; else it is dynamic.
                 if !self.exports.contains_key(&variable.name.text) || open_shared {
@@ -250,6 +258,12 @@ impl<'a> Linker<'a> {
             self.symbols.insert(at, symbol);
         }
         self.inner_variables(&mut pools, allocate)?;
+        self.const_bytes = u32::try_from(pools[1].end).unwrap_or(u32::MAX);
+        if pools[1].end > layout::CONST_BYTES.saturating_mul(self.trees.len() as u64) {
+            let most = layout::CONST_BYTES;
+            let message = format!("{} bytes of constant memory; a unit has {most}", pools[1].end);
+            return Err(self.invalid(0, Diagnostic::error(Span::default(), message)));
+        }
         for (constant, pool) in [(false, &pools[0]), (true, &pools[1])] {
             if pool.members.is_empty() {
                 continue;
@@ -261,11 +275,6 @@ impl<'a> Linker<'a> {
                 self.globals[index].address = base + offset;
             }
         }
-        self.const_bytes = u32::try_from(pools[1].end).unwrap_or(u32::MAX);
-        if pools[1].end > CONST_BYTES * self.trees.len() as u64 {
-            let message = format!("{} bytes of constant memory; a unit has {CONST_BYTES}", pools[1].end);
-            return Err(self.invalid(0, Diagnostic::error(Span::default(), message)));
-        }
         Ok(())
     }
 
@@ -273,8 +282,10 @@ impl<'a> Linker<'a> {
     fn size(&self, variable: &Variable, unit: usize) -> Result<u64, LinkError> {
         match (layout::bytes_of(variable), &variable.init) {
             (Some(bytes), _) => Ok(bytes),
-            (None, Some(init)) => match initialiser::bytes(variable, init, &mut |_| Ok(0)) {
-                Ok(bytes) => Ok(bytes.len() as u64),
+            // Legal, but there is no room for it anywhere.
+            (None, _) if !layout::is_unsized(variable) => Err(LinkError::OutOfMemory),
+            (None, Some(init)) => match initialiser::contents(variable, init, &mut |_| Ok(0)) {
+                Ok(contents) => Ok(contents.size),
                 Err(found) => Err(self.invalid(unit, found)),
             },
             (None, None) => {
@@ -475,9 +486,10 @@ impl<'a> Linker<'a> {
                 )),
                 None => Err(Diagnostic::error(name.span, format!("`{}` is not declared", name.text))),
             };
-            let bytes = initialiser::bytes(variable, init, &mut address).map_err(|d| self.invalid(unit, d))?;
-            if bytes.iter().any(|&b| b != 0) {
-                allocate.write(self.globals[index as usize].address, &bytes);
+            let contents = initialiser::contents(variable, init, &mut address).map_err(|d| self.invalid(unit, d))?;
+            let start = self.globals[index as usize].address;
+            for (at, bytes) in contents.runs.iter().filter(|(_, bytes)| bytes.iter().any(|&b| b != 0)) {
+                allocate.write(start + at, bytes);
             }
         }
         Ok(())
@@ -529,9 +541,10 @@ struct Pool {
 
 impl Pool {
     fn add(&mut self, index: usize, bytes: u64, align: u64) {
-        let offset = self.end.next_multiple_of(align);
+        // What does not fit is refused before anything is placed.
+        let offset = self.end.checked_next_multiple_of(align).unwrap_or(u64::MAX);
         self.members.push((index, offset));
-        self.end = offset + bytes;
+        self.end = offset.saturating_add(bytes);
         self.align = self.align.max(align);
     }
 }

@@ -16,11 +16,13 @@
 //!
 //! **Frame of a function** in local memory: `[return params][params][.local variables][call areas]`, sizes known.
 
+mod demangle;
 mod frames;
 mod function;
 mod initialiser;
 pub mod ir;
 mod layout;
+mod lines;
 mod link;
 mod lower;
 mod module;
@@ -33,8 +35,10 @@ mod video;
 #[cfg(test)]
 mod tests;
 
+pub use demangle::{Named, demangle};
 pub use frames::Stack;
 pub use function::Function;
 pub use ir::*;
+pub use lines::{Origin, SharedName, SourceLine};
 pub use module::*;
 pub use runtime::{Generation, RuntimeCall};

@@ -1,8 +1,8 @@
 //! The operands of video instructions: which bytes and halves they choose, and with which sign (PTX ISA, Video
 //! Instructions).
 
-use crate::isa::video::{self, Selectors};
-use crate::isa::{Form, Lane};
+use crate::isa::Compute;
+use crate::isa::video::{Opcode, Selectors};
 use crate::ptx::ast::{Instruction, Name, Operand};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -10,7 +10,7 @@ use crate::ptx::diagnostic::Diagnostic;
 pub struct Video {
     /// Registers and constants, the result first.
     pub operands: Vec<Operand>,
-    pub lane: Lane,
+    pub compute: Compute,
 }
 
 /// An operand without what a video instruction reads of it.
@@ -22,32 +22,25 @@ struct Bare<'a> {
 
 /// Reads the operands; `is_register` tells registers from other names.
 pub fn read(
-    form: &Form,
+    opcode: Opcode,
     instruction: &Instruction,
     mut is_register: impl FnMut(&Name) -> bool,
 ) -> Result<Video, Diagnostic> {
-    let name = form.mnemonic();
     let given = &instruction.operands;
     let refuse = |at: &Operand, message: &str| Err(Diagnostic::error(at.span(), message));
     // A third operand is there for a second operation or for what is merged into it.
     let bare: Vec<Bare> = given.iter().map(|operand| bare(operand, &mut is_register)).collect();
-    let second = ["add", "min", "max"].iter().any(|word| form.has(word));
     let parted = bare.first().is_some_and(|d| d.selector.is_some());
-    let packed = name.ends_with(['2', '4']);
-    let merges = packed || name == "vmad" || second || parted;
+    let merges = opcode.needs_third() || parted;
     // A whole result leaves nothing of what it would be merged into.
     let expected = if merges { 4..=4 } else { 3..=4 };
     if !expected.contains(&bare.len()) {
-        let opcode = &instruction.opcode.text;
-        let message = format!(
-            "`{opcode}` takes {} operands here, not {}",
-            expected.start(),
-            bare.len()
-        );
+        let text = &instruction.opcode.text;
+        let message = format!("`{text}` takes {} operands here, not {}", expected.start(), bare.len());
         return Err(Diagnostic::error(instruction.span, message));
     }
     if let Some(at) = bare.iter().position(|operand| operand.negated)
-        && (name != "vmad" || form.has("po"))
+        && !opcode.takes_signs()
     {
         return refuse(&given[at], "a sign is not expected here");
     }
@@ -59,7 +52,12 @@ pub fn read(
         negate_c: bare.get(3).is_some_and(|c| c.negated),
     };
     match &bare[0].operand {
-        Operand::Sink(_) => return refuse(&given[0], &format!("the result of `{name}` cannot be thrown away")),
+        Operand::Sink(_) => {
+            return refuse(
+                &given[0],
+                &format!("the result of `{}` cannot be thrown away", opcode.mnemonic()),
+            );
+        }
         _ if bare[0].negated => return refuse(&given[0], "a result has no sign"),
         _ => {}
     }
@@ -71,13 +69,15 @@ pub fn read(
             return refuse(&given[3], "either the product or the last operand is negated, not both");
         }
     }
-    let lane = video::lane(form, &selectors, merges).map_err(|misfit| {
+    let compute = opcode.with(&selectors, merges).map_err(|misfit| {
         Diagnostic::error(
             given[misfit.operand].span(),
             format!("{} is expected on this operand", misfit.expected),
         )
     })?;
-    if packed && let Some(at) = bare.iter().position(|one| matches!(one.operand, Operand::Immediate(_))) {
+    if opcode.is_packed()
+        && let Some(at) = bare.iter().position(|one| matches!(one.operand, Operand::Immediate(_)))
+    {
         return refuse(&given[at], "a register is expected here, not a constant");
     }
     Ok(Video {
@@ -86,7 +86,7 @@ pub fn read(
             .take(if merges { 4 } else { 3 })
             .map(|bare| bare.operand)
             .collect(),
-        lane,
+        compute: Compute::Video(compute),
     })
 }
 

@@ -44,13 +44,13 @@ pub(super) use read;
 /// How far a statement that starts at `start` reaches: behind its `;`, or up to the `}` that cuts it off.
 pub(super) fn extent(tokens: &[Token], start: usize) -> Result<usize, (usize, &'static str)> {
     let mut braces = 0usize;
-    let mut nesting = 0usize;
+    let mut nesting = Nesting::default();
     for (at, token) in tokens.iter().enumerate().skip(start) {
         match token.kind {
             // A skipped body ends a declaration without a mark.
             Kind::Semicolon | Kind::Braces => return Ok(at + 1),
             Kind::OpenBrace => {
-                nesting = 0;
+                nesting = Nesting::default();
                 braces += 1;
                 if braces > MAX_NESTING {
                     return Err((at, "braces are nested too deeply"));
@@ -58,17 +58,60 @@ pub(super) fn extent(tokens: &[Token], start: usize) -> Result<usize, (usize, &'
             }
             Kind::CloseBrace if braces == 0 => return Ok(at),
             Kind::CloseBrace => braces -= 1,
-            Kind::Comma => nesting = 0,
-            Kind::OpenParen | Kind::Not | Kind::Minus | Kind::Plus | Kind::Tilde | Kind::Question => {
-                nesting += 1;
-                if nesting > MAX_NESTING {
+            Kind::Comma => nesting = Nesting::default(),
+            kind => {
+                nesting.read(kind);
+                if nesting.depth() > MAX_NESTING {
                     return Err((at, "the expression is nested too deeply"));
                 }
+            }
+        }
+    }
+    Ok(tokens.len())
+}
+
+/// How deep the grammar goes into an operand: a level for each open parenthesis, each sign before its operand, and each
+/// `?`, whose sides are read one within the other. A sum may be as long as it likes.
+#[derive(Default)]
+struct Nesting {
+    /// The operators before each open parenthesis.
+    open: Vec<usize>,
+    /// All of them, and the parentheses.
+    outer: usize,
+    /// Operators since the last operand or parenthesis.
+    signs: usize,
+    choices: usize,
+    /// An operand came last: `-` is a difference now.
+    operand: bool,
+}
+
+impl Nesting {
+    fn depth(&self) -> usize {
+        self.outer + self.signs + self.choices
+    }
+
+    fn read(&mut self, kind: Kind) {
+        let operand = std::mem::replace(&mut self.operand, false);
+        match kind {
+            Kind::OpenParen => {
+                self.outer += self.signs + 1;
+                self.open.push(std::mem::take(&mut self.signs));
+            }
+            Kind::CloseParen => {
+                self.outer -= self.open.pop().map_or(0, |signs| signs + 1);
+                self.signs = 0;
+                self.operand = true;
+            }
+            Kind::Plus | Kind::Minus if operand => {}
+            Kind::Not | Kind::Minus | Kind::Plus | Kind::Tilde => self.signs += 1,
+            Kind::Question => self.choices += 1,
+            Kind::Name | Kind::Dotted | Kind::Number | Kind::Float | Kind::Typed | Kind::CloseBracket => {
+                self.signs = 0;
+                self.operand = true;
             }
             _ => {}
         }
     }
-    Ok(tokens.len())
 }
 
 /// How far a `.loc` that starts at `start` reaches: it ends without a mark.

@@ -9,7 +9,7 @@ use chumsky::extra::SimpleState;
 use chumsky::prelude::*;
 
 use super::Source;
-use super::ast::{Body, Item, Module, Name, Section, Span};
+use super::ast::{Body, Function, Item, Module, Name, Section, Span, Variable};
 use super::body::{self, Mode, extent, is_function, read};
 use super::declaration;
 use super::diagnostic::{Diagnostic, Diagnostics, Findings, unexpected};
@@ -18,6 +18,7 @@ use super::legacy::{Old, Reading};
 use super::lexer::{Kind, Lexer, Token, skip_braces};
 use super::names::Context;
 use super::preprocess;
+use super::record::Records;
 use super::rules::{self, Scope};
 
 /// `.target sm_90a, debug`
@@ -129,7 +130,7 @@ fn declaration_extent(tokens: &[Token], start: usize, text: &str) -> Result<usiz
     }
 }
 
-/// The same words as [`starts_item`] has, for spelling.
+/// Words with which a new declaration starts at module level.
 const DIRECTIVES: &[&str] = &[
     ".version",
     ".target",
@@ -148,38 +149,17 @@ const DIRECTIVES: &[&str] = &[
     ".const",
     ".shared",
     ".local",
+    ".reg",
+    ".param",
+    ".tex",
+    ".surf",
     ".align",
+    ".attribute",
+    ".sreg",
 ];
 
-/// Words with which a new declaration starts at module level.
 fn starts_item(word: &str) -> bool {
-    matches!(
-        word,
-        ".version"
-            | ".target"
-            | ".address_size"
-            | ".file"
-            | ".section"
-            | ".alias"
-            | ".pragma"
-            | ".entry"
-            | ".func"
-            | ".extern"
-            | ".visible"
-            | ".weak"
-            | ".common"
-            | ".global"
-            | ".const"
-            | ".shared"
-            | ".local"
-            | ".reg"
-            | ".param"
-            | ".tex"
-            | ".surf"
-            | ".align"
-            | ".attribute"
-            | ".sreg"
-    )
+    DIRECTIVES.contains(&word)
 }
 
 /// Reads a module's declarations; bodies are read when asked for.
@@ -208,7 +188,7 @@ pub fn parse_all(source: Arc<Source>) -> Result<Module, Diagnostics> {
 }
 
 fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
-    let mut module = Module {
+    let module = Module {
         version: (0, 0),
         target: Vec::new(),
         address_size: 64,
@@ -221,240 +201,302 @@ fn items(source: &Arc<Source>, findings: &mut Findings) -> Module {
         return module;
     }
     let (tokens, unclosed) = scan(text);
-    let tokens = &tokens[..];
-    let mut context = SimpleState(Context::new(text, (9, 0)));
-    let variables = declaration::variables::<EmptyErr>();
-    let function = declaration::function::<EmptyErr>();
-    let (mut old, records) = (Old::default(), Arc::new(OnceLock::new()));
-    let (mut version_at, mut size_at) = (None::<Span>, None);
-    let (mut complained, mut targeted) = (false, false);
-    let mut at = 0;
-    while let Some(&first) = tokens.get(at) {
-        if findings.enough() {
-            break;
-        }
-        let word = if first.kind == Kind::Word { first.text(text) } else { "" };
-        let next_word = || {
-            let rest = &tokens[at + 1..];
-            at + 1
-                + rest
-                    .iter()
-                    .position(|token| token.kind == Kind::Word)
-                    .unwrap_or(rest.len())
-        };
-        // What stands before `.version` is wrong, whatever it is; saying so once is enough.
-        if version_at.is_none() && !matches!(word, ".version" | ".target") && !complained {
-            let message = "a PTX module starts with `.version`";
-            findings.push(match first.kind {
-                Kind::Word | Kind::Name | Kind::Dotted => Diagnostic::error(first.span, message),
-                _ => unexpected(&first, text, "`.version`"),
-            });
-            complained = true;
-            if first.kind != Kind::Word {
-                at = next_word();
-                continue;
+    let items = Items {
+        text,
+        source,
+        tokens: &tokens,
+        unclosed,
+        context: SimpleState(Context::new(text, (9, 0))),
+        records: Arc::new(OnceLock::new()),
+        module,
+        findings,
+        version_at: None,
+        sized: false,
+        complained: false,
+        targeted: false,
+    };
+    items.read()
+}
+
+/// A module on its way from tokens to declarations.
+struct Items<'t, 's> {
+    text: &'s str,
+    source: &'s Arc<Source>,
+    tokens: &'t [Token],
+    /// The `{` of a body without end.
+    unclosed: Option<Token>,
+    context: SimpleState<Context<'s>>,
+    records: Arc<OnceLock<Records>>,
+    module: Module,
+    findings: &'t mut Findings,
+    version_at: Option<Span>,
+    /// `.address_size` was there.
+    sized: bool,
+    /// Said that the module does not start as it should.
+    complained: bool,
+    /// `.target` was there, or was missed.
+    targeted: bool,
+}
+
+impl<'t, 's: 't> Items<'t, 's> {
+    fn read(mut self) -> Module {
+        let variables = declaration::variables::<EmptyErr>();
+        let function = declaration::function::<EmptyErr>();
+        let mut old = Old::default();
+        let mut at = 0;
+        while let Some(&first) = self.tokens.get(at) {
+            if self.findings.enough() {
+                break;
             }
-        }
-        if module.target.is_empty() && version_at.is_some() && !targeted && word != ".target" {
-            targeted = true;
-            findings.push(Diagnostic::error(first.span, "`.target` is missing behind `.version`"));
-        }
-        targeted |= word == ".target";
-        if context.legacy && version_at.is_some() && !module.target.is_empty() {
-            let mut reading = Reading {
-                tokens,
-                source,
-                module: &mut module,
-                findings,
-                records: &records,
+            let word = match first.kind {
+                Kind::Word => first.text(self.text),
+                _ => "",
             };
-            if let Some(next) = old.item(at, &mut reading, &mut context) {
-                at = next.max(at + 1);
+            if self.misses_start(first, word) && first.kind != Kind::Word {
+                at = self.next_word(at);
                 continue;
             }
-        }
-        let to;
-        let result = match word {
-            ".version" if version_at.is_some() => {
-                to = next_word();
-                let again = read!(version::<EmptyErr>(), version::<Why>(), &tokens[at..to], &mut context);
-                if context.legacy && again.is_ok_and(|again| again == module.version) {
-                    at = to;
+            if self.context.legacy && self.version_at.is_some() && !self.module.target.is_empty() {
+                let mut reading = Reading {
+                    tokens: self.tokens,
+                    source: self.source,
+                    module: &mut self.module,
+                    findings: self.findings,
+                    records: &self.records,
+                };
+                if let Some(next) = old.item(at, &mut reading, &mut self.context) {
+                    at = next.max(at + 1);
                     continue;
                 }
-                let line = version_at.map_or(1, |before| source.line_column(before.start).0);
-                Err(Diagnostic::error(first.span, "`.version` stands once, at the start")
-                    .note(format!("the first one is in line {line}")))
             }
-            ".version" => {
-                to = next_word();
-                version_at = Some(first.span);
-                if !module.target.is_empty() && !complained {
-                    complained = true;
-                    findings.push(Diagnostic::error(first.span, "`.version` comes before `.target`"));
+            let (to, result) = match word {
+                ".version" | ".target" | ".address_size" | ".file" => {
+                    let to = self.next_word(at);
+                    (to, self.directive(word, first, at, to))
                 }
-                let statement = &tokens[at..to];
-                read!(version::<EmptyErr>(), version::<Why>(), statement, &mut context).and_then(|version| {
-                    module.version = version;
-                    (context.version, context.legacy) = (version, version < (2, 0));
-                    rules::version(version, first.span)?;
-                    Ok(())
-                })
-            }
-            ".target" => {
-                to = next_word();
-                let statement = &tokens[at..to];
-                read!(target::<EmptyErr>(), target::<Why>(), statement, &mut context).map(|names| {
-                    // PTX 1.x may say the same again (PTX ISA 1.1, Table 77).
-                    if context.legacy && names == module.target {
-                        return;
+                ".section" => self.section(at),
+                _ => match declaration_extent(self.tokens, at, self.text) {
+                    Err((place, message)) => {
+                        let rest = &self.tokens[place..];
+                        let to = rest
+                            .iter()
+                            .position(|token| token.kind == Kind::Semicolon)
+                            .map_or(self.tokens.len(), |semicolon| place + semicolon + 1);
+                        (to, Err(Diagnostic::error(self.tokens[place].span, message)))
                     }
-                    module.target.extend(names);
-                    findings.list.extend(rules::target(&module));
-                })
+                    Ok(end) => {
+                        let to = end.max(at + 1);
+                        let statement = &self.tokens[at..to];
+                        let result = match word {
+                            "" => Err(unexpected(&first, self.text, "a declaration")),
+                            ".alias" | ".pragma" => self.directive(word, first, at, to),
+                            _ if is_function(statement, self.text) => {
+                                self.function(statement, &function).map(|header| {
+                                    if header {
+                                        old.header(self.module.items.len() - 1);
+                                    }
+                                })
+                            }
+                            _ if starts_item(word) => self.variables(statement, &variables),
+                            _ => Err(body::unknown_directive(first.span, word, "a declaration", DIRECTIVES)),
+                        };
+                        (to, result)
+                    }
+                },
+            };
+            if let Err(error) = result {
+                self.findings.push(error);
+            }
+            at = to;
+        }
+        self.end();
+        if self.context.legacy {
+            let _ = self.records.set(std::mem::take(&mut self.context.records));
+            old.finish(&mut self.module, self.findings);
+        }
+        self.module
+    }
+
+    /// The next word with a dot behind the token at `at`.
+    fn next_word(&self, at: usize) -> usize {
+        let rest = &self.tokens[at + 1..];
+        let word = rest.iter().position(|token| token.kind == Kind::Word);
+        at + 1 + word.unwrap_or(rest.len())
+    }
+
+    /// What stands before `.version` is wrong, whatever it is; saying so once is enough. True if it was said now. Likewise
+    /// for `.target`.
+    fn misses_start(&mut self, first: Token, word: &str) -> bool {
+        let missed = self.version_at.is_none() && !matches!(word, ".version" | ".target") && !self.complained;
+        if missed {
+            let message = "a PTX module starts with `.version`";
+            self.findings.push(match first.kind {
+                Kind::Word | Kind::Name | Kind::Dotted => Diagnostic::error(first.span, message),
+                _ => unexpected(&first, self.text, "`.version`"),
+            });
+            self.complained = true;
+            if first.kind != Kind::Word {
+                return true;
+            }
+        }
+        if self.module.target.is_empty() && self.version_at.is_some() && !self.targeted && word != ".target" {
+            self.findings
+                .push(Diagnostic::error(first.span, "`.target` is missing behind `.version`"));
+            self.targeted = true;
+        }
+        self.targeted |= word == ".target";
+        missed
+    }
+
+    /// A directive between `at` and `to`, which `word` starts.
+    fn directive(&mut self, word: &str, first: Token, at: usize, to: usize) -> Result<(), Diagnostic> {
+        let statement = &self.tokens[at..to];
+        let context = &mut self.context;
+        match word {
+            ".version" => return self.version(first, statement),
+            ".target" => {
+                let names = read!(target::<EmptyErr>(), target::<Why>(), statement, context)?;
+                // PTX 1.x may say the same again (PTX ISA 1.1, Table 77).
+                if !(context.legacy && names == self.module.target) {
+                    self.module.target.extend(names);
+                    self.findings.list.extend(rules::target(&self.module));
+                }
             }
             ".address_size" => {
-                to = next_word();
-                let statement = &tokens[at..to];
-                read!(
-                    address_size::<EmptyErr>(),
-                    address_size::<Why>(),
-                    statement,
-                    &mut context
-                )
-                .map(|size| {
-                    size_at = Some(first.span);
-                    module.address_size = size;
-                })
+                let size = read!(address_size::<EmptyErr>(), address_size::<Why>(), statement, context)?;
+                self.sized = true;
+                self.module.address_size = size;
             }
             ".file" => {
-                to = next_word();
-                let statement = &tokens[at..to];
-                read!(file::<EmptyErr>(), file::<Why>(), statement, &mut context).map(|file| module.items.push(file))
+                let file = read!(file::<EmptyErr>(), file::<Why>(), statement, context)?;
+                self.module.items.push(file);
             }
-            ".section" => {
-                let rest = &tokens[at..];
-                to = at
-                    + rest
-                        .iter()
-                        .position(|token| token.kind == Kind::Braces)
-                        .map_or(rest.len(), |body| body + 1);
-                let statement = &tokens[at..to];
-                read!(section::<EmptyErr>(), section::<Why>(), statement, &mut context).map(|(name, span)| {
-                    module.items.push(Item::Section(Section {
-                        name,
-                        span,
-                        source: source.clone(),
-                    }));
-                })
+            ".alias" => {
+                let alias = read!(alias::<EmptyErr>(), alias::<Why>(), statement, context)?;
+                self.module.items.push(alias);
             }
-            _ => match declaration_extent(tokens, at, text) {
-                Err((place, message)) => {
-                    to = tokens[place..]
-                        .iter()
-                        .position(|token| token.kind == Kind::Semicolon)
-                        .map_or(tokens.len(), |semicolon| place + semicolon + 1);
-                    Err(Diagnostic::error(tokens[place].span, message))
-                }
-                Ok(end) => {
-                    to = end.max(at + 1);
-                    let statement = &tokens[at..to];
-                    match word {
-                        ".alias" => read!(alias::<EmptyErr>(), alias::<Why>(), statement, &mut context)
-                            .map(|alias| module.items.push(alias)),
-                        ".pragma" => read!(
-                            declaration::pragma::<EmptyErr>(),
-                            declaration::pragma::<Why>(),
-                            statement,
-                            &mut context
-                        )
-                        .map(|texts| module.items.push(Item::Pragma(texts))),
-                        "" => Err(unexpected(&first, text, "a declaration")),
-                        _ if is_function(statement, text) => {
-                            read!(function, declaration::function::<Why>(), statement, &mut context).map(
-                                |mut function| {
-                                    let braces = statement.last().filter(|last| last.kind == Kind::Braces);
-                                    // The body without end is read below.
-                                    let braces = braces
-                                        .filter(|last| unclosed.is_none_or(|open| open.span.start != last.span.start));
-                                    function.body = braces.map(|braces| Body {
-                                        span: braces.span,
-                                        source: source.clone(),
-                                        version: context.version,
-                                        records: records.clone(),
-                                        parsed: Arc::new(OnceLock::new()),
-                                        findings: Arc::new(OnceLock::new()),
-                                    });
-                                    findings
-                                        .list
-                                        .extend(rules::function(&function, context.legacy, context.version));
-                                    if context.legacy && function.entry && function.body.is_none() {
-                                        old.header(module.items.len());
-                                    }
-                                    module.items.push(Item::Function(Box::new(function)));
-                                },
-                            )
-                        }
-                        _ if starts_item(word) => {
-                            read!(variables, declaration::variables::<Why>(), statement, &mut context).map(
-                                |variables| {
-                                    let wrong =
-                                        |one| rules::variable(one, Scope::Module, context.legacy, context.version);
-                                    findings.list.extend(variables.iter().filter_map(wrong));
-                                    let variables = variables.into_iter().map(|one| Item::Variable(Box::new(one)));
-                                    module.items.extend(variables);
-                                },
-                            )
-                        }
-                        _ => Err(body::unknown_directive(first.span, word, "a declaration", DIRECTIVES)),
-                    }
-                }
-            },
-        };
-        if let Err(error) = result {
-            findings.push(error);
+            _ => {
+                let (quick, slow) = (declaration::pragma::<EmptyErr>(), declaration::pragma::<Why>());
+                let texts = read!(quick, slow, statement, context)?;
+                self.module.items.push(Item::Pragma(texts));
+            }
         }
-        at = to;
+        Ok(())
     }
-    if let Some(brace) = unclosed {
-        // What follows is read as the body it claims to be, to find the place where a brace went missing.
-        let before = findings.list.len();
-        let mode = Mode {
+
+    fn version(&mut self, first: Token, statement: &'t [Token]) -> Result<(), Diagnostic> {
+        let context = &mut self.context;
+        if let Some(before) = self.version_at {
+            let again = read!(version::<EmptyErr>(), version::<Why>(), statement, context);
+            if context.legacy && again.is_ok_and(|again| again == self.module.version) {
+                return Ok(());
+            }
+            let line = self.source.line_column(before.start).0;
+            return Err(Diagnostic::error(first.span, "`.version` stands once, at the start")
+                .note(format!("the first one is in line {line}")));
+        }
+        self.version_at = Some(first.span);
+        if !self.module.target.is_empty() && !self.complained {
+            self.complained = true;
+            self.findings
+                .push(Diagnostic::error(first.span, "`.version` comes before `.target`"));
+        }
+        let version = read!(version::<EmptyErr>(), version::<Why>(), statement, context)?;
+        self.module.version = version;
+        (context.version, context.legacy) = (version, version < (2, 0));
+        rules::version(version, first.span)
+    }
+
+    /// The section at `at`, and where it ends.
+    fn section(&mut self, at: usize) -> (usize, Result<(), Diagnostic>) {
+        let rest = &self.tokens[at..];
+        let body = rest.iter().position(|token| token.kind == Kind::Braces);
+        let to = at + body.map_or(rest.len(), |body| body + 1);
+        let statement = &self.tokens[at..to];
+        let read = read!(section::<EmptyErr>(), section::<Why>(), statement, &mut self.context);
+        let result = read.map(|(name, span)| {
+            self.module.items.push(Item::Section(Section {
+                name,
+                span,
+                source: self.source.clone(),
+            }));
+        });
+        (to, result)
+    }
+
+    /// True for the header of a kernel whose code follows without braces (PTX 1.x).
+    fn function(
+        &mut self,
+        statement: &'t [Token],
+        quick: &impl Part<'t, 's, Function, EmptyErr>,
+    ) -> Result<bool, Diagnostic> {
+        let context = &mut self.context;
+        let mut function = read!(quick, declaration::function::<Why>(), statement, context)?;
+        let braces = statement.last().filter(|last| last.kind == Kind::Braces);
+        // The body without end is read when all else has been.
+        let braces = braces.filter(|last| self.unclosed.is_none_or(|open| open.span.start != last.span.start));
+        function.body = braces.map(|braces| Body {
+            span: braces.span,
+            source: self.source.clone(),
             version: context.version,
-            closed: false,
-            records: Some(&context.records),
-        };
-        body::statements(text, brace.span.end as usize, text.len(), mode, findings);
-        if findings.list.len() == before {
-            let end = text.len() as u32;
-            let line = source.line_column(brace.span.start).0;
-            findings.push(
-                Diagnostic::error(Span { start: end, end }, "the text ends within a body")
-                    .note(format!("its `{{` is in line {line}")),
-            );
+            records: self.records.clone(),
+            parsed: Arc::new(OnceLock::new()),
+            findings: Arc::new(OnceLock::new()),
+        });
+        self.findings
+            .list
+            .extend(rules::function(&function, context.legacy, context.version));
+        let header = context.legacy && function.entry && function.body.is_none();
+        self.module.items.push(Item::Function(Box::new(function)));
+        Ok(header)
+    }
+
+    fn variables(
+        &mut self,
+        statement: &'t [Token],
+        quick: &impl Part<'t, 's, Vec<Variable>, EmptyErr>,
+    ) -> Result<(), Diagnostic> {
+        let context = &mut self.context;
+        let variables = read!(quick, declaration::variables::<Why>(), statement, context)?;
+        let wrong = |one| rules::variable(one, Scope::Module, context.legacy, context.version);
+        self.findings.list.extend(variables.iter().filter_map(wrong));
+        let variables = variables.into_iter().map(|one| Item::Variable(Box::new(one)));
+        self.module.items.extend(variables);
+        Ok(())
+    }
+
+    /// What there is to say when all tokens are read.
+    fn end(&mut self) {
+        let end = self.text.len() as u32;
+        let end = Span { start: end, end };
+        if let Some(brace) = self.unclosed {
+            // What follows is read as the body it claims to be, to find the place where a brace went missing.
+            let before = self.findings.list.len();
+            let mode = Mode {
+                version: self.context.version,
+                closed: false,
+                records: Some(&self.context.records),
+            };
+            let start = brace.span.end as usize;
+            body::statements(self.text, start, self.text.len(), mode, self.findings);
+            if self.findings.list.len() == before {
+                let line = self.source.line_column(brace.span.start).0;
+                self.findings.push(
+                    Diagnostic::error(end, "the text ends within a body").note(format!("its `{{` is in line {line}")),
+                );
+            }
+        } else if self.version_at.is_none() && !self.complained {
+            self.findings
+                .push(Diagnostic::error(end, "a PTX module starts with `.version`"));
         }
-    } else if version_at.is_none() && !complained {
-        let end = text.len() as u32;
-        findings.push(Diagnostic::error(
-            Span { start: end, end },
-            "a PTX module starts with `.version`",
-        ));
+        if !self.targeted && self.findings.list.is_empty() {
+            self.findings
+                .push(Diagnostic::error(end, "`.target` is missing behind `.version`"));
+        }
+        if !self.sized && self.module.version < (2, 3) {
+            self.module.address_size = 32;
+        }
     }
-    if !targeted && findings.list.is_empty() {
-        let end = text.len() as u32;
-        findings.push(Diagnostic::error(
-            Span { start: end, end },
-            "`.target` is missing behind `.version`",
-        ));
-    }
-    if size_at.is_none() && module.version < (2, 3) {
-        module.address_size = 32;
-    }
-    if context.legacy {
-        let _ = records.set(std::mem::take(&mut context.records));
-        old.finish(&mut module, findings);
-    }
-    module
 }
 
 fn address_size<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, u8, E> {

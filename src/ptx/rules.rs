@@ -93,6 +93,9 @@ pub fn target(module: &Module) -> Option<Diagnostic> {
     None
 }
 
+/// The greatest alignment: NVIDIA's assembler reads 32 bits.
+const MAX_ALIGN: u64 = 1 << 31;
+
 /// Types that a variable may have; the others are instruction types (PTX ISA, Fundamental Types; Packed Data Types).
 fn declarable(ty: Type) -> bool {
     use Type::*;
@@ -145,6 +148,9 @@ pub fn variable(variable: &Variable, scope: Scope, legacy: bool, version: (u16, 
     {
         if !align.is_power_of_two() {
             return wrong(format!("`{name}` is aligned to {align}, which is no power of two"));
+        }
+        if align > MAX_ALIGN {
+            return wrong(format!("`{name}` is aligned to {align}; the most is {MAX_ALIGN}"));
         }
     }
     if let Some(width) = variable.vector {

@@ -456,3 +456,57 @@ fn bytes() {
     let text = b".version 8.7\n.target sm_90\n\0.global .u32 x;\n";
     assert_eq!(parse_bytes("x", text).unwrap_err().list.len(), 1);
 }
+
+/// Whatever may start a declaration is suggested for a word that nearly does.
+#[test]
+fn misspelt_directives_of_a_module() {
+    for (wrong, right) in [
+        (".regs", ".reg"),
+        (".parm", ".param"),
+        (".texx", ".tex"),
+        (".surff", ".surf"),
+        (".atribute", ".attribute"),
+        (".sregs", ".sreg"),
+        (".globl", ".global"),
+    ] {
+        let text = format!(".version 8.5\n.target sm_90\n.address_size 64\n{wrong} .b32 a;\n");
+        let found = super::parse(Source::new("a.ptx", text)).expect_err(wrong);
+        assert_eq!(found.list.len(), 1, "{wrong}: {found:?}");
+        let label = &found.list[0].label;
+        assert!(label.contains(&format!("`{right}`")), "{wrong}: {label}");
+    }
+}
+
+/// Sums are as long as they like; what nests is told when it goes too deep, before any stack is used up.
+#[test]
+fn long_and_deep_expressions() {
+    let parse = |expression: String| {
+        let body = format!(".reg .b32 %r; mov.b32 %r, {expression}; ret;");
+        let text = format!(".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k() {{ {body} }}\n");
+        super::parse_all(Source::new("a.ptx", text)).map_err(|found| found.list[0].message.clone())
+    };
+    for fine in [
+        vec!["1"; 20_000].join("+"),
+        vec!["1"; 20_000].join("-"),
+        vec!["-1"; 5_000].join(" - "),
+        vec!["(1)"; 5_000].join("*"),
+        format!("{}1{}", "(".repeat(150), ")".repeat(150)),
+    ] {
+        assert!(parse(fine.clone()).is_ok(), "{}", &fine[..40]);
+    }
+    for deep in [
+        format!("{}1{}", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("{}1{}", "(-".repeat(100_000), ")".repeat(100_000)),
+        format!("{}1", "-".repeat(100_000)),
+        format!("{}1", "~!".repeat(100_000)),
+        format!("{}1", "1?1:".repeat(100_000)),
+        format!("{}1{}", "(--------------------".repeat(100), ")".repeat(100)),
+    ] {
+        assert_eq!(
+            parse(deep.clone()).err().as_deref(),
+            Some("the expression is nested too deeply"),
+            "{}",
+            &deep[..40]
+        );
+    }
+}

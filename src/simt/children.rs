@@ -373,21 +373,15 @@ impl Children {
         if anybody(AddressSpace::get().view(), address, bytes, bits) {
             return Ok(());
         }
+        let cause = Cause::IllegalAddress {
+            address,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            write: bits == WRITE,
+            space: Space::Global,
+        };
         Err(Box::new(Fault {
-            cause: Cause::IllegalAddress {
-                address,
-                bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-                write: bits == WRITE,
-                space: Space::Global,
-                beyond: None,
-            },
-            kernel: Arc::clone(&self.kernel),
-            function: Arc::clone(&self.kernel),
-            block: [0; 3],
-            thread: [0; 3],
-            instruction: "a copy or fill that the kernel asked the device runtime for".into(),
-            ptx_line: 0,
-            source_line: None,
+            note: Some("in a copy or fill that the kernel asked the device runtime for"),
+            ..Fault::of_launch(cause, &self.kernel)
         }))
     }
 }

@@ -160,17 +160,8 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
 
 /// A fault of a launch as a whole.
 pub fn refusal(launch: &Launch, cause: Cause) -> Box<Fault> {
-    let kernel = Arc::clone(&launch.code.module.functions[launch.kernel as usize].name);
-    Box::new(Fault {
-        cause,
-        function: Arc::clone(&kernel),
-        kernel,
-        block: [0; 3],
-        thread: [0; 3],
-        instruction: String::new(),
-        ptx_line: 0,
-        source_line: None,
-    })
+    let kernel = &launch.code.module.functions[launch.kernel as usize].name;
+    Box::new(Fault::of_launch(cause, kernel))
 }
 
 impl Grid {
@@ -334,11 +325,7 @@ impl Grid {
             at.set(seat.block.env.ctaid);
             let turn = seat.block.turn();
             if let address @ 1.. = self.gone.load(Ordering::Relaxed) {
-                self.report(Box::new(self.host_memory_gone(
-                    turn.err(),
-                    address,
-                    seat.block.env.ctaid,
-                )));
+                self.report(Box::new(self.host_memory_gone(turn.err(), address, &seat.block.env)));
                 break;
             }
             match turn {
@@ -354,7 +341,7 @@ impl Grid {
                     open.push_back(seat);
                 }
                 Err(located) => {
-                    self.report(Box::new(self.locate(&located, seat.block.env.ctaid)));
+                    self.report(Box::new(Fault::locate(&located, &seat.block.env)));
                     break;
                 }
             }
@@ -414,7 +401,7 @@ impl Grid {
                     }
                 }
                 Err(located) => {
-                    self.report(Box::new(self.locate(&located, seat.block.env.ctaid)));
+                    self.report(Box::new(Fault::locate(&located, &seat.block.env)));
                     break;
                 }
             }
@@ -485,56 +472,24 @@ impl Grid {
     }
 
     fn fault_of(&self, cause: Cause, block: [u32; 3]) -> Fault {
-        let kernel = Arc::clone(&self.kernel.function.name);
         Fault {
-            cause,
-            function: Arc::clone(&kernel),
-            kernel,
             block,
-            thread: [0; 3],
-            instruction: String::new(),
-            ptx_line: 0,
-            source_line: None,
+            ..Fault::of_launch(cause, &self.kernel.function.name)
         }
     }
 
     /// The first access went through, to memory that was put there for it; what came of later ones says where, if it is the
     /// same memory that they were refused.
-    fn host_memory_gone(&self, refused: Option<Box<Located>>, address: u64, block: [u32; 3]) -> Fault {
+    fn host_memory_gone(&self, refused: Option<Box<Located>>, address: u64, env: &BlockEnv<'_>) -> Fault {
         match refused {
             Some(located) => match located.fault.cause {
                 Cause::IllegalAddress { address, .. } if AddressSpace::get().host_range_is_gone(address) => Fault {
                     cause: Cause::HostMemoryGone { address },
-                    ..self.locate(&located, block)
+                    ..Fault::locate(&located, env)
                 },
-                _ => self.locate(&located, block),
+                _ => Fault::locate(&located, env),
             },
-            None => self.fault_of(Cause::HostMemoryGone { address }, block),
-        }
-    }
-
-    fn locate(&self, located: &Located, block: [u32; 3]) -> Fault {
-        let function = &located.exec.function;
-        let [x, y, _] = self.launch.block;
-        let t = located.first_thread + located.fault.lane as u32;
-        let text = &function.source.text;
-        let pc = located.exec.pc_in_function(located.pc);
-        let compiled = &located.exec.compiled;
-        let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
-        let (start, end) = (span.start as usize, span.end as usize);
-        let last = compiled.lines.partition_point(|(at, _, _)| *at <= pc);
-        Fault {
-            thread: [t % x, t / x % y, t / x / y],
-            function: Arc::clone(&function.name),
-            instruction: text
-                .get(start..end)
-                .unwrap_or_default()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
-            ptx_line: text.get(..start).map_or(0, |t| t.matches('\n').count() as u32 + 1),
-            source_line: last.checked_sub(1).map(|i| (compiled.lines[i].1, compiled.lines[i].2)),
-            ..self.fault_of(located.fault.cause.clone(), block)
+            None => self.fault_of(Cause::HostMemoryGone { address }, env.ctaid),
         }
     }
 }

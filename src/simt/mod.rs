@@ -1,8 +1,9 @@
-//! `Program` + launch → effects: grid, blocks (CTAs), bundles of warps, barriers, system calls. Knows nothing of PTX
-//! text or of CUDA handles.
+//! Runs launches: a grid, its blocks (CTAs), their bundles of warps, barriers, system calls. A [`Launch`] says what to run;
+//! what kernels ask of the rest of the driver goes through [`Services`] and [`Runtime`]; a [`Fault`] says why one ended early.
 
 mod block;
 mod children;
+mod fault;
 mod grid;
 mod interp;
 mod machine;
@@ -21,6 +22,7 @@ use crate::memory::texture::References;
 use crate::program::Space;
 
 pub use children::{Family, GraphUpdate, Runtime, Shape, run};
+pub use fault::{Fault, Place, Site, Whose};
 pub use interp::code::Executables;
 pub use machine::observe;
 use machine::observe::Watch;
@@ -87,33 +89,6 @@ pub trait Services: Send + Sync {
     }
 }
 
-/// Why a launch ended early, and where.
-#[derive(Debug, Clone)]
-pub struct Fault {
-    pub cause: Cause,
-    pub kernel: Arc<str>,
-    /// Function in which it happened: the kernel itself or one that it called.
-    pub function: Arc<str>,
-    pub block: [u32; 3],
-    pub thread: [u32; 3],
-    /// The PTX instruction and its line in the text.
-    pub instruction: String,
-    pub ptx_line: u32,
-    /// `(file index, line)` of the source by `.loc`, when known.
-    pub source_line: Option<(u32, u32)>,
-}
-
-/// The window of its block, or of its lane, that a generic address lies beyond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beyond {
-    /// `Shared` or `Local`.
-    pub space: Space,
-    /// Bytes of the window.
-    pub bytes: u64,
-    /// Where the access starts, from the window's start: negative, or as much as the window has and more.
-    pub offset: i64,
-}
-
 /// Each cause has one `CUresult` in the driver API manual (named in the comment).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
@@ -123,8 +98,6 @@ pub enum Cause {
         bytes: u32,
         write: bool,
         space: Space,
-        /// Of a generic or global address: the window that it just misses, if it is that of one.
-        beyond: Option<Beyond>,
     },
     /// 700: registered host memory that the program has unmapped, protected, or cut off with its file.
     HostMemoryGone { address: u64 },
@@ -166,7 +139,6 @@ impl fmt::Display for Cause {
                 bytes,
                 write,
                 space,
-                beyond,
             } => {
                 let what = if *write { "write" } else { "read" };
                 let space = match space {
@@ -176,24 +148,14 @@ impl fmt::Display for Cause {
                     Space::Local => " in .local",
                     Space::Param => " in .param",
                 };
-                write!(f, "illegal {what} of {bytes} byte(s) at {address:#x}{space}")?;
-                match beyond {
-                    None => Ok(()),
-                    Some(Beyond { space, bytes, offset }) => {
-                        let whose = if *space == Space::Shared {
-                            "the block's .shared"
-                        } else {
-                            "the thread's .local"
-                        };
-                        write!(f, ", which is byte {offset} of {whose} window of {bytes} bytes")
-                    }
-                }
+                let s = if *bytes == 1 { "" } else { "s" };
+                write!(f, "illegal {what} of {bytes} byte{s} at {address:#x}{space}")
             }
             Cause::HostMemoryGone { address } => write!(f, "access at {address:#x}: {HOST_MEMORY_GONE}"),
             Cause::Misaligned { address, bytes } => {
                 write!(
                     f,
-                    "access of {bytes} bytes at {address:#x}, which is not a multiple of {bytes}"
+                    "misaligned access of {bytes} bytes at {address:#x}, which is not a multiple of {bytes}"
                 )
             }
             Cause::IllegalInstruction { why } => write!(f, "illegal instruction: {why}"),

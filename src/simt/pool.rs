@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::grid::{Grid, Helper};
+use crate::defect;
 
 /// How long an idle worker looks for work before it sleeps: a launch that follows soon needs no wake-up call.
 const LINGER: Duration = Duration::from_micros(30);
@@ -126,8 +127,11 @@ impl Pool {
 
     fn work(&self, number: u32) {
         loop {
-            // Panics end in there: the worker has the next grid to help with.
-            self.next().work(number);
+            let helper = self.next();
+            // What it does for the grid is caught in there; its end may be the end of a launch and all that hangs on it.
+            if let Err(defect) = defect::catch(|| helper.work(number)) {
+                tracing::error!("{defect}\n  at the end of a grid");
+            }
         }
     }
 }

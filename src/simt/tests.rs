@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::interp::compile::{Compiled, Instr, Slot, What};
 use super::{Cause, Executables, Launch, Services, run};
 use crate::isa::lanes::Width;
+use crate::isa::{Operation, decode};
 use crate::memory::{AddressSpace, Kind as MemoryKind, Request};
 use crate::program::{
-    Address, BarrierOp, Body, Callee, Compute, Copy3, Element, Function, Guard, Initial, Op, Ordering, Space, Special,
-    Value,
+    Address, BarrierOp, Body, Callee, Copy3, Element, Function, Guard, Initial, Op, Ordering, Space, Special, Value,
 };
 use crate::ptx::Source;
 
@@ -73,8 +73,11 @@ fn guarded(reg: Slot, negated: bool, instr: Instr) -> Instr {
 }
 
 fn lane(opcode: &str, dst: &[Slot], src: &[Slot]) -> Instr {
+    let Operation::Compute(op) = decode(opcode).expect("the table has it").op else {
+        panic!("{opcode} is not lane-wise")
+    };
     instr(Op::Compute {
-        op: Compute::named(opcode).expect("it is computed"),
+        op,
         dst: dst.iter().copied().collect(),
         src: src.iter().copied().collect(),
     })
@@ -423,7 +426,6 @@ fn a_stray_store_is_a_fault_with_a_place() {
             bytes: 4,
             write: true,
             space: Space::Global,
-            beyond: None,
         }
     );
     assert_eq!(fault.thread, [37, 0, 0]);

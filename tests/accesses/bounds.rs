@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use cuda::simt::Cause;
 use cuda::simt::observe::{Access, GridEvent, Observer, Who};
-use cuda::simt::{Beyond, Cause};
 use parking_lot::Mutex;
 
 use crate::counter::Run;
@@ -404,32 +404,24 @@ fn a_fault_says_which_window_a_generic_address_ran_over() {
     );
     let module = run.load(&text).unwrap_or_else(|why| panic!("{why}"));
     let windows = Arc::new(Windows::default());
-    let beyond = |name: &str, offset: i64| {
+    let near = |name: &str, offset: i64| {
         let prepared = run.prepare(&module, name).expect("it lowers");
         let mut params = offset.to_le_bytes().to_vec();
         params.resize(PARAMS as usize, 0);
         let watch = cuda::simt::observe::Watch::new(Arc::clone(&windows));
         let fault = run.start(&module, prepared, (64, params), watch).expect_err("outside");
-        match fault.cause {
-            Cause::IllegalAddress { beyond, .. } => beyond,
-            other => panic!("{other}"),
-        }
+        assert!(matches!(fault.cause, Cause::IllegalAddress { .. }), "{}", fault.cause);
+        fault.place.map(|place| (place.space, place.offset))
     };
     use cuda::program::Space;
-    let of_shared = |offset| {
-        Some(Beyond {
-            space: Space::Shared,
-            bytes: SHARED,
-            offset,
-        })
-    };
-    assert_eq!(beyond("shared", SHARED as i64), of_shared(SHARED as i64));
-    assert_eq!(beyond("shared", -4), of_shared(-4));
-    assert_eq!(beyond("shared", 1000), of_shared(1000));
-    let local = beyond("local", -4).expect("near the window of the first thread");
-    assert_eq!((local.space, local.offset), (Space::Local, -4));
+    let end = SHARED as i64;
+    assert_eq!(near("shared", end), Some((Space::Shared, end)));
+    assert_eq!(near("shared", -4), Some((Space::Shared, -4)));
+    assert_eq!(near("shared", 1000), Some((Space::Shared, 1000)));
+    // Thread 1 of the block has the next part of the local window.
+    assert!(matches!(near("local", 2048), Some((Space::Local, _))));
     // Where it is nobody's, no window is blamed.
-    assert_eq!(beyond("shared", 1 << 45), None);
+    assert_eq!(near("shared", 1 << 45), None);
     let seen = windows.0.lock();
     assert!(seen.iter().all(|(_, bytes)| *bytes == SHARED), "{seen:?}");
 }

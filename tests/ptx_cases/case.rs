@@ -1,6 +1,4 @@
 //! The header comment of a case: launch, parameters, expectations.
-//!
-//! In: the text of a file. Out: a [`Case`]. It must never know how a case is run.
 
 use crate::value::{Element, Type};
 
@@ -21,6 +19,8 @@ pub struct Launch {
     pub cooperative: bool,
     /// `CU_LIMIT_STACK_SIZE`.
     pub stack: u64,
+    /// Milliseconds that it may run, if it is meant to run longer.
+    pub timeout: Option<u64>,
 }
 
 /// A parameter of the kernel: a buffer's address, or a value.
@@ -35,6 +35,8 @@ pub struct Parameter {
     /// Values may come in any order.
     pub sorted: bool,
     pub within: Within,
+    /// A buffer that is gone when the kernel runs.
+    pub freed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,7 +134,7 @@ fn statement(case: &mut Case, line: &str) -> Result<(), String> {
     match keyword {
         "" | "test" | "source" | "note" => {}
         "launch" => case.launches.push(launch(rest)?),
-        "in" | "out" | "inout" | "scratch" | "value" => case.parameters.push(parameter(keyword, rest)?),
+        "in" | "out" | "inout" | "scratch" | "freed" | "value" => case.parameters.push(parameter(keyword, rest)?),
         "texture" | "surface" => {
             let (image, bound) = image(keyword == "surface", rest)?;
             if bound {
@@ -171,6 +173,7 @@ fn launch(text: &str) -> Result<Launch, String> {
         shared: 0,
         cooperative: false,
         stack: 1024,
+        timeout: None,
     };
     for word in text.split_whitespace() {
         let (key, value) = word
@@ -183,6 +186,7 @@ fn launch(text: &str) -> Result<Launch, String> {
             "block" => launch.block = dimensions(value)?,
             "shared" => launch.shared = number()?,
             "stack" => launch.stack = number()?.into(),
+            "timeout" => launch.timeout = Some(number()?.into()),
             "cooperative" => launch.cooperative = value == "yes",
             _ => return Err(format!("unknown key `{key}` of launch")),
         }
@@ -251,7 +255,7 @@ fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
             before = bits(ty, &ty.list(first, count)?)?;
             after = ty.list(second, Some(before.len()))?;
         }
-        _ => before.resize(count.ok_or("scratch needs a length")?, 0),
+        _ => before.resize(count.ok_or("a buffer without values needs a length")?, 0),
     }
     let role = if keyword == "value" { Role::Value } else { Role::Buffer };
     Ok(Parameter {
@@ -262,6 +266,7 @@ fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
         after,
         sorted,
         within,
+        freed: keyword == "freed",
     })
 }
 
@@ -323,6 +328,7 @@ fn image(surface: bool, text: &str) -> Result<(Parameter, bool), String> {
         after,
         sorted: false,
         within: Within::Exact,
+        freed: false,
     };
     Ok((parameter, bound))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cuda::memory::texture::References;
-use cuda::memory::{AddressSpace, Kind, Request};
+use cuda::memory::{AddressSpace, Kind, Request, caller};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
 use cuda::simt::{self, Cause, Executables, Fault, Services};
@@ -18,9 +18,11 @@ use crate::verdict::{self, bytes};
 /// A kernel that runs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Runs a case; gives the report of the fault in which it ended, if it did.
+///
 /// # Errors
 /// What differs from the expectation, for people.
-pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<(), String> {
+pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<Option<String>, String> {
     let tree =
         ptx::parse(Source::new(name, text)).map_err(|error| format!("does not parse:\n{}", error.render_plain()))?;
     let mut memory = Memory::default();
@@ -50,6 +52,11 @@ pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<(),
     references.sort_by_key(|(address, _)| *address);
     let references: References = references.into();
     let code = Arc::new(Executables::new(Arc::clone(&module)));
+    for (parameter, address) in case.parameters.iter().zip(&buffers) {
+        if let Some(address) = address.filter(|_| parameter.freed) {
+            memory.free(address);
+        }
+    }
     let services = Arc::new(Test::default());
     let mut fault = None;
     for (number, launch) in (0..).zip(&case.launches) {
@@ -72,7 +79,9 @@ pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<(),
             verdict::compare(parameter, &found, case, &mut report);
         }
     }
-    if report.is_empty() { Ok(()) } else { Err(report) }
+    // While the memory of the case is there: the report says what an address is next to.
+    let fault = fault.map(|fault| cuda::driver::fault::report(&fault));
+    if report.is_empty() { Ok(fault) } else { Err(report) }
 }
 
 fn launch(
@@ -133,7 +142,7 @@ fn launch(
         grid_id: 1,
         multiprocessors: 4,
         stack_limit: launch.stack,
-        timeout: Some(PATIENCE),
+        timeout: Some(launch.timeout.map_or(PATIENCE, Duration::from_millis)),
         seed: None,
         services: Arc::clone(services) as Arc<dyn Services>,
         references: Arc::clone(references),
@@ -148,9 +157,7 @@ fn outcome(case: &Case, fault: Option<&Fault>, services: &Test, report: &mut Str
         let show = |code: Option<u32>| code.map_or("success".to_owned(), |code| format!("error {code}"));
         let _ = writeln!(report, "expected {}, got {}", show(case.expect.error), show(found));
         if let Some(f) = fault {
-            let (line, instruction) = (f.ptx_line, &f.instruction);
-            let _ = writeln!(report, "  {} in {} at line {line}: {instruction}", f.cause, f.function);
-            let _ = writeln!(report, "  block {:?} thread {:?}", f.block, f.thread);
+            let _ = writeln!(report, "{}", cuda::driver::fault::report(f));
         }
     }
     let printed = services.printed.lock().unwrap();
@@ -187,14 +194,24 @@ struct Memory(Vec<u64>);
 
 impl Memory {
     fn allocate(&mut self, kind: Kind, bytes: u64) -> Option<u64> {
-        let start = AddressSpace::get()
-            .allocate(&Request::new(kind, bytes.max(1)))
-            .ok()?
-            .start;
+        let request = Request {
+            by: if kind == Kind::Constant {
+                "cuModuleLoadData"
+            } else {
+                "cuMemAlloc_v2"
+            },
+            ..Request::new(kind, bytes.max(1))
+        };
+        let start = AddressSpace::get().allocate(&request).ok()?.start;
         self.0.push(start);
         // SAFETY: allocated just now with so many bytes; the process may write all of the arena's allocations.
         unsafe { std::ptr::write_bytes(start as *mut u8, 0, bytes as usize) };
         Some(start)
+    }
+
+    fn free(&mut self, start: u64) {
+        self.0.retain(|own| *own != start);
+        caller::during("cuMemFree_v2", || AddressSpace::get().free(start));
     }
 
     fn buffer(&mut self, content: &[u8]) -> Result<u64, String> {

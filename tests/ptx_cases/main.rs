@@ -8,6 +8,7 @@ mod case;
 mod execute;
 mod image;
 mod legal;
+mod report;
 mod value;
 mod verdict;
 
@@ -60,10 +61,11 @@ fn again(level: Level) -> bool {
 
 fn trial(root: &Path, file: &Path, level: &str) -> Trial {
     let (label, path) = (name(root, file), file.to_path_buf());
-    Trial::test(label, move || {
+    Trial::test(label.clone(), move || {
         let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
         let case = case::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        execute::run(&case, &path.display().to_string(), &text, None).map_err(Failed::from)
+        let report = execute::run(&case, &format!("{label}.ptx"), &text, None)?;
+        report::compare(report.as_deref(), &path.with_extension("txt")).map_err(Failed::from)
     })
     .with_kind(level)
 }

@@ -93,6 +93,7 @@ impl Runtime for Module {
         let request = Request {
             device: self.shared().device,
             owner: self.shared().id,
+            by: "the device runtime",
             ..Request::new(Kind::Heap, bytes)
         };
         AddressSpace::get()

@@ -1,23 +1,16 @@
-//! Launches: validation, parameters, the queue; and what a fault means for the context.
-//!
-//! Flows in: a function, a shape, arguments, a stream. Flows out: a [`simt::Launch`] in the stream's queue. It must never
-//! know how a grid is run.
+//! Launches: checks of the shape, the parameter block, and a [`simt::Launch`] in the stream's queue. What a fault means for
+//! the context is in `fault.rs`.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::config;
 use crate::driver::context::Shared;
-use crate::driver::graph::{DeviceNode, KernelNode, Work};
 use crate::driver::module::Lowered;
-use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
-use crate::driver::stream::{Command, Point};
-use crate::driver::{Error, Function, Result, Stream, occupancy};
+use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
+use crate::driver::{Error, Function, Result, fault, occupancy};
 use crate::memory::{AddressSpace, Kind, Request};
-use crate::program::Space;
-use crate::simt::{self, Cause, Family, Fault, Services};
+use crate::simt::{self, Family, Fault, Services};
 
 /// A launch as a call describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,143 +53,11 @@ fn runner() -> Runner {
     simt::run
 }
 
-/// `cuLaunchKernel`, `cuLaunchKernelEx`, `cuLaunchCooperativeKernel`.
-///
-/// # Errors
-/// 1 for shapes beyond the device's limits and missing arguments, 701 and 720 for what does not fit, 912 for clusters,
-/// 218 for a function that cannot be lowered.
-///
-/// # Safety
-/// `Arguments::Pointers` has a valid pointer for each parameter of the function.
-pub unsafe fn launch(
-    function: &Arc<Function>,
-    config: &Config,
-    arguments: Arguments<'_>,
-    stream: &Arc<Stream>,
-) -> Result<()> {
-    let function = function.on(stream)?;
-    let shared = &stream.shared;
-    shared.check()?;
-    let capture = stream.admit()?;
-    // SAFETY: passed on to the caller.
-    let params = unsafe { collect(&function, arguments)? };
-    if let Some(capture) = capture {
-        check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
-        return capture.add(
-            stream,
-            Work::Kernel(KernelNode::captured(function, *config, params, stream)),
-        );
-    }
-    let prepared = Prepared::new(&function, config, params, stream.multiprocessors())?;
-    shared.printer.flush();
-    let ticket = stream.enqueue(Command::Work(Box::new(move |_| prepared.run())));
-    if launch_blocking() {
-        stream.wait_for(ticket);
-        shared.printer.flush();
-        shared.check()?;
-    }
-    Ok(())
-}
-
-/// What a launch is to be as a node of a graph.
-#[derive(Default)]
-pub struct NodeOptions {
-    /// Values of 64 bytes by number.
-    pub attributes: BTreeMap<u32, [u64; 8]>,
-    /// Kernels may change it.
-    pub updatable: bool,
-}
-
-/// As [`launch`]; a stream that records keeps the options with the node. Gives the node if kernels may change it.
-///
-/// # Errors
-/// As [`launch`], and 1 for a node that kernels may change in a stream that does not record.
-///
-/// # Safety
-/// As [`launch`].
-pub unsafe fn launch_with_options(
-    function: &Arc<Function>,
-    config: &Config,
-    arguments: Arguments<'_>,
-    stream: &Arc<Stream>,
-    options: NodeOptions,
-) -> Result<Option<Arc<DeviceNode>>> {
-    let recording = stream.capture_info()?.is_some();
-    if !recording {
-        if options.updatable {
-            return Err(Error::InvalidValue);
-        }
-        // SAFETY: passed on to the caller.
-        return unsafe { launch(function, config, arguments, stream) }.map(|()| None);
-    }
-    let function = function.on(stream)?;
-    stream.shared.check()?;
-    let capture = stream.admit()?.ok_or(Error::InvalidValue)?;
-    // SAFETY: passed on to the caller.
-    let params = unsafe { collect(&function, arguments)? };
-    check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
-    let mut kernel = KernelNode::captured(function, *config, params, stream);
-    kernel.attributes.extend(options.attributes);
-    kernel.updatable = options.updatable.then(DeviceNode::create);
-    let node = kernel.updatable.clone();
-    capture.add(stream, Work::Kernel(kernel))?;
-    Ok(node)
-}
-
-/// `cuLaunchCooperativeKernelMultiDevice`: one launch on each of several devices. `before`: none begins before all that is
-/// in any of the streams is done; `after`: what comes next in any of them waits for all.
-///
-/// # Errors
-/// As [`launch`], and 1 for two launches on one device and functions that are not the same one.
-///
-/// # Safety
-/// As [`launch`].
-pub unsafe fn launch_together(
-    launches: &[(Arc<Function>, Arguments<'_>, Arc<Stream>)],
-    config: &Config,
-    before: bool,
-    after: bool,
-) -> Result<()> {
-    let mut devices = Vec::new();
-    for (function, _, stream) in launches {
-        let same = launches
-            .first()
-            .is_some_and(|(first, _, _)| first.name() == function.name());
-        if !same || devices.contains(&stream.shared.device) {
-            return Err(Error::InvalidValue);
-        }
-        devices.push(stream.shared.device);
-        let function = function.on(stream)?;
-        stream.shared.check()?;
-        stream.refuse_capture()?;
-        // All or none.
-        check(&function, config, function.lowered()?, stream.multiprocessors())?;
-    }
-    let wait_for_each_other = || {
-        let ends: Vec<Point> = launches.iter().map(|(_, _, stream)| stream.end()).collect();
-        for (_, _, stream) in launches {
-            ends.iter().for_each(|point| stream.wait_point(point.clone()));
-        }
-    };
-    if before {
-        wait_for_each_other();
-    }
-    for (function, arguments, stream) in launches {
-        // SAFETY: passed on to the caller.
-        unsafe { launch(function, config, *arguments, stream)? };
-    }
-    if after {
-        wait_for_each_other();
-    }
-    Ok(())
-}
-
 /// A launch with all that can be done beforehand done: it can be run any number of times, one at a time.
 pub(in crate::driver) struct Prepared {
     shared: Arc<Shared>,
     launch: Arc<simt::Launch>,
     workspace: Option<Workspace>,
-    files: Arc<HashMap<u32, String>>,
     run: Runner,
 }
 
@@ -229,7 +90,6 @@ impl Prepared {
             shared: Arc::clone(shared),
             launch: Arc::new(launch),
             workspace,
-            files: Arc::clone(&function.files),
             run: runner(),
         })
     }
@@ -240,7 +100,7 @@ impl Prepared {
             workspace.clear();
         }
         if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
-            self.shared.fail(code(&fault.cause), &report(&fault, &self.files));
+            self.shared.fail(fault::code(&fault.cause), &fault::report(&fault));
         }
     }
 }
@@ -427,63 +287,6 @@ pub(in crate::driver) unsafe fn collect(function: &Function, arguments: Argument
         }
     }
     Ok(block)
-}
-
-/// The sticky error that a fault becomes.
-fn code(cause: &Cause) -> Error {
-    match cause {
-        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => Error::IllegalAddress,
-        Cause::Misaligned { .. } => Error::MisalignedAddress,
-        Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
-        Cause::InvalidPc { .. } => Error::InvalidPc,
-        Cause::StackOverflow { .. } => Error::HardwareStackError,
-        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => Error::LaunchFailed,
-        Cause::Assert => Error::Assert,
-        Cause::Timeout { .. } => Error::LaunchTimeout,
-        Cause::OutOfMemory { .. } => Error::OutOfMemory,
-        Cause::Invalid { .. } => Error::InvalidPtx,
-    }
-}
-
-/// What happened, who did it, where, and what the address is next to.
-fn report(fault: &Fault, files: &HashMap<u32, String>) -> String {
-    let mut text = fault.cause.to_string();
-    let [x, y, z] = fault.thread;
-    let [block_x, block_y, block_z] = fault.block;
-    // Writing to a String cannot fail.
-    let _ = write!(text, "\n  kernel {}", fault.kernel);
-    if fault.function != fault.kernel {
-        let _ = write!(text, ", function {}", fault.function);
-    }
-    let _ = write!(text, ", block ({block_x},{block_y},{block_z}), thread ({x},{y},{z})");
-    if let Some((file, line)) = fault.source_line {
-        let name = files.get(&file).map_or("source", String::as_str);
-        let _ = write!(text, "\n  at {name}:{line}");
-    }
-    if fault.ptx_line != 0 {
-        let _ = write!(text, "\n  PTX line {}: {}", fault.ptx_line, fault.instruction.trim());
-    }
-    let address = match &fault.cause {
-        Cause::IllegalAddress {
-            address,
-            space: Space::Generic | Space::Global | Space::Const,
-            ..
-        }
-        | Cause::Misaligned { address, .. } => *address,
-        _ => return text,
-    };
-    let space = AddressSpace::get();
-    let _ = match space.nearest(address).filter(|nearest| nearest.is_near()) {
-        Some(nearest) => write!(text, "\n  the address is {nearest}"),
-        None if space.host_range_is_gone(address) => write!(text, "\n  {}", simt::HOST_MEMORY_GONE),
-        None if address < 1 << 16 => write!(text, "\n  the address is NULL, or next to it"),
-        None if space.view().contains(address) => write!(text, "\n  no allocation is near the address"),
-        None => write!(
-            text,
-            "\n  the address is not in device memory; if it is the host's, cuMemHostRegister lets kernels use it"
-        ),
-    };
-    text
 }
 
 #[cfg(test)]

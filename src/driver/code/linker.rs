@@ -1,18 +1,17 @@
 //! `cuLink*`: several images become one that the loader takes.
 //!
-//! Flows in: PTX, fat binaries, objects, libraries. Flows out: an image: the PTX itself, or several texts, each after
-//! a mark that is a comment to everybody else, so that programs may store it and load it later. It must never know
-//! contexts.
+//! PTX, fat binaries, objects and libraries go in. What comes out is the PTX itself, or, of several texts or with symbols, an
+//! image of our own (`image/linked.rs`): programs may store it and load it later.
 
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::driver::code::{Code, LoadError, Remarks, SYMBOL_MARK, Symbols, UNIT_MARK};
+use crate::driver::code::{Code, LoadError, Remarks, Symbols};
 use crate::driver::handle::{self, Registry};
 use crate::driver::{Error, Handle, Result};
+use crate::image::linked;
 use crate::program::{self, Allocate, AllocateError, LinkError};
 use crate::ptx::ast;
 
@@ -97,20 +96,13 @@ impl Linker {
                 let names = undefined.iter().map(ToString::to_string).collect();
                 return Err(unresolved(LinkError::Undefined(names)));
             }
-            let mut text = String::new();
-            for (name, address) in &self.symbols {
-                // Writing to a String cannot fail.
-                let _ = writeln!(text, "{SYMBOL_MARK}{address:#x} {name}");
+            let texts: Vec<&str> = units.iter().map(|unit| &*unit.source.text).collect();
+            if let ([text], true) = (&*texts, self.symbols.is_empty()) {
+                // The PTX itself, as a C string.
+                return Ok([text.as_bytes(), b"\n\0"].concat().into());
             }
-            for unit in units.iter() {
-                if units.len() > 1 || !self.symbols.is_empty() {
-                    text.push_str(UNIT_MARK);
-                }
-                text.push_str(&unit.source.text);
-                text.push('\n');
-            }
-            text.push('\0');
-            Ok(text.into_bytes().into())
+            let symbols = self.symbols.iter().map(|(name, address)| (name.as_str(), *address));
+            Ok(linked::write(symbols, &texts).into())
         });
         image.as_deref().map_err(LoadError::clone)
     }

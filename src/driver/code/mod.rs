@@ -3,7 +3,9 @@
 //! Flows in: what a load call was handed. Flows out: the trees to link, or the reason and the words why not. It must never
 //! know contexts.
 
+pub mod calls;
 mod device_runtime;
+pub mod fault;
 pub mod launch;
 pub mod linker;
 pub mod module;
@@ -99,14 +101,8 @@ impl std::fmt::Display for Remarks {
     }
 }
 
-/// What stands before each unit in the image that the JIT linker makes: comments to everybody else.
-pub(super) const UNIT_MARK: &str = "// margay: a unit of a linked image\n";
-
 /// Texts up to this size are read whole when a module is loaded from them.
 const CHECKED: usize = 256 << 10;
-
-/// Begins a line that gives a variable's address, in the image that the JIT linker makes.
-pub(super) const SYMBOL_MARK: &str = "// margay: at ";
 
 type Trees = Arc<[Arc<ast::Module>]>;
 
@@ -118,14 +114,12 @@ pub(super) struct Code {
     image: Image,
     trees: OnceLock<Result<Trees, LoadError>>,
     complained: AtomicBool,
-    symbols: OnceLock<Symbols>,
 }
 
 impl Code {
     fn new(image: Image) -> Arc<Code> {
         Arc::new(Code {
             image,
-            symbols: OnceLock::new(),
             trees: OnceLock::new(),
             complained: AtomicBool::new(false),
         })
@@ -196,9 +190,9 @@ impl Code {
         self.has_ptx() && self.image.units.iter().all(image::Unit::is_device_runtime)
     }
 
-    /// What the image says where variables are; known with the trees.
+    /// What the image says where variables are.
     pub fn symbols(&self) -> Symbols {
-        self.symbols.get().cloned().unwrap_or_default()
+        self.image.symbols.iter().cloned().collect()
     }
 
     /// Reads the bodies of functions now, too, and checks them, unless that would take long: who loads a text that was
@@ -254,33 +248,9 @@ impl Code {
             };
             let text = entry.text().map_err(|error| LoadError::from(error).logged())?;
             let name = self.name(index);
-            let mut parse = |text: Arc<str>| {
-                let tree = ptx::parse(Source::new(name.clone(), text));
-                trees.push(Arc::new(tree.map_err(|found| LoadError::from(found).logged())?));
-                Ok::<_, LoadError>(())
-            };
-            if text.starts_with(SYMBOL_MARK) || text.starts_with(UNIT_MARK) {
-                let mut parts = text.split(UNIT_MARK);
-                self.symbols
-                    .get_or_init(|| symbols_of(parts.next().unwrap_or_default()));
-                for part in parts {
-                    parse(part.into())?;
-                }
-            } else {
-                parse(text)?;
-            }
+            let tree = ptx::parse(Source::new(name, text));
+            trees.push(Arc::new(tree.map_err(|found| LoadError::from(found).logged())?));
         }
         Ok(trees.into())
     }
-}
-
-/// The addresses that stand before the units of an image that the JIT linker made.
-fn symbols_of(text: &str) -> Symbols {
-    let lines = text.lines().filter_map(|line| line.strip_prefix(SYMBOL_MARK));
-    let pairs = lines.filter_map(|line| {
-        let (address, name) = line.split_once(' ')?;
-        let address = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?;
-        Some((name.to_string(), address))
-    });
-    pairs.collect()
 }

@@ -62,7 +62,6 @@ struct Linked {
     memory: Vec<u64>,
     kernels: HashMap<Arc<str>, u32>,
     globals: HashMap<Arc<str>, (u64, u64)>,
-    files: Arc<HashMap<u32, String>>,
     references: Arc<References>,
 }
 
@@ -87,8 +86,6 @@ pub struct Function {
     pub(in crate::driver) index: u32,
     pub(in crate::driver) info: KernelInfo,
     pub(in crate::driver) references: Arc<References>,
-    /// Names of source files by the index that `.loc` uses.
-    pub(in crate::driver) files: Arc<HashMap<u32, String>>,
     /// Whose function it is, once somebody came by that way.
     kernel: OnceLock<Weak<Kernel>>,
     lowered: OnceLock<Result<Lowered, LoadError>>,
@@ -180,8 +177,13 @@ impl Allocate for Placer<'_> {
                 let index = self.managed_used;
                 self.managed_used += 1;
                 match library.known.get(index) {
-                    Some(variable) if library.in_use => return Ok(variable.start),
-                    Some(variable) => variable.start,
+                    Some(variable) => {
+                        if !library.in_use {
+                            // SAFETY: the variable is this large, and no context uses it.
+                            unsafe { std::ptr::write_bytes(variable.start as *mut u8, 0, bytes as usize) };
+                        }
+                        variable.start
+                    }
                     None => {
                         let request = Request { owner: 0, ..request };
                         let start = place(&request)?;
@@ -196,9 +198,6 @@ impl Allocate for Placer<'_> {
                 start
             }
         };
-        // SAFETY: the allocation is at least this large, and no context uses it: what a library's other contexts use has
-        // been given back above.
-        unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
         Ok(address)
     }
 
@@ -211,9 +210,22 @@ impl Allocate for Placer<'_> {
     }
 }
 
+/// Memory of zeros that nobody else knows of.
 fn place(request: &Request) -> Result<u64, AllocateError> {
-    let placed = AddressSpace::get().allocate(request);
-    placed.map(|allocation| allocation.start).map_err(|_| AllocateError)
+    /// What is smaller is written; of what is larger, the host gives pages when somebody touches them.
+    const LARGE: u64 = 1 << 20;
+    let placed = AddressSpace::get().allocate(request).map_err(|_| AllocateError)?;
+    let start = placed.start as *mut u8;
+    match request.bytes < LARGE {
+        // SAFETY: the allocation is at least this large, and nobody else knows of it yet.
+        true => unsafe { std::ptr::write_bytes(start, 0, request.bytes as usize) },
+        // SAFETY: an allocation starts on a page and has whole pages, which are nobody else's; they read as zero from now
+        // on.
+        false => unsafe {
+            libc::madvise(start.cast(), request.bytes as usize, libc::MADV_DONTNEED);
+        },
+    }
+    Ok(placed.start)
 }
 
 impl Linked {
@@ -256,7 +268,6 @@ impl Linked {
                 .map(|(function, index)| (Arc::clone(&function.name), index))
                 .collect(),
             globals,
-            files: Arc::new(file_names(&trees)),
             references: Arc::new(References::of(&program, shared.device)),
             memory: placer.memory,
             code: Arc::new(Executables::new(Arc::clone(&program))),
@@ -269,24 +280,6 @@ impl Linked {
 pub fn eager() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|value| value == "EAGER"))
-}
-
-/// What `.file` directives say; an index that two units use for two files is left out.
-fn file_names(trees: &[Arc<ast::Module>]) -> HashMap<u32, String> {
-    let mut names: HashMap<u32, String> = HashMap::new();
-    let mut ambiguous = Vec::new();
-    for item in trees.iter().flat_map(|tree| tree.items.iter()) {
-        if let ast::Item::File { index, name, .. } = item {
-            let index = *index as u32;
-            if names.insert(index, name.clone()).is_some_and(|other| other != *name) {
-                ambiguous.push(index);
-            }
-        }
-    }
-    for index in ambiguous {
-        names.remove(&index);
-    }
-    names
 }
 
 fn release(memory: &[u64]) {
@@ -601,7 +594,6 @@ impl Module {
                 index,
                 info: entry.kernel.clone().unwrap_or_default(),
                 references: Arc::clone(&linked.references),
-                files: Arc::clone(&linked.files),
                 kernel: OnceLock::new(),
                 lowered: OnceLock::new(),
                 max_dynamic_shared: AtomicI32::new(-1),

@@ -13,8 +13,7 @@ use parking_lot::Mutex;
 
 use crate::driver::context;
 use crate::driver::handle::{self, Registry};
-use crate::driver::stream::Role;
-use crate::driver::{Context, Device, Error, Event, Handle, Result, Stream};
+use crate::driver::{Context, Device, Error, Handle, Result, Stream};
 
 pub struct Green {
     handle: Handle,
@@ -124,6 +123,10 @@ impl Green {
         Context::primary_release(self.device)
     }
 
+    pub(in crate::driver) fn primary(&self) -> &Arc<Context> {
+        &self.primary
+    }
+
     /// `cuGreenCtxStreamCreate`.
     pub fn create_stream(self: &Arc<Green>, priority: i32) -> Result<Arc<Stream>> {
         let stream = Stream::create_in(&self.context()?, 1, priority)?;
@@ -136,48 +139,7 @@ impl Green {
         streams.push(Arc::downgrade(stream));
     }
 
-    fn streams(&self) -> Vec<Arc<Stream>> {
+    pub(in crate::driver) fn streams(&self) -> Vec<Arc<Stream>> {
         self.streams.lock().iter().filter_map(Weak::upgrade).collect()
     }
-
-    /// `cuGreenCtxRecordEvent`: everything that is in its streams.
-    pub fn record(&self, event: &Arc<Event>) -> Result<()> {
-        record_all(&self.primary, &self.streams(), event)
-    }
-
-    /// `cuGreenCtxWaitEvent`.
-    pub fn wait(&self, event: &Arc<Event>) -> Result<()> {
-        wait_all(&self.streams(), event)
-    }
-}
-
-/// Records what is in some streams of a context; none of them may be recording (900).
-pub(in crate::driver) fn record_all(context: &Arc<Context>, streams: &[Arc<Stream>], event: &Arc<Event>) -> Result<()> {
-    refuse_captures(streams)?;
-    let gathering = Stream::create_in(context, 1, 0)?;
-    for stream in streams {
-        gathering.wait_point(stream.end());
-    }
-    let result = event.record(&gathering, false);
-    gathering.destroy()?;
-    result
-}
-
-/// Lets what comes next in some streams wait for an event; neither they nor the event may be part of a capture (900).
-pub(in crate::driver) fn wait_all(streams: &[Arc<Stream>], event: &Arc<Event>) -> Result<()> {
-    if let Some(captured) = event.captured() {
-        captured.refuse();
-        return Err(Error::StreamCaptureUnsupported);
-    }
-    refuse_captures(streams)?;
-    for stream in streams {
-        stream.wait_event(event, false)?;
-    }
-    Ok(())
-}
-
-/// The legacy stream itself never records.
-fn refuse_captures(streams: &[Arc<Stream>]) -> Result<()> {
-    let mut created = streams.iter().filter(|stream| stream.role() != Role::Legacy);
-    created.try_for_each(|stream| stream.refuse_capture())
 }

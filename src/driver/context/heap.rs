@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::memory::{AddressSpace, Kind, PAGE, Request};
+use crate::memory::{AddressSpace, Kind, PAGE, Request, caller};
 
 pub(in crate::driver) const DEFAULT_HEAP: u64 = 8 << 20;
 
@@ -108,6 +108,7 @@ impl Heap {
         let request = Request {
             device: self.device,
             owner: self.owner,
+            by: "malloc in a kernel",
             ..Request::new(Kind::Heap, bytes)
         };
         AddressSpace::get().allocate(&request).ok().map(|block| block.start)
@@ -125,7 +126,7 @@ impl Heap {
         if taken <= PAGE / 2 {
             state.free[(taken / GRAIN).trailing_zeros() as usize].push(address);
         } else {
-            AddressSpace::get().free(address);
+            caller::during("free in a kernel", || AddressSpace::get().free(address));
         }
         self.used.fetch_sub(taken, Ordering::Relaxed);
         true

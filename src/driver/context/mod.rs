@@ -1,33 +1,41 @@
-//! Contexts: life, current stacks, limits, context-local storage, sticky errors.
+//! Contexts: life, current stacks, limits, context-local storage, sticky errors. A call asks here for the [`Context`] that it
+//! concerns, and gets it fit for work, or the reason why it is not.
 //!
-//! Flows in: devices, threads' wishes. Flows out: the [`Context`] that a call concerns, fit for work or with the reason why
-//! not. It must never know what code or memory is for; it only sees to it that they end with it.
+//! What a context holds ends with it, by way of a list of functions that it is given (`contents.rs`); it knows neither code
+//! nor memory.
+//!
+//! ```text
+//! mod.rs      contexts and their life    primary.rs  retained, released, reset
+//! limits.rs   limits and preferences     storage.rs  context-local storage
+//! green.rs    parts of devices           services.rs, printer.rs, heap.rs  what kernels ask of their context
+//! ```
 //!
 //! A device's primary context exists from the beginning, with its handle, and is *active* while it is retained. `Shared`
 //! is the part that streams and running kernels hold on to.
 
 pub mod green;
 pub(super) mod heap;
-pub(super) mod services;
+mod limits;
+mod primary;
+mod printer;
+mod services;
+mod storage;
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::{Condvar, Mutex, MutexGuard, ReentrantMutex, RwLock};
+use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
 use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
-use super::per_thread::{self, Held, PerThread};
+use super::per_thread::{Held, PerThread};
 use super::stream::{Point, Role, check_host_function, making};
-use super::{
-    Device, Error, Event, Green, Handle, Result, Stream, array, external, graph, ipc, module, pool, pump, semaphore,
-    texture,
-};
+use super::{Device, Error, Green, Handle, Result, Stream, pump};
 use crate::defect::{self, Defect};
 use crate::memory::AddressSpace;
-use heap::{DEFAULT_HEAP, Heap};
-use services::Printer;
+use heap::Heap;
+use printer::Printer;
 
 /// `CU_CTX_FLAGS_MASK`.
 const FLAGS: u32 = 0xFF;
@@ -191,43 +199,7 @@ enum Life {
     Destroyed,
 }
 
-/// `CUlimit`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Limit {
-    StackSize,
-    PrintfFifoSize,
-    MallocHeapSize,
-    RuntimeSyncDepth,
-    RuntimePendingLaunchCount,
-    MaxL2FetchGranularity,
-    PersistingL2CacheSize,
-}
-
-impl Limit {
-    fn from_number(number: u32) -> Result<Limit> {
-        use Limit::*;
-        let all = [
-            StackSize,
-            PrintfFifoSize,
-            MallocHeapSize,
-            RuntimeSyncDepth,
-            RuntimePendingLaunchCount,
-            MaxL2FetchGranularity,
-            PersistingL2CacheSize,
-        ];
-        match number {
-            0..7 => Ok(all[number as usize]),
-            // SHMEM_SIZE, CIG_ENABLED, CIG_SHMEM_FALLBACK_ENABLED, PER_BLOCK_MEMORY_SIZE
-            7..=10 => Err(Error::UnsupportedLimit),
-            _ => Err(Error::InvalidValue),
-        }
-    }
-}
-
 const DEFAULT_STACK: u64 = 1024;
-/// More stack than this cannot be had for a lane.
-const MOST_STACK: u64 = 512 << 10;
-
 pub struct Context {
     handle: Handle,
     shared: Arc<Shared>,
@@ -260,24 +232,22 @@ struct Users {
     revived: bool,
 }
 
-/// A primary context is being emptied; at its end those who wait go on, whatever happened.
-struct Emptying<'a>(&'a Context);
-
-impl Drop for Emptying<'_> {
-    fn drop(&mut self) {
-        let mut users = self.0.users.lock();
-        users.emptied_by = None;
-        self.0
-            .set_life(if users.revived { Life::Active } else { Life::Inactive });
-        self.0.ended.notify_all();
-    }
-}
-
 #[derive(Clone, Copy)]
 struct Stored {
     key: usize,
     value: usize,
     drop: Option<StorageDrop>,
+}
+
+/// Ends what a context holds of one kind.
+pub(super) type End = fn(&Arc<Shared>);
+
+/// What ends with a context, in this order.
+static CONTENTS: OnceLock<&[End]> = OnceLock::new();
+
+/// Says, once, what contexts may hold: they know nothing of it themselves.
+pub(super) fn set_contents(contents: &'static [End]) {
+    CONTENTS.get_or_init(|| contents);
 }
 
 static CONTEXTS: Registry<Context> = Registry::new();
@@ -398,32 +368,6 @@ impl Context {
         }
     }
 
-    /// `cuCtxRecordEvent`: all that is in its streams now, those of its green contexts too.
-    pub fn record(self: &Arc<Context>, event: &Arc<Event>) -> Result<()> {
-        self.alive()?;
-        self.shared.check()?;
-        match self.green() {
-            Some(green) => green.record(event),
-            None => green::record_all(self, &self.shared.live_streams(), event),
-        }
-    }
-
-    /// `cuCtxWaitEvent`: what comes next in its streams waits, in those of its green contexts and in later ones too.
-    pub fn wait(self: &Arc<Context>, event: &Arc<Event>) -> Result<()> {
-        self.alive()?;
-        self.shared.check()?;
-        match self.green() {
-            Some(green) => green.wait(event),
-            None => {
-                green::wait_all(&self.shared.live_streams(), event)?;
-                if let Some(point) = event.point() {
-                    self.shared.add_gate(point);
-                }
-                Ok(())
-            }
-        }
-    }
-
     /// The calling thread's, as it is (`cuCtxGetCurrent`).
     pub fn current_or_none() -> Option<Arc<Context>> {
         with_stack(|stack| stack.last().cloned())
@@ -532,76 +476,6 @@ impl Context {
         if others > 0 { Ok(()) } else { self.destroy() }
     }
 
-    /// `cuDevicePrimaryCtxRetain`: waits while another thread empties it. A destructor that runs under that gets it at once;
-    /// a host function that it waits for gets 800.
-    pub fn primary_retain(device: &'static Device) -> Result<Arc<Context>> {
-        let context = device.primary();
-        let mut users = context.users.lock();
-        while let Some(thread) = users.emptied_by {
-            if thread == per_thread::number() {
-                users.revived = true;
-                break;
-            }
-            check_host_function()?;
-            context.ended.wait(&mut users);
-        }
-        users.count = users.count.checked_add(1).ok_or(Error::InvalidValue)?;
-        context.set_life(Life::Active);
-        Ok(Arc::clone(context))
-    }
-
-    /// `cuDevicePrimaryCtxRelease`: 201 when it is not retained.
-    pub fn primary_release(device: &'static Device) -> Result<()> {
-        check_host_function()?;
-        let context = device.primary();
-        let mut users = context.users.lock();
-        users.count = users.count.checked_sub(1).ok_or(Error::InvalidContext)?;
-        if users.count == 0 {
-            context.empty_as_primary(users);
-        }
-        Ok(())
-    }
-
-    /// `cuDevicePrimaryCtxReset`: ends everything in it; it stays retained as often as it was.
-    pub fn primary_reset(device: &'static Device) -> Result<()> {
-        check_host_function()?;
-        let context = device.primary();
-        context.empty_as_primary(context.users.lock());
-        Ok(())
-    }
-
-    /// Empties a primary context; what runs under it and asks for the same is content with that. Whoever comes from another
-    /// thread waits until it is done, unless the context is to stay for others by then.
-    fn empty_as_primary(self: &Arc<Context>, mut users: MutexGuard<'_, Users>) {
-        if let Some(thread) = users.emptied_by {
-            if thread == per_thread::number() {
-                users.revived &= users.count > 0;
-            } else {
-                self.ended.wait_while(&mut users, |users| users.emptied_by.is_some());
-            }
-            return;
-        }
-        if self.life() != Life::Active {
-            return;
-        }
-        users.emptied_by = Some(per_thread::number());
-        users.revived = false;
-        drop(users);
-        let _emptying = Emptying(self);
-        self.empty();
-    }
-
-    /// `cuDevicePrimaryCtxGetState`: flags, and whether it is active.
-    pub fn primary_state(device: &'static Device) -> (u32, bool) {
-        let context = device.primary();
-        (context.flags(), context.life() == Life::Active)
-    }
-
-    /// `cuDevicePrimaryCtxSetFlags`.
-    pub fn primary_set_flags(device: &'static Device, flags: u32) -> Result<()> {
-        device.primary().set_flags(flags)
-    }
-
     /// Everything of this context's ends: work is waited for, resources go, its error is forgotten.
     fn empty(self: &Arc<Context>) {
         self.shared.drain();
@@ -615,16 +489,9 @@ impl Context {
                 drop(self.handle, stored.key, stored.value);
             }
         }
-        Stream::forget_all_of(&self.shared);
-        Event::forget_all_of(&self.shared);
-        module::forget_all_of(&self.shared);
-        graph::forget_memory_of(self.shared.id);
-        texture::forget_all_of(&self.shared);
-        array::forget_all_of(&self.shared);
-        external::forget_all_of(self.shared.id);
-        semaphore::forget_all_of(self.shared.id);
-        pool::forget_all_of(self.shared.id);
-        ipc::forget_all_of(&self.shared);
+        for end in CONTENTS.get().copied().unwrap_or_default() {
+            end(&self.shared);
+        }
         AddressSpace::get().free_all_of(self.shared.id);
         self.shared.heap.forget();
         self.shared.sticky.store(0, Ordering::Release);
@@ -644,7 +511,7 @@ impl Context {
         self.life.store(life as u8, Ordering::Release);
     }
 
-    fn alive(&self) -> Result<()> {
+    pub(super) fn alive(&self) -> Result<()> {
         match self.life() {
             Life::Active => Ok(()),
             Life::Inactive | Life::Destroyed => Err(Error::ContextIsDestroyed),
@@ -693,17 +560,6 @@ impl Context {
         self.shared.check()
     }
 
-    /// `cuCtxSynchronize`.
-    pub fn synchronize(&self) -> Result<()> {
-        check_host_function()?;
-        self.alive()?;
-        graph::check_context(&self.shared)?;
-        self.shared.drain();
-        self.shared.printer.flush();
-        pool::settle();
-        self.shared.check()
-    }
-
     /// `cuCoredumpGetAttribute`.
     pub fn coredump(&self, setting: Setting) -> Value {
         coredump::of(&self.shared.coredump.lock(), setting)
@@ -712,74 +568,6 @@ impl Context {
     /// `cuCoredumpSetAttribute`.
     pub fn set_coredump(&self, setting: Setting, value: Value) -> Result<()> {
         coredump::set(&mut self.shared.coredump.lock(), setting, value)
-    }
-
-    /// `cuCtxGetLimit`.
-    pub fn limit(&self, which: u32) -> Result<u64> {
-        Ok(match Limit::from_number(which)? {
-            Limit::StackSize => self.shared.stack_limit.load(Ordering::Relaxed),
-            Limit::PrintfFifoSize => self.shared.printer.capacity.load(Ordering::Relaxed),
-            Limit::MallocHeapSize => self.shared.heap.limit.load(Ordering::Relaxed),
-            Limit::RuntimeSyncDepth => self.runtime_limits[0].load(Ordering::Relaxed),
-            Limit::RuntimePendingLaunchCount => self.runtime_limits[1].load(Ordering::Relaxed),
-            Limit::MaxL2FetchGranularity => self.runtime_limits[2].load(Ordering::Relaxed),
-            Limit::PersistingL2CacheSize => self.runtime_limits[3].load(Ordering::Relaxed),
-        })
-    }
-
-    /// `cuCtxSetLimit`: values are brought into the range that can be had.
-    pub fn set_limit(&self, which: u32, value: u64) -> Result<()> {
-        match Limit::from_number(which)? {
-            Limit::StackSize if value > MOST_STACK => return Err(Error::InvalidValue),
-            Limit::StackSize => self
-                .shared
-                .stack_limit
-                .store(value.next_multiple_of(16), Ordering::Relaxed),
-            Limit::PrintfFifoSize => {
-                let value = value.clamp(4096, 1 << 30);
-                self.shared.printer.capacity.store(value, Ordering::Relaxed);
-            }
-            // Manual: only before the first kernel that uses the heap.
-            Limit::MallocHeapSize if self.shared.heap.is_used() => return Err(Error::InvalidValue),
-            Limit::MallocHeapSize if value > self.device.total_memory() => return Err(Error::OutOfMemory),
-            Limit::MallocHeapSize => {
-                let value = value.max(DEFAULT_HEAP / 8);
-                self.shared.heap.limit.store(value, Ordering::Relaxed);
-            }
-            Limit::RuntimeSyncDepth => self.runtime_limits[0].store(value, Ordering::Relaxed),
-            Limit::RuntimePendingLaunchCount => self.runtime_limits[1].store(value, Ordering::Relaxed),
-            Limit::MaxL2FetchGranularity if value > 128 => return Err(Error::InvalidValue),
-            Limit::MaxL2FetchGranularity => self.runtime_limits[2].store(value, Ordering::Relaxed),
-            // No such cache: the most that can be set aside is nothing.
-            Limit::PersistingL2CacheSize => {}
-        }
-        Ok(())
-    }
-
-    pub fn cache_config(&self) -> u32 {
-        self.cache_config.load(Ordering::Relaxed)
-    }
-
-    /// `cuCtxSetCacheConfig`: a preference, kept and without effect.
-    pub fn set_cache_config(&self, config: u32) -> Result<()> {
-        if config > 3 {
-            return Err(Error::InvalidValue);
-        }
-        self.cache_config.store(config, Ordering::Relaxed);
-        Ok(())
-    }
-
-    pub fn shared_config(&self) -> u32 {
-        self.shared_config.load(Ordering::Relaxed)
-    }
-
-    /// `cuCtxSetSharedMemConfig`: as above.
-    pub fn set_shared_config(&self, config: u32) -> Result<()> {
-        if config > 2 {
-            return Err(Error::InvalidValue);
-        }
-        self.shared_config.store(config, Ordering::Relaxed);
-        Ok(())
     }
 
     /// `cuCtxGetStreamPriorityRange`: `(least, greatest)`.
@@ -819,42 +607,6 @@ impl Context {
         let total = self.device.total_memory();
         let used = AddressSpace::get().used(self.shared.device);
         (total.saturating_sub(used), total)
-    }
-
-    /// Context-local storage of the private tables: shared by all threads, one value for each key.
-    pub fn storage_put(&self, key: usize, value: usize, drop: Option<StorageDrop>) {
-        let stored = Stored { key, value, drop };
-        let mut storage = self.storage.write();
-        match storage.iter_mut().find(|stored| stored.key == key) {
-            Some(old) => *old = stored,
-            None => storage.push(stored),
-        }
-    }
-
-    /// Takes the value out without running its destructor.
-    pub fn storage_delete(&self, key: usize) -> Result<()> {
-        let mut storage = self.storage.write();
-        let index = storage
-            .iter()
-            .position(|stored| stored.key == key)
-            .ok_or(Error::InvalidHandle)?;
-        storage.swap_remove(index);
-        Ok(())
-    }
-
-    pub fn storage_get(&self, key: usize) -> Option<usize> {
-        let storage = self.storage.read();
-        let found = storage.iter().find(|stored| stored.key == key);
-        found.map(|stored| stored.value)
-    }
-
-    /// [`Context::storage_get`] of the calling thread's context, without touching the context's count: the hottest call
-    /// of cudart's.
-    pub fn storage_get_current(key: usize) -> Result<usize> {
-        with_stack(|stack| {
-            let context = stack.last().ok_or(Error::InvalidContext)?;
-            context.storage_get(key).ok_or(Error::InvalidHandle)
-        })
     }
 }
 

@@ -7,13 +7,13 @@ pub(super) mod profile;
 
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-
-use super::pool::Source;
-use super::{Context, Error, Pool, Result};
+use super::{Context, Error, Result};
 use crate::config;
 use crate::memory::{AddressSpace, MAX_DEVICES};
 use profile::Profile;
+
+/// `cuDriverGetVersion`.
+pub const VERSION: i32 = 13050;
 
 pub struct Device {
     ordinal: u32,
@@ -23,8 +23,6 @@ pub struct Device {
     name: String,
     memory: u64,
     primary: OnceLock<Arc<Context>>,
-    default_pool: OnceLock<Arc<Pool>>,
-    pool: Mutex<Option<Arc<Pool>>>,
 }
 
 impl Device {
@@ -70,8 +68,6 @@ impl Device {
                     name: format!("Margay virtual GPU ({})", profile.name),
                     memory,
                     primary: OnceLock::new(),
-                    default_pool: OnceLock::new(),
-                    pool: Mutex::new(None),
                 }
             });
             devices.collect()
@@ -176,24 +172,6 @@ impl Device {
             _ => (8, 8),
         };
         (profile::MULTIPROCESSORS, least, step)
-    }
-
-    pub fn default_pool(&'static self) -> Arc<Pool> {
-        Arc::clone(self.default_pool.get_or_init(|| Pool::of_device(self)))
-    }
-
-    pub fn pool(&'static self) -> Arc<Pool> {
-        let pool = self.pool.lock().clone();
-        pool.unwrap_or_else(|| self.default_pool())
-    }
-
-    /// `cuDeviceSetMemPool`: a pool of this device's.
-    pub fn set_pool(&self, pool: &Arc<Pool>) -> Result<()> {
-        if pool.source() != Source::Device(self.ordinal()) || pool.is_imported() {
-            return Err(Error::InvalidValue);
-        }
-        *self.pool.lock() = Some(Arc::clone(pool));
-        Ok(())
     }
 }
 

@@ -4,7 +4,10 @@
 //! "Technical Specifications per Compute Capability"; where a real product decides (clocks, caches, how many
 //! multiprocessors), the numbers are our own and modest.
 
-use crate::driver::decompress;
+/// `CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK`: all three.
+pub(in crate::driver) const COMPRESSIONS: u32 = 7;
+/// `CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH`, in bytes.
+pub(in crate::driver) const LONGEST_COMPRESSED: u64 = 1 << 30;
 
 /// What differs from one compute capability to the next.
 #[derive(Debug)]
@@ -186,8 +189,8 @@ impl Profile {
             // NUMA_ID and HOST_NUMA_ID: none
             131 | 134 => return -1,
             // MEM_DECOMPRESS_ALGORITHM_MASK, MEM_DECOMPRESS_MAXIMUM_LENGTH
-            136 => decompress::ALGORITHMS,
-            137 => decompress::LONGEST as u32,
+            136 => COMPRESSIONS,
+            137 => LONGEST_COMPRESSED as u32,
             // HOST_MEMORY_POOLS_SUPPORTED, LOCALITY_DOMAIN_COUNT, LOCALITY_DOMAIN_MULTIPROCESSOR_COUNT
             144 | 149 => 1,
             157 => MULTIPROCESSORS,

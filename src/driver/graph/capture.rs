@@ -150,7 +150,7 @@ impl Capture {
 
     fn add_node(self: &Arc<Capture>, stream: &Arc<Stream>, work: Work) -> Result<Arc<Node>> {
         let node = {
-            let mut tail = stream.tail.lock();
+            let mut tail = stream.tail().lock();
             let tail = tail.as_mut().ok_or(Error::StreamCaptureInvalidated)?;
             let node = self.graph.add(work, &tail.before)?;
             tail.before = vec![(Arc::clone(&node), [0; 8])];
@@ -174,7 +174,7 @@ impl Capture {
         COUNT.store(captures.len(), Ordering::Release);
         drop(captures);
         for stream in self.streams.lock().iter().filter_map(Weak::upgrade) {
-            let mut tail = stream.tail.lock();
+            let mut tail = stream.tail().lock();
             if tail.as_ref().is_some_and(|tail| Arc::ptr_eq(&tail.capture, self)) {
                 *tail = None;
             }
@@ -195,7 +195,7 @@ impl Capture {
         }
         let streams = self.streams.lock();
         streams.iter().filter_map(Weak::upgrade).all(|stream| {
-            let tail = stream.tail.lock();
+            let tail = stream.tail().lock();
             let tail = tail.as_ref().filter(|tail| std::ptr::eq(&*tail.capture, self));
             tail.is_none_or(|tail| tail.before.iter().all(|(node, _)| reached.contains(&node.id)))
         })
@@ -203,6 +203,15 @@ impl Capture {
 }
 
 impl Stream {
+    /// What it has while it records.
+    fn tail(&self) -> &Mutex<Option<Tail>> {
+        let recorder = self.recorder.get_or_init(|| Box::new(Mutex::<Option<Tail>>::new(None)));
+        // Nobody else fills the slot.
+        recorder
+            .downcast_ref()
+            .unwrap_or_else(|| unreachable!("a recorder is a tail"))
+    }
+
     /// What every operation begins with: where it is to be recorded, if that is what the stream does. 901 when its capture
     /// is invalid, 906 for the legacy stream while a stream that it would wait for records.
     pub(in crate::driver) fn admit(&self) -> Result<Option<Arc<Capture>>> {
@@ -217,7 +226,7 @@ impl Stream {
                 false => Err(Error::StreamCaptureImplicit),
             };
         }
-        let capture = self.tail.lock().as_ref().map(|tail| Arc::clone(&tail.capture));
+        let capture = self.tail().lock().as_ref().map(|tail| Arc::clone(&tail.capture));
         capture.map(|capture| capture.check().map(|()| capture)).transpose()
     }
 
@@ -266,7 +275,7 @@ impl Stream {
         if self.role() == Role::Legacy {
             return Err(Error::StreamCaptureUnsupported);
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         if tail.is_some() {
             return Err(Error::IllegalState);
         }
@@ -305,7 +314,7 @@ impl Stream {
     /// capture is invalid, 904 if a stream has not come back; after the last two it is over, and there is no graph.
     pub fn end_capture(self: &Arc<Stream>) -> Result<Arc<Graph>> {
         let (capture, is_origin, before) = {
-            let tail = self.tail.lock();
+            let tail = self.tail().lock();
             let tail = tail.as_ref().ok_or(Error::IllegalState)?;
             (Arc::clone(&tail.capture), tail.is_origin, tail.before.clone())
         };
@@ -333,7 +342,7 @@ impl Stream {
 
     /// The stream goes, and what it was recording with it.
     pub(in crate::driver) fn abandon_capture(&self) {
-        let tail = self.tail.lock().take();
+        let tail = self.tail().lock().take();
         if let Some(tail) = tail {
             if !tail.is_origin {
                 // What it recorded stays, and has to be joined all the same.
@@ -351,7 +360,7 @@ impl Stream {
 
     /// It records into a graph that was there before (`cuStreamBeginCaptureToGraph`).
     pub fn records_into_given_graph(&self) -> bool {
-        self.tail
+        self.tail()
             .lock()
             .as_ref()
             .is_some_and(|tail| tail.capture.is_borrowed || tail.capture.recapture.is_some())
@@ -366,7 +375,7 @@ impl Stream {
                 false => Ok(None),
             };
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         Ok(tail.as_mut().map(|tail| {
             tail.shown = (
                 tail.before.iter().map(|(node, _)| node.handle).collect(),
@@ -390,7 +399,7 @@ impl Stream {
         for (node, _) in &nodes {
             capture.graph.check_contains(node)?;
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         let tail = tail.as_mut().ok_or(Error::IllegalState)?;
         if replace {
             tail.before.clear();
@@ -409,7 +418,7 @@ impl Stream {
         if external {
             return capture.add(self, Work::RecordEvent(Arc::clone(event)));
         }
-        let tail = self.tail.lock();
+        let tail = self.tail().lock();
         let before = tail.as_ref().map(|tail| tail.before.clone()).unwrap_or_default();
         drop(tail);
         event.set_captured(Captured {
@@ -459,7 +468,7 @@ impl Stream {
             }
             _ => {}
         }
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail().lock();
         match tail.as_mut() {
             Some(tail) => tail.depend_on(&captured.before),
             None => {

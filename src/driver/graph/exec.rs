@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-use super::super::event::Recording;
 use super::super::handle::{self, Registry};
 use super::super::launch::launch_blocking;
 use super::super::stream::{Command, Point};
+use super::super::streams::recording::Recording;
 use super::device::{self, Environment};
 use super::plan::{Occasion, Plan};
 use super::{Graph, GraphMemory, NodeType, Snapshot, UserObject, Work};

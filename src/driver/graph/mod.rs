@@ -38,7 +38,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 pub use capture::{Capture, CaptureInfo, Mode, exchange_mode};
-pub(super) use capture::{Tail, check_context, check_unsafe};
+pub(super) use capture::{check_context, check_unsafe};
 pub(super) use conditional::set as set_conditional;
 pub use conditional::{Conditional, ConditionalNode};
 pub use device::DeviceNode;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use super::super::context::Shared;
 use super::super::copy;
-use super::super::event::Recording;
 use super::super::launch::Prepared;
 use super::super::semaphore;
 use super::super::stream::{Point, as_host_function};
+use super::super::streams::recording::Recording;
 use super::device;
 use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::snapshot::SnapshotNode;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::super::batch;
 use super::super::copy::{self, End, Shape};
 use super::super::launch::{self, Arguments, Config};
 use super::super::profile::MULTIPROCESSORS;
@@ -119,7 +118,7 @@ pub struct SemaphoreNode {
 /// Copies in no particular order.
 #[derive(Clone)]
 pub struct CopyBatchNode {
-    pub copies: Box<[batch::Copy]>,
+    pub copies: Box<[copy::Copy]>,
     pub context: Handle,
 }
 
@@ -130,10 +129,10 @@ impl KernelNode {
     /// Of a node that a program describes; a `CUkernel` (`by_kernel`) is taken in this context.
     ///
     /// # Errors
-    /// As [`launch::launch`].
+    /// As [`launch`](crate::driver::calls::launch).
     ///
     /// # Safety
-    /// As [`launch::launch`].
+    /// As [`launch`](crate::driver::calls::launch).
     pub unsafe fn new(
         function: &Arc<Function>,
         by_kernel: bool,

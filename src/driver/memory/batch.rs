@@ -4,30 +4,10 @@
 
 use std::sync::Arc;
 
-use crate::driver::copy::{Checked, End, Shape, packed, transfer};
+use super::copy::{Access, Checked, Copy, Shape, packed, transfer};
 use crate::driver::graph::{CopyBatchNode, CopyNode, Work};
 use crate::driver::stream::Command;
 use crate::driver::{Error, Stream};
-
-/// When a source is read (`CUmemcpySrcAccessOrder`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// At the copy's place in the stream.
-    Stream,
-    /// Before the call returns.
-    DuringCall,
-    /// At any time: as in the stream.
-    Any,
-}
-
-/// One copy.
-#[derive(Clone, Copy, Debug)]
-pub struct Copy {
-    pub dst: End,
-    pub src: End,
-    pub shape: Shape,
-    pub access: Access,
-}
 
 /// A copy that failed its checks: its place in the batch, and why. `None`: it is the batch that is wrong.
 pub type Failed = (Option<usize>, Error);

@@ -5,14 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::driver::profile::LONGEST_COMPRESSED;
 use crate::driver::stream::Command;
 use crate::driver::{Error, Result, Stream, pointer};
 use crate::memory::AddressSpace;
-
-/// `CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK`: all three.
-pub const ALGORITHMS: u32 = 7;
-/// `CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH`, in bytes.
-pub const LONGEST: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -44,7 +40,7 @@ impl Piece {
             return Ok(self.dst_bytes);
         }
         let allocation = AddressSpace::get().find(self.dst).ok_or(Error::InvalidValue)?;
-        Ok((allocation.end() - self.dst).min(LONGEST))
+        Ok((allocation.end() - self.dst).min(LONGEST_COMPRESSED))
     }
 
     fn check(&self) -> Result<Piece> {
@@ -55,7 +51,7 @@ impl Piece {
                 allocation.contains(address, bytes) && pointer::decompresses(address, &allocation)
             })
         };
-        let fits = self.src_bytes > 0 && self.src_bytes <= LONGEST && room <= LONGEST;
+        let fits = self.src_bytes > 0 && self.src_bytes <= LONGEST_COMPRESSED && room <= LONGEST_COMPRESSED;
         let all = is_there(self.src, self.src_bytes) && is_there(self.dst, room) && is_there(self.actual, 4);
         if fits && all && self.actual.is_multiple_of(4) {
             Ok(Piece {

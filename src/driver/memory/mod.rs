@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! alloc.rs            allocations, registered host memory    pool.rs       memory in stream order
-//! copy.rs             copies and sets                        batch.rs      many copies at once
+//! copy.rs, copies.rs  copies and sets, and the calls         batch.rs      many copies at once
 //! pointer.rs          what is known of an address            managed.rs    what is said of managed memory
 //! virtual_memory.rs   addresses and memory apart             multicast.rs  memory of several devices
 //! decompress.rs       compressed data
@@ -10,6 +10,7 @@
 
 pub mod alloc;
 pub mod batch;
+pub mod copies;
 pub mod copy;
 pub mod decompress;
 pub mod managed;

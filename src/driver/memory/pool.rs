@@ -10,8 +10,8 @@ mod reserve;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -23,7 +23,7 @@ use crate::driver::graph::{self, GraphMemory, Work};
 use crate::driver::handle::{self, Registry};
 use crate::driver::stream::Command;
 use crate::driver::{Device, Error, Handle, Result, Stream};
-use crate::memory::{AddressSpace, Allocation, Kind, READ, Request, WRITE};
+use crate::memory::{AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE, caller};
 
 /// What a pool's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,45 @@ impl Wishes {
             most: 0,
             decompress: false,
         }
+    }
+}
+
+/// The pools of a device: its own, and the one that allocations without a pool come from.
+struct OfDevice {
+    default: OnceLock<Arc<Pool>>,
+    current: Mutex<Option<Arc<Pool>>>,
+}
+
+static OF_DEVICES: [OfDevice; MAX_DEVICES] = [const {
+    OfDevice {
+        default: OnceLock::new(),
+        current: Mutex::new(None),
+    }
+}; MAX_DEVICES];
+
+impl Device {
+    fn pools(&self) -> &'static OfDevice {
+        &OF_DEVICES[self.ordinal() as usize]
+    }
+
+    /// `cuDeviceGetDefaultMemPool`.
+    pub fn default_pool(&'static self) -> Arc<Pool> {
+        Arc::clone(self.pools().default.get_or_init(|| Pool::of_device(self)))
+    }
+
+    /// `cuDeviceGetMemPool`.
+    pub fn pool(&'static self) -> Arc<Pool> {
+        let pool = self.pools().current.lock().clone();
+        pool.unwrap_or_else(|| self.default_pool())
+    }
+
+    /// `cuDeviceSetMemPool`: a pool of this device's.
+    pub fn set_pool(&self, pool: &Arc<Pool>) -> Result<()> {
+        if pool.source() != Source::Device(self.ordinal()) || pool.is_imported() {
+            return Err(Error::InvalidValue);
+        }
+        *self.pools().current.lock() = Some(Arc::clone(pool));
+        Ok(())
     }
 }
 
@@ -449,12 +488,13 @@ pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
     if !set_pending(address, true) {
         return Err(Error::InvalidValue);
     }
+    let by = caller::name();
     let release = move || {
         set_pending(address, false);
         // By number: a reset of the context may have freed it, and somebody else may be there by now.
         if AddressSpace::get().find(address).is_some_and(|now| now.id == pooled.id) {
             crate::driver::ipc::forget(&pooled);
-            AddressSpace::get().free(address);
+            caller::during(by, || AddressSpace::get().free(address));
         }
     };
     if let Err(release) = stream.try_now(release) {

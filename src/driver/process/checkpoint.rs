@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::stage::{STAGE, Stage};
 use crate::driver::stream::check_host_function;
-use crate::driver::{Device, Error, Result, STAGE, Stage, context};
+use crate::driver::{Device, Error, Result, context};
 
 /// `CUprocessState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! checkpoint.rs  calls that wait while the process is locked     coredump.rs  dumps after faults
-//! per_thread.rs  what outlives a thread's storage
+//! per_thread.rs  what outlives a thread's storage                stage.rs     whether calls may go ahead
 //! ```
 
 pub mod checkpoint;
 pub mod coredump;
 pub(super) mod per_thread;
+pub(super) mod stage;

@@ -12,10 +12,8 @@ use std::time::Duration;
 
 use crate::driver::context::Shared;
 use crate::driver::external::{name_of, seal};
-use crate::driver::graph::{SemaphoreNode, Work};
 use crate::driver::handle::{self, Registry};
-use crate::driver::stream::Command;
-use crate::driver::{Context, Error, Handle, Result, Stream};
+use crate::driver::{Context, Error, Handle, Result};
 use crate::memory::PAGE;
 
 pub struct Semaphore {
@@ -187,22 +185,7 @@ fn take_event(descriptor: RawFd) -> bool {
     unknown && look(descriptor, 0) && unsafe { libc::read(descriptor, value.as_mut_ptr().cast(), 8) } == 8
 }
 
-/// `cuSignalExternalSemaphoresAsync`, `cuWaitExternalSemaphoresAsync`: one after the other, at their place in the stream.
-pub fn enqueue(steps: Vec<SemaphoreStep>, signal: bool, stream: &Arc<Stream>) -> Result<()> {
-    stream.shared.check()?;
-    if let Some(capture) = stream.admit()? {
-        let context = stream.context()?.handle();
-        let node = SemaphoreNode {
-            steps: steps.into(),
-            context,
-        };
-        let work = if signal { Work::Signal(node) } else { Work::Await(node) };
-        return capture.add(stream, work);
-    }
-    stream.enqueue(Command::Work(Box::new(move |shared| run(&steps, signal, shared))));
-    Ok(())
-}
-
+/// Signals, or waits, one after the other.
 pub(in crate::driver) fn run(steps: &[SemaphoreStep], signal: bool, shared: &Shared) {
     for step in steps {
         if signal {

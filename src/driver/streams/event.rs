@@ -4,10 +4,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use super::recording::Recording;
 use crate::driver::context::Shared;
 use crate::driver::graph::{self, Capture, Dependency};
 use crate::driver::handle::{self, Registry};
@@ -18,41 +18,6 @@ use crate::driver::{Context, Error, Handle, Result, Stream, pool};
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;
-
-/// One recording of an event.
-pub(in crate::driver) struct Recording {
-    stream: Arc<Stream>,
-    ticket: AtomicU64,
-    /// Nanoseconds, never 0; 0 = not reached yet.
-    time: AtomicU64,
-}
-
-impl Recording {
-    pub fn new(stream: Arc<Stream>, ticket: u64) -> Arc<Recording> {
-        Arc::new(Recording {
-            stream,
-            ticket: AtomicU64::new(ticket),
-            time: AtomicU64::new(0),
-        })
-    }
-
-    pub fn set_ticket(&self, ticket: u64) {
-        self.ticket.store(ticket, Ordering::Release);
-    }
-
-    pub fn stamp(&self) {
-        static START: OnceLock<Instant> = OnceLock::new();
-        let now = START.get_or_init(Instant::now).elapsed().as_nanos() as u64;
-        self.time.store(now + 1, Ordering::Release);
-    }
-
-    fn point(&self) -> Point {
-        Point {
-            stream: Arc::clone(&self.stream),
-            ticket: self.ticket.load(Ordering::Acquire),
-        }
-    }
-}
 
 pub struct Event {
     handle: Handle,
@@ -167,8 +132,8 @@ impl Event {
             let number = shared.record();
             self.own.store(number, Ordering::Release);
             let shared = Arc::clone(shared);
-            if let Err(reach) = recording.stream.try_now(move || shared.reach(number)) {
-                recording.stream.enqueue(Command::Always(Box::new(move |_| reach())));
+            if let Err(reach) = recording.stream().try_now(move || shared.reach(number)) {
+                recording.stream().enqueue(Command::Always(Box::new(move |_| reach())));
             }
         }
         *state = State::Recorded(recording);
@@ -275,7 +240,7 @@ impl Event {
             if !recording.point().is_done() {
                 return Err(Error::NotReady);
             }
-            Ok(recording.time.load(Ordering::Acquire))
+            Ok(recording.time())
         };
         let (start, end) = (time(start)?, time(end)?);
         Ok(((end as i64 - start as i64) as f64 / 1e6) as f32)

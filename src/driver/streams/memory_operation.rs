@@ -3,14 +3,11 @@
 //! Flows in: addresses, values. Flows out: operations, at their place in a stream or a graph. It must never know who else
 //! writes the word.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::driver::context::Shared;
-use crate::driver::graph::{BatchNode, Work};
-use crate::driver::stream::Command;
-use crate::driver::{Error, Result, Stream};
+use crate::driver::{Error, Result};
 use crate::memory::{self, AddressSpace};
 
 /// One operation; `bytes` is 4 or 8.
@@ -91,30 +88,6 @@ impl Checked {
                 }
             }
         }
-    }
-}
-
-impl Stream {
-    /// `cuStreamBatchMemOp`, and the calls with one operation: all of them, or none if one is wrong.
-    pub fn memory_operations(self: &Arc<Stream>, operations: &[MemoryOperation]) -> Result<()> {
-        self.shared.check()?;
-        let checked = operations
-            .iter()
-            .map(|operation| operation.check())
-            .collect::<Result<Vec<_>>>()?;
-        if let Some(capture) = self.admit()? {
-            let node = BatchNode {
-                operations: operations.into(),
-                context: self.context()?.handle(),
-            };
-            return capture.add(self, Work::Batch(node));
-        }
-        if !checked.is_empty() {
-            self.enqueue(Command::Work(Box::new(move |shared| {
-                checked.iter().for_each(|operation| operation.run(shared));
-            })));
-        }
-        Ok(())
     }
 }
 

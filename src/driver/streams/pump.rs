@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::defect;
 use crate::driver::stream::Stream;
 
 /// Streams that can run at the same time, at most.
@@ -98,8 +99,10 @@ fn run() {
     let pumps = pumps();
     loop {
         let stream = next(pumps);
-        // Panics end in there: the thread has the next stream to run.
-        stream.pump_in_turn();
+        // What goes wrong in its commands is caught in there; this may be the end of the stream and all that hangs on it.
+        if let Err(defect) = defect::catch(move || stream.pump_in_turn()) {
+            tracing::error!("{defect}\n  at the end of a stream");
+        }
     }
 }
 

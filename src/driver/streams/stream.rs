@@ -17,26 +17,25 @@
 
 mod standstill;
 
-pub(in crate::driver) use standstill::{making, standstill};
+pub(in crate::driver) use standstill::standstill;
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 
-use crate::defect;
+use super::recording::Recording;
 use crate::driver::context::Shared;
-use crate::driver::event::Recording;
-use crate::driver::graph::{HostNode, Tail, Work};
 use crate::driver::handle::{self, Registry};
 use crate::driver::per_thread::{Held, PerThread};
 use crate::driver::profile::MULTIPROCESSORS;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
-use crate::driver::{Context, Error, Event, Green, Handle, Result, pool};
-use crate::{memory, simt};
+use crate::driver::{Context, Error, Green, Handle, Result};
+use crate::{defect, memory, simt};
 
 /// How long a waiting thread looks on before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
@@ -145,10 +144,18 @@ pub struct Stream {
     queue: Mutex<Queue>,
     submitted: AtomicU64,
     completed: AtomicU64,
-    /// It records into a graph what it is given.
-    pub(in crate::driver) tail: Mutex<Option<Tail>>,
+    /// What it has while it records into a graph what it is given: the graphs' own, and nobody else's to know.
+    pub(in crate::driver) recorder: OnceLock<Box<dyn Any + Send + Sync>>,
     /// `cuStreamSetAttribute`: values of 64 bytes by number, kept for who asks for them back.
     attributes: Mutex<BTreeMap<u32, [u64; 8]>>,
+}
+
+/// Taken for writing by a standstill.
+static MAKING: RwLock<()> = RwLock::new(());
+
+/// Held while a stream is made, and known to its context.
+pub(in crate::driver) fn making() -> RwLockReadGuard<'static, ()> {
+    MAKING.read_recursive()
 }
 
 static STREAMS: Registry<Stream> = Registry::new();
@@ -272,7 +279,7 @@ impl Stream {
             }),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            tail: Mutex::new(None),
+            recorder: OnceLock::new(),
             attributes: Mutex::default(),
         });
         shared.add_stream(&stream);
@@ -399,60 +406,6 @@ impl Stream {
         shared.forget_streams(None);
     }
 
-    /// `cuStreamSynchronize`.
-    pub fn synchronize(self: &Arc<Stream>) -> Result<()> {
-        check_host_function()?;
-        self.refuse_capture()?;
-        for point in self.ahead() {
-            point.wait();
-        }
-        self.wait_for(self.submitted());
-        self.shared.printer.flush();
-        pool::settle();
-        self.shared.check()
-    }
-
-    /// `cuStreamQuery`: 600 while there is work.
-    pub fn query(self: &Arc<Stream>) -> Result<()> {
-        self.shared.check()?;
-        self.refuse_capture()?;
-        if self.is_busy() || !self.ahead().is_empty() {
-            return Err(Error::NotReady);
-        }
-        self.shared.check()
-    }
-
-    /// `cuStreamWaitEvent`: an `external` wait (`CU_EVENT_WAIT_EXTERNAL`) becomes a node of the graph being recorded.
-    pub fn wait_event(self: &Arc<Stream>, event: &Arc<Event>, external: bool) -> Result<()> {
-        self.shared.check()?;
-        if self.wait_captured(event, external)? {
-            return Ok(());
-        }
-        if let Some(point) = event.point() {
-            self.wait_point(point);
-        }
-        Ok(())
-    }
-
-    /// `cuLaunchHostFunc`: not called once the context has failed. `mode` is a `CUhostTaskSyncMode`.
-    pub fn host_function(self: &Arc<Stream>, function: HostFunction, data: usize, mode: u32) -> Result<()> {
-        self.shared.check()?;
-        if let Some(capture) = self.admit()? {
-            let node = HostNode {
-                function,
-                data,
-                mode,
-                context: self.context()?.handle(),
-            };
-            return capture.add(self, Work::Host(node));
-        }
-        self.enqueue(Command::Work(Box::new(move |shared| {
-            shared.printer.flush();
-            as_host_function(|| function(data));
-        })));
-        Ok(())
-    }
-
     /// `cuStreamAddCallback`: called with the context's error, if it has one.
     pub fn callback(self: &Arc<Stream>, callback: Callback, data: usize) -> Result<()> {
         self.shared.check()?;
@@ -510,7 +463,7 @@ impl Stream {
 
     /// What else has to be done before the stream counts as idle: work in blocking streams is in the legacy stream's way,
     /// but not the other way round.
-    fn ahead(self: &Arc<Stream>) -> Vec<Point> {
+    pub(super) fn ahead(self: &Arc<Stream>) -> Vec<Point> {
         match self.role {
             Role::Legacy => self.barrier(),
             Role::PerThread | Role::Created => Vec::new(),
@@ -857,9 +810,9 @@ pub(in crate::driver) fn as_host_function(call: impl FnOnce()) {
             set(self.0);
         }
     }
-    let _unguarded = memory::unguarded();
     let _restored = Restored(set(true));
     defect::may_fail("host function", "");
+    let _unguarded = memory::unguarded();
     call();
 }
 

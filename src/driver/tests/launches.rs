@@ -176,18 +176,7 @@ fn a_fault_sticks_and_ends_what_is_queued() {
     let _own = Own::new();
     let module = load(EMPTY);
     let empty = module.function("empty").unwrap();
-    let fault = |_: Arc<Launch>| {
-        Err(Box::new(Fault {
-            cause: Cause::Trap,
-            kernel: "empty".into(),
-            function: "empty".into(),
-            block: [0; 3],
-            thread: [0; 3],
-            instruction: "trap;".into(),
-            ptx_line: 1,
-            source_line: None,
-        }))
-    };
+    let fault = |_: Arc<Launch>| Err(Box::new(Fault::of_launch(Cause::Trap, &"empty".into())));
     let stream = Stream::create(0, 0).unwrap();
     let (log, gate) = (Arc::new(Log::default()), Arc::new(Gate::default()));
     log.queue(&stream, 1, 0, Some(&gate));
@@ -218,7 +207,7 @@ fn a_fault_sticks_and_ends_what_is_queued() {
         go(&empty, &shape([1; 3], [1; 3]), &[]),
         Context::usable().map(drop),
         Context::current().unwrap().synchronize(),
-        copy::linear(copy::Place::Host(8), copy::Place::Host(8), 1, false),
+        copies::linear(copy::Place::Host(8), copy::Place::Host(8), 1, false),
     ] {
         assert_eq!(answer, Err(Error::LaunchFailed));
     }
@@ -299,7 +288,7 @@ fn launch_and_synchronise_cost_little() {
     let host = [0_u8; 4096];
     let source = copy::Place::Host(host.as_ptr() as u64);
     measure("copy 4 KiB to the device", 2000, &|| {
-        copy::linear(copy::Place::Device(memory), source, 4096, false).unwrap();
+        copies::linear(copy::Place::Device(memory), source, 4096, false).unwrap();
     });
     measure("allocate and free", 2000, &|| {
         alloc::free(alloc::device(1 << 16).unwrap()).unwrap();

@@ -289,7 +289,7 @@ fn values_in_memory_hold_streams_up() {
     let _own = Own::new();
     let (a, b) = (Stream::create(1, 0).unwrap(), Stream::create(1, 0).unwrap());
     let flag = alloc::managed(8, 1).unwrap();
-    copy::set(flag, 0, 4, 0, 2, 1, false).unwrap();
+    copies::set(flag, 0, 4, 0, 2, 1, false).unwrap();
     Context::current().unwrap().synchronize().unwrap();
     let log = Arc::new(Log::default());
     b.memory_operations(&[MemoryOperation::Wait {

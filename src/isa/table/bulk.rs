@@ -1,7 +1,8 @@
 //! Asynchronous operations and their completion: mbarriers, bulk and tensor copies, clusters, multimem, fabric.
 
+use super::Meaning::{CreatePolicy, Hint, Later};
 use super::{Line, line};
-use crate::isa::Semantics::{CreatePolicy, Hint, Later};
+use crate::isa::operation::Advice;
 
 macro_rules! barrier {
     () => {
@@ -77,7 +78,7 @@ pub static LINES: &[Line] = &[
     line("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes{.L2::cache_hint}.ignore_oob [dst], [src], size:u32[0../16], ignoreBytesLeft:u32, ignoreBytesRight:u32, [mbar]:shared{, cache-policy}", (9, 2), 90, Later),
     line("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [dst], [src], size:u32[0../16], [mbar]:shared", (8, 0), 90, Later),
     line("cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}{.cp_mask} [dst], [src], size:u32[0../16]{, cache-policy}{, byteMask:u16?cp_mask}", (8, 0), 90, Later),
-    line("cp.async.bulk.prefetch.L2.global{.hint} [src], size:u32[0../16]{, cache-policy}; .hint = { .L2::cache_hint, .L2::evict_last }", (8, 0), 90, Hint),
+    line("cp.async.bulk.prefetch.L2.global{.hint} [src], size:u32[0../16]{, cache-policy}; .hint = { .L2::cache_hint, .L2::evict_last }", (8, 0), 90, Hint(Advice::Prefetch)),
     line("cp.async.bulk.commit_group", (8, 0), 90, Later),
     line("cp.async.bulk.wait_group{.kind} n:imm[0..63]; .kind = { .read, .sync_restrict::proxy::async }", (8, 0), 90, Later),
     line(concat!("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.reduction [dst], [src], size:u32[0../16], [mbar]:shared", shared_reduction!()), (8, 0), 90, Later),
@@ -85,7 +86,7 @@ pub static LINES: &[Line] = &[
     line(concat!("cp.async.bulk.tensor.dim.shared::cluster.global{.load_mode}.mbarrier::complete_tx::bytes{.multicast}{.cta_group}{.L2::cache_hint}{.report}{.over} [dst], [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [mbar]:shared{, im2colInfo:frag?im2col/im2col::w/im2col::w::128}{, ctaMask:u16?multicast::cluster}{, ctaMask:u32?multicast::cluster::32b}{, cache-policy}; .load_mode = { .tile, .tile::gather4, .im2col, .im2col::w, .im2col::w::128 }", multicast!(), report!(), tensor!()), (8, 0), 90, Later),
     line(concat!("cp.async.bulk.tensor.dim.shared::cta.global{.load_mode}.mbarrier::complete_tx::bytes{.cta_group}{.L2::cache_hint}{.report}{.over} [dst], [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [mbar]:shared{, im2colInfo:frag?im2col/im2col::w/im2col::w::128}{, cache-policy}; .load_mode = { .tile, .tile::gather4, .im2col, .im2col::w, .im2col::w::128 }", multicast!(), report!(), tensor!()), (8, 0), 90, Later),
     line(concat!("cp.async.bulk.tensor.dim.global.shared::cta{.load_mode}{.over}.bulk_group{.L2::cache_hint} [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [src]:shared{, cache-policy}; .load_mode = { .tile, .tile::scatter4, .im2col_no_offs }", tensor!()), (8, 0), 90, Later),
-    line(concat!("cp.async.bulk.prefetch.tensor.dim.L2.global{.load_mode}{.hint}{.over} [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag]{, im2colInfo:frag?im2col/im2col::w/im2col::w::128}{, cache-policy}; .load_mode = { .tile, .tile::gather4, .im2col, .im2col::w, .im2col::w::128 }; .hint = { .L2::cache_hint, .L2::evict_last }", tensor!()), (8, 0), 90, Hint),
+    line(concat!("cp.async.bulk.prefetch.tensor.dim.L2.global{.load_mode}{.hint}{.over} [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag]{, im2colInfo:frag?im2col/im2col::w/im2col::w::128}{, cache-policy}; .load_mode = { .tile, .tile::gather4, .im2col, .im2col::w, .im2col::w::128 }; .hint = { .L2::cache_hint, .L2::evict_last }", tensor!()), (8, 0), 90, Hint(Advice::Prefetch)),
     line(concat!("cp.reduce.async.bulk.tensor.dim.global.shared::cta.red{.load_mode}{.over}.bulk_group{.L2::cache_hint} [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [src]:shared{, cache-policy}; .load_mode = { .tile, .tile::scatter4, .im2col_no_offs }; .red = { .add, .min, .max, .inc, .dec, .and, .or, .xor }", tensor!()), (8, 0), 90, Later),
     line("tensormap.replace.tile.field{.space}.b1024.b32 [addr], new_val:imm; .field = { .elemtype, .interleave_layout, .swizzle_mode, .fill_mode, .swizzle_atomicity }; .space = { .global, .shared::cta }", (8, 3), 90, Later),
     line("tensormap.replace.tile.rank{.space}.b1024.b32 [addr], new_val:u32; .space = { .global, .shared::cta }", (8, 3), 90, Later),
@@ -118,8 +119,8 @@ pub static LINES: &[Line] = &[
     line("createpolicy.range{.global}.primary{.secondary}.b64 d:u64, [a], primary-size:u32[0../16], total-size:u32[0../16]; .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }; .secondary = { .L2::evict_first, .L2::evict_unchanged }", (7, 4), 80, CreatePolicy),
     line("createpolicy.fractional.primary{.secondary}.b64 d:u64{, fraction:f32}; .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }; .secondary = { .L2::evict_first, .L2::evict_unchanged }", (7, 4), 80, CreatePolicy),
     line("createpolicy.cvt.L2.b64 d:u64, access-property:u64", (7, 4), 80, CreatePolicy),
-    line("applypriority.async.bulk{.global}{.bulk_group}.L2::evict_normal [a], size:u32[0../16]", (9, 3), 100, Hint),
-    line("prefetch{.global}.L1::32B.valid_addr [a]", (9, 3), 90, Hint),
+    line("applypriority.async.bulk{.global}{.bulk_group}.L2::evict_normal [a], size:u32[0../16]", (9, 3), 100, Hint(Advice::Applypriority)),
+    line("prefetch{.global}.L1::32B.valid_addr [a]", (9, 3), 90, Hint(Advice::Prefetch)),
 
     line(concat!("fabric.try_put.async{.multimem}.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}{.cp_mask}.relaxed.sys{.vec}.type [endpoint:u32, address:u64, counted:u64?counted::bytes], [src]:shared, size:u32[0../16], [mbar]:shared{, byteMask:u16?cp_mask}{, cache-policy}", fabric!()), (9, 3), 100, Later),
     line(concat!("fabric.try_put.async.tensor{.multimem}.dim.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}.over.relaxed.sys.type [map:pointer, endpoint:u32, address:u64, counted:u64?counted::bytes, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [src]:shared, size:u32[0../16], [mbar]:shared{, cache-policy}", fabric!()), (9, 3), 100, Later),

@@ -1,7 +1,8 @@
 //! Control Flow, Parallel Synchronization and Communication, Stack Manipulation, Miscellaneous.
 
+use super::Meaning::*;
 use super::{Line, line};
-use crate::isa::Semantics::*;
+use crate::isa::operation::Advice;
 
 #[rustfmt::skip]
 pub static LINES: &[Line] = &[
@@ -13,9 +14,9 @@ pub static LINES: &[Line] = &[
     line("trap", (1, 0), 10, Trap),
     line("brkpt", (1, 0), 11, Breakpoint),
     line("nanosleep.u32 t", (6, 2), 70, Nanosleep),
-    line("pmevent a:imm[0..15]", (1, 4), 10, Hint),
-    line("pmevent.mask a:imm[0..65535]", (3, 0), 20, Hint),
-    line("setmaxnreg.action.sync.aligned.u32 imm-reg-count:imm[24..256/8]; .action = { .inc, .dec }", (8, 0), 90, Hint),
+    line("pmevent a:imm[0..15]", (1, 4), 10, Hint(Advice::Pmevent)),
+    line("pmevent.mask a:imm[0..65535]", (3, 0), 20, Hint(Advice::Pmevent)),
+    line("setmaxnreg.action.sync.aligned.u32 imm-reg-count:imm[24..256/8]; .action = { .inc, .dec }", (8, 0), 90, Hint(Advice::Setmaxnreg)),
 
     line("bar{.cta}.sync a:u32[0..15]{, b:u32[0../32]}", (1, 0), 10, Barrier),
     line("bar{.cta}.arrive a:u32[0..15], b:u32[0../32]", (2, 0), 20, Barrier),
@@ -26,7 +27,7 @@ pub static LINES: &[Line] = &[
     line("barrier{.cta}.red.popc{.aligned}.u32 d, a:u32[0..15]{, b:u32[0../32]}, {!}c:pred", (6, 0), 30, Barrier),
     line("barrier{.cta}.red.op{.aligned}.pred p, a:u32[0..15]{, b:u32[0../32]}, {!}c:pred; .op = { .and, .or }", (6, 0), 30, Barrier),
     line("bar.warp.sync membermask", (6, 0), 30, WarpBarrier),
-    line("griddepcontrol.action; .action = { .launch_dependents, .wait }", (7, 8), 90, Hint),
+    line("griddepcontrol.action; .action = { .launch_dependents, .wait }", (7, 8), 90, Hint(Advice::Griddepcontrol)),
 
     line("membar.level; .level = { .cta, .gl, .sys }", (1, 4), 10, Fence),
     line("membar.proxy.kind; .kind = { .alias, .async }", (7, 5), 60, Fence),

@@ -1,7 +1,8 @@
 //! Memory: loads, stores, atomics, reductions, address conversion, caches, asynchronous copies.
 
+use super::Meaning::*;
 use super::{Line, line};
-use crate::isa::Semantics::*;
+use crate::isa::operation::Advice;
 
 #[rustfmt::skip]
 pub static LINES: &[Line] = &[
@@ -28,12 +29,12 @@ pub static LINES: &[Line] = &[
     line("cvta.to.space.size d, a; .space = { .const, .global, .local, .shared, .shared::cta, .shared::cluster, .param, .param::entry }; .size = { .u32, .u64 }", (2, 0), 20, ConvertAddress),
     line("isspacep.space p, a:int; .space = { .const, .global, .local, .shared, .shared::cta, .shared::cluster, .param, .param::entry }", (2, 0), 20, IsSpace),
 
-    line("prefetch{.space}.level [a]; .space = { .global, .local }; .level = { .L1, .L2 }", (2, 0), 20, Hint),
-    line("prefetch.global.level [a]; .level = { .L2::evict_last, .L2::evict_normal }", (7, 4), 80, Hint),
-    line("prefetch{.tensormap_space}.tensormap [a]; .tensormap_space = { .const, .param }", (8, 0), 90, Hint),
-    line("prefetchu.L1 [a]", (2, 0), 20, Hint),
-    line("applypriority{.global}.L2::evict_normal [a], size:imm[128]", (7, 4), 80, Hint),
-    line("discard{.global}.L2 [a], size:imm[128]", (7, 4), 80, Hint),
+    line("prefetch{.space}.level [a]; .space = { .global, .local }; .level = { .L1, .L2 }", (2, 0), 20, Hint(Advice::Prefetch)),
+    line("prefetch.global.level [a]; .level = { .L2::evict_last, .L2::evict_normal }", (7, 4), 80, Hint(Advice::Prefetch)),
+    line("prefetch{.tensormap_space}.tensormap [a]; .tensormap_space = { .const, .param }", (8, 0), 90, Hint(Advice::Prefetch)),
+    line("prefetchu.L1 [a]", (2, 0), 20, Hint(Advice::Prefetch)),
+    line("applypriority{.global}.L2::evict_normal [a], size:imm[128]", (7, 4), 80, Hint(Advice::Applypriority)),
+    line("discard{.global}.L2 [a], size:imm[128]", (7, 4), 80, Hint(Advice::Discard)),
 
     line("cp.async.ca.state.global{.L2::cache_hint}{.L2::prefetch} [dst], [src], cp-size:imm[4,8,16]{, src-size:u32}{, ignore-src:pred}{, cache-policy}; .state = { .shared, .shared::cta }; .L2::prefetch = { .L2::64B, .L2::128B, .L2::256B }", (7, 0), 80, CopyAsync),
     line("cp.async.cg.state.global{.L2::cache_hint}{.L2::prefetch} [dst], [src], cp-size:imm[16]{, src-size:u32}{, ignore-src:pred}{, cache-policy}; .state = { .shared, .shared::cta }; .L2::prefetch = { .L2::64B, .L2::128B, .L2::256B }", (7, 0), 80, CopyAsync),

@@ -17,9 +17,12 @@ use std::sync::OnceLock;
 
 pub use self::needs::{Lack, Target};
 use self::signature::Signature;
-use super::Semantics;
 use super::decode::{Ordered, ordered};
-use crate::isa::types::Type;
+use super::operation::Advice;
+use super::types::Type;
+use super::video::Opcode;
+use super::words::Words;
+use super::{Compute, Semantics};
 
 mod agree;
 mod bulk;
@@ -44,16 +47,34 @@ pub struct Line {
     pub ptx: (u8, u8),
     /// The least `.target` number.
     pub target: u16,
+    pub meaning: Meaning,
     pub semantics: Semantics,
 }
 
-const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, semantics: Semantics) -> Line {
+const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, meaning: Meaning) -> Line {
     Line {
         syntax,
         ptx,
         target,
-        semantics,
+        meaning,
+        semantics: Semantics::of(meaning),
     }
+}
+
+/// Which [`Operation`](super::Operation) a line means. Where the words of an opcode say more, the operation reads them
+/// itself, or the reader that the line names does.
+#[derive(Clone, Copy)]
+#[rustfmt::skip]
+pub enum Meaning {
+    Compute(fn(Words) -> Option<Compute>),
+    Video(fn(Words) -> Option<Opcode>),
+    Move, Load, Store, Atomic, Reduction, Branch, BranchIndexed, Call, Return, Exit, Trap, Breakpoint, Nanosleep,
+    Barrier, WarpBarrier, Fence, Shuffle, Vote, Match, Redux, Activemask, Elect, ConvertAddress, IsSpace, CreatePolicy,
+    Alloca, StackSave, StackRestore, CopyAsync, Texture, TextureQuery, IsHandle, SurfaceLoad, SurfaceStore,
+    SurfaceReduce, SurfaceQuery,
+    Hint(Advice),
+    /// Legal, recognised, not executed yet.
+    Later,
 }
 
 impl Line {
@@ -98,7 +119,7 @@ impl Line {
 
     /// Whether programs that use it run; if not, it is read and refused with a message when a kernel is prepared.
     pub fn is_executed(&self) -> bool {
-        !matches!(self.semantics, Semantics::Later)
+        !matches!(self.meaning, Meaning::Later)
     }
 }
 
@@ -130,6 +151,7 @@ static FAMILIES: &[(&[Line], bool)] = &[
 /// A line ready for matching.
 pub(super) struct Compiled {
     pub line: &'static Line,
+    pub mnemonic: &'static str,
     pub elements: Vec<Element>,
     /// Every word that it may hold.
     pub vocabulary: HashSet<&'static str>,
@@ -192,6 +214,16 @@ pub(super) fn legacy_lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
     find(INDEX.get_or_init(|| indexed(&[(legacy::LINES, false)])), mnemonic)
 }
 
+/// All lines, ready for matching; those of PTX 1.x alone come last.
+#[cfg(test)]
+pub(super) fn compiled_lines() -> impl Iterator<Item = &'static Compiled> {
+    let legacy = legacy::LINES.iter().map(Line::mnemonic).collect::<HashSet<_>>();
+    mnemonics()
+        .filter_map(lines_of)
+        .chain(legacy.into_iter().filter_map(legacy_lines_of))
+        .flatten()
+}
+
 /// The first words of all opcodes.
 pub fn mnemonics() -> impl Iterator<Item = &'static str> {
     index().keys().copied()
@@ -227,6 +259,7 @@ fn compile(line: &'static Line, exact: bool) -> Compiled {
     let operands = head.trim_start()[opcode.len()..].trim();
     Compiled {
         line,
+        mnemonic: line.mnemonic(),
         elements,
         vocabulary: words.into_iter().collect(),
         signature: signature::read(operands, exact || operands.contains(':')),

@@ -475,7 +475,7 @@ fn needs_of(mnemonic: &str) -> &'static [&'static Need] {
 
 impl Form {
     /// Whether a word, or a type, is anywhere in the opcode.
-    pub(super) fn includes(&self, word: &str) -> bool {
+    pub(in crate::isa) fn includes(&self, word: &str) -> bool {
         self.has(word) || Type::from_word(word).is_some_and(|ty| self.types.contains(&ty))
     }
 

@@ -3,8 +3,8 @@
 //! Which operands an access may have depends on what it reads: depth references need positions, offsets a plane. Lines
 //! are apart by that.
 
+use super::Meaning::{IsHandle, SurfaceLoad, SurfaceQuery, SurfaceReduce, SurfaceStore, Texture, TextureQuery};
 use super::{Line, line};
-use crate::isa::Semantics::{IsHandle, SurfaceLoad, SurfaceQuery, SurfaceReduce, SurfaceStore, Texture, TextureQuery};
 
 macro_rules! dtypes {
     () => {

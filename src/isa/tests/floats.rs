@@ -365,7 +365,7 @@ fn halves<H: half::Half, A: Float + Debug, F: Format>() {
         assert_eq!(half::fma_relu::<H, false, false>(a, b, c), relu);
         // The quick way says where it may be wrong, and is right elsewhere.
         let [wide_a, wide_b, wide_c] = [a, b, c].map(H::widen);
-        let (sum, rare) = <half::Fused<false> as half::Arithmetic>::quick::<H>(wide_a, wide_b, wide_c);
+        let (sum, rare) = <half::FusedMultiplyAdd<false> as half::Arithmetic>::quick::<H>(wide_a, wide_b, wide_c);
         quick += u32::from(!rare);
         if !rare && fma != 0x7fff {
             assert_eq!(H::narrow(sum), fma, "quick fma {}", why());

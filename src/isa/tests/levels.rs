@@ -86,9 +86,9 @@ fn fill(random: &mut Random) -> Window {
 /// The lane operations of an opcode: for video instructions with some selectors on their operands.
 fn lanes_of(opcode: &str) -> Vec<Lane> {
     let Ok(form) = decode(opcode) else { return Vec::new() };
-    match form.line.semantics {
-        Semantics::Lane(make) => make(&form).into_iter().collect(),
-        Semantics::Video => {
+    match form.op {
+        Operation::Compute(compute) => vec![compute.lane()],
+        Operation::Video(opcode) => {
             let parts = [
                 [None, None, None],
                 [Some("b1"), Some("h0"), Some("b3")],
@@ -104,8 +104,10 @@ fn lanes_of(opcode: &str) -> Vec<Lane> {
                     negate_c: false,
                 };
                 // A merge needs a third operand, nothing else may have one.
-                let third = d.is_some() || form.words.iter().any(|w| matches!(*w, "add" | "min" | "max"));
-                video::lane(&form, &selectors, third || form.mnemonic() == "vmad").ok()
+                opcode
+                    .with(&selectors, d.is_some() || opcode.needs_third())
+                    .ok()
+                    .map(video::Op::lane)
             });
             lanes.collect()
         }

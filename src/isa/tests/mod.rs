@@ -4,6 +4,7 @@ mod floats;
 mod integers;
 mod levels;
 mod needs;
+mod operations;
 mod sfu;
 mod sfu_model;
 
@@ -18,10 +19,10 @@ struct Window([u8; 4096]);
 /// Runs `opcode` at a level on equal lanes: sources in, destinations out.
 fn run(opcode: &str, level: Level, src: &[u64]) -> Vec<u64> {
     let form = decode(opcode).unwrap_or_else(|e| panic!("{e}"));
-    let Semantics::Lane(make) = form.line.semantics else {
+    let Operation::Compute(compute) = form.op else {
         panic!("{opcode} is no lane operation")
     };
-    let lane = make(&form).unwrap_or_else(|| panic!("{opcode} is not computed"));
+    let lane = compute.at(level);
     let mut window = Window([0; 4096]);
     let mut operands = Operands {
         imm: lane.constant,
@@ -49,7 +50,7 @@ fn run(opcode: &str, level: Level, src: &[u64]) -> Vec<u64> {
         lanes: [!0, 0, 0, 0],
     };
     // SAFETY: all slots lie in the window; the level is available.
-    unsafe { ((lane.at)(level).full)(window.0.as_mut_ptr(), &operands, &mask) };
+    unsafe { (lane.kernel.full)(window.0.as_mut_ptr(), &operands, &mask) };
     let read = |i: usize| {
         let bytes = (lane.dst[i].warp_bytes() as usize / 32).min(8);
         let at = operands.dst[i] as usize;

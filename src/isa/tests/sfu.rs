@@ -3,7 +3,7 @@
 
 use super::super::lanes::{Mask, Operands};
 use super::super::{Level, decode};
-use super::{Semantics, Window, sfu_model};
+use super::{Operation, Window, sfu_model};
 
 /// An instruction that is a function of the unit and nothing else, and the model of it.
 struct Function {
@@ -56,12 +56,11 @@ struct Unit {
 impl Unit {
     fn new(opcode: &str, level: Level) -> Unit {
         let form = decode(opcode).unwrap_or_else(|error| panic!("{error}"));
-        let Semantics::Lane(make) = form.line.semantics else {
+        let Operation::Compute(compute) = form.op else {
             panic!("{opcode} is no lane operation")
         };
-        let lane = make(&form).unwrap();
         Unit {
-            kernel: (lane.at)(level).full,
+            kernel: compute.at(level).kernel.full,
         }
     }
     fn run(&self, arguments: [u32; LANES]) -> [u32; LANES] {

@@ -4,11 +4,14 @@
 mod data;
 mod order;
 mod rounding;
+mod sets;
 mod space;
 mod vector;
 
 pub use self::data::Type;
 pub use self::order::{Ordering, Scope};
 pub use self::rounding::Rounding;
+pub(crate) use self::sets::subtypes;
+pub use self::sets::{Bits, HalfType, IntType, LongBits, Movable, NarrowInt, PackedInt, SignedInt, WideInt, Word};
 pub use self::space::Space;
 pub use self::vector::Vector;

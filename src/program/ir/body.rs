@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::compute::Compute;
 use super::facts::Facts;
 use super::op::{Guard, Initial, Inst, Op, Reg, Register};
+use crate::isa::Compute;
 use crate::isa::lanes::Width;
 use crate::ptx::ast::Span;
 
@@ -102,7 +102,10 @@ pub struct Body {
 impl Op {
     /// `op` on these registers of `body`.
     pub fn compute(body: &Body, op: Compute, dst: &[Register], src: &[Register]) -> Op {
-        debug_assert_eq!((dst.len(), src.len()), (op.lane.dst.len(), op.lane.src.len()));
+        debug_assert!({
+            let lane = op.lane().named(dst.len());
+            (dst.len(), src.len()) == (lane.dst.len(), lane.src.len())
+        });
         Op::Compute {
             op,
             dst: dst.iter().map(|&register| body.reg(register)).collect(),
@@ -115,7 +118,7 @@ impl Inst {
     /// Destination and source, if this copies one register to another of its width.
     pub fn copied(&self) -> Option<(Register, Register)> {
         match &self.op {
-            Op::Compute { op, dst, src } if op.copy => Some((dst[0].number, src[0].number)),
+            Op::Compute { op, dst, src } if op.is_copy() => Some((dst[0].number, src[0].number)),
             _ => None,
         }
     }

@@ -6,7 +6,6 @@
 //! rules that hold after every pass, `show` the printed form.
 
 pub mod body;
-mod compute;
 mod effects;
 pub mod facts;
 pub mod op;
@@ -15,8 +14,8 @@ pub mod texture;
 mod verify;
 mod visit;
 
+pub use crate::isa::{Compute, Contractible, Linear};
 pub use body::{Block, BlockId, Body, End, RegisterInfo};
-pub use compute::{Compute, Contractible, Linear, Modifiers};
 pub use effects::{Effects, Reach};
 pub use op::*;
 pub use visit::Role;

@@ -6,9 +6,10 @@
 
 use arrayvec::ArrayVec;
 
-use super::compute::Compute;
 use super::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
+use crate::isa::Compute;
 use crate::isa::lanes::Width;
+pub use crate::isa::operation::{AtomicOp, AtomicType, BarrierOp, ReduxOp, ShuffleMode, VoteMode};
 use crate::program::runtime::{Generation, RuntimeCall};
 use crate::ptx::ast::Span;
 
@@ -88,15 +89,8 @@ pub enum Ordering {
     Sc,
 }
 
-/// The threads that a strong access or a fence is meant for (PTX ISA, Scope). On one machine all see it alike; observers
-/// want to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
-    Cta,
-    Cluster,
-    Gpu,
-    Sys,
-}
+/// Scopes: on one machine all see an access alike; observers want to know.
+pub use crate::isa::types::Scope;
 
 /// By which way an access goes to memory (PTX ISA, Proxies).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,38 +103,6 @@ pub enum Proxy {
     Texture,
     Surface,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum AtomicOp { Add, Min, Max, And, Or, Xor, Inc, Dec, Exch, Cas }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum AtomicType { U32, S32, B32, U64, S64, B64, F32, F64, F16, F16x2, Bf16, Bf16x2, B16, B128 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BarrierOp {
-    Sync,
-    Arrive,
-    /// `.red.popc`, `.red.and`, `.red.or`
-    Popc,
-    And,
-    Or,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum ShuffleMode { Up, Down, Bfly, Idx }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum VoteMode { All, Any, Uni, Ballot }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum ReduxOp { Add, MinU, MaxU, MinS, MaxS, And, Or, Xor,
-    /// f32 min and max: `.abs`, `.NaN` as flags.
-    MinF { abs: bool, nan: bool }, MaxF { abs: bool, nan: bool } }
 
 /// A special register that is not constant for a launch or a block, read where it stands, or needed at set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,7 @@
 //! Texture and surface accesses of lowered code (PTX ISA, Texture Instructions; Surface Instructions).
 
 use super::Reg;
-
-/// What an access takes an image for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum Geometry { D1, D2, D3, A1, A2, Cube, ACube, Ms2, AMs2 }
+pub use crate::isa::operation::{Attribute, Geometry, Opaque, Outside, SurfaceReduction};
 
 /// How a texture's components go into registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,61 +44,6 @@ pub struct TextureOp<R = Reg> {
     pub dst_pred: Option<R>,
 }
 
-/// What `txq` and `suq` ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum Attribute {
-    Width, Height, Depth, ChannelDataType, ChannelOrder, NormalizedCoords, ArraySize, NumMipmapLevels, NumSamples,
-    MemoryLayout, ForceUnnormalizedCoords, FilterMode, AddressMode(u8),
-}
-
-impl Attribute {
-    const WORDS: [(&'static str, Attribute); 15] = [
-        ("width", Attribute::Width),
-        ("height", Attribute::Height),
-        ("depth", Attribute::Depth),
-        ("channel_data_type", Attribute::ChannelDataType),
-        ("channel_order", Attribute::ChannelOrder),
-        ("normalized_coords", Attribute::NormalizedCoords),
-        ("array_size", Attribute::ArraySize),
-        ("num_mipmap_levels", Attribute::NumMipmapLevels),
-        ("num_samples", Attribute::NumSamples),
-        ("memory_layout", Attribute::MemoryLayout),
-        ("force_unnormalized_coords", Attribute::ForceUnnormalizedCoords),
-        ("filter_mode", Attribute::FilterMode),
-        ("addr_mode_0", Attribute::AddressMode(0)),
-        ("addr_mode_1", Attribute::AddressMode(1)),
-        ("addr_mode_2", Attribute::AddressMode(2)),
-    ];
-
-    pub fn from_word(word: &str) -> Option<Attribute> {
-        Attribute::WORDS
-            .iter()
-            .find(|(text, _)| *text == word)
-            .map(|(_, attribute)| *attribute)
-    }
-
-    /// The field's name in an initialiser.
-    pub fn word(self) -> &'static str {
-        Attribute::WORDS
-            .iter()
-            .find(|(_, one)| *one == self)
-            .map_or("", |(text, _)| text)
-    }
-}
-
-/// What becomes of accesses outside of a surface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outside {
-    Trap,
-    Clamp,
-    Zero,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[rustfmt::skip]
-pub enum SurfaceReduction { Add, Min, Max, And, Or }
-
 #[derive(Clone, Debug)]
 pub enum SurfaceAction<R = Reg> {
     /// `None`: `_`.
@@ -129,12 +70,4 @@ pub struct SurfaceOp<R = Reg> {
     /// Bytes of an element of an unformatted access: 1, 2, 4 or 8.
     pub bytes: u8,
     pub action: SurfaceAction<R>,
-}
-
-/// Whether a handle is a texture's, sampler's or surface's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Opaque {
-    Texture,
-    Sampler,
-    Surface,
 }

@@ -166,7 +166,7 @@ fn operands(op: &Op) -> Result<(), String> {
     match op {
         Op::Compute { op, dst, src } => {
             let same = |regs: &[Reg], widths: &[Width]| regs.iter().map(|reg| reg.width).eq(widths.iter().copied());
-            let lane = op.lane;
+            let lane = op.lane().named(dst.len());
             match same(dst, lane.dst) && same(src, lane.src) {
                 true => Ok(()),
                 false => Err(format!("it wants {:?} ← {:?}", lane.dst, lane.src)),

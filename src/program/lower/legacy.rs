@@ -9,8 +9,12 @@ use super::operand::{Fit, bits_type};
 use super::scope::Binding;
 use super::special::{self, Reading};
 use super::{Lower, Outcome, bytes_of, width_of};
+use crate::isa::compare::Operands;
+use crate::isa::int::Ordered;
 use crate::isa::lanes::Width;
-use crate::isa::{self, Form};
+use crate::isa::logic::{self, Logical};
+use crate::isa::types::Movable;
+use crate::isa::{self, Compare, Compute, Form};
 use crate::program::initialiser::{self, literal};
 use crate::program::ir::{
     Address, BarrierOp, Element, Guard, Op, Ordering, Reg, Register, Scope, Space, Special, Value,
@@ -238,7 +242,7 @@ impl Lower<'_> {
                 // Counts beyond the width shift everything out, however far beyond they are.
                 let most = self.constant(Width::B64, 64);
                 let clamped = self.body.register(Width::B64);
-                self.lane_of("min.u64", &[clamped], &[register, most], None, span)?;
+                self.compute(Compute::min(Ordered::U64), &[clamped], &[register, most], None, span);
                 clamped
             }
             _ => register,
@@ -363,7 +367,7 @@ impl Lower<'_> {
         self.initial_bytes = self.initial_bytes.saturating_add(size as usize);
         let text = self.definition.body.as_ref().map_or(0, |body| body.text().len());
         match self.initial_bytes <= INITIAL.0 * text + INITIAL.1 {
-            true => initialiser::bytes(variable, init, &mut address),
+            true => initialiser::contents(variable, init, &mut address).map(|contents| contents.bytes()),
             false => Err(Diagnostic::error(
                 variable.span,
                 format!(
@@ -444,12 +448,18 @@ impl Lower<'_> {
         for axis in 0..3 {
             let thread = self.special_register(Special::Tid(axis), Width::B32, span);
             let next = self.body.register(Width::B32);
-            self.lane_of("or.b32", &[next], &[sum, thread], None, span)?;
+            self.compute(Compute::or(Logical::B32), &[next], &[sum, thread], None, span);
             sum = next;
         }
         let zero = self.constant(Width::B32, 0);
         let first = self.body.register(Width::Pred);
-        self.lane_of("setp.eq.u32", &[first], &[sum, zero], None, span)?;
+        self.compute(
+            Compute::setp(Compare::Eq, Operands::U32),
+            &[first],
+            &[sum, zero],
+            None,
+            span,
+        );
         let guard = Guard {
             reg: self.body.reg(first),
             negated: false,
@@ -595,7 +605,13 @@ impl Lower<'_> {
         }
         let predicate = self.body.register(Width::Pred);
         let zero = self.constant(as_width, 0);
-        self.lane_of("setp.ne.b16", &[predicate], &[loaded, zero], None, span)?;
+        self.compute(
+            Compute::setp(Compare::Ne, Operands::B16),
+            &[predicate],
+            &[loaded, zero],
+            None,
+            span,
+        );
         Ok(predicate)
     }
 
@@ -605,7 +621,8 @@ impl Lower<'_> {
             Width::Pred => {
                 let (one, zero) = (self.constant(as_width, 1), self.constant(as_width, 0));
                 let number = self.body.register(as_width);
-                self.lane_of("selp.b16", &[number], &[one, zero, value], None, span)?;
+                let select = Compute::Logic(logic::Op::Selp { ty: Movable::B16 });
+                self.compute(select, &[number], &[one, zero, value], None, span);
                 number
             }
             _ => value,

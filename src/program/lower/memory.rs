@@ -1,50 +1,39 @@
 //! `ld`, `st`, `atom`, `red`, `cp.async` (PTX ISA, Data Movement; Parallel Synchronization): addresses resolved as far
 //! as they can be, elements and orderings spelled out.
 
-use super::moves::Located;
+use super::moves::{Located, integer};
 use super::operand::Fit;
-use super::select::unsupported;
 use super::{Lower, Outcome, width_of};
-use crate::isa::Form;
+use crate::isa::Compute;
 use crate::isa::lanes::Width;
-use crate::program::ir::{
-    Address, AtomicOp, AtomicType, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Scope, Space,
-};
+use crate::isa::operation::{self, Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
+use crate::isa::types::{self, Scope, Vector};
+use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
 use crate::program::layout::{Place, is_float, is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
-fn ordering(form: &Form) -> Ordering {
-    match form.ordering() {
+fn ordering(access: Access) -> Ordering {
+    match access.ordering {
         // Accesses that pass by L1 are how programs talked to other blocks before the memory model had words for it
         // (CUB up to CUDA 12's: `st.cg.v2` publishes, `ld.cg.v2` looks): one of them moves whole.
-        None | Some("weak") if ["cg", "cv", "wt"].iter().any(|word| form.has(word)) => Ordering::Relaxed,
-        None | Some("weak") => Ordering::Weak,
-        Some("volatile" | "mmio") => Ordering::Volatile,
-        Some("relaxed") => Ordering::Relaxed,
-        Some("acquire") => Ordering::Acquire,
-        Some("release") => Ordering::Release,
-        Some(_) => Ordering::AcqRel,
+        types::Ordering::Weak if access.cache.operator.is_some_and(CacheOperator::passes_l1) => Ordering::Relaxed,
+        types::Ordering::Weak => Ordering::Weak,
+        types::Ordering::Volatile | types::Ordering::Mmio => Ordering::Volatile,
+        types::Ordering::Relaxed => Ordering::Relaxed,
+        types::Ordering::Acquire => Ordering::Acquire,
+        types::Ordering::Release => Ordering::Release,
+        types::Ordering::AcqRel | types::Ordering::Sc => Ordering::AcqRel,
     }
 }
 
-/// The scope that a strong access names, or has by its ordering alone (PTX ISA, ld, st, atom: `.volatile` is system-wide,
-/// an atomic without scope is the device's); weak ones have none.
-fn scope(form: &Form, ordering: Ordering) -> Option<Scope> {
-    named_scope(form).or(match ordering {
+/// The scope that a strong access names, or has by its ordering alone (PTX ISA, ld, st: `.volatile` is system-wide); weak
+/// ones have none.
+fn scope(access: Access) -> Option<Scope> {
+    access.scope.or(match ordering(access) {
         Ordering::Weak => None,
         Ordering::Volatile => Some(Scope::Sys),
         Ordering::Relaxed | Ordering::Acquire | Ordering::Release | Ordering::AcqRel | Ordering::Sc => Some(Scope::Gpu),
-    })
-}
-
-/// `.cta`, `.cluster`, `.gpu` (`.gl` for `membar`), `.sys`
-fn named_scope(form: &Form) -> Option<Scope> {
-    Some(match form.scope()? {
-        "cta" => Scope::Cta,
-        "cluster" => Scope::Cluster,
-        "sys" => Scope::Sys,
-        _ => Scope::Gpu,
     })
 }
 
@@ -183,12 +172,11 @@ impl Lower<'_> {
     fn indexed(&mut self, base: Address, index: Register, scale: i64, span: Span) -> Outcome<Address> {
         let wide = matches!(base.space, Space::Generic | Space::Global | Space::Const);
         let width = if wide { Width::B64 } else { Width::B32 };
-        let suffix = if wide { "64" } else { "32" };
         let mut sum = self.resize(index, width, false, span)?;
         if scale != 1 {
             let factor = self.constant(width, scale as u128);
             let product = self.body.register(width);
-            self.lane_of(&format!("mul.lo.u{suffix}"), &[product], &[sum, factor], None, span)?;
+            self.compute(Compute::mul_lo(integer(width)), &[product], &[sum, factor], None, span);
             sum = product;
         }
         let mut out = base;
@@ -206,26 +194,26 @@ impl Lower<'_> {
         };
         if let Some(part) = part {
             let total = self.body.register(width);
-            self.lane_of(&format!("add.u{suffix}"), &[total], &[sum, part], None, span)?;
+            self.compute(Compute::add(integer(width)), &[total], &[sum, part], None, span);
             sum = total;
         }
         out.register = Some(self.body.reg(sum));
         Ok(out)
     }
 
-    pub fn load(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn load(&mut self, access: Access, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         // A cache policy may follow.
         self.operand_count(instruction, 2, 3)?;
-        let ty = form.ty(0);
+        let ty = access.ty;
         let span = instruction.span;
         let element = element(ty);
-        let address = self.address(&instruction.operands[1], form.space())?;
-        let dst = self.load_destinations(form, &instruction.operands[0], ty)?;
+        let address = self.address(&instruction.operands[1], access.space)?;
+        let dst = self.load_destinations(access.vector, &instruction.operands[0], ty)?;
         if address.space == Space::Param && address.register.is_none() {
             return self.load_param(&dst, address.offset, element, guard, span);
         }
         if dst.len() == 3 {
-            return self.access_three((address, element, ordering(form)), &dst, false, guard, span);
+            return self.access_three((address, element, ordering(access)), &dst, false, guard, span);
         }
         let dst = dst.iter().map(|r| r.map(|r| self.body.reg(r))).collect();
         self.push(
@@ -234,16 +222,16 @@ impl Lower<'_> {
             Op::Load {
                 address,
                 element,
-                ordering: ordering(form),
-                scope: scope(form, ordering(form)),
+                ordering: ordering(access),
+                scope: scope(access),
                 dst,
             },
         );
         Ok(())
     }
 
-    fn load_destinations(&mut self, form: &Form, operand: &Operand, ty: Type) -> Outcome<Vec<Option<Register>>> {
-        let count = usize::from(form.vector());
+    fn load_destinations(&mut self, vector: Vector, operand: &Operand, ty: Type) -> Outcome<Vec<Option<Register>>> {
+        let count = usize::from(vector.count());
         let elements = match self.elements(operand) {
             Some(elements) => elements,
             None => vec![operand.clone()],
@@ -299,10 +287,10 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub fn store(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn store(&mut self, access: Access, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 2, 3)?;
-        let ty = form.ty(0);
-        let address = self.address(&instruction.operands[0], form.space())?;
+        let ty = access.ty;
+        let address = self.address(&instruction.operands[0], access.space)?;
         if address.space == Space::Const {
             return Err(Diagnostic::error(
                 instruction.operands[0].span(),
@@ -315,11 +303,16 @@ impl Lower<'_> {
                 "a kernel's parameters cannot be written",
             ));
         }
-        let src = self.values(&instruction.operands[1], usize::from(form.vector()), ty, Fit::Wider)?;
+        let src = self.values(
+            &instruction.operands[1],
+            usize::from(access.vector.count()),
+            ty,
+            Fit::Wider,
+        )?;
         if src.len() == 3 {
             let src: Vec<_> = src.iter().map(|reg| Some(reg.number)).collect();
             return self.access_three(
-                (address, element(ty), ordering(form)),
+                (address, element(ty), ordering(access)),
                 &src,
                 true,
                 guard,
@@ -332,8 +325,8 @@ impl Lower<'_> {
             Op::Store {
                 address,
                 element: element(ty),
-                ordering: ordering(form),
-                scope: scope(form, ordering(form)),
+                ordering: ordering(access),
+                scope: scope(access),
                 src,
             },
         );
@@ -399,45 +392,13 @@ impl Lower<'_> {
     /// `atom` (with a destination) and `red`.
     pub fn atomic(
         &mut self,
-        form: &Form,
+        atomic: ReadModifyWrite,
         instruction: &Instruction,
         guard: Option<Guard>,
         returns: bool,
     ) -> Outcome<()> {
-        let ops = [
-            ("add", AtomicOp::Add),
-            ("min", AtomicOp::Min),
-            ("max", AtomicOp::Max),
-            ("and", AtomicOp::And),
-            ("or", AtomicOp::Or),
-            ("xor", AtomicOp::Xor),
-            ("inc", AtomicOp::Inc),
-            ("dec", AtomicOp::Dec),
-            ("exch", AtomicOp::Exch),
-            ("cas", AtomicOp::Cas),
-        ];
-        let Some(&(_, op)) = ops.iter().find(|(word, _)| form.has(word)) else {
-            return Err(unsupported(instruction));
-        };
-        let ty = form.ty(0);
-        let atomic_type = match ty {
-            Type::U32 => AtomicType::U32,
-            Type::S32 => AtomicType::S32,
-            Type::B32 => AtomicType::B32,
-            Type::U64 => AtomicType::U64,
-            Type::S64 => AtomicType::S64,
-            Type::B64 => AtomicType::B64,
-            Type::F32 => AtomicType::F32,
-            Type::F64 => AtomicType::F64,
-            Type::F16 => AtomicType::F16,
-            Type::F16x2 => AtomicType::F16x2,
-            Type::Bf16 => AtomicType::Bf16,
-            Type::Bf16x2 => AtomicType::Bf16x2,
-            Type::B16 => AtomicType::B16,
-            Type::B128 => AtomicType::B128,
-            _ => return Err(unsupported(instruction)),
-        };
-        let count = usize::from(form.vector());
+        let (op, ty) = (atomic.op, atomic.ty.ty());
+        let count = usize::from(atomic.vector.count());
         let (dst, rest) = if returns {
             let Some((first, rest)) = instruction.operands.split_first() else {
                 return Err(Diagnostic::error(instruction.span, "operands are missing"));
@@ -455,7 +416,7 @@ impl Lower<'_> {
                 format!("`{}` has the wrong number of operands", instruction.opcode.text),
             ));
         }
-        let address = self.address(&rest[0], form.space())?;
+        let address = self.address(&rest[0], atomic.space)?;
         let b = self.values(&rest[1], count, ty, Fit::Exact)?;
         let c = if op == AtomicOp::Cas {
             let c = self.source(&rest[2], width_of(ty), Fit::Exact, false)?;
@@ -468,18 +429,26 @@ impl Lower<'_> {
             instruction.span,
             Op::Atomic {
                 op,
-                ty: atomic_type,
-                // PTX ISA, atom: additions of f32 flush subnormals in global memory, and keep them in shared memory.
-                ftz: op == AtomicOp::Add && atomic_type == AtomicType::F32 && address.space != Space::Shared,
-                ordering: match form.ordering() {
-                    None | Some("relaxed" | "weak" | "volatile" | "mmio") => Ordering::Relaxed,
-                    Some("acquire") => Ordering::Acquire,
-                    Some("release") => Ordering::Release,
-                    Some(_) => Ordering::AcqRel,
+                ty: atomic.ty,
+                ftz: atomic.flushes(address.space == Space::Shared),
+                ordering: match atomic.ordering {
+                    types::Ordering::Relaxed
+                    | types::Ordering::Weak
+                    | types::Ordering::Volatile
+                    | types::Ordering::Mmio => Ordering::Relaxed,
+                    types::Ordering::Acquire => Ordering::Acquire,
+                    types::Ordering::Release => Ordering::Release,
+                    types::Ordering::AcqRel | types::Ordering::Sc => Ordering::AcqRel,
                 },
-                scope: match form.ordering() {
-                    Some("volatile" | "mmio") => Scope::Sys,
-                    _ => named_scope(form).unwrap_or(Scope::Gpu),
+                // An atomic that names no scope is the device's (PTX ISA, atom).
+                scope: match atomic.ordering {
+                    types::Ordering::Volatile | types::Ordering::Mmio => Scope::Sys,
+                    types::Ordering::Relaxed
+                    | types::Ordering::Weak
+                    | types::Ordering::Acquire
+                    | types::Ordering::Release
+                    | types::Ordering::AcqRel
+                    | types::Ordering::Sc => atomic.scope.unwrap_or(Scope::Gpu),
                 },
                 address,
                 dst,
@@ -491,31 +460,36 @@ impl Lower<'_> {
     }
 
     /// `membar.level`, `fence{.sem}.scope` and what they order besides.
-    pub fn fence(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) {
-        let proxy = if form.has("tensormap::generic") {
-            Proxy::Tensormap
-        } else if form.has("async") || form.has("async::generic") {
-            Proxy::Async
-        } else if form.has("proxy") || form.has("alias") {
-            Proxy::Alias
-        } else {
-            Proxy::Generic
+    pub fn fence(&mut self, fence: operation::Fence, instruction: &Instruction, guard: Option<Guard>) {
+        use operation::Proxy as Named;
+        let proxy = match fence.proxy {
+            None => Proxy::Generic,
+            Some(Named::TensormapGeneric) => Proxy::Tensormap,
+            Some(
+                Named::Async
+                | Named::AsyncGlobal
+                | Named::AsyncSharedCta
+                | Named::AsyncSharedCluster
+                | Named::AsyncGeneric,
+            ) => Proxy::Async,
+            Some(Named::Alias | Named::FabricFabric | Named::FabricGeneric | Named::GenericFabric) => Proxy::Alias,
         };
-        let ordering = match form.ordering() {
-            Some("acquire") => Ordering::Acquire,
-            Some("release") => Ordering::Release,
-            Some("acq_rel") => Ordering::AcqRel,
-            // A fence between proxies orders what comes before and after it; `fence.scope` means `.acq_rel`, and `membar`
-            // is `fence.sc` (PTX ISA, membar, fence).
-            None if proxy != Proxy::Generic || instruction.opcode.text.starts_with("fence") => Ordering::AcqRel,
-            _ => Ordering::Sc,
+        let ordering = match fence.ordering {
+            Some(types::Ordering::Sc) => Ordering::Sc,
+            Some(types::Ordering::Acquire) => Ordering::Acquire,
+            Some(types::Ordering::Release) => Ordering::Release,
+            // A fence between proxies orders what comes before and after it.
+            None
+            | Some(
+                types::Ordering::AcqRel
+                | types::Ordering::Weak
+                | types::Ordering::Volatile
+                | types::Ordering::Mmio
+                | types::Ordering::Relaxed,
+            ) => Ordering::AcqRel,
         };
-        let kind = Op::Fence {
-            ordering,
-            scope: named_scope(form),
-            proxy,
-        };
-        self.push(guard, instruction.span, kind);
+        let scope = fence.scope;
+        self.push(guard, instruction.span, Op::Fence { ordering, scope, proxy });
     }
 
     fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Reg]>> {
@@ -538,22 +512,16 @@ impl Lower<'_> {
 
     /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`; the groups and
     /// waits of copies that are complete when they are issued do nothing.
-    pub fn copy_async(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        if form.has("commit_group") || form.has("wait_group") || form.has("wait_all") {
-            return Ok(());
-        }
+    pub fn copy_async(&mut self, copy: CopyAsync, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+        let (to, policy) = match copy {
+            CopyAsync::Copy { to, cache } => (to, cache.hint),
+            CopyAsync::CommitGroup | CopyAsync::WaitGroup | CopyAsync::WaitAll => return Ok(()),
+        };
         let operands = &instruction.operands;
-        if form.has("mbarrier") || form.has("bulk") {
-            return Err(unsupported(instruction));
-        }
         self.operand_count(instruction, 3, 5)?;
-        let mut spaces = form.spaces();
-        let to = spaces.next().unwrap_or(ast::Space::Shared);
-        let from = spaces.next().unwrap_or(ast::Space::Global);
         let dst = self.address(&operands[0], to)?;
-        let src = self.address(&operands[1], from)?;
+        let src = self.address(&operands[1], ast::Space::Global)?;
         let bytes = self.immediate(&operands[2])? as u8;
-        let policy = form.has("L2::cache_hint");
         let extra = &operands[3..operands.len() - usize::from(policy && operands.len() > 3)];
         let (mut src_size, mut ignore) = (None, None);
         if let Some(operand) = extra.first() {

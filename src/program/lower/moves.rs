@@ -5,8 +5,9 @@ use super::scope::Binding;
 use super::special;
 use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
-use crate::isa::{Form, moves};
-use crate::program::ir::{Compute, Guard, Initial, Op, Register, Space, Special};
+use crate::isa::types::IntType;
+use crate::isa::{Compute, Form};
+use crate::program::ir::{Guard, Initial, Op, Register, Space, Special};
 use crate::program::layout::{Place, is_float, size_of};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{self, Expr, Instruction, Name, Operand, Span, Type};
@@ -127,8 +128,7 @@ impl Lower<'_> {
                     } else {
                         let distance = self.constant(width, offset as u128);
                         let sum = self.body.register(width);
-                        let opcode = if width == Width::B64 { "add.u64" } else { "add.u32" };
-                        self.lane_of(opcode, &[sum], &[base, distance], None, span)?;
+                        self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
                         sum
                     }
                 }
@@ -200,9 +200,9 @@ impl Lower<'_> {
         if from == to {
             return self.copy(guard, dst, src, span);
         }
-        let lane = moves::resize(from, to, signed)
+        let op = Compute::resize(from, to, signed)
             .ok_or_else(|| Diagnostic::error(span, "no value of this width fits here"))?;
-        self.compute(Compute::of(lane, "resize"), &[dst], &[src], guard, span);
+        self.compute(op, &[dst], &[src], guard, span);
         Ok(())
     }
 
@@ -263,8 +263,7 @@ impl Lower<'_> {
             let base = self.source(&plain, width, Fit::Exact, false)?;
             let distance = self.constant(width, *offset as u128);
             let sum = self.body.register(width);
-            let opcode = if width == Width::B64 { "add.u64" } else { "add.u32" };
-            self.lane_of(opcode, &[sum], &[base, distance], None, span)?;
+            self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
             return Ok(sum);
         }
         if let Operand::Name {
@@ -345,9 +344,9 @@ impl Lower<'_> {
         for operand in from {
             src.push(self.source(operand, width, Fit::Exact, false)?);
         }
-        let lane = moves::pack(part, from.len())
+        let op = Compute::pack(part, from.len())
             .ok_or_else(|| Diagnostic::error(span, format!("{} elements do not make {whole} bytes", from.len())))?;
-        self.compute(Compute::of(lane, "pack"), &[dst], &src, guard, span);
+        self.compute(op, &[dst], &src, guard, span);
         Ok(())
     }
 
@@ -383,15 +382,21 @@ impl Lower<'_> {
         };
         for (index, dst) in dst.into_iter().enumerate() {
             let Some(dst) = dst else { continue };
-            let lane = moves::extract(self.width(src), part, index as u32)
+            let op = Compute::extract(self.width(src), part, index as u32)
                 .ok_or_else(|| Diagnostic::error(span, format!("{whole} bytes do not make {} elements", to.len())))?;
-            self.compute(Compute::of(lane, "extract"), &[dst], &[src], guard, span);
+            self.compute(op, &[dst], &[src], guard, span);
         }
         Ok(())
     }
 
     /// `cvta.space d, a` and `cvta.to.space d, a`.
-    pub fn convert_address(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn convert_address(
+        &mut self,
+        form: &Form,
+        (space, to_generic): (ast::Space, bool),
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
         let width = width_of(form.ty(0));
         let span = instruction.span;
@@ -400,7 +405,7 @@ impl Lower<'_> {
             Some((register, _)) => register,
             None => self.source(&instruction.operands[1], width, Fit::Exact, false)?,
         };
-        let space = self.space(form.space());
+        let space = self.space(space);
         match space {
             // Global and constant addresses are generic addresses.
             Space::Global | Space::Const | Space::Generic => self.copy(guard, dst, src, span),
@@ -411,7 +416,7 @@ impl Lower<'_> {
                     span,
                     Op::ConvertAddress {
                         space,
-                        to_generic: !form.has("to"),
+                        to_generic,
                         dst,
                         src,
                     },
@@ -421,14 +426,14 @@ impl Lower<'_> {
         }
     }
 
-    pub fn is_space(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn is_space(&mut self, space: ast::Space, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
         let dst = self.destination(&instruction.operands[0], Width::Pred, Fit::Exact)?;
         let src = match self.address_operand(&instruction.operands[1], Width::B64)? {
             Some((register, _)) => register,
             None => self.source(&instruction.operands[1], Width::B32, Fit::Wider, false)?,
         };
-        let space = self.space(form.space());
+        let space = self.space(space);
         let (dst, src) = (self.body.reg(dst), self.body.reg(src));
         self.push(guard, instruction.span, Op::IsSpace { space, dst, src });
         Ok(())
@@ -446,5 +451,13 @@ impl Lower<'_> {
         let (dst, size) = (self.body.reg(dst), self.body.reg(size));
         self.push(guard, instruction.span, Op::Alloca { dst, size, align });
         Ok(())
+    }
+}
+
+/// What addresses of this width are computed in.
+pub fn integer(width: Width) -> IntType {
+    match width {
+        Width::B64 => IntType::U64,
+        Width::Pred | Width::B16 | Width::B32 | Width::B128 => IntType::U32,
     }
 }

@@ -5,7 +5,9 @@ use super::legacy;
 use super::scope::Binding;
 use super::special::{self, Reading};
 use super::{Lower, Outcome};
+use crate::isa::Compute;
 use crate::isa::lanes::Width;
+use crate::isa::logic::Logical;
 use crate::program::initialiser::literal;
 use crate::program::ir::{Guard, Initial, Op, Register, Special, Value};
 use crate::ptx::ast::{self, Expr, Name, Operand, Span, Type};
@@ -223,7 +225,7 @@ impl Lower<'_> {
             Operand::Not(name) => {
                 let register = self.predicate(name)?;
                 let inverse = self.body.register(Width::Pred);
-                self.lane_of("not.pred", &[inverse], &[register], None, name.span)?;
+                self.compute(Compute::not(Logical::Pred), &[inverse], &[register], None, name.span);
                 Ok(inverse)
             }
             // PTX 1.x may declare a register of that name (PTX ISA 1.1, 4.4).

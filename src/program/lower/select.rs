@@ -3,13 +3,13 @@
 
 use super::operand::Fit;
 use super::scope::{Binding, Found};
+use super::texture::Access;
 use super::{Lower, Outcome, width_of};
-use crate::isa::Compare;
 use crate::isa::lanes::Width;
-use crate::isa::{self, Form, Lane, Semantics};
-use crate::program::ir::{Compute, Contractible, End, Guard, Linear, Modifiers, Op, Register};
+use crate::isa::{Compute, Form, Operation, narrow};
+use crate::program::ir::{End, Guard, Op, Register};
 use crate::program::layout::{is_float, is_signed};
-use crate::ptx::ast::{Instruction, Operand, Span, Type};
+use crate::ptx::ast::{Instruction, Operand, Span};
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
@@ -26,94 +26,95 @@ impl Lower<'_> {
     fn select(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let span = instruction.span;
         let operands = &instruction.operands;
-        match form.line.semantics {
-            Semantics::Lane(lane) => match lane(form) {
-                Some(lane) => self.lane(form, &lane, instruction, guard),
-                None => Err(unsupported(instruction)),
-            },
-            Semantics::Move => self.mov(form, instruction, guard),
-            Semantics::Video => self.video(form, instruction, guard),
-            Semantics::CreatePolicy => self.create_policy(form, instruction, guard),
-            Semantics::ConvertAddress => self.convert_address(form, instruction, guard),
-            Semantics::IsSpace => self.is_space(form, instruction, guard),
-            Semantics::Load => self.load(form, instruction, guard),
-            Semantics::Store => self.store(form, instruction, guard),
-            Semantics::Atomic => self.atomic(form, instruction, guard, true),
-            Semantics::Reduction => self.atomic(form, instruction, guard, false),
-            Semantics::CopyAsync => self.copy_async(form, instruction, guard),
-            Semantics::Branch => self.branch(instruction, guard),
-            Semantics::BranchIndexed => self.branch_indexed(instruction, guard),
-            Semantics::Call => self.call(instruction, guard),
-            Semantics::Return => {
+        match form.op {
+            Operation::Compute(compute) => self.lane(form, compute, instruction, guard),
+            Operation::Move { .. } => self.mov(form, instruction, guard),
+            Operation::Video(opcode) => self.video(opcode, instruction, guard),
+            Operation::CreatePolicy(policy) => self.create_policy(policy, instruction, guard),
+            Operation::ConvertAddress { space, to_generic } => {
+                self.convert_address(form, (space, to_generic), instruction, guard)
+            }
+            Operation::IsSpace { space } => self.is_space(space, instruction, guard),
+            Operation::Load(access) => self.load(access, instruction, guard),
+            Operation::Store(access) => self.store(access, instruction, guard),
+            Operation::Atomic(atomic) => self.atomic(atomic, instruction, guard, true),
+            Operation::Reduction(atomic) => self.atomic(atomic, instruction, guard, false),
+            Operation::CopyAsync(copy) => self.copy_async(copy, instruction, guard),
+            Operation::Branch { .. } => self.branch(instruction, guard),
+            Operation::BranchIndexed { .. } => self.branch_indexed(instruction, guard),
+            Operation::Call { .. } => self.call(instruction, guard),
+            Operation::Return { .. } => {
                 self.operand_count(instruction, 0, 0)?;
                 self.return_from(guard, span);
                 Ok(())
             }
-            Semantics::Exit => {
+            Operation::Exit => {
                 self.operand_count(instruction, 0, 0)?;
                 self.leave(guard, span, Op::Exit);
                 Ok(())
             }
-            Semantics::Trap => {
+            Operation::Trap => {
                 self.leave(guard, span, Op::Trap);
                 Ok(())
             }
-            Semantics::Breakpoint => {
+            Operation::Breakpoint => {
                 self.push(guard, span, Op::Breakpoint);
                 Ok(())
             }
-            Semantics::Nanosleep => {
+            Operation::Nanosleep => {
                 self.operand_count(instruction, 1, 1)?;
                 self.value(&operands[0])?;
                 self.push(guard, span, Op::Nanosleep);
                 Ok(())
             }
-            Semantics::Barrier => self.barrier(form, instruction, guard),
-            Semantics::WarpBarrier => {
+            Operation::Barrier(barrier) => self.barrier(barrier, instruction, guard),
+            Operation::WarpBarrier => {
                 self.operand_count(instruction, 1, 1)?;
                 let members = self.value(&operands[0])?;
                 self.push(guard, span, Op::WarpBarrier { members });
                 Ok(())
             }
-            Semantics::Fence => {
-                self.fence(form, instruction, guard);
+            Operation::Fence(fence) => {
+                self.fence(fence, instruction, guard);
                 Ok(())
             }
-            Semantics::Shuffle => self.shuffle(form, instruction, guard),
-            Semantics::Vote => self.vote(form, instruction, guard),
-            Semantics::Match => self.match_lanes(form, instruction, guard),
-            Semantics::Redux => self.redux(form, instruction, guard),
-            Semantics::Activemask => {
+            Operation::Shuffle { mode, sync } => self.shuffle(mode, sync, instruction, guard),
+            Operation::Vote { mode, sync } => self.vote(mode, sync, instruction, guard),
+            Operation::Match { all, ty } => self.match_lanes(all, ty.ty(), instruction, guard),
+            Operation::Redux { op } => self.redux(op, instruction, guard),
+            Operation::Activemask => {
                 self.operand_count(instruction, 1, 1)?;
                 let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
                 let dst = self.body.reg(dst);
                 self.push(guard, span, Op::Activemask { dst });
                 Ok(())
             }
-            Semantics::Elect => self.elect(instruction, guard),
-            Semantics::Alloca => self.alloca(instruction, guard),
-            Semantics::StackSave => {
+            Operation::Elect => self.elect(instruction, guard),
+            Operation::Alloca => self.alloca(instruction, guard),
+            Operation::StackSave => {
                 self.operand_count(instruction, 1, 1)?;
                 let dst = self.any_destination(&operands[0])?;
                 let dst = self.body.reg(dst);
                 self.push(guard, span, Op::StackSave { dst });
                 Ok(())
             }
-            Semantics::StackRestore => {
+            Operation::StackRestore => {
                 self.operand_count(instruction, 1, 1)?;
                 let src = self.source_any(&operands[0], Width::B64, false)?;
                 let src = self.body.reg(src);
                 self.push(guard, span, Op::StackRestore { src });
                 Ok(())
             }
-            Semantics::Texture => self.texture(form, instruction, guard),
-            Semantics::TextureQuery | Semantics::SurfaceQuery => self.texture_query(form, instruction, guard),
-            Semantics::IsHandle => self.is_handle(form, instruction, guard),
-            Semantics::SurfaceLoad | Semantics::SurfaceStore | Semantics::SurfaceReduce => {
-                self.surface(form, instruction, guard)
+            Operation::Texture(texture) => self.texture(texture, instruction, guard),
+            Operation::TextureQuery { attribute, .. } | Operation::SurfaceQuery { attribute } => {
+                self.texture_query(attribute, instruction, guard)
             }
-            Semantics::Hint => Ok(()),
-            Semantics::Later => Err(unsupported(instruction)),
+            Operation::IsHandle(opaque) => self.is_handle(opaque, instruction, guard),
+            Operation::SurfaceLoad(surface) => self.surface(surface, Access::Load, instruction, guard),
+            Operation::SurfaceStore(surface) => self.surface(surface, Access::Store, instruction, guard),
+            Operation::SurfaceReduce { op, surface } => self.surface(surface, Access::Reduce(op), instruction, guard),
+            Operation::Hint(_) => Ok(()),
+            Operation::Later => Err(unsupported(instruction)),
         }
     }
 
@@ -124,16 +125,14 @@ impl Lower<'_> {
 
     // ---- lane-wise operations ---------------------------------------------------------------------------------------
 
-    fn lane(&mut self, form: &Form, lane: &Lane, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    fn lane(&mut self, form: &Form, op: Compute, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let span = instruction.span;
-        // Conversions alone take registers that are wider than their types say.
-        let fit = if form.mnemonic() == "cvt" {
-            Fit::Wider
-        } else {
-            Fit::Exact
+        let fit = match op.takes_wider_registers() {
+            true => Fit::Wider,
+            false => Fit::Exact,
         };
+        let lane = op.lane();
         let mut dst_widths = lane.dst;
-        let mut kernel = lane.kernel;
         let Some((first, rest)) = instruction.operands.split_first() else {
             return Err(Diagnostic::error(
                 span,
@@ -145,18 +144,8 @@ impl Lower<'_> {
             Operand::Pair(a, b) => vec![(**a).clone(), (**b).clone()],
             other => self.elements(other).unwrap_or_else(|| vec![other.clone()]),
         };
-        if destinations.len() == 2
-            && named == 1
-            && let Some(pair) = lane.pair
-        {
-            kernel = pair;
-            dst_widths = match lane.dst[0] {
-                Width::Pred => &[Width::Pred, Width::Pred],
-                Width::B16 => &[Width::B16, Width::Pred],
-                Width::B32 => &[Width::B32, Width::Pred],
-                Width::B64 => &[Width::B64, Width::Pred],
-                Width::B128 => &[Width::B128, Width::Pred],
-            };
+        if destinations.len() == 2 && named == 1 && lane.pair.is_some() {
+            dst_widths = lane.named(2).dst;
         } else if destinations.len() != named {
             // Results beyond the first that are not asked for.
             if destinations.len() < named {
@@ -185,16 +174,15 @@ impl Lower<'_> {
                 None => sources.push(operand.clone()),
             }
         }
-        let mut imm = lane.constant;
+        let mut op = op;
         if let Some(index) = lane.imm {
             if index >= sources.len() {
                 return Err(Diagnostic::error(span, "the constant operand is missing"));
             }
-            imm = self.immediate(&sources.remove(index))?;
+            op = op.with_immediate(self.immediate(&sources.remove(index))?);
         }
         // `max.f32 d, a, b, c` is the greatest of three: twice the same.
-        let three = matches!(form.mnemonic(), "min" | "max") && form.types == [Type::F32] && !form.has("abs");
-        if three && sources.len() == 3 && lane.src.len() == 2 {
+        if op.folds_three() && sources.len() == 3 {
             let partial = self.body.register(Width::B32);
             let pair = [
                 self.source(&sources[0], Width::B32, Fit::Exact, true)?,
@@ -202,13 +190,12 @@ impl Lower<'_> {
             ];
             let last = self.source(&sources[2], Width::B32, Fit::Exact, true)?;
             let dst = self.destination(first, Width::B32, Fit::Exact)?;
-            let op = Compute::of(*lane, &instruction.opcode.text);
-            self.compute(op.clone(), &[partial], &pair, None, span);
+            self.compute(op, &[partial], &pair, None, span);
             self.compute(op, &[dst], &[partial, last], guard, span);
             return Ok(());
         }
-        if form.mnemonic() == "cvt" && form.has("rs") && lane.src.len() == 4 {
-            return self.convert_four(lane, instruction, &sources, guard);
+        if let Compute::Narrow(narrow::Op::RandomFour { to, relu, .. }) = op {
+            return self.convert_four(to, relu, instruction, &sources, guard);
         }
         let wanted = lane.src.len() - usize::from(lane.carry_in);
         if sources.len() != wanted {
@@ -240,7 +227,7 @@ impl Lower<'_> {
         }
         let all_float = form.types.iter().all(|&t| is_float(t)) && !form.types.is_empty();
         let mut src = Vec::with_capacity(4);
-        let shift = self.legacy() && matches!(form.mnemonic(), "shl" | "shr");
+        let shift = self.legacy() && op.is_shift();
         for (at, (operand, &width)) in sources.iter().zip(lane.src).enumerate() {
             let register = if shift && at == 1 {
                 let count = self.source_any(operand, width, false)?;
@@ -275,17 +262,7 @@ impl Lower<'_> {
                 "the two destinations are the same register",
             ));
         }
-        let lane = Lane {
-            kernel,
-            dst: dst_widths,
-            constant: imm,
-            ..*lane
-        };
-        let mut op = Compute::of(lane, &instruction.opcode.text);
         if widen.is_empty() {
-            if dst_widths.len() == 1 {
-                (op.linear, op.contractible) = (linear_of(form), contractible(form));
-            }
             self.compute(op, &dst, &src, guard, span);
         } else {
             self.compute(op, &dst, &src, None, span);
@@ -305,25 +282,6 @@ impl Lower<'_> {
                 *self.carry.insert(register)
             }
         }
-    }
-
-    /// A lane operation that lowering itself needs, by its opcode.
-    pub fn lane_of(
-        &mut self,
-        opcode: &str,
-        dst: &[Register],
-        src: &[Register],
-        guard: Option<Guard>,
-        span: Span,
-    ) -> Outcome<()> {
-        let missing = || Diagnostic::error(span, format!("`{opcode}` is needed here and is not supported yet"));
-        let form = isa::decode(opcode).map_err(|_| missing())?;
-        let Semantics::Lane(lane) = form.line.semantics else {
-            return Err(missing());
-        };
-        let lane = lane(&form).ok_or_else(missing)?;
-        self.compute(Compute::of(lane, opcode), dst, src, guard, span);
-        Ok(())
     }
 
     pub fn compute(&mut self, op: Compute, dst: &[Register], src: &[Register], guard: Option<Guard>, span: Span) {
@@ -399,66 +357,4 @@ pub fn unsupported(instruction: &Instruction) -> Diagnostic {
         instruction.opcode.span,
         format!("`{}` is not supported yet", instruction.opcode.text),
     )
-}
-
-/// What a form computes, if it is linear in its operands.
-fn linear_of(form: &Form) -> Option<Linear> {
-    let integer = |ty: Type| {
-        matches!(
-            ty,
-            Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
-        )
-    };
-    let narrow = |ty: Type| matches!(ty, Type::U32 | Type::S32 | Type::B32);
-    let &first = form.types.first()?;
-    if !form.types.iter().all(|&ty| integer(ty)) {
-        return None;
-    }
-    let signed = is_signed(form.ty(1));
-    Some(match (form.mnemonic(), &form.words[..]) {
-        ("add", []) => Linear::Add,
-        ("sub", []) => Linear::Sub,
-        ("mul", ["lo"]) => Linear::Mul,
-        ("mad", ["lo"]) => Linear::Mad,
-        ("mul", ["wide"]) if narrow(first) => Linear::MulWide { signed },
-        ("mad", ["wide"]) if narrow(first) => Linear::MadWide { signed },
-        ("shl", []) => Linear::Shl,
-        ("cvt", []) => match (narrow(first), narrow(form.ty(1))) {
-            (false, true) => Linear::Widen { signed },
-            (true, false) => Linear::Narrow,
-            _ => Linear::Copy,
-        },
-        ("setp", [relation]) => Linear::Compare {
-            relation: Compare::from_word(relation)?,
-            signed,
-        },
-        _ => return None,
-    })
-}
-
-/// What the assembler may make an `fma` of.
-fn contractible(form: &Form) -> Option<Contractible> {
-    let [ty] = form.types[..] else { return None };
-    if !is_float(ty) || form.words.iter().any(|word| !matches!(*word, "ftz" | "sat")) {
-        return None;
-    }
-    let mut text = String::new();
-    for word in &form.words {
-        text = text + "." + word;
-    }
-    let modifiers = Modifiers {
-        text: text + "." + ty.word(),
-    };
-    match form.mnemonic() {
-        "mul" if !form.has("sat") => Some(Contractible::Product { modifiers }),
-        "add" => Some(Contractible::Sum {
-            subtract: false,
-            modifiers,
-        }),
-        "sub" => Some(Contractible::Sum {
-            subtract: true,
-            modifiers,
-        }),
-        _ => None,
-    }
 }

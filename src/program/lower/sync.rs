@@ -1,43 +1,42 @@
 //! Barriers and what the lanes of a warp do together (PTX ISA, Parallel Synchronization and Communication).
 
 use super::operand::Fit;
-use super::select::unsupported;
 use super::{Lower, Outcome, width_of};
-use crate::isa::Form;
 use crate::isa::lanes::Width;
+use crate::isa::operation::Barrier;
 use crate::program::ir::{BarrierOp, Guard, Op, ReduxOp, Reg, ShuffleMode, Value, VoteMode};
 use crate::ptx::ast::{Instruction, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
     /// `bar{.cta}.sync a{, b}`, `.arrive a, b`, `.red.op d, a{, b}, {!}c`; `barrier` alike.
-    pub fn barrier(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        if form.has("cluster") {
-            return Err(unsupported(instruction));
-        }
+    pub fn barrier(&mut self, barrier: Barrier, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let operands = &instruction.operands[..];
         let (mut dst, mut pred) = (None, None);
-        let (op, ids) = if form.has("red") {
-            self.operand_count(instruction, 3, 4)?;
-            let (op, width) = if form.has("popc") {
-                (BarrierOp::Popc, Width::B32)
-            } else if form.has("and") {
-                (BarrierOp::And, Width::Pred)
-            } else {
-                (BarrierOp::Or, Width::Pred)
-            };
-            let register = self.destination(&operands[0], width, Fit::Exact)?;
-            dst = Some(self.body.reg(register));
-            let last = operands.len() - 1;
-            let (register, negated) = self.signed_predicate(&operands[last])?;
-            pred = Some((self.body.reg(register), negated));
-            (op, &operands[1..last])
-        } else if form.has("arrive") {
-            self.operand_count(instruction, 2, 2)?;
-            (BarrierOp::Arrive, operands)
-        } else {
-            self.operand_count(instruction, 1, 2)?;
-            (BarrierOp::Sync, operands)
+        let op = barrier.op;
+        let result = match op {
+            BarrierOp::Sync | BarrierOp::Arrive => None,
+            BarrierOp::Popc => Some(Width::B32),
+            BarrierOp::And | BarrierOp::Or => Some(Width::Pred),
+        };
+        let ids = match (op, result) {
+            (_, Some(width)) => {
+                self.operand_count(instruction, 3, 4)?;
+                let register = self.destination(&operands[0], width, Fit::Exact)?;
+                dst = Some(self.body.reg(register));
+                let last = operands.len() - 1;
+                let (register, negated) = self.signed_predicate(&operands[last])?;
+                pred = Some((self.body.reg(register), negated));
+                &operands[1..last]
+            }
+            (BarrierOp::Arrive, None) => {
+                self.operand_count(instruction, 2, 2)?;
+                operands
+            }
+            (_, None) => {
+                self.operand_count(instruction, 1, 2)?;
+                operands
+            }
         };
         let id = self.value(&ids[0])?;
         if let Value::Immediate(id) = id
@@ -84,20 +83,16 @@ impl Lower<'_> {
     }
 
     /// `shfl{.sync}.mode.b32 d{|p}, a, b, c{, members}`
-    pub fn shuffle(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let sync = form.has("sync");
+    pub fn shuffle(
+        &mut self,
+        mode: ShuffleMode,
+        sync: bool,
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let count = if sync { 5 } else { 4 };
         self.operand_count(instruction, count, count)?;
         let operands = &instruction.operands;
-        let mode = if form.has("up") {
-            ShuffleMode::Up
-        } else if form.has("down") {
-            ShuffleMode::Down
-        } else if form.has("bfly") {
-            ShuffleMode::Bfly
-        } else {
-            ShuffleMode::Idx
-        };
         let a = self.word(&operands[1])?;
         let b = self.word(&operands[2])?;
         let c = self.word(&operands[3])?;
@@ -120,18 +115,12 @@ impl Lower<'_> {
     }
 
     /// `vote{.sync}.mode.pred d, {!}a{, members}`, `vote{.sync}.ballot.b32 d, {!}a{, members}`
-    pub fn vote(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let sync = form.has("sync");
+    pub fn vote(&mut self, mode: VoteMode, sync: bool, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let count = if sync { 3 } else { 2 };
         self.operand_count(instruction, count, count)?;
-        let (mode, width) = if form.has("all") {
-            (VoteMode::All, Width::Pred)
-        } else if form.has("any") {
-            (VoteMode::Any, Width::Pred)
-        } else if form.has("uni") {
-            (VoteMode::Uni, Width::Pred)
-        } else {
-            (VoteMode::Ballot, Width::B32)
+        let width = match mode {
+            VoteMode::All | VoteMode::Any | VoteMode::Uni => Width::Pred,
+            VoteMode::Ballot => Width::B32,
         };
         let operands = &instruction.operands;
         let (pred, negated) = self.signed_predicate(&operands[1])?;
@@ -152,10 +141,10 @@ impl Lower<'_> {
     }
 
     /// `match.any.sync.type d, a, members`, `match.all.sync.type d{|p}, a, members`
-    pub fn match_lanes(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn match_lanes(&mut self, all: bool, ty: Type, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 3, 3)?;
         let operands = &instruction.operands;
-        let a = self.source(&operands[1], width_of(form.ty(0)), Fit::Exact, false)?;
+        let a = self.source(&operands[1], width_of(ty), Fit::Exact, false)?;
         let a = self.body.reg(a);
         let members = self.value(&operands[2])?;
         let (dst, dst_pred) = self.with_predicate(&operands[0], Width::B32)?;
@@ -163,7 +152,7 @@ impl Lower<'_> {
             guard,
             instruction.span,
             Op::Match {
-                all: form.has("all"),
+                all,
                 dst,
                 dst_pred,
                 a,
@@ -174,30 +163,11 @@ impl Lower<'_> {
     }
 
     /// `redux.sync.op.type d, a, members`
-    pub fn redux(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn redux(&mut self, op: ReduxOp, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 3, 3)?;
-        let ty = form.ty(0);
-        let (abs, nan) = (form.has("abs"), form.has("NaN"));
-        let op = if form.has("add") {
-            ReduxOp::Add
-        } else if form.has("and") {
-            ReduxOp::And
-        } else if form.has("or") {
-            ReduxOp::Or
-        } else if form.has("xor") {
-            ReduxOp::Xor
-        } else {
-            match (form.has("min"), ty) {
-                (true, Type::F32) => ReduxOp::MinF { abs, nan },
-                (false, Type::F32) => ReduxOp::MaxF { abs, nan },
-                (true, Type::S32) => ReduxOp::MinS,
-                (false, Type::S32) => ReduxOp::MaxS,
-                (true, _) => ReduxOp::MinU,
-                (false, _) => ReduxOp::MaxU,
-            }
-        };
+        let float = matches!(op, ReduxOp::MinF { .. } | ReduxOp::MaxF { .. });
         let operands = &instruction.operands;
-        let a = self.source(&operands[1], Width::B32, Fit::Exact, ty == Type::F32)?;
+        let a = self.source(&operands[1], Width::B32, Fit::Exact, float)?;
         let members = self.value(&operands[2])?;
         let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
         let (dst, a) = (self.body.reg(dst), self.body.reg(a));

@@ -4,30 +4,21 @@
 use super::moves::Located;
 use super::operand::Fit;
 use super::{Lower, Outcome, width_of};
-use crate::isa::Form;
 use crate::isa::lanes::Width;
+use crate::isa::operation as isa;
 use crate::program::ir::texture::{
-    Attribute, Components, Detail, Geometry, Opaque, Outside, SurfaceAction, SurfaceOp, SurfaceReduction, TextureOp,
+    Attribute, Components, Detail, Geometry, Opaque, SurfaceAction, SurfaceOp, SurfaceReduction, TextureOp,
 };
 use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Reg, Register, Space};
 use crate::program::layout::{is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Expr, Instruction, Name, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
-fn geometry(form: &Form) -> Geometry {
-    let all = [
-        ("1d", Geometry::D1),
-        ("2d", Geometry::D2),
-        ("3d", Geometry::D3),
-        ("a1d", Geometry::A1),
-        ("a2d", Geometry::A2),
-        ("cube", Geometry::Cube),
-        ("acube", Geometry::ACube),
-        ("2dms", Geometry::Ms2),
-        ("a2dms", Geometry::AMs2),
-    ];
-    let found = all.iter().find(|(word, _)| form.has(word));
-    found.map_or(Geometry::D1, |(_, geometry)| *geometry)
+/// What is done to a surface.
+pub enum Access {
+    Load,
+    Store,
+    Reduce(SurfaceReduction),
 }
 
 /// Elements of a coordinate vector before the coordinates proper; which of them is the layer.
@@ -41,50 +32,47 @@ fn before(geometry: Geometry) -> (usize, Option<usize>) {
     }
 }
 
-/// Coordinates in one layer.
-fn dimensions(geometry: Geometry) -> usize {
-    match geometry {
-        Geometry::D1 | Geometry::A1 => 1,
-        Geometry::D2 | Geometry::A2 | Geometry::Ms2 | Geometry::AMs2 => 2,
-        Geometry::D3 | Geometry::Cube | Geometry::ACube => 3,
-    }
-}
-
 impl Lower<'_> {
-    pub fn texture(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn texture(&mut self, texture: isa::Texture, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let operands = self.in_brackets(&instruction.operands);
         let [first, access, rest @ ..] = &operands[..] else {
             return Err(Diagnostic::error(instruction.span, "operands are missing"));
         };
-        let geometry = geometry(form);
+        let isa::Texture {
+            geometry,
+            gather,
+            ty,
+            vector,
+            ..
+        } = texture;
+        let floats = texture.coordinates == isa::Coordinates::F32;
+        let wanted = texture.detail;
         let (handle, sampler, coordinates) = self.accessed(access)?;
         let texture = self.handle(&handle)?;
         let sampler = sampler.map(|sampler| self.handle(&sampler)).transpose()?;
-        let floats = form.ty(1) == Type::F32;
         let (layer, at) = self.place(geometry, &coordinates, floats, instruction.span)?;
         let mut rest = rest.iter();
         let missing = || Diagnostic::error(instruction.span, "operands are missing");
-        let detail = if form.has("level") {
-            let level = rest.next().ok_or_else(missing)?;
-            Detail::Level(self.number(level, floats)?)
-        } else if form.has("grad") {
-            let mut gradient = || -> Outcome<Box<[Reg]>> {
-                let vector = rest.next().ok_or_else(missing)?;
-                self.numbers(vector, dimensions(geometry), true)
-            };
-            Detail::Gradient(gradient()?, gradient()?)
-        } else {
-            Detail::Base
+        let detail = match wanted {
+            isa::Detail::Base => Detail::Base,
+            isa::Detail::Level => Detail::Level(self.number(rest.next().ok_or_else(missing)?, floats)?),
+            isa::Detail::Gradient => {
+                let mut gradient = || -> Outcome<Box<[Reg]>> {
+                    let vector = rest.next().ok_or_else(missing)?;
+                    self.numbers(vector, geometry.dimensions(), true)
+                };
+                Detail::Gradient(gradient()?, gradient()?)
+            }
         };
         let rest: Vec<&Operand> = rest.collect();
         let (offset, compare) = match rest[..] {
             [] => (None, None),
-            [one] if self.is_offset(one, dimensions(geometry)) => (Some(one), None),
+            [one] if self.is_offset(one, geometry.dimensions()) => (Some(one), None),
             [one] => (None, Some(one)),
             [offset, compare, ..] => (Some(offset), Some(compare)),
         };
         let offset = match offset {
-            Some(offset) => self.numbers(offset, dimensions(geometry), false)?,
+            Some(offset) => self.numbers(offset, geometry.dimensions(), false)?,
             None => Box::default(),
         };
         let compare = compare.map(|compare| self.number(compare, true)).transpose()?;
@@ -92,12 +80,12 @@ impl Lower<'_> {
             Operand::Pair(values, predicate) => (&**values, Some(&**predicate)),
             values => (values, None),
         };
-        let components = match form.ty(0) {
+        let components = match ty {
             Type::F16 => Components::Halves,
             Type::F16x2 => Components::HalfPairs,
             _ => Components::Words,
         };
-        let dst = self.results(values, usize::from(form.vector()), form.ty(0), Fit::Exact)?;
+        let dst = self.results(values, usize::from(vector.count()), ty, Fit::Exact)?;
         let dst_pred = match predicate {
             None | Some(Operand::Sink(_)) => None,
             Some(predicate) => {
@@ -105,10 +93,6 @@ impl Lower<'_> {
                 Some(self.body.reg(register))
             }
         };
-        let gather = (form.mnemonic() == "tld4")
-            .then(|| ["r", "g", "b", "a"].iter().position(|word| form.has(word)))
-            .flatten()
-            .map(|component| component as u8);
         let op = TextureOp {
             texture,
             sampler,
@@ -221,7 +205,7 @@ impl Lower<'_> {
     ) -> Outcome<(Option<Reg>, Box<[Reg]>)> {
         let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
         let (skip, layer) = before(geometry);
-        let wanted = dimensions(geometry);
+        let wanted = geometry.dimensions();
         if list.len() < skip + wanted {
             return Err(Diagnostic::error(
                 span,
@@ -291,12 +275,14 @@ impl Lower<'_> {
             .collect()
     }
 
-    pub fn texture_query(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn texture_query(
+        &mut self,
+        attribute: Attribute,
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         self.operand_count(instruction, 2, 3)?;
         let operands = &instruction.operands;
-        let Some(attribute) = form.words.iter().find_map(|word| Attribute::from_word(word)) else {
-            return Err(super::select::unsupported(instruction));
-        };
         let Operand::Address(ast::Address {
             base: AddressBase::Name(name),
             ..
@@ -321,13 +307,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub fn is_handle(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn is_handle(&mut self, opaque: Opaque, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
-        let opaque = match form.ty(0) {
-            Type::SamplerRef => Opaque::Sampler,
-            Type::SurfRef => Opaque::Surface,
-            _ => Opaque::Texture,
-        };
         let src = self.source(&instruction.operands[1], Width::B64, Fit::Exact, false)?;
         let dst = self.destination(&instruction.operands[0], Width::Pred, Fit::Exact)?;
         let (dst, src) = (self.body.reg(dst), self.body.reg(src));
@@ -335,48 +316,44 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub fn surface(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn surface(
+        &mut self,
+        surface: isa::Surface,
+        access: Access,
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         self.operand_count(instruction, 2, 2)?;
         let span = instruction.span;
-        let load = form.mnemonic() == "suld";
-        let (access, data) = match load {
-            true => (&instruction.operands[1], &instruction.operands[0]),
-            false => (&instruction.operands[0], &instruction.operands[1]),
+        let (place, data) = match access {
+            Access::Load => (&instruction.operands[1], &instruction.operands[0]),
+            Access::Store | Access::Reduce(_) => (&instruction.operands[0], &instruction.operands[1]),
         };
-        let geometry = geometry(form);
-        let (handle, _, coordinates) = self.accessed(access)?;
+        let isa::Surface {
+            geometry,
+            formatted,
+            outside,
+            vector,
+            ty,
+            ..
+        } = surface;
+        let (handle, _, coordinates) = self.accessed(place)?;
         let surface = self.handle(&handle)?;
         let (layer, at) = self.place(geometry, &coordinates, false, span)?;
-        let ty = form.ty(0);
-        let count = usize::from(form.vector());
+        let count = usize::from(vector.count());
         let mut narrow = Vec::new();
-        let action = match form.mnemonic() {
-            "suld" => SurfaceAction::Load(self.loaded(data, count, ty, &mut narrow)?),
-            "sust" => SurfaceAction::Store(self.stored(data, count, ty, span)?),
-            _ => {
-                let ops = [
-                    ("add", SurfaceReduction::Add),
-                    ("min", SurfaceReduction::Min),
-                    ("max", SurfaceReduction::Max),
-                    ("and", SurfaceReduction::And),
-                    ("or", SurfaceReduction::Or),
-                ];
-                let Some(&(_, op)) = ops.iter().find(|(word, _)| form.has(word)) else {
-                    return Err(super::select::unsupported(instruction));
-                };
+        let action = match access {
+            Access::Load => SurfaceAction::Load(self.loaded(data, count, ty, &mut narrow)?),
+            Access::Store => SurfaceAction::Store(self.stored(data, count, ty, span)?),
+            Access::Reduce(op) => {
                 let value = self.source(data, width_of(ty), Fit::Wider, false)?;
                 let value = self.resize(value, width_of(ty), false, span)?;
                 SurfaceAction::Reduce {
                     op,
-                    signed: (!form.has("p")).then(|| is_signed(ty)),
+                    signed: (!formatted).then(|| is_signed(ty)),
                     value: self.body.reg(value),
                 }
             }
-        };
-        let outside = match (form.has("trap"), form.has("clamp")) {
-            (true, _) => Outside::Trap,
-            (_, true) => Outside::Clamp,
-            _ => Outside::Zero,
         };
         let op = SurfaceOp {
             surface,
@@ -384,7 +361,7 @@ impl Lower<'_> {
             layer,
             at,
             outside,
-            formatted: form.has("p"),
+            formatted,
             bytes: size_of(ty) as u8,
             action,
         };

@@ -5,16 +5,18 @@ use super::operand::Fit;
 use super::scope::Binding;
 use super::{Lower, Outcome};
 use crate::isa::lanes::Width;
-use crate::isa::{Form, Lane, narrow};
-use crate::program::ir::{Compute, Guard, Register};
+use crate::isa::operation::{Eviction, Policy, PolicyKind};
+use crate::isa::video::Opcode;
+use crate::isa::{Compute, narrow};
+use crate::program::ir::{Guard, Register};
 use crate::program::video;
 use crate::ptx::ast::{Expr, Instruction, Name, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
-    pub fn video(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn video(&mut self, opcode: Opcode, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let is_register = |name: &Name| matches!(self.find(name), Some(Binding::Register { .. }));
-        let read = video::read(form, instruction, is_register)?;
+        let read = video::read(opcode, instruction, is_register)?;
         let mut src = Vec::with_capacity(3);
         for operand in &read.operands[1..] {
             self.check_kind(operand, Some(Type::U32), Fit::Exact)?;
@@ -22,15 +24,15 @@ impl Lower<'_> {
         }
         self.check_kind(&read.operands[0], Some(Type::U32), Fit::Exact)?;
         let dst = self.destination(&read.operands[0], Width::B32, Fit::Exact)?;
-        let op = Compute::of(read.lane, &instruction.opcode.text);
-        self.compute(op, &[dst], &src, guard, instruction.span);
+        self.compute(read.compute, &[dst], &src, guard, instruction.span);
         Ok(())
     }
 
     /// `cvt.rs.….x4.f32 d, {a, b, e, f}, rbits`: two operations on two numbers each.
     pub fn convert_four(
         &mut self,
-        lane: &Lane,
+        format: narrow::Four,
+        relu: bool,
         instruction: &Instruction,
         sources: &[Operand],
         guard: Option<Guard>,
@@ -51,10 +53,16 @@ impl Lower<'_> {
         let random = src[4];
         let nothing = self.constant(Width::B32, 0);
         let above = self.body.register(Width::B32);
-        let op = Compute::of(narrow::upper(lane), &instruction.opcode.text);
-        self.compute(op, &[above], &[src[0], src[1], random, nothing], None, span);
-        let op = Compute::of(*lane, &instruction.opcode.text);
-        let width = lane.dst[0];
+        let half = |upper| {
+            Compute::Narrow(narrow::Op::RandomFour {
+                to: format,
+                relu,
+                upper,
+            })
+        };
+        self.compute(half(true), &[above], &[src[0], src[1], random, nothing], None, span);
+        let op = half(false);
+        let width = op.lane().dst[0];
         let dst = self.destination(to, width, Fit::Wider)?;
         let pair: [Register; 4] = [src[2], src[3], random, above];
         if self.width(dst) == width {
@@ -68,21 +76,21 @@ impl Lower<'_> {
 
     /// `createpolicy`: what it makes is opaque, and nothing but hints takes it. The numbers are the ones that CUTLASS
     /// knows for whole fractions (`cute::TMA::CacheHintSm90`).
-    pub fn create_policy(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn create_policy(&mut self, policy: Policy, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
         let span = instruction.span;
         let operands = &instruction.operands;
-        let (least, most) = match () {
-            () if form.has("range") => (4, 4),
-            () if form.has("cvt") => (2, 2),
-            () => (1, 2),
+        let (least, most) = match policy.kind {
+            PolicyKind::Range => (4, 4),
+            PolicyKind::Converted => (2, 2),
+            PolicyKind::Fractional => (1, 2),
         };
         self.operand_count(instruction, least, most)?;
         let dst = self.destination(&operands[0], Width::B64, Fit::Exact)?;
-        if form.has("cvt") {
+        if policy.kind == PolicyKind::Converted {
             let property = self.source(&operands[1], Width::B64, Fit::Exact, false)?;
             return self.copy(guard, dst, property, span);
         }
-        if form.has("range") {
+        if policy.kind == PolicyKind::Range {
             if !matches!(operands[1], Operand::Address(_)) {
                 return Err(Diagnostic::error(operands[1].span(), "an address is expected"));
             }
@@ -106,10 +114,10 @@ impl Lower<'_> {
             self.check_kind(fraction, Some(Type::F32), Fit::Exact)?;
             self.source(fraction, Width::B32, Fit::Exact, true)?;
         }
-        let value: u64 = match form.words.iter().find(|word| word.starts_with("L2::evict")) {
-            Some(&"L2::evict_first") => 0x12f0_0000_0000_0000,
-            Some(&"L2::evict_last") => 0x14f0_0000_0000_0000,
-            _ => 0x1000_0000_0000_0000,
+        let value: u64 = match policy.primary {
+            Eviction::First => 0x12f0_0000_0000_0000,
+            Eviction::Last => 0x14f0_0000_0000_0000,
+            Eviction::Normal | Eviction::Unchanged | Eviction::NoAllocate => 0x1000_0000_0000_0000,
         };
         let value = self.constant(Width::B64, value.into());
         self.copy(guard, dst, value, span)

@@ -2,7 +2,7 @@
 //! (`MARGAY_FMAD=1`). Only a product that nothing else uses, in the block of the sum.
 
 use super::definitions::{Definition, definitions};
-use crate::program::ir::{BlockId, Body, Compute, Contractible, Inst, Op, Register, Role};
+use crate::program::ir::{BlockId, Body, Contractible, Inst, Op, Register, Role};
 
 /// Contracts in place; products that this leaves without users die with other dead code.
 pub fn run(body: &mut Body, order: &[BlockId]) {
@@ -39,7 +39,7 @@ fn fused(
     let Op::Compute { op, dst, src } = &sum.op else {
         return None;
     };
-    let Some(Contractible::Sum { subtract, modifiers }) = &op.contractible else {
+    let Some(Contractible::Sum { subtract, of }) = op.contractible() else {
         return None;
     };
     let (x, y) = (src[0].number, src[1].number);
@@ -55,11 +55,11 @@ fn fused(
         let Op::Compute { op, src, .. } = &inst.op else {
             return None;
         };
-        let Some(Contractible::Product { modifiers: own }) = &op.contractible else {
+        let Some(Contractible::Product(own)) = op.contractible() else {
             return None;
         };
         let (a, b) = (src[0].number, src[1].number);
-        (modifiers.without_sat() == *own && stable(body, a) && stable(body, b)).then_some([a, b])
+        (of.of_product() == own && stable(body, a) && stable(body, b)).then_some([a, b])
     };
     let (mut a, b, mut c, first) = match (product(body, x), product(body, y)) {
         (Some([a, b]), _) => (a, b, y, true),
@@ -67,11 +67,11 @@ fn fused(
         (None, None) => return None,
     };
     let mut out = Vec::with_capacity(2);
-    if *subtract {
+    if subtract {
         // a·b − c negates c, c − a·b negates a.
         let negated = if first { &mut c } else { &mut a };
-        let op = Compute::named(&format!("neg{}", modifiers.of_negation()))?;
-        let fresh = body.register(op.lane.dst[0]);
+        let op = of.negation()?;
+        let fresh = body.register(op.lane().dst[0]);
         out.push(Inst {
             guard: None,
             op: Op::compute(body, op, &[fresh], &[*negated]),
@@ -79,9 +79,8 @@ fn fused(
         });
         *negated = fresh;
     }
-    let op = Compute::named(&format!("fma.rn{}", modifiers.text))?;
     out.push(Inst {
-        op: Op::compute(body, op, &[dst[0].number], &[a, b, c]),
+        op: Op::compute(body, of.fma(), &[dst[0].number], &[a, b, c]),
         ..sum.clone()
     });
     Some(out)

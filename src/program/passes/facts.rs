@@ -38,7 +38,8 @@ pub fn run(body: &mut Body) {
     }
     for inst in body.prologue.iter().chain(body.insts()) {
         if let Op::Compute { op, dst, src } = &inst.op
-            && let Some(linear) = op.linear
+            && let Some(linear) = op.linear()
+            && dst.len() == 1
             && inst.guard.is_none()
             && once(body, &definitions, dst[0].number)
         {
@@ -143,7 +144,7 @@ impl Shapes<'_> {
                 if src.iter().all(|reg| of(reg.number) == Shape::Uniform) {
                     return Shape::Uniform;
                 }
-                let Some(linear) = op.linear else {
+                let Some(linear) = op.linear() else {
                     return Shape::Varying;
                 };
                 let stride = |at: usize| match of(src[at].number) {

@@ -23,7 +23,7 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> bo
         for (index, inst) in insts.iter_mut().enumerate() {
             let here = Definition::One(block, index as u32);
             if let Op::Compute { op, dst, src } = &inst.op
-                && op.linear == Some(Linear::Add)
+                && op.linear() == Some(Linear::Add)
             {
                 let (a, b, d) = (src[0].number, src[1].number, dst[0].number);
                 if let Some((constant, other)) = match (body.constant(a), body.constant(b)) {

@@ -6,7 +6,7 @@
 use crate::program::ir::{BlockId, Body, Register, Role};
 
 /// Registers that are live at the borders of blocks: those that are read in some block before being written there. All
-/// others live and die inside one block.
+/// others live and die inside one block, or hold their value from the start to the end.
 ///
 /// Where they are live is found for 64 registers at a time, walking only the blocks in which one of them is: a table of
 /// all registers and all blocks would have no room for a large function.
@@ -90,7 +90,11 @@ impl Flow {
         for (index, &block) in order.iter().enumerate() {
             let index = index as u32;
             let mut read = |register: Register, written: bool| {
-                if written || std::mem::replace(&mut read_in[register as usize], index) == index {
+                // What is set before the code runs keeps its slot to the end: nobody asks where it is live.
+                if body.is_fixed(register)
+                    || written
+                    || std::mem::replace(&mut read_in[register as usize], index) == index
+                {
                     return;
                 }
                 let number = &mut flow.number[register as usize];

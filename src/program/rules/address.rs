@@ -3,8 +3,8 @@
 use super::body::{Body, Named, Outcome};
 use super::scope::{Entity, Role};
 use super::types::{Class, class};
-use crate::isa::Form;
 use crate::isa::table::signature::Value;
+use crate::isa::{Form, Operation};
 use crate::program::layout;
 use crate::program::lower::special;
 use crate::ptx::ast::{Address, AddressBase, Name, Operand, Space, Type};
@@ -115,7 +115,7 @@ impl Body<'_> {
             && let Some(Named::Here(Entity::Variable(variable, role))) = self.find(&name.text)
         {
             let space = form.space();
-            if form.has("to") {
+            if let Operation::ConvertAddress { to_generic: false, .. } = form.op {
                 return Err(
                     Diagnostic::error(name.span, format!("`{}` is not a register", name.text))
                         .label("a generic address in a register is expected"),

@@ -6,10 +6,9 @@ use std::rc::Rc;
 use super::names::Declared;
 use super::needs::{self, Needs};
 use super::scope::{self, Entity, Role, Scopes};
-use super::types;
 use super::{Findings, Surroundings};
 use crate::isa::table::Lack;
-use crate::isa::{self, Form, Semantics};
+use crate::isa::{self, Form, Operation};
 use crate::program::layout;
 use crate::program::lower::special::{self, Reading};
 use crate::ptx::ast::{Function, Instruction, Name, Operand, Space, Span, Statement, Type, Variable};
@@ -294,18 +293,17 @@ impl<'a> Body<'a> {
             self.predicate(&guard.predicate)?;
         }
         let first = &forms[0].form;
-        match first.line.semantics {
-            Semantics::Call => self.call(instruction)?,
+        match first.op {
+            Operation::Call { .. } => self.call(instruction)?,
             // Labels are names of another kind.
-            Semantics::Branch | Semantics::BranchIndexed => {}
-            Semantics::Move => {
+            Operation::Branch { .. } | Operation::BranchIndexed { .. } => {}
+            Operation::Move { .. } => {
                 self.names(instruction)?;
                 self.move_operands(first, instruction)?;
             }
-            _ => {
+            op => {
                 self.names(instruction)?;
-                let converts = first.mnemonic() == "cvt" && !first.has("pack");
-                if !converts || !first.types.iter().all(|ty| types::is_integer(*ty)) {
+                if !op.takes_special_registers() {
                     self.no_special_registers(instruction)?;
                 }
             }

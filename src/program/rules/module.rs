@@ -12,9 +12,6 @@ use crate::program::layout;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
-/// Constant memory of a module (CUDA C++ Programming Guide, Compute Capabilities).
-const CONST_BYTES: u64 = 0x1_0000;
-
 pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
     let tree = around.tree;
     let modern = super::modern(tree);
@@ -47,12 +44,12 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
                         .checked_next_multiple_of(layout::align_of(variable))
                         .unwrap_or(u64::MAX);
                     constants = start.saturating_add(bytes);
-                    if before <= CONST_BYTES && constants > CONST_BYTES {
+                    if before <= layout::CONST_BYTES && constants > layout::CONST_BYTES {
                         note(Err(Diagnostic::error(
                             name.span,
                             format!("the constants up to `{}` take {constants} bytes", name.text),
                         )
-                        .label(format!("a module may have {CONST_BYTES}"))));
+                        .label(format!("a module may have {}", layout::CONST_BYTES))));
                     }
                 }
                 if let Some(finding) = super::needs::of_type(variable, &super::needs::Needs::of(tree)) {
@@ -68,13 +65,17 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
             }
             if let Item::Function(function) = item {
                 directives(around, function, &mut note);
+                note(parameters(function, tree.version));
             }
         }
         match first.get(&*name.text) {
             None => drop(first.insert(&name.text, item)),
             Some(before) => {
-                let line = tree.source.line_column(span_of(before)).0;
-                note(again(before, item).map_err(|found| found.note(format!("first declared in line {line}"))));
+                // Counting lines is for those who have to be told.
+                note(again(before, item).map_err(|found| {
+                    let line = tree.source.line_column(span_of(before)).0;
+                    found.note(format!("first declared in line {line}"))
+                }));
                 if defines(item) && !defines(before) {
                     first.insert(&name.text, item);
                 }
@@ -82,6 +83,28 @@ pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
         }
     }
     findings.list
+}
+
+/// A kernel's parameters fit the memory that there is for them.
+fn parameters(function: &Function, version: (u16, u16)) -> Outcome {
+    if !function.entry {
+        return Ok(());
+    }
+    let name = &function.name;
+    let (_, bytes, _) = layout::places(&function.params, 0);
+    let message = format!("`{}` has {bytes} bytes of parameters", name.text);
+    if bytes > layout::KERNEL_PARAM_BYTES {
+        let most = layout::KERNEL_PARAM_BYTES;
+        return Err(Diagnostic::error(name.span, message).label(format!("a kernel may have {most}")));
+    }
+    if bytes > layout::OLD_KERNEL_PARAM_BYTES && version < (8, 1) {
+        let (most, (major, minor)) = (layout::OLD_KERNEL_PARAM_BYTES, version);
+        return Err(
+            Diagnostic::requirement(name.span, format!("{message}; more than {most} need PTX 8.1"))
+                .label(format!("this module has `.version {major}.{minor}`")),
+        );
+    }
+    Ok(())
 }
 
 fn span_of(item: &Item) -> u32 {
@@ -234,7 +257,7 @@ pub(super) fn initialiser<'a>(variable: &Variable, names: &dyn Fn(&Name) -> Opti
     }
     values(init, &mut |expr| value(variable.ty, expr, names))?;
     let mut nowhere = |_: &Name| Ok(0);
-    initialiser::bytes(variable, init, &mut nowhere).map(drop)
+    initialiser::contents(variable, init, &mut nowhere).map(drop)
 }
 
 /// Each row of an array stands in braces of its own.

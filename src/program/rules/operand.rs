@@ -6,7 +6,7 @@ use super::scope::Entity;
 use super::types::{Class, a_type, agrees, class, constant_agrees};
 use crate::isa::table::fragment;
 use crate::isa::table::signature::{self, Count, Kind, Limits, Pair, Place, Ty, Value};
-use crate::isa::{self, Form, Semantics};
+use crate::isa::{self, Form, Operation};
 use crate::program::layout;
 use crate::program::lower::special::{self, Reading};
 use crate::program::video;
@@ -86,13 +86,6 @@ fn resolve(ty: Ty, form: &Form, first: bool) -> Option<Type> {
     }
 }
 
-/// Whether the opcode has one of these words.
-fn includes_one(form: &Form, words: &str) -> bool {
-    words
-        .split('/')
-        .any(|word| form.has(word) || Type::from_word(word).is_some_and(|ty| form.types.contains(&ty)))
-}
-
 /// A value with the type and the number of registers that the opcode gives a fragment.
 fn settled(form: &Form, name: &str, value: Value) -> Value {
     match (value.count, fragment::of(form, name)) {
@@ -125,11 +118,11 @@ impl<'a> Body<'a> {
             let message = format!("`{}` is no instruction", opcode.text);
             return Err(Diagnostic::error(place_of(opcode, word), message).label(expected));
         }
-        if matches!(form.line.semantics, Semantics::Call | Semantics::Move) {
+        if matches!(form.op, Operation::Call { .. } | Operation::Move { .. }) {
             return Ok(());
         }
-        if matches!(form.line.semantics, Semantics::Video) {
-            return self.video(form, instruction);
+        if let Operation::Video(opcode) = form.op {
+            return self.video(opcode, form, instruction);
         }
         if !signature.exact {
             return instruction
@@ -138,12 +131,11 @@ impl<'a> Body<'a> {
                 .try_for_each(|operand| self.loosely(operand));
         }
         let given = &instruction.operands;
-        let has = |words: &str| includes_one(form, words);
         let due = |way: &&Vec<signature::Operand>| {
             let conditional = signature.ways.iter().flatten().filter_map(|operand| operand.when);
             conditional
                 .into_iter()
-                .all(|when| has(when) == way.iter().any(|operand| operand.when == Some(when)))
+                .all(|when| form.has_one_of(when) == way.iter().any(|operand| operand.when == Some(when)))
         };
         let ways: Vec<&Vec<signature::Operand>> = signature.ways.iter().filter(due).collect();
         let mut refused = None;
@@ -170,12 +162,12 @@ impl<'a> Body<'a> {
                 Kind::Address(Place::Space(space)) => self.address(operand, Some(*space))?,
                 Kind::Address(Place::Opcode) => {
                     // Fences order accesses to what need not be memory.
-                    let fence = matches!(form.line.semantics, Semantics::Fence);
+                    let fence = matches!(form.op, Operation::Fence(_));
                     let space = spaces.next().unwrap_or(Space::Generic);
                     self.address(operand, Some(space).filter(|_| !fence))?;
                     if matches!(
-                        form.line.semantics,
-                        Semantics::Store | Semantics::Atomic | Semantics::Reduction
+                        form.op,
+                        Operation::Store(_) | Operation::Atomic(_) | Operation::Reduction(_)
                     ) {
                         self.writable(operand)?;
                     }
@@ -199,9 +191,9 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    fn video(&mut self, form: &Form, instruction: &Instruction) -> Outcome {
+    fn video(&mut self, opcode: isa::video::Opcode, form: &Form, instruction: &Instruction) -> Outcome {
         let is_register = |name: &Name| matches!(self.find(&name.text), Some(Named::Here(Entity::Register { .. })));
-        let read = video::read(form, instruction, is_register)?;
+        let read = video::read(opcode, instruction, is_register)?;
         let value = Value::of(Type::U32);
         for (index, operand) in read.operands.iter().enumerate() {
             match index {
@@ -216,7 +208,7 @@ impl<'a> Body<'a> {
     fn group(&mut self, form: &Form, list: &[signature::Operand], operand: &Operand) -> Outcome {
         let due: Vec<&signature::Operand> = list
             .iter()
-            .filter(|one| one.when.is_none_or(|when| includes_one(form, when)))
+            .filter(|one| one.when.is_none_or(|when| form.has_one_of(when)))
             .collect();
         let names: Vec<&str> = due.iter().map(|one| one.name).collect();
         let expected = format!("expected `[{}]`", names.join(", "));
@@ -301,7 +293,7 @@ impl<'a> Body<'a> {
             .label("a register and a predicate are expected: `d|p`")),
             Operand::Vector(list, span) if value.count != Count::One => {
                 self.count(list.len(), elements(form, value), *span)?;
-                let image = matches!(form.line.semantics, Semantics::Texture | Semantics::SurfaceLoad);
+                let image = matches!(form.op, Operation::Texture(_) | Operation::SurfaceLoad(_));
                 if image && list.iter().all(|element| matches!(element, Operand::Sink(_))) {
                     return Err(
                         Diagnostic::error(*span, "all of the result is thrown away").label("a register is expected")

@@ -10,33 +10,6 @@ use crate::program::layout;
 use crate::ptx::ast::{Address, AddressBase, Expr, Name, Operand, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
-/// Elements of a coordinate vector: a layer or sample before it, and what pads it to 1, 2 or 4.
-fn elements(form: &Form) -> usize {
-    if form.has("1d") {
-        1
-    } else if form.has("2d") || form.has("a1d") {
-        2
-    } else {
-        4
-    }
-}
-
-/// Elements of an offset or a gradient: those of one layer.
-fn within_layer(form: &Form) -> usize {
-    if form.has("1d") || form.has("a1d") {
-        1
-    } else if form.has("3d") || form.has("cube") || form.has("acube") {
-        4
-    } else {
-        2
-    }
-}
-
-/// How many of the first elements are whole numbers, whatever the others are.
-fn whole(form: &Form) -> usize {
-    ["a1d", "a2d", "acube"].iter().filter(|word| form.has(word)).count()
-}
-
 impl Body<'_> {
     /// `[a]`, `[a, c]`, `[a, b, c]`.
     pub fn handle(&mut self, form: &Form, want: Type, coordinates: bool, operand: &Operand) -> Outcome {
@@ -89,7 +62,10 @@ impl Body<'_> {
                     true => form.types.last().copied().unwrap_or(Type::F32),
                     false => Type::S32,
                 };
-                self.coordinates(last, elements(form), ty, whole(form))
+                let Some(geometry) = form.op.geometry() else {
+                    return Ok(());
+                };
+                self.coordinates(last, geometry.elements(), ty, geometry.layers())
             }
             (other, true) => Err(Diagnostic::error(other.span(), "this names no place in an image")
                 .label("a handle and coordinates in brackets are expected: `[a, {x}]`")),
@@ -152,12 +128,16 @@ impl Body<'_> {
 
     /// Offsets are whole numbers; gradients are not, and have exactly as many elements as a layer has coordinates.
     pub fn vector_of_layer(&mut self, form: &Form, floats: bool, operand: &Operand) -> Outcome {
+        let Some(geometry) = form.op.geometry() else {
+            return Ok(());
+        };
+        let elements = geometry.within_layer();
         if floats {
             let Operand::Vector(list, span) = operand else {
                 return Err(Diagnostic::error(operand.span(), "this is not a gradient")
-                    .label(format!("{} elements in braces are expected", within_layer(form))));
+                    .label(format!("{} elements in braces are expected", elements)));
             };
-            self.count(list.len(), within_layer(form) as u8, *span)?;
+            self.count(list.len(), elements as u8, *span)?;
             let ty = Type::F32;
             return list.iter().try_for_each(|one| self.value(Some(ty), Value::of(ty), one));
         }
@@ -165,10 +145,8 @@ impl Body<'_> {
             return Err(Diagnostic::error(operand.span(), "an offset is a whole number"));
         }
         match operand {
-            Operand::Immediate(_) if within_layer(form) == 1 => {
-                self.value(Some(Type::S32), Value::of(Type::S32), operand)
-            }
-            _ => self.coordinates(operand, within_layer(form), Type::S32, 0),
+            Operand::Immediate(_) if elements == 1 => self.value(Some(Type::S32), Value::of(Type::S32), operand),
+            _ => self.coordinates(operand, elements, Type::S32, 0),
         }
     }
 

@@ -32,11 +32,6 @@ pub fn class(ty: Type) -> Class {
     }
 }
 
-/// `.u32` and the like.
-pub fn is_integer(ty: Type) -> bool {
-    class(ty) == Class::Integer
-}
-
 /// Whether a register declared `.is` may stand where an instruction wants a `.want`.
 pub fn agrees(want: Type, wider: bool, is: Type) -> bool {
     let (wanted, declared) = (class(want), class(is));

@@ -217,8 +217,9 @@ fn thousands_of_functions_link_in_no_time() {
     prepare(&module, "k");
     let taken = start.elapsed();
     assert_eq!(module.functions.len(), 20_001);
-    // Half a second on a slow machine under load; a tenth on a quiet one.
-    assert!(taken.as_millis() < 3000, "{taken:?}");
+    // Half a second on a slow machine under load, a tenth on a quiet one; many times that without the optimiser.
+    let most = if cfg!(debug_assertions) { 30_000 } else { 3000 };
+    assert!(taken.as_millis() < most, "{taken:?}");
 }
 
 /// The message of what is wrong with a module.

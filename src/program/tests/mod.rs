@@ -3,6 +3,8 @@
 mod code;
 mod frames;
 mod initialisers;
+mod limits;
+mod lines;
 mod linking;
 mod shapes;
 

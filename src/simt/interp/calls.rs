@@ -248,6 +248,21 @@ impl Bundle {
         window
     }
 
+    /// The functions from a frame to the kernel, with the instruction at which each stands.
+    #[cold]
+    pub(super) fn stack(&self, frame: u32, pc: Pc) -> Vec<(Arc<Executable>, Pc)> {
+        let (mut frame, mut pc) = (&self.frames[frame as usize], pc);
+        let mut stack = Vec::new();
+        loop {
+            stack.push((Arc::clone(&frame.exec), pc));
+            if frame.depth == 0 {
+                return stack;
+            }
+            pc = frame.call;
+            frame = &self.frames[frame.parent as usize];
+        }
+    }
+
     /// One reference to a frame less; frames nobody is in any more go, and with them their hold on their callers.
     pub(super) fn release(&mut self, frame: u32) {
         let mut frame = frame;

@@ -310,8 +310,9 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
     };
     let code = match op {
         Operation::Compute { op, dst, src } => {
+            let lane = op.lane().named(dst.len());
             let mut operands = Operands {
-                imm: op.lane.constant,
+                imm: lane.constant,
                 ..Operands::default()
             };
             for (to, slot) in operands.dst.iter_mut().zip(&dst) {
@@ -320,7 +321,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
             for (to, slot) in operands.src.iter_mut().zip(&src) {
                 *to = slot.offset;
             }
-            let kernel = op.lane.kernel;
+            let kernel = lane.kernel;
             Code::Lane { kernel, operands }
         }
         Operation::Load {

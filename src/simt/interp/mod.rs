@@ -260,11 +260,14 @@ impl Bundle {
     fn pick(&mut self, drawn: Option<&Schedule>) -> Option<usize> {
         let ready = |f: &Fragment| f.state == State::Ready;
         if let [only] = &mut self.fragments[..] {
-            only.passed = false;
+            if std::mem::take(&mut only.passed) {
+                self.share = SHARE;
+            }
             return ready(only).then_some(0);
         }
         if !self.fragments.iter().any(|f| ready(f) && !f.passed) {
             self.fragments.iter_mut().for_each(|f| f.passed = false);
+            self.share = SHARE;
         }
         let may = |i: usize| ready(&self.fragments[i]) && !self.fragments[i].passed;
         if let Some(schedule) = drawn {
@@ -515,8 +518,7 @@ impl Bundle {
             let frame = self.fragments.get(at).map_or(fragment.frame, |f| f.frame);
             return Err(Box::new(Located {
                 fault,
-                pc,
-                exec: Arc::clone(&self.frames[frame as usize].exec),
+                stack: self.stack(frame, pc),
                 first_thread: self.first_thread,
             }));
         }
@@ -650,9 +652,9 @@ impl Bundle {
                 // SAFETY: slots of the running window.
                 let (id, threads) = unsafe { (value(cx.regs, *id, lane), threads.map(|t| value(cx.regs, t, lane))) };
                 if id > 15 || threads.is_some_and(|t| t % 32 != 0 || t == 0) {
-                    let why = format!(
-                        "barrier {id} with {threads:?} threads: the barrier is one of 0 to 15, the count a multiple of 32"
-                    );
+                    let threads = threads.map_or_else(String::new, |threads| format!(" for {threads} threads"));
+                    let why =
+                        format!("barrier {id}{threads}: barriers are 0 to 15, and wait for a multiple of 32 threads");
                     return Rare::Fault(RawFault {
                         cause: Cause::IllegalInstruction { why },
                         lane,
@@ -811,18 +813,16 @@ impl Rare {
 /// A fault and where in the program it happened.
 pub struct Located {
     pub fault: RawFault,
-    pub pc: Pc,
-    pub exec: Arc<Executable>,
+    /// The call stack, innermost function first: the function, and the instruction at which the thread stands there.
+    pub stack: Vec<(Arc<Executable>, Pc)>,
     pub first_thread: u32,
 }
 
 /// A fault of a fragment that is not running.
 pub fn located(bundle: &Bundle, fragment: &Fragment, fault: RawFault) -> Located {
-    let exec = Arc::clone(&bundle.frames[fragment.frame as usize].exec);
     Located {
         fault,
-        pc: fragment.pc,
-        exec,
+        stack: bundle.stack(fragment.frame, fragment.pc),
         first_thread: bundle.first_thread,
     }
 }

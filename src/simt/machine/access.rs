@@ -8,10 +8,9 @@
 //! range that a single lane names. Sums of addresses wrap around as registers do; what is compared never does.
 
 use crate::isa::lanes::{WARP, Width};
-use crate::memory::{AddressSpace, Kind, READ, Relation, View, WRITE};
+use crate::memory::{AddressSpace, READ, View, WRITE};
 use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
-use crate::simt::Beyond;
 
 use super::observe::{Access, Direction, Observer};
 use super::slots::Slot;
@@ -170,7 +169,13 @@ pub fn one<O: Observer>(
     direction: Direction,
 ) -> Result<(), RawFault> {
     if !allowed(cx, lane, address, bytes, direction.bits()) {
-        return Err(illegal(cx, address, bytes, direction.writes(), lane, Space::Generic));
+        return Err(RawFault::illegal(
+            address,
+            bytes,
+            direction.writes(),
+            lane,
+            Space::Generic,
+        ));
     }
     if O::WATCHES {
         tell_one::<O>(cx, lane, (address, bytes), Space::Generic, direction, Proxy::Generic);
@@ -186,41 +191,6 @@ pub fn bytes<O: Observer, const N: usize>(cx: &Cx<'_, '_>, lane: usize, address:
     one::<O>(cx, lane, address, N as u64, Direction::Read)?;
     // SAFETY: checked just now.
     Ok(unsafe { (address as *const [u8; N]).read_unaligned() })
-}
-
-/// A fault at an address that is neither mapped nor the block's, and which of its windows it just missed.
-#[cold]
-pub fn illegal(cx: &Cx<'_, '_>, address: u64, bytes: u64, write: bool, lane: usize, space: Space) -> RawFault {
-    RawFault::illegal(address, bytes, write, lane, space, beyond(cx, address, lane))
-}
-
-/// Farther than this from a window, an address has nothing to do with it.
-const NEAR: u64 = 1 << 20;
-
-/// The window of the block, or of the lane, that an address lies nearest to, unless an allocation is nearer.
-fn beyond(cx: &Cx<'_, '_>, address: u64, lane: usize) -> Option<Beyond> {
-    let b = cx.block;
-    let shared = (Space::Shared, b.shared, u64::from(b.shared_bytes));
-    let local = (Space::Local, cx.local(lane), u64::from(b.local_stride));
-    let distance = |start: u64, bytes: u64| match address.checked_sub(start) {
-        None => start - address,
-        Some(offset) => offset.saturating_sub(bytes),
-    };
-    let windows = [shared, local].into_iter().filter(|(_, _, bytes)| *bytes != 0);
-    let (space, start, bytes) = windows.min_by_key(|(_, start, bytes)| distance(*start, *bytes))?;
-    let distance = distance(start, bytes);
-    let nearer = AddressSpace::get()
-        .nearest(address)
-        .filter(|nearest| nearest.allocation.kind != Kind::Internal)
-        .is_some_and(|nearest| match nearest.relation {
-            Relation::Inside(_) => true,
-            Relation::Before(other) | Relation::After(other) => other < distance,
-        });
-    (distance <= NEAR && !nearer).then(|| Beyond {
-        space,
-        bytes,
-        offset: address.wrapping_sub(start) as i64,
-    })
 }
 
 /// Addresses as the process knows them for the lanes of warp `w`; shared and local offsets are checked here (a lane
@@ -280,7 +250,7 @@ pub(super) unsafe fn addresses(
                     .find(|&i| active >> i & 1 == 1 && out[i] + bytes > u64::from(block.shared_bytes))
                     .expect("some active lane is beyond the window");
                 let lane = (out[lane], w * WARP + lane);
-                cx.fault = Some(RawFault::outside(lane.0, bytes, write, lane.1, Space::Shared));
+                cx.fault = Some(RawFault::illegal(lane.0, bytes, write, lane.1, Space::Shared));
                 return false;
             }
             for a in out.iter_mut() {
@@ -294,7 +264,7 @@ pub(super) unsafe fn addresses(
             for (i, a) in out.iter_mut().enumerate() {
                 let offset = a.wrapping_add(frame) & 0xffff_ffff;
                 if active >> i & 1 == 1 && offset + bytes > limit {
-                    cx.fault = Some(RawFault::outside(offset, bytes, write, w * WARP + i, Space::Local));
+                    cx.fault = Some(RawFault::illegal(offset, bytes, write, w * WARP + i, Space::Local));
                     return false;
                 }
                 *a = block.local + (lane0 + i as u64) * limit + offset;
@@ -305,7 +275,7 @@ pub(super) unsafe fn addresses(
             let last = u64::from(block.param_bytes).checked_sub(bytes);
             for (i, a) in out.iter_mut().enumerate() {
                 if active >> i & 1 == 1 && last.is_none_or(|last| *a > last) {
-                    cx.fault = Some(RawFault::outside(*a, bytes, write, w * WARP + i, Space::Param));
+                    cx.fault = Some(RawFault::illegal(*a, bytes, write, w * WARP + i, Space::Param));
                     return false;
                 }
                 *a = a.wrapping_add(block.param);
@@ -387,7 +357,7 @@ fn check_each(
         rest &= rest - 1;
         let (address, lane) = (a[i], w * WARP + i);
         if !windowed(space) && !allowed(cx, lane, address, bytes, direction.bits()) {
-            cx.fault = Some(illegal(cx, address, bytes, direction.writes(), lane, space));
+            cx.fault = Some(RawFault::illegal(address, bytes, direction.writes(), lane, space));
             return false;
         }
         if address & (bytes - 1) != 0 {
@@ -409,7 +379,7 @@ pub(super) fn check_range(
 ) -> bool {
     // Where the instruction names a window, that its first byte lies there was checked when the address was formed.
     if !allowed(cx, lane, address, bytes, direction.bits()) {
-        cx.fault = Some(illegal(cx, address, bytes, direction.writes(), lane, space));
+        cx.fault = Some(RawFault::illegal(address, bytes, direction.writes(), lane, space));
         return false;
     }
     if address & (align - 1) != 0 {

@@ -502,7 +502,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
             error::INVALID_VALUE,
         )?;
         let write = direction == Direction::Write;
-        Err(access::illegal(self.cx, address, width, write, self.lane, Space::Generic).into())
+        Err(RawFault::illegal(address, width, write, self.lane, Space::Generic).into())
     }
 
     fn update(&self, node: u64, update: GraphUpdate) -> Outcome {

@@ -38,8 +38,8 @@ use crate::program::ir::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
 use crate::program::{AtomicOp, AtomicType, Copy3, Element, Function, Ordering, Proxy, Scope, Space, Syscall, Value};
 use crate::ptx::ast::Span;
 
+use super::Cause;
 use super::block::BlockEnv;
-use super::{Beyond, Cause};
 pub use access::{AccessFn, MemOp};
 pub use atomic::{AtomOp, AtomicFn};
 use observe::{GridEvent, HeapEvent, Observer, SyncEvent, Watch, Who};
@@ -119,20 +119,14 @@ pub struct RawFault {
 }
 
 impl RawFault {
-    /// An address beyond the window of the space that the instruction names; it counts from the window's start.
+    /// Where the instruction names a window, the address counts from its start.
     #[cold]
-    fn outside(address: u64, bytes: u64, write: bool, lane: usize, space: Space) -> RawFault {
-        RawFault::illegal(address, bytes, write, lane, space, None)
-    }
-
-    #[cold]
-    fn illegal(address: u64, bytes: u64, write: bool, lane: usize, space: Space, beyond: Option<Beyond>) -> RawFault {
+    fn illegal(address: u64, bytes: u64, write: bool, lane: usize, space: Space) -> RawFault {
         let cause = Cause::IllegalAddress {
             address,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             write,
             space,
-            beyond,
         };
         RawFault { cause, lane }
     }

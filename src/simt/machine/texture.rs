@@ -17,7 +17,7 @@ use crate::memory::texture::{
 };
 use crate::program::ir::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
-use super::access::{illegal, tell_one};
+use super::access::tell_one;
 use super::observe::{Direction, Observer};
 use super::slots::{Slot, lanes, read, write};
 use super::{Cx, Outcome, RawFault};
@@ -275,7 +275,7 @@ unsafe fn fetch_one<O: Observer>(
         Ok(texel) => texel,
         Err(missing) => {
             let bytes = missing.bytes.into();
-            return Some(illegal(cx, missing.address, bytes, false, lane, Space::Global));
+            return Some(RawFault::illegal(missing.address, bytes, false, lane, Space::Global));
         }
     };
     for (slot, value) in op.dst.iter().zip(components(op, &bound.texture, texel)) {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Pool, could_give, give, set_pending};
 use crate::driver::stream::{Command, Point};
 use crate::driver::{Error, Result, Stream, context};
-use crate::memory::{AddressSpace, Allocation, PAGE, Request};
+use crate::memory::{AddressSpace, Allocation, PAGE, Request, caller};
 
 /// Blocks that pools keep.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -206,9 +206,10 @@ impl Reserve {
         };
         let (start, id) = (kept.start, kept.id);
         // Under the pool's lock, here and below: nobody takes the block up while it is taken from kernels.
+        let by = caller::name();
         let done = move |pool: &Pool| {
             set_pending(start, false);
-            retire(pool, start, id);
+            caller::during(by, || retire(pool, start, id));
         };
         if stream.try_now(|| done(pool)).is_err() {
             let pool = Arc::clone(pool);

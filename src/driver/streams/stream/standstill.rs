@@ -8,17 +8,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{RwLock, RwLockReadGuard};
-
-use super::{Command, State, Stream, pump};
+use super::{Command, MAKING, State, Stream, pump};
 use crate::driver::context;
-
-static MAKING: RwLock<()> = RwLock::new(());
-
-/// Held while a stream is made, and known to its context.
-pub(in crate::driver) fn making() -> RwLockReadGuard<'static, ()> {
-    MAKING.read_recursive()
-}
 
 /// How long claims are held while others still run: what runs may wait for what is held.
 const PATIENCE: Duration = Duration::from_millis(20);

@@ -28,7 +28,8 @@ pub fn find(body: &Body, code: &[Instr<Reg>]) -> Option<Affine> {
     let mut candidates = vec![false; code.len()];
     for (pc, instr) in code.iter().enumerate() {
         if let What::Op(Op::Compute { op, dst, src }) = &instr.what
-            && let Some(linear) = op.linear
+            && let Some(linear) = op.linear()
+            && dst.len() == 1
             && single[dst[0].number as usize] == Some(pc as Pc)
         {
             candidates[pc] = finder.instruction(linear, dst[0].number, src, pc as Pc).is_some();

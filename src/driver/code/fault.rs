@@ -1,0 +1,230 @@
+//! What a kernel's fault means for its context, and the report of it: what happened, next to which memory, who did it, and
+//! where in the source. The words are part of the product: `tests/ptx/fault` holds them to the letter.
+
+use std::fmt::{self, Display, Write};
+
+use crate::driver::Error;
+use crate::memory::{AddressSpace, Nearest};
+use crate::program::{Named, Space, demangle};
+use crate::simt::{Cause, Fault, Place, Site, Whose};
+
+/// The sticky error that a fault becomes.
+pub fn code(cause: &Cause) -> Error {
+    match cause {
+        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => Error::IllegalAddress,
+        Cause::Misaligned { .. } => Error::MisalignedAddress,
+        Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
+        Cause::InvalidPc { .. } => Error::InvalidPc,
+        Cause::StackOverflow { .. } => Error::HardwareStackError,
+        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => Error::LaunchFailed,
+        Cause::Assert => Error::Assert,
+        Cause::Timeout { .. } => Error::LaunchTimeout,
+        Cause::OutOfMemory { .. } => Error::OutOfMemory,
+        Cause::Invalid { .. } => Error::InvalidPtx,
+    }
+}
+
+/// The report of a fault, for people; several lines, the first of which says what happened.
+pub fn report(fault: &Fault) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(fault, &mut text);
+    text
+}
+
+fn write(fault: &Fault, text: &mut String) -> fmt::Result {
+    write!(text, "{}", fault.cause)?;
+    if let Some(note) = fault.note {
+        write!(text, ", {note}")?;
+    }
+    memory(fault, text)?;
+    write!(text, "\n  kernel {}", Named(&fault.kernel))?;
+    if !fault.stack.is_empty() {
+        let ([bx, by, bz], [x, y, z]) = (fault.block, fault.thread);
+        write!(text, ", block ({bx},{by},{bz}), thread ({x},{y},{z})")?;
+    }
+    stack(fault, text)
+}
+
+/// Device functions of the toolkit's headers that only pass a failure on: what matters is who called them.
+const MESSENGERS: [&str; 6] = [
+    "__trap",
+    "__brkpt",
+    "__assert_fail",
+    "__assertfail",
+    "_wassert",
+    "__assert_rtn",
+];
+
+/// The call stack, innermost function first.
+fn stack(fault: &Fault, text: &mut String) -> fmt::Result {
+    let is_messenger = |site: &&Site| MESSENGERS.contains(&&*site.function);
+    let messengers = fault.stack.iter().take_while(is_messenger).count();
+    // The kernel itself is never a messenger, but for one of that name.
+    let sites = &fault.stack[messengers.min(fault.stack.len().saturating_sub(1))..];
+    for (index, site) in sites.iter().enumerate() {
+        let mut word = if index == 0 { "at" } else { "from" };
+        for line in &site.origin.lines {
+            let function = line.inlined.as_deref().unwrap_or(&site.function);
+            write!(text, "\n  {word} {}:{}", line.file, line.line)?;
+            if line.column != 0 {
+                write!(text, ":{}", line.column)?;
+            }
+            let inlined = if line.inlined.is_some() { " (inlined)" } else { "" };
+            write!(text, " in {}{inlined}", demangle(function))?;
+            word = "from";
+        }
+        // The instruction at fault, and what stands for a source line where there is none.
+        if site.ptx_line != 0 && (index == 0 || site.origin.lines.is_empty()) {
+            match site.origin.lines.is_empty() {
+                true => write!(
+                    text,
+                    "\n  {word} PTX line {} of {}",
+                    site.ptx_line,
+                    demangle(&site.function)
+                )?,
+                false => write!(text, "\n  by PTX line {}", site.ptx_line)?,
+            }
+            if let Some(label) = &site.origin.label {
+                write!(text, ", below {label}")?;
+            }
+            write!(text, ": {}", site.instruction)?;
+        }
+        if site.times > 1 {
+            write!(text, "\n  and {} more calls from there", site.times - 1)?;
+        }
+        if site.left_out > 0 {
+            write!(text, "\n  ({} calls are left out)", site.left_out)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the address is in or next to.
+fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
+    let address = match &fault.cause {
+        Cause::IllegalAddress {
+            address,
+            space: Space::Generic | Space::Global | Space::Const,
+            ..
+        }
+        | Cause::Misaligned { address, .. } => *address,
+        Cause::IllegalAddress {
+            space: Space::Shared | Space::Local | Space::Param,
+            ..
+        } => {
+            return match &fault.place {
+                Some(place) => write!(text, "\n  the address is {}", Window(place)),
+                None => Ok(()),
+            };
+        }
+        Cause::IllegalInstruction { .. }
+        | Cause::InvalidPc { .. }
+        | Cause::StackOverflow { .. }
+        | Cause::Trap
+        | Cause::Texture { .. }
+        | Cause::Assert
+        | Cause::Timeout { .. }
+        | Cause::Deadlock { .. }
+        | Cause::OutOfMemory { .. }
+        | Cause::HostMemoryGone { .. }
+        | Cause::Invalid { .. }
+        | Cause::Defect { .. } => return Ok(()),
+    };
+    let space = AddressSpace::get();
+    let near = space.nearest(address).filter(Nearest::is_near);
+    // A window and an allocation may both be near: the nearer one is meant.
+    let window = fault.place.as_ref();
+    let window = window.filter(|place| near.is_none_or(|near| place.distance() <= near.distance()));
+    if let Some(place) = window {
+        return write!(text, "\n  the address is {}", Window(place));
+    }
+    if near.is_none() && space.host_range_is_gone(address) {
+        return write!(text, "\n  {}", crate::simt::HOST_MEMORY_GONE);
+    }
+    if address < 1 << 16 {
+        return write!(
+            text,
+            "\n  the address is {}",
+            if address == 0 { "NULL" } else { "next to NULL" }
+        );
+    }
+    if space.is_internal(address) {
+        return text.write_str(
+            "\n  the address is in memory of the driver's own, such as another block's shared or local memory",
+        );
+    }
+    let Some(near) = near else {
+        return text.write_str(match space.view().contains(address) {
+            true => "\n  no allocation is near the address",
+            false => {
+                "\n  the address is not in device memory; if it is the host's, cuMemHostRegister lets kernels use it"
+            }
+        });
+    };
+    write!(text, "\n  the address is {near}")?;
+    match &fault.variable {
+        Some((name, start, bytes)) if (near.allocation.start..near.allocation.end()).contains(start) => {
+            write!(text, "\n  it holds the variable {} of {}", Named(name), Bytes(*bytes))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A place in a block's own memory, in words.
+struct Window<'a>(&'a Place);
+
+impl Display for Window<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place {
+            space,
+            offset,
+            bytes,
+            variable,
+            whose,
+        } = self.0;
+        // A variable says more than the window that it is in.
+        if let Some(variable) = variable {
+            let name = Named(&variable.name);
+            let size = variable
+                .bytes
+                .map_or_else(|| bytes.saturating_sub(variable.offset.into()), u64::from);
+            relation(f, offset - i64::from(variable.offset), size)?;
+            write!(f, "the variable {name} of {}", Bytes(size))?;
+            return write!(f, ", in the block's {} of shared memory", Bytes(*bytes));
+        }
+        relation(f, *offset, *bytes)?;
+        match (space, whose) {
+            (Space::Shared, _) => write!(f, "the block's {} of shared memory", Bytes(*bytes)),
+            (Space::Local, Whose::Own) => write!(f, "the thread's {} of local memory", Bytes(*bytes)),
+            (Space::Local, Whose::Thread([x, y, z])) => {
+                write!(f, "the {} of local memory of thread ({x},{y},{z})", Bytes(*bytes))
+            }
+            (Space::Param | Space::Generic | Space::Global | Space::Const, _) => {
+                write!(f, "the kernel's {} of parameters, which are read-only", Bytes(*bytes))
+            }
+        }
+    }
+}
+
+/// Where an offset lies by something of a size.
+fn relation(f: &mut fmt::Formatter<'_>, offset: i64, bytes: u64) -> fmt::Result {
+    match u64::try_from(offset) {
+        Err(_) => write!(f, "{} before ", Bytes(offset.unsigned_abs())),
+        Ok(0) if bytes > 0 => f.write_str("the start of "),
+        Ok(inside) if inside < bytes => write!(f, "{} inside ", Bytes(inside)),
+        Ok(past) if past == bytes => f.write_str("just past the end of "),
+        Ok(past) => write!(f, "{} past the end of ", Bytes(past - bytes)),
+    }
+}
+
+struct Bytes(u64);
+
+impl Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("1 byte"),
+            count => write!(f, "{count} bytes"),
+        }
+    }
+}

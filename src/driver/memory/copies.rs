@@ -1,0 +1,190 @@
+//! Copies and sets, at once or in a stream. Pointers are validated before anything moves.
+//!
+//! When a call returns is the manual's chapter "API synchronization behavior": copies from or to pageable host memory
+//! are done with it when they return, copies between devices and pinned memory are queued. What is small and could run
+//! right away is run right away: handing it to another thread would cost more.
+
+use std::sync::Arc;
+
+use super::copy::{Checked, End, Fill, Nature, Place, Shape, packed, transfer};
+use crate::driver::graph::{self, CopyNode, SetNode, Work};
+use crate::driver::stream::Command;
+use crate::driver::{Result, Stream, pointer};
+
+/// Up to so many bytes a copy is done by the caller if the stream is idle.
+const SMALL: u64 = 128 << 10;
+/// Up to so many bytes from pageable memory are staged rather than waited for.
+const STAGED: u64 = 1 << 20;
+
+fn line(place: Place) -> End {
+    End {
+        place,
+        pitch: 0,
+        rows: 0,
+    }
+}
+
+fn row(bytes: u64) -> Shape {
+    Shape {
+        width: bytes,
+        height: 1,
+        depth: 1,
+    }
+}
+
+/// `cuMemcpy*` that return when the data has arrived (device to device: when it is queued).
+pub fn linear(dst: Place, src: Place, bytes: u64, per_thread: bool) -> Result<()> {
+    boxed(line(dst), line(src), row(bytes), per_thread)
+}
+
+/// `cuMemcpy*Async`.
+pub fn linear_async(dst: Place, src: Place, bytes: u64, stream: &Arc<Stream>) -> Result<()> {
+    boxed_async(line(dst), line(src), row(bytes), stream)
+}
+
+/// `cuMemcpy2D*`, `cuMemcpy3D*` that return when the data has arrived.
+pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
+    let stream = Stream::default(per_thread)?;
+    stream.refuse_capture()?;
+    graph::check_unsafe()?;
+    if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
+        return Ok(());
+    }
+    let (dst, src) = (dst.check(shape)?, src.check(shape)?);
+    let waits = || pointer::synchronizes(dst.address) || pointer::synchronizes(src.address);
+    if (dst.nature, src.nature) == (Nature::Device, Nature::Device) && !waits() {
+        return queue(dst, src, shape, &stream);
+    }
+    // SAFETY: both ends were checked, and stay valid while the caller waits.
+    stream.run(|| unsafe { transfer(dst, src, shape) })?;
+    stream.shared.printer.flush();
+    stream.shared.check()
+}
+
+/// `cuMemcpy2DAsync`, `cuMemcpy3DAsync`.
+pub fn boxed_async(dst: End, src: End, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
+    stream.shared.check()?;
+    let capture = stream.admit()?;
+    if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
+        return Ok(());
+    }
+    if let Some(capture) = capture {
+        let context = stream.context()?.handle();
+        let node = CopyNode {
+            dst,
+            src,
+            shape,
+            context,
+        };
+        return capture.add(stream, Work::Copy(node));
+    }
+    let (dst, src) = (dst.check(shape)?, src.check(shape)?);
+    match (dst.nature, src.nature) {
+        // The caller may change the source as soon as the call returns.
+        (Nature::Device | Nature::Pinned, Nature::Pageable) => stage(dst, src, shape, stream),
+        // SAFETY: both ends were checked, and stay valid while the caller waits.
+        (Nature::Pageable, _) => stream.run(|| unsafe { transfer(dst, src, shape) }),
+        _ => queue(dst, src, shape, stream),
+    }
+}
+
+/// Leaves the copy to the stream.
+fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
+    // SAFETY: both ends were checked; memory is freed only after what is queued has been done.
+    let work = move || unsafe { transfer(dst, src, shape) };
+    let work = if shape.width * shape.height * shape.depth <= SMALL {
+        match stream.try_now(work) {
+            Ok(()) => return Ok(()),
+            Err(work) => work,
+        }
+    } else {
+        work
+    };
+    stream.enqueue(Command::Work(Box::new(move |_| work())));
+    Ok(())
+}
+
+/// From pageable memory: at once if the stream is idle, else by way of a buffer, else by waiting.
+fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
+    // SAFETY: both ends were checked, and stay valid while the caller waits.
+    let work = || unsafe { transfer(dst, src, shape) };
+    let Err(work) = stream.try_now(work) else {
+        return Ok(());
+    };
+    let bytes = shape.width * shape.height * shape.depth;
+    if bytes > STAGED {
+        return stream.run(work);
+    }
+    let mut buffer = vec![0_u8; bytes as usize];
+    // SAFETY: the buffer has room for the box, packed; the source was checked.
+    unsafe { transfer(packed(buffer.as_mut_ptr() as u64, shape), src, shape) };
+    stream.enqueue(Command::Work(Box::new(move |_| {
+        // SAFETY: as for every queued copy; the buffer is alive.
+        unsafe { transfer(dst, packed(buffer.as_ptr() as u64, shape), shape) };
+    })));
+    Ok(())
+}
+
+/// `cuMemsetD8/D16/D32` and the 2D ones: `element` is 1, 2 or 4 bytes; a linear set has height 1. Only sets of pinned host
+/// memory are done when the call returns.
+#[allow(clippy::too_many_arguments)]
+pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64, per_thread: bool) -> Result<()> {
+    let stream = Stream::default(per_thread)?;
+    stream.refuse_capture()?;
+    if width == 0 || height == 0 {
+        return Ok(());
+    }
+    let fill = Fill::check(dst, pitch, element, value, width, height)?;
+    if fill.nature == Nature::Pinned || pointer::synchronizes(dst) {
+        // SAFETY: the range was checked, and stays valid while the caller waits.
+        return stream.run(|| unsafe { fill.run() });
+    }
+    queue_fill(fill, &stream)
+}
+
+/// `cuMemsetD8Async` and the others.
+#[allow(clippy::too_many_arguments)]
+pub fn set_async(
+    dst: u64,
+    pitch: u64,
+    element: u32,
+    value: u32,
+    width: u64,
+    height: u64,
+    stream: &Arc<Stream>,
+) -> Result<()> {
+    stream.shared.check()?;
+    let capture = stream.admit()?;
+    if width == 0 || height == 0 {
+        return Ok(());
+    }
+    if let Some(capture) = capture {
+        let context = stream.context()?.handle();
+        let node = SetNode {
+            dst,
+            pitch,
+            element,
+            value,
+            width,
+            height,
+            context,
+        };
+        return capture.add(stream, Work::Set(node));
+    }
+    queue_fill(Fill::check(dst, pitch, element, value, width, height)?, stream)
+}
+
+fn queue_fill(fill: Fill, stream: &Arc<Stream>) -> Result<()> {
+    // SAFETY: the range was checked; memory is freed only after what is queued has been done.
+    let work = move || unsafe { fill.run() };
+    let work = if fill.width * fill.height * u64::from(fill.element) <= SMALL {
+        match stream.try_now(work) {
+            Ok(()) => return Ok(()),
+            Err(work) => work,
+        }
+    } else {
+        work
+    };
+    stream.enqueue(Command::Work(Box::new(move |_| work())));
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! What the approximate instructions compute, each with its kernel.
+//!
+//! rcp, rsqrt, ex2, lg2, sin, cos and what divides by rcp have the bits of the hardware's function unit ([`sfu`]), wrapped
+//! in the scaling that NVIDIA's assembler puts around it where an instruction keeps subnormals. Of the others no table is
+//! public, and results are the true ones rounded, within the manual's bounds: `sqrt.approx`, `tanh`, the 64-bit forms
+//! `rcp.approx.ftz.f64` and `rsqrt.approx(.ftz).f64`, and `ex2` and `tanh` on halves.
+
+use std::marker::PhantomData;
+
+use crate::isa::Lane;
+use crate::isa::float::{canonical, flush_if, quiet, root};
+use crate::isa::lanes::{Operands, WARP, Width};
+use crate::isa::sfu;
+use crate::isa::simd::{Cpu, Sources, Value, WarpOp, op};
+
+const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+/// 2^126: what is above has a subnormal reciprocal.
+const LARGE: f32 = 8.507_059e37;
+const TWO_24: f32 = 16_777_216.0;
+
+/// An instruction that one of the unit's functions computes, and what stands around it.
+pub trait Wrapped: 'static {
+    type Src: Sources;
+    type Function: sfu::Function;
+    /// What goes into the unit.
+    fn operand(src: Self::Src) -> f32;
+    /// What becomes of its result.
+    fn result(src: Self::Src, value: f32) -> f32;
+}
+
+/// A [`Wrapped`] instruction on a warp.
+pub struct OnUnit<W>(PhantomData<W>);
+impl<W: Wrapped> WarpOp for OnUnit<W> {
+    #[inline(always)]
+    unsafe fn run<C: Cpu, const MASKED: bool>(regs: *mut u8, operands: &Operands, warp: usize, mask: u32) {
+        let mut arguments = [0; WARP];
+        // SAFETY: the caller's: sources and destination are slots of the widths that `on_unit` says.
+        unsafe {
+            for (lane, argument) in arguments.iter_mut().enumerate() {
+                *argument = W::operand(W::Src::get(regs, operands, warp, lane)).to_bits();
+            }
+            let mut values = sfu::run::<C, W::Function>(&arguments);
+            for (lane, value) in values.iter_mut().enumerate() {
+                *value = W::result(W::Src::get(regs, operands, warp, lane), f32::from_bits(*value)).to_bits();
+            }
+            f32::store::<C, MASKED>(
+                regs.add(operands.dst[0] as usize + warp * Width::B32.warp_bytes() as usize),
+                &values,
+                mask,
+            );
+        }
+    }
+}
+pub fn on_unit<W: Wrapped>() -> Lane {
+    Lane::of_warps::<OnUnit<W>>(&[Width::B32], W::Src::WIDTHS)
+}
+/// `name[FTZ] = function(sources): operand, |value| result`
+macro_rules! wrapped {
+    ($($(#[$doc:meta])* $name:ident[$ftz:ident] = $function:ty, ($($a:ident),+): $operand:expr, |$value:ident| $result:expr;)*) => {$(
+        $(#[$doc])*
+        pub struct $name<const $ftz: bool>;
+        impl<const $ftz: bool> Wrapped for $name<$ftz> {
+            type Src = ($(wrapped!(@f32 $a),)+);
+            type Function = $function;
+            #[inline(always)]
+            #[allow(unused_variables, reason = "of a quotient, the divisor alone")]
+            fn operand(($($a,)+): Self::Src) -> f32 {
+                $operand
+            }
+            #[inline(always)]
+            #[allow(unused_variables, reason = "not every instruction looks at its operands again")]
+            fn result(($($a,)+): Self::Src, $value: f32) -> f32 {
+                $result
+            }
+        }
+    )*};
+    (@f32 $a:ident) => { f32 };
+}
+
+/// `a` where the condition holds, else one: a factor.
+#[inline(always)]
+fn factor(condition: bool, a: f32) -> f32 {
+    if condition { a } else { 1.0 }
+}
+#[inline(always)]
+fn is_small(a: f32) -> bool {
+    a.abs() < LEAST_NORMAL
+}
+/// What scales a divisor into the range of its reciprocal.
+#[inline(always)]
+fn scale(a: f32, small: bool) -> f32 {
+    factor(a.abs() > LARGE, 0.25) * factor(small & is_small(a), TWO_24)
+}
+
+wrapped! {
+    RcpApproxF32[FTZ] = sfu::Rcp, (a):
+        if FTZ { a } else { a * scale(a, true) },
+        |value| if FTZ { value } else { canonical(scale(a, true) * value) };
+    /// `a · (1/b)`; with a divisor above 2^126, zero (or NaN for an infinite dividend), as the manual says.
+    DivApproxF32[FTZ] = sfu::Rcp, (a, b):
+        b * factor(!FTZ & is_small(b), TWO_24),
+        |value| canonical(flush_if::<FTZ>(flush_if::<FTZ>(a) * factor(!FTZ & is_small(b), TWO_24) * value));
+    DivFullF32[FTZ] = sfu::Rcp, (a, b):
+        b * scale(b, !FTZ),
+        |value| canonical(flush_if::<FTZ>(flush_if::<FTZ>(flush_if::<FTZ>(a) * scale(b, !FTZ)) * value));
+    RsqrtApproxF32[FTZ] = sfu::Rsqrt, (a):
+        a * factor(!FTZ & is_small(a), TWO_24),
+        |value| canonical(value * factor(!FTZ & is_small(a), 4096.0));
+    /// Below 2^-126 by way of the root: half the exponent, squared.
+    Ex2ApproxF32[FTZ] = sfu::Ex2, (a):
+        a * factor(!FTZ & (a < -126.0), 0.5),
+        |value| if FTZ { value } else { canonical(value * factor(a < -126.0, value)) };
+    Lg2ApproxF32[FTZ] = sfu::Lg2, (a):
+        a * factor(!FTZ & is_small(a), TWO_24),
+        |value| canonical(value - if !FTZ & is_small(a) { 24.0 } else { 0.0 });
+    /// The same code with and without `.ftz`.
+    SinApproxF32[FTZ] = sfu::Circular<false>, (a): a, |value| value;
+    CosApproxF32[FTZ] = sfu::Circular<true>, (a): a, |value| value;
+}
+
+#[inline(always)]
+pub fn sqrt_approx_f32<const FTZ: bool>(a: f32) -> f32 {
+    flush_if::<FTZ>(root(flush_if::<FTZ>(a)))
+}
+op!(SqrtApproxF32[FTZ] = sqrt_approx_f32(a: f32) -> f32);
+
+/// Horner's scheme, highest coefficient first. Written out, not looped over: lanes are vectorised, loops in lanes are not.
+macro_rules! polynomial {
+    ($x:ident: $first:expr $(, $c:expr)*) => {{
+        let sum: f64 = $first;
+        $(let sum = sum * $x + $c;)*
+        sum
+    }};
+}
+
+/// 2^x for |x| ≤ 1/2: Taylor's series, error below 2^-36.
+#[inline(always)]
+fn exp2_core(x: f64) -> f64 {
+    let t = x * std::f64::consts::LN_2;
+    polynomial!(
+        t: 1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0
+    )
+}
+/// Rounds to the nearest integer, for |x| < 2^31: adding pushes the fraction out.
+#[inline(always)]
+fn nearest(x: f64) -> f64 {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    (x + MAGIC) - MAGIC
+}
+/// 2^x; NaN gives NaN.
+#[inline(always)]
+fn exp2(x: f64) -> f64 {
+    let clamped = if x > 1000.0 { 1000.0 } else { x };
+    let clamped = if clamped < -1000.0 { -1000.0 } else { clamped };
+    let n = nearest(clamped);
+    // The integer is in the low bits of the sum with the magic number.
+    let bits = (clamped + 6_755_399_441_055_744.0).to_bits();
+    let scale = f64::from_bits((bits.wrapping_add(1023)) << 52);
+    exp2_core(clamped - n) * scale
+}
+
+#[inline(always)]
+pub(in crate::isa) fn tanh(x: f64) -> f64 {
+    let exponential = exp2(x * (2.0 * std::f64::consts::LOG2_E));
+    let far = 1.0 - 2.0 / (exponential + 1.0);
+    // Near zero the difference would cancel.
+    let near = x - x * x * x * (1.0 / 3.0) + x * x * x * x * x * (2.0 / 15.0);
+    if x.abs() < 1.0 / 64.0 { near } else { far }
+}
+#[inline(always)]
+pub(in crate::isa) fn exp2_or_nan(x: f64) -> f64 {
+    if x.is_nan() { f64::NAN } else { exp2(x) }
+}
+#[inline(always)]
+pub fn tanh_approx_f32(a: f32) -> f32 {
+    let result = if a.is_subnormal() | (a == 0.0) {
+        a
+    } else {
+        tanh(f64::from(a)) as f32
+    };
+    canonical(result)
+}
+op!(TanhApproxF32 = tanh_approx_f32(a: f32) -> f32);
+
+/// `.approx.ftz.f64`: of the operand only the high word counts, and the result has only a high word.
+#[inline(always)]
+fn high_word(a: f64) -> f64 {
+    let a = f64::from_bits(a.to_bits() & !0xffff_ffff);
+    if a.abs() < f64::MIN_POSITIVE {
+        0f64.copysign(a)
+    } else {
+        a
+    }
+}
+#[inline(always)]
+fn to_high_word(a: f64) -> f64 {
+    if a.is_nan() {
+        f64::from_bits(0x7fff_ffff_0000_0000)
+    } else {
+        high_word(a)
+    }
+}
+#[inline(always)]
+pub fn rcp_approx_f64(a: f64) -> f64 {
+    to_high_word(1.0 / high_word(a))
+}
+op!(RcpApproxF64 = rcp_approx_f64(a: f64) -> f64);
+#[inline(always)]
+pub fn rsqrt_approx_ftz_f64(a: f64) -> f64 {
+    to_high_word(1.0 / high_word(a).sqrt())
+}
+op!(RsqrtApproxFtzF64 = rsqrt_approx_ftz_f64(a: f64) -> f64);
+/// One step from the high word's approximation, as the assembler wraps it; subnormals go through it scaled.
+#[inline(always)]
+pub fn rsqrt_approx_f64(a: f64) -> f64 {
+    let small = a.abs() < f64::MIN_POSITIVE;
+    let x = if small { a * (1u64 << 54) as f64 } else { a };
+    let y0 = rsqrt_approx_ftz_f64(x);
+    let e = x.mul_add(-(y0 * y0), 1.0);
+    let y = e.mul_add(0.375, 0.5).mul_add(y0 * e, y0);
+    let result = if small { y * (1u64 << 27) as f64 } else { y };
+    if a.is_nan() {
+        quiet(a)
+    } else if a == 0.0 {
+        f64::INFINITY.copysign(a)
+    } else if a < 0.0 {
+        f64::from_bits(0xfff8_0000_0000_0000)
+    } else if a == f64::INFINITY {
+        0.0
+    } else {
+        result
+    }
+}
+op!(RsqrtApproxF64 = rsqrt_approx_f64(a: f64) -> f64);

@@ -1,0 +1,309 @@
+//! Every pure lane-wise operation, as a value that passes can compare, take apart and make, and that every tier executes.
+
+use std::fmt;
+
+use super::compare::{self, Compare, Operands};
+use super::lanes::Width;
+use super::logic::{self, Logical};
+use super::types::{Bits, IntType, Movable, Rounding};
+use super::{Lane, Level, approx, convert, float, half, int, legacy, moves, narrow, video};
+
+/// A function of each lane's registers, and of nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compute {
+    Int(int::Op),
+    Float(float::Op),
+    Approx(approx::Op),
+    Half(half::Op),
+    Compare(compare::Op),
+    Logic(logic::Op),
+    Convert(convert::Op),
+    Narrow(narrow::Op),
+    Video(video::Op),
+    /// What PTX 1.x alone has.
+    Legacy(legacy::Op),
+    /// What no opcode means by itself.
+    Move(moves::Op),
+}
+
+impl Compute {
+    /// How it runs: kernels of the current level, widths of operands, constant.
+    pub fn lane(self) -> Lane {
+        match self {
+            Compute::Int(op) => op.lane(),
+            Compute::Float(op) => op.lane(),
+            Compute::Approx(op) => op.lane(),
+            Compute::Half(op) => op.lane(),
+            Compute::Compare(op) => op.lane(),
+            Compute::Logic(op) => op.lane(),
+            Compute::Convert(op) => op.lane(),
+            Compute::Narrow(op) => op.lane(),
+            Compute::Video(op) => op.lane(),
+            Compute::Legacy(op) => op.lane(),
+            Compute::Move(op) => op.lane(),
+        }
+    }
+
+    /// The same with the kernels of another level, which the CPU must have.
+    pub fn at(self, level: Level) -> Lane {
+        let lane = self.lane();
+        Lane {
+            kernel: (lane.at)(level),
+            pair: lane.pair_at.map(|at| at(level)),
+            ..lane
+        }
+    }
+
+    /// With the constant operand that its text has ([`Lane::imm`]); others have none.
+    #[must_use]
+    pub fn with_immediate(self, value: u64) -> Compute {
+        match self {
+            Compute::Logic(logic::Op::Lop3 { predicate, table: _ }) => {
+                let table = value as u8;
+                Compute::Logic(logic::Op::Lop3 { predicate, table })
+            }
+            other => other,
+        }
+    }
+
+    /// Registers may be wider than the types say (PTX ISA, Operand Size Exceeding Instruction-Type Size).
+    pub fn takes_wider_registers(self) -> bool {
+        matches!(self, Compute::Convert(_) | Compute::Narrow(_))
+    }
+
+    /// Three sources may be written where it takes two: the result is that of twice the same, `max(max(a, b), c)`.
+    pub fn folds_three(self) -> bool {
+        use float::{Extremum, Op};
+        let (Compute::Float(Op::Min { of }) | Compute::Float(Op::Max { of })) = self else {
+            return false;
+        };
+        match of {
+            Extremum::F32 { xorsign_abs, .. } => !xorsign_abs,
+            Extremum::F64 => false,
+        }
+    }
+
+    /// The second source is the number of bits to shift by (`shl`, `shr`).
+    pub fn is_shift(self) -> bool {
+        matches!(self, Compute::Logic(logic::Op::Shl { .. } | logic::Op::Shr { .. }))
+    }
+
+    /// What it computes of its first destination, if that is linear in its operands.
+    pub fn linear(self) -> Option<Linear> {
+        match self {
+            Compute::Int(op) => op.linear(),
+            Compute::Logic(logic::Op::Shl {
+                ty: Bits::B32 | Bits::B64,
+            }) => Some(Linear::Shl),
+            Compute::Convert(op) => op.linear(),
+            Compute::Compare(op) => op.linear(),
+            Compute::Move(op) => op.linear(),
+            Compute::Logic(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_) => None,
+        }
+    }
+
+    /// A product or sum whose rounding the text leaves open: what the assembler may make an `fma` of.
+    pub fn contractible(self) -> Option<Contractible> {
+        match self {
+            Compute::Float(op) => op.contractible(),
+            Compute::Half(op) => op.contractible(),
+            Compute::Int(_)
+            | Compute::Approx(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => None,
+        }
+    }
+}
+
+/// Operations that lowering makes itself; more are where their families are ([`moves`]).
+impl Compute {
+    pub const fn add(ty: IntType) -> Compute {
+        Compute::Int(int::Op::Add { ty })
+    }
+    pub const fn sub(ty: IntType) -> Compute {
+        Compute::Int(int::Op::Sub { ty })
+    }
+    pub const fn mul_lo(ty: IntType) -> Compute {
+        let part = int::Part::Lo;
+        Compute::Int(int::Op::Mul { part, ty })
+    }
+    pub const fn min(ty: int::Ordered) -> Compute {
+        Compute::Int(int::Op::Min { ty })
+    }
+    pub const fn and(ty: Logical) -> Compute {
+        Compute::Logic(logic::Op::And { ty })
+    }
+    pub const fn or(ty: Logical) -> Compute {
+        Compute::Logic(logic::Op::Or { ty })
+    }
+    pub const fn xor(ty: Logical) -> Compute {
+        Compute::Logic(logic::Op::Xor { ty })
+    }
+    pub const fn not(ty: Logical) -> Compute {
+        Compute::Logic(logic::Op::Not { ty })
+    }
+    pub const fn shl(ty: Bits) -> Compute {
+        Compute::Logic(logic::Op::Shl { ty })
+    }
+    pub const fn setp(compare: Compare, of: Operands) -> Compute {
+        let boolean = None;
+        Compute::Compare(compare::Op::Setp { compare, boolean, of })
+    }
+    /// `dst = p ? a : b`, as wide as a slot; predicates are selected otherwise.
+    pub const fn select(width: Width) -> Option<Compute> {
+        let ty = match width {
+            Width::B16 => Movable::B16,
+            Width::B32 => Movable::B32,
+            Width::B64 => Movable::B64,
+            Width::B128 => return Some(Compute::Move(moves::Op::Select128)),
+            Width::Pred => return None,
+        };
+        Some(Compute::Logic(logic::Op::Selp { ty }))
+    }
+}
+
+/// Its opcode, from the operation itself. Decoding it gives the operation again, but for what only lowering makes
+/// ([`moves`], [`narrow::Op::RandomFour`]) and what stands on operands ([`video`], the table of `lop3`).
+impl fmt::Display for Compute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Compute::Int(op) => op.fmt(f),
+            Compute::Float(op) => op.fmt(f),
+            Compute::Approx(op) => op.fmt(f),
+            Compute::Half(op) => op.fmt(f),
+            Compute::Compare(op) => op.fmt(f),
+            Compute::Logic(op) => op.fmt(f),
+            Compute::Convert(op) => op.fmt(f),
+            Compute::Narrow(op) => op.fmt(f),
+            Compute::Video(op) => op.fmt(f),
+            Compute::Legacy(op) => op.fmt(f),
+            Compute::Move(op) => op.fmt(f),
+        }
+    }
+}
+
+macro_rules! families {
+    ($($variant:ident $op:ty;)*) => {$(
+        impl From<$op> for Compute {
+            fn from(op: $op) -> Compute {
+                Compute::$variant(op)
+            }
+        }
+    )*};
+}
+families! {
+    Int int::Op;
+    Float float::Op;
+    Approx approx::Op;
+    Half half::Op;
+    Compare compare::Op;
+    Logic logic::Op;
+    Convert convert::Op;
+    Narrow narrow::Op;
+    Video video::Op;
+    Legacy legacy::Op;
+    Move moves::Op;
+}
+
+/// Operations on integers of 32 and 64 bits whose results are linear in their operands, modulo 2^32 or 2^64 as wide
+/// as the destination; and comparisons of such integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linear {
+    Copy,
+    Add,
+    Sub,
+    Mul,
+    Mad,
+    /// 32 by 32 to 64 bits.
+    MulWide {
+        signed: bool,
+    },
+    MadWide {
+        signed: bool,
+    },
+    Shl,
+    /// 32 to 64 bits.
+    Widen {
+        signed: bool,
+    },
+    /// 64 to 32 bits.
+    Narrow,
+    Compare {
+        relation: Compare,
+        signed: bool,
+    },
+}
+
+/// `mul`, `add`, `sub` of floats without a rounding modifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contractible {
+    Product(Fused),
+    Sum { subtract: bool, of: Fused },
+}
+
+/// The type of a contractible product or sum, with what happens to subnormals and results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fused {
+    Float(float::Format),
+    Half(half::Format),
+}
+
+impl Fused {
+    /// What a product must be of, to become part of a sum of this: the result of the whole alone is limited.
+    #[must_use]
+    pub fn of_product(self) -> Fused {
+        match self {
+            Fused::Float(format) => Fused::Float(format.without_sat()),
+            Fused::Half(format) => Fused::Half(format.without_sat()),
+        }
+    }
+
+    /// The fused product and sum.
+    pub fn fma(self) -> Compute {
+        match self {
+            Fused::Float(format) => Compute::Float(float::Op::Fma {
+                rounding: Rounding::Rn,
+                format,
+            }),
+            Fused::Half(half::Format::F16 { x2, ftz, sat }) => {
+                let limit = if sat { half::Limit::Sat } else { half::Limit::None };
+                Compute::Half(half::Op::FmaF16 { x2, ftz, limit })
+            }
+            Fused::Half(half::Format::Bf16 { x2 }) => Compute::Half(half::Op::FmaBf16 {
+                x2,
+                rounding: Rounding::Rn,
+                relu: false,
+            }),
+        }
+    }
+
+    /// The negation of an operand, which changes a sign and no more; no instruction negates two `f32` at once.
+    pub fn negation(self) -> Option<Compute> {
+        Some(match self {
+            Fused::Float(float::Format::F32 { .. }) => Compute::Float(float::Op::Neg {
+                format: float::Scalar::F32 { ftz: false },
+            }),
+            Fused::Float(float::Format::F64) => Compute::Float(float::Op::Neg {
+                format: float::Scalar::F64,
+            }),
+            Fused::Float(float::Format::F32x2 { .. }) => return None,
+            Fused::Half(half::Format::F16 { x2, .. }) => Compute::Half(half::Op::Neg {
+                format: half::Plain::F16 { x2, ftz: false },
+            }),
+            Fused::Half(half::Format::Bf16 { x2 }) => Compute::Half(half::Op::Neg {
+                format: half::Plain::Bf16 { x2 },
+            }),
+        })
+    }
+}

@@ -1,0 +1,273 @@
+//! What is known of a fault: the thread, its call stack with source lines, and where an address lies by the block's own
+//! memory. Everything here runs once, when a grid has failed; `driver/code/fault.rs` makes words of it.
+
+use std::sync::Arc;
+
+use crate::program::{Module, Origin, SharedName, Space};
+
+use super::Cause;
+use super::block::BlockEnv;
+use super::interp::Located;
+use super::interp::compile::{Compiled, Pc};
+
+/// Why a launch ended early, and where.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    pub cause: Cause,
+    pub kernel: Arc<str>,
+    pub block: [u32; 3],
+    pub thread: [u32; 3],
+    /// The thread's call stack, innermost first; empty: no thread did it, the launch failed as a whole.
+    pub stack: Vec<Site>,
+    /// Where the address lies by the block's shared, local or parameter memory, if it is in one of them or near.
+    pub place: Option<Place>,
+    /// The module's variable of global or constant memory whose memory is nearest.
+    pub variable: Option<(Arc<str>, u64, u64)>,
+    /// What a kernel did that is no instruction.
+    pub note: Option<&'static str>,
+}
+
+/// Where a thread stands in one function of its call stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    pub function: Arc<str>,
+    /// The PTX instruction as written, in one line, and its line in the text (0: not known).
+    pub instruction: String,
+    pub ptx_line: u32,
+    pub origin: Origin,
+    /// Calls in a row that stand at this place: recursion.
+    pub times: usize,
+    /// Calls left out between this one and the next.
+    pub left_out: usize,
+}
+
+/// An address by a window of the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Shared, local or param.
+    pub space: Space,
+    /// From the window's start: negative before it.
+    pub offset: i64,
+    /// Of the window: of local memory, one thread's.
+    pub bytes: u64,
+    /// The shared variable that holds the address, or the last one before it.
+    pub variable: Option<SharedName>,
+    pub whose: Whose,
+}
+
+/// Whose local memory a place is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    Own,
+    /// Another thread's of the block.
+    Thread([u32; 3]),
+}
+
+impl Place {
+    /// Bytes between the address and the window; 0 inside and on either side.
+    pub fn distance(&self) -> u64 {
+        match u64::try_from(self.offset) {
+            Ok(offset) => offset.saturating_sub(self.bytes),
+            Err(_) => self.offset.unsigned_abs(),
+        }
+    }
+}
+
+/// Sites that a fault keeps at either end of a long call stack.
+const INNER: usize = 8;
+const OUTER: usize = 4;
+
+impl Fault {
+    /// A launch that failed as a whole.
+    pub fn of_launch(cause: Cause, kernel: &Arc<str>) -> Fault {
+        Fault {
+            cause,
+            kernel: Arc::clone(kernel),
+            block: [0; 3],
+            thread: [0; 3],
+            stack: Vec::new(),
+            place: None,
+            variable: None,
+            note: None,
+        }
+    }
+
+    /// What a thread of a block did.
+    pub(super) fn locate(located: &Located, env: &BlockEnv<'_>) -> Fault {
+        let launch = &env.env.launch;
+        let thread = located.first_thread + located.fault.lane as u32;
+        let cause = located.fault.cause.clone();
+        Fault {
+            block: env.ctaid,
+            thread: coordinates(thread, launch.block),
+            stack: sites(&launch.code.module, located),
+            place: place(&cause, thread, env),
+            variable: variable(&cause, &launch.code.module),
+            ..Fault::of_launch(cause, &env.env.kernel.function.name)
+        }
+    }
+}
+
+fn coordinates(thread: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    [thread % x, thread / x % y, thread / x / y]
+}
+
+fn sites(module: &Module, located: &Located) -> Vec<Site> {
+    // Recursion stands at the same call many times over.
+    let mut rows: Vec<(&Arc<Compiled>, Pc, usize)> = Vec::new();
+    for (exec, pc) in &located.stack {
+        let pc = exec.pc_in_function(*pc);
+        match rows.last_mut() {
+            Some((code, last, times)) if Arc::ptr_eq(code, &exec.compiled) && *last == pc => *times += 1,
+            _ => rows.push((&exec.compiled, pc, 1)),
+        }
+    }
+    let left_out = rows.len().saturating_sub(INNER + OUTER);
+    let mut sites: Vec<Site> = Vec::new();
+    for (index, (code, pc, times)) in rows.iter().enumerate() {
+        if index < INNER || index >= INNER + left_out {
+            sites.push(site(module, code, *pc, *times));
+        }
+    }
+    if left_out > 0 {
+        sites[INNER - 1].left_out = rows[INNER..INNER + left_out].iter().map(|(_, _, times)| times).sum();
+    }
+    sites
+}
+
+fn site(module: &Module, compiled: &Compiled, pc: Pc, times: usize) -> Site {
+    let function = &compiled.function;
+    let text = &function.source.text;
+    let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
+    let (start, end) = (span.start as usize, span.end as usize);
+    let instruction: Vec<&str> = text.get(start..end).unwrap_or_default().split_whitespace().collect();
+    let lowered = |entry: &crate::program::FunctionEntry| match entry.lowered.get() {
+        Some(Ok(found)) => Arc::ptr_eq(found, function),
+        Some(Err(_)) | None => false,
+    };
+    let number = module.functions.iter().position(lowered);
+    Site {
+        function: Arc::clone(&function.name),
+        ptx_line: match (instruction.is_empty(), text.get(..start)) {
+            (false, Some(before)) => before.matches('\n').count() as u32 + 1,
+            (true, _) | (_, None) => 0,
+        },
+        instruction: instruction.join(" "),
+        origin: number.map_or_else(Origin::default, |number| module.origin_of(number as u32, span)),
+        times,
+        left_out: 0,
+    }
+}
+
+/// The address that a cause names, and the space that it counts in.
+fn address_of(cause: &Cause) -> Option<(u64, Space)> {
+    match cause {
+        Cause::IllegalAddress { address, space, .. } => Some((*address, *space)),
+        Cause::Misaligned { address, .. } | Cause::HostMemoryGone { address } => Some((*address, Space::Generic)),
+        Cause::IllegalInstruction { .. }
+        | Cause::InvalidPc { .. }
+        | Cause::StackOverflow { .. }
+        | Cause::Trap
+        | Cause::Texture { .. }
+        | Cause::Assert
+        | Cause::Timeout { .. }
+        | Cause::Deadlock { .. }
+        | Cause::OutOfMemory { .. }
+        | Cause::Invalid { .. }
+        | Cause::Defect { .. } => None,
+    }
+}
+
+fn place(cause: &Cause, thread: u32, env: &BlockEnv<'_>) -> Option<Place> {
+    let (address, space) = address_of(cause)?;
+    let offset = address as i64;
+    match space {
+        Space::Shared => Some(shared(offset, env)),
+        Space::Local => Some(Place {
+            space,
+            offset,
+            bytes: env.local_stride.into(),
+            variable: None,
+            whose: Whose::Own,
+        }),
+        Space::Param => Some(Place {
+            space,
+            offset,
+            bytes: env.param_bytes.into(),
+            variable: None,
+            whose: Whose::Own,
+        }),
+        Space::Generic | Space::Global | Space::Const => nearest(address, thread, env),
+    }
+}
+
+fn shared(offset: i64, env: &BlockEnv<'_>) -> Place {
+    let grid = env.env;
+    let names = grid.launch.code.module.shared_names(&grid.kernel.function);
+    let before = names.into_iter().rev().find(|name| i64::from(name.offset) <= offset);
+    Place {
+        space: Space::Shared,
+        offset,
+        bytes: env.shared_bytes.into(),
+        variable: before,
+        whose: Whose::Own,
+    }
+}
+
+/// The window that a generic address is in or next to.
+fn nearest(address: u64, thread: u32, env: &BlockEnv<'_>) -> Option<Place> {
+    let from = |start: u64| address.wrapping_sub(start) as i64;
+    let stride = u64::from(env.local_stride);
+    let in_local = address.wrapping_sub(env.local) < env.local_bytes;
+    let threads = u64::from(env.env.threads);
+    // Nobody's memory lies between the threads': an address there is one thread's, and beyond them the last one's.
+    let other = (from(env.local).max(0) as u64 / stride.max(1)).min(threads.saturating_sub(1));
+    let own = env.local + u64::from(thread) * stride;
+    let local = |thread: u64| Place {
+        space: Space::Local,
+        offset: from(env.local + thread * stride),
+        bytes: stride,
+        variable: None,
+        whose: Whose::Thread(coordinates(thread as u32, env.env.launch.block)),
+    };
+    let own = Place {
+        offset: from(own),
+        whose: Whose::Own,
+        ..local(0)
+    };
+    let mut candidates = Vec::new();
+    if env.shared_bytes > 0 {
+        candidates.push(shared(from(env.shared), env));
+    }
+    if in_local && own.distance() > 0 {
+        candidates.push(local(other));
+    } else {
+        candidates.push(own);
+    }
+    if env.param_bytes > 0 {
+        candidates.push(Place {
+            space: Space::Param,
+            offset: from(env.param),
+            bytes: env.param_bytes.into(),
+            variable: None,
+            whose: Whose::Own,
+        });
+    }
+    // Farther away than this, it was meant for something else.
+    const NEAR: u64 = 1 << 20;
+    candidates
+        .into_iter()
+        .filter(|place| place.distance() < NEAR)
+        .min_by_key(Place::distance)
+}
+
+/// The variable that holds an address, or the last one before it: name, start, bytes.
+fn variable(cause: &Cause, module: &Module) -> Option<(Arc<str>, u64, u64)> {
+    let (address, space) = address_of(cause)?;
+    if !matches!(space, Space::Generic | Space::Global | Space::Const) {
+        return None;
+    }
+    let before = module.globals.iter().filter(|global| global.address <= address);
+    let last = before.max_by_key(|global| global.address)?;
+    Some((Arc::clone(&last.name), last.address, last.bytes))
+}
