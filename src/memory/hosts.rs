@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use parking_lot::Mutex;
 
+use super::life::{self, Life};
+
 /// More registrations at a time than this are refused.
 const CAPACITY: usize = 1 << 14;
 
@@ -88,7 +90,18 @@ impl HostRanges {
 
     pub fn remove_of(&self, owner: u64) {
         let mut ranges = self.ranges.lock();
-        ranges.retain(|_, range| range.owner != owner);
+        ranges.retain(|_, range| {
+            let stays = range.owner != owner;
+            if !stays {
+                life::tell(|| Life {
+                    start: range.start,
+                    bytes: range.bytes,
+                    kind: None,
+                    bits: 0,
+                });
+            }
+            stays
+        });
         self.publish(&ranges);
     }
 

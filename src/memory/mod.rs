@@ -11,6 +11,7 @@
 //! caller.rs  which driver call allocates or frees
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
+//! life.rs    who is told of allocations and frees
 //! tensor_map.rs  how bulk copies go through tensors
 //! ```
 
@@ -18,6 +19,7 @@ mod blocks;
 pub mod caller;
 mod guard;
 mod hosts;
+pub mod life;
 mod nearest;
 mod ranges;
 mod space;

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 
 use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
 use super::hosts::{HostRange, HostRanges};
+use super::life::{self, Life};
 use super::nearest::{Nearest, Relation};
 use super::{PAGE, PAGE_BITS, READ, View, WRITE, caller};
 
@@ -554,7 +555,7 @@ impl AddressSpace {
             return false;
         }
         super::guard::install();
-        self.hosts.insert(HostRange {
+        let inserted = self.hosts.insert(HostRange {
             start,
             bytes,
             bits,
@@ -562,12 +563,28 @@ impl AddressSpace {
             device,
             flags,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
-        })
+        });
+        if inserted {
+            life::tell(|| Life {
+                start,
+                bytes,
+                kind: None,
+                bits,
+            });
+        }
+        inserted
     }
 
     /// Takes a registered range away; `start` is where it was registered.
     pub fn unregister_host(&self, start: u64) -> Option<HostRange> {
-        self.hosts.remove(start)
+        let range = self.hosts.remove(start)?;
+        life::tell(|| Life {
+            start,
+            bytes: range.bytes,
+            kind: None,
+            bits: 0,
+        });
+        Some(range)
     }
 
     /// The registered range that holds an address.
@@ -605,6 +622,13 @@ impl AddressSpace {
             // SAFETY: the pages of an allocation lie in the arena.
             unsafe { (*self.view.map.add(page as usize)).store(bits, Ordering::Relaxed) };
         }
+        life::tell(|| Life {
+            start: allocation.start,
+            // Of a part of an allocation, the part's.
+            bytes: allocation.bytes.min(allocation.pages << PAGE_BITS),
+            kind: Some(allocation.kind),
+            bits,
+        });
     }
 
     /// Makes pages from `open` on accessible, at least up to `end`; answers up to where they are now.

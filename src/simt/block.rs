@@ -1,10 +1,14 @@
 //! One block (CTA): its memory windows, its bundles, its barriers, and whose turn it is.
 
-use crate::isa::lanes::{MAX_WARPS, WARP};
+use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::memory::View;
+use crate::program::BarrierOp;
 
 use super::grid::Grid;
-use super::interp::{Bundle, Located, Pause, RawFault, State, first_lane};
+use super::interp::{Bundle, Located, Pause, State};
+use super::machine::RawFault;
+use super::machine::observe::GridEvent;
+use super::machine::slots::{Slot, first_lane, lanes, write};
 use super::schedule::Schedule;
 use super::{Cause, interp};
 
@@ -178,6 +182,23 @@ impl Barriers {
     }
 }
 
+/// Gives the result of a barrier reduction to the lanes of `mask`.
+///
+/// # Safety
+/// `dst` lies in the window at `regs`.
+pub unsafe fn write_reduction(regs: *mut u8, dst: Slot, op: BarrierOp, tally: &Tally, mask: &Mask) {
+    let value = match op {
+        BarrierOp::Popc => tally.set,
+        BarrierOp::And => u32::from(tally.set == tally.voters),
+        BarrierOp::Or => u32::from(tally.set != 0),
+        BarrierOp::Sync | BarrierOp::Arrive => return,
+    };
+    for lane in lanes(&mask.lanes) {
+        // SAFETY: the caller's word.
+        unsafe { write(regs, dst, lane, u64::from(value)) };
+    }
+}
+
 /// What a turn of a block came to.
 pub enum Turn {
     Done,
@@ -211,6 +232,12 @@ impl<'l> Block<'l> {
     /// Puts all threads at the kernel's start, as block `ctaid`.
     pub fn start(&mut self, ctaid: [u32; 3]) {
         self.env.ctaid = ctaid;
+        self.env.tell(|env| GridEvent::Block {
+            block: ctaid,
+            shared: (env.shared, env.shared_bytes.into()),
+            local: (env.local, env.local_bytes),
+            local_stride: env.local_stride,
+        });
         for bundle in &mut self.bundles {
             bundle.enter(&self.env);
         }
@@ -269,6 +296,7 @@ impl<'l> Block<'l> {
     /// Nobody is ready: have all exited? If not, those go on who wait in vain for lanes of their warp.
     fn has_ended(&mut self) -> Result<bool, Box<Located>> {
         if self.bundles.iter().all(Bundle::is_done) {
+            self.env.tell(|env| GridEvent::BlockEnd { block: env.ctaid });
             return Ok(true);
         }
         if !self.bundles.iter_mut().any(Bundle::force) {
@@ -283,6 +311,10 @@ impl<'l> Block<'l> {
             self.barriers.due &= !(1 << id);
             let tally = self.barriers.all[id as usize].tally;
             self.barriers.clear(id as usize);
+            self.env.tell(|env| GridEvent::Release {
+                block: env.ctaid,
+                barrier: id,
+            });
             for bundle in &mut self.bundles {
                 bundle.release_barrier(id, &tally);
             }

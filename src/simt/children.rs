@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::grid::{self, Origin};
+use super::machine::access::anybody;
 use super::{Cause, Fault, Launch};
 use crate::defect;
 use crate::memory::{AddressSpace, READ, WRITE};
@@ -369,7 +370,7 @@ impl Children {
     }
 
     fn check(&self, address: u64, bytes: u64, bits: u8) -> Result<(), Box<Fault>> {
-        if reaches(address, bytes, bits) {
+        if anybody(AddressSpace::get().view(), address, bytes, bits) {
             return Ok(());
         }
         let cause = Cause::IllegalAddress {
@@ -383,12 +384,6 @@ impl Children {
             ..Fault::of_launch(cause, &self.kernel)
         }))
     }
-}
-
-/// Whether kernels of any grid may touch this range.
-pub fn reaches(address: u64, bytes: u64, bits: u8) -> bool {
-    let space = AddressSpace::get();
-    bytes == 0 || space.view().check(address, bytes, bits) || space.host_range_contains(address, bytes, bits)
 }
 
 fn rows(extent: &Extent) -> impl Iterator<Item = (u64, u64)> + use<> {

@@ -24,6 +24,7 @@ use super::children::Children;
 use super::interp::Located;
 use super::interp::affine::Runs;
 use super::interp::code::Executable;
+use super::machine::observe::{GridEvent, Watch};
 use super::schedule::{self, IN_LINE, Schedule};
 use super::{Cause, Fault, Launch, pool};
 
@@ -33,6 +34,8 @@ const WINDOW_BUDGET: u32 = 40 << 10;
 const ALONE: Duration = Duration::from_micros(8);
 /// Frames that a chain of calls may have.
 const MAX_DEPTH: u64 = 1 << 14;
+/// Bytes between a block's shared and local windows that are neither's: what runs over the one does not land in the other.
+const GUARD: u64 = 4096;
 /// Blocks that one worker keeps open when they spin.
 const MAX_OPEN: usize = 4096;
 
@@ -81,6 +84,8 @@ pub struct Grid {
     /// How values follow the lane's number, where they do.
     pub runs: Option<Runs>,
     pub max_depth: u64,
+    /// Who looks on.
+    pub watch: Watch,
     local_stride: u32,
     params: Vec<u128>,
     view: View,
@@ -138,6 +143,7 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
         Ok(grid) => Arc::new(grid?),
         Err(defect) => return Err(refusal(&launch, Cause::Defect { defect })),
     };
+    grid.watch.grid(grid.launch.grid_id, &GridEvent::Launch);
     grid.take_part(0, true);
     pool::withdraw(&grid);
     let mut helpers = grid.helpers.lock();
@@ -145,6 +151,7 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
         grid.alone.wait(&mut helpers);
     }
     drop(helpers);
+    grid.watch.grid(grid.launch.grid_id, &GridEvent::End);
     match grid.fault.lock().take() {
         Some(fault) => Err(fault),
         None => Ok(grid.children.get().cloned()),
@@ -181,7 +188,8 @@ impl Grid {
         while width > 1 && window * width > WINDOW_BUDGET {
             width /= 2;
         }
-        let kernel = Arc::clone(launch.code.executable(launch.kernel, &function, width));
+        let watch = launch.services.watch();
+        let kernel = launch.code.executable(launch.kernel, &function, width, &watch);
         let stride = local_stride(&launch, &function);
         let mut params = vec![0u128; launch.params.len().div_ceil(16)];
         // SAFETY: the destination has at least as many bytes; any bytes make a u128.
@@ -201,6 +209,7 @@ impl Grid {
             },
             runs: Runs::of(launch.block, width),
             max_depth: MAX_DEPTH,
+            watch,
             local_stride: stride,
             params,
             view: AddressSpace::get().view(),
@@ -435,7 +444,7 @@ impl Grid {
     fn place(&self, number: u32) -> Result<Seat<'_>, u64> {
         let shared = u64::from(self.shared_bytes).next_multiple_of(256);
         let local_bytes = u64::from(self.local_stride) * u64::from(self.bundles * self.kernel.width * WARP as u32);
-        let scratch = Scratch::of(shared + local_bytes + 256)?;
+        let scratch = Scratch::of(shared + GUARD + local_bytes + 256)?;
         let base = scratch.0.start();
         let env = BlockEnv {
             env: self,
@@ -445,7 +454,7 @@ impl Grid {
             shared: base,
             shared_bytes: self.shared_bytes,
             shared_window: shared.max(1) as u32,
-            local: base + shared,
+            local: base + shared + GUARD,
             local_stride: self.local_stride,
             local_bytes,
             param: self.params.as_ptr() as u64,

@@ -3,14 +3,13 @@
 
 mod block;
 mod children;
-mod device_runtime;
 mod fault;
 mod grid;
 mod interp;
+mod machine;
 mod pool;
 mod schedule;
 mod special;
-mod syscall;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +24,8 @@ use crate::program::Space;
 pub use children::{Family, GraphUpdate, Runtime, Shape, run};
 pub use fault::{Fault, Place, Site, Whose};
 pub use interp::code::Executables;
+pub use machine::observe;
+use machine::observe::Watch;
 pub use schedule::Seed;
 
 /// A grid to run.
@@ -82,6 +83,10 @@ pub trait Services: Send + Sync {
     fn assert_failed(&self, line: &str);
     /// `cudaGraphSetConditional`; `false`: no such handle.
     fn set_conditional(&self, handle: u64, value: u32) -> bool;
+    /// Who looks on while kernels run; asked once a grid.
+    fn watch(&self) -> Watch {
+        Watch::default()
+    }
 }
 
 /// Each cause has one `CUresult` in the driver API manual (named in the comment).

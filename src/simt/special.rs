@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::interp::compile::Slot;
+use super::machine::slots::Slot;
 use crate::isa::lanes::{WARP, Width};
 use crate::program::{Element, Initial, Special};
 

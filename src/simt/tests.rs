@@ -140,6 +140,7 @@ fn store(address: Address<Slot>, value: Slot) -> Instr {
         address,
         element: U32,
         ordering: Ordering::Weak,
+        scope: None,
         src: Box::new([value]),
     })
 }
@@ -271,6 +272,7 @@ fn barriers_order_shared_memory() {
             address: shared(r(3)),
             element: U32,
             ordering: Ordering::Weak,
+            scope: None,
             src: Box::new([r(0)]),
         }),
         instr(barrier),
@@ -280,6 +282,7 @@ fn barriers_order_shared_memory() {
             address: shared(r(5)),
             element: U32,
             ordering: Ordering::Weak,
+            scope: None,
             dst: Box::new([Some(r(7))]),
         }),
     ];
@@ -306,6 +309,7 @@ fn divergent_recursion_keeps_frames_apart() {
             address: param(offset),
             element: U32,
             ordering: Ordering::Weak,
+            scope: None,
             dst: Box::new([Some(to)]),
         })
     };
@@ -314,6 +318,7 @@ fn divergent_recursion_keeps_frames_apart() {
             address: param(offset),
             element: U32,
             ordering: Ordering::Weak,
+            scope: None,
             src: Box::new([from]),
         })
     };
@@ -387,6 +392,7 @@ fn a_spinning_lane_lets_its_neighbour_come() {
             address: global(d(1)),
             element: U32,
             ordering: Ordering::Volatile,
+            scope: None,
             dst: Box::new([Some(r(3))]),
         }),
         lane("setp.eq.u32", &[P], &[r(3), r(6)]),
@@ -419,7 +425,7 @@ fn a_stray_store_is_a_fault_with_a_place() {
             address: 0x1000,
             bytes: 4,
             write: true,
-            space: Space::Global
+            space: Space::Global,
         }
     );
     assert_eq!(fault.thread, [37, 0, 0]);

@@ -37,7 +37,7 @@ mod warp;
 
 pub use block::Block;
 pub use format::{Channel, Format};
-pub use sample::{Detail, Fetch, Geometry, Missing, Probe};
+pub use sample::{Detail, Fetch, Geometry, Missing, Probe, Seen};
 pub use warp::{Details, Fetches, Run, Texels, ZEROS};
 
 /// One level of an image: where its texels are, and how many.

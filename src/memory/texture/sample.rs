@@ -1,5 +1,7 @@
 //! Coordinates → texels (CUDA C++ Programming Guide, Texture Fetching; PTX ISA, tex and tld4).
 
+use std::cell::RefCell;
+
 use super::axis::{Axis, axis};
 use super::{AddressMode, Backing, Filter, Image, Level, Sampler, Texture, cube, level};
 use crate::memory::{AddressSpace, READ, View};
@@ -66,11 +68,43 @@ pub struct Missing {
     pub bytes: u32,
 }
 
+/// How the reader of texels sees memory: what it may read, and who is told of what it does read.
+pub trait Sight: Copy {
+    fn view(self) -> View;
+    /// A texel, or the block that holds it, is read from here.
+    #[inline(always)]
+    fn reads(self, _address: u64, _bytes: u32) {}
+}
+
+impl Sight for View {
+    #[inline(always)]
+    fn view(self) -> View {
+        self
+    }
+}
+
+/// Keeps what was read, for an observer.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    pub view: View,
+    /// Addresses and bytes.
+    pub texels: &'a RefCell<Vec<(u64, u32)>>,
+}
+
+impl Sight for Seen<'_> {
+    fn view(self) -> View {
+        self.view
+    }
+    fn reads(self, address: u64, bytes: u32) {
+        self.texels.borrow_mut().push((address, bytes));
+    }
+}
+
 /// A sampler at work on a texture.
-pub(super) struct Reader<'a> {
+pub(super) struct Reader<'a, S: Sight = View> {
     pub texture: &'a Texture,
     pub sampler: &'a Sampler,
-    pub view: View,
+    pub view: S,
     pub floats: bool,
     /// Reads of a row of ordinary memory: what lies beyond is 0.
     pub linear: bool,
@@ -85,7 +119,7 @@ impl Texture {
     ///
     /// # Errors
     /// Memory behind the texture is gone.
-    pub fn fetch(&self, sampler: &Sampler, fetch: &Fetch, view: View) -> Result<[u32; 4], Missing> {
+    pub fn fetch<S: Sight>(&self, sampler: &Sampler, fetch: &Fetch, view: S) -> Result<[u32; 4], Missing> {
         let reader = Reader::new(self, sampler, fetch.compare.is_some(), view);
         let reader = Reader {
             compare: fetch.compare.filter(|_| reader.floats),
@@ -95,10 +129,10 @@ impl Texture {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a, S: Sight> Reader<'a, S> {
     /// Of texels as they are, or of whether they pass a comparison.
     #[inline(always)]
-    pub fn new(texture: &'a Texture, sampler: &'a Sampler, compares: bool, view: View) -> Reader<'a> {
+    pub fn new(texture: &'a Texture, sampler: &'a Sampler, compares: bool, view: S) -> Reader<'a, S> {
         let steps = texture.image.format.filtered_steps(texture.normalize);
         Reader {
             texture,
@@ -341,7 +375,7 @@ impl<'a> Reader<'a> {
         self.texel(level, x.index[0], y.index[0], z)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "a sample has as many coordinates")]
     fn blend(
         &self,
         level: &Level,
@@ -465,14 +499,15 @@ impl Image {
     ///
     /// # Errors
     /// Ordinary memory that is not the kernel's.
-    fn load(&self, level: &Level, x: u32, y: u32, z: u32, view: View) -> Result<[u8; 16], Missing> {
+    fn load(&self, level: &Level, x: u32, y: u32, z: u32, view: impl Sight) -> Result<[u8; 16], Missing> {
         let (bytes, edge) = (self.format.bytes(), self.format.edge());
         let (x, y) = (x / edge, y / edge);
         let offset = u64::from(z) * level.slice + u64::from(y) * level.pitch + u64::from(x) * u64::from(bytes);
         let address = level.address.wrapping_add(offset);
         if matches!(self.memory, Backing::Plain { .. }) {
-            readable(view, address, bytes)?;
+            readable(view.view(), address, bytes)?;
         }
+        view.reads(address, bytes);
         let mut out = [0; 16];
         // SAFETY: an array's memory is in the arena, whose pages stay readable once they were; ordinary memory was just
         // checked. A texel has at most 16 bytes. Sizes that are known make moves of what would be calls.

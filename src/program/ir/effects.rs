@@ -126,10 +126,10 @@ impl<R> Op<R> {
                 faults: true,
                 ..meeting
             },
-            Op::Fence => Effects {
+            Op::Fence { ordering, .. } => Effects {
                 reads: Some(Reach::Anything),
                 writes: Some(Reach::Anything),
-                ordering: Ordering::AcqRel,
+                ordering: *ordering,
                 ..together
             },
             Op::Shuffle { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect { .. } => meeting,

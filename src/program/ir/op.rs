@@ -75,7 +75,7 @@ pub struct Element {
     pub signed: bool,
 }
 
-/// How strongly an access is ordered (PTX ISA, Memory Consistency Model). Scope does not matter on one machine.
+/// How strongly an access or a fence is ordered (PTX ISA, Memory Consistency Model).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ordering {
     #[default]
@@ -85,6 +85,23 @@ pub enum Ordering {
     Acquire,
     Release,
     AcqRel,
+    /// `fence.sc` and `membar` alone.
+    Sc,
+}
+
+/// Scopes: on one machine all see an access alike; observers want to know.
+pub use crate::isa::types::Scope;
+
+/// By which way an access goes to memory (PTX ISA, Proxies).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Proxy {
+    Generic,
+    /// Another virtual address of the same memory.
+    Alias,
+    Async,
+    Tensormap,
+    Texture,
+    Surface,
 }
 
 /// A special register that is not constant for a launch or a block, read where it stands, or needed at set-up.
@@ -151,12 +168,15 @@ pub enum Op<R = Reg> {
         address: Address<R>,
         element: Element,
         ordering: Ordering,
+        /// `None` for weak accesses.
+        scope: Option<Scope>,
         dst: Box<[Option<R>]>,
     },
     Store {
         address: Address<R>,
         element: Element,
         ordering: Ordering,
+        scope: Option<Scope>,
         src: Box<[R]>,
     },
     /// `dst` is `None` for `red`. `b` is the value, `c` the new value of `cas`. Vector forms have several elements.
@@ -165,6 +185,7 @@ pub enum Op<R = Reg> {
         ty: AtomicType,
         ftz: bool,
         ordering: Ordering,
+        scope: Scope,
         address: Address<R>,
         dst: Option<Box<[R]>>,
         b: Box<[R]>,
@@ -193,7 +214,13 @@ pub enum Op<R = Reg> {
     WarpBarrier {
         members: Value<R>,
     },
-    Fence,
+    /// `membar`, `fence`; between the generic proxy and another one where that is named. Those of a proxy alone have no
+    /// scope.
+    Fence {
+        ordering: Ordering,
+        scope: Option<Scope>,
+        proxy: Proxy,
+    },
     /// `shfl.sync`; `members` is `None` for the form without `.sync`.
     Shuffle {
         mode: ShuffleMode,

@@ -42,6 +42,10 @@ fn small(name: impl fmt::Debug) -> String {
     format!("{name:?}").to_lowercase()
 }
 
+fn of_scope(scope: Option<Scope>) -> String {
+    scope.map_or_else(String::new, |scope| format!(".{}", small(scope)))
+}
+
 impl Display for Space {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(&small(self))
@@ -151,26 +155,45 @@ impl<R: Display> Display for Op<R> {
                 address,
                 element,
                 ordering,
+                scope,
                 dst,
-            } => write!(f, "load{ordering}{element} {} ← {address}", sinks(dst)),
+            } => write!(
+                f,
+                "load{ordering}{}{element} {} ← {address}",
+                of_scope(*scope),
+                sinks(dst)
+            ),
             Op::Store {
                 address,
                 element,
                 ordering,
+                scope,
                 src,
-            } => write!(f, "store{ordering}{element} {address} ← {}", list(src)),
+            } => write!(
+                f,
+                "store{ordering}{}{element} {address} ← {}",
+                of_scope(*scope),
+                list(src)
+            ),
             Op::Atomic {
                 op,
                 ty,
                 ftz,
                 ordering,
+                scope,
                 address,
                 dst,
                 b,
                 c,
             } => {
                 let ftz = if *ftz { ".ftz" } else { "" };
-                write!(f, "atomic{ordering}.{}{ftz}.{} ", small(op), small(ty))?;
+                write!(
+                    f,
+                    "atomic{ordering}{}.{}{ftz}.{} ",
+                    of_scope(Some(*scope)),
+                    small(op),
+                    small(ty)
+                )?;
                 if let Some(dst) = dst {
                     write!(f, "{} ← ", list(dst))?;
                 }
@@ -200,7 +223,13 @@ impl<R: Display> Display for Op<R> {
             Op::Exit => f.write_str("exit"),
             Op::Trap => f.write_str("trap"),
             Op::Breakpoint => f.write_str("breakpoint"),
-            Op::Fence => f.write_str("fence"),
+            Op::Fence { ordering, scope, proxy } => {
+                let between = match proxy {
+                    Proxy::Generic => String::new(),
+                    other => format!(".{}", small(other)),
+                };
+                write!(f, "fence{between}{ordering}{}", of_scope(*scope))
+            }
             Op::Nanosleep => f.write_str("nanosleep"),
             Op::Barrier {
                 op,

@@ -225,7 +225,7 @@ fn operands(op: &Op) -> Result<(), String> {
         | Op::Exit
         | Op::Trap
         | Op::Breakpoint
-        | Op::Fence
+        | Op::Fence { .. }
         | Op::Nanosleep => Ok(()),
     }
 }

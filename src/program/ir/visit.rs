@@ -162,7 +162,13 @@ macro_rules! walk {
                 each(level, Use, $f);
                 $f(dst, Def);
             }
-            Op::Return | Op::Exit | Op::Trap | Op::Breakpoint | Op::Fence | Op::Nanosleep | Op::Syscall { .. } => {}
+            Op::Return
+            | Op::Exit
+            | Op::Trap
+            | Op::Breakpoint
+            | Op::Fence { .. }
+            | Op::Nanosleep
+            | Op::Syscall { .. } => {}
         }
     }};
 }
@@ -339,22 +345,26 @@ impl<R> Op<R> {
                 address,
                 element,
                 ordering,
+                scope,
                 dst,
             } => Op::Load {
                 address: address.map(f),
                 element,
                 ordering,
+                scope,
                 dst: sinks(dst, f),
             },
             Op::Store {
                 address,
                 element,
                 ordering,
+                scope,
                 src,
             } => Op::Store {
                 address: address.map(f),
                 element,
                 ordering,
+                scope,
                 src: list(src, f),
             },
             Op::Atomic {
@@ -362,6 +372,7 @@ impl<R> Op<R> {
                 ty,
                 ftz,
                 ordering,
+                scope,
                 address,
                 dst,
                 b,
@@ -371,6 +382,7 @@ impl<R> Op<R> {
                 ty,
                 ftz,
                 ordering,
+                scope,
                 address: address.map(f),
                 dst: dst.map(|dst| list(dst, f)),
                 b: list(b, f),
@@ -412,7 +424,7 @@ impl<R> Op<R> {
             Op::WarpBarrier { members } => Op::WarpBarrier {
                 members: members.map(f),
             },
-            Op::Fence => Op::Fence,
+            Op::Fence { ordering, scope, proxy } => Op::Fence { ordering, scope, proxy },
             Op::Shuffle {
                 mode,
                 dst,

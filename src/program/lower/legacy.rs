@@ -16,7 +16,9 @@ use crate::isa::logic::{self, Logical};
 use crate::isa::types::Movable;
 use crate::isa::{self, Compare, Compute, Form};
 use crate::program::initialiser::{self, literal};
-use crate::program::ir::{Address, BarrierOp, Element, Guard, Op, Ordering, Reg, Register, Space, Special, Value};
+use crate::program::ir::{
+    Address, BarrierOp, Element, Guard, Op, Ordering, Reg, Register, Scope, Space, Special, Value,
+};
 use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{Expr, Init, Instruction, Item, Name, Opcode, Operand, Span, Type, Variable};
@@ -203,6 +205,8 @@ impl Lower<'_> {
             self.copy(None, saved, reg.number, span)?;
             address.register = Some(self.body.reg(saved));
         }
+        // The first versions have `.volatile` and no other strong access.
+        let scope = (ordering != Ordering::Weak).then_some(Scope::Sys);
         for (lane, register) in registers.iter().enumerate() {
             let Some(register) = *register else { continue };
             let reg = self.body.reg(register);
@@ -215,12 +219,14 @@ impl Lower<'_> {
                     address,
                     element,
                     ordering,
+                    scope,
                     src: Box::new([reg]),
                 },
                 false => Op::Load {
                     address,
                     element,
                     ordering,
+                    scope,
                     dst: Box::new([Some(reg)]),
                 },
             };
@@ -414,6 +420,7 @@ impl Lower<'_> {
                         signed: false,
                     },
                     ordering: Ordering::Weak,
+                    scope: None,
                     src: Box::new([reg]),
                 },
             );
@@ -589,6 +596,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 dst: Box::new([Some(reg)]),
             },
         );
@@ -630,6 +638,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 src: Box::new([reg]),
             },
         );

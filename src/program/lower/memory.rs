@@ -6,9 +6,9 @@ use super::operand::Fit;
 use super::{Lower, Outcome, width_of};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
-use crate::isa::operation::{Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
-use crate::isa::types::{self, Vector};
-use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Reg, Register, Space};
+use crate::isa::operation::{self, Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
+use crate::isa::types::{self, Scope, Vector};
+use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
 use crate::program::layout::{Place, is_float, is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -25,6 +25,16 @@ fn ordering(access: Access) -> Ordering {
         types::Ordering::Release => Ordering::Release,
         types::Ordering::AcqRel | types::Ordering::Sc => Ordering::AcqRel,
     }
+}
+
+/// The scope that a strong access names, or has by its ordering alone (PTX ISA, ld, st: `.volatile` is system-wide); weak
+/// ones have none.
+fn scope(access: Access) -> Option<Scope> {
+    access.scope.or(match ordering(access) {
+        Ordering::Weak => None,
+        Ordering::Volatile => Some(Scope::Sys),
+        Ordering::Relaxed | Ordering::Acquire | Ordering::Release | Ordering::AcqRel | Ordering::Sc => Some(Scope::Gpu),
+    })
 }
 
 fn element(ty: Type) -> Element {
@@ -213,6 +223,7 @@ impl Lower<'_> {
                 address,
                 element,
                 ordering: ordering(access),
+                scope: scope(access),
                 dst,
             },
         );
@@ -315,6 +326,7 @@ impl Lower<'_> {
                 address,
                 element: element(ty),
                 ordering: ordering(access),
+                scope: scope(access),
                 src,
             },
         );
@@ -352,6 +364,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 dst: Box::new([Some(reg)]),
             },
         );
@@ -370,6 +383,7 @@ impl Lower<'_> {
                     signed: false,
                 },
                 ordering: Ordering::Weak,
+                scope: None,
                 src: Box::new([reg]),
             },
         );
@@ -426,6 +440,16 @@ impl Lower<'_> {
                     types::Ordering::Release => Ordering::Release,
                     types::Ordering::AcqRel | types::Ordering::Sc => Ordering::AcqRel,
                 },
+                // An atomic that names no scope is the device's (PTX ISA, atom).
+                scope: match atomic.ordering {
+                    types::Ordering::Volatile | types::Ordering::Mmio => Scope::Sys,
+                    types::Ordering::Relaxed
+                    | types::Ordering::Weak
+                    | types::Ordering::Acquire
+                    | types::Ordering::Release
+                    | types::Ordering::AcqRel
+                    | types::Ordering::Sc => atomic.scope.unwrap_or(Scope::Gpu),
+                },
                 address,
                 dst,
                 b,
@@ -433,6 +457,39 @@ impl Lower<'_> {
             },
         );
         Ok(())
+    }
+
+    /// `membar.level`, `fence{.sem}.scope` and what they order besides.
+    pub fn fence(&mut self, fence: operation::Fence, instruction: &Instruction, guard: Option<Guard>) {
+        use operation::Proxy as Named;
+        let proxy = match fence.proxy {
+            None => Proxy::Generic,
+            Some(Named::TensormapGeneric) => Proxy::Tensormap,
+            Some(
+                Named::Async
+                | Named::AsyncGlobal
+                | Named::AsyncSharedCta
+                | Named::AsyncSharedCluster
+                | Named::AsyncGeneric,
+            ) => Proxy::Async,
+            Some(Named::Alias | Named::FabricFabric | Named::FabricGeneric | Named::GenericFabric) => Proxy::Alias,
+        };
+        let ordering = match fence.ordering {
+            Some(types::Ordering::Sc) => Ordering::Sc,
+            Some(types::Ordering::Acquire) => Ordering::Acquire,
+            Some(types::Ordering::Release) => Ordering::Release,
+            // A fence between proxies orders what comes before and after it.
+            None
+            | Some(
+                types::Ordering::AcqRel
+                | types::Ordering::Weak
+                | types::Ordering::Volatile
+                | types::Ordering::Mmio
+                | types::Ordering::Relaxed,
+            ) => Ordering::AcqRel,
+        };
+        let scope = fence.scope;
+        self.push(guard, instruction.span, Op::Fence { ordering, scope, proxy });
     }
 
     fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Reg]>> {

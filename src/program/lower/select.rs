@@ -74,8 +74,8 @@ impl Lower<'_> {
                 self.push(guard, span, Op::WarpBarrier { members });
                 Ok(())
             }
-            Operation::Fence(_) => {
-                self.push(guard, span, Op::Fence);
+            Operation::Fence(fence) => {
+                self.fence(fence, instruction, guard);
                 Ok(())
             }
             Operation::Shuffle { mode, sync } => self.shuffle(mode, sync, instruction, guard),

@@ -180,6 +180,7 @@ impl Lower<'_> {
                         signed: false,
                     },
                     ordering: Ordering::Weak,
+                    scope: None,
                     dst: Box::new([Some(reg)]),
                 };
                 self.push(None, name.span, load);

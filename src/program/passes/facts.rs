@@ -211,7 +211,7 @@ impl Shapes<'_> {
             | Op::Breakpoint
             | Op::Barrier { .. }
             | Op::WarpBarrier { .. }
-            | Op::Fence
+            | Op::Fence { .. }
             | Op::Shuffle { .. }
             | Op::Vote { .. }
             | Op::Match { .. }

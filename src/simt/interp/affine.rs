@@ -5,13 +5,7 @@ use crate::isa::Compare;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 
 use super::code::Executable;
-
-/// In lane `l` of run `r`, `base[r] + step · l`, modulo 2^64 or 2^32. A run is the whole bundle, or a warp of it.
-#[derive(Clone, Copy, Default)]
-pub struct Value {
-    pub base: [u64; MAX_WARPS],
-    pub step: u64,
-}
+use crate::simt::machine::Line as Value;
 
 /// How a block's threads run along its x axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,16 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
-use crate::isa::lanes::{MAX_WARPS, WARP, Width};
-use crate::program::{Copy3, Initial};
+use crate::isa::lanes::{MAX_WARPS, WARP};
+use crate::program::Initial;
 
-use super::code::{CallOp, Code, Executable, NONE};
-use super::compile::{Pc, Slot};
-use super::{Bundle, Cx, Rare, RawFault, first_lane};
+use super::code::{CallOp, Code, Executable};
+use super::compile::Pc;
+use super::{Bundle, Rare};
 use crate::simt::Cause;
+use crate::simt::machine::frame::Between;
+use crate::simt::machine::slots::{Slot, first_lane, lanes, read, write};
+use crate::simt::machine::{Cx, NONE, RawFault};
 use crate::simt::special::{self, Place};
 
 /// A register window: zeroed when new, 128-byte aligned.
@@ -105,28 +108,6 @@ impl Frame {
     }
 }
 
-/// Address of byte `offset` of a lane's local window.
-fn local(cx: &Cx<'_, '_>, lane: usize, offset: u32) -> *mut u8 {
-    let thread = u64::from(cx.first_thread) + lane as u64;
-    (cx.block.local + thread * u64::from(cx.block.local_stride) + u64::from(offset)) as *mut u8
-}
-
-/// Copies pieces of one frame to another for the active lanes.
-fn copy(cx: &Cx<'_, '_>, mask: &[u32; MAX_WARPS], pieces: &[Copy3], from: u32, to: u32) {
-    for piece in pieces {
-        for (w, lanes) in mask.iter().enumerate() {
-            let mut rest = *lanes;
-            while rest != 0 {
-                let lane = w * WARP + rest.trailing_zeros() as usize;
-                rest &= rest - 1;
-                let (src, dst) = (local(cx, lane, from + piece.from), local(cx, lane, to + piece.to));
-                // SAFETY: both frames lie within the lane's local window: sizes were checked at the call.
-                unsafe { std::ptr::copy(src, dst, piece.bytes as usize) };
-            }
-        }
-    }
-}
-
 impl Bundle {
     /// Lanes `taken` of fragment `at` enter the callee of the call at `pc`.
     pub(super) fn call(
@@ -141,15 +122,16 @@ impl Bundle {
         let lane = first_lane(&taken);
         let executables = &cx.block.env.launch.code;
         let module = &executables.module;
+        let watch = &cx.block.env.watch;
         let width = self.frames[self.fragments[at].frame as usize].exec.width;
         let exec = if call.function != NONE {
             match call.resolved.get().and_then(Weak::upgrade) {
                 Some(exec) => exec,
                 None => {
-                    let function = lowered(module, call.function).map_err(|why| illegal(why, lane))?;
-                    let exec = executables.executable(call.function, &function, width);
-                    call.resolved.get_or_init(|| Arc::downgrade(exec));
-                    Arc::clone(exec)
+                    let function = lowered(module, call.function).map_err(|why| RawFault::instruction(why, lane))?;
+                    let exec = executables.executable(call.function, &function, width, watch);
+                    call.resolved.get_or_init(|| Arc::downgrade(&exec));
+                    exec
                 }
             }
         } else {
@@ -174,15 +156,17 @@ impl Bundle {
                     lane,
                 });
             }
-            let function = lowered(module, index as u32).map_err(|why| illegal(why, lane))?;
-            if function.param_bytes > call.params || function.return_bytes > call.returns {
+            let function = lowered(module, index as u32).map_err(|why| RawFault::instruction(why, lane))?;
+            // Where parameters lie depends on the results before them. More parameters than the function takes stay behind,
+            // as in registers of hardware that nobody reads.
+            if function.param_bytes > call.params || function.return_bytes != call.returns {
                 let why = format!(
                     "indirect call of {} with {} bytes of parameters and {} of results: it takes {} and returns {}",
                     function.name, call.params, call.returns, function.param_bytes, function.return_bytes
                 );
-                return Err(illegal(why, lane));
+                return Err(RawFault::instruction(why, lane));
             }
-            Arc::clone(executables.executable(index as u32, &function, width))
+            executables.executable(index as u32, &function, width, watch)
         };
         let mask = self.fragments[at].mask;
         let parent = self.fragments[at].frame;
@@ -200,7 +184,14 @@ impl Bundle {
                 lane,
             });
         }
-        copy(cx, &mask, &call.args, caller.base, base);
+        let frames = Between {
+            from: caller.base,
+            to: base,
+            readable: caller.exec.function.local,
+            writable: function.return_bytes + function.param_bytes,
+        };
+        cx.span = call.span;
+        (exec.machine.copy_frame)(cx, &mask, &call.args, frames);
         let window = self.window_for(&exec, cx);
         let frame = Frame {
             exec,
@@ -291,7 +282,7 @@ impl Bundle {
     }
 
     /// Lanes `taken` of fragment `at` return from their function; from the kernel, they exit: then `true`.
-    pub(super) fn ret(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc, cx: &Cx<'_, '_>) -> bool {
+    pub(super) fn ret(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc, cx: &mut Cx<'_, '_>) -> bool {
         let index = self.fragments[at].frame;
         let frame = &self.frames[index as usize];
         if frame.depth == 0 {
@@ -303,7 +294,14 @@ impl Bundle {
         let (parent, call, base) = (frame.parent, frame.call, frame.base);
         let caller = &self.frames[parent as usize];
         if let Code::Call(op) = &caller.exec.code[call as usize].code {
-            copy(cx, &taken, &op.results, base, caller.base);
+            let frames = Between {
+                from: base,
+                to: caller.base,
+                readable: frame.exec.function.return_bytes,
+                writable: caller.exec.function.local,
+            };
+            cx.span = op.span;
+            (frame.exec.machine.copy_frame)(cx, &taken, &op.results, frames);
         }
         self.frames[parent as usize].refs += 1;
         let f = &mut self.fragments[at];
@@ -335,7 +333,7 @@ impl Bundle {
                 });
             }
             tops[lane] = end as u32;
-            // SAFETY: as above.
+            // SAFETY: a slot of the running window.
             unsafe { write(cx.regs, dst, lane, u64::from(start)) };
         }
         Rare::Next
@@ -363,56 +361,4 @@ impl Bundle {
 /// The lowered function of a module, made if need be.
 fn lowered(module: &crate::program::Module, index: u32) -> Result<Arc<crate::program::Function>, String> {
     module.prepare(index).map_err(|d| d.to_string())
-}
-
-fn illegal(why: String, lane: usize) -> RawFault {
-    RawFault {
-        cause: Cause::IllegalInstruction { why },
-        lane,
-    }
-}
-
-/// Active lanes of a bundle, ascending.
-pub fn lanes(mask: &[u32; MAX_WARPS]) -> impl Iterator<Item = usize> + use<> {
-    let mask = *mask;
-    (0..MAX_WARPS * WARP).filter(move |l| mask[l / WARP] >> (l % WARP) & 1 == 1)
-}
-
-/// One lane of an integer slot, zero-extended.
-///
-/// # Safety
-/// The slot lies in the window at `regs`.
-pub unsafe fn read(regs: *mut u8, slot: Slot, lane: usize) -> u64 {
-    // SAFETY: the caller's word; slots hold one value a lane.
-    unsafe {
-        let at = regs.add(slot.offset as usize);
-        match slot.width {
-            Width::Pred => u64::from(*(at as *const u32).add(lane / WARP) >> (lane % WARP) & 1),
-            Width::B16 => u64::from(*(at as *const u16).add(lane)),
-            Width::B32 => u64::from(*(at as *const u32).add(lane)),
-            Width::B64 => *(at as *const u64).add(lane),
-            Width::B128 => *(at as *const u128).add(lane) as u64,
-        }
-    }
-}
-
-/// Writes one lane of an integer slot, truncated to its width.
-///
-/// # Safety
-/// As for [`read`].
-pub unsafe fn write(regs: *mut u8, slot: Slot, lane: usize, value: u64) {
-    // SAFETY: the caller's word.
-    unsafe {
-        let at = regs.add(slot.offset as usize);
-        match slot.width {
-            Width::Pred => {
-                let word = (at as *mut u32).add(lane / WARP);
-                *word = *word & !(1 << (lane % WARP)) | ((value & 1) as u32) << (lane % WARP);
-            }
-            Width::B16 => *(at as *mut u16).add(lane) = value as u16,
-            Width::B32 => *(at as *mut u32).add(lane) = value as u32,
-            Width::B64 => *(at as *mut u64).add(lane) = value,
-            Width::B128 => *(at as *mut u128).add(lane) = u128::from(value),
-        }
-    }
 }

@@ -4,20 +4,16 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::isa::lanes::{LaneKernel, Operands, Width};
-use crate::program::{
-    Address, BarrierOp, Callee, Copy3, Function, Initial, Module, Op as Operation, Ordering, Role, Space, Special,
-    Value,
-};
+use crate::isa::lanes::{LaneKernel, Operands};
+use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Module, Op as Operation, Role, Special, Value};
+use crate::ptx::ast::Span;
 use crate::simt::special;
 
-use super::access::{self, AccessFn};
-use super::atomic::{self, AtomicFn};
+use crate::simt::machine::observe::Watch;
+use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
+
 use super::compile::values::Affine;
 use super::compile::{Compiled, Instr, Pc, Slot, What};
-
-/// Marks an absent slot or guard in a field that is otherwise an offset.
-pub const NONE: u32 = u32::MAX;
 
 /// A guard on an instruction: offset of the predicate, and whether lanes run where it is clear.
 #[derive(Clone, Copy)]
@@ -30,31 +26,6 @@ pub struct OpGuard {
 pub struct Op {
     pub guard: OpGuard,
     pub code: Code,
-}
-
-/// A memory access: where the address comes from, which slots carry data.
-pub struct MemOp {
-    pub offset: i64,
-    /// Offset of the address register, or [`NONE`].
-    pub register: u32,
-    /// The address register is 32 bits wide.
-    pub narrow: bool,
-    /// The value that the address register would hold, if it follows the lane's number, or [`NONE`].
-    pub affine: u32,
-    pub space: Space,
-    pub ordering: Ordering,
-    /// Slot offsets of the elements; [`NONE`] for a sink.
-    pub data: Box<[u32]>,
-}
-
-/// An atomic access.
-pub struct AtomOp {
-    pub mem: MemOp,
-    /// Where old values go; empty for `red`.
-    pub dst: Box<[u32]>,
-    pub b: Box<[u32]>,
-    pub c: u32,
-    pub ftz: bool,
 }
 
 /// What to do; hot operations in place, rare ones as the program has them (with offsets multiplied).
@@ -101,6 +72,8 @@ pub struct CallOp {
     pub returns: u32,
     pub args: Box<[Copy3]>,
     pub results: Box<[Copy3]>,
+    /// The instruction, for observers.
+    pub span: Span,
     /// The callee in executable form, once it has been called. The module keeps it; functions that call each other
     /// must not.
     pub resolved: OnceLock<Weak<Executable>>,
@@ -112,6 +85,8 @@ pub struct Executable {
     pub function: Arc<Function>,
     /// Warps of the bundles that it is for.
     pub width: u32,
+    /// The operations that it calls.
+    pub machine: &'static Operations,
     pub code: Vec<Op>,
     pub prologue: Vec<Op>,
     pub initial: Vec<(Slot, Initial)>,
@@ -171,15 +146,19 @@ impl Executables {
     }
 
     /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2 or 4).
-    pub fn executable(&self, index: u32, function: &Arc<Function>, width: u32) -> &Arc<Executable> {
-        self.functions[index as usize].executable[width.trailing_zeros() as usize]
-            .get_or_init(|| Arc::new(Executable::build(self.compiled(index, function), width)))
+    /// A grid that is watched has forms of its own.
+    pub fn executable(&self, index: u32, function: &Arc<Function>, width: u32, watch: &Watch) -> Arc<Executable> {
+        let build = || Executable::build(self.compiled(index, function), width, watch.operations());
+        watch.form(function, width, build).unwrap_or_else(|| {
+            let cell = &self.functions[index as usize].executable[width.trailing_zeros() as usize];
+            Arc::clone(cell.get_or_init(|| Arc::new(build())))
+        })
     }
 }
 
 impl Executable {
-    fn build(compiled: &Arc<Compiled>, width: u32) -> Executable {
-        let op = |i: &Instr| build_op(i, width);
+    fn build(compiled: &Arc<Compiled>, width: u32, machine: &'static Operations) -> Executable {
+        let op = |i: &Instr| build_op(i, width, machine);
         let initial: Vec<(Slot, Initial)> = compiled
             .initial
             .iter()
@@ -194,6 +173,7 @@ impl Executable {
             .collect();
         let mut exec = Executable {
             width,
+            machine,
             code: compiled.code.iter().map(op).collect(),
             prologue: compiled.prologue.iter().map(op).collect(),
             initial,
@@ -247,7 +227,7 @@ impl Executable {
                         read.insert(slot.offset * width);
                     }
                 });
-                let mut op = build_op(&instr, width);
+                let mut op = build_op(&instr, width, self.machine);
                 if let Some(value) = value
                     && let Code::Load { mem, .. } | Code::Store { mem, .. } = &mut op.code
                 {
@@ -261,6 +241,7 @@ impl Executable {
         let per_block = self.per_block.iter().copied();
         Executable {
             width,
+            machine: self.machine,
             code,
             prologue: Vec::new(),
             initial: Vec::new(),
@@ -272,6 +253,15 @@ impl Executable {
             affine: Some(affine),
             pcs: Some(pcs),
         }
+    }
+
+    /// Where the function's text has an instruction.
+    pub fn span(&self, pc: Pc) -> Span {
+        let pc = self.pc_in_function(pc) as usize;
+        self.compiled
+            .code
+            .get(pc)
+            .map_or_else(Span::default, |instr| instr.span)
     }
 
     /// Where an instruction stands in the function's code.
@@ -289,20 +279,8 @@ fn scaled(slot: Slot, width: u32) -> Slot {
     }
 }
 
-/// An access to `address`, which the interpreter has to find in registers.
-pub fn mem_op(address: &Address<Slot>, ordering: Ordering, data: Box<[u32]>) -> MemOp {
-    MemOp {
-        offset: address.offset,
-        register: address.register.map_or(NONE, |r| r.offset),
-        narrow: address.register.is_some_and(|r| r.width == Width::B32),
-        affine: NONE,
-        space: address.space,
-        ordering,
-        data,
-    }
-}
-
-fn build_op(instr: &Instr, width: u32) -> Op {
+fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
+    let span = instr.span;
     let instr = instr.clone().map(&mut |slot| scaled(slot, width));
     let guard = match instr.guard {
         None => OpGuard {
@@ -350,37 +328,40 @@ fn build_op(instr: &Instr, width: u32) -> Op {
             address,
             element,
             ordering,
+            scope,
             dst,
         } => {
             let wide = dst.iter().flatten().next().map(|s| s.width);
             let data = dst.iter().map(|s| s.map_or(NONE, |s| s.offset)).collect();
             Code::Load {
-                run: access::load_fn(element, wide, ordering),
-                mem: Box::new(mem_op(&address, ordering, data)),
+                run: (machine.load)(element, wide, ordering),
+                mem: Box::new(MemOp::new(&address, (ordering, scope), data, span)),
             }
         }
         Operation::Store {
             address,
             element,
             ordering,
+            scope,
             src,
         } => Code::Store {
-            run: access::store_fn(element, src[0].width, ordering),
-            mem: Box::new(mem_op(&address, ordering, offsets(&src))),
+            run: (machine.store)(element, src[0].width, ordering),
+            mem: Box::new(MemOp::new(&address, (ordering, scope), offsets(&src), span)),
         },
         Operation::Atomic {
             op,
             ty,
             ftz,
             ordering,
+            scope,
             address,
             dst,
             b,
             c,
         } => Code::Atomic {
-            run: atomic::function(op, ty),
+            run: (machine.atomic)(op, ty),
             atom: Box::new(AtomOp {
-                mem: mem_op(&address, ordering, Box::new([])),
+                mem: MemOp::new(&address, (ordering, Some(scope)), Box::new([]), span),
                 dst: dst.map_or_else(|| Box::from([]), |d| offsets(&d)),
                 b: offsets(&b),
                 c: c.map_or(NONE, |s| s.offset),
@@ -392,7 +373,7 @@ fn build_op(instr: &Instr, width: u32) -> Op {
             id: Value::Immediate(id),
             threads: None,
             ..
-        } if id < 16 => Code::BarrierAll { id },
+        } if id < 16 && !machine.watched => Code::BarrierAll { id },
         Operation::Call { callee, args, results } => {
             let (function, address, params, returns) = match callee {
                 Callee::Direct(index) => (index, NONE, 0, 0),
@@ -410,6 +391,7 @@ fn build_op(instr: &Instr, width: u32) -> Op {
                 returns,
                 args,
                 results,
+                span,
                 resolved,
             }))
         }

@@ -7,30 +7,27 @@
 //! forward: the progress that independent thread scheduling promises (PTX ISA, since sm_70). Under a seed it is drawn which
 //! fragment runs, and for how long.
 
-pub mod access;
 pub mod affine;
-mod atomic;
 mod calls;
 pub mod code;
+mod collective;
 pub mod compile;
-mod surface;
-mod texture;
-mod warp;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::isa::lanes::{MAX_WARPS, Mask};
-use crate::program::{BarrierOp, Op as Operation, Ordering, Space};
+use crate::program::{BarrierOp, Op as Operation, Ordering};
 
 use super::Cause;
-use super::block::{Barriers, BlockEnv};
+use super::block::{Barriers, BlockEnv, write_reduction};
+use super::machine::slots::{first_lane, predicate, value};
+use super::machine::{Cx, NONE, RawFault, warp};
 use super::schedule::Schedule;
 use super::special::{self, Place};
 use affine::{Runs, Values};
-pub use calls::lanes;
 use calls::{Frame, Window};
-use code::{Code, Executable, NONE, Op};
+use code::{Code, Executable, Op};
 use compile::{Pc, Slot};
 
 /// Instructions that a fragment may run before others get a turn.
@@ -43,58 +40,6 @@ const CATCH_UP: i64 = 1 << 12;
 const SLICE: i64 = 1 << 13;
 /// What choosing a fragment costs of a slice: calls and branches may be all that a kernel does.
 const CHOICE: i64 = 16;
-
-/// What an operation sees of the world while it runs.
-pub struct Cx<'a, 'l> {
-    /// Register window of the running frame.
-    pub regs: *mut u8,
-    /// Lanes that carry out the operation.
-    pub mask: Mask,
-    pub block: &'a BlockEnv<'l>,
-    /// Linear index in the block of the bundle's first thread.
-    pub first_thread: u32,
-    /// Where the running frame starts in a lane's local window.
-    pub frame: u32,
-    /// The bundle's values that follow the lane's number, for accesses that name one.
-    pub affine: *const affine::Value,
-    /// Those count through each warp by itself.
-    pub by_warp: bool,
-    pub fault: Option<RawFault>,
-}
-
-/// A fault as an operation reports it: the interpreter adds where.
-#[derive(Debug)]
-pub struct RawFault {
-    pub cause: Cause,
-    /// Lane of the bundle.
-    pub lane: usize,
-}
-
-impl RawFault {
-    #[cold]
-    fn address(address: u64, bytes: u64, write: bool, warp: usize, lane: usize, space: Space) -> RawFault {
-        let cause = Cause::IllegalAddress {
-            address,
-            bytes: bytes as u32,
-            write,
-            space,
-        };
-        RawFault {
-            cause,
-            lane: warp * 32 + lane,
-        }
-    }
-    #[cold]
-    fn misaligned(address: u64, bytes: u64, warp: usize, lane: usize) -> RawFault {
-        RawFault {
-            cause: Cause::Misaligned {
-                address,
-                bytes: bytes as u32,
-            },
-            lane: warp * 32 + lane,
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -421,7 +366,7 @@ impl Bundle {
     }
 
     /// What the operations of a fragment see.
-    fn context<'a, 'l>(&self, fragment: &Fragment, block: &'a BlockEnv<'l>) -> Cx<'a, 'l> {
+    fn context<'a, 'l>(&self, fragment: &Fragment, exec: &'a Executable, block: &'a BlockEnv<'l>) -> Cx<'a, 'l> {
         let frame = &self.frames[fragment.frame as usize];
         let values = self.affine.as_ref().map(|(values, _)| values);
         Cx {
@@ -436,6 +381,8 @@ impl Bundle {
             affine: values.map_or(std::ptr::null(), Values::as_ptr),
             by_warp: values.is_some_and(|values| values.runs == Runs::Warp),
             fault: None,
+            function: &exec.function,
+            span: Default::default(),
         }
     }
 
@@ -454,7 +401,7 @@ impl Bundle {
         // this one leaves the frame.
         let exec: &Executable = unsafe { &*Arc::as_ptr(&self.frames[fragment.frame as usize].exec) };
         let code: &[Op] = &exec.code;
-        let mut cx = self.context(&fragment, block);
+        let mut cx = self.context(&fragment, exec, block);
         let own = cx.mask;
         let mut pc = fragment.pc;
         let mut share = turn;
@@ -540,7 +487,7 @@ impl Bundle {
                         break Stop::Meets;
                     }
                 }
-                Code::Rare(op) => match self.rare(at, pc, op, full, &mut cx, barriers) {
+                Code::Rare(op) => match self.rare(at, pc, op, full, &mut cx, barriers, exec) {
                     Rare::Next => pc += 1,
                     Rare::Yield => {
                         pc += 1;
@@ -661,7 +608,7 @@ impl Bundle {
                     lanes: f.mask,
                 };
                 // SAFETY: the destination is a slot of the frame's window.
-                unsafe { warp::write_reduction(frame.regs(), *dst, *op, result, &mask) };
+                unsafe { write_reduction(frame.regs(), *dst, *op, result, &mask) };
             }
             f.state = State::Ready;
             f.pc += 1;
@@ -686,7 +633,12 @@ impl Bundle {
         full: bool,
         cx: &mut Cx<'_, '_>,
         barriers: &mut Barriers,
+        exec: &Executable,
     ) -> Rare {
+        let machine = exec.machine;
+        if machine.watched {
+            cx.span = exec.span(pc);
+        }
         match op {
             Operation::Barrier {
                 op,
@@ -698,12 +650,7 @@ impl Bundle {
                 let taken = cx.mask.lanes;
                 let lane = first_lane(&taken);
                 // SAFETY: slots of the running window.
-                let (id, threads) = unsafe {
-                    (
-                        warp::value(cx.regs, *id, lane),
-                        threads.map(|t| warp::value(cx.regs, t, lane)),
-                    )
-                };
+                let (id, threads) = unsafe { (value(cx.regs, *id, lane), threads.map(|t| value(cx.regs, t, lane))) };
                 if id > 15 || threads.is_some_and(|t| t % 32 != 0 || t == 0) {
                     let threads = threads.map_or_else(String::new, |threads| format!(" for {threads} threads"));
                     let why =
@@ -714,7 +661,8 @@ impl Bundle {
                     });
                 }
                 // SAFETY: a predicate slot of the running window.
-                let votes = pred.map(|(slot, negated)| unsafe { warp::predicate(cx.regs, slot, negated) });
+                let votes = pred.map(|(slot, negated)| unsafe { predicate(cx.regs, slot, negated) });
+                (machine.arrive)(cx, id, *op != BarrierOp::Arrive);
                 let at = self.leave(at, taken, pc);
                 if let Some(votes) = votes {
                     barriers.vote(id, &taken, &votes);
@@ -746,25 +694,28 @@ impl Bundle {
                 self.stack_restore(at, *src, cx);
                 Rare::Next
             }
-            // SAFETY: slots of the running window, here and below.
-            Operation::Texture(op) => Rare::done(unsafe { texture::fetch(op, cx) }),
-            Operation::Surface(op) => Rare::done(unsafe { surface::access(op, cx) }),
+            // SAFETY: slots of the running window.
+            Operation::Texture(op) => Rare::done(unsafe { (machine.texture)(op, cx) }),
+            // SAFETY: slots of the running window.
+            Operation::Surface(op) => Rare::done(unsafe { (machine.surface)(op, cx) }),
+            // SAFETY: slots of the running window.
             Operation::HandleQuery {
                 handle,
                 attribute,
                 level,
                 dst,
-            } => Rare::done(unsafe { texture::query(cx, *handle, *attribute, *level, *dst) }),
+            } => Rare::done(unsafe { (machine.query)(cx, *handle, *attribute, *level, *dst) }),
+            // SAFETY: slots of the running window.
             Operation::IsHandle { opaque, dst, src } => {
-                Rare::done(unsafe { texture::is_handle(cx, *opaque, *dst, *src) })
+                Rare::done(unsafe { (machine.is_handle)(cx, *opaque, *dst, *src) })
             }
-            Operation::Syscall { which, args, results } => match super::syscall::call(*which, args, results, cx) {
+            Operation::Syscall { which, args, results } => match (machine.syscall)(*which, args, results, cx) {
                 Ok(()) => Rare::Long,
                 Err(fault) => Rare::Fault(fault),
             },
             other => {
                 let mut at = at;
-                if let Some(members) = warp::members(other)
+                if let Some(members) = collective::members(other)
                     && !full
                     && !std::mem::take(&mut self.fragments[at].forced)
                 {
@@ -777,7 +728,7 @@ impl Bundle {
                         if ready != [0; MAX_WARPS] {
                             cx.mask.lanes = ready;
                             // SAFETY: slots of the running window.
-                            if let Some(fault) = unsafe { warp::execute(other, cx) } {
+                            if let Some(fault) = unsafe { collective::execute(other, cx, machine) } {
                                 return Rare::Fault(fault);
                             }
                             self.split(at, ready, pc, pc + 1);
@@ -787,7 +738,7 @@ impl Bundle {
                     }
                 }
                 // SAFETY: slots of the running window.
-                match unsafe { warp::execute(other, cx) } {
+                match unsafe { collective::execute(other, cx, machine) } {
                     None => Rare::Next,
                     Some(fault) => Rare::Fault(fault),
                 }
@@ -890,12 +841,4 @@ unsafe fn guarded(regs: *mut u8, op: &Op, own: &Mask) -> [u32; MAX_WARPS] {
         *taken = lanes & (bits ^ flip);
     }
     taken
-}
-
-/// The first active lane of a bundle.
-pub fn first_lane(mask: &[u32; MAX_WARPS]) -> usize {
-    mask.iter()
-        .enumerate()
-        .find(|(_, m)| **m != 0)
-        .map_or(0, |(w, m)| w * 32 + m.trailing_zeros() as usize)
 }

@@ -15,21 +15,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use self::values::Affine;
-use crate::isa::lanes::Width;
 use crate::program::passes::liveness;
 use crate::program::{BlockId, Body, End, Function, Guard, Initial, Inst, Op, Reg, Role};
 use crate::ptx::ast::Span;
+pub use crate::simt::machine::slots::Slot;
 
 /// Index into [`Compiled::code`].
 pub type Pc = u32;
-
-/// A place in the window of registers: byte offset for a bundle of one warp, and width. Offsets scale with the bundle's
-/// width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Slot {
-    pub offset: u32,
-    pub width: Width,
-}
 
 /// One instruction of the code.
 #[derive(Clone, Debug)]

@@ -1,19 +1,21 @@
 //! The device runtime: what kernels call that launch kernels (CUDA programming guide, "CUDA Dynamic Parallelism", and
 //! `cuda_device_runtime_api.h`, which has the functions' types). Numbers of errors are those of `cudaError`.
 //!
-//! Flows in: a call's arguments, in the lane's frame. Flows out: work for [`Children`], answers of [`Runtime`]. It must
-//! never know what stands behind either.
+//! Arguments come from the lane's frame; work goes to [`Children`], questions to [`Runtime`]. Pointers that kernels pass go
+//! through the funnel.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::memory::{AddressSpace, Kind, READ, Request, WRITE};
+use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::{Copy3, Generation, RuntimeCall, Space};
+use crate::simt::Cause;
+use crate::simt::children::{Children, Extent, GraphUpdate, Line, Pitched, Runtime, Shape, Work};
 
-use super::Cause;
-use super::children::{Children, Extent, GraphUpdate, Line, Pitched, Runtime, Shape, Work, reaches};
-use super::interp::{Cx, RawFault, access, lanes};
-use super::syscall::{bytes, frame_byte};
+use super::observe::{Direction, Observer};
+use super::slots::lanes;
+use super::{Cx, RawFault, access, frame};
 
 mod error {
     pub const INVALID_VALUE: u32 = 1;
@@ -64,7 +66,8 @@ impl From<RawFault> for End {
 type Outcome<T = u64> = Result<T, End>;
 
 /// One lane's call.
-struct Call<'a, 'b, 'l> {
+struct Call<'a, 'b, 'l, O> {
+    observer: PhantomData<O>,
     which: RuntimeCall,
     generation: Generation,
     args: &'a [Copy3],
@@ -76,7 +79,7 @@ struct Call<'a, 'b, 'l> {
 ///
 /// # Errors
 /// A pointer that may not be used, or what befell a child that the caller waited for.
-pub fn call(
+pub fn call<O: Observer>(
     which: RuntimeCall,
     generation: Generation,
     args: &[Copy3],
@@ -84,7 +87,8 @@ pub fn call(
     cx: &mut Cx<'_, '_>,
 ) -> Result<(), RawFault> {
     for lane in lanes(&cx.mask.lanes) {
-        let call = Call {
+        let call = Call::<O> {
+            observer: PhantomData,
             which,
             generation,
             args,
@@ -99,12 +103,7 @@ pub fn call(
                 if call.answers_address() { 0 } else { u64::from(error) }
             }
         };
-        if let Some(result) = results.first() {
-            let raw = value.to_le_bytes();
-            let bytes = (result.bytes as usize).min(raw.len());
-            // SAFETY: the result lies in the running frame, within the lane's local window.
-            unsafe { std::ptr::copy_nonoverlapping(raw.as_ptr(), frame_byte(cx, lane, result.to), bytes) };
-        }
+        frame::result::<O>(cx, lane, results, value);
     }
     Ok(())
 }
@@ -113,18 +112,10 @@ fn or(condition: bool, error: u32) -> Outcome<()> {
     if condition { Ok(()) } else { Err(End::Error(error)) }
 }
 
-impl Call<'_, '_, '_> {
+impl<O: Observer> Call<'_, '_, '_, O> {
     /// Bytes of an argument; zeros where the declaration has fewer.
     fn argument<const N: usize>(&self, index: usize) -> [u8; N] {
-        let mut raw = [0; N];
-        if let Some(argument) = self.args.get(index) {
-            let bytes = (argument.bytes as usize).min(N);
-            // SAFETY: the argument lies in the running frame, within the lane's local window.
-            unsafe {
-                std::ptr::copy_nonoverlapping(frame_byte(self.cx, self.lane, argument.from), raw.as_mut_ptr(), bytes);
-            }
-        }
-        raw
+        frame::argument::<O, N>(self.cx, self.lane, self.args, index)
     }
 
     fn word(&self, index: usize) -> u64 {
@@ -149,22 +140,10 @@ impl Call<'_, '_, '_> {
     fn answer(&self, index: usize, value: &[u8]) -> Outcome {
         let address = self.word(index);
         or(address != 0, error::INVALID_VALUE)?;
-        if !access::allowed(self.cx, address, value.len() as u64, WRITE) {
-            return Err(self.illegal(address, value.len() as u64, true).into());
-        }
+        access::one::<O>(self.cx, self.lane, address, value.len() as u64, Direction::Write)?;
         // SAFETY: checked just now.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), address as *mut u8, value.len()) };
         Ok(0)
-    }
-
-    fn illegal(&self, address: u64, bytes: u64, write: bool) -> RawFault {
-        let cause = Cause::IllegalAddress {
-            address,
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-            write,
-            space: Space::Generic,
-        };
-        RawFault { cause, lane: self.lane }
     }
 
     fn children(&self) -> &Arc<Children> {
@@ -443,7 +422,7 @@ impl Call<'_, '_, '_> {
             }
             _ => {
                 // struct cudaMemcpy3DParms
-                let raw: [u8; 160] = bytes(self.cx, self.lane, self.word(0))?;
+                let raw: [u8; 160] = access::bytes::<O, _>(self.cx, self.lane, self.word(0))?;
                 let words: [u64; 20] = Self::words(&raw);
                 let [from_array, fx, fy, fz, fp, f_pitch, _, f_rows, ..] = words;
                 let [to_array, tx, ty, tz, tp, t_pitch, _, t_rows] = Self::words(&raw[64..]);
@@ -468,8 +447,8 @@ impl Call<'_, '_, '_> {
         };
         or(DIRECTIONS.contains(&direction.into()), error::INVALID_MEMCPY_DIRECTION)?;
         let line = self.line(stream)?;
-        self.reachable(&from, &extent, READ)?;
-        self.reachable(&to, &extent, WRITE)?;
+        self.reachable(&from, &extent, Direction::Read)?;
+        self.reachable(&to, &extent, Direction::Write)?;
         self.put(line, Work::Copy { to, from, extent })
     }
 
@@ -500,7 +479,7 @@ impl Call<'_, '_, '_> {
         };
         or(extent.height <= 1 || extent.width <= to.pitch, error::INVALID_VALUE)?;
         let line = self.line(stream)?;
-        self.reachable(&to, &extent, WRITE)?;
+        self.reachable(&to, &extent, Direction::Write)?;
         self.put(
             line,
             Work::Fill {
@@ -512,15 +491,18 @@ impl Call<'_, '_, '_> {
     }
 
     /// The first row, now: a bad pointer is told where it was used. Shared and local memory is of no use to others: 1.
-    fn reachable(&self, side: &Pitched, extent: &Extent, bits: u8) -> Outcome<()> {
-        if extent.height == 0 || extent.depth == 0 || reaches(side.address, extent.width, bits) {
+    fn reachable(&self, side: &Pitched, extent: &Extent, direction: Direction) -> Outcome<()> {
+        let (address, width) = (side.address, extent.width);
+        let view = self.cx.block.view;
+        if extent.height == 0 || extent.depth == 0 || access::anybody(view, address, width, direction.bits()) {
             return Ok(());
         }
         or(
-            !access::allowed(self.cx, side.address, extent.width, bits),
+            !access::allowed(self.cx, self.lane, address, width, direction.bits()),
             error::INVALID_VALUE,
         )?;
-        Err(self.illegal(side.address, extent.width, bits == WRITE).into())
+        let write = direction == Direction::Write;
+        Err(RawFault::illegal(address, width, write, self.lane, Space::Generic).into())
     }
 
     fn update(&self, node: u64, update: GraphUpdate) -> Outcome {
@@ -531,9 +513,7 @@ impl Call<'_, '_, '_> {
     fn set_parameter(&self, node: u64, offset: u64, value: u64, size: u64) -> Outcome {
         // Parameters of a kernel take less than this.
         or(size <= 1 << 16 && value != 0, error::INVALID_VALUE)?;
-        if !access::allowed(self.cx, value, size, READ) {
-            return Err(self.illegal(value, size, false).into());
-        }
+        access::one::<O>(self.cx, self.lane, value, size, Direction::Read)?;
         // SAFETY: checked just now; the bytes are copied at once.
         let bytes = unsafe { std::slice::from_raw_parts(value as *const u8, size as usize) }.into();
         self.update(node, GraphUpdate::Parameter { offset, bytes })
@@ -544,7 +524,7 @@ impl Call<'_, '_, '_> {
         const SIZE: u64 = 40;
         let (list, count) = (self.word(0), self.word(1));
         for index in 0..count {
-            let raw: [u8; 40] = bytes(self.cx, self.lane, list.wrapping_add(index.wrapping_mul(SIZE)))?;
+            let raw: [u8; 40] = access::bytes::<O, _>(self.cx, self.lane, list.wrapping_add(index.wrapping_mul(SIZE)))?;
             let [node, field, first, second, third] = Self::words(&raw);
             match field as u32 {
                 1 => {
@@ -596,7 +576,7 @@ fn text(runtime: &dyn Runtime, error: u32) -> (u64, u64) {
         for (start, text) in [(place.start, name), (second, words)] {
             // SAFETY: the allocation is new, zeroed where nothing is written, and has room for both texts with their ends.
             unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), start as *mut u8, text.len()) };
-            // SAFETY: as above.
+            // SAFETY: the allocation has room for the text's end.
             unsafe { *((start + text.len() as u64) as *mut u8) = 0 };
         }
         (place.start, second)

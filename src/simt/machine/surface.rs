@@ -3,20 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use super::compile::Slot;
 use crate::memory::texture::{Channel, Descriptor, Surface};
 use crate::program::ir::texture::{Outside, SurfaceAction, SurfaceOp, SurfaceReduction};
 
-use super::super::Cause;
-use super::calls::{lanes, read, write};
+use super::access::tell_one;
+use super::observe::{Direction, Observer};
+use super::slots::{Slot, lanes, read, write};
 use super::texture::{bad_handle, geometry, resolve};
-use super::{Cx, RawFault};
+use super::{Cx, Outcome, RawFault};
+use crate::program::{Proxy, Space};
+use crate::simt::Cause;
 
 /// `suld`, `sust`, `sured`.
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn access(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
+pub unsafe fn access<O: Observer>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Outcome {
     let regs = cx.regs;
     // SAFETY: the caller's word, here and below.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
@@ -70,6 +72,15 @@ pub unsafe fn access(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFau
             let cause = Cause::Misaligned { address, bytes };
             return Some(RawFault { cause, lane });
         }
+        if O::WATCHES {
+            let direction = match &op.action {
+                SurfaceAction::Load(_) => Direction::Read,
+                SurfaceAction::Store(_) => Direction::Write,
+                SurfaceAction::Reduce { .. } => Direction::Atomic,
+            };
+            let range = (address, bytes.into());
+            tell_one::<O>(cx, lane, range, Space::Global, direction, Proxy::Surface);
+        }
         match &op.action {
             SurfaceAction::Load(dst) => {
                 for (i, slot) in dst.iter().enumerate() {
@@ -98,7 +109,7 @@ pub unsafe fn access(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFau
                         raw[i * element..][..element].copy_from_slice(&get(*slot, lane).to_le_bytes()[..element]);
                     }
                 }
-                // SAFETY: as for loads.
+                // SAFETY: the place has `bytes` bytes; arrays stay readable and writable.
                 unsafe { std::ptr::copy_nonoverlapping(raw.as_ptr(), address as *mut u8, bytes as usize) };
             }
             SurfaceAction::Reduce {
@@ -107,7 +118,7 @@ pub unsafe fn access(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFau
                 value,
             } => {
                 let signed = signed.unwrap_or(matches!(format.channel, Channel::S8 | Channel::S16 | Channel::S32));
-                // SAFETY: as for loads; the place is aligned.
+                // SAFETY: the place has `bytes` bytes, in an array, and is aligned.
                 unsafe { reduce(address, op.bytes, *which, signed, get(*value, lane)) };
             }
         }

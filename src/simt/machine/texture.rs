@@ -8,19 +8,21 @@ use std::sync::Arc;
 
 use half::f16;
 
-use super::compile::Slot;
 use crate::isa::Level;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 use crate::memory::View;
 use crate::memory::texture::{
-    self as memory, Backing, Declared, Descriptor, Details, Fetch, Fetches, HandleKind, Objects, Run, Sampler, Texels,
-    Texture,
+    self as memory, Backing, Declared, Descriptor, Details, Fetch, Fetches, HandleKind, Objects, Run, Sampler, Seen,
+    Texels, Texture,
 };
 use crate::program::ir::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
-use super::super::Cause;
-use super::calls::{lanes, read, write};
-use super::{Cx, RawFault};
+use super::access::tell_one;
+use super::observe::{Direction, Observer};
+use super::slots::{Slot, lanes, read, write};
+use super::{Cx, Outcome, RawFault};
+use crate::program::{Proxy, Space};
+use crate::simt::Cause;
 
 /// Objects that a thread keeps at hand.
 const AT_HAND: usize = 8;
@@ -145,32 +147,34 @@ fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Re
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn fetch(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> Option<RawFault> {
+pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> Outcome {
     let mut bound: Option<Bound> = None;
     for warp in 0..MAX_WARPS {
         let active = cx.mask.lanes[warp];
         if active == 0 {
             continue;
         }
+        // One who watches is told of each thread's texels.
         // SAFETY: the caller's word, here and below.
-        let done = match unsafe { shared_handles(op, cx.regs, warp, active) } {
-            None => false,
-            Some(handles) => {
-                if bound.as_ref().is_none_or(|known| known.handles != handles) {
-                    let first = warp * WARP + active.trailing_zeros() as usize;
-                    match bind(cx, handles, op.sampler.is_some(), first) {
-                        Ok(found) => bound = Some(found),
-                        Err(fault) => return Some(fault),
+        let done = !O::WATCHES
+            && match unsafe { shared_handles(op, cx.regs, warp, active) } {
+                None => false,
+                Some(handles) => {
+                    if bound.as_ref().is_none_or(|known| known.handles != handles) {
+                        let first = warp * WARP + active.trailing_zeros() as usize;
+                        match bind(cx, handles, op.sampler.is_some(), first) {
+                            Ok(found) => bound = Some(found),
+                            Err(fault) => return Some(fault),
+                        }
                     }
+                    let bound = bound.as_ref()?;
+                    unsafe { fetch_warp(op, cx, bound, warp, active) }
                 }
-                let bound = bound.as_ref()?;
-                unsafe { fetch_warp(op, cx, bound, warp, active) }
-            }
-        };
+            };
         if !done {
             let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
             for lane in each.map(|lane| warp * WARP + lane) {
-                if let Some(fault) = unsafe { fetch_one(op, cx, &mut bound, lane) } {
+                if let Some(fault) = unsafe { fetch_one::<O>(op, cx, &mut bound, lane) } {
                     return Some(fault);
                 }
             }
@@ -214,12 +218,12 @@ unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, activ
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_one(
+unsafe fn fetch_one<O: Observer>(
     op: &TextureOp<Slot>,
     cx: &mut Cx<'_, '_>,
     bound: &mut Option<Bound>,
     lane: usize,
-) -> Option<RawFault> {
+) -> Outcome {
     let regs = cx.regs;
     // SAFETY: the caller's word, here and below.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
@@ -254,16 +258,24 @@ unsafe fn fetch_one(
         compare: op.compare.map(|slot| f32::from_bits(word(slot, lane))),
         gather: op.gather.map(usize::from),
     };
-    let texel = match bound.texture.fetch(bound.sampler(), &fetch, cx.block.view) {
+    let view = cx.block.view;
+    let texel = if O::WATCHES {
+        let texels = RefCell::default();
+        let seen = Seen { view, texels: &texels };
+        let texel = bound.texture.fetch(bound.sampler(), &fetch, seen);
+        for (address, bytes) in texels.take() {
+            let range = (address, bytes.into());
+            tell_one::<O>(cx, lane, range, Space::Global, Direction::Read, Proxy::Texture);
+        }
+        texel
+    } else {
+        bound.texture.fetch(bound.sampler(), &fetch, view)
+    };
+    let texel = match texel {
         Ok(texel) => texel,
         Err(missing) => {
-            let cause = Cause::IllegalAddress {
-                address: missing.address,
-                bytes: missing.bytes,
-                write: false,
-                space: crate::program::Space::Global,
-            };
-            return Some(RawFault { cause, lane });
+            let bytes = missing.bytes.into();
+            return Some(RawFault::illegal(missing.address, bytes, false, lane, Space::Global));
         }
     };
     for (slot, value) in op.dst.iter().zip(components(op, &bound.texture, texel)) {
@@ -344,7 +356,7 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp:
     for (slot, values) in op.dst.iter().zip(&texels) {
         let Some(slot) = slot else { continue };
         if active == u32::MAX && is_words(slot) {
-            // SAFETY: as for sources; all of it is this access's to write.
+            // SAFETY: a register of 32 bits has a run of 32 for each warp; all of it is this access's to write.
             unsafe { *regs.add(slot.offset as usize).cast::<Run<u32>>().add(warp) = *values };
             continue;
         }
@@ -380,7 +392,7 @@ pub unsafe fn query(
     attribute: Attribute,
     level: Option<Slot>,
     dst: Slot,
-) -> Option<RawFault> {
+) -> Outcome {
     let regs = cx.regs;
     let mut known: Option<(u64, Descriptor)> = None;
     for lane in lanes(&cx.mask.lanes) {
@@ -447,7 +459,7 @@ fn of_sampler(sampler: &Sampler, attribute: Attribute) -> u32 {
 ///
 /// # Safety
 /// The slots lie in the running window.
-pub unsafe fn is_handle(cx: &mut Cx<'_, '_>, opaque: Opaque, dst: Slot, src: Slot) -> Option<RawFault> {
+pub unsafe fn is_handle(cx: &mut Cx<'_, '_>, opaque: Opaque, dst: Slot, src: Slot) -> Outcome {
     debug_assert_eq!((dst.width, src.width), (Width::Pred, Width::B64));
     let wanted = match opaque {
         Opaque::Texture => HandleKind::Texture,
@@ -458,7 +470,7 @@ pub unsafe fn is_handle(cx: &mut Cx<'_, '_>, opaque: Opaque, dst: Slot, src: Slo
         // SAFETY: the caller's word.
         let handle = unsafe { read(cx.regs, src, lane) };
         let is = resolve(cx, handle).is_some_and(|found| found.kind() == wanted);
-        // SAFETY: as above.
+        // SAFETY: the slot lies in the running window (the caller's word).
         unsafe { write(cx.regs, dst, lane, is.into()) };
     }
     None

@@ -8,12 +8,22 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 use half::{bf16, f16};
 
 use crate::isa::lanes::WARP;
-use crate::memory::{READ, WRITE};
 use crate::program::{AtomicOp, AtomicType, Space};
 
-use super::Cx;
-use super::access::{Lanes, addresses, check_lanes};
-use super::code::{AtomOp, NONE};
+use super::access::{self, Lanes, MemOp};
+use super::observe::{Direction, Observer};
+use super::raw::wide;
+use super::{Cx, NONE};
+
+/// An atomic access.
+pub struct AtomOp {
+    pub mem: MemOp,
+    /// Where old values go; empty for `red`.
+    pub dst: Box<[u32]>,
+    pub b: Box<[u32]>,
+    pub c: u32,
+    pub ftz: bool,
+}
 
 /// Carries out an atomic for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
 pub type AtomicFn = unsafe fn(&mut Cx<'_, '_>, &AtomOp) -> bool;
@@ -49,15 +59,8 @@ cell!(u16 => AtomicU16, u32 => AtomicU32, u64 => AtomicU64);
 
 impl Cell for u128 {
     unsafe fn update(at: *mut u128, f: impl Fn(u128) -> u128) -> u128 {
-        // 128-bit atomics are rare (`atom.exch.b128`, `atom.cas.b128`): one lock orders them against each other.
-        static LOCK: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
-        let _held = LOCK.lock();
-        // SAFETY: valid and aligned by the caller's word.
-        unsafe {
-            let old = at.read_volatile();
-            at.write_volatile(f(old));
-            old
-        }
+        // SAFETY: the caller's word.
+        unsafe { wide::update(at, f) }
     }
 }
 
@@ -73,7 +76,7 @@ macro_rules! rmw {
         impl Rmw for $name {
             type Cell = $t;
             #[inline(always)]
-            #[allow(unused_variables)]
+            #[allow(unused_variables, reason = "some operations have fewer operands")]
             fn apply($old: $t, $b: $t, $c: $t, $ftz: bool) -> $t { $body }
         }
     )*};
@@ -191,7 +194,7 @@ rmw! {
     MaxBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, greatest));
 }
 
-unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> bool {
+unsafe fn run<K: Rmw, O: Observer, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> bool {
     let bytes = (size_of::<K::Cell>() * op.b.len()) as u64;
     // A `.shared` access stays on this thread; generic addresses may be anybody's.
     let private = op.mem.space == Space::Shared;
@@ -208,9 +211,7 @@ unsafe fn run<K: Rmw, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> 
         }
         let mut a: Lanes = [0; WARP];
         // SAFETY: the address register is a slot of the window.
-        if !unsafe { addresses(cx, &op.mem, w, active, bytes, true, &mut a) }
-            || !check_lanes(cx, op.mem.space, w, active, &a, bytes, READ | WRITE)
-        {
+        if !unsafe { access::lanes::<O>(cx, &op.mem, w, active, bytes, Direction::Atomic, &mut a) } {
             return false;
         }
         for (k, &slot) in op.b.iter().enumerate() {
@@ -268,49 +269,49 @@ fn one_address(a: &Lanes, active: u32) -> bool {
 }
 
 /// The function for an operation on a type; the instruction table lets no other pair through.
-pub fn function(op: AtomicOp, ty: AtomicType) -> AtomicFn {
+pub fn function<O: Observer>(op: AtomicOp, ty: AtomicType) -> AtomicFn {
     use AtomicOp::*;
     use AtomicType::*;
     match (op, ty) {
-        (Add, U32 | S32 | B32) => run::<AddU32, true>,
-        (Add, U64 | S64 | B64) => run::<AddU64, true>,
-        (Add, F32) => run::<AddF32, false>,
-        (Add, F64) => run::<AddF64, false>,
-        (Add, F16) => run::<AddF16, false>,
-        (Add, F16x2) => run::<AddF16x2, false>,
-        (Add, Bf16) => run::<AddBf16, false>,
-        (Add, Bf16x2) => run::<AddBf16x2, false>,
-        (Min, U32 | B32) => run::<MinU32, true>,
-        (Min, S32) => run::<MinS32, true>,
-        (Min, U64 | B64) => run::<MinU64, true>,
-        (Min, S64) => run::<MinS64, true>,
-        (Min, F16) => run::<MinF16, false>,
-        (Min, F16x2) => run::<MinF16x2, false>,
-        (Min, Bf16) => run::<MinBf16, false>,
-        (Min, Bf16x2) => run::<MinBf16x2, false>,
-        (Max, U32 | B32) => run::<MaxU32, true>,
-        (Max, S32) => run::<MaxS32, true>,
-        (Max, U64 | B64) => run::<MaxU64, true>,
-        (Max, S64) => run::<MaxS64, true>,
-        (Max, F16) => run::<MaxF16, false>,
-        (Max, F16x2) => run::<MaxF16x2, false>,
-        (Max, Bf16) => run::<MaxBf16, false>,
-        (Max, Bf16x2) => run::<MaxBf16x2, false>,
-        (And, U32 | S32 | B32) => run::<And32, true>,
-        (And, U64 | S64 | B64) => run::<And64, true>,
-        (Or, U32 | S32 | B32) => run::<Or32, true>,
-        (Or, U64 | S64 | B64) => run::<Or64, true>,
-        (Xor, U32 | S32 | B32) => run::<Xor32, true>,
-        (Xor, U64 | S64 | B64) => run::<Xor64, true>,
-        (Inc, _) => run::<Inc32, false>,
-        (Dec, _) => run::<Dec32, false>,
-        (Exch, U32 | S32 | B32 | F32) => run::<Exch32, false>,
-        (Exch, U64 | S64 | B64 | F64) => run::<Exch64, false>,
-        (Exch, B128) => run::<Exch128, false>,
-        (Cas, B16 | F16 | Bf16) => run::<Cas16, false>,
-        (Cas, U32 | S32 | B32 | F32) => run::<Cas32, false>,
-        (Cas, U64 | S64 | B64 | F64) => run::<Cas64, false>,
-        (Cas, B128) => run::<Cas128, false>,
+        (Add, U32 | S32 | B32) => run::<AddU32, O, true>,
+        (Add, U64 | S64 | B64) => run::<AddU64, O, true>,
+        (Add, F32) => run::<AddF32, O, false>,
+        (Add, F64) => run::<AddF64, O, false>,
+        (Add, F16) => run::<AddF16, O, false>,
+        (Add, F16x2) => run::<AddF16x2, O, false>,
+        (Add, Bf16) => run::<AddBf16, O, false>,
+        (Add, Bf16x2) => run::<AddBf16x2, O, false>,
+        (Min, U32 | B32) => run::<MinU32, O, true>,
+        (Min, S32) => run::<MinS32, O, true>,
+        (Min, U64 | B64) => run::<MinU64, O, true>,
+        (Min, S64) => run::<MinS64, O, true>,
+        (Min, F16) => run::<MinF16, O, false>,
+        (Min, F16x2) => run::<MinF16x2, O, false>,
+        (Min, Bf16) => run::<MinBf16, O, false>,
+        (Min, Bf16x2) => run::<MinBf16x2, O, false>,
+        (Max, U32 | B32) => run::<MaxU32, O, true>,
+        (Max, S32) => run::<MaxS32, O, true>,
+        (Max, U64 | B64) => run::<MaxU64, O, true>,
+        (Max, S64) => run::<MaxS64, O, true>,
+        (Max, F16) => run::<MaxF16, O, false>,
+        (Max, F16x2) => run::<MaxF16x2, O, false>,
+        (Max, Bf16) => run::<MaxBf16, O, false>,
+        (Max, Bf16x2) => run::<MaxBf16x2, O, false>,
+        (And, U32 | S32 | B32) => run::<And32, O, true>,
+        (And, U64 | S64 | B64) => run::<And64, O, true>,
+        (Or, U32 | S32 | B32) => run::<Or32, O, true>,
+        (Or, U64 | S64 | B64) => run::<Or64, O, true>,
+        (Xor, U32 | S32 | B32) => run::<Xor32, O, true>,
+        (Xor, U64 | S64 | B64) => run::<Xor64, O, true>,
+        (Inc, _) => run::<Inc32, O, false>,
+        (Dec, _) => run::<Dec32, O, false>,
+        (Exch, U32 | S32 | B32 | F32) => run::<Exch32, O, false>,
+        (Exch, U64 | S64 | B64 | F64) => run::<Exch64, O, false>,
+        (Exch, B128) => run::<Exch128, O, false>,
+        (Cas, B16 | F16 | Bf16) => run::<Cas16, O, false>,
+        (Cas, U32 | S32 | B32 | F32) => run::<Cas32, O, false>,
+        (Cas, U64 | S64 | B64 | F64) => run::<Cas64, O, false>,
+        (Cas, B128) => run::<Cas128, O, false>,
         (op, ty) => unreachable!("a program never holds an atomic {op:?} of {ty:?}"),
     }
 }

@@ -1,0 +1,106 @@
+//! Operations that are rare, or that wait for lanes: from the code's form to the machine's.
+
+use super::compile::Slot;
+use crate::program::{Op, Value};
+use crate::simt::machine::{Copy, Cx, Operations, RawFault, warp, window};
+
+/// The member mask that an instruction waits for; `None`: it does not wait.
+pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
+    match op {
+        Op::WarpBarrier { members }
+        | Op::Match { members, .. }
+        | Op::Redux { members, .. }
+        | Op::Elect { members, .. } => Some(*members),
+        Op::Shuffle { members, .. } | Op::Vote { members, .. } => *members,
+        _ => None,
+    }
+}
+
+/// Carries out an instruction for the lanes of `cx.mask`, all of whose partners are there.
+///
+/// # Safety
+/// Slots of `op` lie in the running window.
+pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_, '_>, machine: &Operations) -> Option<RawFault> {
+    // SAFETY: the caller's word on slots, throughout.
+    unsafe {
+        match op {
+            Op::WarpBarrier { members } => (machine.warp_barrier)(cx, *members),
+            Op::Fence { ordering, scope, proxy } => (machine.fence)(cx, *ordering, *scope, *proxy),
+            Op::Shuffle {
+                mode,
+                dst,
+                dst_pred,
+                a,
+                b,
+                c,
+                members: _,
+            } => warp::shuffle(cx, *mode, *dst, *dst_pred, [*a, *b, *c]),
+            Op::Vote {
+                mode,
+                dst,
+                pred,
+                members,
+            } => warp::vote(cx, *mode, *dst, *pred, *members),
+            Op::Match {
+                all,
+                dst,
+                dst_pred,
+                a,
+                members,
+            } => warp::match_lanes(cx, *all, *dst, *dst_pred, *a, *members),
+            Op::Redux {
+                op: which,
+                dst,
+                a,
+                members,
+            } => warp::redux(cx, *which, *dst, *a, *members),
+            Op::Activemask { dst } => warp::activemask(cx, *dst),
+            Op::Elect { dst, dst_pred, members } => warp::elect(cx, *dst, *dst_pred, *members),
+            Op::ReadSpecial { which, dst } => window::read_special(cx, *which, *dst),
+            Op::FrameAddress { dst, offset } => window::frame_address(cx, *dst, *offset),
+            Op::ConvertAddress {
+                space,
+                to_generic,
+                dst,
+                src,
+            } => window::convert_address(cx, *space, *to_generic, *dst, *src),
+            Op::IsSpace { space, dst, src } => window::is_space(cx, *space, *dst, *src),
+            Op::CopyAsync {
+                dst,
+                src,
+                bytes,
+                src_size,
+                ignore,
+            } => {
+                let copy = Copy {
+                    dst,
+                    src,
+                    bytes: *bytes,
+                    src_size: *src_size,
+                    ignore: *ignore,
+                };
+                return (machine.copy_async)(cx, &copy);
+            }
+            Op::Compute { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Atomic { .. }
+            | Op::Call { .. }
+            | Op::Return
+            | Op::Exit
+            | Op::Trap
+            | Op::Breakpoint
+            | Op::Barrier { .. }
+            | Op::Nanosleep
+            | Op::Alloca { .. }
+            | Op::StackSave { .. }
+            | Op::StackRestore { .. }
+            | Op::Texture(_)
+            | Op::Surface(_)
+            | Op::HandleQuery { .. }
+            | Op::IsHandle { .. }
+            | Op::Syscall { .. } => unreachable!("handled by the loop"),
+        }
+    }
+    None
+}

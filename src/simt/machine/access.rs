@@ -1,0 +1,524 @@
+//! The funnel: every access of a kernel to memory has its addresses formed and checked here, and only here, before
+//! anybody touches memory.
+//!
+//! Global and generic addresses are checked against the address space's map (and, failing that, the block's own windows
+//! and registered host ranges), shared and local ones against their windows, all against the alignment that the ISA
+//! demands (PTX ISA, Addresses as Operands: naturally aligned to the access size). There are three doors: [`lanes`] for
+//! the lanes of a warp, [`pattern`] for lanes whose addresses follow each other, which nobody watches, and [`one`] for a
+//! range that a single lane names. Sums of addresses wrap around as registers do; what is compared never does.
+
+use crate::isa::lanes::{WARP, Width};
+use crate::memory::{AddressSpace, READ, View, WRITE};
+use crate::program::{Address, Ordering, Proxy, Scope, Space};
+use crate::ptx::ast::Span;
+
+use super::observe::{Access, Direction, Observer};
+use super::slots::Slot;
+use super::{Cx, NONE, RawFault};
+
+/// A memory access: where the address comes from, which slots carry data.
+pub struct MemOp {
+    pub offset: i64,
+    /// Offset of the address register, or [`NONE`].
+    pub register: u32,
+    /// The address register is 32 bits wide.
+    pub narrow: bool,
+    /// The value that the address register would hold, if it follows the lane's number, or [`NONE`].
+    pub affine: u32,
+    pub space: Space,
+    pub ordering: Ordering,
+    pub scope: Option<Scope>,
+    /// Slot offsets of the elements; [`NONE`] for a sink.
+    pub data: Box<[u32]>,
+    /// The instruction, for observers.
+    pub span: Span,
+}
+
+impl MemOp {
+    /// An access to `address`, which is found in registers.
+    pub fn new(
+        address: &Address<Slot>,
+        (ordering, scope): (Ordering, Option<Scope>),
+        data: Box<[u32]>,
+        span: Span,
+    ) -> MemOp {
+        MemOp {
+            offset: address.offset,
+            register: address.register.map_or(NONE, |r: Slot| r.offset),
+            narrow: address.register.is_some_and(|r| r.width == Width::B32),
+            affine: NONE,
+            space: address.space,
+            ordering,
+            scope,
+            data,
+            span,
+        }
+    }
+}
+
+/// Carries out an access for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
+pub type AccessFn = unsafe fn(&mut Cx<'_, '_>, &MemOp) -> bool;
+
+/// Addresses of one warp's lanes.
+pub type Lanes = [u64; WARP];
+
+impl Direction {
+    /// Bits of the map that the access asks for.
+    #[inline(always)]
+    pub fn bits(self) -> u8 {
+        match self {
+            Direction::Read => READ,
+            Direction::Write => WRITE,
+            Direction::Atomic => READ | WRITE,
+        }
+    }
+
+    fn writes(self) -> bool {
+        self != Direction::Read
+    }
+}
+
+/// Forms and checks the addresses of the lanes `active` of warp `w`, `bytes` (a power of two) from each; `false`: a lane may
+/// not, and `cx.fault` says which.
+///
+/// # Safety
+/// `op.register` is a slot of the running window.
+#[inline(always)]
+pub unsafe fn lanes<O: Observer>(
+    cx: &mut Cx<'_, '_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    bytes: u64,
+    direction: Direction,
+    out: &mut Lanes,
+) -> bool {
+    // SAFETY: the caller's word.
+    let good = unsafe { addresses(cx, op, w, active, bytes, direction, out) }
+        && check_lanes(cx, op.space, w, active, out, bytes, direction);
+    if O::WATCHES && good {
+        tell::<O>(cx, op, w, active, out, bytes, direction, Proxy::Generic);
+    }
+    good
+}
+
+/// Tells the observer of an access that was checked.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn tell<O: Observer>(
+    cx: &Cx<'_, '_>,
+    op: &MemOp,
+    warp: usize,
+    lanes: u32,
+    addresses: &Lanes,
+    bytes: u64,
+    direction: Direction,
+    proxy: Proxy,
+) {
+    if let Some(observer) = cx.block.env.watch.observer::<O>() {
+        let access = Access {
+            warp,
+            lanes,
+            addresses,
+            bytes: bytes as u32,
+            space: op.space,
+            direction,
+            ordering: op.ordering,
+            scope: op.scope,
+            proxy,
+        };
+        observer.access(&cx.who(op.span), &access);
+    }
+}
+
+/// Tells the observer of a weak access of one lane.
+pub(super) fn tell_one<O: Observer>(
+    cx: &Cx<'_, '_>,
+    lane: usize,
+    (address, bytes): (u64, u64),
+    space: Space,
+    direction: Direction,
+    proxy: Proxy,
+) {
+    if let Some(observer) = cx.block.env.watch.observer::<O>() {
+        let mut addresses = [0; WARP];
+        addresses[lane % WARP] = address;
+        let access = Access {
+            warp: lane / WARP,
+            lanes: 1 << (lane % WARP),
+            addresses: &addresses,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            space,
+            direction,
+            ordering: Ordering::Weak,
+            scope: None,
+            proxy,
+        };
+        observer.access(&cx.who(cx.span), &access);
+    }
+}
+
+/// A range that one lane names by a generic address.
+///
+/// # Errors
+/// It is not the kernel's.
+pub fn one<O: Observer>(
+    cx: &Cx<'_, '_>,
+    lane: usize,
+    address: u64,
+    bytes: u64,
+    direction: Direction,
+) -> Result<(), RawFault> {
+    if !allowed(cx, lane, address, bytes, direction.bits()) {
+        return Err(RawFault::illegal(
+            address,
+            bytes,
+            direction.writes(),
+            lane,
+            Space::Generic,
+        ));
+    }
+    if O::WATCHES {
+        tell_one::<O>(cx, lane, (address, bytes), Space::Generic, direction, Proxy::Generic);
+    }
+    Ok(())
+}
+
+/// `N` bytes that a lane may read.
+///
+/// # Errors
+/// They are not the kernel's.
+pub fn bytes<O: Observer, const N: usize>(cx: &Cx<'_, '_>, lane: usize, address: u64) -> Result<[u8; N], RawFault> {
+    one::<O>(cx, lane, address, N as u64, Direction::Read)?;
+    // SAFETY: checked just now.
+    Ok(unsafe { (address as *const [u8; N]).read_unaligned() })
+}
+
+/// Addresses as the process knows them for the lanes of warp `w`; shared and local offsets are checked here (a lane
+/// outside its window leaves a fault). Lanes outside `active` get the first active lane's address.
+///
+/// # Safety
+/// `op.register` is a slot of the running window.
+#[inline(always)]
+pub(super) unsafe fn addresses(
+    cx: &mut Cx<'_, '_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    bytes: u64,
+    direction: Direction,
+    out: &mut Lanes,
+) -> bool {
+    if op.register == NONE {
+        *out = [op.offset as u64; WARP];
+    } else if op.affine != NONE {
+        // SAFETY: the value is there where the operation names one.
+        let (first, step) = unsafe { line(cx, op, w) };
+        for (i, a) in out.iter_mut().enumerate() {
+            let at = first.wrapping_add(step.wrapping_mul(i as u64));
+            *a = if op.narrow { u64::from(at as u32) } else { at }.wrapping_add(op.offset as u64);
+        }
+    } else {
+        // SAFETY: the slot lies in the window by construction of the program.
+        let base = unsafe { cx.regs.add(op.register as usize) };
+        if op.narrow {
+            // SAFETY: a B32 slot holds `warps × [u32; 32]`.
+            let regs = unsafe { &*(base as *const [u32; WARP]).add(w) };
+            for i in 0..WARP {
+                out[i] = (u64::from(regs[i])).wrapping_add(op.offset as u64);
+            }
+        } else {
+            // SAFETY: a B64 slot holds `warps × [u64; 32]`.
+            let regs = unsafe { &*(base as *const [u64; WARP]).add(w) };
+            for i in 0..WARP {
+                out[i] = regs[i].wrapping_add(op.offset as u64);
+            }
+        }
+    }
+    let block = cx.block;
+    let write = direction.writes();
+    match op.space {
+        Space::Generic | Space::Global | Space::Const => {}
+        Space::Shared => {
+            let mut high = 0u64;
+            for (i, a) in out.iter_mut().enumerate() {
+                *a &= 0xffff_ffff;
+                let active = u64::from(active >> i & 1).wrapping_neg();
+                high = high.max(*a & active);
+            }
+            if high + bytes > u64::from(block.shared_bytes) {
+                let lane = (0..WARP)
+                    .find(|&i| active >> i & 1 == 1 && out[i] + bytes > u64::from(block.shared_bytes))
+                    .expect("some active lane is beyond the window");
+                let lane = (out[lane], w * WARP + lane);
+                cx.fault = Some(RawFault::illegal(lane.0, bytes, write, lane.1, Space::Shared));
+                return false;
+            }
+            for a in out.iter_mut() {
+                *a = a.wrapping_add(block.shared);
+            }
+        }
+        Space::Local => {
+            let frame = if op.register == NONE { u64::from(cx.frame) } else { 0 };
+            let limit = u64::from(block.local_stride);
+            let lane0 = u64::from(cx.first_thread) + (w * WARP) as u64;
+            for (i, a) in out.iter_mut().enumerate() {
+                let offset = a.wrapping_add(frame) & 0xffff_ffff;
+                if active >> i & 1 == 1 && offset + bytes > limit {
+                    cx.fault = Some(RawFault::illegal(offset, bytes, write, w * WARP + i, Space::Local));
+                    return false;
+                }
+                *a = block.local + (lane0 + i as u64) * limit + offset;
+            }
+        }
+        Space::Param => {
+            // The last place from which so many bytes can be read.
+            let last = u64::from(block.param_bytes).checked_sub(bytes);
+            for (i, a) in out.iter_mut().enumerate() {
+                if active >> i & 1 == 1 && last.is_none_or(|last| *a > last) {
+                    cx.fault = Some(RawFault::illegal(*a, bytes, write, w * WARP + i, Space::Param));
+                    return false;
+                }
+                *a = a.wrapping_add(block.param);
+            }
+        }
+    }
+    true
+}
+
+/// Whether lane `lane` may touch `[address, address + bytes)`: arena pages, the block's shared and its own local window,
+/// parameters, host ranges.
+#[inline(always)]
+pub fn allowed(cx: &Cx<'_, '_>, lane: usize, address: u64, bytes: u64, bits: u8) -> bool {
+    cx.block.view.check(address, bytes, bits) || allowed_elsewhere(cx, lane, address, bytes, bits)
+}
+
+#[cold]
+#[inline(never)]
+fn allowed_elsewhere(cx: &Cx<'_, '_>, lane: usize, address: u64, bytes: u64, bits: u8) -> bool {
+    let b = cx.block;
+    let within = |base: u64, len: u64| address >= base && bytes <= len && address - base <= len - bytes;
+    within(b.shared, u64::from(b.shared_bytes))
+        || within(cx.local(lane), u64::from(b.local_stride))
+        || (bits == READ && within(b.param, u64::from(b.param_bytes)))
+        || AddressSpace::get().host_range_contains(address, bytes, bits)
+}
+
+/// Whether kernels of any grid may touch a range: what stays when a block has gone.
+pub fn anybody(view: View, address: u64, bytes: u64, bits: u8) -> bool {
+    bytes == 0 || view.check(address, bytes, bits) || AddressSpace::get().host_range_contains(address, bytes, bits)
+}
+
+/// Whether an address that the program gave by space needs no map check: its window was checked when it was formed.
+#[inline(always)]
+fn windowed(space: Space) -> bool {
+    matches!(space, Space::Shared | Space::Local | Space::Param)
+}
+
+/// Checks the active lanes' addresses for range and alignment; the first offender leaves a fault.
+#[inline(always)]
+pub(super) fn check_lanes(
+    cx: &mut Cx<'_, '_>,
+    space: Space,
+    w: usize,
+    active: u32,
+    a: &Lanes,
+    bytes: u64,
+    direction: Direction,
+) -> bool {
+    let bits = direction.bits();
+    let (mut low, mut high, mut all) = (u64::MAX, 0u64, 0u64);
+    for (i, &x) in a.iter().enumerate() {
+        let on = u64::from(active >> i & 1).wrapping_neg();
+        low = low.min(x | !on);
+        high = high.max(x & on);
+        all |= x & on;
+    }
+    let aligned = all & (bytes - 1) == 0;
+    let span = high.wrapping_sub(low);
+    if aligned && (windowed(space) || (span < 1 << 16 && cx.block.view.check(low, span + bytes, bits))) {
+        return true;
+    }
+    check_each(cx, space, w, active, a, bytes, direction)
+}
+
+#[inline(never)]
+fn check_each(
+    cx: &mut Cx<'_, '_>,
+    space: Space,
+    w: usize,
+    active: u32,
+    a: &Lanes,
+    bytes: u64,
+    direction: Direction,
+) -> bool {
+    let mut rest = active;
+    while rest != 0 {
+        let i = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        let (address, lane) = (a[i], w * WARP + i);
+        if !windowed(space) && !allowed(cx, lane, address, bytes, direction.bits()) {
+            cx.fault = Some(RawFault::illegal(address, bytes, direction.writes(), lane, space));
+            return false;
+        }
+        if address & (bytes - 1) != 0 {
+            cx.fault = Some(RawFault::misaligned(address, bytes, lane));
+            return false;
+        }
+    }
+    true
+}
+
+/// Checks one lane's range of any length, whose start is a multiple of `align`; a fault is left if it is not the kernel's.
+pub(super) fn check_range(
+    cx: &mut Cx<'_, '_>,
+    space: Space,
+    lane: usize,
+    address: u64,
+    (bytes, align): (u64, u64),
+    direction: Direction,
+) -> bool {
+    // Where the instruction names a window, that its first byte lies there was checked when the address was formed.
+    if !allowed(cx, lane, address, bytes, direction.bits()) {
+        cx.fault = Some(RawFault::illegal(address, bytes, direction.writes(), lane, space));
+        return false;
+    }
+    if address & (align - 1) != 0 {
+        cx.fault = Some(RawFault::misaligned(address, align, lane));
+        return false;
+    }
+    true
+}
+
+/// How the addresses of lanes that all take part follow each other, where that is simple; range and alignment are checked
+/// then.
+pub(super) enum Pattern {
+    /// Element by element from here.
+    Consecutive(u64),
+    /// All the same one.
+    Same(u64),
+    /// Anything else, or something that the long way has to look at.
+    Other,
+}
+
+/// Whether `lanes`, a multiple of `N` of them, count up from the first by `step`.
+#[inline(always)]
+fn counts_up<const N: usize>(lanes: &[u64], step: u64) -> bool {
+    let mut expected: [u64; N] = std::array::from_fn(|i| lanes[0].wrapping_add(i as u64 * step));
+    let mut differ = [0; N];
+    for chunk in lanes.chunks_exact(N) {
+        for i in 0..N {
+            differ[i] |= chunk[i] ^ expected[i];
+            expected[i] = expected[i].wrapping_add(N as u64 * step);
+        }
+    }
+    differ.iter().fold(0, |all, d| all | d) == 0
+}
+
+/// As [`counts_up`], of 32-bit registers.
+#[inline(always)]
+fn counts_up_narrow<const N: usize>(lanes: &[u32], step: u32) -> bool {
+    let mut expected: [u32; N] = std::array::from_fn(|i| lanes[0].wrapping_add(i as u32 * step));
+    let mut differ = [0; N];
+    for chunk in lanes.chunks_exact(N) {
+        for i in 0..N {
+            differ[i] |= chunk[i] ^ expected[i];
+            expected[i] = expected[i].wrapping_add(N as u32 * step);
+        }
+    }
+    differ.iter().fold(0, |all, d| all | d) == 0
+}
+
+/// The address register's value in the first lane of warp `w`, and what each lane has more than the one before.
+///
+/// # Safety
+/// `op` names a value that follows the lane's number, and the bundle has computed it.
+#[inline(always)]
+unsafe fn line(cx: &Cx<'_, '_>, op: &MemOp, w: usize) -> (u64, u64) {
+    // SAFETY: the caller's word.
+    let value = unsafe { &*cx.affine.add(op.affine as usize) };
+    let first = if cx.by_warp {
+        value.base[w]
+    } else {
+        value.base[0].wrapping_add(value.step.wrapping_mul((w * WARP) as u64))
+    };
+    let cut = if op.narrow { u64::from(u32::MAX) } else { u64::MAX };
+    (first & cut, value.step & cut)
+}
+
+/// The pattern of `count` lanes of warps `w` and up.
+///
+/// # Safety
+/// `op.register` is a slot of the running window, which has that many warps.
+#[inline(always)]
+pub(super) unsafe fn pattern(
+    cx: &Cx<'_, '_>,
+    op: &MemOp,
+    w: usize,
+    count: usize,
+    bytes: u64,
+    direction: Direction,
+) -> Pattern {
+    let bits = direction.bits();
+    let block = cx.block;
+    let (first, step) = if op.register == NONE {
+        (0, 0)
+    } else if op.affine != NONE {
+        if cx.by_warp && count > WARP {
+            return Pattern::Other;
+        }
+        // SAFETY: the bundle runs code that names such values, so it has them.
+        let (first, step) = unsafe { line(cx, op, w) };
+        if step != 0 && step != bytes {
+            return Pattern::Other;
+        }
+        (first, step)
+    } else {
+        // SAFETY: the slot lies in the window by construction of the program.
+        let base = unsafe { cx.regs.add(op.register as usize) };
+        if op.narrow {
+            // SAFETY: a B32 slot holds 32 values a warp.
+            let lanes = unsafe { std::slice::from_raw_parts((base as *const u32).add(w * WARP), count) };
+            let (first, last) = (u64::from(lanes[0]), u64::from(lanes[count - 1]));
+            let step = match last.wrapping_sub(first) {
+                0 => 0,
+                n if n == (count as u64 - 1) * bytes => bytes,
+                _ => return Pattern::Other,
+            };
+            if !counts_up_narrow::<16>(lanes, step as u32) {
+                return Pattern::Other;
+            }
+            (first, step)
+        } else {
+            // SAFETY: a B64 slot holds 32 values a warp.
+            let lanes = unsafe { std::slice::from_raw_parts((base as *const u64).add(w * WARP), count) };
+            let step = match lanes[count - 1].wrapping_sub(lanes[0]) {
+                0 => 0,
+                n if n == (count as u64 - 1) * bytes => bytes,
+                _ => return Pattern::Other,
+            };
+            if !counts_up::<8>(lanes, step) {
+                return Pattern::Other;
+            }
+            (lanes[0], step)
+        }
+    };
+    let mut first = first.wrapping_add(op.offset as u64);
+    let extent = step * (count as u64 - 1) + bytes;
+    let good = match op.space {
+        Space::Generic | Space::Global | Space::Const => block.view.check(first, extent, bits),
+        Space::Shared => {
+            let good = first <= u64::from(u32::MAX) && first + extent <= u64::from(block.shared_bytes);
+            first = first.wrapping_add(block.shared);
+            good
+        }
+        // Each lane has local memory of its own; parameters are rarely read by address.
+        Space::Local | Space::Param => false,
+    };
+    if !good || first & (bytes - 1) != 0 {
+        Pattern::Other
+    } else if step == 0 {
+        Pattern::Same(first)
+    } else {
+        Pattern::Consecutive(first)
+    }
+}

@@ -1,0 +1,208 @@
+//! Who looks on: an observer sees every access to memory, everything that synchronises, and the life of memory.
+//!
+//! An observer is chosen at compile time: operations are generic over it, and [`Operations`] is the table of them for one
+//! observer, picked when a grid starts. What asks [`Observer::WATCHES`] is gone from the code of [`Silent`], so that
+//! nobody pays for what nobody sees. A grid that is watched takes the operations' long ways, lane by lane.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::isa::lanes::{MAX_WARPS, WARP};
+use crate::program::{Function, Ordering, Proxy, Scope, Space};
+use crate::ptx::ast::Span;
+use crate::simt::block::BlockEnv;
+
+use super::Operations;
+
+/// Sees what kernels do. It is asked by all workers of a grid at once.
+pub trait Observer: Send + Sync + 'static {
+    /// Whether it looks at all.
+    const WATCHES: bool = true;
+    /// Lanes of one warp touch memory; every check has passed.
+    fn access(&self, _by: &Who<'_>, _access: &Access<'_>) {}
+    /// Some lanes synchronise with others.
+    fn synchronise(&self, _by: &Who<'_>, _event: &SyncEvent) {}
+    /// Something begins or ends for a whole block or grid.
+    fn grid(&self, _grid: u64, _event: &GridEvent) {}
+    /// A kernel allocates or frees. What the host does is told by [`crate::memory::life`].
+    fn heap(&self, _by: &Who<'_>, _event: &HeapEvent) {}
+}
+
+/// Nobody looks.
+pub struct Silent;
+
+impl Observer for Silent {
+    const WATCHES: bool = false;
+}
+
+/// Who does something, and by which instruction.
+pub struct Who<'a> {
+    pub grid: u64,
+    pub block: [u32; 3],
+    /// Linear index in the block of lane 0 of the bundle.
+    pub first_thread: u32,
+    /// The running function, and where its text has the instruction.
+    pub function: &'a Function,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    Read,
+    Write,
+    /// Reads and writes as one.
+    Atomic,
+}
+
+/// One instruction's access for lanes of one warp.
+pub struct Access<'a> {
+    /// Warp of the bundle.
+    pub warp: usize,
+    pub lanes: u32,
+    /// Of the lanes that take part; as the process knows them, also where the instruction counts from a window's start.
+    pub addresses: &'a [u64; WARP],
+    /// Bytes that each lane touches.
+    pub bytes: u32,
+    /// As the instruction says.
+    pub space: Space,
+    pub direction: Direction,
+    pub ordering: Ordering,
+    pub scope: Option<Scope>,
+    pub proxy: Proxy,
+}
+
+/// What orders a lane's accesses against those of others. Masks are of the bundle's warps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyncEvent {
+    /// Lanes come to a barrier of the block, and wait there or go on.
+    Arrive {
+        barrier: u32,
+        lanes: [u32; MAX_WARPS],
+        waits: bool,
+    },
+    /// `bar.warp.sync`: by lane of one warp, the members that it waits for.
+    Warp { warp: usize, members: [u32; WARP] },
+    Fence {
+        lanes: [u32; MAX_WARPS],
+        ordering: Ordering,
+        scope: Option<Scope>,
+        proxy: Proxy,
+    },
+    /// The context is asked for something: output, memory, launches.
+    HostCall { lanes: [u32; MAX_WARPS] },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GridEvent {
+    Launch,
+    End,
+    /// A block starts; its windows hold nothing that it may count on.
+    Block {
+        block: [u32; 3],
+        /// Start and bytes.
+        shared: (u64, u64),
+        local: (u64, u64),
+        /// Bytes of each lane's part of the local window.
+        local_stride: u32,
+    },
+    /// All threads that barrier `barrier` of a block waited for have come.
+    Release {
+        block: [u32; 3],
+        barrier: u32,
+    },
+    BlockEnd {
+        block: [u32; 3],
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeapEvent {
+    Allocate { lane: usize, address: u64, bytes: u64 },
+    Free { lane: usize, address: u64 },
+}
+
+/// The observer of a grid, with the operations that call it.
+#[derive(Clone)]
+pub struct Watch {
+    operations: &'static Operations,
+    eye: Option<Arc<Eye>>,
+}
+
+struct Eye {
+    observer: Arc<dyn Any + Send + Sync>,
+    /// Forms of functions that are made for observers, by function and width of bundles. A form keeps its function, so
+    /// that no other one can come to lie at its address.
+    forms: Mutex<HashMap<(usize, u32), Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch {
+            operations: Operations::of::<Silent>(),
+            eye: None,
+        }
+    }
+}
+
+impl Watch {
+    pub fn new<O: Observer>(observer: Arc<O>) -> Watch {
+        Watch {
+            operations: Operations::of::<O>(),
+            eye: Some(Arc::new(Eye {
+                observer,
+                forms: Mutex::default(),
+            })),
+        }
+    }
+
+    pub fn operations(&self) -> &'static Operations {
+        self.operations
+    }
+
+    /// The observer, for operations that were made for it; `None` for those of another one.
+    #[inline(always)]
+    pub fn observer<O: Observer>(&self) -> Option<&O> {
+        if O::WATCHES {
+            self.eye.as_ref()?.observer.downcast_ref()
+        } else {
+            None
+        }
+    }
+
+    /// The form of a function for this observer, made if need be; `None`: nobody looks, and the module keeps the form.
+    pub fn form<T: Any + Send + Sync>(
+        &self,
+        function: &Arc<Function>,
+        width: u32,
+        make: impl FnOnce() -> T,
+    ) -> Option<Arc<T>> {
+        let eye = self.eye.as_ref()?;
+        let key = (Arc::as_ptr(function) as usize, width);
+        let mut forms = eye.forms.lock();
+        let any = forms.entry(key).or_insert_with(|| Arc::new(make()));
+        Arc::clone(any).downcast().ok()
+    }
+
+    pub fn grid(&self, grid: u64, event: &GridEvent) {
+        (self.operations.grid)(self, grid, event);
+    }
+}
+
+pub(super) fn grid<O: Observer>(watch: &Watch, grid: u64, event: &GridEvent) {
+    if let Some(observer) = watch.observer::<O>() {
+        observer.grid(grid, event);
+    }
+}
+
+impl BlockEnv<'_> {
+    /// Tells an observer of something that befalls the whole block.
+    pub fn tell(&self, event: impl FnOnce(&Self) -> GridEvent) {
+        let grid = self.env;
+        if grid.watch.eye.is_some() {
+            grid.watch.grid(grid.launch.grid_id, &event(self));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! One lane of a register, and lanes of a mask.
+
+use crate::isa::lanes::{MAX_WARPS, WARP, Width};
+use crate::program::Value;
+
+/// A place in the window of registers: byte offset, and width. What a compiler gives is for a bundle of one warp; offsets
+/// scale with the bundle's width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot {
+    pub offset: u32,
+    pub width: Width,
+}
+
+/// Set bits, ascending.
+pub fn bits(mask: u32) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        (rest != 0).then(|| {
+            let i = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            i
+        })
+    })
+}
+
+/// Active lanes of a bundle, ascending.
+pub fn lanes(mask: &[u32; MAX_WARPS]) -> impl Iterator<Item = usize> + use<> {
+    let mask = *mask;
+    (0..MAX_WARPS * WARP).filter(move |l| mask[l / WARP] >> (l % WARP) & 1 == 1)
+}
+
+/// The first active lane of a bundle.
+pub fn first_lane(mask: &[u32; MAX_WARPS]) -> usize {
+    mask.iter()
+        .enumerate()
+        .find(|(_, m)| **m != 0)
+        .map_or(0, |(w, m)| w * 32 + m.trailing_zeros() as usize)
+}
+
+/// One lane of an integer slot, zero-extended.
+///
+/// # Safety
+/// The slot lies in the window at `regs`.
+pub unsafe fn read(regs: *mut u8, slot: Slot, lane: usize) -> u64 {
+    // SAFETY: the caller's word; slots hold one value a lane.
+    unsafe {
+        let at = regs.add(slot.offset as usize);
+        match slot.width {
+            Width::Pred => u64::from(*(at as *const u32).add(lane / WARP) >> (lane % WARP) & 1),
+            Width::B16 => u64::from(*(at as *const u16).add(lane)),
+            Width::B32 => u64::from(*(at as *const u32).add(lane)),
+            Width::B64 => *(at as *const u64).add(lane),
+            Width::B128 => *(at as *const u128).add(lane) as u64,
+        }
+    }
+}
+
+/// Writes one lane of an integer slot, truncated to its width.
+///
+/// # Safety
+/// As for [`read`].
+pub unsafe fn write(regs: *mut u8, slot: Slot, lane: usize, value: u64) {
+    // SAFETY: the slot lies in the window (the caller's word) and holds one value a lane.
+    unsafe {
+        let at = regs.add(slot.offset as usize);
+        match slot.width {
+            Width::Pred => {
+                let word = (at as *mut u32).add(lane / WARP);
+                *word = *word & !(1 << (lane % WARP)) | ((value & 1) as u32) << (lane % WARP);
+            }
+            Width::B16 => *(at as *mut u16).add(lane) = value as u16,
+            Width::B32 => *(at as *mut u32).add(lane) = value as u32,
+            Width::B64 => *(at as *mut u64).add(lane) = value,
+            Width::B128 => *(at as *mut u128).add(lane) = u128::from(value),
+        }
+    }
+}
+
+/// An operand in one lane.
+///
+/// # Safety
+/// A slot operand lies in the window at `regs`.
+pub unsafe fn value(regs: *mut u8, v: Value<Slot>, lane: usize) -> u32 {
+    match v {
+        Value::Immediate(x) => x,
+        // SAFETY: the caller's word.
+        Value::Register(slot) => unsafe { read(regs, slot, lane) as u32 },
+    }
+}
+
+/// A predicate of all warps, perhaps negated.
+///
+/// # Safety
+/// `slot` is a predicate slot of the window at `regs`.
+pub unsafe fn predicate(regs: *mut u8, slot: Slot, negated: bool) -> [u32; MAX_WARPS] {
+    let flip = if negated { u32::MAX } else { 0 };
+    // SAFETY: the caller's word; reading past the bundle's last warp stays in the window (windows are padded).
+    std::array::from_fn(|w| unsafe { *(regs.add(slot.offset as usize) as *const u32).add(w) } ^ flip)
+}

@@ -1,0 +1,397 @@
+//! `ld` and `st` of a whole bundle: 32 lanes at a time, with quick paths for lanes that touch consecutive elements or all
+//! the same one. Where somebody watches, the quick paths are left out.
+
+use std::sync::atomic;
+
+use crate::isa::Level;
+use crate::isa::lanes::{WARP, Width};
+use crate::program::{Element, Ordering};
+
+use super::access::{self, AccessFn, Lanes, MemOp, Pattern, pattern};
+use super::observe::{Direction, Observer};
+use super::raw::{Convert, Raw, load_whole, store_whole};
+use super::{Cx, NONE};
+
+#[inline(always)]
+fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
+    match (ordering, store) {
+        (Ordering::Weak | Ordering::Volatile | Ordering::Relaxed, _) => atomic::Ordering::Relaxed,
+        (_, false) => atomic::Ordering::Acquire,
+        (_, true) => atomic::Ordering::Release,
+    }
+}
+
+/// Serves a load of `count` lanes of warps `w` and up, if it follows a simple pattern.
+///
+/// # Safety
+/// As for [`Transfer::run`]; all of these lanes take part.
+#[inline(always)]
+unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool>(
+    cx: &Cx<'_, '_>,
+    op: &MemOp,
+    w: usize,
+    count: usize,
+) -> bool {
+    let n = op.data.len();
+    let bytes = size_of::<T>() as u64 * n as u64;
+    // SAFETY: the caller's word on slots.
+    let (first, same) = match unsafe { pattern(cx, op, w, count, bytes, Direction::Read) } {
+        Pattern::Consecutive(first) => (first as *const T, false),
+        Pattern::Same(first) => (first as *const T, true),
+        Pattern::Other => return false,
+    };
+    // SAFETY: `pattern` checked `count · n` elements, or the ones that all share; slots are runs of the window.
+    unsafe {
+        let run = |slot: u32| (cx.regs.add(slot as usize) as *mut D).add(w * WARP);
+        if same {
+            for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+                std::slice::from_raw_parts_mut(run(slot), count).fill(first.add(k).read().widen(SIGNED));
+            }
+            return true;
+        }
+        match *op.data {
+            [slot] if slot == NONE => {}
+            [slot] if size_of::<T>() == size_of::<D>() => {
+                std::ptr::copy_nonoverlapping(first as *const D, run(slot), count);
+            }
+            [slot] => {
+                let dst = std::slice::from_raw_parts_mut(run(slot), count);
+                for (i, d) in dst.iter_mut().enumerate() {
+                    *d = first.add(i).read().widen(SIGNED);
+                }
+            }
+            [a, b] => deal::<T, D, SIGNED, 2>(first, [a, b], run, count),
+            [a, b, c, d] => deal::<T, D, SIGNED, 4>(first, [a, b, c, d], run, count),
+            _ => {
+                let slots: [u32; 8] = std::array::from_fn(|k| op.data.get(k).copied().unwrap_or(NONE));
+                deal::<T, D, SIGNED, 8>(first, slots, run, count);
+            }
+        }
+    }
+    true
+}
+
+/// Vectors of `N` elements from memory to `N` slots. By way of local arrays: the compiler then sees that nothing overlaps,
+/// and shuffles.
+///
+/// # Safety
+/// `count` vectors, a multiple of 32, are readable; each slot but a sink has room for as many.
+#[inline(always)]
+unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
+    src: *const T,
+    slots: [u32; N],
+    run: impl Fn(u32) -> *mut D,
+    count: usize,
+) {
+    for at in (0..count).step_by(WARP) {
+        let mut out = [[D::default(); WARP]; N];
+        for i in 0..WARP {
+            for (k, out) in out.iter_mut().enumerate() {
+                // SAFETY: the caller's word.
+                out[i] = unsafe { src.add((at + i) * N + k).read() }.widen(SIGNED);
+            }
+        }
+        for (out, slot) in out.iter().zip(slots).filter(|(_, slot)| *slot != NONE) {
+            // SAFETY: the caller's word.
+            unsafe { (run(slot).add(at) as *mut [D; WARP]).write(*out) };
+        }
+    }
+}
+
+/// The way back.
+///
+/// # Safety
+/// `count` vectors, a multiple of 32, are writable; each run has as many elements.
+#[inline(always)]
+unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*const D; N], count: usize) {
+    for at in (0..count).step_by(WARP) {
+        // SAFETY: the caller's word.
+        let from = runs.map(|run| unsafe { (run.add(at) as *const [D; WARP]).read() });
+        for i in 0..WARP {
+            for (k, from) in from.iter().enumerate() {
+                // SAFETY: the caller's word.
+                unsafe { dst.add((at + i) * N + k).write(T::narrow(from[i])) };
+            }
+        }
+    }
+}
+
+/// Serves a store likewise.
+///
+/// # Safety
+/// As for [`load_simple`].
+#[inline(always)]
+unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_, '_>, op: &MemOp, w: usize, count: usize) -> bool {
+    let n = op.data.len();
+    let bytes = size_of::<T>() as u64 * n as u64;
+    // SAFETY: the caller's word on slots.
+    let Pattern::Consecutive(first) = (unsafe { pattern(cx, op, w, count, bytes, Direction::Write) }) else {
+        return false;
+    };
+    let first = first as *mut T;
+    // SAFETY: `pattern` checked `count · n` elements; slots are runs of the window.
+    unsafe {
+        let run = |slot: u32| (cx.regs.add(slot as usize) as *const D).add(w * WARP);
+        match *op.data {
+            [slot] if size_of::<T>() == size_of::<D>() => {
+                std::ptr::copy_nonoverlapping(run(slot), first as *mut D, count);
+            }
+            [slot] => {
+                let src = run(slot);
+                for i in 0..count {
+                    first.add(i).write(T::narrow(src.add(i).read()));
+                }
+            }
+            [a, b] => collect::<T, D, 2>(first, [a, b].map(run), count),
+            [a, b, c, d] => collect::<T, D, 4>(first, [a, b, c, d].map(run), count),
+            [a, b, c, d, e, f, g, h] => collect::<T, D, 8>(first, [a, b, c, d, e, f, g, h].map(run), count),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether all lanes of all warps of the bundle take part.
+#[inline(always)]
+fn everybody(cx: &Cx<'_, '_>) -> bool {
+    cx.mask.lanes[..cx.mask.warps as usize]
+        .iter()
+        .all(|&lanes| lanes == u32::MAX)
+}
+
+trait Transfer {
+    /// # Safety
+    /// The window, slots and features are those that the program was made for.
+    unsafe fn run<O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool;
+}
+
+struct Load<T, D, const SIGNED: bool, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
+
+impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for Load<T, D, SIGNED, STRONG> {
+    #[inline(always)]
+    unsafe fn run<O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+        let quick = !STRONG && !O::WATCHES;
+        // SAFETY: the caller's word; all lanes take part.
+        if quick && everybody(cx) && unsafe { load_simple::<T, D, SIGNED>(cx, op, 0, cx.mask.warps as usize * WARP) } {
+            return true;
+        }
+        let n = op.data.len();
+        let bytes = size_of::<T>() as u64 * n as u64;
+        for w in 0..cx.mask.warps as usize {
+            let active = cx.mask.lanes[w];
+            if active == 0 {
+                continue;
+            }
+            // SAFETY: the caller's word; all lanes of this warp take part.
+            if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED>(cx, op, w, WARP) } {
+                continue;
+            }
+            let mut a: Lanes = [0; WARP];
+            // SAFETY: the caller's word on slots.
+            if !unsafe { access::lanes::<O>(cx, op, w, active, bytes, Direction::Read, &mut a) } {
+                return false;
+            }
+            if STRONG {
+                let order = order_of(op.ordering, false);
+                let mut rest = active;
+                while rest != 0 {
+                    let i = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    // SAFETY: every active lane's address was checked, and its alignment; slots lie in the window.
+                    unsafe {
+                        let whole = load_whole(a[i], bytes, order);
+                        for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+                            let at = k * size_of::<T>();
+                            let value = T::cut(whole[at / 16] >> (at % 16 * 8));
+                            let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) as *mut D;
+                            *dst.add(i) = value.widen(SIGNED);
+                        }
+                    }
+                }
+                continue;
+            }
+            for (k, &slot) in op.data.iter().enumerate() {
+                if slot == NONE {
+                    continue;
+                }
+                // SAFETY: every active lane's address was checked; inactive lanes are not touched.
+                unsafe {
+                    let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) as *mut D;
+                    if active == u32::MAX {
+                        for (i, &x) in a.iter().enumerate() {
+                            *dst.add(i) = (x as *const T).add(k).read().widen(SIGNED);
+                        }
+                    } else {
+                        let mut rest = active;
+                        while rest != 0 {
+                            let i = rest.trailing_zeros() as usize;
+                            rest &= rest - 1;
+                            let at = (a[i] as *const T).add(k);
+                            *dst.add(i) = at.read().widen(SIGNED);
+                        }
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+struct Store<T, D, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
+
+impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG> {
+    #[inline(always)]
+    unsafe fn run<O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+        let quick = !STRONG && !O::WATCHES;
+        // SAFETY: the caller's word; all lanes take part.
+        if quick && everybody(cx) && unsafe { store_simple::<T, D>(cx, op, 0, cx.mask.warps as usize * WARP) } {
+            return true;
+        }
+        let n = op.data.len();
+        let bytes = size_of::<T>() as u64 * n as u64;
+        for w in 0..cx.mask.warps as usize {
+            let active = cx.mask.lanes[w];
+            if active == 0 {
+                continue;
+            }
+            // SAFETY: the caller's word; all lanes of this warp take part.
+            if quick && active == u32::MAX && unsafe { store_simple::<T, D>(cx, op, w, WARP) } {
+                continue;
+            }
+            let mut a: Lanes = [0; WARP];
+            // SAFETY: the caller's word on slots.
+            if !unsafe { access::lanes::<O>(cx, op, w, active, bytes, Direction::Write, &mut a) } {
+                return false;
+            }
+            if STRONG {
+                let order = order_of(op.ordering, true);
+                let mut rest = active;
+                while rest != 0 {
+                    let i = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    let mut whole = [0; 2];
+                    // SAFETY: every active lane's address was checked, and its alignment; slots lie in the window.
+                    unsafe {
+                        for (k, &slot) in op.data.iter().enumerate() {
+                            let at = k * size_of::<T>();
+                            let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
+                            whole[at / 16] |= T::narrow(*src.add(i)).bits() << (at % 16 * 8);
+                        }
+                        store_whole(a[i], bytes, whole, order);
+                    }
+                }
+                continue;
+            }
+            for (k, &slot) in op.data.iter().enumerate() {
+                // SAFETY: every active lane's address was checked.
+                unsafe {
+                    let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
+                    let mut rest = active;
+                    while rest != 0 {
+                        let i = rest.trailing_zeros() as usize;
+                        rest &= rest - 1;
+                        let at = (a[i] as *mut T).add(k);
+                        let value = T::narrow(*src.add(i));
+                        at.write(value);
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
+unsafe fn run_avx512<A: Transfer, O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+    // SAFETY: the caller's word, passed on.
+    unsafe { A::run::<O>(cx, op) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
+unsafe fn run_avx2<A: Transfer, O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+    // SAFETY: the caller's word, passed on.
+    unsafe { A::run::<O>(cx, op) }
+}
+
+unsafe fn run_baseline<A: Transfer, O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
+    // SAFETY: the caller's word, passed on.
+    unsafe { A::run::<O>(cx, op) }
+}
+
+fn pick<A: Transfer, O: Observer>() -> AccessFn {
+    match Level::current() {
+        Level::Avx512 => run_avx512::<A, O>,
+        Level::Avx2 => run_avx2::<A, O>,
+        Level::Baseline => run_baseline::<A, O>,
+    }
+}
+
+/// The function that loads such elements into slots of such a width.
+pub fn load_fn<O: Observer>(element: Element, slot: Option<Width>, ordering: Ordering) -> AccessFn {
+    fn by_strength<T: Convert<D>, D: Raw, O: Observer, const SIGNED: bool>(ordering: Ordering) -> AccessFn {
+        if ordering == Ordering::Weak {
+            pick::<Load<T, D, SIGNED, false>, O>()
+        } else {
+            pick::<Load<T, D, SIGNED, true>, O>()
+        }
+    }
+    fn by_sign<T: Convert<D>, D: Raw, O: Observer>(element: Element, ordering: Ordering) -> AccessFn {
+        if element.signed && size_of::<T>() < size_of::<D>() {
+            by_strength::<T, D, O, true>(ordering)
+        } else {
+            by_strength::<T, D, O, false>(ordering)
+        }
+    }
+    let natural = match element.bytes {
+        1 | 2 => Width::B16,
+        4 => Width::B32,
+        8 => Width::B64,
+        _ => Width::B128,
+    };
+    let e = element;
+    match (element.bytes, slot.unwrap_or(natural)) {
+        (1, Width::B16) => by_sign::<u8, u16, O>(e, ordering),
+        (1, Width::B32) => by_sign::<u8, u32, O>(e, ordering),
+        (1, Width::B64) => by_sign::<u8, u64, O>(e, ordering),
+        (1, Width::B128) => by_sign::<u8, u128, O>(e, ordering),
+        (2, Width::B16) => by_sign::<u16, u16, O>(e, ordering),
+        (2, Width::B32) => by_sign::<u16, u32, O>(e, ordering),
+        (2, Width::B64) => by_sign::<u16, u64, O>(e, ordering),
+        (2, Width::B128) => by_sign::<u16, u128, O>(e, ordering),
+        (4, Width::B32) => by_sign::<u32, u32, O>(e, ordering),
+        (4, Width::B64) => by_sign::<u32, u64, O>(e, ordering),
+        (4, Width::B128) => by_sign::<u32, u128, O>(e, ordering),
+        (8, Width::B64) => by_sign::<u64, u64, O>(e, ordering),
+        (8, Width::B128) => by_sign::<u64, u128, O>(e, ordering),
+        (16, Width::B128) => by_sign::<u128, u128, O>(e, ordering),
+        (bytes, width) => unreachable!("a program never loads {bytes} bytes into {width:?}"),
+    }
+}
+
+/// The function that stores such elements from slots of such a width.
+pub fn store_fn<O: Observer>(element: Element, slot: Width, ordering: Ordering) -> AccessFn {
+    fn by_strength<T: Convert<D>, D: Raw, O: Observer>(ordering: Ordering) -> AccessFn {
+        if ordering == Ordering::Weak {
+            pick::<Store<T, D, false>, O>()
+        } else {
+            pick::<Store<T, D, true>, O>()
+        }
+    }
+    match (element.bytes, slot) {
+        (1, Width::B16) => by_strength::<u8, u16, O>(ordering),
+        (1, Width::B32) => by_strength::<u8, u32, O>(ordering),
+        (1, Width::B64) => by_strength::<u8, u64, O>(ordering),
+        (1, Width::B128) => by_strength::<u8, u128, O>(ordering),
+        (2, Width::B16) => by_strength::<u16, u16, O>(ordering),
+        (2, Width::B32) => by_strength::<u16, u32, O>(ordering),
+        (2, Width::B64) => by_strength::<u16, u64, O>(ordering),
+        (2, Width::B128) => by_strength::<u16, u128, O>(ordering),
+        (4, Width::B32) => by_strength::<u32, u32, O>(ordering),
+        (4, Width::B64) => by_strength::<u32, u64, O>(ordering),
+        (4, Width::B128) => by_strength::<u32, u128, O>(ordering),
+        (8, Width::B64) => by_strength::<u64, u64, O>(ordering),
+        (8, Width::B128) => by_strength::<u64, u128, O>(ordering),
+        (16, Width::B128) => by_strength::<u128, u128, O>(ordering),
+        (bytes, width) => unreachable!("a program never stores {bytes} bytes from {width:?}"),
+    }
+}

@@ -1,0 +1,105 @@
+//! What lanes know of the windows they live in (PTX ISA, cvta, isspacep), and special registers that are read where they
+//! stand.
+
+use crate::isa::lanes::WARP;
+use crate::memory::{READ, WRITE};
+use crate::program::{Space, Special};
+use crate::simt::special::{self, Place};
+
+use super::slots::{Slot, lanes, read, write};
+use super::{Cx, LANES};
+
+#[repr(align(64))]
+struct Scratch([u8; LANES * 16]);
+
+/// A special register that changes from one reading to the next: read once for all lanes.
+///
+/// # Safety
+/// Slots lie in the running window, here and below.
+pub unsafe fn read_special(cx: &Cx<'_, '_>, which: Special, dst: Slot) {
+    // Into scratch memory laid out as the slot, then blended in by lane.
+    let mut scratch = Scratch([0; LANES * 16]);
+    let place = Place {
+        block: cx.block,
+        first_thread: cx.first_thread,
+        warps: cx.mask.warps,
+    };
+    let at = Slot {
+        offset: 0,
+        width: dst.width,
+    };
+    debug_assert!(cx.mask.warps as usize * WARP <= LANES);
+    // SAFETY: the scratch memory has room for the widest slot; the caller's word on the other.
+    unsafe {
+        special::set_special(scratch.0.as_mut_ptr(), at, which, &place);
+        for lane in lanes(&cx.mask.lanes) {
+            write(cx.regs, dst, lane, read(scratch.0.as_mut_ptr(), at, lane));
+        }
+    }
+}
+
+/// The address of byte `offset` of the running frame, in the lane's local window.
+///
+/// # Safety
+/// As for [`read_special`].
+pub unsafe fn frame_address(cx: &Cx<'_, '_>, dst: Slot, offset: u32) {
+    let address = u64::from(cx.frame + offset);
+    // SAFETY: the caller's word.
+    lanes(&cx.mask.lanes).for_each(|lane| unsafe { write(cx.regs, dst, lane, address) });
+}
+
+/// `cvta` between windows and generic addresses.
+///
+/// # Safety
+/// As for [`read_special`].
+pub unsafe fn convert_address(cx: &Cx<'_, '_>, space: Space, to_generic: bool, dst: Slot, src: Slot) {
+    for lane in lanes(&cx.mask.lanes) {
+        let base = match space {
+            Space::Shared => cx.block.shared,
+            Space::Local => cx.local(lane),
+            Space::Param => cx.block.param,
+            Space::Generic | Space::Global | Space::Const => 0,
+        };
+        // SAFETY: the caller's word.
+        unsafe {
+            let x = read(cx.regs, src, lane);
+            let y = if to_generic {
+                base.wrapping_add(x)
+            } else {
+                x.wrapping_sub(base)
+            };
+            write(cx.regs, dst, lane, y);
+        }
+    }
+}
+
+/// `isspacep`
+///
+/// # Safety
+/// As for [`read_special`].
+pub unsafe fn is_space(cx: &Cx<'_, '_>, space: Space, dst: Slot, src: Slot) {
+    for lane in lanes(&cx.mask.lanes) {
+        // SAFETY: the caller's word.
+        unsafe {
+            let x = read(cx.regs, src, lane);
+            write(cx.regs, dst, lane, u64::from(in_space(cx, space, x)));
+        }
+    }
+}
+
+fn in_space(cx: &Cx<'_, '_>, space: Space, x: u64) -> bool {
+    let b = cx.block;
+    let within = |base: u64, len: u64| x.wrapping_sub(base) < len;
+    let shared = within(b.shared, u64::from(b.shared_window));
+    let local = within(b.local, b.local_bytes);
+    let param = within(b.param, u64::from(b.param_bytes));
+    let constant = || b.view.check(x, 1, READ) && !b.view.check(x, 1, WRITE);
+    match space {
+        Space::Shared => shared,
+        Space::Local => local,
+        Space::Param => param,
+        Space::Const => constant(),
+        Space::Global => !shared && !local && !param && !constant(),
+        Space::Generic => true,
+    }
+}
