@@ -35,6 +35,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	python3 tests/ptx/reference.py --check
+	scripts/import-circles
 
 unit:
 	$(CARGO) test --release --workspace

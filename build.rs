@@ -3,7 +3,7 @@
 
 #[path = "src/api/generate/header.rs"]
 mod header;
-#[allow(dead_code)] // The tests look at more of it.
+#[allow(dead_code, reason = "the tests look at more of it")]
 #[path = "src/api/generate/table.rs"]
 mod table;
 #[path = "src/api/generate/wrappers.rs"]

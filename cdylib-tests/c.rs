@@ -3,7 +3,7 @@
 //! The functions here can be called without `unsafe`: whether they crash is what the tests find out.
 
 // A table of names, some of them declared ahead of their first test.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "several tests share it, each uses a part")]
 
 use libloading::Library;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -227,7 +227,7 @@ pub fn library() -> &'static Library {
 /// version of the function; here the symbol is written out where it differs.
 macro_rules! functions {
     ($($name:ident $(= $symbol:literal)? ($($argument:ident: $type:ty),* $(,)?);)*) => {$(
-        #[allow(non_snake_case, clippy::too_many_arguments)]
+        #[allow(non_snake_case, clippy::too_many_arguments, reason = "names and signatures are those of cuda.h")]
         pub fn $name($($argument: $type),*) -> CUresult {
             type Function = unsafe extern "C" fn($($type),*) -> CUresult;
             let symbol = [$($symbol,)? stringify!($name)][0];

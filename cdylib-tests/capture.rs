@@ -355,6 +355,7 @@ fn a_capture_says_what_it_records_into_and_after_what() {
         let now = if list.is_null() {
             &[][..]
         } else {
+            // SAFETY: the call has written as many nodes as it has counted.
             unsafe { std::slice::from_raw_parts(list, count) }
         };
         (found, id, graph, now.to_vec())

@@ -2,7 +2,7 @@
 //!
 //! Flows in: nothing. Flows out: types and functions for the tests of graphs. It must never test anything.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "the layout is whole, the tests use a part of it")]
 
 use crate::c::*;
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};

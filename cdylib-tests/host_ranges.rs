@@ -336,7 +336,7 @@ fn a_limit_on_the_size_of_files_is_an_error() {
 
 #[test]
 fn a_limit_on_data_is_an_error() {
-    for (megabytes, lands) in [("16", false), ("80", false), ("400", true)] {
+    for megabytes in ["16", "80", "400"] {
         alone(test_name!(), &[("TEST_DATA", megabytes)], || {
             let megabytes: u64 = std::env::var("TEST_DATA").unwrap().parse().unwrap();
             limit(libc::RLIMIT_DATA, megabytes << 20);
@@ -352,13 +352,13 @@ fn a_limit_on_data_is_an_error() {
             }
             code = cuMemAlloc(&mut small, 1 << 20);
             println!("{megabytes} MB: a small allocation with {code}");
-            assert!(code == 0 || code == CUDA_ERROR_OUT_OF_MEMORY);
+            // The map of the arena takes some of it.
+            assert!(code == 0 || megabytes < 400 && code == CUDA_ERROR_OUT_OF_MEMORY);
             assert_eq!(cuMemAlloc(&mut large, 1 << 30), CUDA_ERROR_OUT_OF_MEMORY);
             if code == 0 {
                 ok(cuMemsetD8(small, 1, 1 << 20));
                 assert_eq!(crate::basics::download(small, 4), [1; 4]);
             }
         });
-        let _ = lands;
     }
 }

@@ -48,7 +48,7 @@ fn time(text: &str) -> Duration {
     };
     let kernel = module.functions.iter().position(|f| *f.name == *"k").expect("k");
     match module.prepare(kernel as u32) {
-        Ok(function) => assert!(!function.code.is_empty()),
+        Ok(function) => assert!(!function.body.blocks.is_empty()),
         Err(found) => panic!("{}", found.render_plain()),
     }
     busy() - start

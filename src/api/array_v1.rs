@@ -18,7 +18,7 @@ fn lend<T: Copy>(record: &T) -> In<T> {
 }
 
 fn fill<T>(record: &mut T) -> Out<T> {
-    // SAFETY: as above, and good for writing.
+    // SAFETY: the borrow is exclusive: good for reading and writing as long as the caller keeps it up, during the call.
     unsafe { Out::from_c(std::ptr::from_mut(record)) }
 }
 

@@ -44,7 +44,10 @@ pub fn stream_begin_capture_v2(
     Ok(default.resolve(stream)?.begin_capture(mode, None)?)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn stream_begin_capture_to_graph(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -66,7 +69,7 @@ struct UserData(*mut c_void);
 
 // SAFETY: it is handed back as it came; what may be done with it on which thread is between the program and itself.
 unsafe impl Send for UserData {}
-// SAFETY: as above.
+// SAFETY: nothing here looks at what it points to.
 unsafe impl Sync for UserData {}
 
 /// The program hears of each node whose parameters differ from what the graph has.
@@ -152,7 +155,10 @@ pub fn stream_get_capture_info(
     status.set(status_of(info.as_ref()))
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn stream_get_capture_info_v2(
     context: &Arc<Context>,
     default: DefaultStream,
@@ -168,7 +174,10 @@ pub fn stream_get_capture_info_v2(
     stream_get_capture_info_v3(context, default, stream, status, id, graph, nodes, data, count)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn stream_get_capture_info_v3(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -209,7 +218,10 @@ pub fn stream_update_capture_dependencies(
     stream_update_capture_dependencies_v2(context, default, stream, nodes, data, count, flags)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn stream_update_capture_dependencies_v2(
     _: &Arc<Context>,
     default: DefaultStream,

@@ -130,7 +130,10 @@ pub fn memcpy_peer(
     at_once(default, Place::Device(dst), Place::Device(src), bytes)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn memcpy_peer_async(
     _: &Arc<Context>,
     default: DefaultStream,

@@ -128,7 +128,10 @@ fn submit(copies: &[Copy], stream: &Arc<Stream>) -> Result<(), (Option<usize>, C
     batch::copy(copies, stream).map_err(|(index, error): Failed| (index, error.into()))
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn memcpy_batch_async(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -162,7 +165,10 @@ pub fn memcpy_batch_async(
     })
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn memcpy_batch_async_v2(
     context: &Arc<Context>,
     default: DefaultStream,
@@ -208,7 +214,7 @@ fn operand(of: &CUmemcpy3DOperand) -> Answer<Operand> {
             Ok(Operand::Pointer(unsafe { of.op.ptr }))
         }
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY => {
-            // SAFETY: as above.
+            // SAFETY: the member that goes with the type; a handle and numbers may have any bits.
             let member = unsafe { of.op.array };
             let array = Array::from_handle(member.array as usize).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
             let at = [member.offset.x, member.offset.y, member.offset.z];

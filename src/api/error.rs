@@ -59,11 +59,11 @@ mod tests {
         type Describe = unsafe extern "C" fn(c_int) -> *const c_char;
         // SAFETY: NVIDIA's runtime does nothing when loaded, and this function has this type.
         let library = unsafe { libloading::Library::new(path) }.unwrap();
-        // SAFETY: as above.
+        // SAFETY: the function has this type in every version of the runtime.
         let describe = unsafe { library.get::<Describe>("cudaGetErrorString") }.unwrap();
         let mut compared = 0;
         for (code, (name, description)) in &*TEXTS {
-            // SAFETY: as above; it returns static text.
+            // SAFETY: any number may be asked for; it returns static text.
             let theirs = unsafe { std::ffi::CStr::from_ptr(describe(*code as c_int)) };
             if theirs != c"unrecognized error code" {
                 assert_eq!(description.as_c_str(), theirs, "{name:?}");

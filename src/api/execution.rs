@@ -134,7 +134,10 @@ fn packed(extra: Out<*mut c_void>) -> Answer<Option<(*const c_void, usize)>> {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn launch_kernel(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -160,7 +163,10 @@ pub fn launch_kernel(
     launch_with(function, &config, &default.resolve(stream)?, kernel_params, extra)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn launch_cooperative_kernel(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -226,61 +232,64 @@ pub fn extended(config: &CUlaunchConfig) -> Answer<Extended> {
 impl Extended {
     fn attribute(&mut self, index: usize, id: CUlaunchAttributeID, value: &CUlaunchAttributeValue) -> Answer {
         use CUlaunchAttributeID as Id;
-        // SAFETY: every bit pattern is a number; the caller set the member that belongs to the attribute. Here and below.
+        // The caller has set the member of the union that belongs to the attribute.
         match id {
             Id::CU_LAUNCH_ATTRIBUTE_IGNORE => {}
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => self.config.cooperative = unsafe { value.cooperative } != 0,
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => {
+                // SAFETY: every bit pattern of the union is a number, whichever member was written.
+                self.config.cooperative = unsafe { value.cooperative } != 0;
+            }
             Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 let cluster = unsafe { value.clusterDim };
                 self.config.cluster = [cluster.x, cluster.y, cluster.z];
             }
             Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 let cluster = unsafe { value.preferredClusterDim };
                 self.config.preferred_cluster = [cluster.x, cluster.y, cluster.z];
                 self.keep(id, value);
             }
             Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 let mode = unsafe { value.portableClusterSizeMode };
                 require(mode.name().is_some())?;
                 self.config.portable_cluster = mode.0;
             }
             Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 let mode = unsafe { value.sharedMemoryMode };
                 require(mode.name().is_some())?;
                 self.config.shared_mode = mode.0;
             }
-            // SAFETY: as above.
+            // SAFETY: the members of the union are numbers: any bits will do.
             Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT => self.event(unsafe { value.programmaticEvent }.event)?,
             Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 self.event(unsafe { value.launchCompletionEvent }.event)?;
             }
             Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 let wanted = unsafe { value.deviceUpdatableKernelNode }.deviceUpdatable;
                 require(wanted == 0 || wanted == 1)?;
                 self.updatable = (wanted == 1).then_some(index).or(self.updatable);
             }
             Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 require(unsafe { value.clusterSchedulingPolicyPreference }.name().is_some())?;
                 self.keep(id, value);
             }
             Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 require(unsafe { value.memSyncDomain }.name().is_some())?;
                 self.keep(id, value);
             }
             Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT => {
-                // SAFETY: as above.
+                // SAFETY: the members of the union are numbers: any bits will do.
                 require((-1..=100).contains(&(unsafe { value.sharedMemCarveout } as c_int)))?;
                 self.keep(id, value);
             }
-            // SAFETY: as above.
+            // SAFETY: the members of the union are numbers: any bits will do.
             Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING => {
                 require(unsafe { value.nvlinkUtilCentricScheduling } <= 1)?;
             }
@@ -376,7 +385,7 @@ pub fn launch_cooperative_kernel_multi_device(list: Out<CUDA_LAUNCH_PARAMS>, dev
         ..Config::default()
     };
     let (before, after) = (flags & NO_PRE_LAUNCH_SYNC == 0, flags & NO_POST_LAUNCH_SYNC == 0);
-    // SAFETY: as above.
+    // SAFETY: the caller of `cuLaunchCooperativeKernelMultiDevice` vouches for a pointer to each parameter.
     Ok(unsafe { launch_together(&launches, &config, before, after) }?)
 }
 

@@ -2,7 +2,12 @@
 //!
 //! Flows in: C calls. Flows out: calls of the bodies. It must never hold anything written by hand.
 
-#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
+#![allow(
+    non_snake_case,
+    clippy::missing_safety_doc,
+    clippy::too_many_arguments,
+    reason = "names and signatures are those of cuda.h"
+)]
 
 use super::call::{self, DefaultStream, In, Out};
 use super::types::*;

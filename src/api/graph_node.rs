@@ -218,33 +218,35 @@ pub fn graph_kernel_node_set_attribute(
     let value = value.get()?;
     let (node, mut kernel) = kernel_of(node)?;
     check_attribute(attr)?;
-    // SAFETY: every bit pattern is a number, here and below.
     match attr {
-        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => kernel.config.cooperative = unsafe { value.cooperative } != 0,
+        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => {
+            // SAFETY: the members of the union are numbers: any bits will do.
+            kernel.config.cooperative = unsafe { value.cooperative } != 0;
+        }
         Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
-            // SAFETY: as above.
+            // SAFETY: the members of the union are numbers: any bits will do.
             let cluster = unsafe { value.clusterDim };
             kernel.config.cluster = [cluster.x, cluster.y, cluster.z];
         }
         Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
-            // SAFETY: as above.
+            // SAFETY: the members of the union are numbers: any bits will do.
             let cluster = unsafe { value.preferredClusterDim };
             kernel.config.preferred_cluster = [cluster.x, cluster.y, cluster.z];
         }
         Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE => {
-            // SAFETY: as above.
+            // SAFETY: the members of the union are numbers: any bits will do.
             let mode = unsafe { value.portableClusterSizeMode };
             require(mode.name().is_some())?;
             kernel.config.portable_cluster = mode.0;
         }
         Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => {
-            // SAFETY: as above.
+            // SAFETY: the members of the union are numbers: any bits will do.
             let mode = unsafe { value.sharedMemoryMode };
             require(mode.name().is_some())?;
             kernel.config.shared_mode = mode.0;
         }
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
-            // SAFETY: as above.
+            // SAFETY: the members of the union are numbers: any bits will do.
             let wanted = unsafe { value.deviceUpdatableKernelNode }.deviceUpdatable != 0;
             // There is no way back.
             require(wanted || kernel.updatable.is_none())?;

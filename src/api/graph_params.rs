@@ -24,7 +24,7 @@ pub struct Kept<T>(pub T);
 
 // SAFETY: pointers in what is kept are never followed here, and what they point to is kept beside them, unchanging.
 unsafe impl<T> Send for Kept<T> {}
-// SAFETY: as above.
+// SAFETY: what is kept does not change, so that threads may look at it at the same time.
 unsafe impl<T> Sync for Kept<T> {}
 
 const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;

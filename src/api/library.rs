@@ -18,7 +18,10 @@ fn check_options(options: Out<CUlibraryOption>, count: c_uint) -> Answer {
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn library_load_data(
     library: Out<CUlibrary>,
     code: *const c_void,
@@ -37,7 +40,10 @@ pub fn library_load_data(
     library.set(options.report(loaded, |_| String::new())?.handle() as CUlibrary)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn library_load_from_file(
     library: Out<CUlibrary>,
     file_name: In<c_char>,

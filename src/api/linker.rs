@@ -42,7 +42,10 @@ pub fn link_create(
     state_out.set(linker.handle() as CUlinkState)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn link_add_data(
     state: CUlinkState,
     kind: CUjitInputType,

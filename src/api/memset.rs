@@ -94,7 +94,7 @@ macro_rules! sets {
                 area::<$element>(dst, pitch, value.into(), width, height).set(default)
             }
 
-            #[allow(clippy::too_many_arguments)]
+            #[allow(clippy::too_many_arguments, reason = "the signature is that of the call in the manual")]
             pub fn $area_async(
                 _: &Arc<Context>,
                 default: DefaultStream,

@@ -66,7 +66,12 @@ mod tensor_map;
 mod tests;
 mod texture_object;
 mod texture_reference;
-#[allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
+#[allow(
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    reason = "names are those of cuda.h"
+)]
 pub mod types;
 mod unified;
 mod unsupported;

@@ -64,7 +64,10 @@ pub fn occupancy_max_potential_block_size(
     block_size.set(block as c_int)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn occupancy_max_potential_block_size_with_flags(
     context: &Arc<Context>,
     min_grid_size: Out<c_int>,

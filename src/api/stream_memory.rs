@@ -89,7 +89,7 @@ fn operation(of: &CUstreamBatchMemOpParams) -> Answer<MemoryOperation> {
     use CUstreamBatchMemOpType as Type;
     // SAFETY: all members begin with the type, and consist of numbers.
     let (kind, wait, write) = unsafe { (of.operation, of.waitValue, of.writeValue) };
-    // SAFETY: as above.
+    // SAFETY: both are unions of numbers, of which every bit pattern is one.
     let (wait_value, write_value) = unsafe { (wait.anonymous.value64, write.anonymous.value64) };
     let bytes = match kind {
         Type::CU_STREAM_MEM_OP_WAIT_VALUE_32 | Type::CU_STREAM_MEM_OP_WRITE_VALUE_32 => 4,

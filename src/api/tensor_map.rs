@@ -94,7 +94,10 @@ fn read(place: Out<CUtensorMap>) -> Answer<TensorMap> {
     TensorMap::decode(&bytes).ok_or(INVALID)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn tensor_map_encode_tiled(
     context: &Arc<Context>,
     tensor_map: Out<CUtensorMap>,
@@ -132,7 +135,10 @@ pub fn tensor_map_encode_tiled(
 }
 
 /// The corners are in the order of the dimensions that they are of: W, H, D.
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn tensor_map_encode_im2col(
     context: &Arc<Context>,
     tensor_map: Out<CUtensorMap>,
@@ -177,7 +183,10 @@ pub fn tensor_map_encode_im2col(
     write(place, &map)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn tensor_map_encode_im2col_wide(
     context: &Arc<Context>,
     tensor_map: Out<CUtensorMap>,

@@ -263,7 +263,10 @@ fn batch(
     )?)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn mem_prefetch_batch_async(
     _: &Arc<Context>,
     default: DefaultStream,
@@ -303,7 +306,10 @@ pub fn mem_discard_batch_async(
     batch(default, &Ranges { dptrs, sizes, count }, None, true, flags, stream)
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the signature is that of the call in the manual"
+)]
 pub fn mem_discard_and_prefetch_batch_async(
     _: &Arc<Context>,
     default: DefaultStream,

@@ -94,6 +94,7 @@ pub fn init(flags: u32) -> Result<()> {
     // SAFETY: the handler only stores to an atomic, and the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     context::set_contents(contents::CONTENTS);
+    memory::place::set_spare(contents::SPARE);
     STAGE.store(Stage::Ready as u8, Ordering::Release);
     coredump::start();
     Ok(())

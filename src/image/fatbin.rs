@@ -84,7 +84,7 @@ pub(super) fn parse_wrapper(wrapper: Source<'_>) -> Result<(Vec<Unit>, Vec<Found
     // Version 2: the fatbin holds the device-linked machine code alone, the translation units stand behind the second
     // pointer. A linked program can in principle have lost them; then the fatbin is all there is.
     if version == 2 && units != 0 {
-        // SAFETY: as above.
+        // SAFETY: the pointer stands in a wrapper of the program's; every read through it is checked.
         let list = unsafe { Source::address(units) };
         for index in 0.. {
             let pointer = list.read(index as u64 * 8, 8, "the wrapper's list of translation units")?;

@@ -298,7 +298,7 @@ pub unsafe fn from_pointer(image: *const c_void) -> Result<Image, ImageError> {
     if image.is_null() {
         return Err(ImageError::new(ErrorKind::NotAnImage, "the image is a NULL pointer"));
     }
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller of this function promises that what the pointer leads to is an image; reads are checked.
     let source = unsafe { Source::address(image as usize) };
     let magic = source.read(0, 4, "an image").or_else(|error| {
         // A text may be shorter than a magic number.

@@ -214,6 +214,7 @@ fn search(opcode: &str, lines_of: LinesOf, budget: u32, enough: &mut dyn FnMut(F
                 continue;
             };
             let form = Form {
+                instruction: line.instruction,
                 line: line.line,
                 op,
                 signature: &line.signature,

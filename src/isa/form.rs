@@ -1,15 +1,16 @@
 //! A decoded opcode: the table's line, its types and its modifiers, with the questions that readers ask of it.
 
 use super::Operation;
-use super::compare::{Boolean, Compare};
-use super::table::Line;
 use super::table::signature::Signature;
+use super::table::{Instruction, Line};
 use super::types::{Rounding, Space, Type};
 use super::words::Words;
 
 /// An opcode that the table knows, with its modifiers sorted out.
 #[derive(Clone, Debug)]
 pub struct Form {
+    /// Whose line it is.
+    pub instruction: &'static Instruction,
     pub line: &'static Line,
     /// What it does.
     pub op: Operation,
@@ -24,7 +25,7 @@ pub struct Form {
 impl Form {
     /// The first word: `add`, `cp`, `tcgen05`.
     pub fn mnemonic(&self) -> &'static str {
-        self.line.mnemonic()
+        self.instruction.name
     }
     fn read(&self) -> Words<'_> {
         Words {
@@ -34,7 +35,7 @@ impl Form {
         }
     }
     /// Whether the modifier is present, e.g. `form.has("sat")`, `form.has("L2::cache_hint")`.
-    pub fn has(&self, word: &str) -> bool {
+    pub(super) fn has(&self, word: &str) -> bool {
         self.read().has(word)
     }
     /// Type number `i` in written order; for a missing one, the last (`mov` and friends have at least one).
@@ -46,10 +47,8 @@ impl Form {
         words.split('/').any(|word| self.includes(word))
     }
     /// The rounding modifier, whether it rounds to floating-point or (`.rni` …) to integral values.
-    pub fn rounding(&self) -> Option<Rounding> {
-        self.words
-            .iter()
-            .find_map(|&word| Rounding::from_word(word).or_else(|| Rounding::from_integral_word(word)))
+    pub(super) fn rounding(&self) -> Option<Rounding> {
+        self.read().rounding()
     }
     /// All state spaces in written order (`cvta.to.global` has one, `cp.async.ca.shared.global` two).
     pub fn spaces(&self) -> impl Iterator<Item = Space> + '_ {
@@ -61,39 +60,6 @@ impl Form {
     }
     /// Elements of a vector access: 1, 2, 4 or 8; 3 in PTX 1.x.
     pub fn vector(&self) -> u8 {
-        self.words
-            .iter()
-            .find_map(|&word| match word {
-                "v2" => Some(2),
-                "v3" => Some(3),
-                "v4" => Some(4),
-                "v8" => Some(8),
-                _ => None,
-            })
-            .unwrap_or(1)
-    }
-    /// `weak`, `volatile`, `relaxed`, `acquire`, `release`, `acq_rel`, `sc`, `mmio`.
-    pub fn ordering(&self) -> Option<&'static str> {
-        self.words.iter().copied().find(|word| {
-            matches!(
-                *word,
-                "weak" | "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" | "sc" | "mmio"
-            )
-        })
-    }
-    /// `cta`, `cluster`, `gpu`, `sys`; `gl` is the old name that `membar` has for `gpu`.
-    pub fn scope(&self) -> Option<&'static str> {
-        self.words
-            .iter()
-            .copied()
-            .find(|word| matches!(*word, "cta" | "cluster" | "gpu" | "sys" | "gl"))
-    }
-    /// The comparison operator of `set` and `setp`.
-    pub fn compare(&self) -> Option<Compare> {
-        self.words.iter().find_map(|word| Compare::from_word(word))
-    }
-    /// The Boolean operator of `set`, `setp`, `lop3`.
-    pub fn boolean(&self) -> Option<Boolean> {
-        self.words.iter().find_map(|word| Boolean::from_word(word))
+        self.read().vector().count()
     }
 }

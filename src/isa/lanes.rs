@@ -1,8 +1,5 @@
 //! How an operation touches a warp's registers: the layout of lanes, and functions over all lanes of an operation.
 //!
-//! In: a window of registers (structure of arrays), operand offsets, masks. Out: lanes written. It must never know about
-//! programs, scheduling, memory spaces.
-//!
 //! **Layout.** Up to [`MAX_WARPS`] warps of a block run as one *bundle* (DESIGN §3). A register window is a byte buffer,
 //! 64-byte aligned. A slot of width [`Width::B32`] in a bundle of `W` warps is `W` consecutive runs of `[u32; 32]`,
 //! i.e. `128·W` bytes; `B16` is `W × [u16; 32]`, `B64` `W × [u64; 32]`, `B128` `W × [u128; 32]`; a predicate is

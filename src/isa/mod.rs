@@ -20,7 +20,6 @@ pub mod logic;
 pub mod moves;
 pub mod narrow;
 pub mod operation;
-mod semantics;
 mod sfu;
 mod simd;
 mod soft;
@@ -36,7 +35,6 @@ pub use self::compute::{Compute, Contractible, Fused, Linear};
 pub use self::decode::{DecodeError, decode, decode_all, decode_in, decode_legacy};
 pub use self::form::Form;
 pub use self::operation::Operation;
-pub use self::semantics::Semantics;
 pub use self::simd::Level;
 pub use self::types::Rounding;
 

@@ -1,8 +1,7 @@
 //! From a scalar function to a [`LaneKernel`]: the machinery that runs a plain function over a warp's lanes with the
 //! widest vectors that the CPU has.
 //!
-//! In: a type that implements [`Op`]. Out: two function pointers for the CPU's level. It must never know what any
-//! operation computes.
+//! Whoever has a type that implements [`Op`] gets two function pointers for the CPU's level.
 //!
 //! A kernel computes a whole run of 32 lanes into a local array and stores it afterwards: the compiler sees that the
 //! array aliases nothing, vectorises the loop, and a destination may be the very slot of a source. Three copies of each
@@ -184,7 +183,7 @@ impl Cpu for Baseline {
                 return _mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16;
             }
         }
-        #[allow(unreachable_code)]
+        #[allow(unreachable_code, reason = "on x86-64 the lines above have returned")]
         lanes
             .iter()
             .enumerate()
@@ -240,7 +239,7 @@ impl Cpu for Avx2 {
                 return _mm256_movemask_epi8(_mm256_loadu_si256(lanes.as_ptr().cast())) as u32;
             }
         }
-        #[allow(unreachable_code)]
+        #[allow(unreachable_code, reason = "on x86-64 the lines above have returned")]
         // SAFETY: as the caller's.
         unsafe {
             Baseline::pack(lanes)
@@ -296,7 +295,7 @@ impl Cpu for Avx512 {
                 return _mm256_movepi8_mask(_mm256_loadu_si256(lanes.as_ptr().cast()));
             }
         }
-        #[allow(unreachable_code)]
+        #[allow(unreachable_code, reason = "on x86-64 the lines above have returned")]
         // SAFETY: as the caller's.
         unsafe {
             Baseline::pack(lanes)

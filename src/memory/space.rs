@@ -638,14 +638,16 @@ impl AddressSpace {
         } else {
             self.view.len >> PAGE_BITS
         };
-        let to = end.next_multiple_of(STEP >> PAGE_BITS).min(limit).max(end);
         let start = self.view.base + (open << PAGE_BITS);
+        let open_to = |to: u64| {
+            let (bytes, rights) = ((to - open) << PAGE_BITS, libc::PROT_READ | libc::PROT_WRITE);
+            // SAFETY: the range lies in the arena, which is ours and has not been used there yet.
+            (unsafe { libc::mprotect(start as *mut _, bytes as usize, rights) } == 0).then_some(to)
+        };
+        // Where memory is limited (RLIMIT_DATA) there may be none for a whole step, but for what is asked for.
+        let step = end.next_multiple_of(STEP >> PAGE_BITS).min(limit).max(end);
+        let to = open_to(step).or_else(|| open_to(end)).ok_or(OutOfMemory)?;
         let bytes = (to - open) << PAGE_BITS;
-        // SAFETY: the range lies in the arena, which is ours and has not been used there yet.
-        let done = unsafe { libc::mprotect(start as *mut _, bytes as usize, libc::PROT_READ | libc::PROT_WRITE) };
-        if done != 0 {
-            return Err(OutOfMemory);
-        }
         if open >= self.middle() {
             // SAFETY: the range was made accessible just now; this only advises how to back it.
             unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_HUGEPAGE) };

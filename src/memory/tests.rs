@@ -181,13 +181,13 @@ fn many_threads_get_memory_of_their_own() {
                     live.push((a.start, stamp));
                     if round % 3 != 0 {
                         let (start, stamp) = live.swap_remove((round as usize * 31) % live.len());
-                        // SAFETY: as above.
+                        // SAFETY: `live` holds allocations of this test, at least a page each, not freed yet.
                         assert_eq!(unsafe { (start as *const u64).read() }, stamp);
                         assert!(space.free(start).is_some());
                     }
                 }
                 for (start, stamp) in live {
-                    // SAFETY: as above.
+                    // SAFETY: what is left in `live` is still allocated, and at least a page.
                     assert_eq!(unsafe { (start as *const u64).read() }, stamp);
                     space.free(start);
                 }

@@ -473,7 +473,7 @@ impl<'s> Preprocessor<'s> {
     }
 
     /// The arguments of a call behind its `(`, and how many line ends they held.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "the type is said once, here")]
     fn arguments(
         &mut self,
         feed: &mut Feed<'s>,

@@ -94,7 +94,7 @@ impl Schedule {
     /// A number below `n`, which is not 0.
     pub fn below(&self, n: u64) -> u64 {
         let state = self.state.fetch_add(GOLDEN, Ordering::Relaxed);
-        (u128::from(mix(state)) * u128::from(n) >> 64) as u64
+        ((u128::from(mix(state)) * u128::from(n)) >> 64) as u64
     }
 
     pub fn one_in(&self, n: u64) -> bool {

@@ -34,7 +34,7 @@ static MORE_CALLBACKS: Buffer = Buffer(UnsafeCell::new([0; UNITS]));
 fn answer(buffer: *mut *mut c_void, size: *mut usize, which: &'static Buffer) {
     // SAFETY: null or good for one word each.
     unsafe { (Out::from_c(buffer)).set_if_any(which.0.get().cast()) };
-    // SAFETY: as above.
+    // SAFETY: the caller passes null, or a pointer that is good for one word.
     unsafe { (Out::from_c(size)).set_if_any(UNITS) };
 }
 

@@ -33,7 +33,7 @@ fn errors_have_names_and_descriptions() {
         // SAFETY: a C string, as the call succeeded.
         assert_eq!(unsafe { CStr::from_ptr(text) }, name);
         ok!(cuGetErrorString(CUresult::from_raw(code), &mut text));
-        // SAFETY: as above.
+        // SAFETY: the call succeeded, so that the pointer is one to a C string.
         assert_eq!(unsafe { CStr::from_ptr(text) }, description);
     }
     fails!(

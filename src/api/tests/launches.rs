@@ -13,7 +13,10 @@ fn filled(buffer: CUdeviceptr, value: u32) {
 }
 
 #[test]
-#[allow(unused_assignments)] // Values are read through the pointers of the parameters.
+#[allow(
+    unused_assignments,
+    reason = "values are read through the pointers of the parameters"
+)]
 fn arguments_in_every_form() {
     let _own = Own::new();
     let fill = function(module(), c"fill");

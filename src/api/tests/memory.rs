@@ -230,7 +230,7 @@ fn advice_can_be_read_back() {
 }
 
 #[test]
-#[allow(unused_assignments)] // Attributes are read through a pointer.
+#[allow(unused_assignments, reason = "attributes are read through a pointer")]
 fn pools_and_stream_ordered_memory() {
     let _own = Own::new();
     // SAFETY: numbers and null pointers.

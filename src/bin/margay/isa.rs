@@ -38,7 +38,7 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         None => {
             table::lines().for_each(|line| show(line, "", &mut out));
             let _ = writeln!(out, "\nPTX 1.x alone:\n");
-            table::legacy::LINES.iter().for_each(|line| show(line, "", &mut out));
+            table::legacy_lines().for_each(|line| show(line, "", &mut out));
         }
         Some(name) => named(name, &mut out)?,
     }
@@ -69,7 +69,7 @@ fn named(name: &str, out: &mut String) -> Result<(), String> {
     };
     let before = out.len();
     table::lines().filter(starts).for_each(|line| show(line, "", out));
-    let legacy = table::legacy::LINES.iter().filter(starts);
+    let legacy = table::legacy_lines().filter(starts);
     legacy.for_each(|line| show(line, ", in PTX 1.x alone", out));
     if out.len() > before {
         return Ok(());

@@ -14,12 +14,12 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::VARIABLE;
 pub use crate::driver::code::LoadError;
 pub use crate::driver::code::Symbols;
 use crate::driver::code::{Code, Remarks};
 use crate::driver::context::Shared;
 use crate::driver::handle::{self, Registry};
+use crate::driver::memory::place::VARIABLE;
 use crate::driver::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
 use crate::driver::reference::{References, SurfaceReference, TextureReference};
 use crate::driver::{Context, Device, Error, Handle, Result, Stream};
@@ -177,11 +177,11 @@ impl Allocate for Placer<'_> {
                 let index = self.managed_used;
                 self.managed_used += 1;
                 match library.known.get(index) {
+                    Some(variable) if library.in_use => return Ok(variable.start),
                     Some(variable) => {
-                        if !library.in_use {
-                            // SAFETY: the variable is this large, and no context uses it.
-                            unsafe { std::ptr::write_bytes(variable.start as *mut u8, 0, bytes as usize) };
-                        }
+                        // SAFETY: the variable is at least this large, and no context uses it: what a library's other
+                        // contexts use has been given back above.
+                        unsafe { std::ptr::write_bytes(variable.start as *mut u8, 0, bytes as usize) };
                         variable.start
                     }
                     None => {

@@ -6,6 +6,7 @@
 //! recorded in such a stream makes another stream record, too; at the end all of them have to have come back to the one
 //! where it began. What cannot be recorded makes the capture invalid: its streams answer 901 until it is ended.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -421,17 +422,17 @@ impl Stream {
         let tail = self.tail().lock();
         let before = tail.as_ref().map(|tail| tail.before.clone()).unwrap_or_default();
         drop(tail);
-        event.set_captured(Captured {
+        event.set_captured(Arc::new(Recorded {
             capture: Arc::clone(capture),
             before,
-        });
+        }));
         Ok(())
     }
 
     /// `cuStreamWaitEvent` where the stream records, or the event was recorded in one that does; `None`: neither.
     pub(in crate::driver) fn wait_captured(self: &Arc<Stream>, event: &Arc<Event>, external: bool) -> Result<bool> {
         let own = self.admit()?;
-        let Some(captured) = event.captured() else {
+        let Some(captured) = recorded(event) else {
             let Some(own) = own else {
                 // Only a stream that records can make a node of it.
                 return if external { Err(Error::InvalidValue) } else { Ok(false) };
@@ -444,7 +445,7 @@ impl Stream {
             }
             return Ok(true);
         };
-        let theirs = captured.capture;
+        let theirs = Arc::clone(&captured.capture);
         if external {
             own.unwrap_or(theirs).invalidate();
             return Err(Error::CapturedEvent);
@@ -473,7 +474,7 @@ impl Stream {
             Some(tail) => tail.depend_on(&captured.before),
             None => {
                 theirs.streams.lock().push(Arc::downgrade(self));
-                *tail = Some(Tail::new(theirs, false, captured.before));
+                *tail = Some(Tail::new(theirs, false, captured.before.clone()));
             }
         }
         Ok(true)
@@ -499,10 +500,21 @@ impl Tail {
     }
 }
 
-impl Captured {
-    /// The program asks for what cannot be known before the graph runs.
-    pub fn refuse(&self) -> Error {
+/// What an event is that was recorded in a stream that records: nodes that what follows depends on.
+struct Recorded {
+    capture: Arc<Capture>,
+    before: Vec<Dependency>,
+}
+
+impl Captured for Recorded {
+    fn refuse(&self) -> Error {
         self.capture.invalidate();
         Error::CapturedEvent
     }
+}
+
+/// What an event was recorded as, if that was in a stream that records.
+fn recorded(event: &Event) -> Option<Arc<Recorded>> {
+    let captured: Arc<dyn Any + Send + Sync> = event.captured()?;
+    captured.downcast().ok()
 }

@@ -3,9 +3,10 @@
 //! Flows in: snapshots. Flows out: text. It must never be read back.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::snapshot::SnapshotNode;
-use super::{EdgeData, NodeType, SemaphoreNode, Snapshot, Work};
+use super::{EdgeData, Graph, NodeType, SemaphoreNode, Snapshot, Work};
 
 /// What to say of nodes besides their type (`CUgraphDebugDot_flags`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +28,7 @@ pub struct Wanted {
     pub edges: bool,
 }
 
-pub(super) fn picture(snapshot: &Snapshot, graph: u32, wanted: Wanted) -> String {
+fn picture(snapshot: &Snapshot, graph: u32, wanted: Wanted) -> String {
     let mut text = String::from("digraph dot {\n");
     let name = format!("graph_{graph}");
     // Writing to a String cannot fail.
@@ -188,4 +189,11 @@ fn semaphores(node: &SemaphoreNode) -> String {
 /// The inside of a quoted string.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+impl Graph {
+    /// `cuGraphDebugDotPrint`.
+    pub fn picture(self: &Arc<Graph>, wanted: Wanted) -> String {
+        picture(&self.snapshot(), self.id, wanted)
+    }
 }

@@ -2,8 +2,9 @@
 //!
 //! Flows in: graphs, streams. Flows out: one command in a stream for each launch. It must never know what steps do.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -149,10 +150,11 @@ impl Exec {
         });
         if is_only {
             let mut inner = graph.inner.lock();
-            if inner.only.strong_count() > 0 {
+            if inner.only.as_ref().is_some_and(|only| only.strong_count() > 0) {
                 return Err(invalid);
             }
-            inner.only = Arc::downgrade(&exec);
+            let only: Weak<dyn Any + Send + Sync> = Arc::downgrade(&exec) as _;
+            inner.only = Some(only);
         }
         EXECS.insert(exec.handle, &exec);
         Ok(exec)

@@ -13,9 +13,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::super::alloc::place;
 use super::super::context;
 use super::super::stream::Command;
+use crate::driver::memory::place::place;
 use crate::driver::{Context, Device, Error, Result, Stream};
 use crate::memory::{AddressSpace, Kind, MAX_DEVICES, Request};
 

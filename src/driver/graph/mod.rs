@@ -10,7 +10,8 @@
 //! capture.rs   streams that record           conditional.rs  values that kernels set
 //! recapture.rs recording once more
 //! memory.rs    allocation and free nodes     user_object.rs  what ends with a graph
-//! dot.rs       pictures                      device.rs      what kernels launch and change
+//! dot.rs       pictures                      device.rs      what kernels launch
+//! device_node.rs  what kernels change
 //! ```
 //!
 //! Programs hold graphs and nodes by handle; a handle ends with its object. Graphs are not for several threads at a time
@@ -20,6 +21,7 @@
 mod capture;
 mod conditional;
 mod device;
+mod device_node;
 mod dot;
 mod exec;
 mod memory;
@@ -41,8 +43,9 @@ pub use capture::{Capture, CaptureInfo, Mode, exchange_mode};
 pub(super) use capture::{check_context, check_unsafe};
 pub(super) use conditional::set as set_conditional;
 pub use conditional::{Conditional, ConditionalNode};
-pub use device::DeviceNode;
-pub(super) use device::{launch as launch_from_device, update as update_from_device};
+pub(super) use device::launch as launch_from_device;
+pub use device_node::DeviceNode;
+pub(super) use device_node::update as update_from_device;
 pub use dot::Wanted as DotDetails;
 pub use exec::{Exec, InstantiateError};
 pub use memory::{GraphMemory, MemoryAttribute, attribute as memory_attribute, reset_attribute, trim as trim_memory};
@@ -79,7 +82,7 @@ struct Inner {
     users: Vec<(Arc<UserObject>, u32)>,
     conditionals: Vec<Arc<Conditional>>,
     /// The executable graph of a graph of which there can only be one.
-    only: Weak<Exec>,
+    only: Option<Weak<dyn Any + Send + Sync>>,
     destroyed: bool,
 }
 
@@ -555,11 +558,6 @@ impl Graph {
             next += 1;
         }
         family
-    }
-
-    /// `cuGraphDebugDotPrint`.
-    pub fn picture(self: &Arc<Graph>, wanted: DotDetails) -> String {
-        dot::picture(&self.snapshot(), self.id, wanted)
     }
 }
 

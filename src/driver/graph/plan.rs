@@ -14,7 +14,7 @@ use super::super::launch::Prepared;
 use super::super::semaphore;
 use super::super::stream::{Point, as_host_function};
 use super::super::streams::recording::Recording;
-use super::device;
+use super::device_node;
 use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::snapshot::SnapshotNode;
 use super::{
@@ -319,7 +319,7 @@ impl Action {
     fn new(work: &Arc<Work>, blocks: Box<[u32]>, graph: Handle) -> Result<Action> {
         Ok(match &**work {
             Work::Kernel(node) => match &node.updatable {
-                None => Action::Kernel(device::prepare(node, graph)?),
+                None => Action::Kernel(device_node::prepare(node, graph)?),
                 Some(updatable) => {
                     updatable.settle(node, graph)?;
                     Action::Updatable(Arc::clone(updatable))

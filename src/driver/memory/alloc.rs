@@ -2,12 +2,11 @@
 //!
 //! Flows in: sizes, addresses. Flows out: addresses. It must never know how the address space finds room.
 
+use super::place::{place, protection, start_of};
 use crate::driver::context::{self, Shared};
 use crate::driver::{Context, Error, Result, external, graph, ipc, managed, pointer, pool};
-use crate::memory::{AddressSpace, Allocation, Kind, MAPPED, READ, Request, WRITE};
+use crate::memory::{AddressSpace, Kind, READ, Request, WRITE};
 
-/// Marks a module's variable: not to be freed by address. Above all flags of the API.
-pub(in crate::driver) const VARIABLE: u32 = 1 << 31;
 /// Rows of a pitched allocation start at multiples of this.
 const PITCH: u64 = 512;
 
@@ -17,19 +16,6 @@ fn request(kind: Kind, bytes: u64, shared: &Shared) -> Request {
         owner: shared.id,
         ..Request::new(kind, bytes)
     }
-}
-
-/// Room for a request; memory that queued commands are about to free counts.
-pub(in crate::driver) fn place(request: &Request, shared: &Shared) -> Result<Allocation> {
-    let space = AddressSpace::get();
-    space.allocate(request).or_else(|_| {
-        if !pool::could_give() {
-            return Err(Error::OutOfMemory);
-        }
-        shared.drain();
-        pool::give();
-        space.allocate(request).map_err(|_| Error::OutOfMemory)
-    })
 }
 
 /// `cuMemAlloc`.
@@ -99,16 +85,6 @@ pub fn free(address: u64) -> Result<()> {
     }
     ipc::forget(&allocation);
     AddressSpace::get().free(address).map(drop).ok_or(Error::InvalidValue)
-}
-
-/// The allocation that starts there, if it is the program's own of such a kind.
-pub(in crate::driver) fn start_of(address: u64, kind: impl Fn(Kind) -> bool) -> Result<Allocation> {
-    let found = AddressSpace::get().find(address);
-    found
-        .filter(|allocation| {
-            allocation.start == address && kind(allocation.kind) && allocation.flags & (VARIABLE | MAPPED) == 0
-        })
-        .ok_or(Error::InvalidValue)
 }
 
 /// `cuMemHostAlloc` (flags 0: `cuMemAllocHost`): 1 portable, 2 mapped, 4 write-combined. All host memory is all of these.
@@ -185,33 +161,6 @@ pub fn register(address: u64, bytes: u64, flags: u32) -> Result<()> {
         true => Ok(()),
         false => Err(Error::HostMemoryAlreadyRegistered),
     }
-}
-
-/// What the process may do with its memory in a range: map bits, those that hold for all of it. `None`: it has none there,
-/// or not everywhere.
-pub(in crate::driver) fn protection(address: u64, bytes: u64) -> Option<u8> {
-    let end = address.checked_add(bytes)?;
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let (mut next, mut common) = (address, READ | WRITE);
-    // In the order of addresses: "first-last rwxp …".
-    for line in maps.lines() {
-        let (range, rest) = line.split_once(' ')?;
-        let (first, last) = range.split_once('-')?;
-        let first = u64::from_str_radix(first, 16).ok()?;
-        let last = u64::from_str_radix(last, 16).ok()?;
-        if last <= next {
-            continue;
-        }
-        if first > next || next >= end {
-            break;
-        }
-        let bits = [(b'r', READ), (b'w', WRITE)];
-        let flags = rest.as_bytes().get(..4)?;
-        let allowed = bits.iter().filter(|(letter, _)| flags.contains(letter));
-        common &= allowed.fold(0, |all, (_, bit)| all | bit);
-        next = last;
-    }
-    (next >= end).then_some(common)
 }
 
 /// `cuMemHostUnregister`: waits for what may use the memory.

@@ -127,7 +127,7 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
 
 /// `cuMemsetD8/D16/D32` and the 2D ones: `element` is 1, 2 or 4 bytes; a linear set has height 1. Only sets of pinned host
 /// memory are done when the call returns.
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "a copy has as many sides")]
 pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64, per_thread: bool) -> Result<()> {
     let stream = Stream::default(per_thread)?;
     stream.refuse_capture()?;
@@ -143,7 +143,7 @@ pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u
 }
 
 /// `cuMemsetD8Async` and the others.
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "a copy has as many sides")]
 pub fn set_async(
     dst: u64,
     pitch: u64,

@@ -289,7 +289,7 @@ pub fn locations(address: u64, bytes: u64, summary: u64, sampling: u64) -> Resul
         Ok(allocation) => Some(allocation),
         Err(error) => {
             let known = space.view().contains(address) || space.find_host(address).is_some();
-            let pageable = !known && crate::driver::alloc::protection(address, bytes).is_some();
+            let pageable = !known && crate::driver::memory::place::protection(address, bytes).is_some();
             if !pageable {
                 return Err(error);
             }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! alloc.rs            allocations, registered host memory    pool.rs       memory in stream order
+//! place.rs            room for them
 //! copy.rs, copies.rs  copies and sets, and the calls         batch.rs      many copies at once
 //! pointer.rs          what is known of an address            managed.rs    what is said of managed memory
 //! virtual_memory.rs   addresses and memory apart             multicast.rs  memory of several devices
@@ -15,6 +16,7 @@ pub mod copy;
 pub mod decompress;
 pub mod managed;
 pub mod multicast;
+pub(super) mod place;
 pub mod pointer;
 pub mod pool;
 pub mod virtual_memory;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::VARIABLE;
+use crate::driver::memory::place::VARIABLE;
 use crate::driver::{Context, Error, Handle, Pool, Result, context, ipc, virtual_memory};
 use crate::memory::{AddressSpace, Allocation, Kind, MAPPED, READ, WRITE};
 

@@ -250,6 +250,12 @@ pub fn access(address: u64, device: &Device) -> Result<u32> {
     })
 }
 
+/// Whether the driver knows what is at an address: memory of its own, addresses that are reserved, registered memory.
+pub(in crate::driver) fn is_known(address: u64) -> bool {
+    let space = AddressSpace::get();
+    space.find(address).is_some() || reserved_range(address).is_some() || space.find_host(address).is_some()
+}
+
 /// The reserved range that holds an address: (start, bytes).
 pub(in crate::driver) fn reserved_range(address: u64) -> Option<(u64, u64)> {
     let state = STATE.lock();

@@ -11,9 +11,9 @@ use std::os::fd::AsFd;
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::VARIABLE;
 use crate::driver::context::{self, Shared};
 use crate::driver::graph::{self, GraphMemory};
+use crate::driver::memory::place::VARIABLE;
 use crate::driver::shared_file::{Purpose, SharedFile, Ticket};
 use crate::driver::stream::standstill;
 use crate::driver::{Context, Device, Error, Result};

@@ -105,6 +105,41 @@ impl Stream {
     }
 }
 
+impl Event {
+    /// `cuEventQuery`: 600 while it is not complete.
+    pub fn query(&self) -> Result<()> {
+        self.shared.check()?;
+        let recording = self.recording()?;
+        graph::check_unsafe()?;
+        if let Some((shared, number)) = self.foreign() {
+            return if shared.settle(number) {
+                self.shared.check()
+            } else {
+                Err(Error::NotReady)
+            };
+        }
+        match recording {
+            Some(recording) if !recording.point().is_done() => Err(Error::NotReady),
+            _ => self.shared.check(),
+        }
+    }
+
+    /// `cuEventSynchronize`.
+    pub fn synchronize(&self) -> Result<()> {
+        check_host_function()?;
+        let recording = self.recording()?;
+        graph::check_unsafe()?;
+        if let Some((shared, number)) = self.foreign() {
+            shared.wait(number, || self.shared.has_failed());
+        } else if let Some(recording) = recording {
+            recording.point().wait();
+        }
+        self.shared.printer.flush();
+        pool::settle();
+        self.shared.check()
+    }
+}
+
 impl Context {
     /// `cuCtxSynchronize`.
     pub fn synchronize(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 //!
 //! Flows in: streams. Flows out: points to wait for, times. It must never know what lies between two events.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -9,11 +10,10 @@ use parking_lot::Mutex;
 
 use super::recording::Recording;
 use crate::driver::context::Shared;
-use crate::driver::graph::{self, Capture, Dependency};
 use crate::driver::handle::{self, Registry};
 use crate::driver::interprocess::Interprocess;
-use crate::driver::stream::{Command, Point, Role, check_host_function};
-use crate::driver::{Context, Error, Handle, Result, Stream, pool};
+use crate::driver::stream::{Command, Point, Role};
+use crate::driver::{Context, Error, Handle, Result, Stream};
 
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
@@ -22,7 +22,7 @@ const INTERPROCESS: u32 = 4;
 pub struct Event {
     handle: Handle,
     flags: u32,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     state: Mutex<State>,
     interprocess: Option<Arc<Interprocess>>,
     /// The number of this process's last recording of an interprocess event.
@@ -38,14 +38,13 @@ enum State {
     None,
     Recorded(Arc<Recording>),
     /// In a stream that records.
-    Captured(Captured),
+    Captured(Arc<dyn Captured>),
 }
 
-/// A point in a stream that records: nodes that what follows depends on.
-#[derive(Clone)]
-pub(in crate::driver) struct Captured {
-    pub capture: Arc<Capture>,
-    pub before: Vec<Dependency>,
+/// A point in a stream that records: of what kind, only graphs know.
+pub(in crate::driver) trait Captured: Any + Send + Sync {
+    /// The program asks for what cannot be known before the graph runs.
+    fn refuse(&self) -> Error;
 }
 
 static EVENTS: Registry<Event> = Registry::new();
@@ -140,7 +139,7 @@ impl Event {
     }
 
     /// The last recording, if it is another process's and not known to be reached.
-    fn foreign(&self) -> Option<(&Arc<Interprocess>, u64)> {
+    pub(super) fn foreign(&self) -> Option<(&Arc<Interprocess>, u64)> {
         let shared = self.interprocess.as_ref()?;
         let last = shared.last();
         (last != self.own.load(Ordering::Acquire) && !shared.is_reached(last)).then_some((shared, last))
@@ -160,19 +159,19 @@ impl Event {
         }
     }
 
-    pub(in crate::driver) fn set_captured(&self, captured: Captured) {
+    pub(in crate::driver) fn set_captured(&self, captured: Arc<dyn Captured>) {
         *self.state.lock() = State::Captured(captured);
     }
 
-    pub(in crate::driver) fn captured(&self) -> Option<Captured> {
+    pub(in crate::driver) fn captured(&self) -> Option<Arc<dyn Captured>> {
         match &*self.state.lock() {
-            State::Captured(captured) => Some(captured.clone()),
+            State::Captured(captured) => Some(Arc::clone(captured)),
             State::None | State::Recorded(_) => None,
         }
     }
 
     /// The last recording; 907 when it is in a graph.
-    fn recording(&self) -> Result<Option<Arc<Recording>>> {
+    pub(super) fn recording(&self) -> Result<Option<Arc<Recording>>> {
         match &*self.state.lock() {
             State::None => Ok(None),
             State::Recorded(recording) => Ok(Some(Arc::clone(recording))),
@@ -190,39 +189,6 @@ impl Event {
             State::Recorded(recording) => Some(recording.point()),
             State::None | State::Captured(_) => None,
         }
-    }
-
-    /// `cuEventQuery`: 600 while it is not complete.
-    pub fn query(&self) -> Result<()> {
-        self.shared.check()?;
-        let recording = self.recording()?;
-        graph::check_unsafe()?;
-        if let Some((shared, number)) = self.foreign() {
-            return if shared.settle(number) {
-                self.shared.check()
-            } else {
-                Err(Error::NotReady)
-            };
-        }
-        match recording {
-            Some(recording) if !recording.point().is_done() => Err(Error::NotReady),
-            _ => self.shared.check(),
-        }
-    }
-
-    /// `cuEventSynchronize`.
-    pub fn synchronize(&self) -> Result<()> {
-        check_host_function()?;
-        let recording = self.recording()?;
-        graph::check_unsafe()?;
-        if let Some((shared, number)) = self.foreign() {
-            shared.wait(number, || self.shared.has_failed());
-        } else if let Some(recording) = recording {
-            recording.point().wait();
-        }
-        self.shared.printer.flush();
-        pool::settle();
-        self.shared.check()
     }
 
     /// `cuEventElapsedTime`, in milliseconds: 400 when one was never recorded or takes no time, 600 when one is not

@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 
-use super::super::launch::{Arguments, Config, launch, tests::RUNNER};
+use super::super::calls::launch;
+use super::super::launch::{Arguments, Config, tests::RUNNER};
 use super::*;
 use crate::simt::{Cause, Fault, Launch};
 

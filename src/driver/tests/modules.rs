@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 
-use super::launch::{Arguments, Config, launch};
+use super::calls::launch;
+use super::launch::{Arguments, Config};
 use super::*;
 
 const ONE: &str = "

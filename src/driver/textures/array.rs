@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::driver::alloc::place;
 use crate::driver::context::{self, Shared};
 use crate::driver::external::Window;
 use crate::driver::format::{self, Layout};
 use crate::driver::handle::{self, Registry};
+use crate::driver::memory::place::place;
 use crate::driver::{Context, Device, Error, Handle, Result};
 use crate::memory::texture::{Backing, Format, Image, Level};
 use crate::memory::{AddressSpace, Kind, Request};

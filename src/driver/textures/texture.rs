@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::driver::array::{Array, CUBEMAP, Descriptor as ArrayDescriptor, LAYERED, Mipmapped, SURFACE};
 use crate::driver::context::{self, Shared};
 use crate::driver::handle::Registry;
-use crate::driver::{Context, Device, Error, Handle, Result, format};
+use crate::driver::{Context, Device, Error, Handle, Result, format, virtual_memory};
 use crate::memory::texture::{
     AddressMode, Backing, Channel, Descriptor, Filter, Image, Level, Objects, Sampler, Surface, Texture,
 };
@@ -175,7 +175,7 @@ fn plain(device: &Device, resource: &Resource) -> Result<Image> {
         }
         Resource::Array(_) | Resource::Mipmapped(_) => return Err(Error::InvalidValue),
     };
-    if crate::driver::pointer::pointer(address).is_none() {
+    if !virtual_memory::is_known(address) {
         return Err(Error::InvalidValue);
     }
     Ok(Image {

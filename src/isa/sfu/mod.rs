@@ -1,7 +1,5 @@
 //! The single-precision function unit: reciprocal, reciprocal root, power, logarithm, sine and cosine, to the bit.
 //!
-//! Flows in: the bits of a warp's operands. Flows out: those of the results. It must never know which instruction asks.
-//!
 //! The unit interpolates: the upper bits of the operand's significand choose a slice of a table, the lower ones, `x`, and
 //! a truncated square of them go into `A + B·x + C·x²` with integer coefficients (Oberman and Siu, "A High-Performance
 //! Area-Efficient Multifunction Interpolator", ARITH-17, 2005). Tables and roundings are those read out of GT200 chips and

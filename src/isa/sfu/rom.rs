@@ -1,9 +1,11 @@
-//! The tables of the function unit.
-//!
-//! Flows in: the words as published. Flows out: coefficients with their signs, laid out as `mod.rs` looks them up.
+//! The tables of the function unit: the words as published become coefficients with their signs, laid out as `mod.rs`
+//! looks them up.
 
 // The digits of the words are grouped as their fields are.
-#![allow(clippy::unusual_byte_groupings)]
+#![allow(
+    clippy::unusual_byte_groupings,
+    reason = "digits are grouped by the fields of the tables"
+)]
 
 /// Coefficients of one function, slice by slice: A, of 26 bits; above twelve bits of C, B, both with signs.
 pub struct Rom<const N: usize> {

@@ -1,82 +1,235 @@
 //! Floating-Point Instructions: single and double precision, half precision, mixed precision.
 
 use super::Meaning::Compute;
-use super::{Line, line};
+use super::agree::Then::With;
+use super::{Instruction, gone, instruction, line, need, rule};
 use crate::isa::approx::read as approx;
 use crate::isa::float::read as float;
 use crate::isa::half::read as half;
 
 #[rustfmt::skip]
-pub static LINES: &[Line] = &[
-    line("testp.op.type p, a; .op = { .finite, .infinite, .number, .notanumber, .normal, .subnormal }; .type = { .f32, .f64 }", (2, 0), 20, Compute(float::testp)),
-    line("copysign.type d, a, b; .type = { .f32, .f64 }", (2, 0), 20, Compute(float::copysign)),
-    line("add{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::add)),
-    line("add{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::add)),
-    line("add{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::add)),
-    line("sub{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sub)),
-    line("sub{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::sub)),
-    line("sub{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sub)),
-    line("mul{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::mul)),
-    line("mul{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::mul)),
-    line("mul{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::mul)),
-    line("fma.rnd{.ftz}{.sat}.f32 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (2, 0), 20, Compute(float::fma)),
-    line("fma.rnd{.ftz}.f32x2 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::fma)),
-    line("fma.rnd.f64 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 4), 10, Compute(float::fma)),
-    line("mad{.rnd}{.ftz}{.sat}.f32 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::fma)),
-    line("mad{.rnd}.f64 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::fma)),
-    line("div.approx{.ftz}.f32 d, a, b", (1, 4), 10, Compute(float::div_approx)),
-    line("div.full{.ftz}.f32 d, a, b", (1, 4), 10, Compute(float::div_full)),
-    line("div{.rnd}{.ftz}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::div)),
-    line("div{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::div)),
-    line("abs{.ftz}.f32 d, a", (1, 0), 10, Compute(float::abs)),
-    line("abs.f64 d, a", (1, 0), 10, Compute(float::abs)),
-    line("neg{.ftz}.f32 d, a", (1, 0), 10, Compute(float::neg)),
-    line("neg.f64 d, a", (1, 0), 10, Compute(float::neg)),
-    line("min{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b", (1, 0), 10, Compute(float::min)),
-    line("min{.ftz}{.NaN}{.abs}.f32 d, a, b, c", (8, 8), 100, Compute(float::min)),
-    line("min.f64 d, a, b", (1, 0), 10, Compute(float::min)),
-    line("max{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b", (1, 0), 10, Compute(float::max)),
-    line("max{.ftz}{.NaN}{.abs}.f32 d, a, b, c", (8, 8), 100, Compute(float::max)),
-    line("max.f64 d, a, b", (1, 0), 10, Compute(float::max)),
-    line("rcp{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(float::rcp)),
-    line("rcp.rnd{.ftz}.type d, a; .rnd = { .rn, .rz, .rm, .rp }; .type = { .f32, .f64 }", (1, 4), 10, Compute(float::rcp)),
-    line("rcp.approx.ftz.f64 d, a", (2, 1), 20, Compute(float::rcp_approx_f64)),
-    line("sqrt{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(float::sqrt)),
-    line("sqrt.rnd{.ftz}.f32 d, a; .rnd = { .rn, .rz, .rm, .rp }", (2, 0), 20, Compute(float::sqrt)),
-    line("sqrt{.rnd}.f64 d, a; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sqrt)),
-    line("rsqrt{.approx}{.ftz}.type d, a; .type = { .f32, .f64 }", (1, 0), 10, Compute(approx::rsqrt)),
-    line("sin{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::sin)),
-    line("cos{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::cos)),
-    line("lg2{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::lg2)),
-    line("ex2{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::ex2)),
-    line("tanh.approx.f32 d, a", (7, 0), 75, Compute(approx::tanh)),
+pub static INSTRUCTIONS: &[Instruction] = &[
+    instruction("testp", &[
+        line("testp.op.type p, a; .op = { .finite, .infinite, .number, .notanumber, .normal, .subnormal }; .type = { .f32, .f64 }", (2, 0), 20, Compute(float::testp)),
+    ]),
+    instruction("copysign", &[
+        line("copysign.type d, a, b; .type = { .f32, .f64 }", (2, 0), 20, Compute(float::copysign)),
+    ]),
+    instruction("add", &[
+        line("add{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::add)),
+        line("add{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::add)),
+        line("add{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::add)),
+    ]).needs(&[
+        need("f32 rm", (2, 0), "20"),
+        need("f32 rp", (2, 0), "20"),
+    ]),
+    instruction("sub", &[
+        line("sub{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sub)),
+        line("sub{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::sub)),
+        line("sub{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sub)),
+    ]).needs(&[
+        need("f32 rm", (2, 0), "20"),
+        need("f32 rp", (2, 0), "20"),
+    ]),
+    instruction("mul", &[
+        line("mul{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::mul)),
+        line("mul{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::mul)),
+        line("mul{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::mul)),
+    ]).needs(&[
+        need("f32 rm", (2, 0), "20"),
+        need("f32 rp", (2, 0), "20"),
+    ]),
+    instruction("fma", &[
+        line("fma.rnd{.ftz}{.sat}.f32 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (2, 0), 20, Compute(float::fma)),
+        line("fma.rnd{.ftz}.f32x2 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::fma)),
+        line("fma.rnd.f64 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 4), 10, Compute(float::fma)),
+    ]),
+    instruction("mad", &[
+        line("mad{.rnd}{.ftz}{.sat}.f32 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::fma)),
+        line("mad{.rnd}.f64 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::fma)),
+    ]).needs(&[
+        need("f32 rm", (2, 0), "20"),
+        need("f32 rp", (2, 0), "20"),
+        need("f32 rn", (2, 0), "20"),
+        need("f32 rz", (2, 0), "20"),
+    ]).gone(&[
+        gone("f64", "rn rz rm rp", (1, 4), 0),
+        gone("f32", "rn rz rm rp", (1, 4), 20),
+    ]),
+    instruction("div", &[
+        line("div.approx{.ftz}.f32 d, a, b", (1, 4), 10, Compute(float::div_approx)),
+        line("div.full{.ftz}.f32 d, a, b", (1, 4), 10, Compute(float::div_full)),
+        line("div{.rnd}{.ftz}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::div)),
+        line("div{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::div)),
+    ]).needs(&[
+        need("f32 rn", (2, 0), "20"),
+        need("rm", (2, 0), "20"),
+        need("rp", (2, 0), "20"),
+        need("rz", (2, 0), "20"),
+    ]).rules(&[
+        rule("ftz", With("approx full rn rz rm rp")),
+    ]).gone(&[
+        gone("f32", "approx full rn rz rm rp", (1, 4), 0),
+        gone("f64", "rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("abs", &[
+        line("abs{.ftz}.f32 d, a", (1, 0), 10, Compute(float::abs)),
+        line("abs.f64 d, a", (1, 0), 10, Compute(float::abs)),
+    ]),
+    instruction("neg", &[
+        line("neg{.ftz}.f32 d, a", (1, 0), 10, Compute(float::neg)),
+        line("neg.f64 d, a", (1, 0), 10, Compute(float::neg)),
+    ]),
+    instruction("min", &[
+        line("min{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b", (1, 0), 10, Compute(float::min)),
+        line("min{.ftz}{.NaN}{.abs}.f32 d, a, b, c", (8, 8), 100, Compute(float::min)),
+        line("min.f64 d, a, b", (1, 0), 10, Compute(float::min)),
+    ]).needs(&[
+        need("NaN", (7, 0), "80"),
+        need("abs", (7, 2), "86"),
+    ]),
+    instruction("max", &[
+        line("max{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b", (1, 0), 10, Compute(float::max)),
+        line("max{.ftz}{.NaN}{.abs}.f32 d, a, b, c", (8, 8), 100, Compute(float::max)),
+        line("max.f64 d, a, b", (1, 0), 10, Compute(float::max)),
+    ]).needs(&[
+        need("NaN", (7, 0), "80"),
+        need("abs", (7, 2), "86"),
+    ]),
+    instruction("rcp", &[
+        line("rcp{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(float::rcp)),
+        line("rcp.rnd{.ftz}.type d, a; .rnd = { .rn, .rz, .rm, .rp }; .type = { .f32, .f64 }", (1, 4), 10, Compute(float::rcp)),
+        line("rcp.approx.ftz.f64 d, a", (2, 1), 20, Compute(float::rcp_approx_f64)),
+    ]).needs(&[
+        need("f32 rn", (2, 0), "20"),
+        need("rm", (2, 0), "20"),
+        need("rp", (2, 0), "20"),
+        need("rz", (2, 0), "20"),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]).gone(&[
+        gone("", "approx rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("sqrt", &[
+        line("sqrt{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(float::sqrt)),
+        line("sqrt.rnd{.ftz}.f32 d, a; .rnd = { .rn, .rz, .rm, .rp }", (2, 0), 20, Compute(float::sqrt)),
+        line("sqrt{.rnd}.f64 d, a; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sqrt)),
+    ]).needs(&[
+        need("rm", (2, 0), "20"),
+        need("rp", (2, 0), "20"),
+        need("rz", (2, 0), "20"),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]).gone(&[
+        gone("", "approx rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("rsqrt", &[
+        line("rsqrt{.approx}{.ftz}.type d, a; .type = { .f32, .f64 }", (1, 0), 10, Compute(approx::rsqrt)),
+    ]).needs(&[
+        need("f64 ftz", (4, 0), "20"),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]).gone(&[
+        gone("", "approx rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("sin", &[
+        line("sin{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::sin)),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]).gone(&[
+        gone("", "approx rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("cos", &[
+        line("cos{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::cos)),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]).gone(&[
+        gone("", "approx rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("lg2", &[
+        line("lg2{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::lg2)),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]).gone(&[
+        gone("", "approx rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("ex2", &[
+        line("ex2{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::ex2)),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]).gone(&[
+        gone("", "approx rn rz rm rp", (1, 4), 0),
+    ]),
+    instruction("tanh", &[
+        line("tanh.approx.f32 d, a", (7, 0), 75, Compute(approx::tanh)),
+    ]),
 
-    line("add{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::add)),
-    line("add{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::add)),
-    line("sub{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::sub)),
-    line("sub{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::sub)),
-    line("mul{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::mul)),
-    line("mul{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::mul)),
-    line("fma.rn{.ftz}{.sat}.type d, a, b, c; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::fma)),
-    line("fma.rn{.ftz}.relu.type d, a, b, c; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::fma)),
-    line("fma.rnd{.relu}.type d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::fma)),
-    line("fma.rn.oob{.relu}.type d, a, b, c; .type = { .f16, .f16x2 }", (8, 1), 90, Compute(half::fma_oob)),
-    line("fma.rn.sat.oob.type d, a, b, c; .type = { .f16, .f16x2 }", (8, 1), 90, Compute(half::fma_oob)),
-    line("fma.rnd.oob{.relu}.type d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .type = { .bf16, .bf16x2 }", (8, 1), 90, Compute(half::fma_oob)),
-    line("neg{.ftz}.type d, a; .type = { .f16, .f16x2 }", (6, 0), 53, Compute(half::neg)),
-    line("neg.type d, a; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::neg)),
-    line("abs{.ftz}.type d, a; .type = { .f16, .f16x2 }", (6, 5), 53, Compute(half::abs)),
-    line("abs.type d, a; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::abs)),
-    line("min{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::min)),
-    line("min{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::min)),
-    line("max{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::max)),
-    line("max{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::max)),
-    line("ex2.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Compute(half::ex2)),
-    line("ex2.approx.ftz.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::ex2)),
-    line("tanh.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Compute(half::tanh)),
-    line("tanh.approx.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::tanh)),
+    instruction("add", &[
+        line("add{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::add)),
+        line("add{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::add)),
+    ]),
+    instruction("sub", &[
+        line("sub{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::sub)),
+        line("sub{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::sub)),
+    ]),
+    instruction("mul", &[
+        line("mul{.rn}{.ftz}{.sat}.type d, a, b; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::mul)),
+        line("mul{.rn}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::mul)),
+    ]),
+    instruction("fma", &[
+        line("fma.rn{.ftz}{.sat}.type d, a, b, c; .type = { .f16, .f16x2 }", (4, 2), 53, Compute(half::fma)),
+        line("fma.rn{.ftz}.relu.type d, a, b, c; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::fma)),
+        line("fma.rnd{.relu}.type d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::fma)),
+        line("fma.rn.oob{.relu}.type d, a, b, c; .type = { .f16, .f16x2 }", (8, 1), 90, Compute(half::fma_oob)),
+        line("fma.rn.sat.oob.type d, a, b, c; .type = { .f16, .f16x2 }", (8, 1), 90, Compute(half::fma_oob)),
+        line("fma.rnd.oob{.relu}.type d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }; .type = { .bf16, .bf16x2 }", (8, 1), 90, Compute(half::fma_oob)),
+    ]),
+    instruction("neg", &[
+        line("neg{.ftz}.type d, a; .type = { .f16, .f16x2 }", (6, 0), 53, Compute(half::neg)),
+        line("neg.type d, a; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::neg)),
+    ]),
+    instruction("abs", &[
+        line("abs{.ftz}.type d, a; .type = { .f16, .f16x2 }", (6, 5), 53, Compute(half::abs)),
+        line("abs.type d, a; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::abs)),
+    ]),
+    instruction("min", &[
+        line("min{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::min)),
+        line("min{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::min)),
+    ]).needs(&[
+        need("NaN", (7, 0), "80"),
+        need("abs", (7, 2), "86"),
+    ]),
+    instruction("max", &[
+        line("max{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::max)),
+        line("max{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::max)),
+    ]).needs(&[
+        need("NaN", (7, 0), "80"),
+        need("abs", (7, 2), "86"),
+    ]),
+    instruction("ex2", &[
+        line("ex2.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Compute(half::ex2)),
+        line("ex2.approx.ftz.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::ex2)),
+    ]).rules(&[
+        rule("ftz", With("approx rn rz rm rp")),
+    ]),
+    instruction("tanh", &[
+        line("tanh.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Compute(half::tanh)),
+        line("tanh.approx.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::tanh)),
+    ]),
 
-    line("add{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_add)),
-    line("sub{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_sub)),
-    line("fma.rnd{.sat}.f32.abtype d:0, a:1, b:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .abtype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_fma)),
+    instruction("add", &[
+        line("add{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_add)),
+    ]).needs(&[
+        need("f32 rm", (2, 0), "20"),
+        need("f32 rp", (2, 0), "20"),
+    ]),
+    instruction("sub", &[
+        line("sub{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_sub)),
+    ]).needs(&[
+        need("f32 rm", (2, 0), "20"),
+        need("f32 rp", (2, 0), "20"),
+    ]),
+    instruction("fma", &[
+        line("fma.rnd{.sat}.f32.abtype d:0, a:1, b:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .abtype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_fma)),
+    ]),
 ];

@@ -1,18 +1,28 @@
 //! PTX 1.x: syntax lines that later versions dropped, and modifiers that it leaves unsaid (PTX ISA 1.1, chapter 7).
 
 use super::Meaning::{Compute, Load, Store};
-use super::{Line, line};
+use super::{Instruction, instruction, line};
 use crate::isa::legacy::read as legacy;
 
 #[rustfmt::skip]
-pub static LINES: &[Line] = &[
-    line("sad.type d, a, b, c; .type = { .f32, .f64 }", (1, 0), 10, Compute(legacy::sad)),
-    line("div.wide.type d, a, b; .type = { .u16, .u32, .s16, .s32 }", (1, 0), 10, Compute(legacy::div_wide)),
-    line("rem.wide.type d, a, b; .type = { .u16, .u32, .s16, .s32 }", (1, 0), 10, Compute(legacy::rem_wide)),
-    line("ld.volatile{.ss}{.vec}.f16 d, [a]; .ss = { .const, .global, .local, .param, .shared }; .vec = { .v2, .v3, .v4 }", (1, 1), 10, Load),
-    line("ld{.volatile}{.ss}.v3.type d, [a]; .ss = { .const, .global, .local, .param, .shared }; .type = { .b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .f32, .f64 }", (1, 0), 10, Load),
-    line("st.volatile{.ss}{.vec}.f16 [a], b; .ss = { .global, .local, .shared }; .vec = { .v2, .v3, .v4 }", (1, 1), 10, Store),
-    line("st{.volatile}{.ss}.v3.type [a], b; .ss = { .global, .local, .shared }; .type = { .b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .f32, .f64 }", (1, 0), 10, Store),
+pub static INSTRUCTIONS: &[Instruction] = &[
+    instruction("sad", &[
+        line("sad.type d, a, b, c; .type = { .f32, .f64 }", (1, 0), 10, Compute(legacy::sad)),
+    ]),
+    instruction("div", &[
+        line("div.wide.type d, a, b; .type = { .u16, .u32, .s16, .s32 }", (1, 0), 10, Compute(legacy::div_wide)),
+    ]),
+    instruction("rem", &[
+        line("rem.wide.type d, a, b; .type = { .u16, .u32, .s16, .s32 }", (1, 0), 10, Compute(legacy::rem_wide)),
+    ]),
+    instruction("ld", &[
+        line("ld.volatile{.ss}{.vec}.f16 d, [a]; .ss = { .const, .global, .local, .param, .shared }; .vec = { .v2, .v3, .v4 }", (1, 1), 10, Load),
+        line("ld{.volatile}{.ss}.v3.type d, [a]; .ss = { .const, .global, .local, .param, .shared }; .type = { .b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .f32, .f64 }", (1, 0), 10, Load),
+    ]),
+    instruction("st", &[
+        line("st.volatile{.ss}{.vec}.f16 [a], b; .ss = { .global, .local, .shared }; .vec = { .v2, .v3, .v4 }", (1, 1), 10, Store),
+        line("st{.volatile}{.ss}.v3.type [a], b; .ss = { .global, .local, .shared }; .type = { .b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .f32, .f64 }", (1, 0), 10, Store),
+    ]),
 ];
 
 /// A modifier that PTX 1.x leaves out.

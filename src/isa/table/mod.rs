@@ -1,4 +1,5 @@
-//! The instruction table: every syntax line of the PTX manual once, and the small compiler that reads its notation.
+//! The instruction table: one entry for each instruction, with every syntax line of the PTX manual once and what the
+//! manual says of it in prose; and the small compiler that reads its notation.
 //!
 //! A line is written as in the manual: the opcode, the operands, then the modifier groups that it uses,
 //! separated by semicolons:
@@ -15,14 +16,17 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::OnceLock;
 
-pub use self::needs::{Lack, Target};
+use self::agree::rule;
+pub use self::agree::{Rule, Then};
+pub use self::needs::{Gone, Lack, Need, Target};
+use self::needs::{gone, need};
 use self::signature::Signature;
+use super::Compute;
 use super::decode::{Ordered, ordered};
 use super::operation::Advice;
 use super::types::Type;
 use super::video::Opcode;
 use super::words::Words;
-use super::{Compute, Semantics};
 
 mod agree;
 mod bulk;
@@ -40,6 +44,38 @@ pub mod signature;
 mod texture;
 mod video;
 
+/// An instruction, like a page of the manual: its syntax lines, what words of its opcodes need beyond what their line
+/// does, what they ask of each other, and what was legal once. A mnemonic has several pages where families share it.
+pub struct Instruction {
+    pub name: &'static str,
+    pub lines: &'static [Line],
+    pub needs: &'static [Need],
+    pub rules: &'static [Rule],
+    pub gone: &'static [Gone],
+}
+
+const fn instruction(name: &'static str, lines: &'static [Line]) -> Instruction {
+    Instruction {
+        name,
+        lines,
+        needs: &[],
+        rules: &[],
+        gone: &[],
+    }
+}
+
+impl Instruction {
+    const fn needs(self, needs: &'static [Need]) -> Instruction {
+        Instruction { needs, ..self }
+    }
+    const fn rules(self, rules: &'static [Rule]) -> Instruction {
+        Instruction { rules, ..self }
+    }
+    const fn gone(self, gone: &'static [Gone]) -> Instruction {
+        Instruction { gone, ..self }
+    }
+}
+
 /// One syntax line.
 pub struct Line {
     pub syntax: &'static str,
@@ -48,7 +84,6 @@ pub struct Line {
     /// The least `.target` number.
     pub target: u16,
     pub meaning: Meaning,
-    pub semantics: Semantics,
 }
 
 const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, meaning: Meaning) -> Line {
@@ -57,7 +92,6 @@ const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, meaning: Meaning
         ptx,
         target,
         meaning,
-        semantics: Semantics::of(meaning),
     }
 }
 
@@ -123,33 +157,46 @@ impl Line {
     }
 }
 
+impl fmt::Debug for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Instruction({:?})", self.name)
+    }
+}
+
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Line({:?})", self.syntax)
     }
 }
 
-/// Every line of the table, family by family; those of PTX 1.x alone are [`legacy::LINES`].
+/// Every line of the table, family by family.
 pub fn lines() -> impl Iterator<Item = &'static Line> {
-    FAMILIES.iter().flat_map(|(family, _)| family.iter())
+    let instructions = FAMILIES.iter().flat_map(|(family, _)| family.iter());
+    instructions.flat_map(|instruction| instruction.lines)
+}
+
+/// The lines of PTX 1.x alone.
+pub fn legacy_lines() -> impl Iterator<Item = &'static Line> {
+    legacy::INSTRUCTIONS.iter().flat_map(|instruction| instruction.lines)
 }
 
 /// The families' lines, and whether all their operands are described (see [`signature`]); elsewhere those are that have a
 /// `:`.
-static FAMILIES: &[(&[Line], bool)] = &[
-    (int::LINES, true),
-    (float::LINES, true),
-    (logic::LINES, true),
-    (memory::LINES, true),
-    (control::LINES, true),
-    (video::LINES, true),
-    (texture::LINES, true),
-    (bulk::LINES, true),
-    (matrix::LINES, true),
+static FAMILIES: &[(&[Instruction], bool)] = &[
+    (int::INSTRUCTIONS, true),
+    (float::INSTRUCTIONS, true),
+    (logic::INSTRUCTIONS, true),
+    (memory::INSTRUCTIONS, true),
+    (control::INSTRUCTIONS, true),
+    (video::INSTRUCTIONS, true),
+    (texture::INSTRUCTIONS, true),
+    (bulk::INSTRUCTIONS, true),
+    (matrix::INSTRUCTIONS, true),
 ];
 
 /// A line ready for matching.
 pub(super) struct Compiled {
+    pub instruction: &'static Instruction,
     pub line: &'static Line,
     pub mnemonic: &'static str,
     pub elements: Vec<Element>,
@@ -170,21 +217,22 @@ pub(super) enum Element {
 
 /// The lines of one mnemonic, compiled when first asked for.
 struct Entry {
-    lines: Vec<(&'static Line, bool)>,
+    lines: Vec<(&'static Instruction, &'static Line, bool)>,
     compiled: OnceLock<Vec<Compiled>>,
 }
 
 type Index = HashMap<&'static str, Entry>;
 
-fn indexed(families: &[(&'static [Line], bool)]) -> Index {
+fn indexed(families: &[(&'static [Instruction], bool)]) -> Index {
     let mut index = Index::new();
     for &(family, exact) in families {
-        for line in family {
-            let entry = index.entry(line.mnemonic()).or_insert_with(|| Entry {
+        for instruction in family {
+            let entry = index.entry(instruction.name).or_insert_with(|| Entry {
                 lines: Vec::new(),
                 compiled: OnceLock::new(),
             });
-            entry.lines.push((line, exact));
+            let lines = instruction.lines.iter();
+            entry.lines.extend(lines.map(|line| (instruction, line, exact)));
         }
     }
     index
@@ -197,11 +245,13 @@ fn index() -> &'static Index {
 
 fn find(index: &'static Index, mnemonic: &str) -> Option<&'static [Compiled]> {
     let entry = index.get(mnemonic)?;
-    Some(
+    Some(entry.compiled.get_or_init(|| {
         entry
-            .compiled
-            .get_or_init(|| entry.lines.iter().map(|&(line, exact)| compile(line, exact)).collect()),
-    )
+            .lines
+            .iter()
+            .map(|&(instruction, line, exact)| compile(instruction, line, exact))
+            .collect()
+    }))
 }
 
 pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
@@ -211,13 +261,16 @@ pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
 /// Lines that only PTX 1.x has.
 pub(super) fn legacy_lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
     static INDEX: OnceLock<Index> = OnceLock::new();
-    find(INDEX.get_or_init(|| indexed(&[(legacy::LINES, false)])), mnemonic)
+    find(
+        INDEX.get_or_init(|| indexed(&[(legacy::INSTRUCTIONS, false)])),
+        mnemonic,
+    )
 }
 
 /// All lines, ready for matching; those of PTX 1.x alone come last.
 #[cfg(test)]
 pub(super) fn compiled_lines() -> impl Iterator<Item = &'static Compiled> {
-    let legacy = legacy::LINES.iter().map(Line::mnemonic).collect::<HashSet<_>>();
+    let legacy: HashSet<_> = legacy::INSTRUCTIONS.iter().map(|one| one.name).collect();
     mnemonics()
         .filter_map(lines_of)
         .chain(legacy.into_iter().filter_map(legacy_lines_of))
@@ -241,7 +294,7 @@ pub(super) fn words_of(elements: &[Element], into: &mut Vec<&'static str>) {
     }
 }
 
-fn compile(line: &'static Line, exact: bool) -> Compiled {
+fn compile(instruction: &'static Instruction, line: &'static Line, exact: bool) -> Compiled {
     let mut parts = line.syntax.split(';');
     let head = parts.next().unwrap_or_default();
     let opcode = head.split_whitespace().next().unwrap_or_default();
@@ -258,8 +311,9 @@ fn compile(line: &'static Line, exact: bool) -> Compiled {
     words_of(&elements, &mut words);
     let operands = head.trim_start()[opcode.len()..].trim();
     Compiled {
+        instruction,
         line,
-        mnemonic: line.mnemonic(),
+        mnemonic: instruction.name,
         elements,
         vocabulary: words.into_iter().collect(),
         signature: signature::read(operands, exact || operands.contains(':')),

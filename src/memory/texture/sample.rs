@@ -375,7 +375,7 @@ impl<'a, S: Sight> Reader<'a, S> {
         self.texel(level, x.index[0], y.index[0], z)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "a sample has as many coordinates")]
     fn blend(
         &self,
         level: &Level,

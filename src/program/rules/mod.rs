@@ -2,9 +2,8 @@
 //! Instruction Operands; Instruction Set; Directives): names are declared once and before use, operands agree with what
 //! the instruction table says of them, declarations with each other.
 //!
-//! Flows in: a tree. Flows out: findings. Errors keep a module from loading; what `.version` or `.target` lack is a
-//! [`Severity::Requirement`], which harms nobody here. It must never know how code runs. Bodies of PTX 1.x are left
-//! to the lowering: their first specification allows what later ones do not.
+//! Errors keep a module from loading; what `.version` or `.target` lack is a [`Severity::Requirement`], which harms
+//! nobody here. Bodies of PTX 1.x are left to the lowering: their first specification allows what later ones do not.
 
 mod address;
 mod body;

@@ -70,7 +70,7 @@ fn copies_of_registers_written_twice_stay() {
         L: mov.u32 %r3, %r2; add.u32 %r2, %r2, %r1; setp.lt.u32 %p, %r2, 100; @%p bra L;
         st.global.u32 [%rd], %r3; ret;",
     );
-    assert_eq!(lines.iter().filter(|l| l.starts_with("mov ")).count(), 2, "{lines:#?}");
+    assert_eq!(lines.iter().filter(|l| l.starts_with("mov.")).count(), 2, "{lines:#?}");
 }
 
 #[test]
@@ -159,7 +159,14 @@ fn vectors_pack_and_unpack() {
     assert_eq!(
         shown,
         [
-            "load.4", "pack", "extract", "extract", "extract", "pack", "store.4", "exit"
+            "load.4",
+            "pack.b32x2",
+            "extract.b32.b64.0",
+            "extract.b16.b32.0",
+            "extract.b16.b32.1",
+            "pack.b16x2",
+            "store.4",
+            "exit"
         ]
     );
     assert_eq!(lines[0].matches(", ").count(), 1);
@@ -464,7 +471,7 @@ fn swapped_values_stay_apart() {
         st.global.v2.u32 [%rd], {%r1, %r2}; ret;",
     );
     let lines = in_the_loop(&function);
-    let moves = lines.iter().filter(|l| l.starts_with("mov ")).count();
+    let moves = lines.iter().filter(|l| l.starts_with("mov.")).count();
     assert_eq!(moves, 3, "{lines:#?}");
 }
 

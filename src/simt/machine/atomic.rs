@@ -76,7 +76,7 @@ macro_rules! rmw {
         impl Rmw for $name {
             type Cell = $t;
             #[inline(always)]
-            #[allow(unused_variables)]
+            #[allow(unused_variables, reason = "some operations have fewer operands")]
             fn apply($old: $t, $b: $t, $c: $t, $ftz: bool) -> $t { $body }
         }
     )*};

@@ -184,7 +184,7 @@ fn exact<F: Float>(op: &Op, ty: Type, sources: &[u128]) -> Option<Expect> {
 
 /// The least positive normal number's bits.
 trait Limits {
-    #[allow(non_snake_case)]
+    #[allow(non_snake_case, reason = "the names are those of the formula")]
     fn SMALLEST_NORMALIZED_BITS(ty: Type) -> u128;
 }
 

@@ -10,7 +10,7 @@ use super::{LANES, Run, Texels};
 /// `bytes` bytes, 1, 2, 4, 8 or 16, are readable at each address.
 #[inline(always)]
 pub unsafe fn load(address: &Run<u64>, bytes: u32, words: &mut Texels) {
-    // SAFETY: the caller's word; no alignment is asked for.
+    // SAFETY: each address is readable for `bytes` bytes (see above the function); no alignment is asked for.
     unsafe {
         match bytes {
             1 => (0..LANES).for_each(|lane| words[0][lane] = (address[lane] as *const u8).read().into()),
