@@ -6,16 +6,16 @@
 
 mod bounds;
 #[path = "../forms/case.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "shared with other tests, which use the rest")]
 mod case;
 #[path = "../forms/catalogue.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "shared with other tests, which use the rest")]
 mod catalogue;
 mod counter;
 mod expect;
 mod images;
 #[path = "../forms/model/mod.rs"]
-#[allow(dead_code, unused_imports)]
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod model;
 
 use std::collections::BTreeMap;

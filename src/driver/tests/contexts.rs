@@ -127,7 +127,10 @@ fn the_primary_context_is_known_before_it_lives() {
 
     // What runs while it is being emptied asks for it, and gets it; other threads wait until it is empty.
     let ended = std::sync::mpsc::channel();
-    std::thread::spawn(move || ended.0.send(the_primary_context_ends_under_its_own_destructors(device)));
+    std::thread::spawn(move || {
+        the_primary_context_ends_under_its_own_destructors(device);
+        ended.0.send(())
+    });
     ended
         .1
         .recv_timeout(Duration::from_secs(60))

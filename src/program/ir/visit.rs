@@ -71,8 +71,8 @@ macro_rules! walk {
                 id, threads, dst, pred, ..
             } => {
                 value!(id, $f);
-                if let Some(threads) = threads {
-                    value!(threads, $f);
+                if let Some(Value::Register(reg)) = threads {
+                    $f(reg, Use);
                 }
                 if let Some((reg, _)) = pred {
                     $f(reg, Use);
@@ -92,8 +92,8 @@ macro_rules! walk {
                 $f(a, Use);
                 $f(b, Use);
                 $f(c, Use);
-                if let Some(members) = members {
-                    value!(members, $f);
+                if let Some(Value::Register(reg)) = members {
+                    $f(reg, Use);
                 }
                 $f(dst, Def);
                 each(dst_pred, Def, $f);
@@ -101,8 +101,8 @@ macro_rules! walk {
             Op::Vote { dst, pred, members, .. } => {
                 let (reg, _) = pred;
                 $f(reg, Use);
-                if let Some(members) = members {
-                    value!(members, $f);
+                if let Some(Value::Register(reg)) = members {
+                    $f(reg, Use);
                 }
                 $f(dst, Def);
             }

@@ -63,7 +63,7 @@ fn sweep(insts: &mut Vec<Inst>, uses: &mut [u32]) -> bool {
     let before = insts.len();
     let mut keep = vec![true; before];
     for (index, inst) in insts.iter().enumerate().rev() {
-        if !is_removable(&inst) {
+        if !is_removable(inst) {
             continue;
         }
         let mut dead = true;

@@ -236,19 +236,19 @@ impl Shapes<'_> {
     fn diverge(&mut self, branched: &mut [bool]) -> bool {
         let mut changed = false;
         let mut patience = PATIENCE;
-        for number in 0..self.body.blocks.len() {
-            let end = &self.body.blocks[number].end;
-            let splits = match end {
+        let body = self.body;
+        for ((number, block), branched) in (0..).zip(&body.blocks).zip(branched) {
+            let splits = match &block.end {
                 End::Branch { guard, taken, fall, .. } => {
                     taken != fall && self.shape[guard.reg.number as usize] != Shape::Uniform
                 }
                 End::Indexed { index, .. } => self.shape[index.number as usize] != Shape::Uniform,
                 End::Jump(_) | End::Stop => false,
             };
-            if !splits || std::mem::replace(&mut branched[number], true) {
+            if !splits || std::mem::replace(branched, true) {
                 continue;
             }
-            changed |= self.flood(number as BlockId, &mut patience);
+            changed |= self.flood(number, &mut patience);
         }
         changed
     }

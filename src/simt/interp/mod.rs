@@ -487,7 +487,7 @@ impl Bundle {
                         break Stop::Meets;
                     }
                 }
-                Code::Rare(op) => match self.rare(at, pc, op, full, &mut cx, barriers, exec) {
+                Code::Rare(op) => match self.rare((at, pc), op, full, &mut cx, barriers, exec) {
                     Rare::Next => pc += 1,
                     Rare::Yield => {
                         pc += 1;
@@ -627,8 +627,7 @@ impl Bundle {
 
     fn rare(
         &mut self,
-        at: usize,
-        pc: Pc,
+        (at, pc): (usize, Pc),
         op: &Operation<Slot>,
         full: bool,
         cx: &mut Cx<'_, '_>,

@@ -103,7 +103,10 @@ pub unsafe fn lanes<O: Observer>(
 }
 
 /// Tells the observer of an access that was checked.
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what an observer is told of an access: all of it is at hand here and nowhere together before"
+)]
 pub(super) fn tell<O: Observer>(
     cx: &Cx<'_, '_>,
     op: &MemOp,

@@ -157,6 +157,9 @@ pub type Stores = fn(Element, Width, Ordering) -> AccessFn;
 /// What an operation came to: nothing, or a fault.
 pub type Outcome = Option<RawFault>;
 
+/// Carries out a system call whose arguments and results lie in the frame of a callee.
+pub type SyscallFn = fn(Syscall, &[Copy3], &[Copy3], &mut Cx<'_, '_>) -> Result<(), RawFault>;
+
 /// The operations that touch memory or synchronise, made for one observer. Slots that are passed lie in the running
 /// window; what is `unsafe` counts on that, and on nothing else.
 pub struct Operations {
@@ -170,7 +173,7 @@ pub struct Operations {
     pub surface: unsafe fn(&SurfaceOp<Slot>, &mut Cx<'_, '_>) -> Outcome,
     pub query: unsafe fn(&mut Cx<'_, '_>, Slot, Attribute, Option<Slot>, Slot) -> Outcome,
     pub is_handle: unsafe fn(&mut Cx<'_, '_>, Opaque, Slot, Slot) -> Outcome,
-    pub syscall: fn(Syscall, &[Copy3], &[Copy3], &mut Cx<'_, '_>) -> Result<(), RawFault>,
+    pub syscall: SyscallFn,
     pub fence: fn(&Cx<'_, '_>, Ordering, Option<Scope>, Proxy),
     /// Lanes of the mask have come to a barrier of the block; whether they wait.
     pub arrive: fn(&Cx<'_, '_>, u32, bool),

@@ -100,7 +100,7 @@ pub mod wide {
                 if order != atomic::Ordering::Relaxed {
                     atomic::compiler_fence(atomic::Ordering::Acquire);
                 }
-                std::mem::transmute(value)
+                std::mem::transmute::<std::arch::x86_64::__m128i, u128>(value)
             };
         }
         let _ = order;

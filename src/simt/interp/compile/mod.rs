@@ -46,6 +46,7 @@ pub enum What<R = Slot> {
     },
 }
 
+#[cfg(debug_assertions)]
 impl<R> What<R> {
     /// Nothing runs after it on this path (when it has no guard).
     fn ends_path(&self) -> bool {
