@@ -16,11 +16,12 @@ impl Context {
         let context = device.primary();
         let mut users = context.users.lock();
         while let Some(thread) = users.emptied_by {
+            // Whichever thread runs it: the one that empties the context helps its streams to end.
+            check_host_function()?;
             if thread == per_thread::number() {
                 users.revived = true;
                 break;
             }
-            check_host_function()?;
             context.ended.wait(&mut users);
         }
         users.count = users.count.checked_add(1).ok_or(Error::InvalidValue)?;
