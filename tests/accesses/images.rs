@@ -114,11 +114,11 @@ fn one(run: &mut Run, row: &Row, memory: u64) -> Result<(), String> {
     let text = format!(
         ".version {version}\n.target {target}{mode}\n.address_size 64
 .global .texref tex0;\n.global .surfref srf0;\n.global .samplerref smp0;
-.visible .entry k(.param .u64 handle)\n{{\n    .reg .b64 %scratch;\n    ld.param.u64 %scratch, [handle];
+.visible .entry k(.param .u64 handle)\n{{\n    .reg .b64 %scratch, %texels;\n    ld.param.u64 %scratch, [handle];\n    mov.b64 %texels, {memory};
 {}    {example}\n    ret;\n}}\n",
         declarations(example)
             .replace("mov.b64 %rd1, 0;", "ld.param.b64 %rd1, [handle];")
-            .replace("[%scratch]", &format!("[{memory}]"))
+            .replace("[%scratch]", "[%texels]")
     );
     let code = run.load(&text)?;
     let image = image(&words, memory);
