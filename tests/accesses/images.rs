@@ -111,6 +111,7 @@ fn one(run: &mut Run, row: &Row, memory: u64) -> Result<(), String> {
     let mode = if row.independent { ", texmode_independent" } else { "" };
     let (version, target) = row.last.unwrap_or(("9.5", "sm_120a"));
     let surface = opcode.starts_with("su");
+    let sampler = Objects::get().insert(0, Descriptor::Sampler(Arc::default()));
     let text = format!(
         ".version {version}\n.target {target}{mode}\n.address_size 64
 .global .texref tex0;\n.global .surfref srf0;\n.global .samplerref smp0;
@@ -118,6 +119,7 @@ fn one(run: &mut Run, row: &Row, memory: u64) -> Result<(), String> {
 {}    {example}\n    ret;\n}}\n",
         declarations(example)
             .replace("mov.b64 %rd1, 0;", "ld.param.b64 %rd1, [handle];")
+            .replace("mov.b64 %rd2, 0;", &format!("mov.b64 %rd2, {sampler};"))
             .replace("[%scratch]", "[%texels]")
     );
     let code = run.load(&text)?;
