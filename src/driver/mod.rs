@@ -34,6 +34,10 @@ mod textures;
 #[cfg(test)]
 mod tests;
 
+/// There is one primary context: tests that look at its life take turns.
+#[cfg(test)]
+pub static PRIMARY: Mutex<()> = Mutex::new(());
+
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;

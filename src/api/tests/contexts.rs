@@ -136,6 +136,7 @@ fn properties_of_the_current_context() {
 /// cudart makes the primary context current before it retains it: its handle is known and stays the same.
 #[test]
 fn the_primary_context() {
+    let _alone = crate::driver::PRIMARY.lock();
     elsewhere(|| {
         ok!(cuInit(0));
         let (mut first, mut second) = (null_mut(), null_mut());

@@ -81,6 +81,7 @@ fn storage_is_destroyed_with_the_context() {
 
 #[test]
 fn the_primary_context_is_known_before_it_is_retained() {
+    let _alone = crate::driver::PRIMARY.lock();
     ok!(cuInit(0));
     let cudart = table(0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9);
     // SAFETY: word 0 is the size.

@@ -74,6 +74,7 @@ fn a_destroyed_context_ends_its_objects_and_is_known_to_other_threads_as_destroy
 /// All that happens to the primary context, in one test: there is only one.
 #[test]
 fn the_primary_context_is_known_before_it_lives() {
+    let _alone = crate::driver::PRIMARY.lock();
     init(0).unwrap();
     let device = Device::get(0).unwrap();
     let handle = device.primary().handle();
