@@ -92,26 +92,30 @@ fn told(run: &Run) {
 
 #[test]
 fn memory_that_is_unmapped_under_a_kernel_is_a_fault() {
-    let run = alone(test_name!(), &[], || {
-        crate::basics::context();
-        let memory = registered(BYTES, None);
-        // SAFETY: pages of the test's own.
-        assert_eq!(unsafe { libc::munmap(at(memory, 5), PAGE * 3) }, 0);
-        assert_eq!(run(memory), CUDA_ERROR_ILLEGAL_ADDRESS);
-        // The error stays, and what was unmapped stays so.
-        assert_eq!(cuMemcpyHtoD(0, null_mut(), 0), CUDA_ERROR_ILLEGAL_ADDRESS);
-        let mut core = [0_u8; 4];
-        for page in 5..8 {
-            // SAFETY: asks whether the page is mapped.
-            let known = unsafe { libc::mincore(at(memory, page), PAGE, core.as_mut_ptr()) };
-            assert_eq!(
-                (known, std::io::Error::last_os_error().raw_os_error()),
-                (-1, Some(libc::ENOMEM))
-            );
-        }
-    });
-    told(&run);
-    assert!(run.stderr.contains("kernel add"), "{run:?}");
+    let name = test_name!();
+    // With blocks in line, and in turns.
+    for environment in [&[][..], &[("MARGAY_SEED", "1")]] {
+        let run = alone(name, environment, || {
+            crate::basics::context();
+            let memory = registered(BYTES, None);
+            // SAFETY: pages of the test's own.
+            assert_eq!(unsafe { libc::munmap(at(memory, 5), PAGE * 3) }, 0);
+            assert_eq!(run(memory), CUDA_ERROR_ILLEGAL_ADDRESS);
+            // The error stays, and what was unmapped stays so.
+            assert_eq!(cuMemcpyHtoD(0, null_mut(), 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+            let mut core = [0_u8; 4];
+            for page in 5..8 {
+                // SAFETY: asks whether the page is mapped.
+                let known = unsafe { libc::mincore(at(memory, page), PAGE, core.as_mut_ptr()) };
+                assert_eq!(
+                    (known, std::io::Error::last_os_error().raw_os_error()),
+                    (-1, Some(libc::ENOMEM))
+                );
+            }
+        });
+        told(&run);
+        assert!(run.stderr.contains("kernel add"), "{run:?}");
+    }
 }
 
 #[test]

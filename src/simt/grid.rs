@@ -139,8 +139,8 @@ impl Seat<'_> {
 /// # Errors
 /// The first fault, if any; blocks that had not started then never do.
 pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>, Box<Fault>> {
-    let grid = match defect::catch(|| Grid::new(Arc::clone(&launch), origin)) {
-        Ok(grid) => Arc::new(grid?),
+    let grid = match defect::catch(|| Grid::new(&launch, origin)) {
+        Ok(grid) => grid?,
         Err(defect) => return Err(refusal(&launch, Cause::Defect { defect })),
     };
     grid.watch.grid(grid.launch.grid_id, &GridEvent::Launch);
@@ -165,17 +165,17 @@ pub fn refusal(launch: &Launch, cause: Cause) -> Box<Fault> {
 }
 
 impl Grid {
-    fn new(launch: Arc<Launch>, origin: Origin) -> Result<Grid, Box<Fault>> {
-        if let Some(cause) = origin.overdue(&launch) {
-            return Err(refusal(&launch, cause));
+    fn new(launch: &Arc<Launch>, origin: Origin) -> Result<Arc<Grid>, Box<Fault>> {
+        if let Some(cause) = origin.overdue(launch) {
+            return Err(refusal(launch, cause));
         }
         defect::may_fail("prepare", &launch.code.module.functions[launch.kernel as usize].name);
         let function = launch
             .code
             .module
             .prepare(launch.kernel)
-            .map_err(|d| refusal(&launch, Cause::Invalid { report: d.to_string() }))?;
-        let schedule = origin.seed.map(|seed| Schedule::new(seed, &launch));
+            .map_err(|d| refusal(launch, Cause::Invalid { report: d.to_string() }))?;
+        let schedule = origin.seed.map(|seed| Schedule::new(seed, launch));
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(WARP as u32);
         let mut width = match warps {
@@ -190,7 +190,7 @@ impl Grid {
         }
         let watch = launch.services.watch();
         let kernel = launch.code.executable(launch.kernel, &function, width, &watch);
-        let stride = local_stride(&launch, &function);
+        let stride = local_stride(launch, &function);
         let mut params = vec![0u128; launch.params.len().div_ceil(16)];
         // SAFETY: the destination has at least as many bytes; any bytes make a u128.
         unsafe {
@@ -200,7 +200,7 @@ impl Grid {
                 launch.params.len(),
             );
         }
-        Ok(Grid {
+        Ok(Arc::new(Grid {
             threads,
             bundles: warps.div_ceil(width),
             shared_bytes: match launch.dynamic_shared {
@@ -224,8 +224,8 @@ impl Grid {
             alone: Condvar::new(),
             children: OnceLock::new(),
             kernel,
-            launch,
-        })
+            launch: Arc::clone(launch),
+        }))
     }
 
     /// What its kernels have launched.
@@ -265,9 +265,12 @@ impl Grid {
     /// A thread's part in it; a panic becomes the grid's fault.
     fn take_part(self: &Arc<Grid>, number: u32, caller: bool) {
         let at = Cell::new([0; 3]);
-        let worked = defect::catch(|| match &self.schedule {
-            None => self.work(number, caller, &at),
-            Some(schedule) => self.work_in_turns(schedule, &at),
+        let worked = defect::catch(|| {
+            let _guarded = memory::guard(&self.gone);
+            match &self.schedule {
+                None => self.work(number, caller, &at),
+                Some(schedule) => self.work_in_turns(schedule, &at),
+            }
         });
         if let Err(defect) = worked {
             self.report_defect(defect, at.get());
@@ -286,14 +289,23 @@ impl Grid {
         Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < self.blocks)
     }
 
+    /// The place of a block in the grid. Blocks may be short: no division where it can be spared, and none of 64 bits.
     fn ctaid(&self, index: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.grid.map(u64::from);
-        [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+        let [x, y, _] = self.launch.grid;
+        if index < u64::from(x) {
+            return [index as u32, 0, 0];
+        }
+        match u32::try_from(index) {
+            Ok(index) => [index % x, index / x % y, index / x / y],
+            Err(_) => {
+                let [x, y] = [x, y].map(u64::from);
+                [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+            }
+        }
     }
 
     /// `at` is told which block runs.
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
-        let _guarded = memory::guard(&self.gone);
         let start = Instant::now();
         let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
         let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
@@ -311,8 +323,7 @@ impl Grid {
                     let rest = self.blocks - self.next.load(Ordering::Relaxed).min(self.blocks);
                     pool::invite(self, (rest as usize).min(pool::threads() - 1));
                 }
-                at.set(self.ctaid(index));
-                let Some(seat) = self.enter(index, &mut idle, number) else {
+                let Some(seat) = self.enter(index, at, &mut idle, number) else {
                     return;
                 };
                 defect::may_fail(if caller { "launcher" } else { "worker" }, &self.kernel.function.name);
@@ -324,11 +335,7 @@ impl Grid {
             };
             at.set(seat.block.env.ctaid);
             let turn = seat.block.turn();
-            if let address @ 1.. = self.gone.load(Ordering::Relaxed) {
-                self.report(Box::new(self.host_memory_gone(turn.err(), address, &seat.block.env)));
-                break;
-            }
-            match turn {
+            match self.checked(turn, &seat.block.env) {
                 Ok(Turn::Done) => {
                     spinning = 0;
                     idle.push(seat);
@@ -340,8 +347,8 @@ impl Grid {
                     spinning += 1;
                     open.push_back(seat);
                 }
-                Err(located) => {
-                    self.report(Box::new(Fault::locate(&located, &seat.block.env)));
+                Err(fault) => {
+                    self.report(fault);
                     break;
                 }
             }
@@ -372,9 +379,8 @@ impl Grid {
                     false => schedule.below(in_line.len() as u64) as usize,
                 };
                 let index = in_line.remove(next);
-                at.set(self.ctaid(index));
                 let place = idle.last().map_or(places, |seat| seat.block.env.seat);
-                let Some(seat) = self.enter(index, &mut idle, place) else {
+                let Some(seat) = self.enter(index, at, &mut idle, place) else {
                     return;
                 };
                 defect::may_fail("launcher", &self.kernel.function.name);
@@ -389,7 +395,8 @@ impl Grid {
             let turn = schedule.below(open.len() as u64) as usize;
             let (seat, spins) = &mut open[turn];
             at.set(seat.block.env.ctaid);
-            match seat.block.drawn_turn(schedule) {
+            let drawn = seat.block.drawn_turn(schedule);
+            match self.checked(drawn, &seat.block.env) {
                 Ok(Turn::Done) => {
                     idle.push(open.swap_remove(turn).0);
                     open.iter_mut().for_each(|(_, spins)| *spins = false);
@@ -400,8 +407,8 @@ impl Grid {
                         break;
                     }
                 }
-                Err(located) => {
-                    self.report(Box::new(Fault::locate(&located, &seat.block.env)));
+                Err(fault) => {
+                    self.report(fault);
                     break;
                 }
             }
@@ -412,9 +419,16 @@ impl Grid {
             .for_each(|seat| seat.leave());
     }
 
-    /// A place for block `index`, which starts in it; `None`: there is no memory, which ends the grid.
-    fn enter<'l>(&'l self, index: u64, idle: &mut Vec<Box<Seat<'l>>>, number: u32) -> Option<Box<Seat<'l>>> {
+    /// A place for block `index`, which starts in it, as `at` is told; `None`: there is no memory, which ends the grid.
+    fn enter<'l>(
+        &'l self,
+        index: u64,
+        at: &Cell<[u32; 3]>,
+        idle: &mut Vec<Box<Seat<'l>>>,
+        number: u32,
+    ) -> Option<Box<Seat<'l>>> {
         let ctaid = self.ctaid(index);
+        at.set(ctaid);
         // Blocks may be short: nobody else would look at the clock.
         if let Some(cause) = self.overdue() {
             self.report(Box::new(self.fault_of(cause, ctaid)));
@@ -475,6 +489,14 @@ impl Grid {
         Fault {
             block,
             ..Fault::of_launch(cause, &self.kernel.function.name)
+        }
+    }
+
+    /// What a turn came to; memory of the host that went away meanwhile is a fault, too.
+    fn checked(&self, turn: Result<Turn, Box<Located>>, env: &BlockEnv<'_>) -> Result<Turn, Box<Fault>> {
+        match self.gone.load(Ordering::Relaxed) {
+            0 => turn.map_err(|located| Box::new(Fault::locate(&located, env))),
+            address => Err(Box::new(self.host_memory_gone(turn.err(), address, env))),
         }
     }
 
