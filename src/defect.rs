@@ -69,6 +69,16 @@ pub fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Defect> {
 
 fn caught<R>(body: impl FnOnce() -> R) -> Result<R, Defect> {
     let _inside = Inside::new();
+    within(body)
+}
+
+/// [`catch`] for a part of what the thread does inside of another one: it costs nothing. (Outside of one, a panic is told
+/// by the hook that was there before as well.)
+///
+/// # Errors
+/// As [`catch`].
+#[inline]
+pub fn within<R>(body: impl FnOnce() -> R) -> Result<R, Defect> {
     catch_unwind(AssertUnwindSafe(body)).map_err(|payload| defect(payload.as_ref()))
 }
 

@@ -23,12 +23,22 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use super::{AddressSpace, PAGE};
 
-thread_local! {
-    /// Where to say that memory was gone; null: this thread is not inside a region. Constants without destructors: they can
-    /// be read in a signal handler.
-    static INSIDE: Cell<*const AtomicU64> = const { Cell::new(ptr::null()) };
+/// What a thread knows of the region that it is in.
+struct Inside {
+    /// Where to say that memory was gone; null: this thread is not inside a region.
+    gone: Cell<*const AtomicU64>,
     /// Pages that the handler has mended for this thread since it entered its region.
-    static MENDED: Cell<u32> = const { Cell::new(0) };
+    mended: Cell<u32>,
+}
+
+thread_local! {
+    /// A constant without a destructor: it can be read in a signal handler, and as long as the thread runs.
+    static INSIDE: Inside = const {
+        Inside {
+            gone: Cell::new(ptr::null()),
+            mended: Cell::new(0),
+        }
+    };
 }
 
 /// A thread that mends more pages than this in one region goes round in circles.
@@ -43,7 +53,7 @@ pub struct Guarded<'a> {
 /// Enters a region. `gone` becomes the first address whose memory was not there; 0 if all was.
 pub fn guard(gone: &AtomicU64) -> Guarded<'_> {
     Guarded {
-        before: INSIDE.replace(gone),
+        before: INSIDE.with(|inside| inside.gone.replace(gone)),
         cell: PhantomData,
     }
 }
@@ -51,22 +61,25 @@ pub fn guard(gone: &AtomicU64) -> Guarded<'_> {
 /// Leaves the region for a while: the program's own code runs.
 pub fn unguarded() -> Guarded<'static> {
     Guarded {
-        before: INSIDE.replace(ptr::null()),
+        before: INSIDE.with(|inside| inside.gone.replace(ptr::null())),
         cell: PhantomData,
     }
 }
 
 /// Whether memory was gone since the thread entered its region: for who waits for what may be in it.
 pub fn was_gone() -> bool {
-    let cell = INSIDE.get();
+    let cell = INSIDE.with(|inside| inside.gone.get());
     // SAFETY: the cell outlives the region that the thread is in.
     !cell.is_null() && unsafe { &*cell }.load(Ordering::Relaxed) != 0
 }
 
 impl Drop for Guarded<'_> {
     fn drop(&mut self) {
-        INSIDE.set(self.before);
-        if MENDED.get() > 0 {
+        let mended = INSIDE.with(|inside| {
+            inside.gone.set(self.before);
+            inside.mended.get()
+        });
+        if mended > 0 {
             restore();
         }
     }
@@ -199,8 +212,8 @@ fn mend(signal: c_int, code: c_int, address: u64) -> bool {
     if code <= 0 || !hosts.contains(address, 1, 0) {
         return false;
     }
-    let cell = INSIDE.get();
-    if cell.is_null() || MENDED.get() > MOST {
+    let (cell, mended) = INSIDE.with(|inside| (inside.gone.get(), inside.mended.get()));
+    if cell.is_null() || mended > MOST {
         return false;
     }
     let page = address & !(PAGE - 1);
@@ -234,7 +247,7 @@ fn mend(signal: c_int, code: c_int, address: u64) -> bool {
         entry.aside.store(aside, Ordering::Relaxed);
         entry.thread.store(thread(), Ordering::Relaxed);
     }
-    MENDED.set(MENDED.get() + 1);
+    INSIDE.with(|inside| inside.mended.set(mended + 1));
     hosts.break_off(address);
     // SAFETY: the cell outlives the region that the thread is in.
     let cell = unsafe { &*cell };
@@ -335,7 +348,7 @@ fn is_readable(page: u64) -> bool {
 /// comes to the handler again.
 #[cold]
 fn restore() {
-    MENDED.set(0);
+    INSIDE.with(|inside| inside.mended.set(0));
     let _blocked = crate::trace::signals::Blocked::all();
     let _locked = Locked::new();
     let mine = MENDED_PAGES

@@ -407,7 +407,7 @@ impl Drop for Children {
 /// # Errors
 /// The first fault, if any; what had not started then never does.
 pub fn run(launch: Arc<Launch>) -> Result<(), Box<Fault>> {
-    let whole = defect::catch(|| {
+    let whole = defect::within(|| {
         let origin = Origin::of(&launch);
         match grid::run(Arc::clone(&launch), origin)? {
             None => Ok(()),

@@ -139,7 +139,7 @@ impl Seat<'_> {
 /// # Errors
 /// The first fault, if any; blocks that had not started then never do.
 pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>, Box<Fault>> {
-    let grid = match defect::catch(|| Grid::new(&launch, origin)) {
+    let grid = match defect::within(|| Grid::new(&launch, origin)) {
         Ok(grid) => grid?,
         Err(defect) => return Err(refusal(&launch, Cause::Defect { defect })),
     };
@@ -265,7 +265,7 @@ impl Grid {
     /// A thread's part in it; a panic becomes the grid's fault.
     fn take_part(self: &Arc<Grid>, number: u32, caller: bool) {
         let at = Cell::new([0; 3]);
-        let worked = defect::catch(|| {
+        let worked = defect::within(|| {
             let _guarded = memory::guard(&self.gone);
             match &self.schedule {
                 None => self.work(number, caller, &at),
@@ -308,44 +308,49 @@ impl Grid {
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
         let start = Instant::now();
         let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
+        // Blocks that have begun and wait for their next turn; as a rule there are none.
         let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
+        // Seats of blocks that have ended: the last one, and as many as were open at a time.
+        let mut spare: Option<Box<Seat<'_>>> = None;
         let mut idle: Vec<Box<Seat<'_>>> = Vec::new();
         // Blocks that had a turn since one of them last finished: when all have, there is room for another one.
         let mut spinning = 0;
         loop {
             let more = self.launch.cooperative || spinning >= open.len();
-            if more
-                && open.len() < MAX_OPEN
-                && let Some(index) = self.take()
-            {
-                if !invited && (start.elapsed() > ALONE || self.launch.cooperative) {
-                    invited = true;
-                    let rest = self.blocks - self.next.load(Ordering::Relaxed).min(self.blocks);
-                    pool::invite(self, (rest as usize).min(pool::threads() - 1));
+            let next = if more && open.len() < MAX_OPEN { self.take() } else { None };
+            let mut seat = match next {
+                Some(index) => {
+                    if !invited && (start.elapsed() > ALONE || self.launch.cooperative) {
+                        invited = true;
+                        let rest = self.blocks - self.next.load(Ordering::Relaxed).min(self.blocks);
+                        pool::invite(self, (rest as usize).min(pool::threads() - 1));
+                    }
+                    let left = spare.take().or_else(|| idle.pop());
+                    let Some(seat) = self.enter(index, at, left, number) else {
+                        return;
+                    };
+                    defect::may_fail(if caller { "launcher" } else { "worker" }, &self.kernel.function.name);
+                    spinning = 0;
+                    seat
                 }
-                let Some(seat) = self.enter(index, at, &mut idle, number) else {
-                    return;
-                };
-                defect::may_fail(if caller { "launcher" } else { "worker" }, &self.kernel.function.name);
-                spinning = 0;
-                open.push_front(seat);
-            }
-            let Some(mut seat) = open.pop_front() else {
-                break;
+                None => match open.pop_front() {
+                    Some(seat) => seat,
+                    None => break,
+                },
             };
             at.set(seat.block.env.ctaid);
             let turn = seat.block.turn();
             match self.checked(turn, &seat.block.env) {
                 Ok(Turn::Done) => {
                     spinning = 0;
-                    idle.push(seat);
+                    idle.extend(spare.replace(seat));
                 }
                 Ok(Turn::Yield | Turn::Drawn) => {
+                    open.push_back(seat);
                     if !self.may_go_on() {
                         break;
                     }
                     spinning += 1;
-                    open.push_back(seat);
                 }
                 Err(fault) => {
                     self.report(fault);
@@ -353,7 +358,7 @@ impl Grid {
                 }
             }
         }
-        open.into_iter().chain(idle).for_each(|seat| seat.leave());
+        spare.into_iter().chain(idle).chain(open).for_each(Seat::leave);
     }
 
     /// All blocks on this thread, as they are drawn.
@@ -380,7 +385,7 @@ impl Grid {
                 };
                 let index = in_line.remove(next);
                 let place = idle.last().map_or(places, |seat| seat.block.env.seat);
-                let Some(seat) = self.enter(index, at, &mut idle, place) else {
+                let Some(seat) = self.enter(index, at, idle.pop(), place) else {
                     return;
                 };
                 defect::may_fail("launcher", &self.kernel.function.name);
@@ -413,18 +418,17 @@ impl Grid {
                 }
             }
         }
-        open.into_iter()
-            .map(|(seat, _)| seat)
-            .chain(idle)
-            .for_each(|seat| seat.leave());
+        let open = open.into_iter().map(|(seat, _)| seat);
+        idle.into_iter().chain(open).for_each(Seat::leave);
     }
 
-    /// A place for block `index`, which starts in it, as `at` is told; `None`: there is no memory, which ends the grid.
+    /// Block `index` starts, as `at` is told, in the seat that another one has left or in a new one. `None`: there is no
+    /// memory, or no time left, which ends the grid.
     fn enter<'l>(
         &'l self,
         index: u64,
         at: &Cell<[u32; 3]>,
-        idle: &mut Vec<Box<Seat<'l>>>,
+        left: Option<Box<Seat<'l>>>,
         number: u32,
     ) -> Option<Box<Seat<'l>>> {
         let ctaid = self.ctaid(index);
@@ -434,7 +438,7 @@ impl Grid {
             self.report(Box::new(self.fault_of(cause, ctaid)));
             return None;
         }
-        let mut seat = match idle.pop() {
+        let mut seat = match left {
             Some(seat) => seat,
             None => match self.place(number) {
                 Ok(seat) => Box::new(seat),

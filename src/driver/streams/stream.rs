@@ -526,7 +526,7 @@ impl Stream {
             stream: self,
             completes: true,
         };
-        let done = defect::catch(|| {
+        let done = defect::within(|| {
             defect::may_fail("now", self.shared.id);
             guarded(&self.shared, work)
         });
@@ -602,7 +602,7 @@ impl Stream {
     /// Runs commands until `until` is completed, nothing is left, the next one has to wait, or the turn is over and others
     /// are in line. The caller has the claim, and loses it.
     fn pump(self: &Arc<Stream>, until: u64, turn: u32) {
-        if let Err(defect) = defect::catch(|| self.pump_commands(until, turn)) {
+        if let Err(defect) = defect::within(|| self.pump_commands(until, turn)) {
             // Nothing of a command: what is left of the stream goes on, without work.
             self.shared.fail_by(&defect, "the queue of a stream");
             drop(Turn {
@@ -652,7 +652,7 @@ impl Stream {
 
     fn execute(&self, command: Command) {
         // A bug of ours must not take the thread, and everything queued, with it.
-        let executed = defect::catch(|| match command {
+        let executed = defect::within(|| match command {
             Command::Wait(_) => {}
             Command::Record(recording) => recording.stamp(),
             Command::Work(_) if self.shared.has_failed() => {}

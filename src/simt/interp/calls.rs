@@ -4,8 +4,11 @@
 //! lanes of the window. It goes when the last of them has returned.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
+
+use arrayvec::ArrayVec;
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::Initial;
@@ -21,40 +24,90 @@ use crate::simt::special::{self, Place};
 
 /// A register window: zeroed when new, 128-byte aligned.
 pub struct Window {
-    memory: NonNull<u8>,
-    layout: Layout,
+    memory: Option<Memory>,
     /// Block for which block-dependent initial values were set; 0: none, not even constants.
     pub epoch: u64,
 }
 
-// SAFETY: the window owns its memory; it moves between threads only with the bundle that owns it.
-unsafe impl Send for Window {}
+/// What stands behind a window.
+struct Memory {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: it owns what it points to, and moves between threads only with the bundle that owns the window.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    fn zeroed(layout: Layout) -> Memory {
+        // SAFETY: windows are not empty.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else {
+            handle_alloc_error(layout)
+        };
+        Memory { start, layout }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with this layout, in `zeroed`.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+thread_local! {
+    /// A few windows of the thread's last bundles, for its next ones: of small grids they cost more than all else.
+    static KEPT: RefCell<ArrayVec<Memory, 8>> = const { RefCell::new(ArrayVec::new_const()) };
+}
+
+/// Larger windows are not kept: 8 of these are a fraction of a megabyte.
+const KEPT_BYTES: usize = 48 << 10;
 
 impl Window {
     pub fn new(bytes: u32) -> Window {
         // A predicate is read as a whole bundle's words whatever the width: room for that at the end.
         let layout = Layout::from_size_align(bytes as usize + 128, 128).expect("windows are small");
-        // SAFETY: the size is not zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory) else {
-            handle_alloc_error(layout)
+        // A thread that is about to end has kept nothing.
+        let kept = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            let fits = kept.last().is_some_and(|memory| memory.layout == layout);
+            if fits { kept.pop() } else { None }
+        });
+        let memory = match kept {
+            Ok(Some(memory)) => {
+                // SAFETY: memory of this size, which nobody else has.
+                unsafe { memory.start.as_ptr().write_bytes(0, layout.size()) };
+                memory
+            }
+            _ => Memory::zeroed(layout),
         };
         Window {
-            memory,
-            layout,
+            memory: Some(memory),
             epoch: 0,
         }
     }
 
     pub fn regs(&self) -> *mut u8 {
-        self.memory.as_ptr()
+        self.memory
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |memory| memory.start.as_ptr())
     }
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `new`.
-        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
+        let Some(memory) = self.memory.take().filter(|memory| memory.layout.size() <= KEPT_BYTES) else {
+            return;
+        };
+        // What there is no room for goes, as it does when the thread is ending.
+        let _ = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.is_full() {
+                kept.clear();
+            }
+            kept.push(memory);
+        });
     }
 }
 

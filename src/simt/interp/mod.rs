@@ -228,6 +228,7 @@ impl Bundle {
 
     /// Makes one of fragments that stand at the same place of the same frame; unless `all`, only where one waits for others
     /// to come there.
+    #[inline(always)]
     fn merge(&mut self, all: bool) {
         let mut i = 0;
         while i < self.fragments.len() {
@@ -257,27 +258,38 @@ impl Bundle {
     }
 
     /// Who runs next: those that have not passed, the deepest, the lowest pc; or whoever is drawn of the first.
+    #[inline(always)]
     fn pick(&mut self, drawn: Option<&Schedule>) -> Option<usize> {
-        let ready = |f: &Fragment| f.state == State::Ready;
         if let [only] = &mut self.fragments[..] {
             if std::mem::take(&mut only.passed) {
                 self.share = SHARE;
             }
-            return ready(only).then_some(0);
+            return (only.state == State::Ready).then_some(0);
         }
-        if !self.fragments.iter().any(|f| ready(f) && !f.passed) {
+        self.first_of(drawn).or_else(|| {
             self.fragments.iter_mut().for_each(|f| f.passed = false);
             self.share = SHARE;
-        }
-        let may = |i: usize| ready(&self.fragments[i]) && !self.fragments[i].passed;
+            self.first_of(drawn)
+        })
+    }
+
+    /// The same among those that are ready and have not passed.
+    #[inline(always)]
+    fn first_of(&self, drawn: Option<&Schedule>) -> Option<usize> {
+        let may = |f: &Fragment| f.state == State::Ready && !f.passed;
         if let Some(schedule) = drawn {
-            return schedule.one_of(self.fragments.len(), may);
+            return schedule.one_of(self.fragments.len(), |i| may(&self.fragments[i]));
         }
-        let key = |&i: &usize| {
-            let f = &self.fragments[i];
-            (u32::MAX - self.frames[f.frame as usize].depth, f.pc)
-        };
-        (0..self.fragments.len()).filter(|&i| may(i)).min_by_key(key)
+        // As one number: the lack of depth, then the pc.
+        let key = |f: &Fragment| u64::from(u32::MAX - self.frames[f.frame as usize].depth) << 32 | u64::from(f.pc);
+        let mut first = None;
+        for (i, f) in self.fragments.iter().enumerate().filter(|(_, f)| may(f)) {
+            let key = key(f);
+            if first.is_none_or(|(least, _)| key < least) {
+                first = Some((key, i));
+            }
+        }
+        first.map(|(_, i)| i)
     }
 
     /// Runs until every fragment waits or one has had its share; under a seed, for one turn of one fragment.
@@ -285,7 +297,20 @@ impl Bundle {
     /// # Errors
     /// The first fault, with the pc and function in which it happened; also the end of the launch's time.
     pub fn run(&mut self, block: &BlockEnv<'_>, barriers: &mut Barriers) -> Result<Pause, Box<Located>> {
-        let schedule = block.env.schedule.as_ref();
+        // Nothing is drawn as a rule, and fragments of a loop that diverges change often: code without what seeds ask for.
+        match &block.env.schedule {
+            None => self.run_by(None, block, barriers),
+            schedule => self.run_by(schedule.as_ref(), block, barriers),
+        }
+    }
+
+    #[inline(always)]
+    fn run_by(
+        &mut self,
+        schedule: Option<&Schedule>,
+        block: &BlockEnv<'_>,
+        barriers: &mut Barriers,
+    ) -> Result<Pause, Box<Located>> {
         let apart = schedule.filter(|schedule| schedule.apart);
         loop {
             // Those that meet need not become one: now and then they do not.
@@ -308,11 +333,11 @@ impl Bundle {
                     return Ok(Pause::Share);
                 }
             }
-            if self.fragments.iter().any(|f| f.passed) {
+            let (limit, floor, passed) = self.bounds(at, meet);
+            if passed {
                 self.share = self.share.min(CATCH_UP);
             }
             let turn = schedule.map_or(SLICE, Schedule::turn).min(self.share);
-            let (limit, floor) = self.bounds(at, meet);
             let stop = self.run_fragment(at, (limit, floor, turn), block, barriers)?;
             match stop {
                 Stop::Meets | Stop::Moved | Stop::Turn if self.share > 0 => {}
@@ -342,12 +367,15 @@ impl Bundle {
     }
 
     /// Where fragment `at` meets others of its frame: the lowest pc above its own, and one more than the highest below
-    /// (0: none). Unless it meets `all`, only those that wait for others.
-    fn bounds(&self, at: usize, all: bool) -> (Pc, Pc) {
+    /// (0: none); and whether others have had their share. Unless it meets `all`, only those that wait for others.
+    #[inline(always)]
+    fn bounds(&self, at: usize, all: bool) -> (Pc, Pc, bool) {
         let f = &self.fragments[at];
         let mut limit = Pc::MAX;
         let mut floor = 0;
+        let mut passed = false;
         for (i, other) in self.fragments.iter().enumerate() {
+            passed |= i != at && other.passed;
             let counts = match other.state {
                 State::Ready => all,
                 State::Gathering => true,
@@ -362,7 +390,7 @@ impl Bundle {
                 floor = floor.max(other.pc + 1);
             }
         }
-        (limit, floor)
+        (limit, floor, passed)
     }
 
     /// What the operations of a fragment see.
@@ -570,6 +598,7 @@ impl Bundle {
     }
 
     /// Lanes `taken` of fragment `at` go to `target`, the others to `next`.
+    #[inline]
     fn split(&mut self, at: usize, taken: [u32; MAX_WARPS], next: Pc, target: Pc) {
         let f = &mut self.fragments[at];
         f.pc = next;
