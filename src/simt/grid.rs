@@ -317,7 +317,11 @@ impl Grid {
         let mut spinning = 0;
         loop {
             let more = self.launch.cooperative || spinning >= open.len();
-            let next = if more && open.len() < MAX_OPEN { self.take() } else { None };
+            let next = if more && open.len() < MAX_OPEN {
+                self.take()
+            } else {
+                None
+            };
             let mut seat = match next {
                 Some(index) => {
                     if !invited && (start.elapsed() > ALONE || self.launch.cooperative) {

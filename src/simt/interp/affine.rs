@@ -113,10 +113,23 @@ impl Values {
     /// # Safety
     /// As for [`Values::new`].
     unsafe fn steps(&mut self, steps: &[Step], regs: *mut u8) -> Result<(), Wraps> {
-        let runs = match self.runs {
-            Runs::Bundle => 1,
-            Runs::Warp => self.warps as usize,
-        };
+        // SAFETY: `regs` is what the caller vouches for.
+        unsafe {
+            match self.runs {
+                Runs::Bundle => self.steps_of::<true>(steps, regs),
+                Runs::Warp => self.steps_of::<false>(steps, regs),
+            }
+        }
+    }
+
+    /// Blocks may be short, and every bundle comes here as it enters one: code of its own for bundles of `ONE` run.
+    ///
+    /// # Safety
+    /// As for [`Values::new`].
+    #[inline(always)]
+    unsafe fn steps_of<const ONE: bool>(&mut self, steps: &[Step], regs: *mut u8) -> Result<(), Wraps> {
+        let warps = self.warps as usize;
+        let (runs, lanes) = if ONE { (1, warps * WARP) } else { (warps, WARP) };
         for step in steps {
             let a = self.values[usize::from(step.a)];
             let b = self.values[usize::from(step.b)];
@@ -147,10 +160,9 @@ impl Values {
                 }
                 Op::Widen { signed } => {
                     for r in 0..runs {
-                        let (first, _) = self.ends(&a, r, signed, false)?;
-                        self.values[usize::from(step.dst)].base[r] = first as u64;
+                        value.base[r] = ends(&a, r, lanes, signed, false)?.0 as u64;
                     }
-                    self.values[usize::from(step.dst)].step = i64::from(a.step as u32 as i32) as u64;
+                    value.step = i64::from(a.step as u32 as i32) as u64;
                 }
                 Op::Narrow => {
                     for r in 0..runs {
@@ -165,14 +177,11 @@ impl Values {
                     dst,
                 } => {
                     for r in 0..runs {
-                        let ends = self.ends(&a, r, signed, wide)?;
-                        let (y, _) = self.ends(&Value { step: 0, ..b }, r, signed, wide)?;
-                        let words = match self.runs {
-                            Runs::Bundle => 0..self.warps as usize,
-                            Runs::Warp => r..r + 1,
-                        };
+                        let ends_of = ends(&a, r, lanes, signed, wide)?;
+                        let (y, _) = ends(&Value { step: 0, ..b }, r, lanes, signed, wide)?;
+                        let words = if ONE { 0..warps } else { r..r + 1 };
                         for (at, word) in words.enumerate() {
-                            let bits = compare(relation, ends, y, self.lanes(), at * WARP);
+                            let bits = compare(relation, ends_of, y, lanes, at * WARP);
                             // SAFETY: a predicate slot of the window, a word for each warp.
                             unsafe { regs.add(dst.offset as usize).cast::<u32>().add(word).write(bits) };
                         }
@@ -182,38 +191,30 @@ impl Values {
         }
         Ok(())
     }
+}
 
-    /// Lanes of a run.
-    fn lanes(&self) -> usize {
-        match self.runs {
-            Runs::Bundle => self.warps as usize * WARP,
-            Runs::Warp => WARP,
-        }
+/// The first and the last number of run `r` of that many lanes, if those between lie on the line. Unsigned numbers of
+/// 64 bits come less 2^63: in the same order.
+#[inline(always)]
+fn ends(value: &Value, r: usize, lanes: usize, signed: bool, wide: bool) -> Result<(i64, i64), Wraps> {
+    let (base, steps) = (value.base[r], lanes as i64 - 1);
+    if wide {
+        let first = if signed { base as i64 } else { (base ^ 1 << 63) as i64 };
+        let last = (value.step as i64)
+            .checked_mul(steps)
+            .and_then(|all| first.checked_add(all));
+        return last.map(|last| (first, last)).ok_or(Wraps);
     }
-
-    /// The first and the last number of run `r`, if those between lie on the line. Unsigned numbers of 64 bits come less
-    /// 2^63: in the same order.
-    #[inline(always)]
-    fn ends(&self, value: &Value, r: usize, signed: bool, wide: bool) -> Result<(i64, i64), Wraps> {
-        let (base, steps) = (value.base[r], self.lanes() as i64 - 1);
-        if wide {
-            let first = if signed { base as i64 } else { (base ^ 1 << 63) as i64 };
-            let last = (value.step as i64)
-                .checked_mul(steps)
-                .and_then(|all| first.checked_add(all));
-            return last.map(|last| (first, last)).ok_or(Wraps);
-        }
-        let (first, range) = if signed {
-            (i64::from(base as u32 as i32), i64::from(i32::MIN)..=i64::from(i32::MAX))
-        } else {
-            (i64::from(base as u32), 0..=i64::from(u32::MAX))
-        };
-        let last = first + i64::from(value.step as u32 as i32) * steps;
-        if range.contains(&last) {
-            Ok((first, last))
-        } else {
-            Err(Wraps)
-        }
+    let (first, range) = if signed {
+        (i64::from(base as u32 as i32), i64::from(i32::MIN)..=i64::from(i32::MAX))
+    } else {
+        (i64::from(base as u32), 0..=i64::from(u32::MAX))
+    };
+    let last = first + i64::from(value.step as u32 as i32) * steps;
+    if range.contains(&last) {
+        Ok((first, last))
+    } else {
+        Err(Wraps)
     }
 }
 
