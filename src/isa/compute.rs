@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::compare::{self, Compare, Operands};
-use super::lanes::Width;
-use super::logic::{self, Logical};
-use super::types::{Bits, IntType, Movable, Rounding};
-use super::{Lane, Level, approx, convert, float, half, int, legacy, moves, narrow, video};
+use super::algebra::{Contractible, Linear};
+use super::lane::Lane;
+use super::simd::Level;
+use super::types::{Bits, Rounding};
+use super::{approx, compare, convert, float, half, int, legacy, logic, moves, narrow, video};
 
 /// A function of each lane's registers, and of nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,12 +46,7 @@ impl Compute {
 
     /// The same with the kernels of another level, which the CPU must have.
     pub fn at(self, level: Level) -> Lane {
-        let lane = self.lane();
-        Lane {
-            kernel: (lane.at)(level),
-            pair: lane.pair_at.map(|at| at(level)),
-            ..lane
-        }
+        self.lane().at_level(level)
     }
 
     /// With the constant operand that its text has ([`Lane::imm`]); others have none.
@@ -109,10 +104,10 @@ impl Compute {
     }
 
     /// A product or sum whose rounding the text leaves open: what the assembler may make an `fma` of.
-    pub fn contractible(self) -> Option<Contractible> {
+    pub fn contractible(self) -> Option<Contractible<Fused>> {
         match self {
-            Compute::Float(op) => op.contractible(),
-            Compute::Half(op) => op.contractible(),
+            Compute::Float(op) => Some(op.contractible()?.map(Fused::Float)),
+            Compute::Half(op) => Some(op.contractible()?.map(Fused::Half)),
             Compute::Int(_)
             | Compute::Approx(_)
             | Compute::Compare(_)
@@ -123,53 +118,6 @@ impl Compute {
             | Compute::Legacy(_)
             | Compute::Move(_) => None,
         }
-    }
-}
-
-/// Operations that lowering makes itself; more are where their families are ([`moves`]).
-impl Compute {
-    pub const fn add(ty: IntType) -> Compute {
-        Compute::Int(int::Op::Add { ty })
-    }
-    pub const fn sub(ty: IntType) -> Compute {
-        Compute::Int(int::Op::Sub { ty })
-    }
-    pub const fn mul_lo(ty: IntType) -> Compute {
-        let part = int::Part::Lo;
-        Compute::Int(int::Op::Mul { part, ty })
-    }
-    pub const fn min(ty: int::Ordered) -> Compute {
-        Compute::Int(int::Op::Min { ty })
-    }
-    pub const fn and(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::And { ty })
-    }
-    pub const fn or(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::Or { ty })
-    }
-    pub const fn xor(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::Xor { ty })
-    }
-    pub const fn not(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::Not { ty })
-    }
-    pub const fn shl(ty: Bits) -> Compute {
-        Compute::Logic(logic::Op::Shl { ty })
-    }
-    pub const fn setp(compare: Compare, of: Operands) -> Compute {
-        let boolean = None;
-        Compute::Compare(compare::Op::Setp { compare, boolean, of })
-    }
-    /// `dst = p ? a : b`, as wide as a slot; predicates are selected otherwise.
-    pub const fn select(width: Width) -> Option<Compute> {
-        let ty = match width {
-            Width::B16 => Movable::B16,
-            Width::B32 => Movable::B32,
-            Width::B64 => Movable::B64,
-            Width::B128 => return Some(Compute::Move(moves::Op::Select128)),
-            Width::Pred => return None,
-        };
-        Some(Compute::Logic(logic::Op::Selp { ty }))
     }
 }
 
@@ -214,42 +162,6 @@ families! {
     Video video::Op;
     Legacy legacy::Op;
     Move moves::Op;
-}
-
-/// Operations on integers of 32 and 64 bits whose results are linear in their operands, modulo 2^32 or 2^64 as wide
-/// as the destination; and comparisons of such integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linear {
-    Copy,
-    Add,
-    Sub,
-    Mul,
-    Mad,
-    /// 32 by 32 to 64 bits.
-    MulWide {
-        signed: bool,
-    },
-    MadWide {
-        signed: bool,
-    },
-    Shl,
-    /// 32 to 64 bits.
-    Widen {
-        signed: bool,
-    },
-    /// 64 to 32 bits.
-    Narrow,
-    Compare {
-        relation: Compare,
-        signed: bool,
-    },
-}
-
-/// `mul`, `add`, `sub` of floats without a rounding modifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contractible {
-    Product(Fused),
-    Sum { subtract: bool, of: Fused },
 }
 
 /// The type of a contractible product or sum, with what happens to subnormals and results.

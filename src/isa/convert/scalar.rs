@@ -1,13 +1,18 @@
 //! What conversions compute: one exact function for every pair of types, and quick ones for the pairs that programs use
 //! all the time.
 
-use super::Kind;
-use crate::isa::float::{canonical, flush, quiet, saturate};
+use crate::isa::float::{flush, quiet, saturate};
+use crate::isa::number::{canonical, narrow_bf16, narrow_f16, widen_f16};
 use crate::isa::simd::{Cpu, Op, Value, op};
 use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
-use crate::isa::types::Rounding;
+use crate::isa::types::{Rounding, subtypes};
 
 // ---- every pair ----------------------------------------------------------------------------------------------------
+
+subtypes! {
+    /// The types that `cvt` converts between one by one, in the order of the kernels' constants.
+    Kind { U8, S8, U16, S16, U32, S32, U64, S64, F16, Bf16, Tf32, F32, F64 }
+}
 
 impl Kind {
     fn from_code(code: u64) -> Kind {
@@ -303,43 +308,6 @@ casts! {
     SatFtzF32 sat_ftz_f32 f32 => f32, |a| saturate(flush(a));
     CopyF32 copy_f32 f32 => f32, |a| canonical(a);
     CopyFtzF32 copy_ftz_f32 f32 => f32, |a| canonical(flush(a));
-}
-
-/// Exact: shifts the fields into place and lets a multiplication renormalise subnormals.
-#[inline(always)]
-pub fn widen_f16(a: u16) -> f32 {
-    let magnitude = u32::from(a & 0x7fff) << 13;
-    let scaled = f32::from_bits(magnitude) * f32::from_bits(0x7780_0000);
-    let special = f32::from_bits(magnitude | 0x7f80_0000);
-    let value = if magnitude >= 0x7c00 << 13 { special } else { scaled };
-    canonical(f32::from_bits(value.to_bits() | (u32::from(a) & 0x8000) << 16))
-}
-
-/// To nearest even. Normal results are rounded by adding half a step; subnormal ones by adding a number whose last place
-/// is theirs.
-#[inline(always)]
-pub fn narrow_f16(a: f32) -> u16 {
-    let bits = a.to_bits();
-    let magnitude = bits & 0x7fff_ffff;
-    let odd = magnitude >> 13 & 1;
-    let normal = (magnitude.wrapping_add(0xc800_0fff).wrapping_add(odd) >> 13) as u16;
-    let subnormal = ((f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0x3f00_0000)) as u16;
-    let finite = if magnitude < 0x3880_0000 { subnormal } else { normal };
-    let large = if magnitude > 0x7f80_0000 { 0x7fff } else { 0x7c00 };
-    let sign = if magnitude > 0x7f80_0000 {
-        0
-    } else {
-        (bits >> 16) as u16 & 0x8000
-    };
-    // From 65520 on, rounding overflows.
-    (if magnitude >= 0x477f_f000 { large } else { finite }) | sign
-}
-/// To nearest even.
-#[inline(always)]
-pub fn narrow_bf16(a: f32) -> u16 {
-    let bits = a.to_bits();
-    let rounded = (bits.wrapping_add(0x7fff).wrapping_add(bits >> 16 & 1) >> 16) as u16;
-    if a.is_nan() { 0x7fff } else { rounded }
 }
 
 /// `d = {a, b}`: `a` goes to the upper half.

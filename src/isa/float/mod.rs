@@ -7,9 +7,10 @@ mod scalar;
 use std::fmt;
 
 pub use self::scalar::*;
+use super::algebra::Contractible;
+use super::lane::Lane;
 use super::types::{Rounding, Type, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Contractible, Fused, Lane};
 
 /// What a sum or a product is of, with what happens to subnormals and results of that type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -252,16 +253,14 @@ impl Op {
 }
 
 impl Op {
-    pub(super) fn contractible(self) -> Option<Contractible> {
-        let sum = |rounding: Option<Rounding>, subtract, format| {
-            let of = Fused::Float(format);
-            rounding.is_none().then_some(Contractible::Sum { subtract, of })
-        };
+    pub(super) fn contractible(self) -> Option<Contractible<Format>> {
+        let sum =
+            |rounding: Option<Rounding>, subtract, of| rounding.is_none().then_some(Contractible::Sum { subtract, of });
         match self {
             Op::Add { rounding, format } => sum(rounding, false, format),
             Op::Sub { rounding, format } => sum(rounding, true, format),
             Op::Mul { rounding, format } => {
-                (rounding.is_none() && !format.sat()).then_some(Contractible::Product(Fused::Float(format)))
+                (rounding.is_none() && !format.sat()).then_some(Contractible::Product(format))
             }
             Op::Fma { .. }
             | Op::Div { .. }

@@ -4,7 +4,7 @@
 //! ([`crate::isa::soft`]). What the manual leaves open: the unsigned formats take the magnitude of negative numbers, as
 //! the host code of `cuda_fp8.hpp` does for `ue8m0`; what does not fit `ue5m3` or `ue8m0` is NaN without `.satfinite`.
 
-use crate::isa::convert::{narrow_bf16, narrow_f16, widen_f16};
+use crate::isa::number::{narrow_bf16, narrow_f16, widen_f16};
 use crate::isa::simd::{Cpu, Op, Value};
 use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Format, Number};
 use crate::isa::types::Rounding;

@@ -11,8 +11,9 @@ use self::scalar::{
     ABSDIFF, ADD, AVRG, Bytes, Halves, MAD, MAX, MIN, SET, SHL, SHR, SUB, Scalar as Constant, Second as ConstantSecond,
     Three, Two,
 };
+use self::selectors::mask;
 pub use self::selectors::{Misfit, Part, Places, Selectors};
-use super::Lane;
+use super::lane::Lane;
 use super::types::Word;
 use super::words::{modifiers, opcode};
 
@@ -220,6 +221,41 @@ impl Opcode {
     /// Operands may be negated: `vmad` without `.po`.
     pub fn takes_signs(self) -> bool {
         matches!(self, Opcode::Scalar(ScalarOpcode::Mad { plus_one: false, .. }))
+    }
+
+    /// The operation, with what its operands say. `third`: an operand `c` is written.
+    ///
+    /// # Errors
+    /// A selector that the instruction does not know.
+    pub fn with(self, selectors: &Selectors, third: bool) -> Result<Op, Misfit> {
+        match self {
+            Opcode::Scalar(opcode) => {
+                if opcode.uses_third() && selectors.d.is_some() {
+                    return Err(Misfit {
+                        operand: 0,
+                        expected: "no selector",
+                    });
+                }
+                Ok(Op::Scalar {
+                    opcode,
+                    a: Part::read(selectors.a, 1)?,
+                    b: Part::read(selectors.b, 2)?,
+                    d: Part::read(selectors.d, 0)?,
+                    negate_product: selectors.negate_product,
+                    negate_c: selectors.negate_c,
+                    third,
+                })
+            }
+            Opcode::Simd(opcode) => {
+                let count = opcode.lanes().count();
+                Ok(Op::Simd {
+                    opcode,
+                    a: Places::read(selectors.a, 1, 0, count)?,
+                    b: Places::read(selectors.b, 2, count as u8, count)?,
+                    mask: mask(selectors.d, count)?,
+                })
+            }
+        }
     }
 }
 
