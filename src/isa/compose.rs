@@ -52,11 +52,6 @@ impl Compute {
         Some(Compute::Logic(logic::Op::Selp { ty }))
     }
 
-    /// The result is the source, of the same width.
-    pub const fn is_copy(self) -> bool {
-        matches!(self, Compute::Move(moves::Op::Copy { .. }))
-    }
-
     /// Copies a slot of one width to a slot of the same width.
     pub const fn copy(width: Width) -> Compute {
         Compute::Move(moves::Op::Copy { width })

@@ -5,7 +5,7 @@ use std::fmt;
 use super::algebra::{Contractible, Linear};
 use super::lane::Lane;
 use super::simd::Level;
-use super::types::{Bits, Rounding};
+use super::types::Rounding;
 use super::{approx, compare, convert, float, half, int, legacy, logic, moves, narrow, video};
 
 /// A function of each lane's registers, and of nothing else.
@@ -53,48 +53,114 @@ impl Compute {
     #[must_use]
     pub fn with_immediate(self, value: u64) -> Compute {
         match self {
-            Compute::Logic(logic::Op::Lop3 { predicate, table: _ }) => {
-                let table = value as u8;
-                Compute::Logic(logic::Op::Lop3 { predicate, table })
-            }
-            other => other,
+            Compute::Logic(op) => Compute::Logic(op.with_immediate(value)),
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => self,
         }
     }
 
     /// Registers may be wider than the types say (PTX ISA, Operand Size Exceeding Instruction-Type Size).
     pub fn takes_wider_registers(self) -> bool {
-        matches!(self, Compute::Convert(_) | Compute::Narrow(_))
+        match self {
+            Compute::Convert(_) | Compute::Narrow(_) => true,
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
+        }
+    }
+
+    /// A conversion from one integer type to another.
+    pub fn is_between_integers(self) -> bool {
+        match self {
+            Compute::Convert(op) => op.is_between_integers(),
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
+        }
     }
 
     /// Three sources may be written where it takes two: the result is that of twice the same, `max(max(a, b), c)`.
     pub fn folds_three(self) -> bool {
-        use float::{Extremum, Op};
-        let (Compute::Float(Op::Min { of }) | Compute::Float(Op::Max { of })) = self else {
-            return false;
-        };
-        match of {
-            Extremum::F32 { xorsign_abs, .. } => !xorsign_abs,
-            Extremum::F64 => false,
+        match self {
+            Compute::Float(op) => op.folds_three(),
+            Compute::Int(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
         }
     }
 
     /// The second source is the number of bits to shift by (`shl`, `shr`).
     pub fn is_shift(self) -> bool {
-        matches!(self, Compute::Logic(logic::Op::Shl { .. } | logic::Op::Shr { .. }))
+        match self {
+            Compute::Logic(op) => op.is_shift(),
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
+        }
+    }
+
+    /// The result is the source, of the same width.
+    pub fn is_copy(self) -> bool {
+        match self {
+            Compute::Move(op) => op.is_copy(),
+            // Those of `cvt` that change nothing are rare.
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_) => false,
+        }
     }
 
     /// What it computes of its first destination, if that is linear in its operands.
     pub fn linear(self) -> Option<Linear> {
         match self {
             Compute::Int(op) => op.linear(),
-            Compute::Logic(logic::Op::Shl {
-                ty: Bits::B32 | Bits::B64,
-            }) => Some(Linear::Shl),
+            Compute::Logic(op) => op.linear(),
             Compute::Convert(op) => op.linear(),
             Compute::Compare(op) => op.linear(),
             Compute::Move(op) => op.linear(),
-            Compute::Logic(_)
-            | Compute::Float(_)
+            Compute::Float(_)
             | Compute::Approx(_)
             | Compute::Half(_)
             | Compute::Narrow(_)

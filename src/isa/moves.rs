@@ -207,6 +207,19 @@ impl Op {
 }
 
 impl Op {
+    pub(super) fn is_copy(self) -> bool {
+        match self {
+            Op::Copy { .. } => true,
+            Op::Resize(_)
+            | Op::ExtendByte { .. }
+            | Op::IsNonzero(_)
+            | Op::Pack(_)
+            | Op::Extract { .. }
+            | Op::Constant { .. }
+            | Op::Select128 => false,
+        }
+    }
+
     pub(super) fn linear(self) -> Option<Linear> {
         match self {
             Op::Copy {

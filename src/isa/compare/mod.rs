@@ -88,7 +88,22 @@ impl Operands {
 
     /// Two in a register.
     pub const fn is_pair(self) -> bool {
-        matches!(self, Operands::F16x2 { .. } | Operands::Bf16x2)
+        match self {
+            Operands::F16x2 { .. } | Operands::Bf16x2 => true,
+            Operands::B16
+            | Operands::B32
+            | Operands::B64
+            | Operands::U16
+            | Operands::S16
+            | Operands::U32
+            | Operands::S32
+            | Operands::U64
+            | Operands::S64
+            | Operands::F32 { .. }
+            | Operands::F64
+            | Operands::F16 { .. }
+            | Operands::Bf16 => false,
+        }
     }
 
     /// Its [`Order::INDEX`], the low half's for packed types.

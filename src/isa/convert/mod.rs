@@ -163,7 +163,7 @@ impl Op {
 impl Op {
     pub(super) fn is_between_integers(self) -> bool {
         match self {
-            Op::Cvt { to, from, .. } => !to.is_float() && !from.is_float(),
+            Op::Cvt { to, from, .. } => to.float().is_none() && from.float().is_none(),
             Op::Halves { .. } | Op::Pack { .. } => false,
         }
     }

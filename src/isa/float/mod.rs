@@ -253,6 +253,28 @@ impl Op {
 }
 
 impl Op {
+    pub(super) fn folds_three(self) -> bool {
+        match self {
+            Op::Min { of } | Op::Max { of } => match of {
+                Extremum::F32 { xorsign_abs, .. } => !xorsign_abs,
+                Extremum::F64 => false,
+            },
+            // They have kernels of three sources.
+            Op::MinAbs { .. } | Op::MaxAbs { .. } => false,
+            Op::Add { .. }
+            | Op::Sub { .. }
+            | Op::Mul { .. }
+            | Op::Fma { .. }
+            | Op::Div { .. }
+            | Op::Rcp { .. }
+            | Op::Sqrt { .. }
+            | Op::Abs { .. }
+            | Op::Neg { .. }
+            | Op::Copysign { .. }
+            | Op::Testp { .. } => false,
+        }
+    }
+
     pub(super) fn contractible(self) -> Option<Contractible<Format>> {
         let sum =
             |rounding: Option<Rounding>, subtract, of| rounding.is_none().then_some(Contractible::Sum { subtract, of });

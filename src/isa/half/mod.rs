@@ -310,7 +310,11 @@ impl fmt::Display for Op {
             Op::Neg { format } => opcode!(f, "neg", (format.ftz(), "ftz"), format.ty()),
             Op::Abs { format } => opcode!(f, "abs", (format.ftz(), "ftz"), format.ty()),
             Op::Ex2 { ty } => {
-                let ftz = matches!(ty, HalfType::Bf16 | HalfType::Bf16x2);
+                // The syntax asks `bf16` for the word.
+                let ftz = match ty {
+                    HalfType::F16 | HalfType::F16x2 => false,
+                    HalfType::Bf16 | HalfType::Bf16x2 => true,
+                };
                 opcode!(f, "ex2.approx", (ftz, "ftz"), ty)
             }
             Op::Tanh { ty } => opcode!(f, "tanh.approx", ty),

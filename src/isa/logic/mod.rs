@@ -7,6 +7,7 @@ mod scalar;
 use std::fmt;
 
 pub use self::scalar::*;
+use super::algebra::Linear;
 use super::lane::Lane;
 use super::types::{Bits, Movable, subtypes};
 use super::words::{modifiers, opcode};
@@ -156,6 +157,67 @@ impl Op {
                 ty,
                 by: Sign::F32 { ftz: false },
             } => by_bits!(SlctF32, ty.bits()),
+        }
+    }
+}
+
+impl Op {
+    pub(super) fn with_immediate(self, value: u64) -> Op {
+        match self {
+            Op::Lop3 { predicate, table: _ } => Op::Lop3 {
+                predicate,
+                table: value as u8,
+            },
+            Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Cnot { .. }
+            | Op::Shl { .. }
+            | Op::Shr { .. }
+            | Op::ShfL { .. }
+            | Op::ShfR { .. }
+            | Op::Prmt { .. }
+            | Op::Selp { .. }
+            | Op::Slct { .. } => self,
+        }
+    }
+
+    pub(super) fn is_shift(self) -> bool {
+        match self {
+            Op::Shl { .. } | Op::Shr { .. } => true,
+            // Funnel shifts take their amount last.
+            Op::ShfL { .. } | Op::ShfR { .. } => false,
+            Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Cnot { .. }
+            | Op::Lop3 { .. }
+            | Op::Prmt { .. }
+            | Op::Selp { .. }
+            | Op::Slct { .. } => false,
+        }
+    }
+
+    pub(super) fn linear(self) -> Option<Linear> {
+        match self {
+            Op::Shl { ty } => match ty {
+                Bits::B16 => None,
+                Bits::B32 | Bits::B64 => Some(Linear::Shl),
+            },
+            Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Cnot { .. }
+            | Op::Lop3 { .. }
+            | Op::Shr { .. }
+            | Op::ShfL { .. }
+            | Op::ShfR { .. }
+            | Op::Prmt { .. }
+            | Op::Selp { .. }
+            | Op::Slct { .. } => None,
         }
     }
 }

@@ -106,7 +106,7 @@ impl Op {
                 limits,
                 scaled,
             } => {
-                let quick = rounding == Rounding::Rn && limits.satfinite && to.is_signed() && to != Narrow::S2f6;
+                let quick = rounding == Rounding::Rn && limits.satfinite && to.is_signed() && to.is_floating();
                 let lane = match (from, scaled) {
                     (Source::F32, false) if quick => Lane::of::<SinglesDown>(),
                     (Source::F32, false) => Lane::of::<SinglesDownExact>(),
@@ -123,7 +123,7 @@ impl Op {
                 limits,
                 scaled,
             } => {
-                let quick = !limits.relu && !limits.satfinite && !matches!(from, Narrow::Ue8m0 | Narrow::S2f6);
+                let quick = !limits.relu && !limits.satfinite && from.is_floating();
                 let lane = match scaled {
                     true => Lane::of::<HalvesUpScaled>(),
                     false if quick => Lane::of::<HalvesUp>(),

@@ -159,7 +159,12 @@ impl ScalarOpcode {
     }
     /// The third operand takes part in the arithmetic: the result is whole.
     fn uses_third(self) -> bool {
-        matches!(self, ScalarOpcode::Mad { .. }) || self.second().is_some()
+        match self {
+            ScalarOpcode::Mad { .. } => true,
+            ScalarOpcode::Primary { second, .. }
+            | ScalarOpcode::Shift { second, .. }
+            | ScalarOpcode::Set { second, .. } => second.is_some(),
+        }
     }
 }
 
@@ -209,7 +214,10 @@ impl Opcode {
     }
     /// Registers hold several elements.
     pub fn is_packed(self) -> bool {
-        matches!(self, Opcode::Simd(_))
+        match self {
+            Opcode::Scalar(_) => false,
+            Opcode::Simd(_) => true,
+        }
     }
     /// A third operand must be there, whether the result has a selector or not.
     pub fn needs_third(self) -> bool {
@@ -220,7 +228,11 @@ impl Opcode {
     }
     /// Operands may be negated: `vmad` without `.po`.
     pub fn takes_signs(self) -> bool {
-        matches!(self, Opcode::Scalar(ScalarOpcode::Mad { plus_one: false, .. }))
+        match self {
+            Opcode::Scalar(ScalarOpcode::Mad { plus_one, .. }) => !plus_one,
+            Opcode::Scalar(ScalarOpcode::Primary { .. } | ScalarOpcode::Shift { .. } | ScalarOpcode::Set { .. })
+            | Opcode::Simd(_) => false,
+        }
     }
 
     /// The operation, with what its operands say. `third`: an operand `c` is written.
