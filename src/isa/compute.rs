@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::compare::{self, Compare, Operands};
-use super::lanes::Width;
-use super::logic::{self, Logical};
-use super::types::{Bits, IntType, Movable, Rounding};
-use super::{Lane, Level, approx, convert, float, half, int, legacy, moves, narrow, video};
+use super::algebra::{Contractible, Linear};
+use super::lane::Lane;
+use super::simd::Level;
+use super::types::Rounding;
+use super::{approx, compare, convert, float, half, int, legacy, logic, moves, narrow, video};
 
 /// A function of each lane's registers, and of nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,60 +46,121 @@ impl Compute {
 
     /// The same with the kernels of another level, which the CPU must have.
     pub fn at(self, level: Level) -> Lane {
-        let lane = self.lane();
-        Lane {
-            kernel: (lane.at)(level),
-            pair: lane.pair_at.map(|at| at(level)),
-            ..lane
-        }
+        self.lane().at_level(level)
     }
 
     /// With the constant operand that its text has ([`Lane::imm`]); others have none.
     #[must_use]
     pub fn with_immediate(self, value: u64) -> Compute {
         match self {
-            Compute::Logic(logic::Op::Lop3 { predicate, table: _ }) => {
-                let table = value as u8;
-                Compute::Logic(logic::Op::Lop3 { predicate, table })
-            }
-            other => other,
+            Compute::Logic(op) => Compute::Logic(op.with_immediate(value)),
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => self,
         }
     }
 
     /// Registers may be wider than the types say (PTX ISA, Operand Size Exceeding Instruction-Type Size).
     pub fn takes_wider_registers(self) -> bool {
-        matches!(self, Compute::Convert(_) | Compute::Narrow(_))
+        match self {
+            Compute::Convert(_) | Compute::Narrow(_) => true,
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
+        }
+    }
+
+    /// A conversion from one integer type to another.
+    pub fn is_between_integers(self) -> bool {
+        match self {
+            Compute::Convert(op) => op.is_between_integers(),
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
+        }
     }
 
     /// Three sources may be written where it takes two: the result is that of twice the same, `max(max(a, b), c)`.
     pub fn folds_three(self) -> bool {
-        use float::{Extremum, Op};
-        let (Compute::Float(Op::Min { of }) | Compute::Float(Op::Max { of })) = self else {
-            return false;
-        };
-        match of {
-            Extremum::F32 { xorsign_abs, .. } => !xorsign_abs,
-            Extremum::F64 => false,
+        match self {
+            Compute::Float(op) => op.folds_three(),
+            Compute::Int(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
         }
     }
 
     /// The second source is the number of bits to shift by (`shl`, `shr`).
     pub fn is_shift(self) -> bool {
-        matches!(self, Compute::Logic(logic::Op::Shl { .. } | logic::Op::Shr { .. }))
+        match self {
+            Compute::Logic(op) => op.is_shift(),
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
+        }
+    }
+
+    /// The result is the source, of the same width.
+    pub fn is_copy(self) -> bool {
+        match self {
+            Compute::Move(op) => op.is_copy(),
+            // Those of `cvt` that change nothing are rare.
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_) => false,
+        }
     }
 
     /// What it computes of its first destination, if that is linear in its operands.
     pub fn linear(self) -> Option<Linear> {
         match self {
             Compute::Int(op) => op.linear(),
-            Compute::Logic(logic::Op::Shl {
-                ty: Bits::B32 | Bits::B64,
-            }) => Some(Linear::Shl),
+            Compute::Logic(op) => op.linear(),
             Compute::Convert(op) => op.linear(),
             Compute::Compare(op) => op.linear(),
             Compute::Move(op) => op.linear(),
-            Compute::Logic(_)
-            | Compute::Float(_)
+            Compute::Float(_)
             | Compute::Approx(_)
             | Compute::Half(_)
             | Compute::Narrow(_)
@@ -109,10 +170,10 @@ impl Compute {
     }
 
     /// A product or sum whose rounding the text leaves open: what the assembler may make an `fma` of.
-    pub fn contractible(self) -> Option<Contractible> {
+    pub fn contractible(self) -> Option<Contractible<Fused>> {
         match self {
-            Compute::Float(op) => op.contractible(),
-            Compute::Half(op) => op.contractible(),
+            Compute::Float(op) => Some(op.contractible()?.map(Fused::Float)),
+            Compute::Half(op) => Some(op.contractible()?.map(Fused::Half)),
             Compute::Int(_)
             | Compute::Approx(_)
             | Compute::Compare(_)
@@ -123,53 +184,6 @@ impl Compute {
             | Compute::Legacy(_)
             | Compute::Move(_) => None,
         }
-    }
-}
-
-/// Operations that lowering makes itself; more are where their families are ([`moves`]).
-impl Compute {
-    pub const fn add(ty: IntType) -> Compute {
-        Compute::Int(int::Op::Add { ty })
-    }
-    pub const fn sub(ty: IntType) -> Compute {
-        Compute::Int(int::Op::Sub { ty })
-    }
-    pub const fn mul_lo(ty: IntType) -> Compute {
-        let part = int::Part::Lo;
-        Compute::Int(int::Op::Mul { part, ty })
-    }
-    pub const fn min(ty: int::Ordered) -> Compute {
-        Compute::Int(int::Op::Min { ty })
-    }
-    pub const fn and(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::And { ty })
-    }
-    pub const fn or(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::Or { ty })
-    }
-    pub const fn xor(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::Xor { ty })
-    }
-    pub const fn not(ty: Logical) -> Compute {
-        Compute::Logic(logic::Op::Not { ty })
-    }
-    pub const fn shl(ty: Bits) -> Compute {
-        Compute::Logic(logic::Op::Shl { ty })
-    }
-    pub const fn setp(compare: Compare, of: Operands) -> Compute {
-        let boolean = None;
-        Compute::Compare(compare::Op::Setp { compare, boolean, of })
-    }
-    /// `dst = p ? a : b`, as wide as a slot; predicates are selected otherwise.
-    pub const fn select(width: Width) -> Option<Compute> {
-        let ty = match width {
-            Width::B16 => Movable::B16,
-            Width::B32 => Movable::B32,
-            Width::B64 => Movable::B64,
-            Width::B128 => return Some(Compute::Move(moves::Op::Select128)),
-            Width::Pred => return None,
-        };
-        Some(Compute::Logic(logic::Op::Selp { ty }))
     }
 }
 
@@ -214,42 +228,6 @@ families! {
     Video video::Op;
     Legacy legacy::Op;
     Move moves::Op;
-}
-
-/// Operations on integers of 32 and 64 bits whose results are linear in their operands, modulo 2^32 or 2^64 as wide
-/// as the destination; and comparisons of such integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linear {
-    Copy,
-    Add,
-    Sub,
-    Mul,
-    Mad,
-    /// 32 by 32 to 64 bits.
-    MulWide {
-        signed: bool,
-    },
-    MadWide {
-        signed: bool,
-    },
-    Shl,
-    /// 32 to 64 bits.
-    Widen {
-        signed: bool,
-    },
-    /// 64 to 32 bits.
-    Narrow,
-    Compare {
-        relation: Compare,
-        signed: bool,
-    },
-}
-
-/// `mul`, `add`, `sub` of floats without a rounding modifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contractible {
-    Product(Fused),
-    Sum { subtract: bool, of: Fused },
 }
 
 /// The type of a contractible product or sum, with what happens to subnormals and results.

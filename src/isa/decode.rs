@@ -9,8 +9,8 @@ use std::fmt;
 use super::form::Form;
 use super::operation;
 use super::table::{self, Compiled, Element, legacy, refused};
-use super::types::{Space, Type};
-use super::words::Words;
+use super::types::Type;
+use super::words::{Ordered, Words, ordered};
 use crate::spelling::distance;
 
 /// Why an opcode is not in the table.
@@ -123,27 +123,6 @@ pub fn decode_legacy(opcode: &str) -> Result<Form, DecodeError> {
         .or_else(|| lookup(opcode, PATIENCE))
         .or_else(|| lookup_in(opcode, table::legacy_lines_of, PATIENCE))
         .ok_or_else(|| explain(opcode))
-}
-
-/// Words that mean something by their place among their like.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ordered {
-    Type,
-    Space,
-    Layout,
-    Priority,
-}
-
-pub(super) fn ordered(word: &str) -> Option<Ordered> {
-    if Type::from_word(word).is_some() || matches!(word, "u2" | "s2" | "u4" | "s4" | "b1") {
-        return Some(Ordered::Type);
-    }
-    match word {
-        "row" | "col" => Some(Ordered::Layout),
-        _ if word.starts_with("L2::evict") => Some(Ordered::Priority),
-        _ if Space::from_word(word).is_some() => Some(Ordered::Space),
-        _ => None,
-    }
 }
 
 fn lookup(opcode: &str, budget: u32) -> Option<Form> {

@@ -3,10 +3,11 @@
 
 use std::fmt;
 
+use super::algebra::Linear;
+use super::lane::Lane;
 use super::lanes::Width;
 use super::logic::{self, Selp};
 use super::simd::op;
-use super::{Compute, Lane, Linear};
 
 /// A move of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +36,7 @@ pub enum Op {
 pub enum Words { B16, B32, B64 }
 
 impl Words {
-    const fn of(width: Width) -> Option<Words> {
+    pub(super) const fn of(width: Width) -> Option<Words> {
         match width {
             Width::B16 => Some(Words::B16),
             Width::B32 => Some(Words::B32),
@@ -206,6 +207,19 @@ impl Op {
 }
 
 impl Op {
+    pub(super) fn is_copy(self) -> bool {
+        match self {
+            Op::Copy { .. } => true,
+            Op::Resize(_)
+            | Op::ExtendByte { .. }
+            | Op::IsNonzero(_)
+            | Op::Pack(_)
+            | Op::Extract { .. }
+            | Op::Constant { .. }
+            | Op::Select128 => false,
+        }
+    }
+
     pub(super) fn linear(self) -> Option<Linear> {
         match self {
             Op::Copy {
@@ -321,90 +335,5 @@ impl fmt::Display for Op {
             Op::Constant { of, value } => write!(f, "constant.{}.{value:#x}", of.name()),
             Op::Select128 => f.write_str("selp.b128"),
         }
-    }
-}
-
-/// Values that lowering composes instructions of.
-impl Compute {
-    /// The result is the source, of the same width.
-    pub const fn is_copy(self) -> bool {
-        matches!(self, Compute::Move(Op::Copy { .. }))
-    }
-
-    /// Copies a slot of one width to a slot of the same width.
-    pub const fn copy(width: Width) -> Compute {
-        Compute::Move(Op::Copy { width })
-    }
-
-    /// Copies between slots of different widths: truncates, or extends by zeros or by the sign. Predicates take no part.
-    pub const fn resize(from: Width, to: Width, signed: bool) -> Option<Compute> {
-        use Width::*;
-        Some(Compute::Move(Op::Resize(match (from, to, signed) {
-            (B16, B32, true) => Resize::Sign16To32,
-            (B16, B64, true) => Resize::Sign16To64,
-            (B32, B64, true) => Resize::Sign32To64,
-            (B16, B32, false) => Resize::Zero16To32,
-            (B16, B64, false) => Resize::Zero16To64,
-            (B16, B128, _) => Resize::Zero16To128,
-            (B32, B64, false) => Resize::Zero32To64,
-            (B32, B128, _) => Resize::Zero32To128,
-            (B64, B128, _) => Resize::Zero64To128,
-            (B32, B16, _) => Resize::Low32To16,
-            (B64, B16, _) => Resize::Low64To16,
-            (B64, B32, _) => Resize::Low64To32,
-            (B128, B16, _) => Resize::Low128To16,
-            (B128, B32, _) => Resize::Low128To32,
-            (B128, B64, _) => Resize::Low128To64,
-            (Pred, _, _) | (_, Pred, _) => return None,
-            (B16, B16, _) | (B32, B32, _) | (B64, B64, _) | (B128, B128, _) => return Some(Compute::copy(from)),
-        })))
-    }
-
-    /// The low byte of a `B16` slot extended to the whole slot.
-    pub const fn extend_byte(signed: bool) -> Compute {
-        Compute::Move(Op::ExtendByte { signed })
-    }
-
-    /// `dst = (src != 0)`.
-    pub fn is_nonzero(width: Width) -> Option<Compute> {
-        Some(Compute::Move(Op::IsNonzero(Words::of(width)?)))
-    }
-
-    /// Packs `count` elements, the first lowest. Elements are bytes where `bytes` is 1 (in `B16` slots), otherwise slots of
-    /// 2, 4 or 8 bytes.
-    pub const fn pack(bytes: u32, count: usize) -> Option<Compute> {
-        Some(Compute::Move(Op::Pack(match (bytes, count) {
-            (1, 2) => Pack::B8x2,
-            (1, 4) => Pack::B8x4,
-            (2, 2) => Pack::B16x2,
-            (2, 4) => Pack::B16x4,
-            (4, 2) => Pack::B32x2,
-            (4, 4) => Pack::B32x4,
-            (8, 2) => Pack::B64x2,
-            _ => return None,
-        })))
-    }
-
-    /// Element `index` (of `bytes` bytes each, 1 meaning bytes in `B16` slots) of a slot of width `from`. The caller sees
-    /// to it that no destination is the source before its last use.
-    pub const fn extract(from: Width, bytes: u32, index: u32) -> Option<Compute> {
-        let of = match (from, bytes) {
-            (Width::B16, 1) => Extract::B8From16,
-            (Width::B32, 1) => Extract::B8From32,
-            (Width::B32, 2) => Extract::B16From32,
-            (Width::B64, 2) => Extract::B16From64,
-            (Width::B64, 4) => Extract::B32From64,
-            (Width::B128, 4) => Extract::B32From128,
-            (Width::B128, 8) => Extract::B64From128,
-            _ => return None,
-        };
-        let index = index as u8;
-        Some(Compute::Move(Op::Extract { of, index }))
-    }
-
-    /// Writes a constant to all lanes.
-    pub fn constant(width: Width, value: u64) -> Option<Compute> {
-        let of = Words::of(width)?;
-        Some(Compute::Move(Op::Constant { of, value }))
     }
 }

@@ -94,7 +94,7 @@ pub trait Cpu: 'static {
     unsafe fn widen_f16(halves: &[u16; WARP]) -> [f32; WARP] {
         let mut values = [0.0; WARP];
         for lane in 0..WARP {
-            values[lane] = super::convert::widen_f16(halves[lane]);
+            values[lane] = super::number::widen_f16(halves[lane]);
         }
         values
     }
@@ -106,7 +106,7 @@ pub trait Cpu: 'static {
     unsafe fn narrow_f16(values: &[f32; WARP]) -> [u16; WARP] {
         let mut halves = [0; WARP];
         for lane in 0..WARP {
-            halves[lane] = super::convert::narrow_f16(values[lane]);
+            halves[lane] = super::number::narrow_f16(values[lane]);
         }
         halves
     }

@@ -50,6 +50,27 @@ impl Words<'_> {
     }
 }
 
+/// Words that mean something by their place among their like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ordered {
+    Type,
+    Space,
+    Layout,
+    Priority,
+}
+
+pub(super) fn ordered(word: &str) -> Option<Ordered> {
+    if Type::from_word(word).is_some() || matches!(word, "u2" | "s2" | "u4" | "s4" | "b1") {
+        return Some(Ordered::Type);
+    }
+    match word {
+        "row" | "col" => Some(Ordered::Layout),
+        _ if word.starts_with("L2::evict") => Some(Ordered::Priority),
+        _ if Space::from_word(word).is_some() => Some(Ordered::Space),
+        _ => None,
+    }
+}
+
 /// What may stand behind a mnemonic.
 pub(super) trait Modifier {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;

@@ -1,13 +1,14 @@
 //! The approximate instructions: `.approx` and `.full` of division, reciprocal, roots, sine, cosine, logarithm, power,
 //! hyperbolic tangent (PTX ISA, Floating Point Instructions).
 
+pub mod read;
 mod scalar;
 
 use std::fmt;
 
 pub use self::scalar::*;
+use super::lane::Lane;
 use super::words::opcode;
-use super::{Compute, Lane};
 
 /// An approximate instruction; of `f32` unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,31 +75,5 @@ impl fmt::Display for Op {
             Op::Ex2 { ftz } => opcode!(f, "ex2.approx", flush(ftz), "f32"),
             Op::Tanh => opcode!(f, "tanh.approx.f32"),
         }
-    }
-}
-
-/// Which operation a line of the table means, for the words that an opcode has.
-pub mod read {
-    use super::{Compute, Op};
-    use crate::isa::types::Type;
-    use crate::isa::words::Words;
-
-    macro_rules! readers {
-        ($($name:ident |$w:ident| $body:expr;)*) => {$(
-            pub fn $name($w: Words) -> Option<Compute> {
-                Some(Compute::Approx($body))
-            }
-        )*};
-    }
-    readers! {
-        rsqrt |w| match w.ty(0) == Type::F64 {
-            true => Op::RsqrtF64 { ftz: w.has("ftz") },
-            false => Op::Rsqrt { ftz: w.has("ftz") },
-        };
-        sin |w| Op::Sin { ftz: w.has("ftz") };
-        cos |w| Op::Cos { ftz: w.has("ftz") };
-        lg2 |w| Op::Lg2 { ftz: w.has("ftz") };
-        ex2 |w| Op::Ex2 { ftz: w.has("ftz") };
-        tanh |_w| Op::Tanh;
     }
 }

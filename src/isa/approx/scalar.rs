@@ -7,9 +7,10 @@
 
 use std::marker::PhantomData;
 
-use crate::isa::Lane;
-use crate::isa::float::{canonical, flush_if, quiet, root};
+use crate::isa::float::{flush_if, quiet, root};
+use crate::isa::lane::Lane;
 use crate::isa::lanes::{Operands, WARP, Width};
+use crate::isa::number::canonical;
 use crate::isa::sfu;
 use crate::isa::simd::{Cpu, Sources, Value, WarpOp, op};
 

@@ -5,9 +5,8 @@
 //! the type and operator in its constant, and combines words of 32 predicates.
 
 use super::{Boolean, Compare};
-use crate::isa::Level;
 use crate::isa::lanes::{Operands, WARP, Width};
-use crate::isa::simd::{Cpu, Op, Value, WarpOp};
+use crate::isa::simd::{Cpu, Level, Op, Value, WarpOp};
 
 /// How values of a type (with or without `.ftz`) compare.
 pub trait Order: 'static {

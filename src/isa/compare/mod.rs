@@ -3,17 +3,19 @@
 
 mod kernels;
 mod operator;
+pub mod read;
 
 use std::fmt;
 
 pub use self::kernels::*;
 use self::kernels::{WIDTHS, constant};
 pub use self::operator::{Boolean, Compare};
+use super::algebra::Linear;
+use super::lane::Lane;
 use super::lanes::{LaneKernel, Width};
-use super::simd::{WarpOp, warp_kernel_at};
+use super::simd::{Level, WarpOp, warp_kernel_at};
 use super::types::{Type, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Lane, Level, Linear};
 
 /// What is compared. `B…` are equal or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +88,22 @@ impl Operands {
 
     /// Two in a register.
     pub const fn is_pair(self) -> bool {
-        matches!(self, Operands::F16x2 { .. } | Operands::Bf16x2)
+        match self {
+            Operands::F16x2 { .. } | Operands::Bf16x2 => true,
+            Operands::B16
+            | Operands::B32
+            | Operands::B64
+            | Operands::U16
+            | Operands::S16
+            | Operands::U32
+            | Operands::S32
+            | Operands::U64
+            | Operands::S64
+            | Operands::F32 { .. }
+            | Operands::F64
+            | Operands::F16 { .. }
+            | Operands::Bf16 => false,
+        }
     }
 
     /// Its [`Order::INDEX`], the low half's for packed types.
@@ -281,7 +298,7 @@ fn setp(operator: Compare, boolean: Option<Boolean>, of: Operands) -> Lane {
             | Operands::Bf16x2,
         ) => lane,
     };
-    Lane { constant, ..quick }.with_pair(pair_at)
+    quick.with(constant).with_pair(pair_at)
 }
 
 fn set(operator: Compare, boolean: Option<Boolean>, to: Truth, of: Operands) -> Lane {
@@ -309,28 +326,5 @@ impl fmt::Display for Op {
                 of,
             } => opcode!(f, "set", compare, boolean, (of.ftz(), "ftz"), to, of.ty()),
         }
-    }
-}
-
-/// Which operation a line of the table means, for the words that an opcode has.
-pub mod read {
-    use super::{Op, Operands, Truth};
-    use crate::isa::Compute;
-    use crate::isa::words::Words;
-
-    pub fn setp(w: Words) -> Option<Compute> {
-        Some(Compute::Compare(Op::Setp {
-            compare: w.compare()?,
-            boolean: w.boolean(),
-            of: Operands::of(w.ty(0), w.has("ftz"))?,
-        }))
-    }
-    pub fn set(w: Words) -> Option<Compute> {
-        Some(Compute::Compare(Op::Set {
-            compare: w.compare()?,
-            boolean: w.boolean(),
-            to: Truth::of(w.ty(0))?,
-            of: Operands::of(w.ty(1), w.has("ftz"))?,
-        }))
     }
 }

@@ -1,19 +1,19 @@
 //! `cvt` and `cvt.pack` (PTX ISA, Data Movement and Conversion Instructions) but for the formats of eight bits and fewer:
 //! the operations, and which kernel computes each.
 
+pub mod read;
 mod scalar;
 
 use std::fmt;
 
 pub use self::scalar::*;
 use self::scalar::{FTZ, INTEGRAL, RELU, SAT, SATFINITE, code};
+use super::algebra::Linear;
+use super::lane::Lane;
 use super::types::{Rounding, Type, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Compute, Lane, Linear};
 
 subtypes! {
-    /// The types that `cvt` converts between one by one, in the order of the kernels' constants.
-    Kind { U8, S8, U16, S16, U32, S32, U64, S64, F16, Bf16, Tf32, F32, F64 }
     /// Two halves from two numbers.
     Halves { F16x2, Bf16x2 }
 }
@@ -163,7 +163,7 @@ impl Op {
 impl Op {
     pub(super) fn is_between_integers(self) -> bool {
         match self {
-            Op::Cvt { to, from, .. } => !to.is_float() && !from.is_float(),
+            Op::Cvt { to, from, .. } => to.float().is_none() && from.float().is_none(),
             Op::Halves { .. } | Op::Pack { .. } => false,
         }
     }
@@ -343,50 +343,5 @@ impl fmt::Display for Op {
                 opcode!(f, "cvt.pack.sat", to, Type::S32, (bits < 16, "b32"))
             }
         }
-    }
-}
-
-/// Which operation a line of the table means, for the words that an opcode has.
-pub mod read {
-    use super::{Compute, Flags, Halves, Kind, Op, Packed, Round};
-    use crate::isa::types::Rounding;
-    use crate::isa::words::Words;
-
-    fn round(w: Words) -> Round {
-        match (w.find(Rounding::from_word), w.find(Rounding::from_integral_word)) {
-            (Some(mode), _) => Round::To(mode),
-            (None, Some(mode)) => Round::Integral(mode),
-            (None, None) => Round::Unsaid,
-        }
-    }
-
-    pub fn cvt(w: Words) -> Option<Compute> {
-        let op = Op::Cvt {
-            to: Kind::of(w.ty(0))?,
-            from: Kind::of(w.ty(1))?,
-            round: round(w),
-            flags: Flags {
-                ftz: w.has("ftz"),
-                sat: w.has("sat"),
-                relu: w.has("relu"),
-                satfinite: w.has("satfinite"),
-            },
-        };
-        Some(Compute::Convert(op))
-    }
-    pub fn halves(w: Words) -> Option<Compute> {
-        let op = Op::Halves {
-            to: Halves::of(w.ty(0))?,
-            rounding: w.find(Rounding::from_word)?,
-            relu: w.has("relu"),
-            satfinite: w.has("satfinite"),
-        };
-        Some(Compute::Convert(op))
-    }
-    pub fn pack(w: Words) -> Option<Compute> {
-        // `.u4` and its like are words: nothing else is of these types.
-        let to = w.find(|word| Packed::ALL.into_iter().find(|packed| packed.word() == word));
-        let first = || Packed::ALL.into_iter().find(|packed| packed.word() == w.ty(0).word());
-        Some(Compute::Convert(Op::Pack { to: to.or_else(first)? }))
     }
 }

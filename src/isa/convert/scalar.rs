@@ -1,13 +1,23 @@
 //! What conversions compute: one exact function for every pair of types, and quick ones for the pairs that programs use
 //! all the time.
 
-use super::Kind;
-use crate::isa::float::{canonical, flush, quiet, saturate};
+use crate::isa::float::{flush, quiet, saturate};
+use crate::isa::number::{canonical, narrow_bf16, narrow_f16, widen_f16};
 use crate::isa::simd::{Cpu, Op, Value, op};
 use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
-use crate::isa::types::Rounding;
+use crate::isa::types::{Rounding, subtypes};
 
 // ---- every pair ----------------------------------------------------------------------------------------------------
+
+subtypes! {
+    /// The types that `cvt` converts between one by one, in the order of the kernels' constants.
+    Kind { U8, S8, U16, S16, U32, S32, U64, S64, F16, Bf16, Tf32, F32, F64 }
+}
+
+/// The formats among them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[rustfmt::skip]
+pub(super) enum Float { F16, Bf16, Tf32, F32, F64 }
 
 impl Kind {
     fn from_code(code: u64) -> Kind {
@@ -21,11 +31,23 @@ impl Kind {
             Kind::U64 | Kind::S64 | Kind::F64 => 64,
         }
     }
-    pub(super) fn is_float(self) -> bool {
-        matches!(self, Kind::F16 | Kind::Bf16 | Kind::Tf32 | Kind::F32 | Kind::F64)
+    /// Which format it is; integers are none.
+    pub(super) fn float(self) -> Option<Float> {
+        match self {
+            Kind::U8 | Kind::S8 | Kind::U16 | Kind::S16 | Kind::U32 | Kind::S32 | Kind::U64 | Kind::S64 => None,
+            Kind::F16 => Some(Float::F16),
+            Kind::Bf16 => Some(Float::Bf16),
+            Kind::Tf32 => Some(Float::Tf32),
+            Kind::F32 => Some(Float::F32),
+            Kind::F64 => Some(Float::F64),
+        }
     }
     fn is_signed(self) -> bool {
-        matches!(self, Kind::S8 | Kind::S16 | Kind::S32 | Kind::S64)
+        match self {
+            Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 => false,
+            Kind::S8 | Kind::S16 | Kind::S32 | Kind::S64 => true,
+            Kind::F16 | Kind::Bf16 | Kind::Tf32 | Kind::F32 | Kind::F64 => true,
+        }
     }
     /// Least and greatest value of an integer type.
     fn range(self) -> (i128, i128) {
@@ -58,31 +80,40 @@ impl Format for Tf32 {
     const NAN: u64 = 0x3ffff;
 }
 
-fn unpack(kind: Kind, bits: u64) -> Number {
-    match kind {
-        Kind::F16 => soft::unpack::<Binary16>(bits),
-        Kind::Bf16 => soft::unpack::<Bfloat16>(bits),
-        Kind::Tf32 => soft::unpack::<Tf32>(bits >> 13),
-        Kind::F32 => soft::unpack::<Binary32>(bits),
-        _ => soft::unpack::<Binary64>(bits),
+impl Float {
+    fn is_half(self) -> bool {
+        match self {
+            Float::F16 | Float::Bf16 => true,
+            Float::Tf32 | Float::F32 | Float::F64 => false,
+        }
     }
 }
-fn round(kind: Kind, negative: bool, significand: u128, exponent: i32, mode: Rounding) -> u64 {
-    match kind {
-        Kind::F16 => soft::round::<Binary16>(negative, significand, exponent, mode),
-        Kind::Bf16 => soft::round::<Bfloat16>(negative, significand, exponent, mode),
-        Kind::Tf32 => soft::round::<Tf32>(negative, significand, exponent, mode) << 13,
-        Kind::F32 => soft::round::<Binary32>(negative, significand, exponent, mode),
-        _ => soft::round::<Binary64>(negative, significand, exponent, mode),
+
+fn unpack(format: Float, bits: u64) -> Number {
+    match format {
+        Float::F16 => soft::unpack::<Binary16>(bits),
+        Float::Bf16 => soft::unpack::<Bfloat16>(bits),
+        Float::Tf32 => soft::unpack::<Tf32>(bits >> 13),
+        Float::F32 => soft::unpack::<Binary32>(bits),
+        Float::F64 => soft::unpack::<Binary64>(bits),
+    }
+}
+fn round(format: Float, negative: bool, significand: u128, exponent: i32, mode: Rounding) -> u64 {
+    match format {
+        Float::F16 => soft::round::<Binary16>(negative, significand, exponent, mode),
+        Float::Bf16 => soft::round::<Bfloat16>(negative, significand, exponent, mode),
+        Float::Tf32 => soft::round::<Tf32>(negative, significand, exponent, mode) << 13,
+        Float::F32 => soft::round::<Binary32>(negative, significand, exponent, mode),
+        Float::F64 => soft::round::<Binary64>(negative, significand, exponent, mode),
     }
 }
 /// `(sign, infinity, one)` of a format.
-fn marks(kind: Kind) -> (u64, u64, u64) {
-    match kind {
-        Kind::F16 => (0x8000, 0x7c00, 0x3c00),
-        Kind::Bf16 => (0x8000, 0x7f80, 0x3f80),
-        Kind::Tf32 | Kind::F32 => (0x8000_0000, 0x7f80_0000, 0x3f80_0000),
-        _ => (1 << 63, 0x7ff << 52, 0x3ff << 52),
+fn marks(format: Float) -> (u64, u64, u64) {
+    match format {
+        Float::F16 => (0x8000, 0x7c00, 0x3c00),
+        Float::Bf16 => (0x8000, 0x7f80, 0x3f80),
+        Float::Tf32 | Float::F32 => (0x8000_0000, 0x7f80_0000, 0x3f80_0000),
+        Float::F64 => (1 << 63, 0x7ff << 52, 0x3ff << 52),
     }
 }
 
@@ -94,21 +125,21 @@ pub fn convert(bits: u64, code: u64) -> u64 {
         Kind::from_code(code >> 4),
         Rounding::from_code(code >> 8),
     );
-    match (from.is_float(), to.is_float()) {
-        (false, false) => {
+    match (from.float(), to.float()) {
+        (None, None) => {
             let value = integer(from, bits);
             let (low, high) = to.range();
             extend(to, if code & SAT != 0 { value.clamp(low, high) } else { value })
         }
-        (false, true) => {
+        (None, Some(to)) => {
             let value = integer(from, bits);
             finish(to, round(to, value < 0, value.unsigned_abs(), 0, mode), code)
         }
-        (true, false) => {
+        (Some(from), None) => {
             let (low, high) = to.range();
             match unpack(from, bits) {
                 // NaN becomes zero from the small formats to the small integers, otherwise the lone top bit.
-                Number::Nan if from != Kind::F64 && to.bits() <= 32 => 0,
+                Number::Nan if from != Float::F64 && to.bits() <= 32 => 0,
                 Number::Nan => extend(to, 1 << (to.bits() - 1)),
                 Number::Infinity { negative } => extend(to, if negative { low } else { high }),
                 Number::Finite {
@@ -116,7 +147,7 @@ pub fn convert(bits: u64, code: u64) -> u64 {
                     significand,
                     exponent,
                 } => {
-                    let subnormal = from == Kind::F32 && bits & 0x7f80_0000 == 0;
+                    let subnormal = from == Float::F32 && bits & 0x7f80_0000 == 0;
                     let significand = if subnormal && code & FTZ != 0 { 0 } else { significand };
                     let magnitude = if exponent > 63 && significand != 0 {
                         1 << 100
@@ -127,11 +158,11 @@ pub fn convert(bits: u64, code: u64) -> u64 {
                 }
             }
         }
-        (true, true) => float_to_float(to, from, bits, mode, code),
+        (Some(from), Some(to)) => float_to_float(to, from, bits, mode, code),
     }
 }
 
-fn float_to_float(to: Kind, from: Kind, bits: u64, mode: Rounding, code: u64) -> u64 {
+fn float_to_float(to: Float, from: Float, bits: u64, mode: Rounding, code: u64) -> u64 {
     let (sign, infinity, _) = marks(to);
     let result = match unpack(from, bits) {
         Number::Nan => nan(to, from, bits, code),
@@ -142,7 +173,7 @@ fn float_to_float(to: Kind, from: Kind, bits: u64, mode: Rounding, code: u64) ->
             exponent,
         } => {
             // Operands of `f32` that are subnormal are flushed, except where the result is too narrow to show it.
-            let flushed = code & FTZ != 0 && from == Kind::F32 && bits & 0x7f80_0000 == 0 && to.bits() >= 32;
+            let flushed = code & FTZ != 0 && from == Float::F32 && bits & 0x7f80_0000 == 0 && !to.is_half();
             let significand = if flushed { 0 } else { significand };
             if code & INTEGRAL != 0 && exponent < 0 {
                 let value = soft::integral(negative, significand, exponent, mode);
@@ -156,29 +187,33 @@ fn float_to_float(to: Kind, from: Kind, bits: u64, mode: Rounding, code: u64) ->
 }
 
 /// What becomes of a NaN operand.
-fn nan(to: Kind, from: Kind, bits: u64, code: u64) -> u64 {
-    match (to, from) {
-        (Kind::F16 | Kind::Bf16, _) => 0x7fff,
-        (Kind::Tf32, _) => 0x7fff_e000,
-        // A shift by sixteen bits.
-        (Kind::F32, Kind::Bf16) => bits << 16 & 0xffff_ffff,
-        (Kind::F32, Kind::F64) => (bits >> 63) << 31 | 0x7fc0_0000 | (bits >> 29) & 0x3f_ffff,
-        (Kind::F32, _) => 0x7fff_ffff,
-        (Kind::F64, Kind::F32) if code & FTZ != 0 => 0x7fff_ffff_e000_0000,
-        (_, Kind::F32) => (bits >> 31 & 1) << 63 | 0x7ff8 << 48 | (bits & 0x7f_ffff) << 29,
-        (_, Kind::F16) => (bits >> 15 & 1) << 63 | 0x7ff8 << 48 | (bits & 0x3ff) << 42,
-        (_, Kind::Bf16) => (bits >> 15 & 1) << 63 | 0x7ff8 << 48 | (bits & 0x7f) << 45,
-        _ => bits | 1 << 51,
+fn nan(to: Float, from: Float, bits: u64, code: u64) -> u64 {
+    match to {
+        Float::F16 | Float::Bf16 => 0x7fff,
+        Float::Tf32 => 0x7fff_e000,
+        Float::F32 => match from {
+            // A shift by sixteen bits.
+            Float::Bf16 => bits << 16 & 0xffff_ffff,
+            Float::F64 => (bits >> 63) << 31 | 0x7fc0_0000 | (bits >> 29) & 0x3f_ffff,
+            Float::F16 | Float::Tf32 | Float::F32 => 0x7fff_ffff,
+        },
+        Float::F64 => match from {
+            Float::F32 if code & FTZ != 0 => 0x7fff_ffff_e000_0000,
+            Float::F32 | Float::Tf32 => (bits >> 31 & 1) << 63 | 0x7ff8 << 48 | (bits & 0x7f_ffff) << 29,
+            Float::F16 => (bits >> 15 & 1) << 63 | 0x7ff8 << 48 | (bits & 0x3ff) << 42,
+            Float::Bf16 => (bits >> 15 & 1) << 63 | 0x7ff8 << 48 | (bits & 0x7f) << 45,
+            Float::F64 => bits | 1 << 51,
+        },
     }
 }
 
 /// `.ftz`, `.sat`, `.relu`, `.satfinite` on a floating-point result.
-fn finish(to: Kind, bits: u64, code: u64) -> u64 {
+fn finish(to: Float, bits: u64, code: u64) -> u64 {
     let (sign, infinity, one) = marks(to);
     let magnitude = bits & !sign;
     let is_nan = magnitude > infinity;
     let negative = bits & sign != 0;
-    if code & FTZ != 0 && to == Kind::F32 && magnitude < 0x80_0000 {
+    if code & FTZ != 0 && to == Float::F32 && magnitude < 0x80_0000 {
         return if code & SAT != 0 { 0 } else { bits & sign };
     }
     if code & SAT != 0 {
@@ -188,7 +223,7 @@ fn finish(to: Kind, bits: u64, code: u64) -> u64 {
         return 0;
     }
     if code & SATFINITE != 0 && magnitude == infinity {
-        let greatest = if to == Kind::Tf32 { 0x7f7f_e000 } else { infinity - 1 };
+        let greatest = if to == Float::Tf32 { 0x7f7f_e000 } else { infinity - 1 };
         return bits & sign | greatest;
     }
     bits
@@ -303,43 +338,6 @@ casts! {
     SatFtzF32 sat_ftz_f32 f32 => f32, |a| saturate(flush(a));
     CopyF32 copy_f32 f32 => f32, |a| canonical(a);
     CopyFtzF32 copy_ftz_f32 f32 => f32, |a| canonical(flush(a));
-}
-
-/// Exact: shifts the fields into place and lets a multiplication renormalise subnormals.
-#[inline(always)]
-pub fn widen_f16(a: u16) -> f32 {
-    let magnitude = u32::from(a & 0x7fff) << 13;
-    let scaled = f32::from_bits(magnitude) * f32::from_bits(0x7780_0000);
-    let special = f32::from_bits(magnitude | 0x7f80_0000);
-    let value = if magnitude >= 0x7c00 << 13 { special } else { scaled };
-    canonical(f32::from_bits(value.to_bits() | (u32::from(a) & 0x8000) << 16))
-}
-
-/// To nearest even. Normal results are rounded by adding half a step; subnormal ones by adding a number whose last place
-/// is theirs.
-#[inline(always)]
-pub fn narrow_f16(a: f32) -> u16 {
-    let bits = a.to_bits();
-    let magnitude = bits & 0x7fff_ffff;
-    let odd = magnitude >> 13 & 1;
-    let normal = (magnitude.wrapping_add(0xc800_0fff).wrapping_add(odd) >> 13) as u16;
-    let subnormal = ((f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0x3f00_0000)) as u16;
-    let finite = if magnitude < 0x3880_0000 { subnormal } else { normal };
-    let large = if magnitude > 0x7f80_0000 { 0x7fff } else { 0x7c00 };
-    let sign = if magnitude > 0x7f80_0000 {
-        0
-    } else {
-        (bits >> 16) as u16 & 0x8000
-    };
-    // From 65520 on, rounding overflows.
-    (if magnitude >= 0x477f_f000 { large } else { finite }) | sign
-}
-/// To nearest even.
-#[inline(always)]
-pub fn narrow_bf16(a: f32) -> u16 {
-    let bits = a.to_bits();
-    let rounded = (bits.wrapping_add(0x7fff).wrapping_add(bits >> 16 & 1) >> 16) as u16;
-    if a.is_nan() { 0x7fff } else { rounded }
 }
 
 /// `d = {a, b}`: `a` goes to the upper half.

@@ -7,9 +7,10 @@ mod scalar;
 use std::fmt;
 
 pub use self::scalar::*;
+use super::algebra::Contractible;
+use super::lane::Lane;
 use super::types::{Rounding, Type, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Contractible, Fused, Lane};
 
 /// What a sum or a product is of, with what happens to subnormals and results of that type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -252,16 +253,36 @@ impl Op {
 }
 
 impl Op {
-    pub(super) fn contractible(self) -> Option<Contractible> {
-        let sum = |rounding: Option<Rounding>, subtract, format| {
-            let of = Fused::Float(format);
-            rounding.is_none().then_some(Contractible::Sum { subtract, of })
-        };
+    pub(super) fn folds_three(self) -> bool {
+        match self {
+            Op::Min { of } | Op::Max { of } => match of {
+                Extremum::F32 { xorsign_abs, .. } => !xorsign_abs,
+                Extremum::F64 => false,
+            },
+            // They have kernels of three sources.
+            Op::MinAbs { .. } | Op::MaxAbs { .. } => false,
+            Op::Add { .. }
+            | Op::Sub { .. }
+            | Op::Mul { .. }
+            | Op::Fma { .. }
+            | Op::Div { .. }
+            | Op::Rcp { .. }
+            | Op::Sqrt { .. }
+            | Op::Abs { .. }
+            | Op::Neg { .. }
+            | Op::Copysign { .. }
+            | Op::Testp { .. } => false,
+        }
+    }
+
+    pub(super) fn contractible(self) -> Option<Contractible<Format>> {
+        let sum =
+            |rounding: Option<Rounding>, subtract, of| rounding.is_none().then_some(Contractible::Sum { subtract, of });
         match self {
             Op::Add { rounding, format } => sum(rounding, false, format),
             Op::Sub { rounding, format } => sum(rounding, true, format),
             Op::Mul { rounding, format } => {
-                (rounding.is_none() && !format.sat()).then_some(Contractible::Product(Fused::Float(format)))
+                (rounding.is_none() && !format.sat()).then_some(Contractible::Product(format))
             }
             Op::Fma { .. }
             | Op::Div { .. }

@@ -3,6 +3,7 @@
 //! Round-to-nearest is the hardware's; the other modes are computed in integers ([`crate::isa::soft`]). NaN results of `f32`
 //! are canonical, those of `f64` carry an operand's payload.
 
+use crate::isa::number::canonical;
 use crate::isa::simd::{Cpu, nan_op, op};
 use crate::isa::soft::{self, Binary32, Binary64};
 use crate::isa::types::Rounding;
@@ -25,11 +26,6 @@ pub(in crate::isa) fn flush_if<const FTZ: bool>(a: f32) -> f32 {
 pub fn saturate(a: f32) -> f32 {
     let a = if a > 0.0 { a } else { 0.0 };
     if a < 1.0 { a } else { 1.0 }
-}
-/// Every NaN becomes the one that the hardware returns.
-#[inline(always)]
-pub fn canonical(a: f32) -> f32 {
-    if a.is_nan() { f32::from_bits(0x7fff_ffff) } else { a }
 }
 /// The square root with NaN made canonical by its bits: LLVM turns `x < 0 ? NaN : sqrt(x)`, which it makes of the test
 /// above, into `sqrt(x)`, whatever the NaN was.

@@ -7,9 +7,11 @@ mod scalar;
 use std::fmt;
 
 pub use self::scalar::*;
+use super::algebra::Contractible;
+use super::float;
+use super::lane::Lane;
 use super::types::{HalfType, Rounding, Type, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Contractible, Fused, Lane, float};
 
 /// What a sum or a product is of. `x2`: both halves of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -242,15 +244,12 @@ fn fma_bf16(x2: bool, rounding: Rounding, relu: bool) -> Lane {
 }
 
 impl Op {
-    pub(super) fn contractible(self) -> Option<Contractible> {
-        let sum = |rn: bool, subtract, format| {
-            let of = Fused::Half(format);
-            (!rn).then_some(Contractible::Sum { subtract, of })
-        };
+    pub(super) fn contractible(self) -> Option<Contractible<Format>> {
+        let sum = |rn: bool, subtract, of| (!rn).then_some(Contractible::Sum { subtract, of });
         match self {
             Op::Add { rn, format } => sum(rn, false, format),
             Op::Sub { rn, format } => sum(rn, true, format),
-            Op::Mul { rn, format } => (!rn && !format.sat()).then_some(Contractible::Product(Fused::Half(format))),
+            Op::Mul { rn, format } => (!rn && !format.sat()).then_some(Contractible::Product(format)),
             Op::FmaF16 { .. }
             | Op::FmaBf16 { .. }
             | Op::FmaOobF16 { .. }
@@ -311,7 +310,11 @@ impl fmt::Display for Op {
             Op::Neg { format } => opcode!(f, "neg", (format.ftz(), "ftz"), format.ty()),
             Op::Abs { format } => opcode!(f, "abs", (format.ftz(), "ftz"), format.ty()),
             Op::Ex2 { ty } => {
-                let ftz = matches!(ty, HalfType::Bf16 | HalfType::Bf16x2);
+                // The syntax asks `bf16` for the word.
+                let ftz = match ty {
+                    HalfType::F16 | HalfType::F16x2 => false,
+                    HalfType::Bf16 | HalfType::Bf16x2 => true,
+                };
                 opcode!(f, "ex2.approx", (ftz, "ftz"), ty)
             }
             Op::Tanh { ty } => opcode!(f, "tanh.approx", ty),

@@ -5,11 +5,11 @@
 //! in between.
 //! Subnormals are kept without `.ftz`; NaN results are 0x7fff.
 
-use crate::isa::Lane;
 use crate::isa::approx;
-use crate::isa::convert::{narrow_bf16, narrow_f16, widen_f16};
 use crate::isa::float::{add_f32_rnd, fma_f32_rnd};
+use crate::isa::lane::Lane;
 use crate::isa::lanes::{Operands, WARP, Width};
+use crate::isa::number::{narrow_bf16, narrow_f16, widen_f16};
 use crate::isa::simd::{Cpu, Op, Value, WarpOp, op};
 use crate::isa::soft::{self, Bfloat16, sum_to_odd};
 use crate::isa::types::Rounding;

@@ -7,9 +7,10 @@ mod scalar;
 use std::fmt;
 
 pub use self::scalar::*;
+use super::algebra::Linear;
+use super::lane::Lane;
 use super::types::{IntType, LongBits, NarrowInt, PackedInt, SignedInt, WideInt, Word, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Lane, Linear};
 
 subtypes! {
     /// What `add.sat` adds.

@@ -1,14 +1,16 @@
 //! Logic, shifts, selection and byte permutation (PTX ISA, Logic and Shift Instructions; `prmt`, `selp`, `slct`): the
 //! operations, and which kernel computes each.
 
+pub mod read;
 mod scalar;
 
 use std::fmt;
 
 pub use self::scalar::*;
+use super::algebra::Linear;
+use super::lane::Lane;
 use super::types::{Bits, Movable, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Compute, Lane};
 
 subtypes! {
     /// Bits of a register, or a predicate.
@@ -128,10 +130,7 @@ impl Op {
                     Some(Lop3Predicate::And) => Lane::of::<Lop3And>(),
                     Some(Lop3Predicate::Or) => Lane::of::<Lop3Or>(),
                 };
-                Lane {
-                    imm: Some(3),
-                    ..lane.with(table.into())
-                }
+                lane.with(table.into()).immediate(3)
             }
             Op::Shl { ty } => by_bits!(Shl, ty),
             Op::Shr { ty } => match ty {
@@ -158,6 +157,67 @@ impl Op {
                 ty,
                 by: Sign::F32 { ftz: false },
             } => by_bits!(SlctF32, ty.bits()),
+        }
+    }
+}
+
+impl Op {
+    pub(super) fn with_immediate(self, value: u64) -> Op {
+        match self {
+            Op::Lop3 { predicate, table: _ } => Op::Lop3 {
+                predicate,
+                table: value as u8,
+            },
+            Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Cnot { .. }
+            | Op::Shl { .. }
+            | Op::Shr { .. }
+            | Op::ShfL { .. }
+            | Op::ShfR { .. }
+            | Op::Prmt { .. }
+            | Op::Selp { .. }
+            | Op::Slct { .. } => self,
+        }
+    }
+
+    pub(super) fn is_shift(self) -> bool {
+        match self {
+            Op::Shl { .. } | Op::Shr { .. } => true,
+            // Funnel shifts take their amount last.
+            Op::ShfL { .. } | Op::ShfR { .. } => false,
+            Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Cnot { .. }
+            | Op::Lop3 { .. }
+            | Op::Prmt { .. }
+            | Op::Selp { .. }
+            | Op::Slct { .. } => false,
+        }
+    }
+
+    pub(super) fn linear(self) -> Option<Linear> {
+        match self {
+            Op::Shl { ty } => match ty {
+                Bits::B16 => None,
+                Bits::B32 | Bits::B64 => Some(Linear::Shl),
+            },
+            Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Cnot { .. }
+            | Op::Lop3 { .. }
+            | Op::Shr { .. }
+            | Op::ShfL { .. }
+            | Op::ShfR { .. }
+            | Op::Prmt { .. }
+            | Op::Selp { .. }
+            | Op::Slct { .. } => None,
         }
     }
 }
@@ -190,50 +250,5 @@ impl fmt::Display for Op {
                 by: Sign::F32 { ftz },
             } => opcode!(f, "slct", (ftz, "ftz"), ty, "f32"),
         }
-    }
-}
-
-/// Which operation a line of the table means, for the words that an opcode has.
-pub mod read {
-    use super::{Compute, Logical, Lop3Predicate, Op, PrmtMode, Shifted, Sign};
-    use crate::isa::types::{Bits, Movable, Type};
-    use crate::isa::words::Words;
-
-    macro_rules! readers {
-        ($($name:ident |$w:ident| $body:expr;)*) => {$(
-            pub fn $name($w: Words) -> Option<Compute> {
-                Some(Compute::Logic($body))
-            }
-        )*};
-    }
-    readers! {
-        and |w| Op::And { ty: Logical::of(w.ty(0))? };
-        or |w| Op::Or { ty: Logical::of(w.ty(0))? };
-        xor |w| Op::Xor { ty: Logical::of(w.ty(0))? };
-        not |w| Op::Not { ty: Logical::of(w.ty(0))? };
-        cnot |w| Op::Cnot { ty: Bits::of(w.ty(0))? };
-        lop3 |w| {
-            let predicate = match (w.has("and"), w.has("or")) {
-                (true, _) => Some(Lop3Predicate::And),
-                (false, true) => Some(Lop3Predicate::Or),
-                (false, false) => None,
-            };
-            Op::Lop3 { predicate, table: 0 }
-        };
-        shl |w| Op::Shl { ty: Bits::of(w.ty(0))? };
-        shr |w| Op::Shr { ty: Shifted::of(w.ty(0))? };
-        shf |w| match w.has("l") {
-            true => Op::ShfL { wrap: w.has("wrap") },
-            false => Op::ShfR { wrap: w.has("wrap") },
-        };
-        prmt |w| Op::Prmt { mode: w.find(|word| PrmtMode::ALL.into_iter().find(|mode| mode.word() == word)) };
-        selp |w| Op::Selp { ty: Movable::of(w.ty(0))? };
-        slct |w| {
-            let by = match w.ty(1) {
-                Type::F32 => Sign::F32 { ftz: w.has("ftz") },
-                _ => Sign::S32,
-            };
-            Op::Slct { ty: Movable::of(w.ty(0))?, by }
-        };
     }
 }

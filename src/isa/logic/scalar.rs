@@ -1,6 +1,6 @@
 //! What logic, shifts, selection and byte permutation compute, as functions of plain bits, each with its kernel.
 
-use crate::isa::Lane;
+use crate::isa::lane::Lane;
 use crate::isa::lanes::{Operands, Width};
 use crate::isa::simd::{Cpu, Value, WarpOp, op};
 

@@ -1,6 +1,7 @@
 //! Conversions to and from the formats of eight bits and fewer, alone and scaled, and stochastic rounding (PTX ISA,
 //! Alternate Floating-Point Data Formats, Fixed-point Data format; `cvt`): the operations, and which kernel computes each.
 
+pub mod read;
 mod scalar;
 
 use std::fmt;
@@ -10,9 +11,9 @@ use self::scalar::{
     BF16, HalvesDown, HalvesDownExact, HalvesDownScaled, HalvesUp, HalvesUpExact, HalvesUpScaled, RELU, RandomHalves,
     RandomPair, SATFINITE, SinglesDown, SinglesDownExact, SinglesDownScaled, UPPER, code,
 };
+use super::lane::Lane;
 use super::types::{Rounding, Type, subtypes};
 use super::words::{modifiers, opcode};
-use super::{Compute, Lane};
 
 impl Narrow {
     fn of(ty: Type) -> Option<Narrow> {
@@ -105,7 +106,7 @@ impl Op {
                 limits,
                 scaled,
             } => {
-                let quick = rounding == Rounding::Rn && limits.satfinite && to.is_signed() && to != Narrow::S2f6;
+                let quick = rounding == Rounding::Rn && limits.satfinite && to.is_signed() && to.is_floating();
                 let lane = match (from, scaled) {
                     (Source::F32, false) if quick => Lane::of::<SinglesDown>(),
                     (Source::F32, false) => Lane::of::<SinglesDownExact>(),
@@ -122,7 +123,7 @@ impl Op {
                 limits,
                 scaled,
             } => {
-                let quick = !limits.relu && !limits.satfinite && !matches!(from, Narrow::Ue8m0 | Narrow::S2f6);
+                let quick = !limits.relu && !limits.satfinite && from.is_floating();
                 let lane = match scaled {
                     true => Lane::of::<HalvesUpScaled>(),
                     false if quick => Lane::of::<HalvesUp>(),
@@ -204,42 +205,5 @@ impl fmt::Display for Op {
                 )
             }
         }
-    }
-}
-
-/// Which operation a line of the table means, for the words that an opcode has.
-pub mod read {
-    use super::{Compute, Four, Halves, Limits, Narrow, Op, Source};
-    use crate::isa::words::Words;
-
-    fn limits(w: Words) -> Limits {
-        Limits {
-            relu: w.has("relu"),
-            satfinite: w.has("satfinite"),
-        }
-    }
-    macro_rules! readers {
-        ($($name:ident |$w:ident| $body:expr;)*) => {$(
-            pub fn $name($w: Words) -> Option<Compute> {
-                Some(Compute::Narrow($body))
-            }
-        )*};
-    }
-    readers! {
-        down |w| Op::Down {
-            to: Narrow::of(w.ty(0))?,
-            from: Source::of(w.ty(1))?,
-            rounding: w.rounding()?,
-            limits: limits(w),
-            scaled: w.has("scaled::n2::ue8m0"),
-        };
-        up |w| Op::Up {
-            to: Halves::of(w.ty(0))?,
-            from: Narrow::of(w.ty(1))?,
-            limits: limits(w),
-            scaled: w.has("scaled::n2::ue8m0"),
-        };
-        random_halves |w| Op::RandomHalves { to: Halves::of(w.ty(0))?, limits: limits(w) };
-        random_four |w| Op::RandomFour { to: Four::of(w.ty(0))?, relu: w.has("relu"), upper: false };
     }
 }

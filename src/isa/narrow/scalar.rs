@@ -4,7 +4,7 @@
 //! ([`crate::isa::soft`]). What the manual leaves open: the unsigned formats take the magnitude of negative numbers, as
 //! the host code of `cuda_fp8.hpp` does for `ue8m0`; what does not fit `ue5m3` or `ue8m0` is NaN without `.satfinite`.
 
-use crate::isa::convert::{narrow_bf16, narrow_f16, widen_f16};
+use crate::isa::number::{narrow_bf16, narrow_f16, widen_f16};
 use crate::isa::simd::{Cpu, Op, Value};
 use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Format, Number};
 use crate::isa::types::Rounding;
@@ -48,6 +48,13 @@ impl Narrow {
     pub(super) fn is_signed(self) -> bool {
         self.layout().sign != 0
     }
+    /// Its numbers have a fraction and an exponent, as [`Layout`] says.
+    pub(super) fn is_floating(self) -> bool {
+        match self {
+            E4m3 | E5m2 | E2m3 | E3m2 | E2m1 | Ue5m3 => true,
+            Ue8m0 | S2f6 => false,
+        }
+    }
     #[inline(always)]
     fn layout(self) -> Layout {
         let (fraction, bias, most, nan, sign) = match self {
@@ -71,7 +78,10 @@ impl Narrow {
     /// Bits that an element takes of a packed operand.
     #[inline(always)]
     fn bits(self) -> u32 {
-        if self == E2m1 { 4 } else { 8 }
+        match self {
+            E2m1 => 4,
+            E4m3 | E5m2 | E2m3 | E3m2 | Ue5m3 | Ue8m0 | S2f6 => 8,
+        }
     }
 }
 
@@ -104,14 +114,14 @@ fn unpack(format: Narrow, bits: u32) -> Number {
             return finite(value < 0, value.unsigned_abs(), -6);
         }
         Ue5m3 => bits & 0xff,
-        _ => bits & (layout.sign - 1),
+        E4m3 | E5m2 | E2m3 | E3m2 | E2m1 => bits & (layout.sign - 1),
     };
     let negative = bits & layout.sign != 0;
     match format {
         E4m3 | Ue5m3 if magnitude == layout.nan => return Number::Nan,
         E5m2 if magnitude == 0x7c => return Number::Infinity { negative },
         E5m2 if magnitude > 0x7c => return Number::Nan,
-        _ => {}
+        E4m3 | E5m2 | E2m3 | E3m2 | E2m1 | Ue5m3 | Ue8m0 | S2f6 => {}
     }
     let fraction = magnitude & ((1 << layout.fraction) - 1);
     let field = (magnitude >> layout.fraction) as i32;
@@ -191,7 +201,9 @@ fn pack(format: Narrow, number: Number, way: Way, flags: u64) -> u32 {
                 Ue8m0 => place(0, -127, significand, exponent, way).saturating_sub(1),
                 // No exponent: everything below 2^32 counts as subnormal, in units of 2^-6.
                 S2f6 => place(38, 32, significand, exponent, way),
-                _ => place(layout.fraction, 1 - layout.bias, significand, exponent, way),
+                E4m3 | E5m2 | E2m3 | E3m2 | E2m1 | Ue5m3 => {
+                    place(layout.fraction, 1 - layout.bias, significand, exponent, way)
+                }
             };
             (negative, magnitude)
         }
@@ -200,7 +212,7 @@ fn pack(format: Narrow, number: Number, way: Way, flags: u64) -> u32 {
         return match format {
             _ if flags & RELU != 0 => 0,
             S2f6 => magnitude.min(128).wrapping_neg() as u32 & 0xff,
-            _ => limited(magnitude) | layout.sign,
+            E4m3 | E5m2 | E2m3 | E3m2 | E2m1 | Ue5m3 | Ue8m0 => limited(magnitude) | layout.sign,
         };
     }
     limited(magnitude)
@@ -228,7 +240,7 @@ fn scaled(number: Number, scale: u32, divide: bool) -> Number {
             significand,
             exponent: exponent + if divide { 127 - scale } else { scale - 127 },
         },
-        other => other,
+        Number::Nan | Number::Infinity { .. } => number,
     }
 }
 /// One element down, in any mode, divided by a scale.
@@ -237,7 +249,8 @@ fn down_exact(bits: u32, scale: u32, code: u64, single: bool) -> u32 {
     let way = match Rounding::from_code(code >> 8) {
         Rounding::Rz => Way::Down,
         Rounding::Rp => Way::Up,
-        _ => Way::Nearest,
+        // No line has the last three.
+        Rounding::Rn | Rounding::Rna | Rounding::Rm | Rounding::Rs => Way::Nearest,
     };
     pack(
         Narrow::from_code(code),
@@ -295,7 +308,7 @@ fn widen(format: Narrow, bits: u32) -> f32 {
         E4m3 => (0x7f, u32::MAX),
         E5m2 => (0x7d, 0x7c),
         Ue5m3 => (0xff, u32::MAX),
-        _ => (u32::MAX, u32::MAX),
+        E2m3 | E3m2 | E2m1 | Ue8m0 | S2f6 => (u32::MAX, u32::MAX),
     };
     let value = if (magnitude >= nan) | (magnitude == infinity) {
         special
@@ -438,8 +451,8 @@ fn random_pair(a: u32, b: u32, random: u32, above: u32, code: u64) -> u32 {
     let (first, second) = match (format, upper) {
         (E2m1, true) => (24, 8),
         (E2m1, false) => (16, 0),
-        (_, true) => (24, 16),
-        (_, false) => (8, 0),
+        (E4m3 | E5m2 | E2m3 | E3m2 | Ue5m3 | Ue8m0 | S2f6, true) => (24, 16),
+        (E4m3 | E5m2 | E2m3 | E3m2 | Ue5m3 | Ue8m0 | S2f6, false) => (8, 0),
     };
     let one = |bits: u32, shift: u32| {
         let way = Way::Random(8, random >> shift & 0xff);

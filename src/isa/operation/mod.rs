@@ -110,22 +110,49 @@ pub enum Operation {
 
 impl Operation {
     /// What it takes an image for: textures and surfaces that are read or written.
+    #[rustfmt::skip]
     pub fn geometry(self) -> Option<Geometry> {
         match self {
             Operation::Texture(texture) => Some(texture.geometry),
             Operation::SurfaceLoad(surface)
             | Operation::SurfaceStore(surface)
             | Operation::SurfaceReduce { surface, .. } => Some(surface.geometry),
-            _ => None,
+            // About a handle, not about what it stands for.
+            Operation::TextureQuery { .. } | Operation::SurfaceQuery { .. } | Operation::IsHandle(_) => None,
+            Operation::Compute(_) | Operation::Move { .. } | Operation::Video(_) => None,
+            Operation::Load(_) | Operation::Store(_) | Operation::Atomic(_) | Operation::Reduction(_)
+            | Operation::CopyAsync(_) | Operation::ConvertAddress { .. } | Operation::IsSpace { .. }
+            | Operation::CreatePolicy(_) | Operation::Alloca | Operation::StackSave | Operation::StackRestore => None,
+            Operation::Branch { .. } | Operation::BranchIndexed { .. } | Operation::Call { .. }
+            | Operation::Return { .. } | Operation::Exit | Operation::Trap | Operation::Breakpoint
+            | Operation::Nanosleep => None,
+            Operation::Barrier(_) | Operation::WarpBarrier | Operation::Fence(_) | Operation::Shuffle { .. }
+            | Operation::Vote { .. } | Operation::Match { .. } | Operation::Redux { .. } | Operation::Activemask
+            | Operation::Elect => None,
+            Operation::Hint(_) | Operation::Later => None,
         }
     }
 
     /// Special registers may stand among its operands: in `mov`, and in conversions between integers.
+    #[rustfmt::skip]
     pub fn takes_special_registers(self) -> bool {
         match self {
             Operation::Move { .. } => true,
-            Operation::Compute(Compute::Convert(op)) => op.is_between_integers(),
-            _ => false,
+            Operation::Compute(compute) => compute.is_between_integers(),
+            Operation::Video(_) => false,
+            Operation::Load(_) | Operation::Store(_) | Operation::Atomic(_) | Operation::Reduction(_)
+            | Operation::CopyAsync(_) | Operation::ConvertAddress { .. } | Operation::IsSpace { .. }
+            | Operation::CreatePolicy(_) | Operation::Alloca | Operation::StackSave | Operation::StackRestore => false,
+            Operation::Branch { .. } | Operation::BranchIndexed { .. } | Operation::Call { .. }
+            | Operation::Return { .. } | Operation::Exit | Operation::Trap | Operation::Breakpoint
+            | Operation::Nanosleep => false,
+            Operation::Barrier(_) | Operation::WarpBarrier | Operation::Fence(_) | Operation::Shuffle { .. }
+            | Operation::Vote { .. } | Operation::Match { .. } | Operation::Redux { .. } | Operation::Activemask
+            | Operation::Elect => false,
+            Operation::Texture(_) | Operation::TextureQuery { .. } | Operation::IsHandle(_)
+            | Operation::SurfaceLoad(_) | Operation::SurfaceStore(_) | Operation::SurfaceReduce { .. }
+            | Operation::SurfaceQuery { .. } => false,
+            Operation::Hint(_) | Operation::Later => false,
         }
     }
 }

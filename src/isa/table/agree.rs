@@ -1,34 +1,10 @@
 //! What words of one opcode ask of each other, where a syntax line alone would say too much: a comparison and its
 //! operands' type, an atomic operation and its type, a vector and its width. The manual says these things in prose.
 
-use super::super::Form;
+use super::entry::Rule;
+use super::entry::Then::{Last, NotLast, With, Without};
+use crate::isa::Form;
 use crate::isa::types::Type;
-
-use Then::{Last, NotLast, With, Without};
-
-/// What must hold.
-pub enum Then {
-    /// The opcode's last type is one of these.
-    Last(&'static str),
-    /// The last type is none of these.
-    NotLast(&'static str),
-    /// One of these words is there.
-    With(&'static str),
-    /// None of these words is.
-    Without(&'static str),
-}
-
-/// What words ask of each other.
-pub struct Rule {
-    /// When it applies: one of several conditions, each of words joined by `+`, where a type means the opcode's first,
-    /// `-word` that the word is absent, `~` that there is no rounding; always if empty.
-    pub when: &'static str,
-    pub then: Then,
-}
-
-pub(super) const fn rule(when: &'static str, then: Then) -> Rule {
-    Rule { when, then }
-}
 
 impl Form {
     fn holds(&self, condition: &str) -> bool {

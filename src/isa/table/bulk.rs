@@ -1,8 +1,8 @@
 //! Asynchronous operations and their completion: mbarriers, bulk and tensor copies, clusters, multimem, fabric.
 
-use super::Meaning::{CreatePolicy, Hint, Later};
-use super::agree::Then::{Last, NotLast, With, Without};
-use super::{Instruction, instruction, line, need, rule};
+use super::entry::Meaning::{CreatePolicy, Hint, Later};
+use super::entry::Then::{Last, NotLast, With, Without};
+use super::entry::{Instruction, instruction, line, need, rule};
 use crate::isa::operation::Advice;
 
 macro_rules! barrier {

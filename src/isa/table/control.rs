@@ -1,8 +1,8 @@
 //! Control Flow, Parallel Synchronization and Communication, Stack Manipulation, Miscellaneous.
 
-use super::Meaning::*;
-use super::agree::Then::Without;
-use super::{Instruction, gone, instruction, line, need, rule};
+use super::entry::Meaning::*;
+use super::entry::Then::Without;
+use super::entry::{Instruction, gone, instruction, line, need, rule};
 use crate::isa::operation::Advice;
 
 #[rustfmt::skip]

@@ -1,8 +1,8 @@
 //! Floating-Point Instructions: single and double precision, half precision, mixed precision.
 
-use super::Meaning::Compute;
-use super::agree::Then::With;
-use super::{Instruction, gone, instruction, line, need, rule};
+use super::entry::Meaning::Compute;
+use super::entry::Then::With;
+use super::entry::{Instruction, gone, instruction, line, need, rule};
 use crate::isa::approx::read as approx;
 use crate::isa::float::read as float;
 use crate::isa::half::read as half;

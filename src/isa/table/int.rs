@@ -1,7 +1,7 @@
 //! Integer Arithmetic Instructions and Extended-Precision Integer Arithmetic Instructions.
 
-use super::Meaning::Compute;
-use super::{Instruction, instruction, line, need};
+use super::entry::Meaning::Compute;
+use super::entry::{Instruction, instruction, line, need};
 use crate::isa::int::read as int;
 
 #[rustfmt::skip]

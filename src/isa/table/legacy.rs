@@ -1,7 +1,7 @@
 //! PTX 1.x: syntax lines that later versions dropped, and modifiers that it leaves unsaid (PTX ISA 1.1, chapter 7).
 
-use super::Meaning::{Compute, Load, Store};
-use super::{Instruction, instruction, line};
+use super::entry::Meaning::{Compute, Load, Store};
+use super::entry::{Instruction, instruction, line};
 use crate::isa::legacy::read as legacy;
 
 #[rustfmt::skip]

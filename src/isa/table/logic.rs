@@ -1,8 +1,8 @@
 //! Comparison and Selection, Logic and Shift, and the register-to-register part of Data Movement and Conversion.
 
-use super::Meaning::{Compute, Move};
-use super::agree::Then::{Last, NotLast, With, Without};
-use super::{Instruction, instruction, line, need, rule};
+use super::entry::Meaning::{Compute, Move};
+use super::entry::Then::{Last, NotLast, With, Without};
+use super::entry::{Instruction, instruction, line, need, rule};
 use crate::isa::compare::read as compare;
 use crate::isa::convert::read as convert;
 use crate::isa::logic::read as logic;

@@ -1,7 +1,7 @@
 //! Matrix instructions: `wmma`, `mma`, `wgmma`, `tcgen05`, and the loads and stores of their fragments.
 
-use super::Meaning::Later;
-use super::{Instruction, instruction, line, need};
+use super::entry::Meaning::Later;
+use super::entry::{Instruction, instruction, line, need};
 
 /// Types of multiplicands, as pairs where both are the same.
 macro_rules! types {

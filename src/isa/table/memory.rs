@@ -1,8 +1,8 @@
 //! Memory: loads, stores, atomics, reductions, address conversion, caches, asynchronous copies.
 
-use super::Meaning::*;
-use super::agree::Then::{Last, NotLast, With, Without};
-use super::{Instruction, instruction, line, need, rule};
+use super::entry::Meaning::*;
+use super::entry::Then::{Last, NotLast, With, Without};
+use super::entry::{Instruction, instruction, line, need, rule};
 use crate::isa::operation::Advice;
 
 #[rustfmt::skip]

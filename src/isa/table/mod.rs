@@ -1,5 +1,6 @@
 //! The instruction table: one entry for each instruction, with every syntax line of the PTX manual once and what the
-//! manual says of it in prose; and the small compiler that reads its notation.
+//! manual says of it in prose ([`entry`] has the types, a file for each family the entries); and the small compiler that
+//! reads its notation.
 //!
 //! A line is written as in the manual: the opcode, the operands, then the modifier groups that it uses,
 //! separated by semicolons:
@@ -13,24 +14,18 @@
 //! `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps of 8.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::OnceLock;
 
-use self::agree::rule;
-pub use self::agree::{Rule, Then};
-pub use self::needs::{Gone, Lack, Need, Target};
-use self::needs::{gone, need};
+pub use self::entry::{Gone, Instruction, Line, Meaning, Need, Rule, Then};
+pub use self::needs::{Lack, Target};
 use self::signature::Signature;
-use super::Compute;
-use super::decode::{Ordered, ordered};
-use super::operation::Advice;
 use super::types::Type;
-use super::video::Opcode;
-use super::words::Words;
+use super::words::{Ordered, ordered};
 
 mod agree;
 mod bulk;
 mod control;
+mod entry;
 mod float;
 pub mod fragment;
 mod int;
@@ -43,131 +38,6 @@ pub mod refused;
 pub mod signature;
 mod texture;
 mod video;
-
-/// An instruction, like a page of the manual: its syntax lines, what words of its opcodes need beyond what their line
-/// does, what they ask of each other, and what was legal once. A mnemonic has several pages where families share it.
-pub struct Instruction {
-    pub name: &'static str,
-    pub lines: &'static [Line],
-    pub needs: &'static [Need],
-    pub rules: &'static [Rule],
-    pub gone: &'static [Gone],
-}
-
-const fn instruction(name: &'static str, lines: &'static [Line]) -> Instruction {
-    Instruction {
-        name,
-        lines,
-        needs: &[],
-        rules: &[],
-        gone: &[],
-    }
-}
-
-impl Instruction {
-    const fn needs(self, needs: &'static [Need]) -> Instruction {
-        Instruction { needs, ..self }
-    }
-    const fn rules(self, rules: &'static [Rule]) -> Instruction {
-        Instruction { rules, ..self }
-    }
-    const fn gone(self, gone: &'static [Gone]) -> Instruction {
-        Instruction { gone, ..self }
-    }
-}
-
-/// One syntax line.
-pub struct Line {
-    pub syntax: &'static str,
-    /// The PTX version that introduced it.
-    pub ptx: (u8, u8),
-    /// The least `.target` number.
-    pub target: u16,
-    pub meaning: Meaning,
-}
-
-const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, meaning: Meaning) -> Line {
-    Line {
-        syntax,
-        ptx,
-        target,
-        meaning,
-    }
-}
-
-/// Which [`Operation`](super::Operation) a line means. Where the words of an opcode say more, the operation reads them
-/// itself, or the reader that the line names does.
-#[derive(Clone, Copy)]
-#[rustfmt::skip]
-pub enum Meaning {
-    Compute(fn(Words) -> Option<Compute>),
-    Video(fn(Words) -> Option<Opcode>),
-    Move, Load, Store, Atomic, Reduction, Branch, BranchIndexed, Call, Return, Exit, Trap, Breakpoint, Nanosleep,
-    Barrier, WarpBarrier, Fence, Shuffle, Vote, Match, Redux, Activemask, Elect, ConvertAddress, IsSpace, CreatePolicy,
-    Alloca, StackSave, StackRestore, CopyAsync, Texture, TextureQuery, IsHandle, SurfaceLoad, SurfaceStore,
-    SurfaceReduce, SurfaceQuery,
-    Hint(Advice),
-    /// Legal, recognised, not executed yet.
-    Later,
-}
-
-impl Line {
-    /// The first word of the opcode.
-    pub fn mnemonic(&self) -> &'static str {
-        let end = self
-            .syntax
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .unwrap_or(self.syntax.len());
-        &self.syntax[..end]
-    }
-}
-
-impl Line {
-    /// The opcode and its operands, as in the manual.
-    pub fn head(&self) -> &'static str {
-        self.syntax.split(';').next().unwrap_or_default().trim()
-    }
-
-    /// The modifier groups that the opcode uses, as `.rnd = { .rn, .rz }`.
-    pub fn groups(&self) -> Vec<&'static str> {
-        let mut used: Vec<&str> = vec![self.head().split_whitespace().next().unwrap_or_default()];
-        let mut groups = Vec::new();
-        for group in self.syntax.split(';').skip(1).map(str::trim) {
-            let Some((name, body)) = group.split_once('=') else {
-                continue;
-            };
-            let name = name.trim();
-            let named = |text: &str| {
-                text.match_indices(name).any(|(at, _)| {
-                    let next = text[at + name.len()..].bytes().next();
-                    next.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b':'))
-                })
-            };
-            if used.iter().any(|text| named(text)) {
-                used.push(body);
-                groups.push(group);
-            }
-        }
-        groups
-    }
-
-    /// Whether programs that use it run; if not, it is read and refused with a message when a kernel is prepared.
-    pub fn is_executed(&self) -> bool {
-        !matches!(self.meaning, Meaning::Later)
-    }
-}
-
-impl fmt::Debug for Instruction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Instruction({:?})", self.name)
-    }
-}
-
-impl fmt::Debug for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Line({:?})", self.syntax)
-    }
-}
 
 /// Every line of the table, family by family.
 pub fn lines() -> impl Iterator<Item = &'static Line> {

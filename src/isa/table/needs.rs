@@ -1,7 +1,7 @@
 //! What an opcode needs beyond what its line says: words that came later than the instruction, or to fewer targets (PTX
 //! ISA, the notes on PTX ISA versions and targets of each instruction).
 
-use super::super::Form;
+use crate::isa::Form;
 use crate::isa::types::Type;
 
 /// A `.target`: `sm_90a` is (90, `a`).
@@ -70,39 +70,6 @@ pub struct Lack {
     pub has: String,
     /// A word without which the opcode is not legal any more, rather than a newer version or another target.
     pub missing: bool,
-}
-
-/// What words need beyond what their line does.
-pub struct Need {
-    /// All of them must be in the opcode; none stands for every opcode.
-    pub words: &'static str,
-    pub ptx: (u8, u8),
-    /// The targets, one of which it must be.
-    pub targets: &'static str,
-}
-
-pub(super) const fn need(words: &'static str, ptx: (u8, u8), targets: &'static str) -> Need {
-    Need { words, ptx, targets }
-}
-
-/// An opcode that was legal once.
-pub struct Gone {
-    /// A word that must be in it; any opcode if empty.
-    pub with: &'static str,
-    /// Words one of which makes it legal still.
-    pub unless: &'static str,
-    /// Since which version, on which targets, it is not.
-    pub since: (u8, u8),
-    pub target: u16,
-}
-
-pub(super) const fn gone(with: &'static str, unless: &'static str, since: (u8, u8), target: u16) -> Gone {
-    Gone {
-        with,
-        unless,
-        since,
-        target,
-    }
 }
 
 impl Form {

@@ -3,9 +3,9 @@
 //! Which operands an access may have depends on what it reads: depth references need positions, offsets a plane. Lines
 //! are apart by that.
 
-use super::Meaning::{IsHandle, SurfaceLoad, SurfaceQuery, SurfaceReduce, SurfaceStore, Texture, TextureQuery};
-use super::agree::Then::{Last, NotLast};
-use super::{Instruction, instruction, line, need, rule};
+use super::entry::Meaning::{IsHandle, SurfaceLoad, SurfaceQuery, SurfaceReduce, SurfaceStore, Texture, TextureQuery};
+use super::entry::Then::{Last, NotLast};
+use super::entry::{Instruction, instruction, line, need, rule};
 
 macro_rules! dtypes {
     () => {

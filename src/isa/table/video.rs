@@ -1,7 +1,7 @@
 //! Video Instructions: scalar and SIMD. Byte and half-word selectors are written on the operands.
 
-use super::Meaning::Video;
-use super::{Instruction, instruction, line};
+use super::entry::Meaning::Video;
+use super::entry::{Instruction, instruction, line};
 use crate::isa::video::read as video;
 
 macro_rules! types {

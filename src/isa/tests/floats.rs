@@ -8,7 +8,7 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 
 use super::super::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format};
 use super::super::types::Rounding;
-use super::super::{convert, float, half};
+use super::super::{float, half, number};
 use super::levels::Random;
 use super::*;
 
@@ -428,10 +428,10 @@ fn narrowing() {
         let mut loses = false;
         let to_half: Half = single.convert_r(Round::NearestTiesToEven, &mut loses).value;
         let expected = if x.is_nan() { 0x7fff } else { to_half.to_bits() as u16 };
-        assert_eq!(convert::narrow_f16(x), expected, "{bits:x}");
+        assert_eq!(number::narrow_f16(x), expected, "{bits:x}");
         let to_bf: BFloat = single.convert_r(Round::NearestTiesToEven, &mut loses).value;
         let expected = if x.is_nan() { 0x7fff } else { to_bf.to_bits() as u16 };
-        assert_eq!(convert::narrow_bf16(x), expected, "{bits:x}");
+        assert_eq!(number::narrow_bf16(x), expected, "{bits:x}");
     };
     for _ in 0..300_000 {
         check(random.value() as u32);
@@ -447,9 +447,9 @@ fn narrowing() {
         } else {
             single.to_bits() as u32
         };
-        assert_eq!(convert::widen_f16(a).to_bits(), expected, "{a:x}");
+        assert_eq!(number::widen_f16(a).to_bits(), expected, "{a:x}");
         if !single.is_nan() {
-            assert_eq!(convert::narrow_f16(convert::widen_f16(a)), a);
+            assert_eq!(number::narrow_f16(number::widen_f16(a)), a);
         }
     }
 }

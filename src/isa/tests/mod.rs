@@ -8,7 +8,7 @@ mod operations;
 mod sfu;
 mod sfu_model;
 
-use super::lanes::{Mask, Operands};
+use super::lanes::{Mask, Operands, Width};
 use super::*;
 use crate::isa::types::Type;
 

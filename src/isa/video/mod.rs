@@ -11,8 +11,9 @@ use self::scalar::{
     ABSDIFF, ADD, AVRG, Bytes, Halves, MAD, MAX, MIN, SET, SHL, SHR, SUB, Scalar as Constant, Second as ConstantSecond,
     Three, Two,
 };
+use self::selectors::mask;
 pub use self::selectors::{Misfit, Part, Places, Selectors};
-use super::Lane;
+use super::lane::Lane;
 use super::types::Word;
 use super::words::{modifiers, opcode};
 
@@ -158,7 +159,12 @@ impl ScalarOpcode {
     }
     /// The third operand takes part in the arithmetic: the result is whole.
     fn uses_third(self) -> bool {
-        matches!(self, ScalarOpcode::Mad { .. }) || self.second().is_some()
+        match self {
+            ScalarOpcode::Mad { .. } => true,
+            ScalarOpcode::Primary { second, .. }
+            | ScalarOpcode::Shift { second, .. }
+            | ScalarOpcode::Set { second, .. } => second.is_some(),
+        }
     }
 }
 
@@ -208,7 +214,10 @@ impl Opcode {
     }
     /// Registers hold several elements.
     pub fn is_packed(self) -> bool {
-        matches!(self, Opcode::Simd(_))
+        match self {
+            Opcode::Scalar(_) => false,
+            Opcode::Simd(_) => true,
+        }
     }
     /// A third operand must be there, whether the result has a selector or not.
     pub fn needs_third(self) -> bool {
@@ -219,7 +228,46 @@ impl Opcode {
     }
     /// Operands may be negated: `vmad` without `.po`.
     pub fn takes_signs(self) -> bool {
-        matches!(self, Opcode::Scalar(ScalarOpcode::Mad { plus_one: false, .. }))
+        match self {
+            Opcode::Scalar(ScalarOpcode::Mad { plus_one, .. }) => !plus_one,
+            Opcode::Scalar(ScalarOpcode::Primary { .. } | ScalarOpcode::Shift { .. } | ScalarOpcode::Set { .. })
+            | Opcode::Simd(_) => false,
+        }
+    }
+
+    /// The operation, with what its operands say. `third`: an operand `c` is written.
+    ///
+    /// # Errors
+    /// A selector that the instruction does not know.
+    pub fn with(self, selectors: &Selectors, third: bool) -> Result<Op, Misfit> {
+        match self {
+            Opcode::Scalar(opcode) => {
+                if opcode.uses_third() && selectors.d.is_some() {
+                    return Err(Misfit {
+                        operand: 0,
+                        expected: "no selector",
+                    });
+                }
+                Ok(Op::Scalar {
+                    opcode,
+                    a: Part::read(selectors.a, 1)?,
+                    b: Part::read(selectors.b, 2)?,
+                    d: Part::read(selectors.d, 0)?,
+                    negate_product: selectors.negate_product,
+                    negate_c: selectors.negate_c,
+                    third,
+                })
+            }
+            Opcode::Simd(opcode) => {
+                let count = opcode.lanes().count();
+                Ok(Op::Simd {
+                    opcode,
+                    a: Places::read(selectors.a, 1, 0, count)?,
+                    b: Places::read(selectors.b, 2, count as u8, count)?,
+                    mask: mask(selectors.d, count)?,
+                })
+            }
+        }
     }
 }
 

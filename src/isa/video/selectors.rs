@@ -1,7 +1,6 @@
 //! What is written on the operands of video instructions: which bytes and halves they choose, and with which sign.
 
 use super::scalar::Part as Field;
-use super::{Op, Opcode};
 
 /// What is written on the operands of a video instruction, as text without the dot.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,15 +25,22 @@ pub struct Misfit {
 pub enum Part { Whole, B0, B1, B2, B3, H0, H1 }
 
 impl Part {
-    fn from_word(word: &str) -> Option<Part> {
-        Some(match word {
-            "b0" => Part::B0,
-            "b1" => Part::B1,
-            "b2" => Part::B2,
-            "b3" => Part::B3,
-            "h0" => Part::H0,
-            "h1" => Part::H1,
-            _ => return None,
+    /// The whole operand where nothing is written.
+    pub(super) fn read(word: Option<&str>, operand: usize) -> Result<Part, Misfit> {
+        Ok(match word {
+            None => Part::Whole,
+            Some("b0") => Part::B0,
+            Some("b1") => Part::B1,
+            Some("b2") => Part::B2,
+            Some("b3") => Part::B3,
+            Some("h0") => Part::H0,
+            Some("h1") => Part::H1,
+            Some(_) => {
+                return Err(Misfit {
+                    operand,
+                    expected: ".b0, .b1, .b2, .b3, .h0 or .h1",
+                });
+            }
         })
     }
 
@@ -57,8 +63,21 @@ impl Part {
 pub struct Places(pub [u8; 4]);
 
 impl Places {
-    /// As many as `count` from `first` on.
-    fn default(first: u8, count: usize) -> Places {
+    /// Without a word as many as `count` from `first` on.
+    pub(super) fn read(word: Option<&str>, operand: usize, first: u8, count: usize) -> Result<Places, Misfit> {
+        let Some(word) = word else {
+            return Ok(Places::from(first, count));
+        };
+        Places::from_word(word, count).ok_or(Misfit {
+            operand,
+            expected: match count {
+                2 => ".h and two digits from 0 to 3",
+                _ => ".b and four digits from 0 to 7",
+            },
+        })
+    }
+
+    fn from(first: u8, count: usize) -> Places {
         let mut places = [0; 4];
         for (place, from) in places.iter_mut().zip(first..).take(count) {
             *place = from;
@@ -80,8 +99,21 @@ impl Places {
     }
 }
 
-/// The elements that a mask such as `b320` names; they stand in falling order.
-fn mask(word: &str, count: usize) -> Option<u8> {
+/// Which of `count` elements a result's mask such as `b320` names, which stand in falling order; without one all.
+pub(super) fn mask(word: Option<&str>, count: usize) -> Result<u8, Misfit> {
+    let Some(word) = word else {
+        return Ok((1 << count) - 1);
+    };
+    named(word, count).ok_or(Misfit {
+        operand: 0,
+        expected: match count {
+            2 => ".h0, .h1 or .h10",
+            _ => ".b and some of the digits 3, 2, 1, 0 in this order",
+        },
+    })
+}
+
+fn named(word: &str, count: usize) -> Option<u8> {
     let digits = word.strip_prefix(if count == 2 { 'h' } else { 'b' })?;
     let mut mask = 0;
     let mut above = count as u8;
@@ -90,66 +122,4 @@ fn mask(word: &str, count: usize) -> Option<u8> {
         (mask, above) = (mask | 1 << element, element);
     }
     Some(mask).filter(|&mask| mask != 0)
-}
-
-impl Opcode {
-    /// The operation, with what its operands say. `third`: an operand `c` is written.
-    ///
-    /// # Errors
-    /// A selector that the instruction does not know.
-    pub fn with(self, selectors: &Selectors, third: bool) -> Result<Op, Misfit> {
-        match self {
-            Opcode::Scalar(opcode) => {
-                let part = |word: Option<&str>, operand: usize| match word {
-                    None => Ok(Part::Whole),
-                    Some(word) => Part::from_word(word).ok_or(Misfit {
-                        operand,
-                        expected: ".b0, .b1, .b2, .b3, .h0 or .h1",
-                    }),
-                };
-                if opcode.uses_third() && selectors.d.is_some() {
-                    return Err(Misfit {
-                        operand: 0,
-                        expected: "no selector",
-                    });
-                }
-                Ok(Op::Scalar {
-                    opcode,
-                    a: part(selectors.a, 1)?,
-                    b: part(selectors.b, 2)?,
-                    d: part(selectors.d, 0)?,
-                    negate_product: selectors.negate_product,
-                    negate_c: selectors.negate_c,
-                    third,
-                })
-            }
-            Opcode::Simd(opcode) => {
-                let count = opcode.lanes().count();
-                let places = |word: Option<&str>, operand: usize, first: u8| match word {
-                    None => Ok(Places::default(first, count)),
-                    Some(word) => Places::from_word(word, count).ok_or(Misfit {
-                        operand,
-                        expected: if count == 2 {
-                            ".h and two digits from 0 to 3"
-                        } else {
-                            ".b and four digits from 0 to 7"
-                        },
-                    }),
-                };
-                let (a, b) = (places(selectors.a, 1, 0)?, places(selectors.b, 2, count as u8)?);
-                let mask = match selectors.d {
-                    None => (1 << count) - 1,
-                    Some(word) => mask(word, count).ok_or(Misfit {
-                        operand: 0,
-                        expected: if count == 2 {
-                            ".h0, .h1 or .h10"
-                        } else {
-                            ".b and some of the digits 3, 2, 1, 0 in this order"
-                        },
-                    })?,
-                };
-                Ok(Op::Simd { opcode, mask, a, b })
-            }
-        }
-    }
 }

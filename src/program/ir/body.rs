@@ -117,10 +117,10 @@ impl Op {
 impl Inst {
     /// Destination and source, if this copies one register to another of its width.
     pub fn copied(&self) -> Option<(Register, Register)> {
-        match &self.op {
-            Op::Compute { op, dst, src } if op.is_copy() => Some((dst[0].number, src[0].number)),
-            _ => None,
-        }
+        let Op::Compute { op, dst, src } = &self.op else {
+            return None;
+        };
+        op.is_copy().then(|| (dst[0].number, src[0].number))
     }
 }
 
@@ -138,7 +138,7 @@ impl Body {
     pub fn initial(&mut self, width: Width, value: Initial) -> Register {
         let value = match value {
             Initial::Constant(bits) => Initial::Constant(truncate(bits, width)),
-            other => other,
+            Initial::Param { .. } | Initial::Special(_) => value,
         };
         *self.initials.entry((width, value)).or_insert_with(|| {
             self.registers.push(RegisterInfo {
@@ -172,7 +172,7 @@ impl Body {
     pub fn constant(&self, register: Register) -> Option<u128> {
         match self.registers[register as usize].initial {
             Some(Initial::Constant(bits)) => Some(bits),
-            _ => None,
+            Some(Initial::Param { .. } | Initial::Special(_)) | None => None,
         }
     }
 

@@ -1,7 +1,7 @@
-//! What an operation does besides writing its registers: which memory it reads and writes, how strongly ordered, whom it
-//! waits for, where it may go. Passes and tiers ask this instead of listing operations of their own.
+//! What an operation does besides writing its registers: which memory it reads and writes, how strongly ordered among
+//! whom and by which way, whom it waits for, where it may go. Passes and tiers ask this instead of listing operations of their own.
 
-use super::op::{Op, Ordering, Space};
+use super::op::{Address, BarrierOp, Op, Ordering, Proxy, Scope, Space};
 use super::texture::SurfaceAction;
 
 /// Which memory an operation may touch.
@@ -16,14 +16,18 @@ pub enum Reach {
 }
 
 /// What an operation does besides writing its registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effects {
     /// Memory that it reads.
     pub reads: Option<Reach>,
     /// Memory that it writes.
     pub writes: Option<Reach>,
-    /// How strongly its accesses are ordered; weak where there are none.
+    /// How strongly its accesses are ordered, or how strongly it orders others; weak where it does neither.
     pub ordering: Ordering,
+    /// Among whom; none of what is weak, and of a fence between proxies alone.
+    pub scope: Option<Scope>,
+    /// By which way its accesses go to memory; of a fence, which way it orders with the generic one.
+    pub proxy: Proxy,
     /// Its result depends on other lanes, or other lanes wait for it: it may neither move nor be done again.
     pub synchronises: bool,
     /// A lane may have to wait here for others: a tier must be able to stop and go on later.
@@ -44,6 +48,8 @@ impl Effects {
         reads: None,
         writes: None,
         ordering: Ordering::Weak,
+        scope: None,
+        proxy: Proxy::Generic,
         synchronises: false,
         waits: false,
         faults: false,
@@ -55,6 +61,33 @@ impl Effects {
     /// The same operands give the same results, whenever and however often it is done.
     pub fn is_pure(&self) -> bool {
         *self == Effects::NONE
+    }
+
+    /// Nobody can tell whether it was done, unless by what it wrote to registers.
+    pub fn is_removable(&self) -> bool {
+        let Effects {
+            reads: _,
+            writes,
+            ordering: _,
+            scope: _,
+            proxy: _,
+            // Others do not wait for it unless it waits for them.
+            synchronises: _,
+            waits,
+            faults,
+            volatile: _,
+            frame,
+            leaves,
+        } = *self;
+        writes.is_none() && !waits && !faults && !frame && !leaves
+    }
+}
+
+/// It is always there: a kernel's parameter, or a byte of the frame, by its offset alone.
+fn is_there<R>(address: &Address<R>) -> bool {
+    match address.space {
+        Space::Param | Space::Local => address.register.is_none(),
+        Space::Generic | Space::Global | Space::Const | Space::Shared => false,
     }
 }
 
@@ -69,26 +102,53 @@ impl<R> Op<R> {
             waits: true,
             ..together
         };
+        // What a callee does is in no operation's fields: the strongest that there is.
+        let unknown = Effects {
+            reads: Some(Reach::Anything),
+            writes: Some(Reach::Anything),
+            ordering: Ordering::Sc,
+            scope: Some(Scope::Sys),
+            faults: true,
+            ..meeting
+        };
         match self {
             Op::Compute { .. } | Op::FrameAddress { .. } | Op::ConvertAddress { .. } | Op::IsSpace { .. } => none,
             // Whether a handle is a texture's depends on the host, which makes and destroys them.
             Op::IsHandle { .. } => Effects { volatile: true, ..none },
-            Op::Load { address, ordering, .. } => Effects {
+            Op::Load {
+                address,
+                ordering,
+                scope,
+                ..
+            } => Effects {
                 reads: Some(Reach::Space(address.space)),
                 ordering: *ordering,
-                faults: true,
+                scope: *scope,
+                faults: !is_there(address),
                 ..none
             },
-            Op::Store { address, ordering, .. } => Effects {
+            Op::Store {
+                address,
+                ordering,
+                scope,
+                ..
+            } => Effects {
                 writes: Some(Reach::Space(address.space)),
                 ordering: *ordering,
-                faults: true,
+                scope: *scope,
+                faults: !is_there(address),
                 ..none
             },
-            Op::Atomic { address, ordering, .. } => Effects {
+            Op::Atomic {
+                address,
+                ordering,
+                scope,
+                ..
+            } => Effects {
                 reads: Some(Reach::Space(address.space)),
                 writes: Some(Reach::Space(address.space)),
                 ordering: *ordering,
+                scope: Some(*scope),
                 synchronises: true,
                 faults: true,
                 ..none
@@ -99,19 +159,8 @@ impl<R> Op<R> {
                 faults: true,
                 ..none
             },
-            Op::Call { .. } => Effects {
-                reads: Some(Reach::Anything),
-                writes: Some(Reach::Anything),
-                faults: true,
-                frame: true,
-                ..meeting
-            },
-            Op::Syscall { .. } => Effects {
-                reads: Some(Reach::Anything),
-                writes: Some(Reach::Anything),
-                faults: true,
-                ..meeting
-            },
+            Op::Call { .. } => Effects { frame: true, ..unknown },
+            Op::Syscall { .. } => unknown,
             Op::Return | Op::Exit => Effects { leaves: true, ..none },
             Op::Trap => Effects {
                 leaves: true,
@@ -119,17 +168,27 @@ impl<R> Op<R> {
                 ..none
             },
             Op::Breakpoint => Effects { faults: true, ..none },
-            // Lanes that pass a barrier see what the others wrote before it.
-            Op::Barrier { .. } | Op::WarpBarrier { .. } => Effects {
-                reads: Some(Reach::Anything),
-                writes: Some(Reach::Anything),
-                faults: true,
-                ..meeting
+            // Lanes that pass a barrier see what the others wrote before it; those that only arrive do not.
+            Op::Barrier { op, .. } => Effects {
+                ordering: match op {
+                    BarrierOp::Arrive => Ordering::Release,
+                    BarrierOp::Sync | BarrierOp::Popc | BarrierOp::And | BarrierOp::Or => Ordering::AcqRel,
+                },
+                scope: Some(Scope::Cta),
+                ..unknown
             },
-            Op::Fence { ordering, .. } => Effects {
+            // A warp has no scope of its own.
+            Op::WarpBarrier { .. } => Effects {
+                ordering: Ordering::AcqRel,
+                scope: Some(Scope::Cta),
+                ..unknown
+            },
+            Op::Fence { ordering, scope, proxy } => Effects {
                 reads: Some(Reach::Anything),
                 writes: Some(Reach::Anything),
                 ordering: *ordering,
+                scope: *scope,
+                proxy: *proxy,
                 ..together
             },
             Op::Shuffle { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect { .. } => meeting,
@@ -147,8 +206,9 @@ impl<R> Op<R> {
                 faults: true,
                 ..none
             },
-            Op::Texture(_) => Effects {
+            Op::Texture(_) | Op::HandleQuery { .. } => Effects {
                 reads: Some(Reach::Texels),
+                proxy: Proxy::Texture,
                 faults: true,
                 ..none
             },
@@ -161,15 +221,11 @@ impl<R> Op<R> {
                 Effects {
                     reads: reads.then_some(Reach::Texels),
                     writes: writes.then_some(Reach::Texels),
+                    proxy: Proxy::Surface,
                     faults: true,
                     ..none
                 }
             }
-            Op::HandleQuery { .. } => Effects {
-                reads: Some(Reach::Texels),
-                faults: true,
-                ..none
-            },
         }
     }
 

@@ -120,37 +120,35 @@ pub enum Special {
     Clock, ClockHi, Clock64, Globaltimer, GlobaltimerLo, GlobaltimerHi, Pm(u8), Pm64(u8),
 }
 
+/// For how long a special register keeps its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    Launch,
+    /// As long as the thread lives.
+    Thread,
+    Moment,
+}
+
 impl Special {
+    #[rustfmt::skip]
+    fn lasting(self) -> Lasting {
+        use Special::*;
+        match self {
+            Ntid(_) | Nctaid(_) | Nwarpid | Nsmid | Gridid | CurrentGraphExec | Envreg(_) | DynamicSmemSize
+            | TotalSmemSize | AggrSmemSize | ReservedSmem(_) | NclusterId(_) | ClusterNctaid(_) | ClusterNctarank
+            | IsExplicitCluster | SharedBase(_) => Lasting::Launch,
+            Ctaid(_) | Tid(_) | Laneid | Warpid | Smid | LanemaskEq | LanemaskLt | LanemaskLe | LanemaskGt | LanemaskGe
+            | ClusterId(_) | ClusterCtaid(_) | ClusterCtarank => Lasting::Thread,
+            Clock | ClockHi | Clock64 | Globaltimer | GlobaltimerLo | GlobaltimerHi | Pm(_) | Pm64(_) => Lasting::Moment,
+        }
+    }
     /// The same value in every lane of every block of a launch.
     pub fn is_launch_constant(self) -> bool {
-        use Special::*;
-        matches!(
-            self,
-            Ntid(_)
-                | Nctaid(_)
-                | Nwarpid
-                | Nsmid
-                | Gridid
-                | CurrentGraphExec
-                | Envreg(_)
-                | DynamicSmemSize
-                | TotalSmemSize
-                | AggrSmemSize
-                | ReservedSmem(_)
-                | NclusterId(_)
-                | ClusterNctaid(_)
-                | ClusterNctarank
-                | IsExplicitCluster
-                | SharedBase(_)
-        )
+        self.lasting() == Lasting::Launch
     }
     /// Must be read where the instruction stands.
     pub fn is_volatile(self) -> bool {
-        use Special::*;
-        matches!(
-            self,
-            Clock | ClockHi | Clock64 | Globaltimer | GlobaltimerLo | GlobaltimerHi | Pm(_) | Pm64(_)
-        )
+        self.lasting() == Lasting::Moment
     }
 }
 

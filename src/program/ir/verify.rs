@@ -125,10 +125,12 @@ impl Body {
     fn in_prologue(&self, inst: &Inst) -> Result<(), String> {
         let mut fixed = true;
         inst.regs(|reg, _| fixed &= self.is_fixed(reg.number));
-        match (&inst.op, inst.guard) {
-            (Op::Compute { .. }, None) if fixed => Ok(()),
-            (Op::Compute { .. }, None) => Err("names what is not fixed before the code runs".to_owned()),
-            _ => Err("is not pure, or has a guard".to_owned()),
+        let (Op::Compute { .. }, None) = (&inst.op, inst.guard) else {
+            return Err("is not pure, or has a guard".to_owned());
+        };
+        match fixed {
+            true => Ok(()),
+            false => Err("names what is not fixed before the code runs".to_owned()),
         }
     }
 
@@ -149,7 +151,7 @@ impl Body {
     }
 }
 
-/// The widths that an operation asks of its registers.
+/// What an operation asks of its registers and fields.
 fn operands(op: &Op) -> Result<(), String> {
     let is = |reg: &Reg, width: Width| match reg.width == width {
         true => Ok(()),
@@ -160,8 +162,11 @@ fn operands(op: &Op) -> Result<(), String> {
         false => Err(format!("{reg} does not hold {bytes} bytes")),
     };
     let address = |address: &Address| match &address.register {
-        Some(reg) if !matches!(reg.width, Width::B32 | Width::B64) => Err(format!("{reg} holds no address")),
-        _ => Ok(()),
+        None => Ok(()),
+        Some(reg) => match reg.width {
+            Width::B32 | Width::B64 => Ok(()),
+            Width::Pred | Width::B16 | Width::B128 => Err(format!("{reg} holds no address")),
+        },
     };
     match op {
         Op::Compute { op, dst, src } => {
@@ -175,22 +180,34 @@ fn operands(op: &Op) -> Result<(), String> {
         Op::Load {
             address: at,
             element,
+            ordering,
+            scope,
             dst,
-            ..
         } => {
             address(at)?;
+            ordered(*ordering, *scope)?;
             dst.iter().flatten().try_for_each(|reg| holds(reg, element.bytes))
         }
         Op::Store {
             address: at,
             element,
+            ordering,
+            scope,
             src,
+        } => {
+            address(at)?;
+            ordered(*ordering, *scope)?;
+            src.iter().try_for_each(|reg| holds(reg, element.bytes))
+        }
+        Op::Atomic {
+            address: at,
+            ordering,
+            scope,
             ..
         } => {
             address(at)?;
-            src.iter().try_for_each(|reg| holds(reg, element.bytes))
+            ordered(*ordering, Some(*scope))
         }
-        Op::Atomic { address: at, .. } => address(at),
         Op::CopyAsync { dst, src, .. } => {
             address(dst)?;
             address(src)
@@ -227,6 +244,25 @@ fn operands(op: &Op) -> Result<(), String> {
         | Op::Breakpoint
         | Op::Fence { .. }
         | Op::Nanosleep => Ok(()),
+    }
+}
+
+/// What is ordered is so among somebody, what is weak is not.
+fn ordered(ordering: Ordering, scope: Option<Scope>) -> Result<(), String> {
+    match (ordering, scope) {
+        (Ordering::Weak, None) => Ok(()),
+        (Ordering::Weak, Some(_)) => Err("a weak access has no scope".to_owned()),
+        (
+            Ordering::Volatile
+            | Ordering::Relaxed
+            | Ordering::Acquire
+            | Ordering::Release
+            | Ordering::AcqRel
+            | Ordering::Sc,
+            scope,
+        ) => scope
+            .map(|_| ())
+            .ok_or_else(|| "a strong access has no scope".to_owned()),
     }
 }
 

@@ -30,7 +30,7 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition]) {
         let dominators = Dominators::of(body);
         let before = |definition: Definition, block: BlockId, index: u32| match definition {
             Definition::One(b, i) => (b == block && i < index) || (b != block && dominators.dominates(b, block)),
-            _ => false,
+            Definition::None | Definition::Many => false,
         };
         let mut checked = vec![false; body.registers.len()];
         for &d in &unsure {

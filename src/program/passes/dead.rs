@@ -1,24 +1,6 @@
-//! Results that nobody reads: operations whose only effect they are go.
+//! Results that nobody reads: operations of which nothing else is seen go.
 
-use crate::program::ir::{Address, BlockId, Body, Inst, Op, Role, Space};
-
-/// Nobody can tell whether it ran, if nobody reads what it wrote.
-fn is_removable(inst: &Inst) -> bool {
-    match &inst.op {
-        Op::ReadSpecial { .. } | Op::Activemask { .. } => true,
-        // Parameters are always there to be read; so are the frame's bytes at fixed offsets.
-        Op::Load {
-            address:
-                Address {
-                    space: Space::Param | Space::Local,
-                    register: None,
-                    ..
-                },
-            ..
-        } => true,
-        op => op.effects().is_pure(),
-    }
-}
+use crate::program::ir::{BlockId, Body, Inst, Role};
 
 /// Removes in place, from the prologue too.
 pub fn run(body: &mut Body, order: &[BlockId]) {
@@ -63,7 +45,7 @@ fn sweep(insts: &mut Vec<Inst>, uses: &mut [u32]) -> bool {
     let before = insts.len();
     let mut keep = vec![true; before];
     for (index, inst) in insts.iter().enumerate().rev() {
-        if !is_removable(inst) {
+        if !inst.op.effects().is_removable() {
             continue;
         }
         let mut dead = true;

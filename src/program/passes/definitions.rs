@@ -21,7 +21,7 @@ pub fn definitions(body: &Body, order: &[BlockId]) -> Vec<Definition> {
                     *entry = match *entry {
                         // A guarded write may leave the old value: not *the* value of the register.
                         Definition::None if inst.guard.is_none() => Definition::One(block, index as u32),
-                        _ => Definition::Many,
+                        Definition::None | Definition::One(..) | Definition::Many => Definition::Many,
                     };
                 }
             });

@@ -312,7 +312,7 @@ fn fall(old: Shape, new: Shape) -> Shape {
         (Shape::Uniform, new) => new,
         (old, new) if old == new => old,
         // Strides that a loop through operands changes again are no strides.
-        _ => Shape::Varying,
+        (Shape::Affine { .. } | Shape::Varying, _) => Shape::Varying,
     }
 }
 
@@ -367,44 +367,59 @@ fn shape_of_initial(initial: Initial) -> Shape {
 
 type Size = (u8, Option<(u64, u64)>);
 
-fn bits_of(width: Width) -> u32 {
+/// Bits of a register that something is claimed of.
+fn bits_of(width: Width) -> Option<u32> {
     match width {
-        Width::B64 => 64,
-        _ => 32,
+        Width::B32 => Some(32),
+        Width::B64 => Some(64),
+        Width::Pred | Width::B16 | Width::B128 => None,
     }
-}
-
-fn greatest(width: Width) -> u64 {
-    u64::MAX >> (64 - bits_of(width))
 }
 
 fn size_of_initial(initial: Initial, width: Width) -> Size {
-    if !matches!(width, Width::B32 | Width::B64) {
+    let Some(width) = bits_of(width) else {
         return (0, None);
-    }
+    };
     match initial {
         Initial::Constant(bits) => {
             let bits = bits as u64;
-            let align = bits.trailing_zeros().min(bits_of(width));
+            let align = bits.trailing_zeros().min(width);
             (align as u8, Some((bits, bits)))
         }
-        // Compute Capabilities: blocks of at most 1,024 threads, 64 in z; PTX ISA, Special Registers.
-        Initial::Special(Special::Tid(axis)) => (0, Some((0, if axis == 2 { 63 } else { 1023 }))),
-        Initial::Special(Special::Ntid(axis)) => (0, Some((1, if axis == 2 { 64 } else { 1024 }))),
-        Initial::Special(Special::Ctaid(0)) => (0, Some((0, 0x7fff_fffe))),
-        Initial::Special(Special::Ctaid(_)) => (0, Some((0, 65_534))),
-        Initial::Special(Special::Nctaid(0)) => (0, Some((1, 0x7fff_ffff))),
-        Initial::Special(Special::Nctaid(_)) => (0, Some((1, 65_535))),
-        Initial::Special(Special::Laneid) => (0, Some((0, 31))),
-        Initial::Special(_) | Initial::Param { .. } => (0, None),
+        Initial::Special(special) => (0, range_of_special(special)),
+        Initial::Param { .. } => (0, None),
+    }
+}
+
+/// Compute Capabilities: blocks of at most 1,024 threads, 64 in z; PTX ISA, Special Registers.
+#[rustfmt::skip]
+fn range_of_special(special: Special) -> Option<(u64, u64)> {
+    use Special::*;
+    match special {
+        Tid(2) => Some((0, 63)),
+        Tid(_) => Some((0, 1023)),
+        Ntid(2) => Some((1, 64)),
+        Ntid(_) => Some((1, 1024)),
+        Ctaid(0) => Some((0, 0x7fff_fffe)),
+        Ctaid(_) => Some((0, 65_534)),
+        Nctaid(0) => Some((1, 0x7fff_ffff)),
+        Nctaid(_) => Some((1, 65_535)),
+        Laneid => Some((0, 31)),
+        // Whatever is in them.
+        Gridid | CurrentGraphExec | Envreg(_) | LanemaskEq | LanemaskLt | LanemaskLe | LanemaskGt | LanemaskGe | Clock
+        | ClockHi | Clock64 | Globaltimer | GlobaltimerLo | GlobaltimerHi | Pm(_) | Pm64(_) => None,
+        // No program was seen to gain by their limits.
+        Nwarpid | Warpid | Nsmid | Smid | DynamicSmemSize | TotalSmemSize | AggrSmemSize | ReservedSmem(_)
+        | NclusterId(_) | ClusterId(_) | ClusterNctaid(_) | ClusterCtaid(_) | ClusterNctarank | ClusterCtarank
+        | IsExplicitCluster | SharedBase(_) => None,
     }
 }
 
 fn size_of(linear: Linear, width: Width, src: &[Facts]) -> Size {
-    if !matches!(width, Width::B32 | Width::B64) {
+    let Some(width) = bits_of(width) else {
         return (0, None);
-    }
-    let most = greatest(width);
+    };
+    let most = u64::MAX >> (64 - width);
     let within = |low: Option<u64>, high: Option<u64>| match (low, high) {
         (Some(low), Some(high)) if high <= most => Some((low, high)),
         _ => None,
@@ -421,7 +436,7 @@ fn size_of(linear: Linear, width: Width, src: &[Facts]) -> Size {
             (Some(a), Some(b)) => within(a.0.checked_mul(b.0), a.1.checked_mul(b.1)),
             _ => None,
         };
-        ((a.0 + b.0).min(bits_of(width) as u8), range)
+        ((a.0 + b.0).min(width as u8), range)
     };
     // As signed numbers of 32 bits these are what they are as unsigned ones.
     let plain = |size: Size, signed: bool| -> Size {
@@ -459,11 +474,11 @@ fn size_of(linear: Linear, width: Width, src: &[Facts]) -> Size {
         Linear::MulWide { signed } => product(wide(0, signed), wide(1, signed)),
         Linear::MadWide { signed } => sum(product(wide(0, signed), wide(1, signed)), at(2)),
         Linear::Shl => match at(1).1 {
-            Some((by, same)) if by == same && by < u64::from(bits_of(width)) => {
+            Some((by, same)) if by == same && by < u64::from(width) => {
                 let range = at(0)
                     .1
                     .and_then(|(low, high)| within(Some(low << by), high.checked_mul(1 << by)));
-                ((at(0).0 + by as u8).min(bits_of(width) as u8), range)
+                ((at(0).0 + by as u8).min(width as u8), range)
             }
             _ => (at(0).0, None),
         },

@@ -34,34 +34,33 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> bo
                     if constant == 0 {
                         make_copy(body, inst, d, other);
                         copies = true;
-                    } else if let Some(InFrame { offset, generic: false }) = frame[other as usize] {
-                        let sum = i64::from(offset) + signed(constant, body.registers[d as usize].width);
-                        if let Ok(offset) = u32::try_from(sum) {
-                            inst.op = Op::FrameAddress {
-                                dst: body.reg(d),
-                                offset,
-                            };
-                        }
+                    } else if let Some(InFrame { offset, generic: false }) = frame[other as usize]
+                        && let Some(by) = signed(constant, body.registers[d as usize].width)
+                        && let Ok(offset) = u32::try_from(i64::from(offset) + by)
+                    {
+                        inst.op = Op::FrameAddress {
+                            dst: body.reg(d),
+                            offset,
+                        };
                     }
                 }
             }
             let only = |d: u32| definitions[d as usize] == here;
-            match &inst.op {
-                Op::FrameAddress { dst, offset } if only(dst.number) => {
-                    frame[dst.number as usize] = Some(InFrame {
-                        offset: *offset,
-                        generic: false,
-                    });
-                }
-                Op::ConvertAddress {
-                    space: Space::Local,
-                    to_generic: true,
-                    dst,
-                    src,
-                } if only(dst.number) => {
-                    frame[dst.number as usize] = frame[src.number as usize].map(|f| InFrame { generic: true, ..f });
-                }
-                _ => {}
+            if let Op::FrameAddress { dst, offset } = inst.op
+                && only(dst.number)
+            {
+                let generic = false;
+                frame[dst.number as usize] = Some(InFrame { offset, generic });
+            }
+            if let Op::ConvertAddress {
+                space: Space::Local,
+                to_generic: true,
+                dst,
+                src,
+            } = inst.op
+                && only(dst.number)
+            {
+                frame[dst.number as usize] = frame[src.number as usize].map(|f| InFrame { generic: true, ..f });
             }
             if let Some((d, s)) = inst.copied()
                 && only(d)
@@ -76,7 +75,7 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> bo
                 let fits = match address.space {
                     Space::Local => !known.generic,
                     Space::Generic => known.generic,
-                    _ => false,
+                    Space::Global | Space::Const | Space::Shared | Space::Param => false,
                 };
                 let offset = i64::from(known.offset).wrapping_add(address.offset);
                 if fits && (0..=i64::from(u32::MAX)).contains(&offset) {
@@ -87,9 +86,8 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition]) -> bo
                     };
                 }
             };
-            match &mut inst.op {
-                Op::Load { address, .. } | Op::Store { address, .. } => direct(address),
-                _ => {}
+            if let Op::Load { address, .. } | Op::Store { address, .. } = &mut inst.op {
+                direct(address);
             }
         }
         body.blocks[block as usize].insts = insts;
@@ -102,10 +100,11 @@ fn make_copy(body: &Body, inst: &mut Inst, d: Register, s: Register) {
     inst.op = Op::compute(body, op, &[d], &[s]);
 }
 
-/// The constant as a signed number of its width.
-fn signed(bits: u128, width: Width) -> i64 {
+/// The constant as a signed number of its width, if that is an address's.
+fn signed(bits: u128, width: Width) -> Option<i64> {
     match width {
-        Width::B32 => i64::from(bits as u32 as i32),
-        _ => bits as u64 as i64,
+        Width::B32 => Some(i64::from(bits as u32 as i32)),
+        Width::B64 => Some(bits as u64 as i64),
+        Width::Pred | Width::B16 | Width::B128 => None,
     }
 }

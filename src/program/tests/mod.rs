@@ -1,6 +1,7 @@
 //! Linking and lowering, on small texts with expectations by hand, and on what nvcc emits.
 
 mod code;
+mod effects;
 mod frames;
 mod initialisers;
 mod limits;

@@ -1,13 +1,15 @@
 //! What PTX 1.x computes and later versions do not (PTX ISA 1.1, Tables 22 to 24): sums of absolute differences in
 //! floating point, division of a wide number by a narrow one.
 
+pub mod read;
+
 use std::fmt;
 
 use super::float::{FloatType, add_f32, add_f64, flush, sub_f64};
+use super::lane::Lane;
 use super::simd::op;
 use super::types::NarrowInt;
 use super::words::opcode;
-use super::{Compute, Lane};
 
 /// `c + |a − b|`; targets of that time flush subnormals.
 #[inline(always)]
@@ -79,24 +81,5 @@ impl fmt::Display for Op {
             Op::DivWide { ty } => opcode!(f, "div.wide", ty),
             Op::RemWide { ty } => opcode!(f, "rem.wide", ty),
         }
-    }
-}
-
-/// Which operation a line of the table means, for the words that an opcode has.
-pub mod read {
-    use super::{Compute, FloatType, NarrowInt, Op};
-    use crate::isa::words::Words;
-
-    pub fn sad(w: Words) -> Option<Compute> {
-        let ty = FloatType::of(w.ty(0))?;
-        Some(Compute::Legacy(Op::Sad { ty }))
-    }
-    pub fn div_wide(w: Words) -> Option<Compute> {
-        let ty = NarrowInt::of(w.ty(0))?;
-        Some(Compute::Legacy(Op::DivWide { ty }))
-    }
-    pub fn rem_wide(w: Words) -> Option<Compute> {
-        let ty = NarrowInt::of(w.ty(0))?;
-        Some(Compute::Legacy(Op::RemWide { ty }))
     }
 }
