@@ -1,6 +1,6 @@
 //! Memory management: copies with attributes, one or many in one call, and decompression.
 //!
-//! Flows in: the records of C. Flows out: copies between places. It must never touch the memory.
+//! The copies are made by `driver/memory/batch.rs` and `decompress.rs`, as one command of a stream.
 
 use super::call::{Answer, DefaultStream, Out, require};
 use super::types::*;

@@ -1,6 +1,6 @@
 //! Execution control: properties of functions, launches, host functions.
 //!
-//! Flows in: function handles, launch shapes, arguments. Flows out: launches in streams. It must never know parameters.
+//! How arguments are laid out is known where a function's parameters are: `driver/code/launch.rs`.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::graph_node::updatable;

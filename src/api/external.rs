@@ -1,7 +1,7 @@
 //! External resources: memory and semaphores that others have made, by file descriptor.
 //!
-//! Flows in: descriptors, records. Flows out: memory, semaphores, signals and waits in streams. It must never know what a
-//! descriptor stands for.
+//! The work is in `driver/sharing/external.rs` and `semaphore.rs`. Kinds of handles that only other systems have are
+//! refused.
 
 use super::array;
 use super::call::{Answer, DefaultStream, In, Out, require};

@@ -1,7 +1,5 @@
 //! Deprecated execution control: launches whose shape and arguments are set on the function beforehand.
 //!
-//! Flows in: shapes, arguments. Flows out: launches. It must never be used by anything newer.
-//!
 //! The function is only the name under which these values are kept, so they are kept here.
 
 use super::call::{Answer, DefaultStream, require};

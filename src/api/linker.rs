@@ -1,6 +1,6 @@
 //! Linking (`cuLink*`): several images become one.
 //!
-//! Flows in: images, options. Flows out: an image for the load calls. It must never look into an image.
+//! What is linked becomes an image again (`image/linked.rs`), for the load calls.
 
 use super::call::{Answer, In, Out, require};
 use super::jit::JitOptions;

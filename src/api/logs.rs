@@ -1,6 +1,6 @@
 //! Error log management: what went wrong lately.
 //!
-//! Flows in: places in the log, buffers, callbacks. Flows out: its lines. It must never know what they say.
+//! The log is `trace/error_log.rs`.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

@@ -1,6 +1,6 @@
 //! Unified addressing: what a pointer is; advice and prefetching.
 //!
-//! Flows in: addresses. Flows out: attributes. It must never know how memory is kept.
+//! What is known of an address is in `driver/memory/pointer.rs`, advice in `managed.rs`.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;

@@ -1,8 +1,7 @@
 //! The driver's error log: what went wrong lately, for programs that ask (CUDA driver API manual, "Error Log Management
 //! Functions"), and for the file that `CUDA_LOG_FILE` names.
 //!
-//! Flows in: failed calls, warnings and errors of all rooms. Flows out: lines, to buffers, files and callbacks. It must
-//! never know what failed.
+//! Failed calls come from `api/call.rs`, warnings and errors of all rooms through `tracing`.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

@@ -1,7 +1,6 @@
 //! Images to syntax trees: read when loaded, parsed when first needed, shared by every context.
 //!
-//! Flows in: what a load call was handed. Flows out: the trees to link, or the reason and the words why not. It must never
-//! know contexts.
+//! Code knows no contexts: linking it in one is a module's business (`module.rs`).
 
 pub mod calls;
 mod device_runtime;

@@ -1,7 +1,6 @@
 //! Code as programs hold it: libraries (of no context), modules (of one), kernels (of a library), functions (of a module).
 //!
-//! Flows in: [`Code`], names. Flows out: linked modules in contexts, created when first asked for, and what can be said of
-//! functions and variables. It must never know what instructions do.
+//! Linked modules are created when first asked for.
 //!
 //! A library is linked once in each context that asks; its managed variables are the library's own, at the same address
 //! everywhere, and need no context. Trees are parsed once.

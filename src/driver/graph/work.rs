@@ -1,7 +1,6 @@
 //! What nodes do.
 //!
-//! Flows in: functions, places, events, as calls name them. Flows out: descriptions that are fit to run. It must never run
-//! them.
+//! Handles and addresses are checked and resolved when a node is made; a [`Work`] is fit to run, whenever that is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Batches of copies: one command of a stream that makes many, in no particular order.
 //!
-//! Flows in: ends, shapes, when sources may be read. Flows out: a command. It must never know C's records.
+//! A copy says when its source may be read: during the call, in the stream's order, or at any time.
 
 use std::sync::Arc;
 

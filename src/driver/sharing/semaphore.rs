@@ -1,7 +1,5 @@
 //! Semaphores that others have made, by descriptor (`cuImportExternalSemaphore`).
 //!
-//! Flows in: descriptors, values. Flows out: signals and waits in streams. It must never know who else has them.
-//!
 //! What stands behind one is an object of the system. A binary semaphore (an opaque descriptor) is an eventfd: a signal
 //! adds 1 to it, a wait takes what it holds. A timeline is a file in memory whose first eight bytes are the value.
 

@@ -1,7 +1,6 @@
 //! Stream memory operations: a stream writes a word, or waits for one.
 //!
-//! Flows in: addresses, values. Flows out: operations, at their place in a stream or a graph. It must never know who else
-//! writes the word.
+//! Anybody may write the word that a stream waits for: a kernel, the program, another process.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;

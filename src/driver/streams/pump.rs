@@ -1,7 +1,5 @@
 //! The threads that run streams when nobody waits for them.
 //!
-//! Flows in: streams with something to do. Flows out: calls of [`Stream::pump`]. It must never know what the commands are.
-//!
 //! A thread that takes up a stream makes sure first that another one stands by, so that a stream that blocks (a host
 //! function, a long kernel) never holds up the rest, and the caller of a launch never pays for starting a thread. One idle
 //! thread spins for a few tens of microseconds before it sleeps: in a run of launches no wake-up system call is needed.

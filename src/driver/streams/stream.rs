@@ -1,7 +1,6 @@
 //! Streams: queues with CUDA's order.
 //!
-//! Flows in: commands. Flows out: their execution, one after the other within a stream. It must never know what a command
-//! does beyond: it runs, it marks a point in time, or it waits for a point of another stream.
+//! A command runs, marks a point in time, or waits for a point of another stream: no more is known of it here.
 //!
 //! **Tickets.** The n-th command of a stream has ticket n, and `completed` is the ticket of the last one done: a place in
 //! a stream is a [`Point`] (stream, ticket), and everything that waits, waits for a point.
