@@ -15,6 +15,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
+use crate::memory;
+
 /// What is known about a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
@@ -87,12 +89,19 @@ impl Drop for Inside {
     }
 }
 
+/// What the names of functions in a backtrace may take.
+const NAMES: u64 = 64 << 20;
+
 fn note(info: &PanicHookInfo<'_>) {
     let Some(location) = info.location() else { return };
     let mut place = location.to_string();
-    let backtrace = Backtrace::capture();
-    if backtrace.status() == BacktraceStatus::Captured {
-        place = format!("{place}\n{backtrace}");
+    // The names of functions take memory, and an allocation that fails while they are looked up waits for ever: the standard
+    // library's report of it wants the lock that is held meanwhile.
+    if memory::has_room(NAMES) {
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            place = format!("{place}\n{backtrace}");
+        }
     }
     let _ = PLACE.try_with(|last| last.try_borrow_mut().map(|mut last| *last = Some(place)));
 }

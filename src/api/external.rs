@@ -92,7 +92,7 @@ pub fn import_external_semaphore(
         Type::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD => true,
         other => return Err(absent("cuImportExternalSemaphore", other.name())),
     };
-    // SAFETY: as for memory.
+    // SAFETY: the member that goes with the type; all bit patterns are numbers.
     let descriptor = unsafe { description.handle.fd };
     semaphore.set(Semaphore::import(descriptor, timeline)?.handle() as CUexternalSemaphore)
 }

@@ -115,6 +115,10 @@ impl HostRanges {
     }
 
     fn publish(&self, ranges: &BTreeMap<u64, HostRange>) {
+        // Most programs register nothing, and need no table to be told so.
+        if ranges.is_empty() && self.entries.get().is_none() {
+            return;
+        }
         let entries = self
             .entries
             .get_or_init(|| (0..CAPACITY).map(|_| Entry::default()).collect());

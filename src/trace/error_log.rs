@@ -110,6 +110,15 @@ pub fn note(severity: Severity, call: &str, text: &str) {
     let _ = TELLING.try_with(|telling| telling.set(false));
 }
 
+/// Runs a listener later than [`note`] does: what goes wrong in it is not told either.
+pub fn unheard(work: impl FnOnce()) {
+    let outer = TELLING.try_with(|telling| telling.replace(true));
+    work();
+    if let Ok(outer) = outer {
+        let _ = TELLING.try_with(|telling| telling.set(outer));
+    }
+}
+
 /// Adds a line; answers who wants to hear it.
 fn keep(line: &str) -> Vec<std::sync::Arc<Listener>> {
     // In a child of a process that was writing, nobody will ever let go of the lock.

@@ -19,6 +19,7 @@ use crate::driver::code::{Code, Remarks};
 use crate::driver::context::Shared;
 use crate::driver::handle::{self, Registry};
 use crate::driver::memory::place::VARIABLE;
+use crate::driver::process::room::room_to_work;
 use crate::driver::profile::{MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK};
 use crate::driver::reference::{References, SurfaceReference, TextureReference};
 use crate::driver::{Context, Device, Error, Handle, Result, Stream};
@@ -309,7 +310,7 @@ impl Library {
     /// # Safety
     /// As [`crate::image::from_pointer`].
     pub unsafe fn load_data(image: *const c_void) -> Result<Arc<Library>, LoadError> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: our caller promises an image at this address; null is refused in there.
         let code = unsafe { Code::from_pointer(image)? };
         code.check_text()?;
         Ok(Library::new(code))
@@ -480,7 +481,7 @@ impl Module {
     /// # Safety
     /// As [`crate::image::from_pointer`].
     pub unsafe fn load_data(image: *const c_void, lazy: bool) -> Result<Arc<Module>, LoadError> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: our caller promises an image at this address, which is all that the call asks for.
         unsafe { Module::load_data_with(image, &Symbols::new(), lazy) }
     }
 
@@ -497,7 +498,7 @@ impl Module {
         lazy: bool,
     ) -> Result<Arc<Module>, LoadError> {
         Context::usable()?;
-        // SAFETY: passed on to the caller.
+        // SAFETY: our caller promises an image at this address; null is refused in there.
         let code = unsafe { Code::from_pointer(image)? };
         let remarks = if lazy { Remarks::default() } else { code.check()? };
         Module::load(&code, symbols, lazy, remarks)
@@ -801,17 +802,24 @@ impl Function {
 
     /// Lowers it, unless that has happened. A failure is explained in the log, once.
     pub(in crate::driver) fn lowered(&self) -> Result<Lowered> {
-        let lowered = self.lowered.get_or_init(|| {
-            let function = self.program.prepare(self.index);
-            match function {
-                Ok(function) => Ok(Lowered {
-                    shared_bytes: function.shared_bytes,
-                    local_bytes: function.local,
-                }),
-                Err(found) => Err(LoadError::from(found).logged()),
+        let lowered = match self.lowered.get() {
+            Some(lowered) => lowered,
+            None => {
+                room_to_work()?;
+                self.lowered.get_or_init(|| self.lower())
             }
-        });
+        };
         lowered.as_ref().copied().map_err(|error| error.error)
+    }
+
+    fn lower(&self) -> Result<Lowered, LoadError> {
+        match self.program.prepare(self.index) {
+            Ok(function) => Ok(Lowered {
+                shared_bytes: function.shared_bytes,
+                local_bytes: function.local,
+            }),
+            Err(found) => Err(LoadError::from(found).logged()),
+        }
     }
 
     /// Words for the JIT log if lowering failed.

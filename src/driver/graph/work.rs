@@ -143,7 +143,7 @@ impl KernelNode {
             Some(context) if !Arc::ptr_eq(context.shared(), &function.shared) => function.in_context(context)?,
             _ => Arc::clone(function),
         };
-        // SAFETY: passed on to the caller.
+        // SAFETY: our caller promises what `collect` asks for: a pointer to each of this function's parameters.
         let params = unsafe { launch::collect(&function, arguments)? };
         Ok(KernelNode {
             function,

@@ -8,4 +8,5 @@
 pub mod checkpoint;
 pub mod coredump;
 pub(super) mod per_thread;
+pub(super) mod room;
 pub(super) mod stage;

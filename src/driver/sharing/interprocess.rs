@@ -39,7 +39,7 @@ pub(in crate::driver) struct Interprocess {
 
 // SAFETY: the page consists of atomics, and is mapped as long as the event lives.
 unsafe impl Send for Interprocess {}
-// SAFETY: as above.
+// SAFETY: threads and processes that share the page load and store its atomics, and do nothing else with it.
 unsafe impl Sync for Interprocess {}
 
 impl Interprocess {

@@ -124,7 +124,8 @@ impl Word {
     }
 
     fn meets(self, value: u64, how: u32) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the word was found in memory of ours, aligned; memory is freed only after what is queued has been
+        // done.
         let (now, value, ahead) = unsafe {
             match self.wide {
                 true => {

@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::defect;
 use crate::driver::stream::Stream;
@@ -37,6 +37,8 @@ struct Pumps {
     state: Mutex<State>,
     /// Streams in `ready`, readable without the lock.
     count: AtomicUsize,
+    /// Not one thread is there.
+    nobody: AtomicBool,
     wake: Condvar,
     spin: Duration,
 }
@@ -46,6 +48,7 @@ fn pumps() -> &'static Pumps {
     PUMPS.get_or_init(|| Pumps {
         state: Mutex::default(),
         count: AtomicUsize::new(0),
+        nobody: AtomicBool::new(false),
         wake: Condvar::new(),
         spin: if several_cores() { SPIN } else { Duration::ZERO },
     })
@@ -65,7 +68,7 @@ pub(in crate::driver) fn schedule(stream: Arc<Stream>) {
     state.ready[level].push_back(stream);
     pumps.count.fetch_add(1, Ordering::Release);
     if state.threads == 0 {
-        start(&mut state);
+        start(pumps, &mut state);
     } else if state.spinning == 0 && state.sleeping > 0 {
         drop(state);
         pumps.wake.notify_one();
@@ -77,7 +80,12 @@ pub(in crate::driver) fn pressed() -> bool {
     pumps().count.load(Ordering::Relaxed) > 0
 }
 
-fn start(state: &mut State) {
+/// Whether no thread could be started: whoever waits for a stream runs it then, on however small a stack.
+pub(in crate::driver) fn nobody() -> bool {
+    pumps().nobody.load(Ordering::Relaxed)
+}
+
+fn start(pumps: &Pumps, state: &mut State) {
     if state.threads == MOST {
         return;
     }
@@ -90,17 +98,22 @@ fn start(state: &mut State) {
     if started.is_ok() {
         state.threads += 1;
     }
+    pumps.nobody.store(state.threads == 0, Ordering::Relaxed);
 }
 
 fn run() {
     block_signals();
     let pumps = pumps();
     loop {
-        let stream = next(pumps);
-        // What goes wrong in its commands is caught in there; this may be the end of the stream and all that hangs on it.
-        if let Err(defect) = defect::catch(move || stream.pump_in_turn()) {
-            tracing::error!("{defect}\n  at the end of a stream");
-        }
+        finish(next(pumps), Stream::pump_in_turn);
+    }
+}
+
+/// Does the last thing with a stream, whose end it may be, and that of all that hangs on it. What goes wrong in its
+/// commands is caught in there.
+fn finish(stream: Arc<Stream>, work: impl FnOnce(&Arc<Stream>)) {
+    if let Err(defect) = defect::catch(move || work(&stream)) {
+        tracing::error!("{defect}\n  at the end of a stream");
     }
 }
 
@@ -109,8 +122,16 @@ fn next(pumps: &Pumps) -> Arc<Stream> {
     loop {
         if let Some(stream) = state.ready.iter_mut().rev().find_map(VecDeque::pop_front) {
             let left = pumps.count.fetch_sub(1, Ordering::Relaxed) - 1;
+            if !stream.claim() {
+                // Counted as one that looks out, as it will in a moment: nobody need be woken meanwhile. The stream may end
+                // here, with all that hangs on it.
+                state.spinning += 1;
+                MutexGuard::unlocked(&mut state, || finish(stream, |_| {}));
+                state.spinning -= 1;
+                continue;
+            }
             if state.spinning + state.sleeping == 0 {
-                start(&mut state);
+                start(pumps, &mut state);
             } else if left > 0 && state.spinning == 0 {
                 pumps.wake.notify_one();
             }

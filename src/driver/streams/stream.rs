@@ -587,31 +587,42 @@ impl Stream {
         recording
     }
 
-    /// A thread's turn at a stream that was in line.
-    pub(in crate::driver) fn pump_in_turn(self: &Arc<Stream>) {
+    /// Takes the claim on a stream that was in line; `false`: a waiting thread has been quicker.
+    pub(in crate::driver) fn claim(&self) -> bool {
         let mut queue = self.queue.lock();
-        // A waiting thread may have been quicker.
-        if queue.state == State::Queued {
+        let is_ours = queue.state == State::Queued;
+        if is_ours {
             queue.state = State::Running;
-            drop(queue);
-            self.pump(u64::MAX, pump::TURN);
         }
+        is_ours
+    }
+
+    /// The turn of a thread that has claimed it.
+    pub(in crate::driver) fn pump_in_turn(self: &Arc<Stream>) {
+        self.pump(u64::MAX, pump::TURN);
     }
 
     /// Runs commands until `until` is completed, nothing is left, the next one has to wait, or the turn is over and others
     /// are in line. The caller has the claim, and loses it.
     fn pump(self: &Arc<Stream>, until: u64, turn: u32) {
-        if let Err(defect) = defect::catch(|| self.pump_commands(until, turn)) {
-            // Nothing of a command: what is left of the stream goes on, without work.
-            self.shared.fail_by(&defect, "the queue of a stream");
+        let under_way = Cell::new(false);
+        // A bug of ours must not take the thread, and everything queued, with it.
+        if let Err(defect) = defect::catch(|| self.pump_commands(until, turn, &under_way)) {
+            let what = match under_way.get() {
+                true => "a command of a stream",
+                false => "the queue of a stream",
+            };
+            self.shared.fail_by(&defect, what);
+            // What is left of the stream goes on, without work.
             drop(Turn {
                 stream: self,
-                completes: false,
+                completes: under_way.get(),
             });
         }
     }
 
-    fn pump_commands(self: &Arc<Stream>, until: u64, mut turn: u32) {
+    /// `under_way` says whether a command has been taken from the queue and is not completed.
+    fn pump_commands(self: &Arc<Stream>, until: u64, mut turn: u32, under_way: &Cell<bool>) {
         loop {
             let mut queue = self.queue.lock();
             let command = match queue.commands.front() {
@@ -641,7 +652,9 @@ impl Stream {
             };
             drop(queue);
             if let Some(command) = command {
+                under_way.set(true);
                 self.execute(command);
+                under_way.set(false);
             }
             self.complete_one();
             defect::may_fail("queue", self.shared.id);
@@ -650,8 +663,7 @@ impl Stream {
     }
 
     fn execute(&self, command: Command) {
-        // A bug of ours must not take the thread, and everything queued, with it.
-        let executed = defect::catch(|| match command {
+        match command {
             Command::Wait(_) => {}
             Command::Record(recording) => recording.stamp(),
             Command::Work(_) if self.shared.has_failed() => {}
@@ -659,9 +671,6 @@ impl Stream {
                 defect::may_fail("command", self.shared.id);
                 guarded(&self.shared, || task(&self.shared));
             }
-        });
-        if let Err(defect) = executed {
-            self.shared.fail_by(&defect, "a command of a stream");
         }
     }
 
@@ -767,7 +776,7 @@ impl Stream {
 /// Stack that running a kernel may take.
 const ROOM: usize = 512 << 10;
 
-/// Whether this thread has stack enough to run kernels: programs make threads with very little.
+/// Whether this thread is to run kernels: it has stack enough (programs make threads with very little), or nobody else will.
 fn has_room() -> bool {
     thread_local! {
         /// The lowest address of this thread's stack; 0 = not known yet.
@@ -780,7 +789,7 @@ fn has_room() -> bool {
         }
         lowest.get()
     });
-    (&raw const here as usize).checked_sub(lowest.unwrap_or(usize::MAX)) >= Some(ROOM)
+    (&raw const here as usize).checked_sub(lowest.unwrap_or(usize::MAX)) >= Some(ROOM) || pump::nobody()
 }
 
 fn lowest_of_stack() -> Option<usize> {
@@ -797,7 +806,8 @@ fn lowest_of_stack() -> Option<usize> {
     }
 }
 
-pub(in crate::driver) fn as_host_function(call: impl FnOnce()) {
+/// Calls a function of the program's on a thread that others may wait for: calls of its own that could wait answer 800.
+pub fn as_host_function(call: impl FnOnce()) {
     struct Restored(bool);
     fn set(value: bool) -> bool {
         IN_HOST_FUNCTION

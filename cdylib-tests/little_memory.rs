@@ -1,0 +1,102 @@
+//! Programs whose memory the system limits below what they use already (`setrlimit`, RLIMIT_DATA): calls that need more say
+//! so, none hangs, and what was there goes on.
+
+use std::ffi::c_uint;
+use std::ptr::null_mut;
+
+use crate::alone::alone;
+use crate::basics::context;
+use crate::c::*;
+use crate::code::{function, module, read, text, try_launch, words};
+use crate::test_name;
+
+functions! {
+    cuModuleUnload(module: CUmodule);
+}
+
+/// Runs `work` while the process may have no more memory than it has.
+pub fn without_memory<R>(work: impl FnOnce() -> R) -> R {
+    let mut before = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the record is good for writing; limits of this process, which is the test's own.
+    unsafe { assert_eq!(libc::getrlimit(libc::RLIMIT_DATA, &mut before), 0) };
+    let nothing = libc::rlimit {
+        rlim_cur: 4096,
+        ..before
+    };
+    // SAFETY: the limits of this process, which is the test's own.
+    unsafe { assert_eq!(libc::setrlimit(libc::RLIMIT_DATA, &nothing), 0) };
+    let result = work();
+    // SAFETY: the limits of this process, which is the test's own.
+    unsafe { assert_eq!(libc::setrlimit(libc::RLIMIT_DATA, &before), 0) };
+    result
+}
+
+const STORE: &str = ".visible .entry store(.param .u64 to) {
+    .reg .b64 %to;
+    ld.param.u64 %to, [to];
+    st.global.u32 [%to], 42;
+    ret;
+}";
+
+/// With backtraces, too, which need memory of their own.
+#[test]
+fn the_driver_cannot_begin() {
+    for backtraces in ["0", "1"] {
+        alone(test_name!(), &[("RUST_BACKTRACE", backtraces)], || {
+            let mut version = 0;
+            ok(cuDriverGetVersion(&mut version));
+            assert_eq!(without_memory(|| cuInit(0)), CUDA_ERROR_OUT_OF_MEMORY);
+            ok(cuInit(0));
+        });
+    }
+}
+
+#[test]
+fn calls_say_that_there_is_none() {
+    alone(test_name!(), &[("RUST_BACKTRACE", "1")], || {
+        let own = context();
+        let to = words(1);
+        let code = text(STORE);
+        let (mut second, mut more, mut large) = (null_mut(), null_mut(), 0);
+        let refused = without_memory(|| {
+            [
+                cuCtxCreate(&mut second, 0, 0),
+                cuModuleLoadData(&mut more, code.as_ptr().cast()),
+                cuMemAlloc(&mut large, 1 << 30),
+            ]
+        });
+        assert_eq!(refused, [CUDA_ERROR_OUT_OF_MEMORY; 3]);
+        // No error that stays.
+        ok(cuCtxSynchronize());
+        let module = module(STORE);
+        assert_eq!(try_launch(function(module, "store"), 1, 1, &[to]), CUDA_SUCCESS);
+        assert_eq!(read(to, 1), [42]);
+        let (unloaded, freed) = without_memory(|| (cuModuleUnload(module), cuMemFree(to)));
+        ok(unloaded);
+        ok(freed);
+        ok(without_memory(|| cuCtxDestroy(own)));
+    });
+}
+
+/// What is compiled when it is first used, of a text so large that loading it does not.
+#[test]
+fn a_kernel_is_not_compiled() {
+    alone(test_name!(), &[], || {
+        context();
+        let to = words(1);
+        let others: String = (0..3000)
+            .map(|number| format!(".visible .entry other{number}(.param .u64 to, .param .u64 from) {{ ret; }}\n"))
+            .collect();
+        assert!(others.len() < 256 << 10);
+        let padding = "// nothing\n".repeat(30_000);
+        let module = module(&format!("{padding}{others}{STORE}"));
+        let store = function(module, "store");
+        let launch = |blocks: c_uint| try_launch(store, blocks, 1, &[to]);
+        assert_eq!(without_memory(|| launch(1)), CUDA_ERROR_OUT_OF_MEMORY);
+        assert_eq!(launch(1), CUDA_SUCCESS);
+        assert_eq!(read(to, 1), [42]);
+    });
+}
