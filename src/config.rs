@@ -24,7 +24,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_LOG",
         default: "warn",
-        meaning: "what to log, as in warn or info,cuda::api=debug (levels: off error warn info debug trace)",
+        meaning: "what to log, as in warn or info,margay::api=debug (levels: off error warn info debug trace)",
         set: |config, value| {
             config.log = value.into();
             Ok(())

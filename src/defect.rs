@@ -1,7 +1,7 @@
 //! Defects of Margay's own: a panic takes neither the process nor a waiting thread with it.
 //!
 //! A panic unwinds to the nearest [`catch`], which says what is known about it; whoever caught it makes the context fail
-//! with that as the report. Such places are: a call at the C ABI, a command of a stream, a thread's part in a grid, the
+//! with that as the report. Such places are: a call at the C ABI, a turn of a stream, a thread's part in a grid, the
 //! making of a grid, and what a grid leaves to be done. What a panic may have left half done (bundles, windows) is dropped
 //! on the way; counts and claims that others wait for are restored by guards.
 //!

@@ -3,6 +3,7 @@
 //! ```text
 //! checkpoint.rs  calls that wait while the process is locked     coredump.rs  dumps after faults
 //! per_thread.rs  what outlives a thread's storage                stage.rs     whether calls may go ahead
+//! room.rs        whether there is memory to work with
 //! ```
 
 pub mod checkpoint;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::defect;
+use crate::driver::process::room::room_to_work;
 use crate::driver::stream::Stream;
 
 /// Streams that can run at the same time, at most.
@@ -89,16 +90,22 @@ fn start(pumps: &Pumps, state: &mut State) {
     if state.threads == MOST {
         return;
     }
+    // A thread that begins where there is no memory ends the process.
+    let started = room_to_work().is_ok() && spawn();
+    // Without a thread the work is done by whoever waits for it.
+    if started {
+        state.threads += 1;
+    }
+    pumps.nobody.store(state.threads == 0, Ordering::Relaxed);
+}
+
+fn spawn() -> bool {
     let started = std::thread::Builder::new()
         .name("margay-stream".into())
         // Kernels run on these threads.
         .stack_size(8 << 20)
         .spawn(run);
-    // Without a thread the work is done by whoever waits for it.
-    if started.is_ok() {
-        state.threads += 1;
-    }
-    pumps.nobody.store(state.threads == 0, Ordering::Relaxed);
+    started.is_ok()
 }
 
 fn run() {
