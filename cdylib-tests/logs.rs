@@ -211,7 +211,16 @@ fn a_callback_uses_the_library_that_cannot_be_linked() {
         let (_, image) = data("sass.fatbin");
         let none = null_mut();
         let code = image.as_ptr().cast();
-        ok(cuLibraryLoadData(&mut library, code, none, null_mut(), 0, none, null_mut(), 0));
+        ok(cuLibraryLoadData(
+            &mut library,
+            code,
+            none,
+            null_mut(),
+            0,
+            none,
+            null_mut(),
+            0,
+        ));
         LIBRARY.store(library as usize, Ordering::SeqCst);
         ok(cuLogsRegisterCallback(Some(ask_for_the_module), null_mut(), null_mut()));
         let answer = cuLibraryGetModule(&mut module, library);
@@ -232,7 +241,11 @@ fn a_callback_on_a_thread_of_the_drivers_does_not_wait_for_it() {
     alone(test_name!(), &[], || {
         CONTEXT.store(context() as usize, Ordering::SeqCst);
         let stop = function(module(".visible .entry stop() { trap; }"), "stop");
-        ok(cuLogsRegisterCallback(Some(wait_for_everything), null_mut(), null_mut()));
+        ok(cuLogsRegisterCallback(
+            Some(wait_for_everything),
+            null_mut(),
+            null_mut(),
+        ));
         let none = null_mut();
         ok(cuLaunchKernel(stop, 1, 1, 1, 1, 1, 1, 0, null_mut(), none, none));
         while ANSWERS.lock().unwrap().is_empty() {

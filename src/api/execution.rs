@@ -91,9 +91,9 @@ pub fn arguments<'a>(kernel_params: Out<*mut c_void>, extra: Out<*mut c_void>) -
     Ok(if !extra.is_null() {
         match packed(extra)? {
             // SAFETY: the caller's buffer and its size; no more of it is looked at than parameters can take.
-            Some((buffer, size)) => Arguments::Buffer(unsafe {
-                std::slice::from_raw_parts(buffer.cast(), size.min(LARGEST_PARAMETERS))
-            }),
+            Some((buffer, size)) => {
+                Arguments::Buffer(unsafe { std::slice::from_raw_parts(buffer.cast(), size.min(LARGEST_PARAMETERS)) })
+            }
             None => Arguments::None,
         }
     } else if !kernel_params.is_null() {

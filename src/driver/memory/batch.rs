@@ -81,7 +81,9 @@ fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) 
         .iter()
         .map(|(_, src, shape, access)| {
             // SAFETY: the source was checked, and is the caller's until this call ends.
-            (*access == Access::DuringCall).then(|| unsafe { keep(*src, *shape) }).transpose()
+            (*access == Access::DuringCall)
+                .then(|| unsafe { keep(*src, *shape) })
+                .transpose()
         })
         .collect::<Result<Vec<Option<Vec<u8>>>>>()?;
     stream.enqueue(Command::Work(Box::new(move |_| {
