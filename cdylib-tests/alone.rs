@@ -67,9 +67,9 @@ pub fn in_another_process(test: &str, environment: &[(&str, &str)], body: impl F
         command.env_remove(name);
     }
     command
+        .env("RUST_BACKTRACE", "0")
         .envs(environment.iter().copied())
-        .env(INSIDE, test)
-        .env("RUST_BACKTRACE", "0");
+        .env(INSIDE, test);
     finish(command, test)
 }
 

@@ -1,6 +1,6 @@
 //! What tests of many chapters begin with: a context, a stream, memory with something in it. Each call must succeed.
 //!
-//! Flows in: sizes, bytes. Flows out: handles and addresses of the library under test, which the caller gives back.
+//! Whoever asks for a handle or an address here gives it back to the library.
 
 use crate::c::*;
 use std::ptr::null_mut;

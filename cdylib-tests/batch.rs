@@ -1,9 +1,12 @@
 //! Memory Management: copies with attributes, batches of copies, in graphs too.
 
+use crate::alone::alone;
 use crate::basics::{alloc, context, download, stream, upload};
 use crate::c::*;
 use crate::graph_types::zeroed;
+use crate::little_memory::without_memory;
 use crate::pool::Location;
+use crate::test_name;
 use std::ffi::{c_uint, c_ulonglong, c_void};
 use std::ptr::null_mut;
 
@@ -312,6 +315,48 @@ fn sources_are_read_when_the_attributes_say() {
     assert_eq!(copy(early, &ephemeral, &mut order(0)), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(copy(early + 4096, &ephemeral, &mut ordered), CUDA_ERROR_INVALID_VALUE);
     ok(cuCtxDestroy(context));
+}
+
+/// What is read during the call and written later needs a copy in between, as large as the program likes.
+#[test]
+fn there_is_no_room_for_what_is_read_during_the_call() {
+    alone(test_name!(), &[], || {
+        context();
+        let (stream, bytes) = (stream(), 64 << 20);
+        let (dst, src) = (alloc(bytes), vec![1_u8; bytes]);
+        let release = hold(stream);
+        let mut batch = Batch {
+            dsts: vec![dst],
+            srcs: vec![src.as_ptr() as u64],
+            sizes: vec![bytes],
+            attributes: vec![order(DURING_CALL)],
+            indices: vec![0],
+        };
+        assert_eq!(without_memory(|| batch.submit(stream)), CUDA_ERROR_OUT_OF_MEMORY);
+        // A copy that may be read in its turn goes ahead.
+        batch.attributes = vec![order(STREAM)];
+        assert_eq!(batch.submit(stream), CUDA_SUCCESS);
+        // SAFETY: hold's word.
+        unsafe { release.write_volatile(1) };
+        ok(cuStreamSynchronize(stream));
+        assert_eq!(download(dst, bytes), src);
+    });
+}
+
+/// Counts that no memory would be enough for: what can be read of the arrays decides.
+#[test]
+fn counts_beyond_all_memory() {
+    alone(test_name!(), &[], || {
+        context();
+        let (stream, count) = (stream(), 1 << 46);
+        let (mut dst, mut src, mut size) = (alloc(64), alloc(64), 64);
+        let mut copies = |attributes: &mut Attributes, first: &mut usize| {
+            let attributes = std::ptr::from_mut(attributes).cast();
+            cuMemcpyBatchAsync(&mut dst, &mut src, &mut size, count, attributes, first, 1, stream)
+        };
+        assert_eq!(copies(&mut order(0), &mut 0), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(copies(&mut order(STREAM), &mut 1), CUDA_ERROR_INVALID_VALUE);
+    });
 }
 
 fn at(pointer: CUdeviceptr, row: u64, height: u64) -> Operand {

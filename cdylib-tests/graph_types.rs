@@ -1,6 +1,4 @@
 //! Records of the graph chapter, as `cuda.h` (13.5) lays them out, and the functions that take them.
-//!
-//! Flows in: nothing. Flows out: types and functions for the tests of graphs. It must never test anything.
 
 #![allow(dead_code, reason = "the layout is whole, the tests use a part of it")]
 

@@ -250,11 +250,9 @@ fn a_graph_can_move_into_a_node() {
     assert_eq!(add(parent, graph, 1).0, CUDA_ERROR_INVALID_VALUE);
     let mut params = NodeParams::new(0);
     ok(cuGraphNodeGetParams(node, &mut params));
-    // SAFETY: the member of that type.
-    assert_eq!(
-        (params.kind, unsafe { params.members.child }),
-        (NODE_GRAPH, (graph, -1))
-    );
+    // SAFETY: the member that the kind names, if the call is right; all members consist of numbers and raw pointers.
+    let child = unsafe { params.members.child };
+    assert_eq!((params.kind, child), (NODE_GRAPH, (graph, -1)));
     ok(cuGraphDestroy(parent));
     assert_eq!(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
 }

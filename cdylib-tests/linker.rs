@@ -488,6 +488,17 @@ fn bad_calls_of_the_linker_are_refused() {
     assert_eq!(empty, CUDA_ERROR_INVALID_VALUE);
     let nothing = cuLinkAddData(state, PTX, bytes.as_ptr().cast(), 0, null(), 0, null_mut(), none);
     assert_eq!(nothing, CUDA_ERROR_INVALID_VALUE);
+    let all = cuLinkAddData(
+        state,
+        PTX,
+        bytes.as_ptr().cast(),
+        usize::MAX,
+        null(),
+        0,
+        null_mut(),
+        none,
+    );
+    assert_eq!(all, CUDA_ERROR_INVALID_VALUE);
     for kind in [-1, 6, 100] {
         assert_eq!(add(state, kind, bytes, c"x"), CUDA_ERROR_INVALID_VALUE);
     }

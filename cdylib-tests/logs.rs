@@ -3,11 +3,16 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::alone::alone;
 use crate::c::*;
 use crate::code::*;
+use crate::library::{cuLibraryGetModule, cuLibraryLoadData};
 use crate::test_name;
+
+/// `CUDA_ERROR_NOT_PERMITTED`
+const CUDA_ERROR_NOT_PERMITTED: CUresult = 800;
 
 type Callback = Option<extern "C" fn(*mut c_void, c_uint, *mut c_char, usize)>;
 
@@ -185,4 +190,67 @@ fn the_environment_names_a_file_for_the_log() {
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let _ = std::fs::remove_file(&file);
     assert!(text.contains("cuDeviceGetCount"), "{text}");
+}
+
+static LIBRARY: AtomicUsize = AtomicUsize::new(0);
+static CONTEXT: AtomicUsize = AtomicUsize::new(0);
+static ANSWERS: Mutex<Vec<CUresult>> = Mutex::new(Vec::new());
+
+extern "C" fn ask_for_the_module(_: *mut c_void, _: c_uint, _: *mut c_char, _: usize) {
+    let mut module = null_mut();
+    let answer = cuLibraryGetModule(&mut module, number(LIBRARY.load(Ordering::SeqCst)));
+    ANSWERS.lock().unwrap().push(answer);
+}
+
+/// A callback may use the very thing that its line is about: nothing of it is locked while the callback runs.
+#[test]
+fn a_callback_uses_the_library_that_cannot_be_linked() {
+    alone(test_name!(), &[], || {
+        context();
+        let (mut library, mut module) = (null_mut(), null_mut());
+        let (_, image) = data("sass.fatbin");
+        let none = null_mut();
+        let code = image.as_ptr().cast();
+        ok(cuLibraryLoadData(
+            &mut library,
+            code,
+            none,
+            null_mut(),
+            0,
+            none,
+            null_mut(),
+            0,
+        ));
+        LIBRARY.store(library as usize, Ordering::SeqCst);
+        ok(cuLogsRegisterCallback(Some(ask_for_the_module), null_mut(), null_mut()));
+        let answer = cuLibraryGetModule(&mut module, library);
+        assert_eq!(answer, CUDA_ERROR_NO_BINARY_FOR_GPU);
+        // Told of the message and of the failed call, both before it returned.
+        assert_eq!(*ANSWERS.lock().unwrap(), [CUDA_ERROR_NO_BINARY_FOR_GPU; 2]);
+    });
+}
+
+extern "C" fn wait_for_everything(_: *mut c_void, _: c_uint, _: *mut c_char, _: usize) {
+    ok(cuCtxSetCurrent(number(CONTEXT.load(Ordering::SeqCst))));
+    ANSWERS.lock().unwrap().push(cuCtxSynchronize());
+}
+
+/// On the thread that runs the kernel whose fault is told, waiting for the kernel would never end.
+#[test]
+fn a_callback_on_a_thread_of_the_drivers_does_not_wait_for_it() {
+    alone(test_name!(), &[], || {
+        CONTEXT.store(context() as usize, Ordering::SeqCst);
+        let stop = function(module(".visible .entry stop() { trap; }"), "stop");
+        ok(cuLogsRegisterCallback(
+            Some(wait_for_everything),
+            null_mut(),
+            null_mut(),
+        ));
+        let none = null_mut();
+        ok(cuLaunchKernel(stop, 1, 1, 1, 1, 1, 1, 0, null_mut(), none, none));
+        while ANSWERS.lock().unwrap().is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(*ANSWERS.lock().unwrap(), [CUDA_ERROR_NOT_PERMITTED]);
+    });
 }

@@ -46,6 +46,7 @@ mod ipc;
 mod launch;
 mod library;
 mod linker;
+mod little_memory;
 mod logs;
 mod managed;
 mod memory;

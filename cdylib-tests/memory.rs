@@ -159,7 +159,7 @@ fn pinned_memory_is_the_hosts_and_the_devices() {
             // SAFETY: pinned memory, of 64 bytes.
             unsafe { host.cast::<u32>().write_volatile(41) };
             ok(run(function, device));
-            // SAFETY: as above.
+            // SAFETY: pinned memory of 64 bytes, and the kernel that wrote to it has ended.
             assert_eq!(unsafe { host.cast::<u32>().read_volatile() }, 42);
             ok(cuMemFreeHost(host));
             assert_eq!(cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);

@@ -316,7 +316,7 @@ fn operations_on_memory_are_made_to_wait() {
     let address = word as usize;
     let release = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(100));
-        // SAFETY: as above.
+        // SAFETY: four bytes of pinned memory, freed after this thread has been joined.
         unsafe { (address as *mut u32).write_volatile(1) };
     });
     let began = std::time::Instant::now();

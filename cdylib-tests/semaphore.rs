@@ -388,7 +388,7 @@ fn graphs_signal_and_wait() {
         &steps(&three, &mut handles),
     ));
     ok(cuGraphExternalSemaphoresSignalNodeGetParams(signal_node, &mut signals));
-    // SAFETY: as above.
+    // SAFETY: the call has set `steps` to what the node keeps, until the node is changed or ends.
     assert_eq!(unsafe { (*signals.steps).value }, 9);
     let two = [step(1), step(2)];
     let mut twice = [handles[0]; 2];

@@ -1,7 +1,7 @@
 //! Every `MARGAY_*` environment variable: one table, read once.
 //!
-//! Flows in: the environment. Flows out: [`Config`], and sentences about what was not understood. It must never know what
-//! a setting is used for: a profile's name, say, is checked where profiles are known.
+//! What is not understood becomes a sentence for the log, and the default holds. A value's meaning is checked where it
+//! is used: a profile's name, say, where profiles are known.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_LOG",
         default: "warn",
-        meaning: "what to log, as in warn or info,cuda::api=debug (levels: off error warn info debug trace)",
+        meaning: "what to log, as in warn or info,margay::api=debug (levels: off error warn info debug trace)",
         set: |config, value| {
             config.log = value.into();
             Ok(())

@@ -1,7 +1,7 @@
 //! Defects of Margay's own: a panic takes neither the process nor a waiting thread with it.
 //!
 //! A panic unwinds to the nearest [`catch`], which says what is known about it; whoever caught it makes the context fail
-//! with that as the report. Such places are: a call at the C ABI, a command of a stream, a thread's part in a grid, the
+//! with that as the report. Such places are: a call at the C ABI, a turn of a stream, a thread's part in a grid, the
 //! making of a grid, and what a grid leaves to be done. What a panic may have left half done (bundles, windows) is dropped
 //! on the way; counts and claims that others wait for are restored by guards.
 //!
@@ -14,6 +14,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
+
+use crate::memory;
 
 /// What is known about a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,12 +99,19 @@ impl Drop for Inside {
     }
 }
 
+/// What the names of functions in a backtrace may take.
+const NAMES: u64 = 64 << 20;
+
 fn note(info: &PanicHookInfo<'_>) {
     let Some(location) = info.location() else { return };
     let mut place = location.to_string();
-    let backtrace = Backtrace::capture();
-    if backtrace.status() == BacktraceStatus::Captured {
-        place = format!("{place}\n{backtrace}");
+    // The names of functions take memory, and an allocation that fails while they are looked up waits for ever: the standard
+    // library's report of it wants the lock that is held meanwhile.
+    if memory::has_room(NAMES) {
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            place = format!("{place}\n{backtrace}");
+        }
     }
     let _ = PLACE.try_with(|last| last.try_borrow_mut().map(|mut last| *last = Some(place)));
 }

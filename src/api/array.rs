@@ -1,6 +1,6 @@
 //! Memory management: arrays, mipmapped arrays, and copies from and to them by offset.
 //!
-//! Flows in: descriptors, handles. Flows out: handles, descriptors. It must never know where texels lie.
+//! Arrays are `driver/textures/array.rs`, copies `driver/memory/copy.rs`.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;

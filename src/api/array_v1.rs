@@ -1,7 +1,5 @@
 //! Arrays in the first version of the API (before CUDA 3.2): sizes of 32 bits.
 //!
-//! Flows in: the old records. Flows out: calls of the second version. It must never know what an array is.
-//!
 //! They name no device address, so that they can be served. The first versions that do, do not know of 64 bits:
 //! `unsupported::narrow`.
 

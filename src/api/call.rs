@@ -1,5 +1,6 @@
 //! What every call does before and after its body: log, check, catch a panic, turn the answer into a `CUresult`.
 
+use super::logs;
 use super::types::*;
 use crate::defect::{self, Defect};
 use crate::driver::{self, Context, Error, LoadError};
@@ -83,13 +84,16 @@ pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
         body()
     };
     let outer = caller::replace(name);
-    let outcome = defect::catch(whole);
-    caller::restore(outer);
-    match outcome {
+    let answer = match defect::catch(whole) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(result)) => failed(name, result),
         Err(defect) => broken(name, &defect),
+    };
+    caller::restore(outer);
+    if outer.is_empty() {
+        logs::tell();
     }
+    answer
 }
 
 #[cold]

@@ -1,6 +1,6 @@
 //! Stream capture: streams that record into a graph.
 //!
-//! Flows in: streams, modes, nodes. Flows out: graphs, and what is known of captures. It must never record anything.
+//! What streams do while they record is in `driver/graph/capture.rs`.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::graph::{dependencies, find};

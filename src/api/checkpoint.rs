@@ -1,6 +1,7 @@
 //! Checkpointing: this process locked, checkpointed, restored, unlocked.
 //!
-//! Flows in: process numbers, arguments. Flows out: changes of state. It must never wait for the lock itself.
+//! The stages and what waits for them are in `driver/process/checkpoint.rs`. Only the calling process can be named: any
+//! other number is not a CUDA process of ours.
 
 use super::call::{Answer, Out, require};
 use super::types::*;

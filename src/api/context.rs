@@ -1,7 +1,7 @@
 //! Context management, with the deprecated calls.
 //!
-//! Flows in: context handles, limits, configurations. Flows out: the calling thread's current context and its properties.
-//! It must never keep a context alive.
+//! What is current is a stack that each thread has (`driver/context/mod.rs`). A `CUcontext` is looked up, and keeps
+//! nothing alive.
 
 use super::call::{Answer, Out, require};
 use super::types::*;

@@ -1,7 +1,7 @@
 //! Memory management: copies.
 //!
-//! Flows in: addresses and the copy records of C. Flows out: copies between places. It must never touch the memory, nor find
-//! out whose it is.
+//! A call here says where both ends are and in which stream; whether the memory is there, and whose it is, is found out
+//! in `driver/memory/copy.rs`.
 
 use super::call::{Answer, DefaultStream, In, require};
 use super::types::*;

@@ -1,10 +1,10 @@
 //! Memory management: copies with attributes, one or many in one call, and decompression.
 //!
-//! Flows in: the records of C. Flows out: copies between places. It must never touch the memory.
+//! The copies are made by `driver/memory/batch.rs` and `decompress.rs`, as one command of a stream.
 
 use super::call::{Answer, DefaultStream, Out, require};
 use super::types::*;
-use super::unified::{spread, stream_of_batch};
+use super::unified::{Spread, stream_of_batch};
 use crate::driver::array::Array;
 use crate::driver::batch::{self, Failed};
 use crate::driver::copy::{Access, Copy, End, Place, Shape};
@@ -72,7 +72,7 @@ impl Lists {
         let general = |error| (None, error);
         let given = !self.dsts.is_null() && !self.srcs.is_null() && !self.sizes.is_null() && !self.attributes.is_null();
         require(self.count > 0 && given).map_err(general)?;
-        let of = spread(self.indices, self.parts, self.count).map_err(general)?;
+        let spread = Spread::read(self.indices, self.parts, self.count).map_err(general)?;
         (0..self.count)
             .map(|index| {
                 let copy = || {
@@ -80,7 +80,7 @@ impl Lists {
                         self.dsts.get_at(index)?,
                         self.srcs.get_at(index)?,
                         self.sizes.get_at(index)?,
-                        &self.attributes.get_at(of[index])?,
+                        &self.attributes.get_at(spread.of(index))?,
                     )
                 };
                 copy().map_err(|error| (Some(index), error))

@@ -1,6 +1,6 @@
 //! Coredump attributes.
 //!
-//! Flows in: settings in C's types. Flows out: settings. It must never write a dump.
+//! Settings are kept, and dumps written, in `driver/process/coredump.rs`.
 
 use super::call::{Answer, Out, require};
 use super::types::*;

@@ -1,6 +1,6 @@
 //! Device management, with the two deprecated calls.
 //!
-//! Flows in: ordinals. Flows out: what devices report. It must never know where the numbers come from.
+//! The numbers are those of the profile (`driver/device/profile.rs`).
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

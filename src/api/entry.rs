@@ -1,6 +1,6 @@
 //! Driver entry point access: `cuGetProcAddress`, and the private tables of `cuGetExportTable`.
 //!
-//! Flows in: a name, a version, flags. Flows out: addresses from the table of entry points. Both answer before `cuInit`.
+//! Both answer before `cuInit`.
 
 use super::call::{Answer, In, Out, require};
 use super::exports::{Address, ENTRY_POINTS};

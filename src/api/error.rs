@@ -1,6 +1,6 @@
 //! Error handling: names and descriptions of error codes.
 //!
-//! Flows in: a `CUresult`. Flows out: static C strings. It must never know when a code is used.
+//! The texts stand in `driver/error.rs`, once.
 
 use super::call::{Answer, Out};
 use super::types::*;

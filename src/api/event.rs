@@ -1,6 +1,6 @@
 //! Event management.
 //!
-//! Flows in: event handles. Flows out: events, times. It must never know what a stream does before an event.
+//! Events are `driver/streams/event.rs`.
 
 use super::call::{Answer, DefaultStream, Out, require};
 use super::types::*;

@@ -1,6 +1,6 @@
 //! Execution control: properties of functions, launches, host functions.
 //!
-//! Flows in: function handles, launch shapes, arguments. Flows out: launches in streams. It must never know parameters.
+//! How arguments are laid out is known where a function's parameters are: `driver/code/launch.rs`.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::graph_node::updatable;
@@ -81,14 +81,19 @@ pub fn func_load(_: &Arc<Context>, function: CUfunction) -> Answer {
     Ok(find(function)?.load()?)
 }
 
+/// The kernel parameters' largest size (PTX ISA, kernel function parameters): 32764 bytes.
+pub const LARGEST_PARAMETERS: usize = 32764;
+
 /// Arguments in either of their two forms: one pointer per parameter, or a list (`extra`) that names a buffer with all of
 /// them.
 pub fn arguments<'a>(kernel_params: Out<*mut c_void>, extra: Out<*mut c_void>) -> Answer<Arguments<'a>> {
     require(kernel_params.is_null() || extra.is_null())?;
     Ok(if !extra.is_null() {
         match packed(extra)? {
-            // SAFETY: the caller's buffer and its size.
-            Some((buffer, size)) => Arguments::Buffer(unsafe { std::slice::from_raw_parts(buffer.cast(), size) }),
+            // SAFETY: the caller's buffer and its size; no more of it is looked at than parameters can take.
+            Some((buffer, size)) => {
+                Arguments::Buffer(unsafe { std::slice::from_raw_parts(buffer.cast(), size.min(LARGEST_PARAMETERS)) })
+            }
             None => Arguments::None,
         }
     } else if !kernel_params.is_null() {
@@ -289,8 +294,8 @@ impl Extended {
                 require((-1..=100).contains(&(unsafe { value.sharedMemCarveout } as c_int)))?;
                 self.keep(id, value);
             }
-            // SAFETY: the members of the union are numbers: any bits will do.
             Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING => {
+                // SAFETY: the members of the union are numbers: any bits will do.
                 require(unsafe { value.nvlinkUtilCentricScheduling } <= 1)?;
             }
             Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW

@@ -1,6 +1,6 @@
 //! The exported functions and the table of their addresses, generated from `entry_points/*.txt` by `build.rs`.
 //!
-//! Flows in: C calls. Flows out: calls of the bodies. It must never hold anything written by hand.
+//! Nothing here is written by hand: `generate/wrappers.rs` writes it.
 
 #![allow(
     non_snake_case,

@@ -1,7 +1,7 @@
 //! External resources: memory and semaphores that others have made, by file descriptor.
 //!
-//! Flows in: descriptors, records. Flows out: memory, semaphores, signals and waits in streams. It must never know what a
-//! descriptor stands for.
+//! The work is in `driver/sharing/external.rs` and `semaphore.rs`. Kinds of handles that only other systems have are
+//! refused.
 
 use super::array;
 use super::call::{Answer, DefaultStream, In, Out, require};
@@ -92,7 +92,7 @@ pub fn import_external_semaphore(
         Type::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD => true,
         other => return Err(absent("cuImportExternalSemaphore", other.name())),
     };
-    // SAFETY: as for memory.
+    // SAFETY: the member that goes with the type; all bit patterns are numbers.
     let descriptor = unsafe { description.handle.fd };
     semaphore.set(Semaphore::import(descriptor, timeline)?.handle() as CUexternalSemaphore)
 }

@@ -1,7 +1,7 @@
 //! Graph management: graphs, their nodes and edges, memory attributes. What nodes do is in `graph_node.rs` and
 //! `graph_params.rs`, executable graphs in `graph_exec.rs`.
 //!
-//! Flows in: graph and node handles. Flows out: graphs, lists. It must never know what a node does.
+//! The objects are in `driver/graph/`.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

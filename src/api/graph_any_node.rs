@@ -1,6 +1,6 @@
 //! Graph management: the calls that take any type of node, described by one tagged record.
 //!
-//! Flows in: tagged records. Flows out: nodes, records. It must never know what a record means.
+//! A record's tag says which of the calls in `graph_node.rs` it stands for; the fields are read in `graph_params.rs`.
 
 use super::call::{Answer, In, Out, require};
 use super::graph::{dependencies, find, find_node};

@@ -1,6 +1,6 @@
 //! Graph management: executable graphs, changes to them, launches.
 //!
-//! Flows in: graphs, records, streams. Flows out: executable graphs, launches. It must never run a node.
+//! The work is in `driver/graph/exec.rs` (launches) and `update.rs` (changes).
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::graph::{find, find_node};

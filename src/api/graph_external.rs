@@ -1,6 +1,4 @@
 //! Graph management: nodes that signal and await external semaphores, nodes that make batches of copies.
-//!
-//! Flows in: records. Flows out: nodes, records. It must never know what a record means.
 
 use super::call::{Answer, In, Out};
 use super::copy_batch;

@@ -1,6 +1,6 @@
 //! Graph management: the calls for one type of node each.
 //!
-//! Flows in: graphs, dependencies, records. Flows out: nodes, records. It must never know what a record means.
+//! All are alike: a record in C's types becomes [`Work`] (`graph_params.rs`), which `driver/graph/` checks and keeps.
 
 use super::call::{Answer, In, Out, require};
 use super::graph::{dependencies, find, find_node};

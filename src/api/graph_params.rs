@@ -1,6 +1,6 @@
 //! Graph management: the records that describe what nodes do, there and back.
 //!
-//! Flows in: records of C. Flows out: [`Work`], and records that show it. It must never know graphs.
+//! What a node does is [`Work`] to the driver.
 //!
 //! Pointers in records that come back point to memory that the node keeps until it is changed or ends.
 

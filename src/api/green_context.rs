@@ -1,6 +1,6 @@
 //! Green contexts: resources of devices, how they are split, contexts made of parts.
 //!
-//! Flows in: resource records, counts. Flows out: resource records, green contexts. It must never know what a context is.
+//! Green contexts themselves are `driver/context/green.rs`; the arithmetic of splitting is here.
 //!
 //! A resource record is the program's to copy; where it came from is written into the bytes that the header reserves for
 //! the driver, and what does not bear that mark is not a resource.

@@ -1,6 +1,4 @@
 //! Initialization and version management.
-//!
-//! Flows in: `cuInit`. Flows out: a driver that is ready, and its version. It must never know devices.
 
 use super::call::{Answer, Out};
 use super::types::*;

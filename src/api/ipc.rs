@@ -1,7 +1,6 @@
 //! Sharing between processes: memory and events by handle.
 //!
-//! Flows in: addresses, events, handles. Flows out: the same memory and events elsewhere. It must never know how a process
-//! reaches another.
+//! The work is in `driver/sharing/ipc.rs` (memory) and `interprocess.rs` (events).
 
 use super::call::{Answer, Out};
 use super::types::*;

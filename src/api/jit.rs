@@ -1,6 +1,6 @@
 //! Options of the calls that compile: `CUjit_option` arrays, and the log buffers among them.
 //!
-//! Flows in: the arrays. Flows out: log text and sizes into the caller's buffers. It must never know what is compiled.
+//! The options that change nothing here are accepted, as the manual allows: there is no machine code to optimise.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

@@ -1,11 +1,9 @@
 //! Deprecated execution control: launches whose shape and arguments are set on the function beforehand.
 //!
-//! Flows in: shapes, arguments. Flows out: launches. It must never be used by anything newer.
-//!
 //! The function is only the name under which these values are kept, so they are kept here.
 
 use super::call::{Answer, DefaultStream, require};
-use super::execution::find;
+use super::execution::{LARGEST_PARAMETERS, find};
 use super::types::*;
 use crate::driver::Context;
 use crate::driver::calls::launch as run;
@@ -21,9 +19,6 @@ struct Setup {
 }
 
 static SETUPS: LazyLock<Mutex<HashMap<usize, Setup>>> = LazyLock::new(Default::default);
-
-/// The kernel parameters' largest size (PTX ISA, kernel function parameters): 32764 bytes.
-const LARGEST_PARAMETERS: usize = 32764;
 
 fn setup<T>(hfunc: CUfunction, change: impl FnOnce(&mut Setup) -> Answer<T>) -> Answer<T> {
     let handle = find(hfunc)?.handle();

@@ -1,6 +1,6 @@
 //! Library management: code that belongs to no context, and its kernels.
 //!
-//! Flows in: images, names. Flows out: libraries, kernels, addresses of variables. It must never look into an image.
+//! Libraries and kernels are in `driver/code/`; images are read in `image/`.
 
 use super::call::{Answer, In, Out, require};
 use super::jit::{JitOptions, interned};

@@ -1,6 +1,6 @@
 //! Linking (`cuLink*`): several images become one.
 //!
-//! Flows in: images, options. Flows out: an image for the load calls. It must never look into an image.
+//! What is linked becomes an image again (`image/linked.rs`), for the load calls.
 
 use super::call::{Answer, In, Out, require};
 use super::jit::JitOptions;
@@ -57,10 +57,10 @@ pub fn link_add_data(
     option_values: Out<*mut c_void>,
 ) -> Answer {
     let linker = Linker::from_handle(state as usize)?;
-    require(!data.is_null() && size > 0)?;
+    require(!data.is_null() && (1..=isize::MAX as usize).contains(&size))?;
     JitOptions::read(num_options, jit_options, option_values)?;
     let name = if name.is_null() { "" } else { name.text()? };
-    // SAFETY: the caller's data and its size.
+    // SAFETY: the caller's data and its size, which is that of an object in memory.
     let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) };
     report(state, linker.add_data(kind.0, bytes, name), ToString::to_string).map(drop)
 }

@@ -1,39 +1,90 @@
 //! Error log management: what went wrong lately.
 //!
-//! Flows in: places in the log, buffers, callbacks. Flows out: its lines. It must never know what they say.
+//! The log is `trace/error_log.rs`. A line is in it at once; callbacks hear of it when the call in which it was written
+//! ends, for until then the driver may hold locks that the callback would wait for. What threads of the driver's have to
+//! say is told at once, as by a host function: calls that could wait for that thread answer 800.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;
-use crate::trace::error_log;
+use crate::driver::stream::as_host_function;
+use crate::memory::caller;
+use crate::trace::error_log::{self, Severity};
+use std::cell::RefCell;
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A pointer of the program's that goes back to the program, on whichever thread something fails.
-struct UserData(*mut c_void);
+/// A program's function with the pointer that it wants back, on whichever thread something fails.
+#[derive(Clone, Copy)]
+struct Listener {
+    function: unsafe extern "C" fn(*mut c_void, CUlogLevel, *mut c_char, usize),
+    data: *mut c_void,
+}
 
-// SAFETY: it is handed back as it came; what may be done with it on which thread is between the program and itself.
-unsafe impl Send for UserData {}
-// SAFETY: nothing here looks at what it points to.
-unsafe impl Sync for UserData {}
+// SAFETY: the pointer is handed back as it came; what may be done with it on which thread is between the program and itself.
+unsafe impl Send for Listener {}
+// SAFETY: nothing here looks at what the pointer points to.
+unsafe impl Sync for Listener {}
+
+impl Listener {
+    fn tell(self, severity: Severity, line: &str) {
+        let mut text: Vec<u8> = line.as_bytes().to_vec();
+        text.push(0);
+        // SAFETY: the program's function, called as the manual says: its data, level, text that ends with NUL, length.
+        unsafe {
+            (self.function)(
+                self.data,
+                CUlogLevel::from_raw(severity as u32),
+                text.as_mut_ptr().cast(),
+                line.len(),
+            );
+        }
+    }
+}
+
+thread_local! {
+    /// What is to be told when this thread's call ends.
+    static LATER: RefCell<Vec<(Listener, Severity, String)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lines in all threads' [`LATER`]: zero, nearly always, and quick to read.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// A call of this thread is over, and holds no lock any more: tells what was written in it.
+#[inline]
+pub fn tell() {
+    if WAITING.load(Ordering::Relaxed) > 0 {
+        tell_now();
+    }
+}
+
+#[cold]
+fn tell_now() {
+    let lines = LATER.try_with(RefCell::take).unwrap_or_default();
+    WAITING.fetch_sub(lines.len(), Ordering::Relaxed);
+    error_log::unheard(|| {
+        for (listener, severity, line) in lines {
+            listener.tell(severity, &line);
+        }
+    });
+}
 
 pub fn logs_register_callback(
     callback: CUlogsCallback,
     user_data: *mut c_void,
     callback_out: Out<CUlogsCallbackHandle>,
 ) -> Answer {
-    let callback = callback.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
-    let user_data = UserData(user_data);
+    let listener = Listener {
+        function: callback.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?,
+        data: user_data,
+    };
     let number = error_log::listen(Box::new(move |severity, line| {
-        let user_data = &user_data;
-        let mut text: Vec<u8> = line.as_bytes().to_vec();
-        text.push(0);
-        // SAFETY: the program's function, called as the manual says: its data, level, text that ends with NUL, length.
-        unsafe {
-            callback(
-                user_data.0,
-                CUlogLevel::from_raw(severity as u32),
-                text.as_mut_ptr().cast(),
-                line.len(),
-            );
+        if caller::name().is_empty() {
+            return as_host_function(|| listener.tell(severity, line));
+        }
+        // A thread that ends has no place to keep it; nor will it come back from this call to much.
+        let kept = LATER.try_with(|later| later.borrow_mut().push((listener, severity, line.to_owned())));
+        if kept.is_ok() {
+            WAITING.fetch_add(1, Ordering::Relaxed);
         }
     }));
     callback_out.set_if_any(number as CUlogsCallbackHandle);

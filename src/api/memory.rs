@@ -1,6 +1,6 @@
 //! Memory management: allocation, pinned and mapped host memory, address ranges. Copies are in `copy.rs`.
 //!
-//! Flows in: sizes, addresses, flags. Flows out: addresses. It must never touch the memory.
+//! The work is in `driver/memory/alloc.rs`.
 
 use super::call::{Answer, Out, require};
 use super::types::*;

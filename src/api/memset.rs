@@ -1,6 +1,7 @@
 //! Memory management: sets (`cuMemset*`).
 //!
-//! Flows in: addresses, a value, a size in elements of 1, 2 or 4 bytes. Flows out: sets. It must never touch the memory.
+//! Every variant is one rectangle of elements of 1, 2 or 4 bytes; whether the memory is there is found out in
+//! `driver/memory/`.
 
 use super::call::{Answer, DefaultStream};
 use super::types::*;

@@ -1,7 +1,6 @@
 //! The C ABI: calls from programs become calls on [`driver`](crate::driver) objects, errors become `CUresult`.
 //!
-//! Flows in: C arguments. Flows out: what the manual says each call writes and answers. It must never know lanes or PTX,
-//! nor keep state of its own: objects live in `driver`.
+//! Nothing is kept here: objects live in `driver`, and what a call is to write and answer is the manual's.
 //!
 //! ```text
 //! entry_points/*.txt   the table: every function of cuda.h, one line each

@@ -1,6 +1,6 @@
 //! Module management.
 //!
-//! Flows in: images, names. Flows out: modules, functions, addresses of variables. It must never look into an image.
+//! Modules and functions are in `driver/code/`; images are read in `image/`.
 
 use super::call::{Answer, In, Out, require};
 use super::jit::JitOptions;

@@ -1,6 +1,6 @@
 //! Multicast object management.
 //!
-//! Flows in: devices, memory, offsets. Flows out: objects. It must never map anything itself.
+//! The objects are in `driver/memory/multicast.rs`.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

@@ -1,6 +1,6 @@
 //! Occupancy: how many blocks a multiprocessor would hold.
 //!
-//! Flows in: functions, block sizes. Flows out: counts. It must never know the limits they come from.
+//! The computation is in `driver/code/occupancy.rs`.
 
 use super::call::{Answer, In, Out, require};
 use super::execution::{extended, find};

@@ -1,6 +1,4 @@
 //! Peer access between devices.
-//!
-//! Flows in: devices, contexts. Flows out: what they allow each other. It must never know how memory is reached.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

@@ -1,6 +1,6 @@
 //! Stream-ordered memory allocation: pools, and the current pool of a device.
 //!
-//! Flows in: pool handles, attributes, sizes. Flows out: pools and addresses. It must never reuse memory itself.
+//! The pools are in `driver/memory/pool.rs`; how memory is used again, in `pool/reserve.rs`.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;

@@ -1,6 +1,6 @@
 //! Primary context management.
 //!
-//! Flows in: device ordinals. Flows out: the primary context and its state. It must never count references itself.
+//! References are counted in `driver/context/primary.rs`.
 //!
 //! `_v2` of these calls change nothing for callers but the symbol: one body each.
 

@@ -1,7 +1,6 @@
 //! Profiler control.
 //!
-//! Flows in: requests to a profiler. Flows out: nothing: without a profiler these calls have no effect (manual, cuProfilerStart),
-//! and none can be attached. It must never measure.
+//! Without a profiler these calls have no effect (manual, cuProfilerStart), and none can be attached.
 
 use super::call::Answer;
 use crate::driver::Context;

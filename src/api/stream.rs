@@ -1,6 +1,6 @@
 //! Stream management. Capture is in `capture.rs`.
 //!
-//! Flows in: stream handles. Flows out: streams, their order and properties. It must never run what is queued.
+//! Streams are `driver/streams/stream.rs`, which has their order, too.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;

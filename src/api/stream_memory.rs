@@ -1,6 +1,6 @@
 //! Stream memory operations: writing a value in a stream, waiting for one.
 //!
-//! Flows in: addresses, values. Flows out: operations in streams. It must never wait itself.
+//! The operations are in `driver/streams/memory_operation.rs`.
 //!
 //! The second versions of these calls have the same arguments; they only dropped a switch that had to allow them.
 

@@ -1,6 +1,6 @@
 //! Tensor maps: how bulk copies of kernels go through a tensor in global memory.
 //!
-//! Flows in: shapes, layouts. Flows out: 128 bytes for kernels. It must never know where the fields stand.
+//! The 128 bytes are written in `memory/tensor_map.rs`; here are the manual's rules for what may be encoded.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

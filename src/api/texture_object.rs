@@ -1,6 +1,6 @@
 //! Texture and surface object management.
 //!
-//! Flows in: the descriptors of C. Flows out: handles, and the descriptors again. It must never know what they mean.
+//! The objects are in `driver/textures/texture.rs`. Descriptors are kept as given, to be read back.
 
 use super::call::{Answer, In, Out};
 use super::types::*;

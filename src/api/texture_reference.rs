@@ -1,6 +1,6 @@
 //! Texture and surface reference management (deprecated).
 //!
-//! Flows in: references, what to bind to them, how to sample it. Flows out: what was set. It must never know who reads.
+//! What is set here is looked up when a kernel is launched (`driver/textures/reference.rs`).
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

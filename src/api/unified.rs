@@ -1,6 +1,6 @@
 //! Unified addressing: what a pointer is; advice and prefetching.
 //!
-//! Flows in: addresses. Flows out: attributes. It must never know how memory is kept.
+//! What is known of an address is in `driver/memory/pointer.rs`, advice in `managed.rs`.
 
 use super::call::{Answer, DefaultStream, In, Out, require};
 use super::types::*;
@@ -70,7 +70,7 @@ fn write(data: *mut c_void, attribute: CUpointer_attribute, pointer: Option<&Poi
 /// What `cuPointerGetAttributes` stores for attributes that do not apply: nulls, and no device.
 fn write_default(data: *mut c_void, attribute: CUpointer_attribute) {
     use CUpointer_attribute as A;
-    // SAFETY: as in `write`.
+    // SAFETY: the caller gives room for each attribute's type (manual, cuPointerGetAttributes).
     let (word, number) = unsafe { (Out::from_c(data.cast::<usize>()), Out::from_c(data.cast::<c_int>())) };
     match attribute {
         A::CU_POINTER_ATTRIBUTE_CONTEXT
@@ -214,18 +214,27 @@ pub fn stream_of_batch(default: DefaultStream, stream: CUstream) -> Answer<Arc<S
     Ok(stream)
 }
 
-/// Which of `parts` things each of `count` elements belongs to: the indices begin with 0, ascend, and stay below `count`.
-pub fn spread(indices: Out<usize>, parts: usize, count: usize) -> Answer<Vec<usize>> {
-    require(parts > 0 && parts <= count && !indices.is_null())?;
-    let mut of = vec![0; count];
-    let mut last = None;
-    for part in 0..parts {
-        let first = indices.get_at(part)?;
-        require(first < count && last.map_or(first == 0, |last| first > last))?;
-        of[first..].fill(part);
-        last = Some(first);
+/// Which of several things each element of a list belongs to: the first element of each. It takes memory as the indices
+/// are read, and none for the count of elements, which the program may have wrong.
+pub struct Spread(Vec<usize>);
+
+impl Spread {
+    /// The indices begin with 0, ascend, and stay below `count`.
+    pub fn read(indices: Out<usize>, parts: usize, count: usize) -> Answer<Spread> {
+        require(parts > 0 && parts <= count && !indices.is_null())?;
+        let mut firsts: Vec<usize> = Vec::new();
+        for part in 0..parts {
+            let first = indices.get_at(part)?;
+            require(first < count && firsts.last().map_or(first == 0, |last| first > *last))?;
+            firsts.push(first);
+        }
+        Ok(Spread(firsts))
     }
-    Ok(of)
+
+    /// The thing that an element belongs to.
+    pub fn of(&self, element: usize) -> usize {
+        self.0.partition_point(|first| *first <= element) - 1
+    }
 }
 
 fn batch(
@@ -240,13 +249,13 @@ fn batch(
     let to = targets
         .map(|targets| {
             require(!targets.locations.is_null())?;
-            spread(targets.indices, targets.count, ranges.count)
+            Spread::read(targets.indices, targets.count, ranges.count)
         })
         .transpose()?;
     let parts = (0..ranges.count)
         .map(|index| {
             let location = match (targets, &to) {
-                (Some(targets), Some(to)) => Some(place(targets.locations.get_at(to[index])?)),
+                (Some(targets), Some(to)) => Some(place(targets.locations.get_at(to.of(index))?)),
                 _ => None,
             };
             Ok(Part {

@@ -1,7 +1,5 @@
 //! Calls that this machine cannot serve: each says so with `CUDA_ERROR_NOT_SUPPORTED` and one line in the log.
 //!
-//! Flows in: the symbol that was called. Flows out: the refusal. It must never know the arguments.
-//!
 //! A line of the table whose body is in here is listed as refused (`margay info --api`), and the body gets the symbol in
 //! place of the arguments.
 

@@ -1,6 +1,6 @@
 //! User objects: what ends with the last graph that needs it.
 //!
-//! Flows in: destructors, counts of references. Flows out: objects. It must never count.
+//! References are counted in `driver/graph/user_object.rs`.
 
 use super::call::{Answer, Out, require};
 use super::execution::host_fn;

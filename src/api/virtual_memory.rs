@@ -1,6 +1,6 @@
 //! Virtual memory management.
 //!
-//! Flows in: ranges, properties, handles of the system. Flows out: addresses, handles. It must never map anything itself.
+//! Ranges, handles and mappings are in `driver/memory/virtual_memory.rs`.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;

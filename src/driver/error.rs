@@ -1,5 +1,5 @@
 //! Every result code of the driver API, once: number, name, text. The rest of the driver speaks of [`Error`]; the API
-//! turns one into a `CUresult` by [`Error::code`]. It must never know which call failed.
+//! turns one into a `CUresult` by [`Error::code`].
 
 /// The outcome of a driver call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,7 +1,5 @@
 //! Handles: numbers given to programs, and the tables that say what they stand for.
 //!
-//! Flows in: objects. Flows out: handles, and objects again. It must never know what the objects are.
-//!
 //! A handle looks like a pointer (programs print them, sort them, tag their low bits) and is an address in a region that
 //! is reserved for handles and never accessible: it collides with nothing, and following it is a clean crash of the
 //! program that does so. Numbers are not used twice, so a stale handle is found out as long as the process lives.

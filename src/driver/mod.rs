@@ -42,6 +42,8 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
+use crate::memory::AddressSpace;
+
 pub use code::{calls, fault, launch, linker, module, occupancy};
 pub use context::green;
 pub use memory::{alloc, batch, copies, copy, decompress, managed, multicast, pointer, pool, virtual_memory};
@@ -76,8 +78,8 @@ pub use stream::Stream;
 /// `cuInit`.
 ///
 /// # Errors
-/// `InvalidValue` for flags other than 0, `NoDevice` when the environment leaves no device, `NotInitialized` in a child of
-/// a process that had initialised, as NVIDIA's driver has it.
+/// `InvalidValue` for flags other than 0, `NoDevice` when the environment leaves no device, `OutOfMemory` when the system
+/// leaves no address space, `NotInitialized` in a child of a process that had initialised, as NVIDIA's driver has it.
 pub fn init(flags: u32) -> Result<()> {
     if flags != 0 {
         return Err(Error::InvalidValue);
@@ -89,6 +91,7 @@ pub fn init(flags: u32) -> Result<()> {
         stage if stage == Stage::Fresh as u8 => {}
         _ => return ready(),
     }
+    AddressSpace::prepare().map_err(|_| Error::OutOfMemory)?;
     if Device::count() == 0 {
         return Err(Error::NoDevice);
     }

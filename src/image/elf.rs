@@ -1,7 +1,7 @@
 //! ELF files → the fat binaries within them.
 //!
-//! Flows in: the bytes of a cubin, a host object, program or shared library, or an archive of objects. Flows out:
-//! [`Unit`]s and [`Found`]. It must never know of relocation or symbols: fat binaries stand whole in their sections.
+//! The bytes are those of a cubin, a host object, program or shared library, or an archive of objects. Relocation and
+//! symbols do not matter: fat binaries stand whole in their sections.
 
 use super::error::{ErrorKind, ImageError};
 use super::fatbin;

@@ -1,6 +1,6 @@
 //! Why bytes could not be taken as an image: a kind the driver turns into a `CUresult`, a sentence, and the offset.
 //!
-//! Flows in: whatever a reader of this room stumbled over. Flows out: [`ImageError`]. It must never know of `CUresult`.
+//! The driver makes a result code of it where images are loaded (`driver/code/mod.rs`).
 
 use std::fmt;
 

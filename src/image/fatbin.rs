@@ -1,8 +1,5 @@
 //! Fat binaries → the PTX entries they hold, and a list of everything else in them.
 //!
-//! Flows in: a [`Source`] at a wrapper or at a fatbin header. Flows out: [`Unit`]s and [`Found`]. It must never know
-//! what PTX says, nor who asked.
-//!
 //! Layout of an entry (offsets in bytes, little endian; the format is NVIDIA's and documented nowhere officially):
 //!
 //! ```text

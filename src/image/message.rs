@@ -1,6 +1,6 @@
 //! What to tell the person whose image cannot be run: what it holds, and how to rebuild it.
 //!
-//! Flows in: what was found. Flows out: sentences. The wording is product and under test.
+//! The wording is product and under test.
 
 use super::{Found, Kind};
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! What `cuModuleLoad*`, `cuLibraryLoad*` and `cuLinkAdd*` are handed → PTX text.
 //!
-//! Flows in: a pointer of unknown extent, bytes, or a file: fat binaries bare or behind a wrapper, PTX text, cubins, host
-//! objects, programs, archives. Flows out: an [`Image`]: the units to link, each with its PTX in the variants its builder
-//! chose, and a list of everything found. It must never know what the PTX says, nor what a module is.
+//! What is handed over is a pointer of unknown extent, bytes, or a file: fat binaries bare or behind a wrapper, PTX
+//! text, cubins, host objects, programs, archives. It becomes an [`Image`]: the units to link, each with its PTX in the
+//! variants its builder chose, and a list of everything found.
 //!
 //! ```text
 //! mod.rs      what an image is; which reader takes it

@@ -1,7 +1,7 @@
 //! Where an image's bytes are read from: a slice whose end is known, or an address whose end only its own headers tell.
 //!
-//! Flows in: offsets and lengths found in headers. Flows out: copies of the bytes, or an error with the offset.
-//! It must never know what the bytes mean.
+//! Offsets and lengths come from headers and are not to be trusted: reading past an end is an error that names the
+//! offset.
 //!
 //! An address is read with `process_vm_readv` on the own process: a corrupt header then ends in an error instead of a
 //! crash, and pages that nobody asks for (machine code, the PTX of other architectures) are never touched.

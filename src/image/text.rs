@@ -1,7 +1,7 @@
 //! PTX text as it arrives → the same text without byte order mark and NULs, and the little its first lines say.
 //!
-//! Flows in: bytes. Flows out: text, `.version`, `.target`. It must never know more of PTX than the module prologue
-//! (PTX ISA, "PTX Module Directives"): whether the rest is valid is for the parser to say.
+//! No more of PTX is looked at than the module prologue (PTX ISA, "PTX Module Directives"): whether the rest is valid
+//! is for the parser to say.
 
 use super::{Suffix, Target};
 use std::sync::Arc;

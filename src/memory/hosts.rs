@@ -1,7 +1,7 @@
 //! Host ranges that a program registered (`cuMemHostRegister`): few, long-lived, and asked about by every thread that runs
 //! a kernel.
 //!
-//! Flows in: ranges. Flows out: whether a range lies in one of them, without a lock. It must never know why.
+//! Asking takes no lock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -115,6 +115,10 @@ impl HostRanges {
     }
 
     fn publish(&self, ranges: &BTreeMap<u64, HostRange>) {
+        // Most programs register nothing, and need no table to be told so.
+        if ranges.is_empty() && self.entries.get().is_none() {
+            return;
+        }
         let entries = self
             .entries
             .get_or_init(|| (0..CAPACITY).map(|_| Entry::default()).collect());

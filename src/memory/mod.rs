@@ -35,8 +35,8 @@ pub use guard::{Guarded, guard, unguarded, was_gone};
 pub use hosts::HostRange;
 pub use nearest::{Nearest, Relation};
 pub use ranges::{MAPPED, Range};
-pub(crate) use space::physical_memory;
 pub use space::{AddressSpace, Allocation, Kind, MAX_DEVICES, OutOfMemory, Region, Request};
+pub(crate) use space::{has_room, physical_memory};
 
 /// Pages of the access map.
 pub const PAGE_BITS: u32 = 12;

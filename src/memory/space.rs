@@ -5,9 +5,9 @@
 //! *kernel* may touch is the access map's business, page by page; a page after every allocation is never in it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use once_cell::sync::OnceCell;
 use parking_lot::RwLock;
 
 use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
@@ -209,15 +209,23 @@ impl Drop for Region {
     }
 }
 
+static SPACE: OnceCell<AddressSpace> = OnceCell::new();
+
 impl AddressSpace {
-    /// The process's. Reserves the arena when first called; aborts the process if not even a quarter of a GiB of address
-    /// space is to be had.
+    /// The process's, which [`AddressSpace::prepare`] has found room for, or finds now.
     pub fn get() -> &'static AddressSpace {
-        static SPACE: OnceLock<AddressSpace> = OnceLock::new();
-        SPACE.get_or_init(AddressSpace::reserve)
+        SPACE.get_or_init(|| AddressSpace::reserve().expect("address space for the arena"))
     }
 
-    fn reserve() -> AddressSpace {
+    /// Reserves the arena: whoever begins to use the driver learns here that it cannot be had.
+    ///
+    /// # Errors
+    /// The system's limits (RLIMIT_AS, RLIMIT_DATA) leave too little.
+    pub fn prepare() -> Result<(), OutOfMemory> {
+        SPACE.get_or_try_init(AddressSpace::reserve).map(drop)
+    }
+
+    fn reserve() -> Result<AddressSpace, OutOfMemory> {
         let mut len = LARGEST;
         let (base, map) = loop {
             let map_bytes = (len >> PAGE_BITS) + PAGE;
@@ -229,11 +237,13 @@ impl AddressSpace {
                 unsafe { libc::munmap(base as *mut _, (len + HUGE) as usize) };
             }
             len /= 2;
-            assert!(len >= SMALLEST, "no address space left for the arena");
+            if len < SMALLEST {
+                return Err(OutOfMemory);
+            }
         };
         let pages = len >> PAGE_BITS;
         let middle = pages / 4;
-        AddressSpace {
+        Ok(AddressSpace {
             view: View {
                 base,
                 len,
@@ -259,7 +269,7 @@ impl AddressSpace {
                 used: AtomicU64::new(0),
             },
             next_id: AtomicU64::new(1),
-        }
+        })
     }
 
     /// What the executor checks accesses with.
@@ -678,6 +688,24 @@ fn reserve(bytes: u64, protection: libc::c_int) -> Option<u64> {
         )
     };
     (address != libc::MAP_FAILED).then_some(address as u64)
+}
+
+/// Whether the process could have so many bytes more. An allocation of Rust's own that fails ends the process, so that who
+/// is about to make many asks first.
+pub(crate) fn has_room(bytes: u64) -> bool {
+    // SAFETY: a fresh private mapping at an address of the system's choice, which nobody else knows, and which goes at once.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let address = libc::mmap(
+            std::ptr::null_mut(),
+            bytes as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        );
+        address != libc::MAP_FAILED && libc::munmap(address, bytes as usize) == 0
+    }
 }
 
 /// Bytes of memory that the machine has.

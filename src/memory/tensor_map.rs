@@ -1,8 +1,6 @@
 //! Tensor maps: what `cuTensorMapEncode*` writes into the 128 bytes that programs hand to kernels, and what bulk tensor copies
 //! read there.
 //!
-//! Flows in: a [`TensorMap`]. Flows out: bytes; and back. It must never know who copies by it.
-//!
 //! NVIDIA's layout is not published (a map is "an opaque value", driver API manual), so this one is our own. Each field that
 //! `tensormap.replace` can change has bytes of its own, as its values are in this table; little-endian:
 //!

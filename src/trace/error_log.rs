@@ -1,8 +1,7 @@
 //! The driver's error log: what went wrong lately, for programs that ask (CUDA driver API manual, "Error Log Management
 //! Functions"), and for the file that `CUDA_LOG_FILE` names.
 //!
-//! Flows in: failed calls, warnings and errors of all rooms. Flows out: lines, to buffers, files and callbacks. It must
-//! never know what failed.
+//! Failed calls come from `api/call.rs`, warnings and errors of all rooms through `tracing`.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -109,6 +108,15 @@ pub fn note(severity: Severity, call: &str, text: &str) {
         listener(severity, &line);
     }
     let _ = TELLING.try_with(|telling| telling.set(false));
+}
+
+/// Runs a listener later than [`note`] does: what goes wrong in it is not told either.
+pub fn unheard(work: impl FnOnce()) {
+    let outer = TELLING.try_with(|telling| telling.replace(true));
+    work();
+    if let Ok(outer) = outer {
+        let _ = TELLING.try_with(|telling| telling.set(outer));
+    }
 }
 
 /// Adds a line; answers who wants to hear it.

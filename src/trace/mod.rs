@@ -1,7 +1,6 @@
 //! Where Margay's log goes: the environment decides, once.
 //!
-//! Flows in: [`Config`](crate::config::Config). Flows out: log lines, on standard error or appended to a file. It must
-//! never know what is being logged: the other rooms use the `tracing` macros.
+//! Lines go to standard error or are appended to a file; all rooms write them with the `tracing` macros.
 //!
 //! The library lives inside other people's programs. It carries its own copy of `tracing`, so that a host program written
 //! in Rust with a subscriber of its own neither sees these lines nor loses its own; and when the crate is linked as a

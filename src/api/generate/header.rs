@@ -1,8 +1,5 @@
 //! Writes `cuda.h`.
 //!
-//! Flows in: the table of entry points, the files of `src/api/types/`, the prologue. Flows out: the header, through
-//! cbindgen. It must never know the bodies.
-//!
 //! cbindgen reads a Rust file made for it: the type files with `c_enum!` and `opaque!` turned into plain declarations, and
 //! one declaration per function. As in NVIDIA's header a function is declared by its plain name, and macros lead from
 //! there to the symbol of the newest version, or to its per-thread twin.

@@ -1,7 +1,6 @@
 //! Reads the table of entry points (`src/api/entry_points/*.txt`).
 //!
-//! Flows in: the text. Flows out: one [`EntryPoint`] per line. Shared by `build.rs`, which generates code from it, and by
-//! the tests, which hold it against NVIDIA's header where that is installed. It must never know what is generated.
+//! `build.rs` generates code from what is read here; tests hold it against NVIDIA's header where that is installed.
 
 use std::fmt;
 

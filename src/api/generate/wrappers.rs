@@ -1,7 +1,7 @@
 //! Writes the exported functions and the address table as Rust source.
 //!
-//! Flows in: the table of entry points. Flows out: `entry_points.rs` in `OUT_DIR`, which `src/api/exports.rs` includes. It
-//! must never know what a body does: between C and the body lie only tracing, the common checks and typed pointers.
+//! `src/api/exports.rs` includes what is written, `entry_points.rs` in `OUT_DIR`. Between C and a body lie tracing, the
+//! common checks and typed pointers, and nothing that depends on the body.
 
 use super::table::{EntryPoint, State};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! CLS, context-local storage: where each copy of cudart keeps its state per context. Asked for by cudart 11.8 to 13.5.
 //!
-//! Flows in: keys and values of cudart. Flows out: the values. It must never look into them. Storage belongs to the context
-//! and is shared by its threads; destroying or resetting the context runs the destructors.
+//! The values are cudart's own, and are not looked into. Storage belongs to the context and is shared by its threads;
+//! destroying or resetting the context runs the destructors.
 //!
 //! This table has no size word: functions from word 0, ended by null.
 

@@ -1,6 +1,6 @@
 //! CTXCHECK: asked for by cudart 12 and 13, which ask it about each context they begin to use.
 //!
-//! Flows in: a context. Flows out: two flags, always 0; what they mean is not known.
+//! It hands over a context and reads two flags, always 0 here; what they mean is not known.
 
 use super::super::call::{Out, enter, show};
 use super::super::types::*;

@@ -1,6 +1,6 @@
 //! CUDART: what the runtime needs of devices and modules beyond the public calls. Asked for by cudart 11.8 to 13.5.
 //!
-//! Flows in: device ordinals, fat binary wrappers. Flows out: contexts, modules. It must never parse an image.
+//! It hands over device ordinals and fat binary wrappers, and gets contexts and modules.
 
 use super::super::call::{Out, enter, initialised, require, show};
 use super::super::types::*;

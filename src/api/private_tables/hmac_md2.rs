@@ -1,6 +1,6 @@
 //! HMAC (RFC 2104) with MD2 (RFC 1319): what cudart checks the driver with.
 //!
-//! Flows in: a key and a message. Flows out: 16 bytes. It must never be used to protect anything: MD2 is broken.
+//! It protects nothing (MD2 is broken), and is here for that check alone.
 
 /// Digest and block size.
 const SIZE: usize = 16;

@@ -1,8 +1,7 @@
 //! INTEGRITY: with this answer a driver shows cudart (11.8 and later) that it is the one it has been talking to. Without
 //! the right answer every call of the runtime fails with 103.
 //!
-//! Flows in: a version and a time. Flows out: 16 bytes. Needed for interoperability; the computation has been published by
-//! others. It must never be mistaken for security.
+//! It is needed for interoperability; the computation has been published by others. It is no security.
 
 use super::super::call::{enter, initialised, show};
 use super::super::types::*;

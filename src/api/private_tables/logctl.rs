@@ -1,7 +1,6 @@
 //! LOGCTL: cudart 12.9 and later explain here why a call of theirs fails. Optional, and good for the user's log.
 //!
-//! Flows in: a format and its arguments. Flows out: lines of target `cuda::cudart` (`MARGAY_LOG=margay::cudart=info`). It
-//! must never change an answer.
+//! What it says becomes lines of target `cuda::cudart` (`MARGAY_LOG=margay::cudart=info`), and changes no answer.
 
 use super::super::types::*;
 use super::Table;

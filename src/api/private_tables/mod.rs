@@ -1,8 +1,7 @@
 //! The tables that NVIDIA's runtime asks for by UUID (`cuGetExportTable`): undocumented, and no program starts without them.
 //!
-//! Flows in: a UUID. Flows out: the address of a table, the same for the life of the process. It must never know C programs
-//! other than cudart. One file per table; each slot says who calls it, when, and what is known of it: observed calls and
-//! published descriptions, nothing else.
+//! A table's address is the same for the life of the process. One file per table; each slot says who calls it, when,
+//! and what is known of it: observed calls and published descriptions, nothing else.
 //!
 //! Word 0 of a table is its size in bytes, itself included; function pointers follow (CLS is the exception). The tables
 //! must answer before `cuInit`.

@@ -1,6 +1,6 @@
 //! RTHOOKS: two buffers in which the runtime looks up which of its calls a tool listens to. Asked for by cudart 11.8 to 13.5.
 //!
-//! Flows in: nothing. Flows out: zeroes, that is: no tool. It must never change.
+//! All zeroes: no tool listens.
 
 use super::super::call::Out;
 use super::super::types::*;

@@ -1,7 +1,6 @@
 //! Functions and launches: function attributes, launch attributes, launch configuration.
 //!
-//! Numbers and layouts are those of CUDA 13.5; names are the ones C programs write. What flows in and out: nothing, these
-//! are the words of the C ABI. Never here: behaviour.
+//! Numbers and layouts are those of CUDA 13.5; names are the ones C programs write. No behaviour here.
 
 use super::*;
 

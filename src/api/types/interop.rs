@@ -1,7 +1,6 @@
 //! Graphics and external memory: the types of the interoperability chapters.
 //!
-//! Numbers and layouts are those of CUDA 13.5; names are the ones C programs write. What flows in and out: nothing, these
-//! are the words of the C ABI. Never here: behaviour.
+//! Numbers and layouts are those of CUDA 13.5; names are the ones C programs write. No behaviour here.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The words of the C ABI: every type, enumerator and constant of the driver API, under the name C programs write.
 //!
-//! Flows in: calls from C. Flows out: to the function bodies of `api`, and, through `build.rs`, to `include/cuda.h`. It
-//! must never know what a call does. One file per topic of the manual.
+//! `build.rs` makes `include/cuda.h` of these files, one for each topic of the manual: an order of fields or a width
+//! that is changed here is changed for C programs.
 //!
 //! C enumerations become transparent integers with associated constants, because a C caller may pass any number, and a
 //! number outside a Rust `enum` would be undefined behaviour. `build.rs` turns `c_enum!` and `opaque!` back into C

@@ -1,7 +1,6 @@
 //! `CUresult`: every code a driver call can answer (manual: "Data types used by CUDA driver").
 //!
-//! Numbers and layouts are those of CUDA 13.5; names are the ones C programs write. What flows in and out: nothing, these
-//! are the words of the C ABI. Never here: behaviour.
+//! Numbers and layouts are those of CUDA 13.5; names are the ones C programs write. No behaviour here.
 
 c_enum! {
     pub enum cudaError_enum: u32 {

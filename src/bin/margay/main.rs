@@ -1,8 +1,7 @@
 //! `margay`, the command people type.
 //!
-//! Flows in: the command line. Flows out: text on standard output, or another program started under the library. One file
-//! per sub-command; each offers `command`, its place in the usage, and `run`, its work. To add one, write its file and
-//! its line in [`SUBCOMMANDS`].
+//! One file per sub-command; each offers `command`, its place in the usage, and `run`, its work. To add one, write its
+//! file and its line in [`SUBCOMMANDS`].
 
 mod image;
 mod info;

@@ -27,7 +27,7 @@ pub unsafe fn launch(
     let shared = &stream.shared;
     shared.check()?;
     let capture = stream.admit()?;
-    // SAFETY: passed on to the caller.
+    // SAFETY: our caller promises a pointer to each parameter; `function` has the same ones in every context.
     let params = unsafe { collect(&function, arguments)? };
     if let Some(capture) = capture {
         check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
@@ -75,13 +75,13 @@ pub unsafe fn launch_with_options(
         if options.updatable {
             return Err(Error::InvalidValue);
         }
-        // SAFETY: passed on to the caller.
+        // SAFETY: `launch` asks its caller for what we ask ours: a pointer to each parameter.
         return unsafe { launch(function, config, arguments, stream) }.map(|()| None);
     }
     let function = function.on(stream)?;
     stream.shared.check()?;
     let capture = stream.admit()?.ok_or(Error::InvalidValue)?;
-    // SAFETY: passed on to the caller.
+    // SAFETY: `KernelNode::new` reads a pointer to each parameter, which our caller promises.
     let params = unsafe { collect(&function, arguments)? };
     check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
     let mut kernel = KernelNode::captured(function, *config, params, stream);
@@ -131,7 +131,7 @@ pub unsafe fn launch_together(
         wait_for_each_other();
     }
     for (function, arguments, stream) in launches {
-        // SAFETY: passed on to the caller.
+        // SAFETY: our caller promises a pointer to each parameter of every function in the list.
         unsafe { launch(function, config, *arguments, stream)? };
     }
     if after {

@@ -1,7 +1,6 @@
 //! What kernels that launch kernels ask of the driver (CUDA programming guide, "CUDA Dynamic Parallelism").
 //!
-//! Flows in: kernels by their number in the module. Flows out: launches, attributes, limits. It must never know how kernels
-//! ask.
+//! Kernels name each other by their number in the module; how a call reaches here is `simt/children.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

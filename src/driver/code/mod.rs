@@ -1,7 +1,6 @@
 //! Images to syntax trees: read when loaded, parsed when first needed, shared by every context.
 //!
-//! Flows in: what a load call was handed. Flows out: the trees to link, or the reason and the words why not. It must never
-//! know contexts.
+//! Code knows no contexts: linking it in one is a module's business (`module.rs`).
 
 pub mod calls;
 mod device_runtime;
@@ -18,6 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::process::room::room_to_work;
 use super::{Device, Error, Result};
 use crate::image::{self, ErrorKind, Image, ImageError};
 use crate::program::{LinkError, rules};
@@ -131,13 +131,15 @@ impl Code {
         if pointer.is_null() {
             return Err(Error::InvalidValue.into());
         }
-        // SAFETY: passed on to the caller.
+        room_to_work()?;
+        // SAFETY: not null, and our caller promises an image there, which ends where its own headers or its NUL say.
         let image = unsafe { image::from_pointer(pointer) };
         Ok(Code::new(image.map_err(|error| LoadError::from(error).logged())?))
     }
 
     /// `name` goes into messages.
     pub fn from_bytes_named(bytes: &[u8], name: &str) -> Result<Arc<Code>, LoadError> {
+        room_to_work()?;
         let mut image = image::from_bytes(bytes).map_err(|error| LoadError::from(error).logged())?;
         if !name.is_empty() {
             image.origin = Some(name.to_string());
@@ -146,6 +148,7 @@ impl Code {
     }
 
     pub fn from_file(path: &Path) -> Result<Arc<Code>, LoadError> {
+        room_to_work()?;
         let image = image::from_file(path);
         Ok(Code::new(image.map_err(|error| LoadError::from(error).logged())?))
     }
@@ -181,6 +184,9 @@ impl Code {
     pub fn trees(&self) -> Result<Trees, LoadError> {
         if !self.has_ptx() {
             return Err(self.no_ptx());
+        }
+        if self.trees.get().is_none() {
+            room_to_work()?;
         }
         self.trees.get_or_init(|| self.parse()).clone()
     }

@@ -1,7 +1,5 @@
 //! Occupancy: how many blocks a multiprocessor would hold (CUDA programming guide, "Multiprocessor Level"). Cooperative
 //! launches are held to it, and programs size their grids by it.
-//!
-//! Flows in: a function and a block's size. Flows out: numbers.
 
 use crate::driver::profile::{MULTIPROCESSORS, Profile, REGISTERS, SHARED_PER_BLOCK, WARP};
 use crate::driver::{Error, Function, Result, launch::Config};

@@ -1,7 +1,7 @@
 //! The runtime's errors (`cudaError`, CUDA runtime API manual, "Data types used by CUDA Runtime"): kernels ask for their names
 //! and descriptions as the host does.
 //!
-//! Flows in: numbers. Flows out: texts, the same for a number that means nothing. It must never know who asks.
+//! A number that means nothing has a text, too, as the runtime's own functions have.
 
 /// The name and the description of a number.
 pub(in crate::driver) fn words(error: u32) -> (&'static str, &'static str) {

@@ -1,7 +1,7 @@
 //! Green contexts: a part of a device's multiprocessors with streams of its own, beside the primary context.
 //!
-//! Flows in: counts of multiprocessors. Flows out: contexts that share everything with the primary one but what they are
-//! called. It must never know how resources are split.
+//! It shares everything with the primary context but what it is called. How resources are split is in
+//! `api/green_context.rs`.
 //!
 //! A processor has no multiprocessors to set aside: the count bounds what kernels are told and how large a cooperative
 //! grid may be.

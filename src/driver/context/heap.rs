@@ -1,7 +1,5 @@
 //! The device heap: `malloc` and `free` of kernels.
 //!
-//! Flows in: sizes and addresses. Flows out: addresses. It must never know who asks.
-//!
 //! Blocks of a page or more are allocations of the address space in their own right: a stray access beyond one faults.
 //! Smaller ones share slabs, a size class each. Every live block is known, so that `free` can tell a block from a pointer
 //! that is none (CUDA programming guide, "Dynamic Global Memory Allocation and Operations").

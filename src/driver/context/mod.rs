@@ -30,6 +30,7 @@ use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
 use super::per_thread::{Held, PerThread};
+use super::process::room::room_to_work;
 use super::stream::{Point, Role, check_host_function, making};
 use super::{Device, Error, Green, Handle, Result, Stream, pump};
 use crate::defect::{self, Defect};
@@ -355,6 +356,16 @@ impl Context {
         self.set_life(Life::Destroyed);
     }
 
+    /// Waits until everything that was in any of its streams is done.
+    pub(super) fn drain(&self) {
+        // The legacy stream alone is the common case, and free of locks.
+        if self.shared.stream_count.load(Ordering::Acquire) <= 1 {
+            self.legacy.wait_for(self.legacy.submitted());
+        } else {
+            self.shared.drain();
+        }
+    }
+
     /// The green context that it stands for.
     pub fn green(&self) -> Option<Arc<Green>> {
         self.green.as_ref().and_then(Weak::upgrade)
@@ -425,6 +436,7 @@ impl Context {
     pub fn create(device: &'static Device, flags: u32) -> Result<Arc<Context>> {
         check_host_function()?;
         check_flags(flags)?;
+        room_to_work()?;
         let context = Context::build(device, false, flags);
         // What the environment has settled stays as it is.
         if flags & COREDUMP != 0 {

@@ -1,7 +1,6 @@
 //! What kernels ask of their context: output, assertions, memory.
 //!
-//! Flows in: bytes that kernels print, requests for heap memory. Flows out: text on the program's own `stdout` and
-//! `stderr`, addresses. It must never know which kernel asks.
+//! What they print goes to the program's own `stdout`, and failed assertions to its `stderr`, as CUDA's do.
 
 use crate::driver::context::Shared;
 use crate::driver::graph;

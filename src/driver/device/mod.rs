@@ -1,7 +1,7 @@
 //! Devices: what `cuDevice*` answers.
 //!
-//! Flows in: the configuration (`MARGAY_DEVICE`, `MARGAY_DEVICES`, `MARGAY_MEMORY`) and `CUDA_VISIBLE_DEVICES`, read once.
-//! Flows out: [`Device`]s, which live as long as the process. It must never know what runs on them.
+//! Which devices there are is read once, from the configuration (`MARGAY_DEVICE`, `MARGAY_DEVICES`, `MARGAY_MEMORY`)
+//! and `CUDA_VISIBLE_DEVICES`; a [`Device`] lives as long as the process.
 
 pub(super) mod profile;
 

@@ -1,8 +1,8 @@
 //! Device profiles: what a device of a compute capability reports. Data, and nothing else.
 //!
-//! Flows in: a profile's name. Flows out: numbers. Limits of a capability are those of the CUDA programming guide, table
-//! "Technical Specifications per Compute Capability"; where a real product decides (clocks, caches, how many
-//! multiprocessors), the numbers are our own and modest.
+//! Limits of a capability are those of the CUDA programming guide, table "Technical Specifications per Compute
+//! Capability"; where a real product decides (clocks, caches, how many multiprocessors), the numbers are our own and
+//! modest.
 
 /// `CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK`: all three.
 pub(in crate::driver) const COMPRESSIONS: u32 = 7;

@@ -1,7 +1,5 @@
 //! Stream capture: streams that record what they are given into a graph instead of doing it.
 //!
-//! Flows in: streams, their operations, events. Flows out: graphs. It must never know what an operation does.
-//!
 //! A stream that records has a [`Tail`]: the nodes that its next operation depends on. Waiting for an event that was
 //! recorded in such a stream makes another stream record, too; at the end all of them have to have come back to the one
 //! where it began. What cannot be recorded makes the capture invalid: its streams answer 901 until it is ended.

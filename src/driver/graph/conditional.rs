@@ -1,7 +1,6 @@
 //! Conditional handles: values that kernels set and conditional nodes look at.
 //!
-//! Flows in: values, by `cudaGraphSetConditional` in kernels. Flows out: which body of a node runs. It must never know the
-//! bodies.
+//! Kernels set one by `cudaGraphSetConditional`; its value when the node's turn comes says which body runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

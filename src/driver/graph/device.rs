@@ -1,8 +1,5 @@
 //! Graphs that kernels launch and change (CUDA programming guide, "Device Graph Launch" and "Device-Updatable Nodes").
 //!
-//! Flows in: what a kernel node of a running graph asks for. Flows out: further graphs to run, changed nodes. It must never
-//! know how a kernel asks.
-//!
 //! Nobody may wait for a graph that a kernel launched but what comes after it, so it runs when the launching graph has ended:
 //! first what was launched to be forgotten, then, once all of that is complete, what was launched as a tail.
 

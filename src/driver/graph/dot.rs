@@ -1,6 +1,4 @@
 //! Pictures of graphs in the DOT language (graphviz.org, "DOT Language").
-//!
-//! Flows in: snapshots. Flows out: text. It must never be read back.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Executable graphs: instantiation and launches. Changes to them are in `update.rs`.
 //!
-//! Flows in: graphs, streams. Flows out: one command in a stream for each launch. It must never know what steps do.
+//! A launch is one command of a stream, which runs a [`Plan`](super::plan::Plan).
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,8 +1,5 @@
 //! Memory of graphs: allocated and freed by nodes, at an address that is known from the beginning.
 //!
-//! Flows in: nodes, launches, frees by the program. Flows out: addresses, and memory behind them while it is allocated. It
-//! must never know the order of nodes.
-//!
 //! The address is taken when the node is made. Kernels may touch it, and it counts as used, from the launch that allocates
 //! it until it has been freed; that is counted, because a launch may be queued while an earlier free still is. What calls
 //! may do is decided in the order of the calls: `is_owed` says that a launch has allocated it and nobody has freed it yet.

@@ -1,7 +1,7 @@
 //! Graphs: work described once, launched as often as one likes.
 //!
-//! Flows in: nodes and what they depend on, by calls or by capturing streams. Flows out: executable graphs, which are one
-//! command in a stream. It must never know the records of C that describe nodes.
+//! Nodes come by calls, or from streams that record. An executable graph is one command of a stream when it is
+//! launched.
 //!
 //! ```text
 //! mod.rs       graphs, nodes, edges          work.rs         what a node does

@@ -1,6 +1,6 @@
 //! Plans: all that can be done before a launch, done. Steps in an order in which each comes after what it depends on.
 //!
-//! Flows in: a snapshot. Flows out: steps that run. It must never know streams, beyond the points that a launch waits for.
+//! A plan knows no streams, beyond the points that a launch waits for.
 //!
 //! Child graphs are laid out in line; bodies of conditional nodes are blocks of their own. Steps run one after the other:
 //! a grid has all threads of the process anyway.

@@ -1,8 +1,8 @@
 //! Recording over a graph that is there (`cuStreamBeginRecaptureToGraph`): the same nodes in the same order, with other
 //! parameters.
 //!
-//! Flows in: nodes as they are recorded, into a graph of their own. Flows out: complaints at once; in the end the changed
-//! graph. It must never know how operations are recorded.
+//! Nodes are recorded into a graph of their own and compared with the old ones as they come; the old graph is changed
+//! when the recording ends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

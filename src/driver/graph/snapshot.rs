@@ -1,6 +1,6 @@
 //! A graph as it is at one moment, with the graphs inside it: what is instantiated, copied, compared and drawn.
 //!
-//! Flows in: a graph. Flows out: plain data. It must never change the graph.
+//! It is plain data: no lock is held while somebody works with it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Changes to executable graphs: of one node, or of all by a graph of the same shape.
 //!
-//! Flows in: what nodes are to do from now on. Flows out: a changed plan; launches under way keep the old one. It must
-//! never change edges.
+//! Edges do not change. A change makes a new plan; launches under way keep the old one.
 
 use std::sync::Arc;
 

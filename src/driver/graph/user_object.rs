@@ -1,7 +1,6 @@
 //! User objects: something of the program's that ends when the last graph that needs it does.
 //!
-//! Flows in: references, taken and given back. Flows out: one call of the destructor, on a thread of the driver's. It must
-//! never know what the object is.
+//! The destructor is called once, on a thread of the driver's.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};

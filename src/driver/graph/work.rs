@@ -1,7 +1,6 @@
 //! What nodes do.
 //!
-//! Flows in: functions, places, events, as calls name them. Flows out: descriptions that are fit to run. It must never run
-//! them.
+//! Handles and addresses are checked and resolved when a node is made; a [`Work`] is fit to run, whenever that is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,7 +143,7 @@ impl KernelNode {
             Some(context) if !Arc::ptr_eq(context.shared(), &function.shared) => function.in_context(context)?,
             _ => Arc::clone(function),
         };
-        // SAFETY: passed on to the caller.
+        // SAFETY: our caller promises what `collect` asks for: a pointer to each of this function's parameters.
         let params = unsafe { launch::collect(&function, arguments)? };
         Ok(KernelNode {
             function,

@@ -1,6 +1,6 @@
 //! Memory: what `cuMemAlloc*` and `cuMemHost*` do.
 //!
-//! Flows in: sizes, addresses. Flows out: addresses. It must never know how the address space finds room.
+//! Who finds room for them is `memory/space.rs`.
 
 use super::place::{place, protection, start_of};
 use crate::driver::context::{self, Shared};

@@ -1,13 +1,13 @@
 //! Batches of copies: one command of a stream that makes many, in no particular order.
 //!
-//! Flows in: ends, shapes, when sources may be read. Flows out: a command. It must never know C's records.
+//! A copy says when its source may be read: during the call, in the stream's order, or at any time.
 
 use std::sync::Arc;
 
-use super::copy::{Access, Checked, Copy, Shape, packed, transfer};
+use super::copy::{Access, Checked, Copy, Shape, keep, packed, transfer};
 use crate::driver::graph::{CopyBatchNode, CopyNode, Work};
 use crate::driver::stream::Command;
-use crate::driver::{Error, Stream};
+use crate::driver::{Error, Result, Stream};
 
 /// A copy that failed its checks: its place in the batch, and why. `None`: it is the batch that is wrong.
 pub type Failed = (Option<usize>, Error);
@@ -56,11 +56,12 @@ pub fn copy(copies: &[Copy], stream: &Arc<Stream>) -> std::result::Result<(), Fa
         }
         return Ok(());
     }
-    submit(checked, stream);
-    Ok(())
+    submit(checked, stream).map_err(general)
 }
 
-fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) {
+/// # Errors
+/// 2 if there is no room for what is read now and written later.
+fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) -> Result<()> {
     let run = |copies: &[(Checked, Checked, Shape, Access)]| {
         for (dst, src, shape, _) in copies {
             // SAFETY: both ends were checked; memory is freed only after what is queued has been done, and pageable memory
@@ -70,30 +71,30 @@ fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) 
     };
     if copies.iter().all(|(.., access)| *access != Access::DuringCall) {
         stream.enqueue(Command::Work(Box::new(move |_| run(&copies))));
-        return;
+        return Ok(());
     }
     let Err(_) = stream.try_now(|| run(&copies)) else {
-        return;
+        return Ok(());
     };
     // What is gone when the call returns is kept until its turn.
-    let kept: Vec<Option<Vec<u8>>> = copies
+    let kept = copies
         .iter()
         .map(|(_, src, shape, access)| {
-            (*access == Access::DuringCall).then(|| {
-                let mut buffer = vec![0_u8; (shape.width * shape.height * shape.depth) as usize];
-                // SAFETY: the buffer has room for the box, packed; the source was checked.
-                unsafe { transfer(packed(buffer.as_mut_ptr() as u64, *shape), *src, *shape) };
-                buffer
-            })
+            // SAFETY: the source was checked, and is the caller's until this call ends.
+            (*access == Access::DuringCall)
+                .then(|| unsafe { keep(*src, *shape) })
+                .transpose()
         })
-        .collect();
+        .collect::<Result<Vec<Option<Vec<u8>>>>>()?;
     stream.enqueue(Command::Work(Box::new(move |_| {
         for ((dst, src, shape, _), buffer) in copies.iter().zip(&kept) {
             let src = buffer
                 .as_ref()
                 .map_or(*src, |buffer| packed(buffer.as_ptr() as u64, *shape));
-            // SAFETY: as above; the buffer is alive.
+            // SAFETY: both ends were checked, a buffer has room for the box and lives until the command is over, and
+            // memory is freed only after what is queued has been done.
             unsafe { transfer(*dst, src, *shape) };
         }
     })));
+    Ok(())
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::copy::{Checked, End, Fill, Nature, Place, Shape, packed, transfer};
+use super::copy::{Checked, End, Fill, Nature, Place, Shape, keep, packed, transfer};
 use crate::driver::graph::{self, CopyNode, SetNode, Work};
 use crate::driver::stream::Command;
 use crate::driver::{Result, Stream, pointer};
@@ -115,11 +115,13 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
     if bytes > STAGED {
         return stream.run(work);
     }
-    let mut buffer = vec![0_u8; bytes as usize];
-    // SAFETY: the buffer has room for the box, packed; the source was checked.
-    unsafe { transfer(packed(buffer.as_mut_ptr() as u64, shape), src, shape) };
+    // SAFETY: the source was checked, and is the caller's until this call ends.
+    let Ok(buffer) = (unsafe { keep(src, shape) }) else {
+        return stream.run(work);
+    };
     stream.enqueue(Command::Work(Box::new(move |_| {
-        // SAFETY: as for every queued copy; the buffer is alive.
+        // SAFETY: the destination was checked and is freed only after what is queued has been done; the buffer is the
+        // command's own.
         unsafe { transfer(dst, packed(buffer.as_ptr() as u64, shape), shape) };
     })));
     Ok(())

@@ -191,10 +191,30 @@ pub(in crate::driver) unsafe fn transfer(dst: Checked, src: Checked, shape: Shap
         for y in 0..shape.height {
             let to = dst.address + z * dst.slice + y * dst.pitch;
             let from = src.address + z * src.slice + y * src.pitch;
-            // SAFETY: passed on to the caller.
+            // SAFETY: our caller promises that both ends are valid for the whole shape, of which this is one row.
             unsafe { std::ptr::copy(from as *const u8, to as *mut u8, shape.width as usize) };
         }
     }
+}
+
+/// The bytes of a box, [`packed`], for a copy whose source does not stay as it is.
+///
+/// # Errors
+/// 2 if there is no room: the size is the program's.
+///
+/// # Safety
+/// The source is valid for the shape.
+pub(in crate::driver) unsafe fn keep(src: Checked, shape: Shape) -> Result<Vec<u8>> {
+    let bytes = (shape.width * shape.height * shape.depth) as usize;
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(bytes).map_err(|_| Error::OutOfMemory)?;
+    // SAFETY: the buffer has room for the box, packed, and nobody else knows of it; our caller promises the source. All
+    // rows together are `bytes` bytes, each of which has been written then.
+    unsafe {
+        transfer(packed(buffer.as_mut_ptr() as u64, shape), src, shape);
+        buffer.set_len(bytes);
+    }
+    Ok(buffer)
 }
 
 /// Whether the box could be copied; one without bytes can.
@@ -275,7 +295,8 @@ impl Fill {
         for y in 0..self.height {
             let start = self.address + y * self.pitch;
             let count = self.width as usize;
-            // SAFETY: passed on to the caller; alignment was checked.
+            // SAFETY: our caller promises that the whole range is valid, and this is one row of it; `check` has
+            // refused addresses and pitches that elements are not aligned to.
             unsafe {
                 match self.element {
                     size if uniform => std::ptr::write_bytes(start as *mut u8, bytes[0], count * size as usize),

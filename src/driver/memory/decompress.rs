@@ -1,6 +1,4 @@
 //! Decompression in a stream: `cuMemBatchDecompressAsync`.
-//!
-//! Flows in: compressed bytes. Flows out: what they were. It must never know who compressed them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

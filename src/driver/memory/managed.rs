@@ -1,7 +1,7 @@
 //! Managed memory: advice, prefetching, discarding, attaching.
 //!
-//! Flows in: ranges, locations. Flows out: what was said about ranges. It must never move anything: host and devices have
-//! one memory, so that all of this is kept to be read back, but for a discard, which gives the system its pages.
+//! Host and devices have one memory: nothing moves, and all of this is kept to be read back, but for a discard, which
+//! gives the system its pages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Multicast objects: one range of memory of each device of a team, under common addresses.
 //!
-//! Flows in: devices, memory, offsets. Flows out: which memory stands behind an offset. It must never know instructions.
-//!
 //! What reaches all devices at once are the `multimem` instructions of kernels, which are not executed yet;
 //! `CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED` says 0 until they are. Ordinary accesses by multicast addresses are defined for
 //! nobody, but in a team of one device they can only mean its memory, and that is what a mapping shows. In a larger team

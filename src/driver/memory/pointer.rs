@@ -1,6 +1,4 @@
 //! What a pointer is: `cuPointerGetAttribute`, `cuPointerSetAttribute`, `cuMemGetAddressRange`.
-//!
-//! Flows in: addresses. Flows out: what is known of them. It must never know how memory is kept.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,5 @@
 //! Stream-ordered allocation.
 //!
-//! Flows in: sizes, streams. Flows out: addresses. It must never know how the address space finds room.
-//!
 //! Memory is had at once, whatever the stream is doing; it is given back at its place in the stream. What is given back
 //! stays with the pool (`reserve.rs`) until somebody asks for as much again, or a call that waits finds more of it than the
 //! pool's release threshold. `share.rs` has the pools that several processes know.

@@ -1,7 +1,5 @@
 //! Virtual memory management: addresses and memory apart.
 //!
-//! Flows in: sizes, handles, ranges. Flows out: addresses that show memory. It must never know C's records.
-//!
 //! Memory is a file that exists in memory only (`memfd_create`), so that it can be shown at several addresses, and in
 //! several processes. It lives as long as a handle or a mapping of it.
 

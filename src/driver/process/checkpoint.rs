@@ -1,9 +1,6 @@
 //! Checkpoints of this process (driver API manual, "CUDA Checkpointing"): locked, its calls wait; checkpointed, its devices
 //! hold nothing that its host memory does not; restored and unlocked, it goes on.
 //!
-//! Flows in: wishes of whoever holds the process. Flows out: the stage in which calls find the driver. It must never know
-//! what the calls are.
-//!
 //! All memory of devices here is host memory, which a checkpoint of the process takes along anyway: there is nothing to
 //! bring over, and nothing to bring back.
 

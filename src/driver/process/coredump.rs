@@ -1,9 +1,6 @@
 //! Dumps of what a kernel's fault leaves (driver API manual, "Coredump Attributes Control API"; CUDA-GDB manual, "GPU core
 //! dump support", for the variables).
 //!
-//! Flows in: settings of the process, of contexts, of the environment; faults. Flows out: files. It must never know how a
-//! fault came about.
-//!
 //! **What a dump is.** CUDA-GDB reads ELF files that hold registers and machine code of a GPU, which there are none of here.
 //! A dump is a text: the fault with kernel, block, thread, instruction and source line, and all allocations of the device.
 //! The flags that leave out memory change nothing but the list of allocations; compression is refused.

@@ -3,9 +3,11 @@
 //! ```text
 //! checkpoint.rs  calls that wait while the process is locked     coredump.rs  dumps after faults
 //! per_thread.rs  what outlives a thread's storage                stage.rs     whether calls may go ahead
+//! room.rs        whether there is memory to work with
 //! ```
 
 pub mod checkpoint;
 pub mod coredump;
 pub(super) mod per_thread;
+pub(super) mod room;
 pub(super) mod stage;

@@ -1,7 +1,5 @@
 //! Memory that others have made: files in memory, by descriptor (`cuImportExternalMemory`).
 //!
-//! Flows in: descriptors. Flows out: buffers and arrays that show what the files hold. It must never know who made them.
-//!
 //! A file must not shrink while it is mapped: touching what it has lost would end the process. So it is sealed, or a
 //! dma-buf, whose size is fixed. A mipmapped array lies in a file as this driver lays one out: level after level, each at a
 //! multiple of 512 bytes, rows and slices one after the other.

@@ -1,7 +1,5 @@
 //! Events that processes share: `cuIpc*EventHandle`.
 //!
-//! Flows in: recordings and waits of either process. Flows out: whether a recording is reached. It must never know streams.
-//!
 //! The state is a page that all processes map: how many recordings there were, and for each of the last ones whether it is
 //! reached and which process is to reach it. A process that has ended reaches nothing any more: its recordings count as
 //! reached, for all that it did is over.
@@ -41,7 +39,7 @@ pub(in crate::driver) struct Interprocess {
 
 // SAFETY: the page consists of atomics, and is mapped as long as the event lives.
 unsafe impl Send for Interprocess {}
-// SAFETY: as above.
+// SAFETY: threads and processes that share the page load and store its atomics, and do nothing else with it.
 unsafe impl Sync for Interprocess {}
 
 impl Interprocess {

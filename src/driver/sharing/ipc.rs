@@ -1,8 +1,5 @@
 //! Memory that processes share by handle: `cuIpc*MemHandle`. Events are in `interprocess.rs`.
 //!
-//! Flows in: addresses; handles of 64 bytes. Flows out: the same memory at an address of this process. It must never know
-//! how programs hand handles to each other.
-//!
 //! An allocation is the arena's own memory until the first handle is asked for: then it moves into a file, at the same
 //! address, while all streams stand still. What is never shared costs nothing.
 

@@ -1,7 +1,5 @@
 //! Semaphores that others have made, by descriptor (`cuImportExternalSemaphore`).
 //!
-//! Flows in: descriptors, values. Flows out: signals and waits in streams. It must never know who else has them.
-//!
 //! What stands behind one is an object of the system. A binary semaphore (an opaque descriptor) is an eventfd: a signal
 //! adds 1 to it, a wait takes what it holds. A timeline is a file in memory whose first eight bytes are the value.
 
@@ -32,7 +30,7 @@ struct Page(*const AtomicU64);
 
 // SAFETY: an atomic, mapped as long as the page lives.
 unsafe impl Send for Page {}
-// SAFETY: as above.
+// SAFETY: threads that share the page load and store one atomic, and do nothing else with the pointer.
 unsafe impl Sync for Page {}
 
 impl Drop for Page {
@@ -136,7 +134,7 @@ impl Semaphore {
     fn take(&self, value: u64) -> bool {
         match &self.object {
             Object::Binary(file) => take_event(file.as_raw_fd()),
-            // SAFETY: as above.
+            // SAFETY: `self` has the page, and it is mapped until that is dropped.
             Object::Timeline(page) => unsafe { (*page.0).load(Ordering::SeqCst) >= value },
         }
     }
@@ -181,7 +179,7 @@ fn take_event(descriptor: RawFd) -> bool {
         std::io::Error::last_os_error().raw_os_error(),
         Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ESPIPE | libc::ENOSYS)
     );
-    // SAFETY: as above.
+    // SAFETY: `value` has room for the eight bytes that a read of an eventfd gives.
     unknown && look(descriptor, 0) && unsafe { libc::read(descriptor, value.as_mut_ptr().cast(), 8) } == 8
 }
 

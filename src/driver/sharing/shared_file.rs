@@ -1,8 +1,5 @@
 //! Files that exist in memory only, and how another process gets at one.
 //!
-//! Flows in: sizes; tickets (64 bytes that one process hands to another). Flows out: files whose size is fixed. It must
-//! never know what they hold.
-//!
 //! A ticket names a descriptor of a living process, and the file's name, which holds a random number: what is behind
 //! `/proc/<process>/fd/<number>` is taken only if it bears that name. So nothing has to be given back, a descriptor that
 //! is closed or whose process has ended leads nowhere, and numbers that are used again are found out.

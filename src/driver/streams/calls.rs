@@ -146,7 +146,7 @@ impl Context {
         check_host_function()?;
         self.alive()?;
         graph::check_context(self.shared())?;
-        self.shared().drain();
+        self.drain();
         self.shared().printer.flush();
         pool::settle();
         self.shared().check()

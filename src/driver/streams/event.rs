@@ -1,6 +1,6 @@
 //! Events: points in streams, with the time at which they were reached.
 //!
-//! Flows in: streams. Flows out: points to wait for, times. It must never know what lies between two events.
+//! An event is its last recording (`recording.rs`): recording it again changes nothing for those who already wait.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,6 @@
 //! Stream memory operations: a stream writes a word, or waits for one.
 //!
-//! Flows in: addresses, values. Flows out: operations, at their place in a stream or a graph. It must never know who else
-//! writes the word.
+//! Anybody may write the word that a stream waits for: a kernel, the program, another process.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -125,7 +124,8 @@ impl Word {
     }
 
     fn meets(self, value: u64, how: u32) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the word was found in memory of ours, aligned; memory is freed only after what is queued has been
+        // done.
         let (now, value, ahead) = unsafe {
             match self.wide {
                 true => {

@@ -1,7 +1,5 @@
 //! The threads that run streams when nobody waits for them.
 //!
-//! Flows in: streams with something to do. Flows out: calls of [`Stream::pump`]. It must never know what the commands are.
-//!
 //! A thread that takes up a stream makes sure first that another one stands by, so that a stream that blocks (a host
 //! function, a long kernel) never holds up the rest, and the caller of a launch never pays for starting a thread. One idle
 //! thread spins for a few tens of microseconds before it sleeps: in a run of launches no wake-up system call is needed.
@@ -9,12 +7,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::defect;
+use crate::driver::process::room::room_to_work;
 use crate::driver::stream::Stream;
 
 /// Streams that can run at the same time, at most.
@@ -39,6 +38,8 @@ struct Pumps {
     state: Mutex<State>,
     /// Streams in `ready`, readable without the lock.
     count: AtomicUsize,
+    /// Not one thread is there.
+    nobody: AtomicBool,
     wake: Condvar,
     spin: Duration,
 }
@@ -48,6 +49,7 @@ fn pumps() -> &'static Pumps {
     PUMPS.get_or_init(|| Pumps {
         state: Mutex::default(),
         count: AtomicUsize::new(0),
+        nobody: AtomicBool::new(false),
         wake: Condvar::new(),
         spin: if several_cores() { SPIN } else { Duration::ZERO },
     })
@@ -67,7 +69,7 @@ pub(in crate::driver) fn schedule(stream: Arc<Stream>) {
     state.ready[level].push_back(stream);
     pumps.count.fetch_add(1, Ordering::Release);
     if state.threads == 0 {
-        start(&mut state);
+        start(pumps, &mut state);
     } else if state.spinning == 0 && state.sleeping > 0 {
         drop(state);
         pumps.wake.notify_one();
@@ -79,30 +81,46 @@ pub(in crate::driver) fn pressed() -> bool {
     pumps().count.load(Ordering::Relaxed) > 0
 }
 
-fn start(state: &mut State) {
+/// Whether no thread could be started: whoever waits for a stream runs it then, on however small a stack.
+pub(in crate::driver) fn nobody() -> bool {
+    pumps().nobody.load(Ordering::Relaxed)
+}
+
+fn start(pumps: &Pumps, state: &mut State) {
     if state.threads == MOST {
         return;
     }
+    // A thread that begins where there is no memory ends the process.
+    let started = room_to_work().is_ok() && spawn();
+    // Without a thread the work is done by whoever waits for it.
+    if started {
+        state.threads += 1;
+    }
+    pumps.nobody.store(state.threads == 0, Ordering::Relaxed);
+}
+
+fn spawn() -> bool {
     let started = std::thread::Builder::new()
         .name("margay-stream".into())
         // Kernels run on these threads.
         .stack_size(8 << 20)
         .spawn(run);
-    // Without a thread the work is done by whoever waits for it.
-    if started.is_ok() {
-        state.threads += 1;
-    }
+    started.is_ok()
 }
 
 fn run() {
     block_signals();
     let pumps = pumps();
     loop {
-        let stream = next(pumps);
-        // What goes wrong in its commands is caught in there; this may be the end of the stream and all that hangs on it.
-        if let Err(defect) = defect::catch(move || stream.pump_in_turn()) {
-            tracing::error!("{defect}\n  at the end of a stream");
-        }
+        finish(next(pumps), Stream::pump_in_turn);
+    }
+}
+
+/// Does the last thing with a stream, whose end it may be, and that of all that hangs on it. What goes wrong in its
+/// commands is caught in there.
+fn finish(stream: Arc<Stream>, work: impl FnOnce(&Arc<Stream>)) {
+    if let Err(defect) = defect::catch(move || work(&stream)) {
+        tracing::error!("{defect}\n  at the end of a stream");
     }
 }
 
@@ -111,8 +129,16 @@ fn next(pumps: &Pumps) -> Arc<Stream> {
     loop {
         if let Some(stream) = state.ready.iter_mut().rev().find_map(VecDeque::pop_front) {
             let left = pumps.count.fetch_sub(1, Ordering::Relaxed) - 1;
+            if !stream.claim() {
+                // Counted as one that looks out, as it will in a moment: nobody need be woken meanwhile. The stream may end
+                // here, with all that hangs on it.
+                state.spinning += 1;
+                MutexGuard::unlocked(&mut state, || finish(stream, |_| {}));
+                state.spinning -= 1;
+                continue;
+            }
             if state.spinning + state.sleeping == 0 {
-                start(&mut state);
+                start(pumps, &mut state);
             } else if left > 0 && state.spinning == 0 {
                 pumps.wake.notify_one();
             }

@@ -1,7 +1,6 @@
 //! Streams: queues with CUDA's order.
 //!
-//! Flows in: commands. Flows out: their execution, one after the other within a stream. It must never know what a command
-//! does beyond: it runs, it marks a point in time, or it waits for a point of another stream.
+//! A command runs, marks a point in time, or waits for a point of another stream: no more is known of it here.
 //!
 //! **Tickets.** The n-th command of a stream has ticket n, and `completed` is the ticket of the last one done: a place in
 //! a stream is a [`Point`] (stream, ticket), and everything that waits, waits for a point.
@@ -14,7 +13,14 @@
 //! **Default streams** (CUDA driver API manual, "Stream synchronization behavior"): a command of the legacy stream waits
 //! for everything in blocking streams that was there before it, a command of a blocking stream for everything in the
 //! legacy one; both become points that the command's stream waits for.
+//!
+//! ```text
+//! stream.rs  what a stream is; what comes into its queue    run.rs         running it, waiting for it
+//! stack.rs   whether a thread may run kernels               standstill.rs  nothing runs
+//! ```
 
+mod run;
+mod stack;
 mod standstill;
 
 pub(in crate::driver) use standstill::standstill;
@@ -24,7 +30,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 
@@ -36,11 +41,6 @@ use crate::driver::profile::MULTIPROCESSORS;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
 use crate::driver::{Context, Error, Green, Handle, Result};
 use crate::{defect, memory, simt};
-
-/// How long a waiting thread looks on before it sleeps.
-const SPIN: Duration = Duration::from_micros(20);
-/// Streams waiting for streams waiting for …: how far a waiting thread goes to help.
-const HELP_DEPTH: u32 = 64;
 
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
 const LEGACY: Handle = 1;
@@ -587,218 +587,10 @@ impl Stream {
         recording.set_ticket(ticket);
         recording
     }
-
-    /// A thread's turn at a stream that was in line.
-    pub(in crate::driver) fn pump_in_turn(self: &Arc<Stream>) {
-        let mut queue = self.queue.lock();
-        // A waiting thread may have been quicker.
-        if queue.state == State::Queued {
-            queue.state = State::Running;
-            drop(queue);
-            self.pump(u64::MAX, pump::TURN);
-        }
-    }
-
-    /// Runs commands until `until` is completed, nothing is left, the next one has to wait, or the turn is over and others
-    /// are in line. The caller has the claim, and loses it.
-    fn pump(self: &Arc<Stream>, until: u64, turn: u32) {
-        if let Err(defect) = defect::within(|| self.pump_commands(until, turn)) {
-            // Nothing of a command: what is left of the stream goes on, without work.
-            self.shared.fail_by(&defect, "the queue of a stream");
-            drop(Turn {
-                stream: self,
-                completes: false,
-            });
-        }
-    }
-
-    fn pump_commands(self: &Arc<Stream>, until: u64, mut turn: u32) {
-        loop {
-            let mut queue = self.queue.lock();
-            let command = match queue.commands.front() {
-                None => {
-                    queue.state = State::Idle;
-                    return;
-                }
-                Some(_) if self.completed.load(Ordering::Relaxed) >= until || (turn == 0 && pump::pressed()) => {
-                    queue.state = State::Queued;
-                    drop(queue);
-                    pump::schedule(Arc::clone(self));
-                    return;
-                }
-                Some(Command::Wait(point)) if !point.is_done() => {
-                    let point = point.clone();
-                    queue.state = State::Parked;
-                    drop(queue);
-                    let waiter = Waiter::Stream(Arc::clone(self));
-                    if point.stream.add_waiter(point.ticket, waiter) {
-                        return;
-                    }
-                    // Done meanwhile, and nobody knows of us: the claim is still ours to take.
-                    self.queue.lock().state = State::Running;
-                    continue;
-                }
-                Some(_) => queue.commands.pop_front(),
-            };
-            drop(queue);
-            if let Some(command) = command {
-                self.execute(command);
-            }
-            self.complete_one();
-            defect::may_fail("queue", self.shared.id);
-            turn = turn.saturating_sub(1);
-        }
-    }
-
-    fn execute(&self, command: Command) {
-        // A bug of ours must not take the thread, and everything queued, with it.
-        let executed = defect::within(|| match command {
-            Command::Wait(_) => {}
-            Command::Record(recording) => recording.stamp(),
-            Command::Work(_) if self.shared.has_failed() => {}
-            Command::Work(task) | Command::Always(task) => {
-                defect::may_fail("command", self.shared.id);
-                guarded(&self.shared, || task(&self.shared));
-            }
-        });
-        if let Err(defect) = executed {
-            self.shared.fail_by(&defect, "a command of a stream");
-        }
-    }
-
-    fn complete_one(&self) {
-        let mut queue = self.queue.lock();
-        let completed = self.completed.load(Ordering::Relaxed) + 1;
-        self.completed.store(completed, Ordering::Release);
-        if queue.waiters.is_empty() {
-            return;
-        }
-        let due: Vec<Waiter> = {
-            let due = queue.waiters.extract_if(.., |(ticket, _)| *ticket <= completed);
-            due.map(|waiter| waiter.1).collect()
-        };
-        drop(queue);
-        for waiter in due {
-            match waiter {
-                Waiter::Stream(stream) => {
-                    stream.queue.lock().state = State::Queued;
-                    pump::schedule(stream);
-                }
-                Waiter::Thread(sleeper) => sleeper.wake(),
-            }
-        }
-    }
-
-    /// `false`: the ticket is completed already, and nobody will call.
-    fn add_waiter(&self, ticket: u64, waiter: Waiter) -> bool {
-        let mut queue = self.queue.lock();
-        if self.completed.load(Ordering::Relaxed) >= ticket {
-            return false;
-        }
-        queue.waiters.push((ticket, waiter));
-        true
-    }
-
-    /// Returns when a command is completed; runs the stream itself if nobody else does.
-    pub(in crate::driver) fn wait_for(self: &Arc<Stream>, ticket: u64) {
-        self.help(ticket, 0);
-    }
-
-    fn help(self: &Arc<Stream>, ticket: u64, depth: u32) {
-        loop {
-            if self.completed.load(Ordering::Acquire) >= ticket {
-                return;
-            }
-            let mut queue = self.queue.lock();
-            // Again, now that nothing moves: a stream that has gone past the ticket may be parked at a point that is of
-            // no concern, or even one that the calling thread is on the way to.
-            if self.completed.load(Ordering::Acquire) >= ticket {
-                return;
-            }
-            match queue.state {
-                State::Queued if has_room() => {
-                    queue.state = State::Running;
-                    drop(queue);
-                    self.pump(ticket, u32::MAX);
-                }
-                State::Parked if depth < HELP_DEPTH => {
-                    let point = match queue.commands.front() {
-                        Some(Command::Wait(point)) => point.clone(),
-                        _ => unreachable!("a parked stream waits for a point"),
-                    };
-                    drop(queue);
-                    point.stream.help(point.ticket, depth + 1);
-                    // Whoever completed the point is about to put us in line.
-                    std::hint::spin_loop();
-                }
-                State::Idle | State::Queued | State::Running | State::Parked => {
-                    drop(queue);
-                    self.look_on(ticket, depth);
-                }
-            }
-        }
-    }
-
-    /// Somebody else is at it: watch a little, then sleep until the ticket is completed.
-    fn look_on(self: &Arc<Stream>, ticket: u64, depth: u32) {
-        if pump::several_cores() {
-            let began = Instant::now();
-            while began.elapsed() < SPIN {
-                for _ in 0..32 {
-                    if self.completed.load(Ordering::Acquire) >= ticket {
-                        return;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
-            // It may have come to rest at another ticket, or at a point: worth another look before sleeping.
-            match self.queue.lock().state {
-                State::Queued if has_room() => return,
-                State::Parked if depth < HELP_DEPTH => return,
-                State::Idle | State::Queued | State::Running | State::Parked => {}
-            }
-        }
-        let sleeper = Arc::new(Sleeper::default());
-        if self.add_waiter(ticket, Waiter::Thread(Arc::clone(&sleeper))) {
-            sleeper.sleep();
-        }
-    }
 }
 
-/// Stack that running a kernel may take.
-const ROOM: usize = 512 << 10;
-
-/// Whether this thread has stack enough to run kernels: programs make threads with very little.
-fn has_room() -> bool {
-    thread_local! {
-        /// The lowest address of this thread's stack; 0 = not known yet.
-        static LOWEST: Cell<usize> = const { Cell::new(0) };
-    }
-    let here = 0_u8;
-    let lowest = LOWEST.try_with(|lowest| {
-        if lowest.get() == 0 {
-            lowest.set(lowest_of_stack().unwrap_or(usize::MAX));
-        }
-        lowest.get()
-    });
-    (&raw const here as usize).checked_sub(lowest.unwrap_or(usize::MAX)) >= Some(ROOM)
-}
-
-fn lowest_of_stack() -> Option<usize> {
-    // SAFETY: all-zero is fit to be filled; the attributes are destroyed if they were made.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return None;
-        }
-        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
-        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
-        libc::pthread_attr_destroy(&mut attributes);
-        known.then_some(start as usize)
-    }
-}
-
-pub(in crate::driver) fn as_host_function(call: impl FnOnce()) {
+/// Calls a function of the program's on a thread that others may wait for: calls of its own that could wait answer 800.
+pub fn as_host_function(call: impl FnOnce()) {
     struct Restored(bool);
     fn set(value: bool) -> bool {
         IN_HOST_FUNCTION

@@ -228,7 +228,7 @@ fn a_kernel_writes_where_it_may_and_faults_where_not() {
     go(&store, &config, &[address(&counter), address(&value)]).unwrap();
     let mut host = vec![0_u32; 1000];
     own.0.synchronize().unwrap();
-    // SAFETY: as above.
+    // SAFETY: a variable of the module's, four bytes, which nobody writes any more.
     assert_eq!(unsafe { (counter as *const u32).read() }, 41);
     // Registered host memory is a kernel's to write, other host memory is not.
     let start = host.as_mut_ptr() as u64;

@@ -1,7 +1,6 @@
 //! Arrays and mipmapped arrays: `cuArray*`, `cuMipmappedArray*`.
 //!
-//! Flows in: descriptors. Flows out: objects over memory, images for textures, places for copies. It must never know how
-//! texels are read.
+//! An array is memory and a description of it; textures read it as `memory/texture/` says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

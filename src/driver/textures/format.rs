@@ -1,6 +1,4 @@
 //! `CUarray_format`: what an element of each is made of.
-//!
-//! Flows in: the API's numbers. Flows out: channels, planes, blocks. It must never know where elements lie.
 
 use crate::driver::{Error, Result};
 use crate::memory::texture::{Block, Channel, Format};

@@ -1,8 +1,7 @@
 //! Texture and surface references: variables of modules to which a program binds arrays and memory, `cuTexRef*`,
 //! `cuSurfRef*`.
 //!
-//! Flows in: a module's declarations, what the program sets. Flows out: what each is bound to when a kernel is launched.
-//! It must never know how texels are read.
+//! What a module declares and a program sets comes together when a kernel is launched.
 
 use std::collections::HashMap;
 use std::sync::Arc;

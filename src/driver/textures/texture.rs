@@ -1,7 +1,6 @@
 //! Texture and surface objects: `cuTexObject*`, `cuSurfObject*`.
 //!
-//! Flows in: resources and how they are to be sampled. Flows out: handles that kernels hold, and descriptors again. It
-//! must never know how texels are read.
+//! Kernels hold the handles that are made here; reading texels by them is `memory/texture/`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! Textures, samplers and surfaces as kernels see them: descriptors, the table of handles, and what reading them gives.
 //!
-//! Flows in: descriptors over memory that somebody else allocated; coordinates. Flows out: texels. It must never know
-//! instructions, nor the calls by which descriptors are made.
+//! Descriptors are over memory that somebody else allocated (`driver/textures/`).
 //!
 //! ```text
 //! format.rs   bytes of a texel ↔ its components          sample.rs   coordinates → texels, filtered

@@ -1,7 +1,5 @@
 //! What a pool has: blocks that are in use, and blocks that were given back.
 //!
-//! Flows in: requests, frees. Flows out: blocks, old ones where the rules of reuse allow it. It must never know who asks.
-//!
 //! Rules (manual, `cuMemPoolSetAttribute`): a stream has back what was freed in itself, always, for its order sees to it.
 //! What has been freed in another one is had once the free is done (`…_ALLOW_OPPORTUNISTIC`), or by waiting for it when
 //! there is no other memory (`…_ALLOW_INTERNAL_DEPENDENCIES`).

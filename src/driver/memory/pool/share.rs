@@ -1,7 +1,5 @@
 //! Pools that processes share: their memory lies in one file, of which every process shows all.
 //!
-//! Flows in: descriptors, records of 64 bytes. Flows out: pools, addresses. It must never know how programs hand them on.
-//!
 //! The file's first page says whose memory it is; allocations follow, a page apart.
 
 use std::collections::BTreeMap;

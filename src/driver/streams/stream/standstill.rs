@@ -1,7 +1,5 @@
 //! A moment in which no stream of the process does anything: for what cannot be changed under running work.
 //!
-//! Flows in: what is to be done. Flows out: that it has been done. It must never know what it is.
-//!
 //! Whoever holds the claim on a stream is the only one to run it, so holding all claims is a standstill, and costs those
 //! who run streams nothing. Streams that are parked wait for others, whose claims are held; new ones are not made meanwhile.
 
