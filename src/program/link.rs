@@ -508,6 +508,7 @@ impl<'a> Linker<'a> {
             .zip(self.names)
             .map(|(tree, names)| Unit {
                 tree: tree.clone(),
+                symbols: tree.items.iter().map(|item| names.get(&**name_of(item)?).copied()).collect(),
                 names,
                 declared: OnceLock::new(),
             })
@@ -612,6 +613,16 @@ fn declaration(variable: &Variable) -> Option<Declaration> {
         stride: layout::size_of(variable.ty),
         fields,
     })
+}
+
+/// What an item is called, if it may be named.
+pub(super) fn name_of(item: &Item) -> Option<&Arc<str>> {
+    match item {
+        Item::Function(function) => Some(&function.name.text),
+        Item::Variable(variable) => Some(&variable.name.text),
+        Item::Alias { name, .. } => Some(&name.text),
+        Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => None,
+    }
 }
 
 /// Lives in a memory that a module owns.

@@ -5,7 +5,7 @@
 //! gives bodies in a representation ([`ir`]) that each tier compiles for itself. Blocks stand in an order such that the
 //! fragment of a warp in the lowest block is always the right one to run next.
 //!
-//! `rules/` checks what the language asks of a tree; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
+//! `check/` reads a body against the rules of the language and makes a tree of it in which every name and opcode is resolved; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` reads what a
 //! body names; `lower/` turns a body into the representation when something first reaches it, `passes/` improve that;
 //! `module` and `function` are what others hold, `frames` what a chain of calls takes of local memory.
 //!
@@ -16,6 +16,7 @@
 //!
 //! **Frame of a function** in local memory: `[return params][params][.local variables][call areas]`, sizes known.
 
+pub mod check;
 mod demangle;
 mod frames;
 mod function;
@@ -28,7 +29,6 @@ mod lower;
 mod module;
 pub(crate) mod passes;
 mod references;
-pub mod rules;
 mod runtime;
 mod video;
 

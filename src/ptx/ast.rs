@@ -279,7 +279,25 @@ pub struct Body {
     /// Structures of the module's scope (PTX 1.x); known once the module is read.
     pub(super) records: Arc<OnceLock<Records>>,
     pub(super) parsed: Arc<OnceLock<Parsed>>,
-    pub(super) findings: Arc<OnceLock<Vec<Diagnostic>>>,
+    pub(super) checked: Arc<OnceLock<Checked>>,
+}
+
+/// What whoever checks a body finds.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// What the rules of the language have against it.
+    pub findings: Vec<Diagnostic>,
+    pub mentions: Mentions,
+}
+
+/// What a body names at module scope: items of the module by number, each once.
+#[derive(Debug, Default)]
+pub struct Mentions {
+    /// Functions called by their names.
+    pub called: Vec<u32>,
+    /// Items named otherwise.
+    pub named: Vec<u32>,
+    pub calls_indirectly: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -460,9 +478,9 @@ impl Body {
         }
     }
 
-    /// What the rules of the language have against the statements: kept here, so that whoever checks does so once.
-    pub fn findings(&self, check: impl FnOnce() -> Vec<Diagnostic>) -> &[Diagnostic] {
-        self.findings.get_or_init(check)
+    /// What a check finds: kept here, so that whoever checks does so once.
+    pub fn checked(&self, check: impl FnOnce() -> Checked) -> &Checked {
+        self.checked.get_or_init(check)
     }
 }
 

@@ -13,12 +13,16 @@ mod moves;
 mod names;
 mod needs;
 mod operand;
+mod resolve;
 mod scope;
+mod special;
 mod texture;
+pub(super) mod tree;
 mod types;
 
 pub use self::names::Names;
-use crate::ptx::ast::{Function, Item, Module};
+use self::tree::Tree;
+use crate::ptx::ast::{Body, Checked, Function, Item, Mentions, Module, Statement};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 /// Findings beyond this many help nobody.
@@ -32,7 +36,7 @@ pub struct Surroundings<'a> {
 }
 
 /// Checks a whole module, reading every body.
-pub fn check(tree: &Module) -> Diagnostics {
+pub fn all(tree: &Module) -> Diagnostics {
     let names = Names::of(tree);
     let around = Surroundings { tree, names: &names };
     let mut list = module::check(&around);
@@ -40,8 +44,10 @@ pub fn check(tree: &Module) -> Diagnostics {
         if list.len() >= MANY {
             break;
         }
-        if let Item::Function(function) = item {
-            list.extend_from_slice(of_body(&around, function));
+        if let Item::Function(function) = item
+            && let Some(checked) = of_body(&around, function)
+        {
+            list.extend_from_slice(&checked.findings);
         }
     }
     list.truncate(MANY);
@@ -52,26 +58,63 @@ pub fn check(tree: &Module) -> Diagnostics {
     }
 }
 
-/// Checks one body; does so once, however often it is asked.
-pub fn of_body<'a>(around: &Surroundings<'a>, function: &'a Function) -> &'a [Diagnostic] {
-    let Some(body) = &function.body else {
-        return &[];
-    };
-    body.findings(|| match body.statements() {
-        Ok(_) if !modern(around.tree) => Vec::new(),
-        Ok(statements) => body::check(around, function, statements),
-        Err(found) => {
-            let mut list = found.list.clone();
-            if modern(around.tree) && list.len() < MANY {
-                list.extend(body::check(around, function, body.readable()));
+/// What there is to say of a body, if the function has one; it is found once, however often it is asked for.
+pub fn of_body<'a>(around: &Surroundings<'a>, function: &'a Function) -> Option<&'a Checked> {
+    let body = function.body.as_ref()?;
+    Some(body.checked(|| {
+        let checked = |statements| {
+            let read = body::read(around, function, statements, false);
+            Checked {
+                findings: read.findings,
+                mentions: read.mentions,
             }
-            list
+        };
+        match body.statements() {
+            Ok(statements) => checked(statements),
+            Err(found) => {
+                let mut findings = found.list.clone();
+                if is_strict(around.tree) && findings.len() < MANY {
+                    findings.extend(checked(body.readable()).findings);
+                }
+                Checked {
+                    findings,
+                    mentions: Mentions::default(),
+                }
+            }
         }
-    })
+    }))
+}
+
+/// Statements of a body that was read without mistakes of shape, as a tree.
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn tree<'a>(
+    around: &'a Surroundings<'a>,
+    function: &'a Function,
+    body: &'a Body,
+    statements: &'a [Statement],
+) -> Result<Tree<'a>, Vec<Diagnostic>> {
+    let errors = |findings: &[Diagnostic]| -> Vec<Diagnostic> {
+        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+        errors.cloned().collect()
+    };
+    let body::Read {
+        findings,
+        mentions,
+        tree,
+    } = body::read(around, function, statements, true);
+    let wrong = errors(&findings);
+    // Nobody need read it again to know what it names.
+    body.checked(|| Checked { findings, mentions });
+    match wrong.is_empty() {
+        true => Ok(tree),
+        false => Err(wrong),
+    }
 }
 
 /// Whether a module of this version keeps to the rules of PTX 2.0 and later.
-fn modern(tree: &Module) -> bool {
+fn is_strict(tree: &Module) -> bool {
     tree.version >= (2, 0)
 }
 

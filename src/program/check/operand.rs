@@ -3,13 +3,12 @@
 
 use super::body::{Body, Named, Outcome};
 use super::scope::Entity;
+use super::special::{self, Reading};
 use super::types::{Class, a_type, agrees, class, constant_agrees};
 use crate::isa::table::fragment;
 use crate::isa::table::signature::{self, Count, Kind, Limits, Pair, Place, Ty, Value};
 use crate::isa::{self, Form, Operation};
 use crate::program::layout;
-use crate::program::lower::special::{self, Reading};
-use crate::program::video;
 use crate::ptx::ast::{AddressBase, Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -176,8 +175,12 @@ impl<'a> Body<'a> {
                 Kind::Coordinates(floats) => self.vector_of_layer(form, *floats, operand)?,
                 Kind::AddressOf(ty) => self.address_of(form, resolve(*ty, form, first), operand)?,
                 Kind::Constant(limits, lenient) => self.constant(*limits, *lenient, expected.name, operand)?,
-                Kind::Label => self.branch_target(operand)?,
-                Kind::Targets => self.branch_targets(operand)?,
+                Kind::Label => {
+                    self.branch_target(operand)?;
+                }
+                Kind::Targets => {
+                    self.branch_targets(operand)?;
+                }
                 Kind::Sink => match operand {
                     Operand::Sink(_) => {}
                     other => {
@@ -192,8 +195,7 @@ impl<'a> Body<'a> {
     }
 
     fn video(&mut self, opcode: isa::video::Opcode, form: &Form, instruction: &Instruction) -> Outcome {
-        let is_register = |name: &Name| matches!(self.find(&name.text), Some(Named::Here(Entity::Register { .. })));
-        let read = video::read(opcode, instruction, is_register)?;
+        let read = self.read_video(opcode, instruction)?;
         let value = Value::of(Type::U32);
         for (index, operand) in read.operands.iter().enumerate() {
             match index {
@@ -339,7 +341,7 @@ impl<'a> Body<'a> {
                 select,
                 offset: 0,
             } => match self.find(&name.text) {
-                Some(Named::Here(Entity::Register { ty, vector })) => {
+                Some(Named::Here(Entity::Register { ty, vector, .. })) => {
                     if vector > 1 && select.is_none() {
                         return Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text))
                             .label("one element is expected"));
@@ -484,7 +486,8 @@ impl<'a> Body<'a> {
         let mismatch =
             |is: &str| Err(Diagnostic::error(name.span, format!("`{}` is {is}", name.text)).label(a_type(want, wider)));
         let width = match special::read(&name.text, select.map(|select| &*select.text)) {
-            Some(Reading::Special(_, width) | Reading::Constant(_, width)) => width,
+            Some(Reading::Special(_, width)) => width,
+            Some(Reading::Constant(_)) => isa::lanes::Width::B32,
             Some(Reading::Vector) => return mismatch("a vector of four"),
             None => return Err(self.undeclared(name)),
         };
@@ -524,7 +527,7 @@ impl<'a> Body<'a> {
             return Err(Diagnostic::error(operand.span(), "this is not a vector").label(expected));
         };
         match self.find(&name.text) {
-            Some(Named::Here(Entity::Register { ty, vector })) if vector > 1 => {
+            Some(Named::Here(Entity::Register { ty, vector, .. })) if vector > 1 => {
                 self.count(usize::from(vector), count, name.span)?;
                 match want {
                     Some(want) if !agrees(want, value.wider, ty) => Err(Diagnostic::error(
