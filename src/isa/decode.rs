@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::form::Form;
 use super::operation;
-use super::table::{self, Compiled, Element, legacy, refused};
+use super::table::{self, Compiled, Element, Meaning, legacy, refused};
 use super::types::{Space, Type};
 use super::words::Words;
 use crate::spelling::distance;
@@ -94,6 +94,18 @@ pub fn without_bank(opcode: &str) -> Option<String> {
     let (head, tail) = opcode.split_once('[')?;
     let tail = tail.split_once(']').map_or("", |(_, tail)| tail);
     Some(format!("{head}{tail}"))
+}
+
+/// Whether an opcode calls: its operands have a shape of their own.
+pub fn is_call(opcode: &str) -> bool {
+    opcode.split('.').next() == Some("call")
+}
+
+/// Whether an instruction takes addresses as values: what stands outside of brackets is no access to memory.
+pub fn takes_addresses(opcode: &str) -> bool {
+    let mnemonic = opcode.split('.').next().unwrap_or_default();
+    let takes = |line: &Compiled| matches!(line.line.meaning, Meaning::Move | Meaning::ConvertAddress);
+    table::lines_of(mnemonic).is_some_and(|lines| lines.iter().any(takes))
 }
 
 /// [`decode_legacy`], and how many elements the opcode names: PTX 1.x takes whole vectors where an instruction computes on

@@ -33,7 +33,8 @@ pub mod words;
 pub use self::compare::{Boolean, Compare};
 pub use self::compute::{Compute, Contractible, Fused, Linear};
 pub use self::decode::{
-    DecodeError, decode, decode_all, decode_elements, decode_flushing, decode_in, decode_legacy, without_bank,
+    DecodeError, decode, decode_all, decode_elements, decode_flushing, decode_in, decode_legacy, is_call,
+    takes_addresses, without_bank,
 };
 pub use self::form::Form;
 pub use self::operation::Operation;

@@ -8,6 +8,7 @@ use super::types::{Class, a_type, agrees, class, constant_agrees};
 use crate::isa::table::fragment;
 use crate::isa::table::signature::{self, Count, Kind, Limits, Pair, Place, Ty, Value};
 use crate::isa::{self, Form, Operation};
+use crate::program::ir::Special;
 use crate::program::layout;
 use crate::ptx::ast::{AddressBase, Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -188,7 +189,8 @@ impl<'a> Body<'a> {
                         return Err(Diagnostic::error(other.span(), message).label("`_` is expected"));
                     }
                 },
-                Kind::Video | Kind::Pointer | Kind::Any => {}
+                Kind::Any => self.four_numbers(operand)?,
+                Kind::Video | Kind::Pointer => {}
             }
         }
         Ok(())
@@ -230,6 +232,31 @@ impl<'a> Body<'a> {
                 }
                 Kind::Source(value) => self.source(form, settled(form, expected.name, *value), false, operand)?,
                 _ => self.loosely(operand)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `{a, b, e, f}` of a conversion of four numbers at once.
+    fn four_numbers(&self, operand: &Operand) -> Outcome {
+        let expected = || Diagnostic::error(operand.span(), "four numbers in braces are expected here");
+        let list = match operand {
+            Operand::Vector(list, _) if list.len() == 4 => list,
+            Operand::Name { name, select: None, .. } => {
+                return match self.find(&name.text) {
+                    Some(Named::Here(Entity::Register { vector: 4, ty, .. })) if class(ty) != Class::Integer => Ok(()),
+                    _ => Err(expected()),
+                };
+            }
+            _ => return Err(expected()),
+        };
+        for one in list {
+            if let Operand::Name { name, .. } = one
+                && let Some(Named::Here(Entity::Register { ty, .. })) = self.find(&name.text)
+                && class(ty) == Class::Integer
+            {
+                let message = format!("`{}` is declared .{}; a .f32 is expected here", name.text, ty.word());
+                return Err(Diagnostic::error(one.span(), message));
             }
         }
         Ok(())
@@ -485,9 +512,9 @@ impl<'a> Body<'a> {
     pub fn special(&self, name: &Name, select: Option<&Name>, want: Type, wider: bool) -> Outcome {
         let mismatch =
             |is: &str| Err(Diagnostic::error(name.span, format!("`{}` is {is}", name.text)).label(a_type(want, wider)));
-        let width = match special::read(&name.text, select.map(|select| &*select.text)) {
-            Some(Reading::Special(_, width)) => width,
-            Some(Reading::Constant(_)) => isa::lanes::Width::B32,
+        let (width, grid) = match special::read(&name.text, select.map(|select| &*select.text)) {
+            Some(Reading::Special(special, width)) => (width, special == Special::Gridid),
+            Some(Reading::Constant(_)) => (isa::lanes::Width::B32, false),
             Some(Reading::Vector) => return mismatch("a vector of four"),
             None => return Err(self.undeclared(name)),
         };
@@ -499,7 +526,7 @@ impl<'a> Body<'a> {
         // Positions and sizes were 16 bits wide in PTX 1.x, and `%gridid` 16 and 32 before PTX 3.0; all are still allowed
         // (PTX ISA, Special Registers).
         let old =
-            select.is_some() && layout::size_of(want) == 2 || &*name.text == "%gridid" && layout::size_of(want) < 8;
+            select.is_some() && layout::size_of(want) == 2 || grid && layout::size_of(want) < 8;
         match class(want) {
             Class::Pred if is == Type::Pred => Ok(()),
             Class::Bits | Class::Integer
@@ -648,6 +675,15 @@ impl<'a> Body<'a> {
 
 fn out_of_range(span: Span, value: u64, limits: Limits) -> Diagnostic {
     Diagnostic::error(span, format!("{} is out of range", value as i64)).label(format!("expected {limits}"))
+}
+
+/// Whether an instruction has as many operands as its line.
+pub(super) fn count(form: &Form, given: usize, instruction: &Instruction) -> Outcome {
+    let ways: Vec<&Vec<signature::Operand>> = form.signature.ways.iter().collect();
+    match ways.iter().any(|way| way.len() == given) {
+        true => Ok(()),
+        false => Err(wrong_count(&ways, instruction)),
+    }
 }
 
 fn wrong_count(ways: &[&Vec<signature::Operand>], instruction: &Instruction) -> Diagnostic {

@@ -140,6 +140,9 @@ impl<'a> Body<'a> {
             Shape::Move | Shape::Values => self.operands_of(&instruction.operands)?,
             Shape::Ignored => Vec::new(),
         };
+        if !self.strict && !matches!(Shape::of(form.op), Shape::Ignored) {
+            super::operand::count(&form, operands.len(), instruction)?;
+        }
         Ok(Statement::Instruction(tree::Instruction {
             guard,
             form,
