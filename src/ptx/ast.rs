@@ -482,6 +482,11 @@ impl Body {
     pub fn checked(&self, check: impl FnOnce() -> Checked) -> &Checked {
         self.checked.get_or_init(check)
     }
+
+    /// What a check has found already.
+    pub fn known(&self) -> Option<&Checked> {
+        self.checked.get()
+    }
 }
 
 impl std::fmt::Debug for Body {

@@ -175,6 +175,6 @@ pub fn reaches(named: Space, is: Space, role: Role) -> bool {
         ParamEntry => is == Param && role == Role::EntryParameter || is == ParamEntry,
         ParamFunc => matches!(is, Param | ParamFunc) && role != Role::EntryParameter,
         Shared | SharedCta | SharedCluster => matches!(is, Shared | SharedCta | SharedCluster),
-        other => other == is,
+        Reg | Sreg | Const | Global | Local | Tex | Surf => named == is,
     }
 }

@@ -36,8 +36,10 @@ struct Known {
 pub(super) struct Body<'a> {
     pub around: &'a Surroundings<'a>,
     pub function: &'a Function,
-    /// The rules of PTX 2.0 and later hold; the first specification allows what they do not.
+    /// The module is of PTX 2.0 or later; the first specification allows what those do not.
     pub strict: bool,
+    /// The rules of operands and declarations are to be looked at.
+    pub rules: bool,
     /// The tree is wanted, not only what is wrong.
     wanted: bool,
     pub scopes: Scopes<'a>,
@@ -56,7 +58,16 @@ pub(super) struct Body<'a> {
     named: HashSet<&'a str>,
 }
 
-/// What reading a body came to. The tree is empty unless it was wanted, and of no use if there are errors.
+/// What a body is read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Findings,
+    Tree,
+    /// Of a body whose findings are known, and none of them an error.
+    TreeOfChecked,
+}
+
+/// What reading a body came to. Without errors, the tree is there if it is the purpose.
 pub(super) struct Read<'a> {
     pub findings: Vec<Diagnostic>,
     pub mentions: Mentions,
@@ -67,13 +78,15 @@ pub(super) fn read<'a>(
     around: &'a Surroundings<'a>,
     function: &'a Function,
     statements: &'a [Statement],
-    wanted: bool,
+    purpose: Purpose,
 ) -> Read<'a> {
+    let strict = is_strict(around.tree);
     let mut body = Body {
         around,
         function,
-        strict: is_strict(around.tree),
-        wanted,
+        strict,
+        rules: strict && purpose != Purpose::TreeOfChecked,
+        wanted: purpose != Purpose::Findings,
         scopes: Scopes::default(),
         needs: Needs::of(around.tree),
         target: link::target(around.tree).unwrap_or(20),
@@ -98,7 +111,7 @@ pub(super) fn read<'a>(
     let results = function.returns.iter();
     tree.returns = results.map(|variable| body.parameter(variable, Role::FunctionResult)).collect();
     tree.statements = body.scope(statements);
-    if function.entry && body.strict && body.shared > SHARED_BYTES {
+    if function.entry && body.rules && body.shared > SHARED_BYTES {
         body.report(
             Diagnostic::error(
                 function.name.span,
@@ -196,7 +209,7 @@ impl<'a> Body<'a> {
             Statement::Instruction(instruction) => return self.instruction(instruction),
             Statement::Block(statements) => return Ok(Some(tree::Statement::Block(self.scope(statements)))),
             Statement::Loc { file, line, place, .. } => {
-                if self.strict && !self.around.names.has_file(*file) {
+                if self.rules && !self.around.names.has_file(*file) {
                     self.unknown_file(*file, place.0);
                 }
                 return Ok(Some(tree::Statement::Line(*file, *line)));
@@ -240,7 +253,7 @@ impl<'a> Body<'a> {
     fn declare(&mut self, variable: &'a Variable) -> Option<tree::Statement<'a>> {
         let name = &variable.name;
         if name.text.is_empty() {
-            if self.strict {
+            if self.rules {
                 self.report(nameless(variable));
             }
             return None;
@@ -252,7 +265,7 @@ impl<'a> Body<'a> {
                 format!("`{}` is declared twice in this scope", name.text),
             ));
         }
-        if self.strict {
+        if self.rules {
             self.declared(variable);
         }
         match (variable.space, variable.count) {
@@ -442,7 +455,7 @@ impl<'a> Body<'a> {
 
     fn instruction(&mut self, instruction: &'a Instruction) -> Outcome<Option<tree::Statement<'a>>> {
         let forms = self.forms(instruction)?;
-        let chosen = match self.strict {
+        let chosen = match self.rules || forms.len() > 1 {
             true => self.choose(&forms, instruction)?,
             false => 0,
         };

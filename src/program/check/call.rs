@@ -43,7 +43,7 @@ impl<'a> Body<'a> {
         let signature = self.signature(name, rest.first())?;
         self.agree("argument", name, arguments, signature.params, signature.variadic)?;
         self.agree("result", name, results, signature.returns, false)?;
-        if self.strict {
+        if self.rules {
             for (operand, formal) in arguments.iter().zip(signature.params) {
                 self.passed(operand, formal, signature.name, false)?;
             }

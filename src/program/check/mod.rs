@@ -21,6 +21,7 @@ pub(super) mod tree;
 mod types;
 
 pub use self::names::Names;
+use self::body::Purpose;
 use self::tree::Tree;
 use crate::ptx::ast::{Body, Checked, Function, Item, Mentions, Module, Statement};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics, Severity};
@@ -63,7 +64,7 @@ pub fn of_body<'a>(around: &Surroundings<'a>, function: &'a Function) -> Option<
     let body = function.body.as_ref()?;
     Some(body.checked(|| {
         let checked = |statements| {
-            let read = body::read(around, function, statements, false);
+            let read = body::read(around, function, statements, Purpose::Findings);
             Checked {
                 findings: read.findings,
                 mentions: read.mentions,
@@ -85,7 +86,8 @@ pub fn of_body<'a>(around: &Surroundings<'a>, function: &'a Function) -> Option<
     }))
 }
 
-/// Statements of a body that was read without mistakes of shape, as a tree.
+/// Statements of a body, in which there are no mistakes of shape, as a tree. It is made when the body is lowered and not
+/// kept; of a body that was checked before, the rules need no second look.
 ///
 /// # Errors
 /// What is wrong with them.
@@ -95,22 +97,32 @@ pub(super) fn tree<'a>(
     body: &'a Body,
     statements: &'a [Statement],
 ) -> Result<Tree<'a>, Vec<Diagnostic>> {
-    let errors = |findings: &[Diagnostic]| -> Vec<Diagnostic> {
-        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-        errors.cloned().collect()
+    let purpose = match body.known() {
+        Some(checked) => {
+            let wrong = errors(&checked.findings);
+            if !wrong.is_empty() {
+                return Err(wrong);
+            }
+            Purpose::TreeOfChecked
+        }
+        None => Purpose::Tree,
     };
-    let body::Read {
-        findings,
-        mentions,
-        tree,
-    } = body::read(around, function, statements, true);
-    let wrong = errors(&findings);
+    let read = body::read(around, function, statements, purpose);
+    let wrong = errors(&read.findings);
     // Nobody need read it again to know what it names.
-    body.checked(|| Checked { findings, mentions });
+    body.checked(|| Checked {
+        findings: read.findings,
+        mentions: read.mentions,
+    });
     match wrong.is_empty() {
-        true => Ok(tree),
+        true => Ok(read.tree),
         false => Err(wrong),
     }
+}
+
+fn errors(findings: &[Diagnostic]) -> Vec<Diagnostic> {
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    errors.cloned().collect()
 }
 
 /// Whether a module of this version keeps to the rules of PTX 2.0 and later.

@@ -88,13 +88,13 @@ fn resolve(ty: Ty, form: &Form, first: bool) -> Option<Type> {
 
 /// A value with the type and the number of registers that the opcode gives a fragment.
 fn settled(form: &Form, name: &str, value: Value) -> Value {
-    match (value.count, fragment::of(form, name)) {
-        (Count::Fragment, Some((ty, count))) => Value {
+    match fragment::of(form, name) {
+        Some((ty, count)) if value.count == Count::Fragment => Value {
             ty: Ty::Fixed(ty),
             count: Count::Exactly(count),
             ..value
         },
-        _ => value,
+        Some(_) | None => value,
     }
 }
 
@@ -231,7 +231,18 @@ impl<'a> Body<'a> {
                         .label("a register is expected"));
                 }
                 Kind::Source(value) => self.source(form, settled(form, expected.name, *value), false, operand)?,
-                _ => self.loosely(operand)?,
+                Kind::Destination(_)
+                | Kind::Group(_)
+                | Kind::Address(_)
+                | Kind::Handle(..)
+                | Kind::Coordinates(_)
+                | Kind::AddressOf(_)
+                | Kind::Constant(..)
+                | Kind::Label
+                | Kind::Targets
+                | Kind::Sink
+                | Kind::Video
+                | Kind::Any => self.loosely(operand)?,
             }
         }
         Ok(())
@@ -520,8 +531,8 @@ impl<'a> Body<'a> {
         };
         let is = match width {
             isa::lanes::Width::Pred => Type::Pred,
-            isa::lanes::Width::B64 => Type::U64,
-            _ => Type::U32,
+            isa::lanes::Width::B64 | isa::lanes::Width::B128 => Type::U64,
+            isa::lanes::Width::B16 | isa::lanes::Width::B32 => Type::U32,
         };
         // Positions and sizes were 16 bits wide in PTX 1.x, and `%gridid` 16 and 32 before PTX 3.0; all are still allowed
         // (PTX ISA, Special Registers).

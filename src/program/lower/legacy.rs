@@ -161,7 +161,7 @@ impl Lower<'_> {
                 self.compute(Compute::min(Ordered::U64), &[clamped], &[register, most], None, span);
                 clamped
             }
-            _ => register,
+            Width::Pred | Width::B16 | Width::B32 | Width::B128 => register,
         };
         self.resize(register, Width::B32, false, span)
     }
@@ -500,7 +500,7 @@ impl Lower<'_> {
                 self.compute(select, &[number], &[one, zero, value], None, span);
                 number
             }
-            _ => value,
+            Width::B16 | Width::B32 | Width::B64 | Width::B128 => value,
         };
         let (address, reg): (Address, Reg) = (self.window(place), self.body.reg(value));
         self.push(
