@@ -508,7 +508,7 @@ impl<'a> Linker<'a> {
             .zip(self.names)
             .map(|(tree, names)| Unit {
                 tree: tree.clone(),
-                symbols: tree.items.iter().map(|item| names.get(&**name_of(item)?).copied()).collect(),
+                symbols: tree.items.iter().map(|item| names.get(&item.name()?.text).copied()).collect(),
                 names,
                 declared: OnceLock::new(),
             })
@@ -615,16 +615,6 @@ fn declaration(variable: &Variable) -> Option<Declaration> {
     })
 }
 
-/// What an item is called, if it may be named.
-pub(super) fn name_of(item: &Item) -> Option<&Arc<str>> {
-    match item {
-        Item::Function(function) => Some(&function.name.text),
-        Item::Variable(variable) => Some(&variable.name.text),
-        Item::Alias { name, .. } => Some(&name.text),
-        Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => None,
-    }
-}
-
 /// Lives in a memory that a module owns.
 fn has_storage(variable: &Variable) -> bool {
     is_shared(variable.space) || matches!(variable.space, Space::Global | Space::Const | Space::Tex | Space::Surf)
@@ -672,7 +662,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
 }
 
 /// The number of the first `sm_…` of `.target`.
-pub(super) fn target(tree: &Tree) -> Option<u32> {
+fn target(tree: &Tree) -> Option<u32> {
     let number = |name: &Name| {
         let digits = name
             .text

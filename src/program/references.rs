@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use super::check::{self, Names, Surroundings};
 use super::layout::{self, SharedVariable};
-use super::link::name_of;
 use super::module::{Module, Old, Symbol, Unit};
 use crate::ptx::ast::{Expr, Init, Item, Space, Statement, Variable};
 
@@ -45,7 +44,10 @@ pub fn of(module: &Module, function: u32) -> References {
             Some(Symbol::Function(index)) if call => references.callees.push(index),
             Some(Symbol::Function(index)) => references.addresses.push(index),
             Some(Symbol::Shared(index)) => references.shared.push(index),
-            Some(Symbol::Undefined) => references.undefined.extend(name_of(&unit.tree.items[item as usize]).cloned()),
+            Some(Symbol::Undefined) => {
+                let name = unit.tree.items[item as usize].name();
+                references.undefined.extend(name.map(|name| name.text.clone()));
+            }
             Some(Symbol::Global(_) | Symbol::Syscall(..) | Symbol::Unplaced(_)) | None => {}
         }
     }

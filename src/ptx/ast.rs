@@ -144,6 +144,18 @@ pub enum Item {
     Debug(String),
 }
 
+impl Item {
+    /// What it is called, if others may name it.
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            Item::Variable(variable) => Some(&variable.name),
+            Item::Function(function) => Some(&function.name),
+            Item::Alias { name, .. } => Some(name),
+            Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => None,
+        }
+    }
+}
+
 /// `.section name { … }` kept as text: debuggers read it, execution does not.
 #[derive(Debug, Clone)]
 pub struct Section {

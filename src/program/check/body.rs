@@ -14,7 +14,6 @@ use super::{Findings, Surroundings, is_strict};
 use crate::isa::table::Lack;
 use crate::isa::{self, Form};
 use crate::program::layout;
-use crate::program::link;
 use crate::ptx::ast::{Function, Instruction, Mentions, Name, Operand, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 use crate::spelling::nearest;
@@ -44,8 +43,6 @@ pub(super) struct Body<'a> {
     wanted: bool,
     pub scopes: Scopes<'a>,
     pub needs: Needs,
-    /// Of the module: the number of `sm_20`; 20 where it names none.
-    target: u32,
     findings: Findings,
     /// Opcodes seen before: bodies repeat themselves.
     forms: HashMap<&'a str, Rc<[Known]>>,
@@ -89,7 +86,6 @@ pub(super) fn read<'a>(
         wanted: purpose != Purpose::Findings,
         scopes: Scopes::default(),
         needs: Needs::of(around.tree),
-        target: link::target(around.tree).unwrap_or(20),
         findings: Findings::default(),
         forms: HashMap::new(),
         unknown_files: HashSet::new(),
@@ -418,7 +414,7 @@ impl<'a> Body<'a> {
                 // The bank of `ld.const[2].b32` says nothing that the address does not.
                 let unbanked = isa::without_bank(&opcode.text).filter(|_| self.around.tree.version < (2, 2));
                 let text = unbanked.as_deref().unwrap_or(&opcode.text);
-                let flushing = match self.target < 20 {
+                let flushing = match self.needs.before_sm_20() {
                     true => isa::decode_flushing(text).map(Rc::new),
                     false => None,
                 };

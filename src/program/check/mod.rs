@@ -3,7 +3,12 @@
 //! the instruction table says of them, declarations with each other.
 //!
 //! Errors keep a module from loading; what `.version` or `.target` lack is a [`Severity::Requirement`], which harms
-//! nobody here. Bodies of PTX 1.x are left to the lowering: their first specification allows what later ones do not.
+//! nobody here. For lowering the same reading of a body yields a [`tree`] in which names and opcodes are resolved. Bodies of
+//! PTX 1.x are resolved, too, but hardly checked: their first specification allows what later ones do not.
+//!
+//! `body` reads statements; `scope` and `names` know what is declared in the body and around it, `special` the special
+//! registers; `operand`, `address`, `moves`, `texture`, `call` and `types` have the rules of operands, `needs` those of
+//! versions and targets, `module` those of declarations; `resolve` makes the tree's instructions.
 
 mod address;
 mod body;

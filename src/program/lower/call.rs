@@ -4,8 +4,8 @@
 //! A `.param` variable that a caller passes already lies in its frame; a register or literal is stored to the frame
 //! first, a result that a register receives is loaded after.
 
-use super::moves::Located;
 use super::operand::{Fit, unexpected};
+use super::place::Located;
 use super::{Lower, Outcome, width_of};
 use crate::isa::lanes::Width;
 use crate::program::check::tree::{self, Object, Operand};

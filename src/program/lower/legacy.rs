@@ -6,7 +6,8 @@
 //! instruction that names one loads it before and stores it after.
 
 use super::operand::{Fit, bits_type, is_special};
-use super::{Binding, Lower, Outcome, bytes_of, width_of};
+use super::place::Binding;
+use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::compare::Operands;
 use crate::isa::int::Ordered;
 use crate::isa::lanes::Width;

@@ -1,8 +1,9 @@
 //! `ld`, `st`, `atom`, `red`, `cp.async` (PTX ISA, Data Movement; Parallel Synchronization): addresses resolved as far
 //! as they can be, elements and orderings spelled out.
 
-use super::moves::{Located, integer};
+use super::moves::integer;
 use super::operand::{Fit, miscounted, unexpected};
+use super::place::Located;
 use super::{Lower, Outcome, width_of};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;

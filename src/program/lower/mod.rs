@@ -4,7 +4,7 @@
 //! Names and opcodes are resolved when a tree comes here. What is still refused is what is legal and not supported, what only
 //! linking shows, and in PTX 1.x, for which the check has no rules of types, operands that make no sense.
 //!
-//! `operand` turns operands into registers, `select` dispatches on what an instruction does, and `moves`, `memory`,
+//! `place` says where registers and variables are, `operand` turns operands into registers, `select` dispatches on what an instruction does, and `moves`, `memory`,
 //! `texture`, `call`, `sync`, `several` each know one family; `legacy` is what PTX 1.x alone has.
 
 mod call;
@@ -12,12 +12,13 @@ mod legacy;
 mod memory;
 mod moves;
 mod operand;
+mod place;
 mod select;
 mod sync;
 mod texture;
 mod several;
 
-use self::moves::Located;
+use self::place::{Binding, Located};
 use super::check::tree::{Object, Parameter, Statement, Tree};
 use super::check::{self, Names, Surroundings};
 use super::function::Function;
@@ -128,15 +129,6 @@ impl Frame {
         self.align = self.align.max(align);
         Place { offset, bytes }
     }
-}
-
-/// Where a register of the tree is.
-#[derive(Clone, Copy)]
-enum Binding {
-    /// The first of a vector's elements, which follow each other.
-    Registers(Register),
-    /// Of file scope, shared by functions (PTX 1.x): bytes at the start of the lane's window.
-    Persistent(Place),
 }
 
 /// A function on its way from statements to blocks.

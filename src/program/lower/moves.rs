@@ -1,6 +1,7 @@
 //! `mov`, `cvta`, `isspacep`, `alloca`: values and addresses from one place to another (PTX ISA, Data Movement).
 
 use super::operand::{Fit, miscounted};
+use super::place::Located;
 use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::types::IntType;
@@ -11,21 +12,6 @@ use crate::program::layout::{self, Place, is_float, size_of};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{self, Span};
 use crate::ptx::diagnostic::Diagnostic;
-
-/// Something that has an address.
-#[derive(Clone, Copy, Debug)]
-pub enum Located {
-    /// A generic address that is the same for everybody.
-    Absolute { address: u64, space: Space },
-    /// A shared variable, by index in the module.
-    Shared(u32),
-    /// In the running frame.
-    Frame(Place),
-    /// In the launch's parameter block.
-    Param(Place),
-    /// A function's address.
-    Function(u64),
-}
 
 impl Lower<'_> {
     /// Where an object is.

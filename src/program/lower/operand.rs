@@ -1,7 +1,8 @@
 //! Operands → registers: immediates, special registers, addresses of what the check has resolved. PTX 1.x has no rules of
 //! types here: an operand that does not fit is refused.
 
-use super::{Binding, Lower, Outcome};
+use super::place::Binding;
+use super::{Lower, Outcome};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
 use crate::isa::logic::Logical;

@@ -1,8 +1,8 @@
 //! `tex`, `tld4`, `txq`, `istypep`, `suld`, `sust`, `sured`, `suq`: handles and coordinates into regs (PTX ISA, Texture
 //! Instructions; Surface Instructions).
 
-use super::moves::Located;
 use super::operand::{Fit, miscounted, unexpected};
+use super::place::Located;
 use super::{Lower, Outcome, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::operation as isa;
