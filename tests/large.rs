@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cuda::program::{Allocate, AllocateError, Module, rules};
+use cuda::program::{Allocate, AllocateError, Module, check};
 use cuda::ptx;
 
 const HEAD: &str = ".version 8.7\n.target sm_90\n.address_size 64\n";
@@ -40,7 +40,7 @@ fn time(text: &str) -> Duration {
         Ok(tree) => tree,
         Err(found) => panic!("{}", found.render_plain()),
     };
-    let found = rules::check(&tree);
+    let found = check::all(&tree);
     assert!(!found.has_errors(), "{}", found.render_plain());
     let module = match Module::link(&[Arc::new(tree)], &mut Nowhere(0x10_0000)) {
         Ok(module) => module,

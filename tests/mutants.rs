@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cuda::program::rules;
+use cuda::program::check;
 use cuda::ptx::diagnostic::Severity;
 use cuda::ptx::{self, Source};
 
@@ -237,7 +237,7 @@ fn text(target: &str, mode: &str, statements: &[&str]) -> String {
 fn refused_here(target: &str, mode: &str, statement: &str) -> Option<String> {
     let source = Source::new("mutant.ptx", text(target, mode, &[statement]));
     let found = match ptx::parse(source) {
-        Ok(tree) => rules::check(&tree).strictly(),
+        Ok(tree) => check::all(&tree).strictly(),
         Err(found) => found,
     };
     let error = found

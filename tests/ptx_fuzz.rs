@@ -14,7 +14,7 @@ use proptest::prelude::*;
 /// Reads `bytes` and checks what can be read; panics if the answer is not a proper one.
 fn read(bytes: &[u8]) {
     if let Ok(module) = ptx::parse_bytes("fuzz.ptx", bytes) {
-        let found = cuda::program::rules::check(&module);
+        let found = cuda::program::check::all(&module);
         for finding in &found.list {
             assert!(finding.span.start <= finding.span.end && finding.span.end as usize <= found.source.text.len());
         }

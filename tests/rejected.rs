@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use cuda::program::{Allocate, AllocateError, Module, rules};
+use cuda::program::{Allocate, AllocateError, Module, check};
 use cuda::ptx::diagnostic::{Diagnostics, Severity};
 use cuda::ptx::{self, Source};
 
@@ -33,7 +33,7 @@ fn unescaped(field: &str) -> String {
 fn findings(text: &str) -> Diagnostics {
     let source = Source::new("text.ptx", text);
     match ptx::parse(source.clone()) {
-        Ok(tree) => rules::check(&tree).strictly(),
+        Ok(tree) => check::all(&tree).strictly(),
         Err(found) => ptx::parse_all(source).err().unwrap_or(found),
     }
 }
@@ -253,7 +253,7 @@ fn texture_operands_are_judged_like_the_assembler_does() {
 fn requirements_are_warnings_unless_asked_for() {
     let text = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<4>;\nactivemask.b32 %r0;\nret;\n}\n";
     let tree = ptx::parse(Source::new("old.ptx", text)).expect("read");
-    let found = rules::check(&tree);
+    let found = check::all(&tree);
     assert!(!found.has_errors());
     assert_eq!(found.list.len(), 1);
     assert_eq!(found.list[0].severity, Severity::Requirement);

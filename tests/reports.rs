@@ -8,7 +8,7 @@ use std::path::Path;
 fn report(name: &str, bytes: &[u8]) -> String {
     let source = cuda::ptx::source_from_bytes(name, bytes);
     let found = match cuda::ptx::parse(source.clone()) {
-        Ok(tree) => cuda::program::rules::check(&tree),
+        Ok(tree) => cuda::program::check::all(&tree),
         Err(found) => cuda::ptx::parse_all(source).err().unwrap_or(found),
     };
     match found.list.is_empty() {

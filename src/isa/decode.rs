@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::form::Form;
 use super::operation;
-use super::table::{self, Compiled, Element, legacy, refused};
+use super::table::{self, Compiled, Element, Meaning, legacy, refused};
 use super::types::Type;
 use super::words::{Ordered, Words, ordered};
 use crate::spelling::distance;
@@ -75,22 +75,60 @@ pub fn decode_all(opcode: &str) -> Vec<Form> {
     forms
 }
 
-/// [`decode`] for a module of this version and target (the number of `sm_20`). The bank of `ld.const[2].b32` (PTX 2.1 and
-/// before) says nothing that the address does not.
+/// [`decode`] for a module of this version and target (the number of `sm_20`).
 ///
 /// # Errors
 /// As [`decode`].
 pub fn decode_in(opcode: &str, version: (u16, u16), target: u32) -> Result<Form, DecodeError> {
-    let without_bank = opcode.split_once('[').map(|(head, tail)| {
-        let tail = tail.split_once(']').map_or("", |(_, tail)| tail);
-        format!("{head}{tail}")
-    });
-    let opcode = without_bank.as_deref().unwrap_or(opcode);
+    let unbanked = without_bank(opcode);
+    let opcode = unbanked.as_deref().unwrap_or(opcode);
     match (version < (2, 0), target < 20) {
         (true, _) => decode_legacy(opcode),
-        (false, true) => flushing(opcode).map_or_else(|| decode(opcode), Ok),
+        (false, true) => decode_flushing(opcode).map_or_else(|| decode(opcode), Ok),
         (false, false) => decode(opcode),
     }
+}
+
+/// The opcode without the bank of `ld.const[2].b32` (PTX 2.1 and before), which says nothing that the address does not.
+pub fn without_bank(opcode: &str) -> Option<String> {
+    let (head, tail) = opcode.split_once('[')?;
+    let tail = tail.split_once(']').map_or("", |(_, tail)| tail);
+    Some(format!("{head}{tail}"))
+}
+
+/// Whether an opcode calls: its operands have a shape of their own.
+pub fn is_call(opcode: &str) -> bool {
+    opcode.split('.').next() == Some("call")
+}
+
+/// Whether an instruction takes addresses as values: what stands outside of brackets is no access to memory.
+pub fn takes_addresses(opcode: &str) -> bool {
+    let mnemonic = opcode.split('.').next().unwrap_or_default();
+    let takes = |line: &Compiled| matches!(line.line.meaning, Meaning::Move | Meaning::ConvertAddress);
+    table::lines_of(mnemonic).is_some_and(|lines| lines.iter().any(takes))
+}
+
+/// [`decode_legacy`], and how many elements the opcode names: PTX 1.x takes whole vectors where an instruction computes on
+/// one value (PTX ISA 1.1, 6.4). Accesses and textures say themselves how many elements they have.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_elements(opcode: &str) -> Result<(Form, Option<u8>), DecodeError> {
+    let unbanked = without_bank(opcode);
+    let opcode = unbanked.as_deref().unwrap_or(opcode);
+    let lanes = |word: &str| match word {
+        "v2" => Some(2),
+        "v3" => Some(3),
+        "v4" => Some(4),
+        _ => None,
+    };
+    let mnemonic = opcode.split('.').next().unwrap_or_default();
+    let count = opcode.split('.').find_map(lanes);
+    if count.is_none() || matches!(mnemonic, "ld" | "st" | "tex") {
+        return decode_legacy(opcode).map(|form| (form, None));
+    }
+    let words: Vec<&str> = opcode.split('.').filter(|word| lanes(word).is_none()).collect();
+    decode_legacy(&words.join(".")).map(|form| (form, count))
 }
 
 /// What an opcode leaves unsaid in PTX 1.x, one after the other.
@@ -106,7 +144,7 @@ fn unsaid(opcode: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// With `.ftz`: targets before sm_20 flush subnormals whatever the version, and so does what runs their code later.
-fn flushing(opcode: &str) -> Option<Form> {
+pub fn decode_flushing(opcode: &str) -> Option<Form> {
     unsaid(opcode)
         .filter(|&means| means == ".ftz")
         .find_map(|means| lookup(&format!("{opcode}{means}"), PATIENCE))

@@ -37,7 +37,10 @@ pub mod words;
 pub use self::algebra::{Contractible, Linear};
 pub use self::compare::{Boolean, Compare};
 pub use self::compute::{Compute, Fused};
-pub use self::decode::{DecodeError, decode, decode_all, decode_in, decode_legacy};
+pub use self::decode::{
+    DecodeError, decode, decode_all, decode_elements, decode_flushing, decode_in, decode_legacy, is_call,
+    takes_addresses, without_bank,
+};
 pub use self::form::Form;
 pub use self::lane::Lane;
 pub use self::operation::Operation;

@@ -508,6 +508,7 @@ impl<'a> Linker<'a> {
             .zip(self.names)
             .map(|(tree, names)| Unit {
                 tree: tree.clone(),
+                symbols: tree.items.iter().map(|item| names.get(&item.name()?.text).copied()).collect(),
                 names,
                 declared: OnceLock::new(),
             })
@@ -661,7 +662,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
 }
 
 /// The number of the first `sm_…` of `.target`.
-pub(super) fn target(tree: &Tree) -> Option<u32> {
+fn target(tree: &Tree) -> Option<u32> {
     let number = |name: &Name| {
         let digits = name
             .text

@@ -9,7 +9,7 @@ use super::ir::Syscall;
 use super::ir::texture::Opaque;
 use super::layout::{self, SharedLayout, SharedVariable};
 use super::references::{self, References};
-use super::{frames, link, lower, rules};
+use super::{check, frames, link, lower};
 use crate::defect;
 use crate::ptx::ast::{self, Item};
 use crate::ptx::diagnostic::Diagnostics;
@@ -125,8 +125,10 @@ pub(super) enum Symbol {
 pub(super) struct Unit {
     pub tree: Arc<ast::Module>,
     pub names: HashMap<Arc<str>, Symbol>,
-    /// The same names for the rules of the language.
-    pub declared: OnceLock<rules::Names>,
+    /// What each item of the tree came to.
+    pub symbols: Vec<Option<Symbol>>,
+    /// The names for the check.
+    pub declared: OnceLock<check::Names>,
 }
 
 /// What lowering needs of the linked units.
@@ -139,15 +141,13 @@ pub(super) struct Linked {
     pub inner: HashMap<(u32, u32), u32>,
     /// Functions whose address is taken anywhere in the module.
     pub address_taken: OnceLock<Vec<u32>>,
-    /// What PTX 1.x declares outside of functions.
+    /// What only PTX 1.x has.
     pub old: OnceLock<Old>,
 }
 
 /// Variables that only PTX 1.x has.
 #[derive(Default)]
 pub(super) struct Old {
-    /// Registers of file scope: unit and item.
-    pub registers: Vec<(usize, usize)>,
     /// Shared variables with initial values, by their index: the unit whose names count, and the declaration.
     pub shared: HashMap<u32, (usize, ast::Variable)>,
 }
@@ -277,7 +277,7 @@ impl Module {
         })
     }
 
-    /// What PTX 1.x declares outside of functions, and initial values of shared memory; looked for once.
+    /// Initial values of shared memory; looked for once.
     pub(super) fn old(&self) -> &Old {
         self.linked.old.get_or_init(|| references::old(self))
     }

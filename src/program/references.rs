@@ -1,11 +1,12 @@
-//! What a body names at module scope, without lowering it: whom it calls, whose address it takes, which shared variables
+//! What a body names of the linked module, without lowering it: whom it calls, whose address it takes, which shared variables
 //! it uses. A kernel's shared memory and the targets of indirect calls follow from it.
 
 use std::collections::HashMap;
 
+use super::check::{self, Names, Surroundings};
 use super::layout::{self, SharedVariable};
 use super::module::{Module, Old, Symbol, Unit};
-use crate::ptx::ast::{AddressBase, Expr, Init, Item, Name, Operand, Space, Statement, Variable};
+use crate::ptx::ast::{Expr, Init, Item, Space, Statement, Variable};
 
 #[derive(Debug, Default)]
 pub struct References {
@@ -22,20 +23,47 @@ pub struct References {
     pub undefined: Vec<std::sync::Arc<str>>,
 }
 
-/// Reads the body; one that does not parse names nothing (lowering reports it).
+/// Asks the check of the body; one that does not parse names nothing (lowering reports it).
 pub fn of(module: &Module, function: u32) -> References {
     let mut references = References::default();
     let Some((unit, definition)) = module.definition(function) else {
         return references;
     };
-    if let Some(Ok(statements)) = definition.body.as_ref().map(|b| b.statements()) {
-        let mut reader = Reader {
-            module,
-            unit,
-            function,
-            references: &mut references,
-        };
-        reader.statements(statements);
+    let around = Surroundings {
+        tree: &unit.tree,
+        names: unit.declared.get_or_init(|| Names::of(&unit.tree)),
+    };
+    let Some(checked) = check::of_body(&around, definition) else {
+        return references;
+    };
+    let mentions = &checked.mentions;
+    references.calls_indirectly = mentions.calls_indirectly;
+    let named = mentions.named.iter().map(|item| (item, false));
+    for (&item, call) in mentions.called.iter().map(|item| (item, true)).chain(named) {
+        match unit.symbols.get(item as usize).copied().flatten() {
+            Some(Symbol::Function(index)) if call => references.callees.push(index),
+            Some(Symbol::Function(index)) => references.addresses.push(index),
+            Some(Symbol::Shared(index)) => references.shared.push(index),
+            Some(Symbol::Undefined) => {
+                let name = unit.tree.items[item as usize].name();
+                references.undefined.extend(name.map(|name| name.text.clone()));
+            }
+            Some(Symbol::Global(_) | Symbol::Syscall(..) | Symbol::Unplaced(_)) | None => {}
+        }
+    }
+    let statements = definition.body.as_ref().and_then(|body| body.statements().ok());
+    let mut own = Vec::new();
+    declared(statements.unwrap_or_default(), &is_shared, &mut own);
+    let mut all = module.linked.shared.lock().unwrap_or_else(|p| p.into_inner());
+    for variable in own {
+        let index = all.len() as u32;
+        all.push(SharedVariable {
+            bytes: layout::bytes_of(variable).map(|b| u32::try_from(b).unwrap_or(u32::MAX)),
+            align: layout::align_of(variable) as u32,
+            order: (u32::MAX / 2 + function, variable.span.start),
+        });
+        references.shared.push(index);
+        references.own_shared.insert(variable.span.start, index);
     }
     for list in [
         &mut references.callees,
@@ -46,6 +74,29 @@ pub fn of(module: &Module, function: u32) -> References {
         list.dedup();
     }
     references
+}
+
+/// The variables of a body that are `wanted`.
+fn declared<'t>(statements: &'t [Statement], wanted: &dyn Fn(&Variable) -> bool, found: &mut Vec<&'t Variable>) {
+    for statement in statements {
+        match statement {
+            Statement::Block(inner) => declared(inner, wanted, found),
+            Statement::Variable(variable) if wanted(variable) => found.push(variable),
+            Statement::Variable(_)
+            | Statement::Instruction(_)
+            | Statement::Label(_)
+            | Statement::Loc { .. }
+            | Statement::Pragma(_)
+            | Statement::CallPrototype(_)
+            | Statement::CallTargets { .. }
+            | Statement::BranchTargets { .. }
+            | Statement::Directive(_) => {}
+        }
+    }
+}
+
+fn is_shared(variable: &Variable) -> bool {
+    matches!(variable.space, Space::Shared | Space::SharedCta | Space::SharedCluster)
 }
 
 /// Functions that variables point to from the start.
@@ -74,16 +125,13 @@ pub fn in_initialisers(module: &Module) -> Vec<u32> {
     out
 }
 
-/// Registers of file scope and initialised shared variables of the module's units of PTX 1.x.
+/// Initialised shared variables of the module's units of PTX 1.x.
 pub fn old(module: &Module) -> Old {
     let mut old = Old::default();
     let legacy = |unit: &Unit| unit.tree.version < (2, 0);
     for (number, unit) in module.linked.units.iter().enumerate().filter(|(_, unit)| legacy(unit)) {
-        for (item, i) in unit.tree.items.iter().enumerate() {
-            let Item::Variable(variable) = i else { continue };
-            if variable.space == Space::Reg {
-                old.registers.push((number, item));
-            }
+        for item in &unit.tree.items {
+            let Item::Variable(variable) = item else { continue };
             if variable.init.is_some()
                 && let Some(Symbol::Shared(index)) = unit.names.get(&variable.name.text)
             {
@@ -107,7 +155,8 @@ pub fn old(module: &Module) -> Old {
         };
         let own = &module.references(function).own_shared;
         let mut found = Vec::new();
-        initialised(statements, &mut found);
+        let initialised = |variable: &Variable| variable.init.is_some() && variable.space == Space::Shared;
+        declared(statements, &initialised, &mut found);
         for variable in found {
             if let Some(&index) = own.get(&variable.span.start) {
                 old.shared.insert(index, (origin.unit, variable.clone()));
@@ -115,101 +164,4 @@ pub fn old(module: &Module) -> Old {
         }
     }
     old
-}
-
-/// Shared variables with initialisers.
-fn initialised<'t>(statements: &'t [Statement], found: &mut Vec<&'t Variable>) {
-    for statement in statements {
-        match statement {
-            Statement::Block(inner) => initialised(inner, found),
-            Statement::Variable(variable) if variable.init.is_some() && variable.space == Space::Shared => {
-                found.push(variable);
-            }
-            _ => {}
-        }
-    }
-}
-
-struct Reader<'a> {
-    module: &'a Module,
-    unit: &'a Unit,
-    function: u32,
-    references: &'a mut References,
-}
-
-impl Reader<'_> {
-    fn statements(&mut self, statements: &[Statement]) {
-        for statement in statements {
-            match statement {
-                Statement::Block(inner) => self.statements(inner),
-                Statement::Variable(variable) => {
-                    if matches!(variable.space, Space::Shared | Space::SharedCta | Space::SharedCluster) {
-                        let mut all = self.module.linked.shared.lock().unwrap_or_else(|p| p.into_inner());
-                        let index = all.len() as u32;
-                        all.push(SharedVariable {
-                            bytes: layout::bytes_of(variable).map(|b| u32::try_from(b).unwrap_or(u32::MAX)),
-                            align: layout::align_of(variable) as u32,
-                            order: (u32::MAX / 2 + self.function, variable.span.start),
-                        });
-                        self.references.shared.push(index);
-                        self.references.own_shared.insert(variable.span.start, index);
-                    }
-                }
-                Statement::Instruction(instruction) => {
-                    let call = instruction.opcode.words().next() == Some("call");
-                    let mut callee = call;
-                    for operand in &instruction.operands {
-                        match operand {
-                            Operand::Name { name, .. } if std::mem::take(&mut callee) => {
-                                match self.unit.names.get(&name.text) {
-                                    Some(Symbol::Function(index)) => self.references.callees.push(*index),
-                                    Some(Symbol::Undefined) => self.references.undefined.push(name.text.clone()),
-                                    Some(_) => {}
-                                    None => self.references.calls_indirectly = true,
-                                }
-                            }
-                            other => self.operand(other),
-                        }
-                    }
-                }
-                Statement::CallTargets { targets, .. } => targets.iter().for_each(|t| self.name(t)),
-                Statement::Label(_)
-                | Statement::Loc { .. }
-                | Statement::Pragma(_)
-                | Statement::CallPrototype(_)
-                | Statement::BranchTargets { .. }
-                | Statement::Directive(_) => {}
-            }
-        }
-    }
-
-    fn operand(&mut self, operand: &Operand) {
-        match operand {
-            Operand::Name { name, .. } => self.name(name),
-            Operand::Immediate(Expr::Symbol { name, .. }) => self.name(name),
-            Operand::Address(address) => {
-                if let AddressBase::Name(name) = &address.base {
-                    self.name(name);
-                }
-            }
-            Operand::Vector(list, _) | Operand::Group(list, _) | Operand::Arguments(list, _) => {
-                list.iter().for_each(|o| self.operand(o));
-            }
-            Operand::Pair(a, b) => {
-                self.operand(a);
-                self.operand(b);
-            }
-            Operand::Negated(inner) => self.operand(inner),
-            Operand::Immediate(_) | Operand::Not(_) | Operand::Sink(_) => {}
-        }
-    }
-
-    fn name(&mut self, name: &Name) {
-        match self.unit.names.get(&name.text) {
-            Some(Symbol::Function(index)) => self.references.addresses.push(*index),
-            Some(Symbol::Shared(index)) => self.references.shared.push(*index),
-            Some(Symbol::Undefined) => self.references.undefined.push(name.text.clone()),
-            _ => {}
-        }
-    }
 }

@@ -144,6 +144,18 @@ pub enum Item {
     Debug(String),
 }
 
+impl Item {
+    /// What it is called, if others may name it.
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            Item::Variable(variable) => Some(&variable.name),
+            Item::Function(function) => Some(&function.name),
+            Item::Alias { name, .. } => Some(name),
+            Item::File { .. } | Item::Section(_) | Item::Pragma(_) | Item::Debug(_) => None,
+        }
+    }
+}
+
 /// `.section name { … }` kept as text: debuggers read it, execution does not.
 #[derive(Debug, Clone)]
 pub struct Section {
@@ -279,7 +291,25 @@ pub struct Body {
     /// Structures of the module's scope (PTX 1.x); known once the module is read.
     pub(super) records: Arc<OnceLock<Records>>,
     pub(super) parsed: Arc<OnceLock<Parsed>>,
-    pub(super) findings: Arc<OnceLock<Vec<Diagnostic>>>,
+    pub(super) checked: Arc<OnceLock<Checked>>,
+}
+
+/// What whoever checks a body finds.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// What the rules of the language have against it.
+    pub findings: Vec<Diagnostic>,
+    pub mentions: Mentions,
+}
+
+/// What a body names at module scope: items of the module by number, each once.
+#[derive(Debug, Default)]
+pub struct Mentions {
+    /// Functions called by their names.
+    pub called: Vec<u32>,
+    /// Items named otherwise.
+    pub named: Vec<u32>,
+    pub calls_indirectly: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -460,9 +490,14 @@ impl Body {
         }
     }
 
-    /// What the rules of the language have against the statements: kept here, so that whoever checks does so once.
-    pub fn findings(&self, check: impl FnOnce() -> Vec<Diagnostic>) -> &[Diagnostic] {
-        self.findings.get_or_init(check)
+    /// What a check finds: kept here, so that whoever checks does so once.
+    pub fn checked(&self, check: impl FnOnce() -> Checked) -> &Checked {
+        self.checked.get_or_init(check)
+    }
+
+    /// What a check has found already.
+    pub fn known(&self) -> Option<&Checked> {
+        self.checked.get()
     }
 }
 

@@ -18,7 +18,7 @@ use super::lexer::{Kind, Lexer, Token};
 use super::names::Context;
 use super::record::Records;
 use super::rules::{self, Scope};
-use crate::spelling;
+use crate::{isa, spelling};
 
 /// Blocks within blocks.
 const MAX_DEPTH: usize = 200;
@@ -236,102 +236,42 @@ pub(super) fn statements(
     let location = declaration::location::<EmptyErr>();
     let pragma = declaration::pragma::<EmptyErr>();
 
-    // The place of each open `{`, what stands before it, and the label that closes a guarded block (PTX 1.x).
-    let mut open: Vec<(Span, Vec<Statement>, Option<Name>)> = Vec::new();
-    let mut list: Vec<Statement> = Vec::with_capacity(tokens.len() / 8);
-    let mut at = 0;
-    while let Some(&first) = tokens.get(at) {
+    let mut reading = Reading {
+        tokens,
+        text,
+        at: 0,
+        closed: mode.closed,
+        open: Vec::new(),
+        list: Vec::with_capacity(tokens.len() / 8),
+    };
+    while let Some(&first) = tokens.get(reading.at) {
         if findings.enough() {
             findings.undeclared = true;
             break;
         }
-        if context.legacy && matches!(first.kind, Kind::At | Kind::Word) {
-            match legacy::special(tokens, at, &mut context) {
-                Ok(None) => {}
-                Ok(Some(Special::Skip(to))) => {
-                    at = to;
-                    continue;
-                }
-                Ok(Some(Special::Statement(to, statement))) => {
-                    list.push(statement);
-                    at = to;
-                    continue;
-                }
-                Ok(Some(Special::Guarded(to, around, label))) => {
-                    if open.len() == MAX_DEPTH {
-                        findings.push(Diagnostic::error(first.span, "blocks are nested too deeply"));
-                        return list;
-                    }
-                    list.push(Statement::Instruction(around));
-                    open.push((first.span, std::mem::take(&mut list), Some(label)));
-                    at = to;
-                    continue;
-                }
-                Err((span, message)) => findings.push(Diagnostic::error(span, message)),
-            }
+        let special = context.legacy && matches!(first.kind, Kind::At | Kind::Word);
+        let mut step = match special {
+            true => reading.special(first, &mut context, findings),
+            false => Step::Statement,
+        };
+        if step == Step::Statement {
+            step = reading.mark(first, &mut context, findings);
         }
-        match first.kind {
-            Kind::OpenBrace => {
-                if open.len() == MAX_DEPTH {
-                    findings.push(Diagnostic::error(first.span, "blocks are nested too deeply"));
-                    return list;
-                }
-                open.push((first.span, std::mem::take(&mut list), None));
-                at += 1;
-                continue;
-            }
-            Kind::CloseBrace => {
-                match open.pop() {
-                    Some((_, outer, label)) => {
-                        let inner = std::mem::replace(&mut list, outer);
-                        list.push(Statement::Block(inner));
-                        list.extend(label.map(Statement::Label));
-                    }
-                    None if mode.closed => {
-                        findings.undeclared = true;
-                        findings.push(Diagnostic::error(first.span, "this `}` closes nothing"));
-                    }
-                    None => return list,
-                }
-                at += 1;
-                continue;
-            }
-            Kind::Semicolon => {
-                findings.push(
-                    Diagnostic::error(first.span, "a statement is missing before `;`")
-                        .note("PTX has no empty statement"),
-                );
-                at += 1;
-                continue;
-            }
-            Kind::Name if tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Colon) => {
-                let introduces = tokens.get(at + 2).is_some_and(|word| {
-                    word.kind == Kind::Word
-                        && matches!(word.text(text), ".callprototype" | ".calltargets" | ".branchtargets")
-                });
-                if !introduces {
-                    list.push(Statement::Label(context.name(first.span)));
-                    at += 2;
-                    if let Some(next) = tokens.get(at).filter(|next| next.kind == Kind::Semicolon) {
-                        findings.push(
-                            Diagnostic::error(next.span, "a label needs a statement behind it")
-                                .note("a label may stand before `}`, but not before `;`"),
-                        );
-                        at += 1;
-                    }
-                    continue;
-                }
-            }
-            _ => {}
+        match step {
+            Step::Next => continue,
+            Step::End => return reading.list,
+            Step::Statement => {}
         }
         let word = if first.kind == Kind::Word { first.text(text) } else { "" };
+        let list = &mut reading.list;
+        let at = reading.at;
         if word == ".loc" {
             let to = location_extent(tokens, at);
             match read!(location, declaration::location::<Why>(), &tokens[at..to], &mut context) {
                 Ok(statement) => list.push(statement),
                 Err(error) => findings.push(error),
             }
-            at = to;
+            reading.at = to;
             continue;
         }
         let to = match extent(tokens, at) {
@@ -339,7 +279,7 @@ pub(super) fn statements(
             Err((place, message)) => {
                 findings.undeclared = true;
                 findings.push(Diagnostic::error(tokens[place].span, message));
-                at = tokens[place..]
+                reading.at = tokens[place..]
                     .iter()
                     .position(|token| token.kind == Kind::Semicolon)
                     .map_or(tokens.len(), |semicolon| place + semicolon + 1);
@@ -352,13 +292,13 @@ pub(super) fn statements(
             findings.undeclared = true;
             findings.push(error.label("perhaps a `}` is missing before"));
             if !mode.closed {
-                return list;
+                return reading.list;
             }
             let header = statement.iter().position(|token| token.kind == Kind::OpenBrace);
-            at = header.map_or(to, |brace| at + brace);
+            reading.at = header.map_or(to, |brace| at + brace);
             continue;
         }
-        at = to;
+        reading.at = to;
         let result = match first.kind {
             Kind::At | Kind::Dotted | Kind::Name if is_call(statement, text) => {
                 read!(call, grammar::call::<Why>(), statement, &mut context)
@@ -398,16 +338,155 @@ pub(super) fn statements(
             findings.push(error);
         }
     }
-    if let Some((brace, ..)) = open.first().filter(|_| !findings.enough()) {
-        findings.undeclared = true;
-        findings.push(Diagnostic::error(*brace, "this `{` is not closed"));
+    reading.finish(findings)
+}
+
+/// What became of the token at hand.
+#[derive(PartialEq, Eq)]
+enum Step {
+    /// It is read, or refused.
+    Next,
+    /// A statement starts with it.
+    Statement,
+    /// The body ends with it.
+    End,
+}
+
+/// An open `{`.
+struct Open {
+    brace: Span,
+    /// What stands before it.
+    before: Vec<Statement>,
+    /// The label behind its `}`: of a guarded block (PTX 1.x).
+    label: Option<Name>,
+}
+
+/// A body on its way from tokens to statements: what needs no grammar.
+struct Reading<'t> {
+    tokens: &'t [Token],
+    text: &'t str,
+    at: usize,
+    closed: bool,
+    open: Vec<Open>,
+    /// Statements of the innermost block so far.
+    list: Vec<Statement>,
+}
+
+impl Reading<'_> {
+    fn kind(&self, at: usize) -> Option<Kind> {
+        self.tokens.get(at).map(|token| token.kind)
     }
-    for (_, outer, _) in open.into_iter().rev() {
-        let inner = std::mem::replace(&mut list, outer);
-        list.push(Statement::Block(inner));
+
+    /// Opens a block, unless there are too many within one another.
+    fn open(&mut self, brace: Span, label: Option<Name>, findings: &mut Findings) -> Step {
+        if self.open.len() == MAX_DEPTH {
+            findings.push(Diagnostic::error(brace, "blocks are nested too deeply"));
+            return Step::End;
+        }
+        let before = std::mem::take(&mut self.list);
+        self.open.push(Open { brace, before, label });
+        Step::Next
     }
-    list.shrink_to_fit();
-    list
+
+    /// Closes the innermost block; false if none is open.
+    fn close(&mut self) -> bool {
+        let Some(Open { before, label, .. }) = self.open.pop() else {
+            return false;
+        };
+        let inner = std::mem::replace(&mut self.list, before);
+        self.list.push(Statement::Block(inner));
+        self.list.extend(label.map(Statement::Label));
+        true
+    }
+
+    /// What only PTX 1.x has.
+    fn special(&mut self, first: Token, context: &mut Context<'_>, findings: &mut Findings) -> Step {
+        match legacy::special(self.tokens, self.at, context) {
+            Ok(None) => Step::Statement,
+            Ok(Some(Special::Skip(to))) => {
+                self.at = to;
+                Step::Next
+            }
+            Ok(Some(Special::Statement(to, statement))) => {
+                self.list.push(statement);
+                self.at = to;
+                Step::Next
+            }
+            Ok(Some(Special::Guarded(to, around, label))) => {
+                self.list.push(Statement::Instruction(around));
+                self.at = to;
+                self.open(first.span, Some(label), findings)
+            }
+            Err((span, message)) => {
+                findings.push(Diagnostic::error(span, message));
+                Step::Statement
+            }
+        }
+    }
+
+    /// Braces, marks that are too many, and labels.
+    fn mark(&mut self, first: Token, context: &mut Context<'_>, findings: &mut Findings) -> Step {
+        match first.kind {
+            Kind::OpenBrace => {
+                self.at += 1;
+                self.open(first.span, None, findings)
+            }
+            Kind::CloseBrace => {
+                self.at += 1;
+                if !self.close() {
+                    if !self.closed {
+                        return Step::End;
+                    }
+                    findings.undeclared = true;
+                    findings.push(Diagnostic::error(first.span, "this `}` closes nothing"));
+                }
+                Step::Next
+            }
+            Kind::Semicolon => {
+                findings.push(
+                    Diagnostic::error(first.span, "a statement is missing before `;`")
+                        .note("PTX has no empty statement"),
+                );
+                self.at += 1;
+                Step::Next
+            }
+            Kind::Name if self.kind(self.at + 1) == Some(Kind::Colon) => {
+                let introduces = self.tokens.get(self.at + 2).is_some_and(|word| {
+                    word.kind == Kind::Word
+                        && matches!(word.text(self.text), ".callprototype" | ".calltargets" | ".branchtargets")
+                });
+                if introduces {
+                    return Step::Statement;
+                }
+                self.list.push(Statement::Label(context.name(first.span)));
+                self.at += 2;
+                if let Some(next) = self.tokens.get(self.at).filter(|next| next.kind == Kind::Semicolon) {
+                    findings.push(
+                        Diagnostic::error(next.span, "a label needs a statement behind it")
+                            .note("a label may stand before `}`, but not before `;`"),
+                    );
+                    self.at += 1;
+                }
+                Step::Next
+            }
+            _ => Step::Statement,
+        }
+    }
+
+    /// All statements, once the text is at its end.
+    fn finish(mut self, findings: &mut Findings) -> Vec<Statement> {
+        if let Some(open) = self.open.first().filter(|_| !findings.enough()) {
+            findings.undeclared = true;
+            findings.push(Diagnostic::error(open.brace, "this `{` is not closed"));
+        }
+        for open in &mut self.open {
+            // What closes nothing guards nothing.
+            open.label = None;
+        }
+        while self.close() {}
+        self.list.shrink_to_fit();
+        self.list
+    }
 }
 
 /// `call` and `call.uni`, behind a guard perhaps.
@@ -423,10 +502,7 @@ fn is_call(statement: &[Token], text: &str) -> bool {
             .nth(1),
         _ => opcode,
     };
-    opcode.is_some_and(|token| {
-        let word = token.text(text);
-        word == "call" || word.starts_with("call.")
-    })
+    opcode.is_some_and(|token| isa::is_call(token.text(text)))
 }
 
 /// Whether `.entry` or `.func` is among the words at the start.

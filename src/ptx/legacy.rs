@@ -295,7 +295,7 @@ impl Old {
             version: context.version,
             records: reading.records.clone(),
             parsed: Arc::new(OnceLock::from(Parsed::good(statements))),
-            findings: Arc::default(),
+            checked: Arc::default(),
         };
         let items = &mut reading.module.items;
         match self.open.take().map(|item| &mut items[item]) {

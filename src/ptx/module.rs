@@ -441,7 +441,7 @@ impl<'t, 's: 't> Items<'t, 's> {
             version: context.version,
             records: self.records.clone(),
             parsed: Arc::new(OnceLock::new()),
-            findings: Arc::new(OnceLock::new()),
+            checked: Arc::new(OnceLock::new()),
         });
         self.findings
             .list

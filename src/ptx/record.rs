@@ -1,6 +1,5 @@
-//! Structures and unions of PTX 1.x (PTX ISA 1.1, 5.3.4 and 5.3.5). Flows in: the tokens of a definition, names of
-//! members, initialisers. Flows out: sizes, offsets, bytes. A variable of such a type becomes an array of bytes and a
-//! member an offset from it, so that nobody behind the reader knows of structures.
+//! Structures and unions of PTX 1.x (PTX ISA 1.1, 5.3.4 and 5.3.5), laid out while the text is read: a variable of such a
+//! type becomes an array of bytes and a member an offset from it, so that nobody behind the reader knows of structures.
 //!
 //! Members are laid out as in C: each at its own alignment, in a union all at the start.
 
@@ -11,6 +10,7 @@ use super::ast::{Address, AddressBase, Expr, Init, Instruction, Name, Operand, S
 use super::constant::as_f64;
 use super::lexer::{Kind, Lexer, Token};
 use super::rules;
+use crate::isa;
 
 /// Structures within structures.
 const MAX_DEPTH: usize = 64;
@@ -486,7 +486,7 @@ impl Records {
     /// A name that is no member.
     pub fn resolve(&self, instruction: &mut Instruction) -> Outcome<()> {
         // Outside of brackets only what reads memory takes `p.v[1]` for a place.
-        let address = !matches!(instruction.opcode.words().next(), Some("mov" | "cvta"));
+        let address = !isa::takes_addresses(&instruction.opcode.text);
         instruction
             .operands
             .iter_mut()

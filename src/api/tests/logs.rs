@@ -1,7 +1,7 @@
 //! What the JIT's log buffers hold: the same report that `margay ptx check` prints, errors in one, the rest in the other.
 
 use super::*;
-use crate::program::rules;
+use crate::program::check;
 use crate::ptx::{self, Source};
 
 /// A text with two mistakes of meaning in a body.
@@ -34,7 +34,7 @@ const ODD: &std::ffi::CStr = c".version 8.0
 /// The report of the rules, under the name that a text without one has.
 fn report(text: &std::ffi::CStr) -> String {
     let tree = ptx::parse(Source::new("PTX", text.to_str().expect("UTF-8"))).expect("its shape is right");
-    rules::check(&tree).render_plain()
+    check::all(&tree).render_plain()
 }
 
 /// Buffers for both logs, and the arrays that name them.

@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use cuda::program::{Allocate, AllocateError, LinkError, Module, rules};
+use cuda::program::{Allocate, AllocateError, LinkError, Module, check};
 use cuda::ptx;
 use cuda::ptx::ast::{self, Item};
 use cuda::ptx::diagnostic::Diagnostics;
@@ -82,7 +82,7 @@ pub fn run(matches: &ArgMatches) -> Outcome {
                 written.map_err(|error| format!("standard output: {error}"))?;
             }
             Ok(module) => {
-                let mut found = rules::check(&module);
+                let mut found = check::all(&module);
                 if matches.get_flag("strict") {
                     found = found.strictly();
                 }

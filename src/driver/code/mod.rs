@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use super::process::room::room_to_work;
 use super::{Device, Error, Result};
 use crate::image::{self, ErrorKind, Image, ImageError};
-use crate::program::{LinkError, rules};
+use crate::program::{LinkError, check};
 use crate::ptx::{self, Source, ast, diagnostic::Diagnostics};
 
 /// Why code was not loaded: the code, and words for the JIT log buffers (`CU_JIT_ERROR_LOG_BUFFER`).
@@ -213,7 +213,7 @@ impl Code {
         let mut remarks = Remarks::default();
         if bytes <= CHECKED {
             for tree in trees.iter() {
-                let found = rules::check(tree);
+                let found = check::all(tree);
                 if found.has_errors() {
                     return Err(LoadError::from(found.only(true)).logged());
                 }

@@ -4,22 +4,22 @@
 //! A `.param` variable that a caller passes already lies in its frame; a register or literal is stored to the frame
 //! first, a result that a register receives is loaded after.
 
-use std::sync::Arc;
-
-use super::scope::Binding;
+use super::operand::{Fit, unexpected};
+use super::place::Located;
 use super::{Lower, Outcome, width_of};
+use crate::isa::lanes::Width;
+use crate::program::check::tree::{self, Object, Operand};
 use crate::program::ir::{Callee, Copy3, Guard, Op, Register, Syscall};
-use crate::program::layout::{self, Place, Signature};
+use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
-use crate::ptx::ast::{self, Instruction, Item, Name, Operand, Span, Variable};
+use crate::ptx::ast::{self, Item, Span, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// Whom a call calls, and how it takes its arguments.
-struct Target {
+struct Target<'a> {
     kind: TargetKind,
-    signature: Signature,
-    returns: Vec<Variable>,
-    params: Vec<Variable>,
+    returns: &'a [Variable],
+    params: &'a [Variable],
 }
 
 enum TargetKind {
@@ -28,7 +28,7 @@ enum TargetKind {
     Indirect(Register),
 }
 
-impl Lower<'_> {
+impl<'a> Lower<'a> {
     pub fn return_from(&mut self, guard: Option<Guard>, span: Span) {
         if self.is_kernel() {
             self.leave(guard, span, Op::Exit);
@@ -40,33 +40,18 @@ impl Lower<'_> {
         self.leave(guard, span, Op::Return);
     }
 
-    /// `call{.uni} (ret), f, (args){, prototype};` and its shorter forms.
-    pub fn call(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let span = instruction.span;
-        let mut operands = &instruction.operands[..];
-        let mut results: &[Operand] = &[];
-        if let [Operand::Arguments(list, _), rest @ ..] = operands {
-            results = list;
-            operands = rest;
-        }
-        let [Operand::Name { name, .. }, rest @ ..] = operands else {
-            return Err(Diagnostic::error(
-                span,
-                "a call names a function or a register that holds its address",
-            ));
-        };
-        let (arguments, rest): (&[Operand], _) = match rest {
-            [Operand::Arguments(list, _), rest @ ..] => (list, rest),
-            _ => (&[], rest),
-        };
-        let target = self.target(name, rest.first(), span)?;
-        let open = layout::is_open(&target.params);
+    /// The definition of what is called may stand in another unit than the declaration that the check has seen.
+    pub fn call(&mut self, call: &tree::Call<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let span = call.span;
+        let target = self.target(&call.callee)?;
+        let signature = layout::signature(target.returns, target.params);
+        let open = layout::is_open(target.params);
+        let (arguments, results) = (&call.arguments[..], &call.results[..]);
         if arguments.len() != target.params.len() && !(open && arguments.len() + 1 == target.params.len()) {
             return Err(Diagnostic::error(
                 span,
                 format!(
-                    "`{}` takes {} arguments, not {}",
-                    name.text,
+                    "the function takes {} arguments, not {}",
                     target.params.len(),
                     arguments.len()
                 ),
@@ -76,8 +61,7 @@ impl Lower<'_> {
             return Err(Diagnostic::error(
                 span,
                 format!(
-                    "`{}` returns {} values, not {}",
-                    name.text,
+                    "the function returns {} values, not {}",
                     target.returns.len(),
                     results.len()
                 ),
@@ -86,7 +70,7 @@ impl Lower<'_> {
 
         let used = self.frame.used;
         let mut args = Vec::with_capacity(arguments.len());
-        for ((operand, variable), to) in arguments.iter().zip(&target.params).zip(&target.signature.params) {
+        for ((operand, variable), to) in arguments.iter().zip(target.params).zip(&signature.params) {
             let from = self.argument(operand, variable, *to, guard)?;
             let last = open && args.len() + 1 == target.params.len();
             if last && from.bytes > to.bytes {
@@ -112,36 +96,20 @@ impl Lower<'_> {
         }
         let mut copies = Vec::with_capacity(results.len());
         let mut loads = Vec::new();
-        for ((operand, variable), from) in results.iter().zip(&target.returns).zip(&target.signature.returns) {
+        for ((operand, variable), from) in results.iter().zip(target.returns).zip(&signature.returns) {
             let to = match operand {
                 Operand::Sink(_) => continue,
-                Operand::Name { name, select, .. } => match self.find(name) {
-                    Some(Binding::Frame { place, .. }) => place,
-                    _ => {
-                        let register = match self.find(name) {
-                            Some(Binding::Persistent { place, ty }) => self.persistent_result(place, ty),
-                            _ => self.register(name, select.as_ref())?.0,
-                        };
-                        if self.width(register) != width_of(variable.ty) {
-                            return Err(Diagnostic::error(
-                                name.span,
-                                format!(
-                                    "`{}` does not fit the function's .{} result",
-                                    name.text,
-                                    variable.ty.word()
-                                ),
-                            ));
-                        }
-                        let place = self.frame.take(from.bytes, 16);
-                        loads.push((register, place));
-                        place
+                Operand::AddressOf(object, 0, at) => match self.locate(*object, *at)? {
+                    Located::Frame(place) => place,
+                    Located::Absolute { .. } | Located::Shared(_) | Located::Param(_) | Located::Function(_) => {
+                        return unexpected(operand);
                     }
                 },
                 other => {
-                    return Err(Diagnostic::error(
-                        other.span(),
-                        "a result goes to a .param variable or a register",
-                    ));
+                    let register = self.destination(other, width_of(variable.ty), Fit::Exact)?;
+                    let place = self.frame.take(from.bytes, 16);
+                    loads.push((register, place));
+                    place
                 }
             };
             copies.push(Copy3 {
@@ -166,8 +134,8 @@ impl Lower<'_> {
                 Op::Call {
                     callee: Callee::Indirect {
                         address: self.body.reg(register),
-                        params: target.signature.param_bytes,
-                        returns: target.signature.return_bytes,
+                        params: signature.param_bytes,
+                        returns: signature.return_bytes,
                     },
                     args,
                     results,
@@ -196,107 +164,64 @@ impl Lower<'_> {
 
     /// Where in the frame an argument lies, after it was put there if it must be.
     fn argument(&mut self, operand: &Operand, variable: &Variable, to: Place, guard: Option<Guard>) -> Outcome<Place> {
-        if let Operand::Name {
-            name,
-            select: None,
-            offset: 0,
-        } = operand
-            && let Some(Binding::Frame { place, .. }) = self.find(name)
+        if let Operand::AddressOf(object @ Object::Own { .. }, 0, at) = operand
+            && let Located::Frame(place) = self.locate(*object, *at)?
         {
             return Ok(place);
         }
         let width = width_of(variable.ty);
-        let register = self.source_any(operand, width, layout::is_float(variable.ty))?;
-        if self.width(register) != width {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("this does not fit the function's .{} parameter", variable.ty.word()),
-            ));
-        }
+        let register = self.source(operand, width, Fit::Exact, layout::is_float(variable.ty))?;
         let place = self.frame.take(to.bytes, 16);
         self.store_frame(guard, register, place, operand.span());
         Ok(place)
     }
 
-    fn target(&mut self, name: &Name, prototype: Option<&Operand>, span: Span) -> Outcome<Target> {
-        if let Some(Binding::Register { register, .. }) = self.find(name) {
-            if !matches!(self.width(register), crate::isa::lanes::Width::B64) {
-                return Err(Diagnostic::error(name.span, "a function's address is 64 bits wide"));
-            }
-            return self.indirect(register, prototype, span);
-        }
-        let unknown = || Diagnostic::error(name.span, format!("`{}` is not declared", name.text));
-        match self.symbol(name).ok_or_else(unknown)? {
-            Symbol::Function(index) => {
-                let Some((_, definition)) = self.module.definition(index) else {
-                    return Err(unknown());
-                };
-                if definition.entry {
-                    return Err(Diagnostic::error(name.span, format!("`{}` is a kernel", name.text)));
+    fn target<'t>(&mut self, callee: &tree::Callee<'t>) -> Outcome<Target<'t>>
+    where
+        'a: 't,
+    {
+        let (item, span) = match *callee {
+            tree::Callee::Function(item, span) => (item, span),
+            tree::Callee::Indirect {
+                address,
+                returns,
+                params,
+            } => {
+                let register = self.register(address);
+                if self.width(register) != Width::B64 {
+                    return Err(Diagnostic::error(
+                        address.span,
+                        "a function's address is 64 bits wide",
+                    ));
                 }
-                Ok(direct(TargetKind::Function(index), definition))
+                return Ok(Target {
+                    kind: TargetKind::Indirect(register),
+                    returns,
+                    params,
+                });
             }
-            Symbol::Syscall(call, item) => match self.unit.tree.items.get(item as usize) {
-                Some(Item::Function(declaration)) => Ok(direct(TargetKind::Syscall(call), declaration)),
-                _ => Err(unknown()),
+        };
+        let refuse = |why: &str| Err(Diagnostic::error(span, format!("`{}` {why}", self.text(span))));
+        match self.symbol(item) {
+            Some(Symbol::Function(index)) => match self.module.definition(index) {
+                Some((_, definition)) if definition.entry => refuse("is a kernel"),
+                Some((_, definition)) => Ok(direct(TargetKind::Function(index), definition)),
+                None => refuse("is called and no unit defines it"),
             },
-            Symbol::Undefined => Err(Diagnostic::error(
-                name.span,
-                format!("`{}` is called and no unit defines it", name.text),
-            )),
-            Symbol::Global(_) | Symbol::Shared(_) | Symbol::Unplaced(_) => Err(Diagnostic::error(
-                name.span,
-                format!("`{}` is not a function", name.text),
-            )),
+            Some(Symbol::Syscall(call, item)) => match self.unit.tree.items.get(item as usize) {
+                Some(Item::Function(declaration)) => Ok(direct(TargetKind::Syscall(call), declaration)),
+                _ => refuse("is not a function"),
+            },
+            Some(Symbol::Undefined) | None => refuse("is called and no unit defines it"),
+            Some(Symbol::Global(_) | Symbol::Shared(_) | Symbol::Unplaced(_)) => refuse("is not a function"),
         }
-    }
-
-    fn indirect(&mut self, register: Register, prototype: Option<&Operand>, span: Span) -> Outcome<Target> {
-        let Some(Operand::Name { name, .. }) = prototype else {
-            return Err(Diagnostic::error(
-                span,
-                "an indirect call needs a prototype or a list of targets",
-            ));
-        };
-        let (returns, params) = match self.find(name) {
-            Some(Binding::Prototype(prototype)) => (prototype.returns.clone(), prototype.params.clone()),
-            Some(Binding::CallTargets(targets)) => self.common_prototype(&targets, name)?,
-            _ => {
-                return Err(Diagnostic::error(
-                    name.span,
-                    format!(
-                        "`{}` is not the label of a prototype or of a list of targets",
-                        name.text
-                    ),
-                ));
-            }
-        };
-        Ok(Target {
-            kind: TargetKind::Indirect(register),
-            signature: layout::signature(&returns, &params),
-            returns,
-            params,
-        })
-    }
-
-    /// All functions of a `.calltargets` list have one prototype: the first one's.
-    fn common_prototype(&mut self, targets: &[Arc<str>], list: &Name) -> Outcome<(Vec<Variable>, Vec<Variable>)> {
-        for target in targets {
-            if let Some(Symbol::Function(index)) = self.unit.names.get(target)
-                && let Some((_, definition)) = self.module.definition(*index)
-            {
-                return Ok((definition.returns.clone(), definition.params.clone()));
-            }
-        }
-        Err(Diagnostic::error(list.span, "none of the call's targets is defined"))
     }
 }
 
-fn direct(kind: TargetKind, function: &ast::Function) -> Target {
+fn direct(kind: TargetKind, function: &ast::Function) -> Target<'_> {
     Target {
         kind,
-        signature: layout::signature(&function.returns, &function.params),
-        returns: function.returns.clone(),
-        params: function.params.clone(),
+        returns: &function.returns,
+        params: &function.params,
     }
 }

@@ -5,23 +5,23 @@
 //! kernel's own; otherwise they lie at the start of the lane's local window, below the kernel's frame, and every
 //! instruction that names one loads it before and stores it after.
 
-use super::operand::{Fit, bits_type};
-use super::scope::Binding;
-use super::special::{self, Reading};
+use super::operand::{Fit, bits_type, is_special};
+use super::place::Binding;
 use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::compare::Operands;
 use crate::isa::int::Ordered;
 use crate::isa::lanes::Width;
 use crate::isa::logic::{self, Logical};
 use crate::isa::types::Movable;
-use crate::isa::{self, Compare, Compute, Form};
+use crate::isa::{Compare, Compute, Operation};
+use crate::program::check::tree::{Instruction, Object, Operand};
 use crate::program::initialiser::{self, literal};
 use crate::program::ir::{
     Address, BarrierOp, Element, Guard, Op, Ordering, Reg, Register, Scope, Space, Special, Value,
 };
 use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
-use crate::ptx::ast::{Expr, Init, Instruction, Item, Name, Opcode, Operand, Span, Type, Variable};
+use crate::ptx::ast::{Expr, Init, Item, Name, Span, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// Bytes that the code of a function may write as initial values, for each byte of its text and beyond: each word is an
@@ -33,22 +33,6 @@ const MAX_REGISTERS: u32 = 1 << 9;
 
 /// Registers of file scope times functions.
 const MAX_BOUND: usize = 1 << 20;
-
-/// `v2`, `v3`, `v4` as a number.
-fn lanes(word: &str) -> Option<usize> {
-    match word {
-        "v2" => Some(2),
-        "v3" => Some(3),
-        "v4" => Some(4),
-        _ => None,
-    }
-}
-
-/// The elements that a swizzle names: `xxyy`, `0123`, `bgra` (6.4.3).
-pub fn swizzle(text: &str) -> Option<Vec<usize>> {
-    let of = |set: &str| text.chars().map(|c| set.find(c)).collect::<Option<Vec<_>>>();
-    (text.len() >= 2).then(|| of("xyzw").or_else(|| of("rgba")).or_else(|| of("0123")))?
-}
 
 fn number(bits: u64, span: Span) -> Operand {
     Operand::Immediate(Expr::Int {
@@ -64,130 +48,63 @@ impl Lower<'_> {
         self.unit.tree.version < (2, 0)
     }
 
-    /// What the instruction table says of an opcode.
-    pub fn decode(&self, opcode: &Opcode) -> Outcome<Form> {
-        isa::decode_in(&opcode.text, self.unit.tree.version, self.target)
-            .map_err(|error| Diagnostic::error(opcode.span, error.to_string()))
-    }
-
     // ---- vectors ----------------------------------------------------------------------------------------------------
 
     /// Lowers an instruction on whole vectors, element by element; false if it is none.
-    pub fn vector_instruction(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<bool> {
-        let mnemonic = instruction.opcode.words().next().unwrap_or_default();
-        let count = instruction.opcode.words().find_map(lanes);
-        let mov = mnemonic == "mov";
-        let vectors = mov && instruction.operands.iter().any(|one| self.named_vector(one));
-        if matches!(mnemonic, "ld" | "st" | "tex") || count.is_none() && !vectors {
-            return Ok(false);
+    pub fn vector_instruction(&mut self, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<bool> {
+        if let Operation::Move { .. } = instruction.form.op {
+            return self.move_vector(instruction, guard);
         }
-        let words: Vec<&str> = instruction
-            .opcode
-            .words()
-            .filter(|word| lanes(word).is_none())
-            .collect();
-        let scalar = Opcode {
-            text: words.join(".").into(),
-            span: instruction.opcode.span,
-        };
-        if mov {
-            let form = self.decode(&scalar)?;
-            return self.move_vector(&form, instruction, count, guard);
+        if instruction.lanes.is_none() {
+            return Ok(false);
         }
         let Some((first, rest)) = instruction.operands.split_first() else {
             return Ok(false);
         };
         let count = match first {
-            Operand::Pair(first, _) => self.elements(first).map_or(1, |list| list.len()),
-            first => self.elements(first).map_or(1, |list| list.len()),
+            Operand::Pair(first, _) => first.list().len(),
+            first => first.list().len(),
         };
-        let sources: Vec<Vec<Operand>> = rest.iter().map(|one| self.spread(one, count)).collect();
+        let sources: Vec<Vec<Operand>> = rest.iter().map(|one| spread(one, count)).collect();
         for lane in 0..count {
             let mut operands = vec![match first {
-                Operand::Pair(a, b) => {
-                    let (a, b) = (self.lane_of_operand(a, lane), self.lane_of_operand(b, lane));
-                    Operand::Pair(Box::new(a), Box::new(b))
-                }
-                one => self.lane_of_operand(one, lane),
+                Operand::Pair(a, b) => Operand::Pair(Box::new(element(a, lane)), Box::new(element(b, lane))),
+                one => element(one, lane),
             }];
             operands.extend(sources.iter().map(|source| source[lane].clone()));
             self.instruction(&Instruction {
-                guard: instruction.guard.clone(),
-                opcode: scalar.clone(),
+                lanes: None,
                 operands,
-                span: instruction.span,
+                ..instruction.clone()
             })?;
         }
         Ok(true)
     }
 
-    /// A vector by its name, or elements of one by a swizzle; not a list in braces.
-    fn named_vector(&mut self, operand: &Operand) -> bool {
-        matches!(operand, Operand::Name { .. }) && self.elements(operand).is_some()
-    }
-
-    fn lane_of_operand(&mut self, operand: &Operand, lane: usize) -> Operand {
-        self.elements(operand)
-            .and_then(|list| list.get(lane).cloned())
-            .unwrap_or_else(|| operand.clone())
-    }
-
-    /// An operand for each of `count` lanes: a scalar is the same for all, a short vector goes on with zeros (Table 10).
-    fn spread(&mut self, operand: &Operand, count: usize) -> Vec<Operand> {
-        match self.elements(operand) {
-            None => vec![operand.clone(); count],
-            Some(mut list) => {
-                list.resize(count, number(0, operand.span()));
-                list
-            }
-        }
-    }
-
-    fn move_vector(
-        &mut self,
-        form: &Form,
-        instruction: &Instruction,
-        count: Option<usize>,
-        guard: Option<Guard>,
-    ) -> Outcome<bool> {
-        self.operand_count(instruction, 2, 2)?;
-        let width = width_of(form.ty(0));
-        let (to, from) = (&instruction.operands[0], &instruction.operands[1]);
-        let named = (self.named_vector(to), self.named_vector(from));
-        let (to_list, from_list) = (self.elements(to), self.elements(from));
+    fn move_vector(&mut self, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<bool> {
+        let [to, from] = self.operands(instruction)?;
+        let width = width_of(instruction.form.ty(0));
+        let named = |operand: &Operand| matches!(operand, Operand::Whole(..));
         // `mov.b64 d, {a, b}` packs, which is no conversion between vectors.
-        if count.is_none() && !named.0 && !(named.1 && self.first_is(&from_list, width)) {
+        let whole = named(to) || named(from) && self.first_is(from, width);
+        if instruction.lanes.is_none() && !whole {
             return Ok(false);
         }
-        let to_list = to_list.unwrap_or_else(|| vec![to.clone()]);
-        let from_list = match from_list {
-            Some(mut list) => {
-                list.resize(to_list.len(), number(0, from.span()));
-                list
-            }
-            None => vec![from.clone(); to_list.len()],
-        };
-        self.mov_vector(&to_list, &from_list, width, instruction.span, guard)?;
+        let to = to.list();
+        let from = spread(from, to.len());
+        self.mov_vector(to, &from, width, instruction.span, guard)?;
         Ok(true)
     }
 
     /// Whether the first element is as wide as the `mov`, so that it alone is moved.
-    fn first_is(&mut self, list: &Option<Vec<Operand>>, width: Width) -> bool {
-        let Some(Operand::Name { name, select, .. }) = list.as_ref().and_then(|list| list.first()) else {
-            return false;
-        };
-        match self.find(name) {
-            Some(Binding::Vector { ty, .. }) => width_of(ty) == width,
-            _ => special::read(&name.text, select.as_ref().map(|s| &*s.text)).is_some(),
+    fn first_is(&self, vector: &Operand, width: Width) -> bool {
+        match vector.list().first() {
+            Some(Operand::Register(register)) => {
+                width_of(self.tree.registers[register.number as usize].ty) == width
+            }
+            Some(first) => is_special(first),
+            None => false,
         }
-    }
-
-    /// Where a scalar stands, a vector means its first element (Table 10).
-    pub fn first_element(&mut self, operand: &Operand) -> Option<Operand> {
-        if !self.legacy() || !matches!(operand, Operand::Name { .. }) {
-            return None;
-        }
-        self.elements(operand).and_then(|list| list.into_iter().next())
     }
 
     /// `ld.v3` and `st.v3`: three accesses of one element, at addresses that need no wider alignment.
@@ -245,82 +162,30 @@ impl Lower<'_> {
                 self.compute(Compute::min(Ordered::U64), &[clamped], &[register, most], None, span);
                 clamped
             }
-            _ => register,
+            Width::Pred | Width::B16 | Width::B32 | Width::B128 => register,
         };
         self.resize(register, Width::B32, false, span)
-    }
-
-    /// A special register, or a vector's first element, at the width that an instruction wants.
-    pub fn legacy_source(&mut self, operand: &Operand, width: Width) -> Outcome<Option<Register>> {
-        let Operand::Name {
-            name,
-            select,
-            offset: 0,
-        } = operand
-        else {
-            return Ok(None);
-        };
-        if self.find(name).is_some() {
-            return Ok(None);
-        }
-        if let Some(bits) = self.entry_constant(&name.text, select.as_ref().map(|s| &*s.text)) {
-            return Ok(Some(self.constant(width, bits)));
-        }
-        let select = select.as_ref().map(|s| &*s.text);
-        let reading = match special::read(&name.text, select) {
-            Some(Reading::Vector) => special::read(&name.text, Some("x")),
-            other => other,
-        };
-        match reading {
-            None => Ok(None),
-            Some(reading) => {
-                let register = self.special(name, reading, Some(width))?;
-                self.resize(register, width, false, operand.span()).map(Some)
-            }
-        }
-    }
-
-    /// `RANKTID`, `NTID.0` …: the dimensions that the kernel's header says (Table 68); 0 where it leaves one open.
-    fn entry_constant(&self, name: &str, select: Option<&str>) -> Option<u128> {
-        let dims = &self.definition.dims;
-        if !self.is_kernel() {
-            return None;
-        }
-        match (name, select) {
-            ("RANKTID", None) => Some(dims.len().max(1) as u128),
-            ("NTID", Some(axis)) => {
-                let axis = ["0", "1", "2"]
-                    .iter()
-                    .position(|a| *a == axis)
-                    .or_else(|| ["x", "y", "z"].iter().position(|a| *a == axis))?;
-                let dim = dims.len().checked_sub(axis + 1).map(|at| dims[at]);
-                Some(u128::from(dim.unwrap_or(Some(1)).unwrap_or(0)))
-            }
-            _ => None,
-        }
     }
 
     // ---- initial values ---------------------------------------------------------------------------------------------
 
     /// `.reg .s32 i = 0;`: the value is there where the declaration stands (5.3.5).
-    pub fn initial_registers(&mut self, variable: &Variable, init: &Init, binding: &Binding) -> Outcome<()> {
-        let values: Vec<&Init> = match init {
-            Init::List(list) => list.iter().collect(),
-            one => vec![one],
+    pub fn initial_registers(&mut self, number: u32, variable: &Variable) -> Outcome<()> {
+        let (Some(init), Binding::Registers(first)) = (&variable.init, self.binding(number)) else {
+            return Ok(());
         };
-        let registers: Vec<Register> = match binding {
-            Binding::Register { register, .. } => vec![*register],
-            Binding::Vector { elements, .. } => elements.to_vec(),
-            _ => Vec::new(),
+        let values = match init {
+            Init::List(list) => &list[..],
+            one @ (Init::Value(_) | Init::Fields(_)) => std::slice::from_ref(one),
         };
-        if values.len() > registers.len() {
+        if values.len() > usize::from(variable.vector.unwrap_or(1)) {
             let message = format!(
                 "the initialiser has more values than `{}` has elements",
                 variable.name.text
             );
             return Err(Diagnostic::error(variable.span, message));
         }
-        for (&register, value) in registers.iter().zip(values) {
+        for (register, value) in (first..).zip(values) {
             let Init::Value(value) = value else {
                 return Err(Diagnostic::error(
                     variable.span,
@@ -493,78 +358,89 @@ impl Lower<'_> {
 
     // ---- registers of file scope ------------------------------------------------------------------------------------
 
-    /// Binds the registers that the unit declares outside of functions.
+    /// Gives the registers that the unit declares outside of functions their places and initial values.
     pub fn file_registers(&mut self) {
-        if !self.legacy() {
+        let (module, tree) = (self.module, self.tree);
+        if tree.file_registers.is_empty() {
             return;
         }
-        let module = self.module;
-        let registers = &module.old().registers;
-        if registers.is_empty() {
-            return;
-        }
-        if registers.len() * module.functions.len() > MAX_BOUND {
+        if tree.file_registers.len() * module.functions.len() > MAX_BOUND {
             let span = self.definition.name.span;
             let message = "too many registers at file scope for so many functions";
             return self.error(Diagnostic::error(span, message));
         }
-        let functions = module.functions.iter().any(|function| !function.entry);
-        for &(unit, item) in registers {
-            let tree = &module.linked.units[unit].tree;
-            let Item::Variable(variable) = &tree.items[item] else {
-                continue;
-            };
-            if !std::ptr::eq(&**tree, &*self.unit.tree) {
-                continue;
-            }
-            let outcome = match functions {
-                false => self.declare(variable),
-                true => self.persistent(variable),
-            };
-            if let Err(found) = outcome {
+        if !module.functions.iter().any(|function| !function.entry) {
+            return self.own_file_registers();
+        }
+        for &item in tree.file_registers {
+            if let Err(found) = self.persistent(item) {
                 self.error(found);
             }
         }
-        if self.is_kernel() && self.file_bytes > 0 {
+        if self.is_kernel() {
             // The kernel's frame starts where the window does.
-            self.frame.take(self.file_bytes, 16);
+            let end = self.file_places.last().map_or(0, |last| last.offset + last.bytes);
+            self.frame.take(end, 16);
         }
     }
 
-    fn persistent(&mut self, variable: &Variable) -> Outcome<()> {
-        let (count, plain) = (variable.count.unwrap_or(1), variable.count.is_none());
+    /// In a module without functions they are the kernel's, with values from the start.
+    fn own_file_registers(&mut self) {
+        let tree = self.tree;
+        for (number, declared) in (0..).zip(&tree.registers) {
+            if let Some((item, _)) = declared.file
+                && let Some(Item::Variable(variable)) = self.unit.tree.items.get(item as usize)
+                && let Err(found) = self.initial_registers(number, variable)
+            {
+                self.error(found);
+            }
+        }
+    }
+
+    /// Where registers of file scope lie that functions share; nothing if they are the kernel's own.
+    pub fn file_place(&self, item: u32, member: u32) -> Option<Place> {
+        let at = self.tree.file_registers.binary_search(&item).ok()?;
+        let Place { offset, bytes } = *self.file_places.get(at)?;
+        let width = stored(width_of(self.variable(Object::Item(item))?.ty)).1;
+        debug_assert!((member + 1) * width <= bytes);
+        Some(Place {
+            offset: offset + member * width,
+            bytes: width,
+        })
+    }
+
+    /// The same places in every function: kernels count from the same start.
+    fn persistent(&mut self, item: u32) -> Outcome<()> {
+        let Some(variable) = self.variable(Object::Item(item)) else {
+            return Ok(());
+        };
+        let count = variable.count.unwrap_or(1);
         let alone = self.module.linked.units.len() == 1;
-        if variable.vector.is_some() || count > MAX_REGISTERS || !alone {
+        let last = self.file_places.last();
+        let end = last.map_or(0, |last| last.offset + last.bytes);
+        let fits = variable.vector.is_none() && count <= MAX_REGISTERS && alone;
+        let (_, bytes) = stored(width_of(variable.ty));
+        let place = Place {
+            offset: layout::round_up(end, bytes),
+            bytes: if fits { bytes * count } else { bytes * MAX_REGISTERS },
+        };
+        self.file_places.push(place);
+        if !fits {
             let message = format!("`{}` cannot be shared between functions", variable.name.text);
             return Err(Diagnostic::error(variable.name.span, message));
         }
-        for index in 0..count {
-            let name = match plain {
-                true => variable.name.text.clone(),
-                false => format!("{}{index}", variable.name.text).into(),
-            };
-            let ty = variable.ty;
-            let bytes = stored(width_of(ty)).1;
-            // The same places in every function: kernels count from the same start.
-            let offset = layout::round_up(self.file_bytes, bytes);
-            self.file_bytes = offset + bytes;
-            let place = Place { offset, bytes };
-            self.scopes.bind(name, Binding::Persistent { place, ty });
-            if self.is_kernel() {
-                let init = match &variable.init {
-                    Some(Init::Value(value)) => value.clone(),
-                    _ => Expr::Int {
-                        bits: 0,
-                        unsigned: false,
-                        span: variable.span,
-                    },
-                };
-                let width = width_of(ty);
-                let bits = match (&init, ty) {
-                    (Expr::Int { bits, .. }, _) => u128::from(*bits),
-                    (value, ty) => literal(value, ty)?,
-                };
-                let value = self.constant(width, bits);
+        if !self.is_kernel() {
+            return Ok(());
+        }
+        let width = width_of(variable.ty);
+        let bits = match &variable.init {
+            Some(Init::Value(Expr::Int { bits, .. })) => u128::from(*bits),
+            Some(Init::Value(value)) => literal(value, variable.ty)?,
+            Some(Init::List(_) | Init::Fields(_)) | None => 0,
+        };
+        for member in 0..count {
+            let value = self.constant(width, bits);
+            if let Some(place) = self.file_place(item, member) {
                 self.store_persistent(None, value, place, variable.span)?;
             }
         }
@@ -581,7 +457,7 @@ impl Lower<'_> {
     }
 
     /// The value of a register of file scope.
-    pub fn load_persistent(&mut self, place: Place, ty: Type, span: Span) -> Outcome<Register> {
+    pub fn load_persistent(&mut self, place: Place, ty: Type, span: Span) -> Register {
         let width = width_of(ty);
         let (as_width, bytes) = stored(width);
         let loaded = self.body.register(as_width);
@@ -601,7 +477,7 @@ impl Lower<'_> {
             },
         );
         if width != Width::Pred {
-            return Ok(loaded);
+            return loaded;
         }
         let predicate = self.body.register(Width::Pred);
         let zero = self.constant(as_width, 0);
@@ -612,7 +488,7 @@ impl Lower<'_> {
             None,
             span,
         );
-        Ok(predicate)
+        predicate
     }
 
     fn store_persistent(&mut self, guard: Option<Guard>, value: Register, place: Place, span: Span) -> Outcome<()> {
@@ -625,7 +501,7 @@ impl Lower<'_> {
                 self.compute(select, &[number], &[one, zero, value], None, span);
                 number
             }
-            _ => value,
+            Width::B16 | Width::B32 | Width::B64 | Width::B128 => value,
         };
         let (address, reg): (Address, Reg) = (self.window(place), self.body.reg(value));
         self.push(
@@ -668,6 +544,20 @@ impl Lower<'_> {
         }
         Ok((self.body.register(width), Some(register)))
     }
+}
+
+/// One lane of a vector, or the operand itself.
+fn element(operand: &Operand, lane: usize) -> Operand {
+    operand.list().get(lane).unwrap_or(operand).clone()
+}
+
+/// An operand for each of `count` lanes: a scalar is the same for all, a short vector goes on with zeros (Table 10).
+fn spread(operand: &Operand, count: usize) -> Vec<Operand> {
+    let Some(elements) = operand.elements() else {
+        return vec![operand.clone(); count];
+    };
+    let zeros = std::iter::repeat_with(|| number(0, operand.span()));
+    elements.iter().cloned().chain(zeros).take(count).collect()
 }
 
 /// Predicates lie in memory as 16 bits.

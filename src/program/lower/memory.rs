@@ -1,16 +1,18 @@
 //! `ld`, `st`, `atom`, `red`, `cp.async` (PTX ISA, Data Movement; Parallel Synchronization): addresses resolved as far
 //! as they can be, elements and orderings spelled out.
 
-use super::moves::{Located, integer};
-use super::operand::Fit;
+use super::moves::integer;
+use super::operand::{Fit, miscounted, unexpected};
+use super::place::Located;
 use super::{Lower, Outcome, width_of};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
 use crate::isa::operation::{self, Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
 use crate::isa::types::{self, Scope, Vector};
+use crate::program::check::tree::{Base, Instruction, Operand};
 use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
-use crate::program::layout::{Place, is_float, is_signed, size_of};
-use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
+use crate::program::layout::{Place, is_signed, size_of};
+use crate::ptx::ast::{self, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 fn ordering(access: Access) -> Ordering {
@@ -66,51 +68,42 @@ impl Lower<'_> {
     }
 
     pub fn address(&mut self, operand: &Operand, space: ast::Space) -> Outcome<Address> {
-        let address = match operand {
-            Operand::Address(address) => address,
-            other => {
-                return Err(Diagnostic::error(other.span(), "an address in brackets is expected"));
-            }
+        let Operand::Address(address) = operand else {
+            return unexpected(operand);
         };
         let wanted = self.space(space);
-        let name = match &address.base {
-            AddressBase::Absolute(absolute) => {
+        let (object, span) = match address.base {
+            Base::Absolute(absolute) => {
                 return Ok(Address {
                     space: wanted,
                     register: None,
                     offset: absolute.wrapping_add_signed(address.offset) as i64,
                 });
             }
-            AddressBase::Name(name) => name,
-        };
-        let Some(located) = self.locate(name)? else {
-            let (register, ty) = self.register(name, None)?;
-            self.check_address(register, address.span)?;
-            if is_float(ty) {
-                return Err(Diagnostic::error(
-                    address.span,
-                    format!("`{}` is declared .{}: an address is an integer", name.text, ty.word()),
-                ));
+            Base::Register(register) => {
+                let register = self.register(register);
+                self.check_address(register, address.span)?;
+                return Ok(Address {
+                    space: wanted,
+                    register: Some(self.body.reg(register)),
+                    offset: address.offset,
+                });
             }
-            let reg = self.body.reg(register);
-            return Ok(Address {
-                space: wanted,
-                register: Some(reg),
-                offset: address.offset,
-            });
+            Base::Object(object, span) => (object, span),
         };
+        let located = self.locate(object, span)?;
         // An array element: its number, not its byte (PTX ISA, Arrays as Operands).
-        let scale = if address.subscript { self.element_bytes(name) } else { 1 };
+        let scale = if address.subscript { self.element_bytes(object) } else { 1 };
         let offset = address.offset.wrapping_mul(scale);
         let mut out = self.located_address(&located, offset);
         if wanted != Space::Generic && !compatible(wanted, out.space) {
             return Err(Diagnostic::error(
-                name.span,
-                format!("`{}` does not lie in .{}", name.text, space.word()),
+                span,
+                format!("`{}` does not lie in .{}", self.text(span), space.word()),
             ));
         }
-        if let Some(index) = &address.index {
-            let (index, _) = self.register(index, None)?;
+        if let Some(index) = address.index {
+            let index = self.register(index);
             self.check_address(index, address.span)?;
             out = self.indexed(out, index, scale, address.span)?;
         }
@@ -201,14 +194,16 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    pub fn load(&mut self, access: Access, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn load(&mut self, access: Access, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
         // A cache policy may follow.
-        self.operand_count(instruction, 2, 3)?;
+        let [dst, address, ..] = &instruction.operands[..] else {
+            return Err(miscounted(instruction));
+        };
         let ty = access.ty;
         let span = instruction.span;
         let element = element(ty);
-        let address = self.address(&instruction.operands[1], access.space)?;
-        let dst = self.load_destinations(access.vector, &instruction.operands[0], ty)?;
+        let address = self.address(address, access.space)?;
+        let dst = self.load_destinations(access.vector, dst, ty)?;
         if address.space == Space::Param && address.register.is_none() {
             return self.load_param(&dst, address.offset, element, guard, span);
         }
@@ -232,15 +227,9 @@ impl Lower<'_> {
 
     fn load_destinations(&mut self, vector: Vector, operand: &Operand, ty: Type) -> Outcome<Vec<Option<Register>>> {
         let count = usize::from(vector.count());
-        let elements = match self.elements(operand) {
-            Some(elements) => elements,
-            None => vec![operand.clone()],
-        };
+        let elements = operand.list();
         if elements.len() != count {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("{count} destinations are expected, not {}", elements.len()),
-            ));
+            return unexpected(operand);
         }
         elements
             .iter()
@@ -287,28 +276,19 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub fn store(&mut self, access: Access, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 2, 3)?;
+    pub fn store(&mut self, access: Access, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [place, data, ..] = &instruction.operands[..] else {
+            return Err(miscounted(instruction));
+        };
         let ty = access.ty;
-        let address = self.address(&instruction.operands[0], access.space)?;
+        let address = self.address(place, access.space)?;
         if address.space == Space::Const {
-            return Err(Diagnostic::error(
-                instruction.operands[0].span(),
-                "constant memory cannot be written",
-            ));
+            return Err(Diagnostic::error(place.span(), "constant memory cannot be written"));
         }
         if address.space == Space::Param {
-            return Err(Diagnostic::error(
-                instruction.operands[0].span(),
-                "a kernel's parameters cannot be written",
-            ));
+            return Err(Diagnostic::error(place.span(), "a kernel's parameters cannot be written"));
         }
-        let src = self.values(
-            &instruction.operands[1],
-            usize::from(access.vector.count()),
-            ty,
-            Fit::Wider,
-        )?;
+        let src = self.values(data, usize::from(access.vector.count()), ty, Fit::Wider)?;
         if src.len() == 3 {
             let src: Vec<_> = src.iter().map(|reg| Some(reg.number)).collect();
             return self.access_three(
@@ -334,15 +314,9 @@ impl Lower<'_> {
     }
 
     fn values(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Reg]>> {
-        let elements = match self.elements(operand) {
-            Some(elements) => elements,
-            None => vec![operand.clone()],
-        };
+        let elements = operand.list();
         if elements.len() != count {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("{count} values are expected, not {}", elements.len()),
-            ));
+            return unexpected(operand);
         }
         let float = matches!(ty, Type::F32 | Type::F64);
         elements
@@ -393,36 +367,31 @@ impl Lower<'_> {
     pub fn atomic(
         &mut self,
         atomic: ReadModifyWrite,
-        instruction: &Instruction,
+        instruction: &Instruction<'_>,
         guard: Option<Guard>,
         returns: bool,
     ) -> Outcome<()> {
         let (op, ty) = (atomic.op, atomic.ty.ty());
         let count = usize::from(atomic.vector.count());
-        let (dst, rest) = if returns {
-            let Some((first, rest)) = instruction.operands.split_first() else {
-                return Err(Diagnostic::error(instruction.span, "operands are missing"));
-            };
-            let registers = self.load_destinations_exact(first, count, ty)?;
-            (Some(registers), rest)
-        } else {
-            (None, &instruction.operands[..])
+        let (dst, rest) = match (returns, &instruction.operands[..]) {
+            (true, [first, rest @ ..]) => (Some(self.load_destinations_exact(first, count, ty)?), rest),
+            (true, []) => return Err(miscounted(instruction)),
+            (false, rest) => (None, rest),
         };
-        let needed = if op == AtomicOp::Cas { 3 } else { 2 };
         // A cache policy may follow.
-        if rest.len() < needed || rest.len() > needed + 1 {
-            return Err(Diagnostic::error(
-                instruction.span,
-                format!("`{}` has the wrong number of operands", instruction.opcode.text),
-            ));
-        }
-        let address = self.address(&rest[0], atomic.space)?;
-        let b = self.values(&rest[1], count, ty, Fit::Exact)?;
-        let c = if op == AtomicOp::Cas {
-            let c = self.source(&rest[2], width_of(ty), Fit::Exact, false)?;
-            Some(self.body.reg(c))
-        } else {
-            None
+        let (address, b, c) = match (op, rest) {
+            (AtomicOp::Cas, [address, b, c, ..]) => (address, b, Some(c)),
+            (_, [address, b, ..]) if op != AtomicOp::Cas => (address, b, None),
+            _ => return Err(miscounted(instruction)),
+        };
+        let address = self.address(address, atomic.space)?;
+        let b = self.values(b, count, ty, Fit::Exact)?;
+        let c = match c {
+            Some(c) => {
+                let c = self.source(c, width_of(ty), Fit::Exact, false)?;
+                Some(self.body.reg(c))
+            }
+            None => None,
         };
         self.push(
             guard,
@@ -460,7 +429,7 @@ impl Lower<'_> {
     }
 
     /// `membar.level`, `fence{.sem}.scope` and what they order besides.
-    pub fn fence(&mut self, fence: operation::Fence, instruction: &Instruction, guard: Option<Guard>) {
+    pub fn fence(&mut self, fence: operation::Fence, instruction: &Instruction<'_>, guard: Option<Guard>) {
         use operation::Proxy as Named;
         let proxy = match fence.proxy {
             None => Proxy::Generic,
@@ -493,45 +462,51 @@ impl Lower<'_> {
     }
 
     fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Reg]>> {
-        let elements = match self.elements(operand) {
-            Some(elements) => elements,
-            None if matches!(operand, Operand::Sink(_)) => vec![operand.clone(); count],
-            None => vec![operand.clone()],
+        let elements = match operand {
+            Operand::Sink(_) => vec![operand; count],
+            other => other.list().iter().collect(),
         };
         if elements.len() != count {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("{count} destinations are expected, not {}", elements.len()),
-            ));
+            return unexpected(operand);
         }
         elements
-            .iter()
+            .into_iter()
             .map(|e| self.destination(e, width_of(ty), Fit::Exact).map(|r| self.body.reg(r)))
             .collect()
     }
 
     /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`; the groups and
     /// waits of copies that are complete when they are issued do nothing.
-    pub fn copy_async(&mut self, copy: CopyAsync, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn copy_async(&mut self, copy: CopyAsync, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
         let (to, policy) = match copy {
             CopyAsync::Copy { to, cache } => (to, cache.hint),
             CopyAsync::CommitGroup | CopyAsync::WaitGroup | CopyAsync::WaitAll => return Ok(()),
         };
-        let operands = &instruction.operands;
-        self.operand_count(instruction, 3, 5)?;
-        let dst = self.address(&operands[0], to)?;
-        let src = self.address(&operands[1], ast::Space::Global)?;
-        let bytes = self.immediate(&operands[2])? as u8;
-        let extra = &operands[3..operands.len() - usize::from(policy && operands.len() > 3)];
+        let [dst, src, bytes, extra @ ..] = &instruction.operands[..] else {
+            return Err(miscounted(instruction));
+        };
+        let dst = self.address(dst, to)?;
+        let src = self.address(src, ast::Space::Global)?;
+        let bytes = self.immediate(bytes)? as u8;
+        let extra = match extra {
+            [extra @ .., _] if policy => extra,
+            extra => extra,
+        };
         let (mut src_size, mut ignore) = (None, None);
         if let Some(operand) = extra.first() {
             let is_predicate = match operand {
                 Operand::Not(_) => true,
-                Operand::Name { name, select, .. } => {
-                    let (register, _) = self.register(name, select.as_ref())?;
-                    self.width(register) == Width::Pred
-                }
-                _ => false,
+                Operand::Register(register) => self.tree.registers[register.number as usize].ty == Type::Pred,
+                Operand::Sum(..)
+                | Operand::Special(..)
+                | Operand::Immediate(_)
+                | Operand::AddressOf(..)
+                | Operand::Address(_)
+                | Operand::Vector(..)
+                | Operand::Whole(..)
+                | Operand::Group(..)
+                | Operand::Pair(..)
+                | Operand::Sink(_) => false,
             };
             if is_predicate {
                 let (register, negated) = self.signed_predicate(operand)?;

@@ -1,36 +1,37 @@
-//! One function's tree → [`Function`]: statements are selected into blocks of instructions over virtual registers
-//! ([`ir`]), which are laid out, simplified and given slots ([`emit`]).
+//! One function's checked tree ([`check::tree`]) → [`Function`]: statements are selected into blocks of instructions over
+//! virtual registers ([`ir`](super::ir)), which the passes improve.
 //!
-//! `scope` knows names, `operand` turns operands into registers, `select` dispatches on what the instruction table says,
-//! and `moves`, `video`, `memory`, `texture`, `call`, `sync` each know one family.
+//! Names and opcodes are resolved when a tree comes here. What is still refused is what is legal and not supported, what only
+//! linking shows, and in PTX 1.x, for which the check has no rules of types, operands that make no sense.
+//!
+//! `place` says where registers and variables are, `operand` turns operands into registers, `select` dispatches on what an instruction does, and `moves`, `memory`,
+//! `texture`, `call`, `sync`, `several` each know one family; `legacy` is what PTX 1.x alone has.
 
 mod call;
 mod legacy;
 mod memory;
 mod moves;
 mod operand;
-mod scope;
+mod place;
 mod select;
-pub(super) mod special;
 mod sync;
 mod texture;
-mod video;
+mod several;
 
-use std::sync::Arc;
-
-use self::scope::{Binding, Found, Scopes};
+use self::place::{Binding, Located};
+use super::check::tree::{Object, Parameter, Statement, Tree};
+use super::check::{self, Names, Surroundings};
 use super::function::Function;
 use super::ir::{Block, BlockId, Body, End, Guard, Inst, Op, Register};
 use super::layout::{self, Place, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
 use super::passes;
-use super::rules::{self, Names, Surroundings};
 use crate::config;
 use crate::isa::lanes::Width;
-use crate::ptx::ast::{self, Name, Space, Span, Statement, Type, Variable};
-use crate::ptx::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::ptx::ast::{self, Item, Space, Span, Type, Variable};
+use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
-/// A mistake in the text, or something that is not supported.
+/// Something that is not supported.
 type Outcome<T> = Result<T, Diagnostic>;
 
 /// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities); what goes beyond
@@ -53,24 +54,20 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         source: source.clone(),
         list,
     };
-    let Some(tree) = &definition.body else {
+    let Some(text) = &definition.body else {
         let name = &definition.name;
         return Err(fail(vec![Diagnostic::error(
             name.span,
             format!("`{}` has no body", name.text),
         )]));
     };
-    let statements = tree.statements().map_err(Clone::clone)?;
+    let statements = text.statements().map_err(Clone::clone)?;
     let around = Surroundings {
         tree: &unit.tree,
         names: unit.declared.get_or_init(|| Names::of(&unit.tree)),
     };
-    let wrong = rules::of_body(&around, definition);
-    if wrong.iter().any(|finding| finding.severity == Severity::Error) {
-        let errors = wrong.iter().filter(|finding| finding.severity == Severity::Error);
-        return Err(fail(errors.cloned().collect()));
-    }
-    let mut lower = Lower::new(module, unit, function, definition);
+    let tree = check::tree(&around, definition, text, statements).map_err(fail)?;
+    let mut lower = Lower::new(module, unit, function, definition, &tree);
     lower.parameters();
     lower.file_registers();
     if definition.entry
@@ -88,8 +85,8 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
             ),
         ));
     }
-    lower.scope(statements);
-    lower.finish(tree.span);
+    lower.scope(&tree.statements);
+    lower.finish(text.span);
     if !lower.errors.is_empty() {
         return Err(fail(lower.errors));
     }
@@ -138,10 +135,9 @@ impl Frame {
 struct Lower<'a> {
     module: &'a Module,
     unit: &'a Unit,
-    /// Of the unit: the number of `sm_20`; 20 where it names none.
-    target: u32,
     function: u32,
     definition: &'a ast::Function,
+    tree: &'a Tree<'a>,
     signature: Signature,
     /// Kernels only: bytes of the parameter block.
     param_end: u32,
@@ -151,13 +147,18 @@ struct Lower<'a> {
     current: BlockId,
     /// Counts blocks in the order of the text.
     places: u64,
-    scopes: Scopes,
+    /// Of each label.
+    labels: Vec<BlockId>,
+    /// Where the tree's registers are, as far as they were met.
+    registers: Vec<Option<Binding>>,
+    /// Where the tree's variables are, as far as they were declared.
+    variables: Vec<Option<Located>>,
     frame: Frame,
     line: Option<(u32, u32)>,
     /// The carry flag of `add.cc` and its like.
     carry: Option<Register>,
-    /// Bytes of registers of file scope that functions share (PTX 1.x), at the start of the window.
-    file_bytes: u32,
+    /// Registers of file scope that functions share (PTX 1.x), at the start of the window: the first of each range.
+    file_places: Vec<Place>,
     /// Bytes that the code writes as initial values so far.
     initial_bytes: usize,
     /// Results of the current instruction that go to such registers.
@@ -170,13 +171,19 @@ struct Lower<'a> {
 }
 
 impl<'a> Lower<'a> {
-    fn new(module: &'a Module, unit: &'a Unit, function: u32, definition: &'a ast::Function) -> Lower<'a> {
+    fn new(
+        module: &'a Module,
+        unit: &'a Unit,
+        function: u32,
+        definition: &'a ast::Function,
+        tree: &'a Tree<'a>,
+    ) -> Lower<'a> {
         let mut lower = Lower {
             module,
             unit,
-            target: super::link::target(&unit.tree).unwrap_or(20),
             function,
             definition,
+            tree,
             signature: layout::signature(&definition.returns, &definition.params),
             param_end: layout::places(&definition.params, 0).1,
             shared: if definition.entry {
@@ -187,14 +194,16 @@ impl<'a> Lower<'a> {
             body: Body::default(),
             current: 0,
             places: 0,
-            scopes: Scopes::default(),
+            labels: Vec::new(),
+            registers: vec![None; tree.registers.len()],
+            variables: vec![None; tree.variables.len()],
             frame: Frame {
                 align: 16,
                 ..Frame::default()
             },
             line: None,
             carry: None,
-            file_bytes: 0,
+            file_places: Vec::new(),
             initial_bytes: 0,
             results: Vec::new(),
             register_returns: Vec::new(),
@@ -204,7 +213,7 @@ impl<'a> Lower<'a> {
         };
         lower.current = lower.block();
         lower.start(lower.current);
-        lower.scopes.enter(0);
+        lower.labels = (0..tree.labels).map(|_| lower.block()).collect();
         lower
     }
 
@@ -254,247 +263,201 @@ impl<'a> Lower<'a> {
 
     // ---- statements -------------------------------------------------------------------------------------------------
 
-    /// Parameters stand in the outermost scope.
     fn parameters(&mut self) {
-        let definition = self.definition;
+        let (definition, tree) = (self.definition, self.tree);
         if self.is_kernel() {
-            for (variable, place) in definition.params.iter().zip(layout::places(&definition.params, 0).0) {
-                let ty = variable.ty;
-                self.scopes
-                    .bind(variable.name.text.clone(), Binding::KernelParam { place, ty });
+            let places = layout::places(&definition.params, 0).0;
+            for (parameter, place) in tree.params.iter().zip(places) {
+                if let Parameter::Variable(number) = *parameter {
+                    self.variables[number as usize] = Some(Located::Param(place));
+                }
             }
             return;
         }
         let signature = self.signature.clone();
         self.frame
             .take(signature.return_bytes + signature.param_bytes, signature.align);
-        for (variable, &place) in definition.returns.iter().zip(&signature.returns) {
-            if let Some(register) = self.parameter(variable, place) {
-                self.register_returns.push((register, place));
+        for (parameter, &place) in tree.returns.iter().zip(&signature.returns) {
+            match *parameter {
+                Parameter::Register(number) => {
+                    let register = self.first_register(number);
+                    self.register_returns.push((register, place));
+                }
+                Parameter::Variable(number) => self.variables[number as usize] = Some(Located::Frame(place)),
             }
         }
-        for (variable, &place) in definition.params.iter().zip(&signature.params) {
-            if let Some(register) = self.parameter(variable, place) {
-                self.load_frame(register, place, definition.span);
+        for (parameter, &place) in tree.params.iter().zip(&signature.params) {
+            match *parameter {
+                Parameter::Register(number) => {
+                    let register = self.first_register(number);
+                    self.load_frame(register, place, definition.span);
+                }
+                Parameter::Variable(number) => self.variables[number as usize] = Some(Located::Frame(place)),
             }
         }
     }
 
-    /// Binds a parameter or result; its register if it is of the old style (`.func (.reg .u32 r) f (.reg .u32 a)`).
-    fn parameter(&mut self, variable: &Variable, place: Place) -> Option<Register> {
-        let ty = variable.ty;
-        let (binding, register) = if variable.space == Space::Reg {
-            let register = self.body.register(width_of(ty));
-            (Binding::Register { register, ty }, Some(register))
-        } else {
-            (Binding::Frame { place, ty }, None)
-        };
-        self.scopes.bind(variable.name.text.clone(), binding);
-        register
-    }
-
-    fn scope(&mut self, statements: &[Statement]) {
-        self.scopes.enter(self.frame.used);
-        self.labels(statements);
+    fn scope(&mut self, statements: &[Statement<'_>]) {
+        let used = self.frame.used;
         for statement in statements {
             if let Err(diagnostic) = self.statement(statement) {
                 self.error(diagnostic);
             }
         }
-        self.frame.used = self.scopes.leave();
+        self.frame.used = used;
     }
 
-    /// Labels are known in their whole scope.
-    fn labels(&mut self, statements: &[Statement]) {
-        for statement in statements {
-            if let Statement::Label(name) = statement {
-                let block = self.block();
-                if !self.scopes.bind(name.text.clone(), Binding::Label(block)) {
-                    self.error(Diagnostic::error(
-                        name.span,
-                        format!("label `{}` is defined twice in this scope", name.text),
-                    ));
-                }
-            }
-        }
-        for statement in statements {
-            if let Statement::BranchTargets { label, targets } = statement {
-                let blocks: Vec<BlockId> = targets.iter().filter_map(|t| self.label(t).ok()).collect();
-                if blocks.len() == targets.len() {
-                    self.scopes
-                        .bind(label.text.clone(), Binding::BranchTargets(blocks.into()));
-                }
-            }
-        }
-    }
-
-    fn label(&mut self, name: &Name) -> Outcome<BlockId> {
-        match self.scopes.find(&name.text) {
-            Found::Bound(&Binding::Label(block)) => Ok(block),
-            Found::Bound(_) => Err(Diagnostic::error(name.span, format!("`{}` is not a label", name.text))),
-            _ => Err(
-                Diagnostic::error(name.span, format!("label `{}` is not defined", name.text))
-                    .note("a label inside braces is not visible outside of them"),
-            ),
-        }
-    }
-
-    fn statement(&mut self, statement: &Statement) -> Outcome<()> {
+    fn statement(&mut self, statement: &Statement<'_>) -> Outcome<()> {
         match statement {
-            Statement::Label(name) => {
-                let block = self.label(name)?;
+            Statement::Label(label) => {
+                let block = self.labels[*label as usize];
                 self.end(End::Jump(block));
                 self.start(block);
                 Ok(())
             }
-            Statement::Variable(variable) => self.declare(variable),
-            Statement::Instruction(instruction) => self.instruction(instruction),
             Statement::Block(statements) => {
                 self.scope(statements);
                 Ok(())
             }
-            Statement::Loc { file, line, .. } => {
+            Statement::Line(file, line) => {
                 self.line = Some((u32::try_from(*file).unwrap_or(0), *line));
                 Ok(())
             }
-            Statement::CallPrototype(prototype) => {
-                let binding = Binding::Prototype(Arc::new((**prototype).clone()));
-                self.scopes.bind(prototype.label.text.clone(), binding);
+            Statement::Register(number, variable) => {
+                self.binding(*number);
+                self.initial_registers(*number, variable)
+            }
+            Statement::Variable(number, variable) => {
+                let located = self.declare(variable)?;
+                self.variables[*number as usize] = Some(located);
                 Ok(())
             }
-            Statement::CallTargets { label, targets } => {
-                let names = targets.iter().map(|t| t.text.clone()).collect();
-                self.scopes.bind(label.text.clone(), Binding::CallTargets(names));
+            Statement::Instruction(instruction) => self.instruction(instruction),
+            Statement::Branch { guard, label, span } => {
+                let guard = self.guard(guard.as_ref())?;
+                self.branch(guard, *label, *span);
                 Ok(())
             }
-            Statement::BranchTargets { targets, .. } => {
-                // Bound with the labels; here only for its mistakes.
-                for target in targets {
-                    self.label(target)?;
-                }
-                Ok(())
+            Statement::BranchIndexed {
+                guard,
+                index,
+                targets,
+                span,
+            } => {
+                let guard = self.guard(guard.as_ref())?;
+                self.branch_indexed(guard, index, *targets, *span)
             }
-            // Hints to an optimiser, and directives that say what a kernel's info already holds.
-            Statement::Pragma(_) | Statement::Directive(_) => Ok(()),
+            Statement::Call(call) => {
+                let guard = self.guard(call.guard.as_ref())?;
+                self.call(call, guard)?;
+                self.store_results(guard, call.span)
+            }
         }
     }
 
-    fn declare(&mut self, variable: &Variable) -> Outcome<()> {
-        let ty = variable.ty;
+    /// Finds a place for a variable in memory.
+    fn declare(&mut self, variable: &Variable) -> Outcome<Located> {
         let name = &variable.name;
-        if name.text.is_empty() {
-            return Ok(());
-        }
-        let twice = || Diagnostic::error(name.span, format!("`{}` is declared twice in this scope", name.text));
+        let unread = || Diagnostic::error(variable.span, "this declaration was not found in the body");
         match variable.space {
-            Space::Reg => {
-                let vector = variable.vector.unwrap_or(1);
-                let width = width_of(ty);
-                if let Some(count) = variable.count {
-                    self.scopes.range(name.text.clone(), count, ty, vector, width);
-                    return Ok(());
-                }
-                let binding = self.registers(ty, vector, width);
-                self.scopes
-                    .bind(name.text.clone(), binding.clone())
-                    .then_some(())
-                    .ok_or_else(twice)?;
-                match &variable.init {
-                    Some(init) => self.initial_registers(variable, init, &binding),
-                    None => Ok(()),
-                }
-            }
             Space::Local | Space::Param | Space::ParamEntry | Space::ParamFunc => {
                 let bytes = layout::bytes_of(variable)
                     .and_then(|b| u32::try_from(b).ok())
                     .ok_or_else(|| Diagnostic::error(name.span, format!("`{}` has no size", name.text)))?;
                 let align = u32::try_from(layout::align_of(variable)).unwrap_or(16);
-                let binding = match variable.count {
-                    None => {
-                        let place = self.frame.take(bytes, align);
-                        if let Some(init) = &variable.init {
-                            self.initial_frame(variable, init, place)?;
-                        }
-                        Binding::Frame { place, ty }
+                let Some(count) = variable.count else {
+                    let place = self.frame.take(bytes, align);
+                    if let Some(init) = &variable.init {
+                        self.initial_frame(variable, init, place)?;
                     }
-                    Some(count) => {
-                        // `.local .b32 x<4>` is four variables.
-                        if u64::from(count) * u64::from(bytes) > 1 << 24 {
-                            return Err(Diagnostic::error(variable.span, "too many variables"));
-                        }
-                        for i in 0..count {
-                            let place = self.frame.take(bytes, align);
-                            let numbered: Arc<str> = format!("{}{i}", name.text).into();
-                            self.scopes.bind(numbered, Binding::Frame { place, ty });
-                        }
-                        return Ok(());
-                    }
+                    return Ok(Located::Frame(place));
                 };
-                self.scopes
-                    .bind(name.text.clone(), binding)
-                    .then_some(())
-                    .ok_or_else(twice)
+                // `.local .b32 x<4>` is four variables.
+                let all = u64::from(count) * u64::from(layout::round_up(bytes, align));
+                match u32::try_from(all) {
+                    Ok(all) if all <= 1 << 24 => {
+                        let place = self.frame.take(all, align);
+                        Ok(Located::Frame(Place { bytes, ..place }))
+                    }
+                    _ => Err(Diagnostic::error(variable.span, "too many variables")),
+                }
+            }
+            Space::Shared | Space::SharedCta | Space::SharedCluster | Space::Global | Space::Const
+                if variable.count.is_some() =>
+            {
+                let message = format!("ranges of variables in .{} are not supported", variable.space.word());
+                Err(Diagnostic::error(variable.span, message))
             }
             Space::Shared | Space::SharedCta | Space::SharedCluster => {
-                let index = self
-                    .module
-                    .references(self.function)
-                    .own_shared
-                    .get(&variable.span.start);
-                let Some(&index) = index else {
-                    return Err(Diagnostic::error(
-                        variable.span,
-                        "this declaration was not found in the body",
-                    ));
-                };
-                self.scopes
-                    .bind(name.text.clone(), Binding::Shared { index, ty })
-                    .then_some(())
-                    .ok_or_else(twice)
+                let own = &self.module.references(self.function).own_shared;
+                let index = own.get(&variable.span.start).ok_or_else(unread)?;
+                Ok(Located::Shared(*index))
             }
             Space::Global | Space::Const => {
                 let key = (self.function, variable.span.start);
-                let Some(&index) = self.module.linked.inner.get(&key) else {
-                    return Err(Diagnostic::error(
-                        variable.span,
-                        "this declaration was not found in the body",
-                    ));
-                };
-                self.scopes
-                    .bind(name.text.clone(), Binding::Global { index, ty })
-                    .then_some(())
-                    .ok_or_else(twice)
+                let index = self.module.linked.inner.get(&key).ok_or_else(unread)?;
+                Ok(self.global(*index))
             }
-            space => Err(Diagnostic::error(
+            space @ (Space::Reg | Space::Sreg | Space::Generic | Space::Tex | Space::Surf) => Err(Diagnostic::error(
                 variable.span,
                 format!("a variable in .{} cannot be declared inside a function", space.word()),
             )),
         }
     }
 
-    fn registers(&mut self, ty: Type, vector: u8, width: Width) -> Binding {
-        if vector == 1 {
-            let register = self.body.register(width);
-            return Binding::Register { register, ty };
+    /// Where a register is.
+    fn binding(&mut self, number: u32) -> Binding {
+        if let Some(known) = self.registers[number as usize] {
+            return known;
         }
-        let elements = (0..vector).map(|_| self.body.register(width)).collect();
-        Binding::Vector { elements, ty }
-    }
-
-    /// What a name stands for inside the body, if anything.
-    fn find(&mut self, name: &Name) -> Option<Binding> {
-        let (depth, fresh) = match self.scopes.find(&name.text) {
-            Found::Bound(binding) => return Some(binding.clone()),
-            Found::Fresh(depth, fresh) => (depth, fresh),
-            Found::Nothing => return None,
+        let declared = self.tree.registers[number as usize];
+        let persistent = declared.file.and_then(|(item, member)| self.file_place(item, member));
+        let binding = match persistent {
+            Some(place) => Binding::Persistent(place),
+            None => {
+                let width = width_of(declared.ty);
+                let first = self.body.register(width);
+                for _ in 1..declared.vector {
+                    self.body.register(width);
+                }
+                Binding::Registers(first)
+            }
         };
-        let binding = self.registers(fresh.ty, fresh.vector, fresh.width);
-        self.scopes.bind_at(depth, name.text.clone(), binding.clone());
-        Some(binding)
+        self.registers[number as usize] = Some(binding);
+        binding
     }
 
-    fn symbol(&self, name: &Name) -> Option<Symbol> {
-        self.unit.names.get(&name.text).copied()
+    /// A parameter of the old style: in a register, whatever it is called.
+    fn first_register(&mut self, number: u32) -> Register {
+        match self.binding(number) {
+            Binding::Registers(first) => first,
+            Binding::Persistent(_) => unreachable!("parameters are not of file scope"),
+        }
+    }
+
+    /// What an item of the module came to when it was linked.
+    fn symbol(&self, item: u32) -> Option<Symbol> {
+        self.unit.symbols.get(item as usize).copied().flatten()
+    }
+
+    /// The declaration of an object in memory, if it is a variable.
+    fn variable(&self, object: Object) -> Option<&'a Variable> {
+        match object {
+            Object::Own { number, .. } => Some(self.tree.variables[number as usize]),
+            Object::Item(item) => match self.unit.tree.items.get(item as usize)? {
+                Item::Variable(variable) => Some(variable),
+                Item::Function(_)
+                | Item::Alias { .. }
+                | Item::File { .. }
+                | Item::Section(_)
+                | Item::Pragma(_)
+                | Item::Debug(_) => None,
+            },
+        }
+    }
+
+    fn text(&self, span: Span) -> &'a str {
+        &self.unit.tree.source.text[span.start as usize..span.end as usize]
     }
 
     fn finish(&mut self, span: Span) {
@@ -504,7 +467,6 @@ impl<'a> Lower<'a> {
             end: span.end,
         };
         self.return_from(None, end);
-        self.scopes.leave();
         // A label that some branch names but that was never placed cannot exist: labels come from statements.
         for block in &mut self.body.blocks {
             if block.place == u64::MAX {

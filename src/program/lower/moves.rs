@@ -1,76 +1,53 @@
 //! `mov`, `cvta`, `isspacep`, `alloca`: values and addresses from one place to another (PTX ISA, Data Movement).
 
-use super::operand::Fit;
-use super::scope::Binding;
-use super::special;
+use super::operand::{Fit, miscounted};
+use super::place::Located;
 use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::types::IntType;
 use crate::isa::{Compute, Form};
+use crate::program::check::tree::{Base, Instruction, Object, Operand};
 use crate::program::ir::{Guard, Initial, Op, Register, Space, Special};
-use crate::program::layout::{Place, is_float, size_of};
+use crate::program::layout::{self, Place, is_float, size_of};
 use crate::program::module::Symbol;
-use crate::ptx::ast::{self, Expr, Instruction, Name, Operand, Span, Type};
+use crate::ptx::ast::{self, Span};
 use crate::ptx::diagnostic::Diagnostic;
 
-/// Something that has an address.
-#[derive(Clone, Copy, Debug)]
-pub enum Located {
-    /// A generic address that is the same for everybody.
-    Absolute { address: u64, space: Space },
-    /// A shared variable, by index in the module.
-    Shared(u32),
-    /// In the running frame.
-    Frame(Place),
-    /// In the launch's parameter block.
-    Param(Place),
-    /// A function's address.
-    Function(u64),
-}
-
 impl Lower<'_> {
-    /// What has an address under this name; `None` for registers and unknown names.
-    pub fn locate(&mut self, name: &Name) -> Outcome<Option<Located>> {
-        match self.find(name) {
-            Some(Binding::Frame { place, .. }) => return Ok(Some(Located::Frame(place))),
-            Some(Binding::KernelParam { place, .. }) => return Ok(Some(Located::Param(place))),
-            Some(Binding::Shared { index, .. }) => return Ok(Some(Located::Shared(index))),
-            Some(Binding::Global { index, .. }) => return Ok(Some(self.global(index))),
-            Some(_) => return Ok(None),
-            None => {}
-        }
-        let Some(symbol) = self.symbol(name) else {
-            return Ok(None);
+    /// Where an object is.
+    pub fn locate(&mut self, object: Object, span: Span) -> Outcome<Located> {
+        let item = match object {
+            Object::Own { number, member } => {
+                let Some(located) = self.variables[number as usize] else {
+                    // Its declaration was refused already.
+                    return Err(Diagnostic::error(span, format!("`{}` has no place", self.text(span))));
+                };
+                return Ok(match located {
+                    Located::Frame(place) if member > 0 => {
+                        let align = u32::try_from(layout::align_of(self.tree.variables[number as usize]));
+                        let stride = layout::round_up(place.bytes, align.unwrap_or(16));
+                        Located::Frame(Place {
+                            offset: place.offset + member * stride,
+                            ..place
+                        })
+                    }
+                    other => other,
+                });
+            }
+            Object::Item(item) => item,
         };
-        Ok(Some(match symbol {
-            Symbol::Global(index) => self.global(index),
-            Symbol::Shared(index) => Located::Shared(index),
-            Symbol::Function(index) => Located::Function(self.module.code_base + 16 * u64::from(index)),
-            Symbol::Syscall(..) => {
-                return Err(Diagnostic::error(
-                    name.span,
-                    format!("`{}` is a call of the system and has no address", name.text),
-                ));
-            }
-            Symbol::Undefined => {
-                return Err(Diagnostic::error(
-                    name.span,
-                    format!("`{}` is not defined in any unit", name.text),
-                ));
-            }
-            Symbol::Unplaced(_) => {
-                return Err(Diagnostic::error(
-                    name.span,
-                    format!(
-                        "`{}` has no address: its state space has none at module scope",
-                        name.text
-                    ),
-                ));
-            }
-        }))
+        let refuse = |why: &str| Err(Diagnostic::error(span, format!("`{}` {why}", self.text(span))));
+        match self.symbol(item) {
+            Some(Symbol::Global(index)) => Ok(self.global(index)),
+            Some(Symbol::Shared(index)) => Ok(Located::Shared(index)),
+            Some(Symbol::Function(index)) => Ok(Located::Function(self.module.code_base + 16 * u64::from(index))),
+            Some(Symbol::Syscall(..)) => refuse("is a call of the system and has no address"),
+            Some(Symbol::Undefined) | None => refuse("is not defined in any unit"),
+            Some(Symbol::Unplaced(_)) => refuse("has no address: its state space has none at module scope"),
+        }
     }
 
-    fn global(&self, index: u32) -> Located {
+    pub fn global(&self, index: u32) -> Located {
         let global = &self.module.globals[index as usize];
         let constant = global.space == ast::Space::Const;
         Located::Absolute {
@@ -79,24 +56,9 @@ impl Lower<'_> {
         }
     }
 
-    /// Bytes of an element of the variable of this name.
-    pub fn element_bytes(&mut self, name: &Name) -> i64 {
-        let ty = match self.find(name) {
-            Some(
-                Binding::Frame { ty, .. }
-                | Binding::KernelParam { ty, .. }
-                | Binding::Shared { ty, .. }
-                | Binding::Global { ty, .. },
-            ) => ty,
-            _ => {
-                let declared = self.unit.tree.items.iter().find_map(|item| match item {
-                    ast::Item::Variable(v) if v.name.text == name.text => Some(v.ty),
-                    _ => None,
-                });
-                declared.unwrap_or(Type::B8)
-            }
-        };
-        size_of(ty) as i64
+    /// Bytes of an element of a variable.
+    pub fn element_bytes(&self, object: Object) -> i64 {
+        self.variable(object).map_or(1, |variable| size_of(variable.ty) as i64)
     }
 
     /// Where the kernel's shared memory holds a variable; unknown in device functions.
@@ -144,37 +106,33 @@ impl Lower<'_> {
         })
     }
 
-    /// An address constant as an operand: `var`, `var+8`, `func`.
-    fn address_operand(&mut self, operand: &Operand, width: Width) -> Outcome<Option<(Register, Located)>> {
-        let (name, offset) = match operand {
-            Operand::Name {
-                name,
-                select: None,
-                offset,
-            } => (name, *offset),
-            Operand::Immediate(Expr::Symbol { name, offset, .. }) => (name, *offset),
+    /// An address constant as an operand: `var`, `var+8`, `func`; nothing for what is none.
+    fn address_operand(&mut self, operand: &Operand, width: Width) -> Outcome<Option<Register>> {
+        let (object, offset, span) = match operand {
+            Operand::AddressOf(object, offset, span) => (*object, *offset, *span),
             // `mov.u32 s, a[1]`: the address of an element.
-            Operand::Address(address) if address.subscript => {
-                let ast::AddressBase::Name(name) = &address.base else {
-                    return Ok(None);
-                };
-                let Some(located) = self.locate(name)? else {
-                    return Ok(None);
-                };
-                let offset = address.offset.wrapping_mul(self.element_bytes(name));
-                let register = self.address_value(&located, offset, width, address.span)?;
-                return Ok(Some((register, located)));
-            }
-            _ => return Ok(None),
+            Operand::Address(address) => match address.base {
+                Base::Object(object, span) if address.subscript => {
+                    (object, address.offset.wrapping_mul(self.element_bytes(object)), span)
+                }
+                Base::Object(..) | Base::Register(_) | Base::Absolute(_) => return Ok(None),
+            },
+            Operand::Register(_)
+            | Operand::Sum(..)
+            | Operand::Special(..)
+            | Operand::Immediate(_)
+            | Operand::Not(_)
+            | Operand::Vector(..)
+            | Operand::Whole(..)
+            | Operand::Group(..)
+            | Operand::Pair(..)
+            | Operand::Sink(_) => return Ok(None),
         };
-        let Some(located) = self.locate(name)? else {
-            return Ok(None);
-        };
+        let located = self.locate(object, span)?;
         if !matches!(width, Width::B32 | Width::B64) {
-            return Err(Diagnostic::error(name.span, "an address needs 32 or 64 bits"));
+            return Err(Diagnostic::error(span, "an address needs 32 or 64 bits"));
         }
-        let register = self.address_value(&located, offset, width, name.span)?;
-        Ok(Some((register, located)))
+        self.address_value(&located, offset, width, span).map(Some)
     }
 
     /// `dst = src`, same width.
@@ -206,33 +164,28 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub fn mov(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 2, 2)?;
+    pub fn mov(&mut self, form: &Form, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [to, from] = self.operands(instruction)?;
         let ty = form.ty(0);
         let span = instruction.span;
         let width = width_of(ty);
-        let (to, from) = (&instruction.operands[0], &instruction.operands[1]);
-        let to_elements = self.elements(to);
-        let from_elements = self.elements(from);
-        match (to_elements, from_elements) {
-            (Some(to), Some(from)) => self.mov_vector(&to, &from, width, span, guard),
+        match (to.elements(), from.elements()) {
+            (Some(to), Some(from)) => self.mov_vector(to, from, width, span, guard),
             (Some(to), None) => {
                 let register = self.source(from, width, Fit::Exact, is_float(ty))?;
-                self.unpack(&to, register, span, guard)
+                self.unpack(to, register, span, guard)
             }
             (None, Some(from)) => {
                 let dst = self.destination(to, width, Fit::Exact)?;
-                self.pack(dst, &from, span, guard)
+                self.pack(dst, from, span, guard)
             }
             (None, None) => {
-                self.check_kind(to, Some(ty), Fit::Wider)?;
-                self.check_kind(from, Some(ty), Fit::Wider)?;
                 let (dst, wide) = match self.legacy() && width == Width::B16 {
                     true => self.wider_destination(to, width)?,
                     false => (self.destination(to, width, Fit::Exact)?, None),
                 };
                 let src = match self.address_operand(from, width)? {
-                    Some((register, _)) => register,
+                    Some(register) => register,
                     None => self.mov_source(from, width, is_float(ty), span)?,
                 };
                 if let Some(wide) = wide {
@@ -243,50 +196,33 @@ impl Lower<'_> {
         }
     }
 
-    /// Special registers are read at the width of the `mov`, whatever their own.
+    /// Special registers are read at the width of the `mov`, whatever their own: thread and block indices had 16 bits once.
     fn mov_source(&mut self, operand: &Operand, width: Width, float: bool, span: Span) -> Outcome<Register> {
-        // `mov.u64 d, %rd1+8`, which no manual has and the assembler takes.
-        if let Operand::Name {
-            name,
-            select: None,
-            offset,
-        } = operand
-            && *offset != 0
-            && matches!(width, Width::B32 | Width::B64)
-            && matches!(self.find(name), Some(Binding::Register { .. }))
-        {
-            let plain = Operand::Name {
-                name: name.clone(),
-                select: None,
-                offset: 0,
-            };
-            let base = self.source(&plain, width, Fit::Exact, false)?;
-            let distance = self.constant(width, *offset as u128);
-            let sum = self.body.register(width);
-            self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
-            return Ok(sum);
-        }
-        if let Operand::Name {
-            name,
-            select,
-            offset: 0,
-        } = operand
-            && name.text.starts_with('%')
-            && self.find(name).is_none()
-            && let Some(reading) = special::read(&name.text, select.as_ref().map(|s| &*s.text))
-        {
-            let register = self.special(name, reading, Some(width))?;
-            // Thread and block indices had 16 bits once, and may still be read so.
-            let narrow = matches!(&*name.text, "%tid" | "%ntid" | "%ctaid" | "%nctaid" | "%gridid");
-            if self.width(register) > width && !narrow && self.unit.tree.version.0 >= 2 {
-                return Err(Diagnostic::error(
-                    operand.span(),
-                    format!("`{}` is wider than this mov", name.text),
-                ));
+        match operand {
+            // `mov.u64 d, %rd1+8`, which no manual has and the assembler takes.
+            Operand::Sum(base, offset) if matches!(width, Width::B32 | Width::B64) => {
+                let base = self.source(&Operand::Register(*base), width, Fit::Exact, false)?;
+                let distance = self.constant(width, *offset as u128);
+                let sum = self.body.register(width);
+                self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
+                Ok(sum)
             }
-            return self.resize(register, width, false, span);
+            Operand::Special(special, is, at) => {
+                let register = self.special(*special, *is, width, *at);
+                self.resize(register, width, false, span)
+            }
+            Operand::Register(_)
+            | Operand::Sum(..)
+            | Operand::Immediate(_)
+            | Operand::AddressOf(..)
+            | Operand::Address(_)
+            | Operand::Not(_)
+            | Operand::Vector(..)
+            | Operand::Whole(..)
+            | Operand::Group(..)
+            | Operand::Pair(..)
+            | Operand::Sink(_) => self.source(operand, width, Fit::Exact, float),
         }
-        self.source(operand, width, Fit::Exact, float)
     }
 
     /// `mov.v4 {a, b, c, d}, {e, f, g, h}`: all sources are read before any destination is written.
@@ -394,16 +330,16 @@ impl Lower<'_> {
         &mut self,
         form: &Form,
         (space, to_generic): (ast::Space, bool),
-        instruction: &Instruction,
+        instruction: &Instruction<'_>,
         guard: Option<Guard>,
     ) -> Outcome<()> {
-        self.operand_count(instruction, 2, 2)?;
+        let [dst, src] = self.operands(instruction)?;
         let width = width_of(form.ty(0));
         let span = instruction.span;
-        let dst = self.destination(&instruction.operands[0], width, Fit::Exact)?;
-        let src = match self.address_operand(&instruction.operands[1], width)? {
-            Some((register, _)) => register,
-            None => self.source(&instruction.operands[1], width, Fit::Exact, false)?,
+        let dst = self.destination(dst, width, Fit::Exact)?;
+        let src = match self.address_operand(src, width)? {
+            Some(register) => register,
+            None => self.source(src, width, Fit::Exact, false)?,
         };
         let space = self.space(space);
         match space {
@@ -426,12 +362,12 @@ impl Lower<'_> {
         }
     }
 
-    pub fn is_space(&mut self, space: ast::Space, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 2, 2)?;
-        let dst = self.destination(&instruction.operands[0], Width::Pred, Fit::Exact)?;
-        let src = match self.address_operand(&instruction.operands[1], Width::B64)? {
-            Some((register, _)) => register,
-            None => self.source(&instruction.operands[1], Width::B32, Fit::Wider, false)?,
+    pub fn is_space(&mut self, space: ast::Space, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [dst, src] = self.operands(instruction)?;
+        let dst = self.destination(dst, Width::Pred, Fit::Exact)?;
+        let src = match self.address_operand(src, Width::B64)? {
+            Some(register) => register,
+            None => self.source(src, Width::B32, Fit::Wider, false)?,
         };
         let space = self.space(space);
         let (dst, src) = (self.body.reg(dst), self.body.reg(src));
@@ -440,11 +376,13 @@ impl Lower<'_> {
     }
 
     /// `alloca d, size{, align}`
-    pub fn alloca(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 2, 3)?;
-        let dst = self.any_destination(&instruction.operands[0])?;
-        let size = self.source_any(&instruction.operands[1], self.width(dst), false)?;
-        let align = match instruction.operands.get(2) {
+    pub fn alloca(&mut self, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [dst, size, align @ ..] = &instruction.operands[..] else {
+            return Err(miscounted(instruction));
+        };
+        let dst = self.any_destination(dst)?;
+        let size = self.source_any(size, self.width(dst), false)?;
+        let align = match align.first() {
             Some(operand) => u32::try_from(self.immediate(operand)?).unwrap_or(8),
             None => 8,
         };

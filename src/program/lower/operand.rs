@@ -1,16 +1,15 @@
-//! Operands → registers: names, immediates, special registers, elements of vectors; with the checks of the ISA's
-//! operand rules (PTX ISA, Operand Type Information; Operand Size Exceeding Instruction-Type Size).
+//! Operands → registers: immediates, special registers, addresses of what the check has resolved. PTX 1.x has no rules of
+//! types here: an operand that does not fit is refused.
 
-use super::legacy;
-use super::scope::Binding;
-use super::special::{self, Reading};
+use super::place::Binding;
 use super::{Lower, Outcome};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
 use crate::isa::logic::Logical;
+use crate::program::check::tree::{self, Instruction, Operand};
 use crate::program::initialiser::literal;
 use crate::program::ir::{Guard, Initial, Op, Register, Special, Value};
-use crate::ptx::ast::{self, Expr, Name, Operand, Span, Type};
+use crate::ptx::ast::{Expr, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// How wide a register may be.
@@ -43,6 +42,11 @@ pub fn name_of(width: Width) -> &'static str {
     }
 }
 
+/// An operand of another kind than the instruction takes.
+pub fn unexpected<T>(operand: &Operand) -> Outcome<T> {
+    Err(Diagnostic::error(operand.span(), "this operand cannot stand here"))
+}
+
 impl Lower<'_> {
     pub fn width(&self, register: Register) -> Width {
         self.body.registers[register as usize].width
@@ -52,143 +56,31 @@ impl Lower<'_> {
         self.body.initial(width, Initial::Constant(bits))
     }
 
-    pub fn guard(&mut self, guard: &ast::Guard) -> Outcome<Guard> {
-        let register = self.predicate(&guard.predicate)?;
-        Ok(Guard {
+    pub fn guard(&mut self, guard: Option<&tree::Guard>) -> Outcome<Option<Guard>> {
+        let Some(guard) = guard else { return Ok(None) };
+        let register = self.source(&guard.predicate, Width::Pred, Fit::Exact, false)?;
+        Ok(Some(Guard {
             reg: self.body.reg(register),
             negated: guard.negated,
-        })
+        }))
     }
 
-    pub fn predicate(&mut self, name: &Name) -> Outcome<Register> {
-        let (register, _) = self.register(name, None)?;
-        if self.width(register) != Width::Pred {
-            return Err(Diagnostic::error(
-                name.span,
-                format!("`{}` is not a predicate", name.text),
-            ));
-        }
-        Ok(register)
-    }
-
-    /// A register by name, or an element of a vector register.
-    pub fn register(&mut self, name: &Name, select: Option<&Name>) -> Outcome<(Register, Type)> {
-        match self.find(name) {
-            Some(Binding::Register { register, ty }) if select.is_none() => Ok((register, ty)),
-            Some(Binding::Persistent { place, ty }) if select.is_none() => {
-                Ok((self.load_persistent(place, ty, name.span)?, ty))
+    /// A register that is read.
+    pub fn register(&mut self, register: tree::Register) -> Register {
+        match self.binding(register.number) {
+            Binding::Registers(first) => first + u32::from(register.element.unwrap_or(0)),
+            Binding::Persistent(place) => {
+                let ty = self.tree.registers[register.number as usize].ty;
+                self.load_persistent(place, ty, register.span)
             }
-            Some(Binding::Vector { elements, ty }) => {
-                let Some(select) = select else {
-                    return Err(Diagnostic::error(
-                        name.span,
-                        format!("`{}` is a vector; one element is expected", name.text),
-                    ));
-                };
-                let index = match &*select.text {
-                    "x" | "r" | "0" => 0,
-                    "y" | "g" | "1" => 1,
-                    "z" | "b" | "2" => 2,
-                    "w" | "a" | "3" => 3,
-                    _ => usize::MAX,
-                };
-                match elements.get(index) {
-                    Some(&register) => Ok((register, ty)),
-                    None => Err(Diagnostic::error(
-                        select.span,
-                        format!("`{}` has no element `{}`", name.text, select.text),
-                    )),
-                }
-            }
-            Some(_) => Err(Diagnostic::error(
-                name.span,
-                format!("`{}` is not a register", name.text),
-            )),
-            None if self.symbol(name).is_some() => Err(Diagnostic::error(
-                name.span,
-                format!("`{}` is not a register", name.text),
-            )
-            .note("load its value with ld, or take its address with mov")),
-            None => Err(Diagnostic::error(name.span, format!("`{}` is not declared", name.text))),
-        }
-    }
-
-    /// Whether an operand is a vector in braces or a vector register: its elements.
-    pub fn elements(&mut self, operand: &Operand) -> Option<Vec<Operand>> {
-        match operand {
-            Operand::Vector(list, _) => Some(list.clone()),
-            Operand::Name {
-                name,
-                select: Some(select),
-                offset: 0,
-            } if self.legacy() => {
-                let order = legacy::swizzle(&select.text)?;
-                if !matches!(self.find(name), Some(Binding::Vector { .. })) {
-                    return None;
-                }
-                let element = |at: usize| Operand::Name {
-                    name: name.clone(),
-                    select: Some(Name {
-                        text: ["x", "y", "z", "w"][at].into(),
-                        span: select.span,
-                    }),
-                    offset: 0,
-                };
-                Some(order.into_iter().map(element).collect())
-            }
-            Operand::Name {
-                name,
-                select: None,
-                offset: 0,
-            } => {
-                let count = match self.find(name) {
-                    Some(Binding::Vector { elements, .. }) => elements.len(),
-                    Some(_) => return None,
-                    None => match special::read(&name.text, None) {
-                        Some(Reading::Vector) => 4,
-                        _ => return None,
-                    },
-                };
-                let element = |select: &str| Operand::Name {
-                    name: name.clone(),
-                    select: Some(Name {
-                        text: select.into(),
-                        span: name.span,
-                    }),
-                    offset: 0,
-                };
-                let names = ["x", "y", "z", "w"];
-                if count > 4 {
-                    // `.v8` registers have no element names; only whole accesses use them.
-                    return None;
-                }
-                Some(names[..count].iter().map(|n| element(n)).collect())
-            }
-            _ => None,
         }
     }
 
     /// The value of a source operand in a register of its own width, or of `width` for literals.
     pub fn source_any(&mut self, operand: &Operand, width: Width, float: bool) -> Outcome<Register> {
         match operand {
-            Operand::Name { name, select, offset } => {
-                if &*name.text == "WARP_SZ" {
-                    return Ok(self.constant(width, 32));
-                }
-                if *offset == 0 && self.find(name).is_none() && name.text.starts_with('%') {
-                    let select = select.as_ref().map(|s| &*s.text);
-                    if let Some(reading) = special::read(&name.text, select) {
-                        return self.special(name, reading, Some(width));
-                    }
-                }
-                if *offset != 0 {
-                    return Err(Diagnostic::error(
-                        name.span,
-                        format!("an offset from `{}` is not a value here", name.text),
-                    ));
-                }
-                self.register(name, select.as_ref()).map(|(register, _)| register)
-            }
+            Operand::Register(register) => Ok(self.register(*register)),
+            Operand::Special(special, is, span) => Ok(self.special(*special, *is, width, *span)),
             Operand::Immediate(expr) => {
                 let mut ty = bits_type(width);
                 // PTX 1.x compares with 0 and adds 1, whatever the type (PTX ISA 1.1, Tables 46 and 10).
@@ -207,47 +99,50 @@ impl Lower<'_> {
                     ty = match width {
                         Width::B64 => Type::F64,
                         Width::B32 => Type::F32,
-                        _ => ty,
+                        Width::Pred | Width::B16 | Width::B128 => ty,
                     };
                 }
-                let bits = if width == Width::Pred {
-                    match expr {
-                        Expr::Int { bits, .. } => u128::from(*bits),
-                        other => {
-                            return Err(Diagnostic::error(other.span(), "this is not a predicate"));
-                        }
-                    }
-                } else {
-                    literal(expr, ty)?
+                let bits = match (width, expr) {
+                    (Width::Pred, Expr::Int { bits, .. }) => u128::from(*bits),
+                    (Width::Pred, _) => return unexpected(operand),
+                    (_, expr) => literal(expr, ty)?,
                 };
                 Ok(self.constant(width, bits))
             }
-            Operand::Not(name) => {
-                let register = self.predicate(name)?;
+            Operand::Not(inner) => {
+                let register = self.source(inner, Width::Pred, Fit::Exact, false)?;
                 let inverse = self.body.register(Width::Pred);
-                self.compute(Compute::not(Logical::Pred), &[inverse], &[register], None, name.span);
+                self.compute(
+                    Compute::not(Logical::Pred),
+                    &[inverse],
+                    &[register],
+                    None,
+                    operand.span(),
+                );
                 Ok(inverse)
             }
-            // PTX 1.x may declare a register of that name (PTX ISA 1.1, 4.4).
-            Operand::Sink(span) => match self.underscore(*span) {
-                Some(register) => Ok(register),
-                None => Err(Diagnostic::error(*span, "`_` has no value")),
+            // Where a scalar stands, a vector means its first element (PTX ISA 1.1, Table 10).
+            Operand::Whole(list, _) if self.legacy() => match list.first() {
+                Some(first) => self.source_any(first, width, float),
+                None => unexpected(operand),
             },
-            Operand::Negated(inner) => Err(Diagnostic::error(inner.span(), "a sign is not expected here")),
-            Operand::Address(address) => Err(Diagnostic::error(address.span, "a value is expected, not an address")),
-            other => Err(Diagnostic::error(other.span(), "one value is expected here")),
+            Operand::Sum(..)
+            | Operand::AddressOf(..)
+            | Operand::Address(_)
+            | Operand::Vector(..)
+            | Operand::Whole(..)
+            | Operand::Group(..)
+            | Operand::Pair(..)
+            | Operand::Sink(_) => unexpected(operand),
         }
     }
 
     /// The value of a source operand at `width`.
     pub fn source(&mut self, operand: &Operand, width: Width, fit: Fit, float: bool) -> Outcome<Register> {
-        if self.legacy()
-            && fit == Fit::Exact
-            && let Some(register) = self.legacy_source(operand, width)?
-        {
-            return Ok(register);
-        }
         let register = self.source_any(operand, width, float)?;
+        if self.legacy() && fit == Fit::Exact && is_special(operand) {
+            return self.resize(register, width, false, operand.span());
+        }
         self.fit(operand, register, width, fit)?;
         Ok(register)
     }
@@ -258,10 +153,10 @@ impl Lower<'_> {
         if good {
             return Ok(());
         }
-        let text = &self.unit.tree.source.text[span_range(operand.span())];
+        let text = self.text(operand.span());
         let wanted = match fit {
             Fit::Wider if width != Width::Pred => format!("at least {} is expected here", name_of(width)),
-            _ => format!("{} is expected here", name_of(width)),
+            Fit::Wider | Fit::Exact => format!("{} is expected here", name_of(width)),
         };
         Err(Diagnostic::error(
             operand.span(),
@@ -269,90 +164,30 @@ impl Lower<'_> {
         ))
     }
 
-    /// Whether a register's declared type agrees with the instruction's: bits with anything, integers with integers,
-    /// floating-point with floating-point (PTX ISA, Operand Type Information). Special registers are operands of `mov`
-    /// and `cvt` alone.
-    pub fn check_kind(&mut self, operand: &Operand, ty: Option<Type>, fit: Fit) -> Outcome<()> {
-        if let (Operand::Immediate(Expr::F32 { .. } | Expr::F64 { .. }), Some(ty)) = (operand, ty)
-            && kind(ty) == Kinds::Integer
-        {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("a floating-point literal stands where a .{} is expected", ty.word()),
-            ));
-        }
-        let Operand::Name { name, select, .. } = operand else {
-            return Ok(());
-        };
-        match self.find(name) {
-            Some(
-                Binding::Register { ty: declared, .. }
-                | Binding::Vector { ty: declared, .. }
-                | Binding::Persistent { ty: declared, .. },
-            ) => {
-                let Some(ty) = ty else { return Ok(()) };
-                if kind(ty) == Kinds::Bits || kind(declared) == Kinds::Bits || kind(ty) == kind(declared) {
-                    return Ok(());
-                }
-                Err(Diagnostic::error(
-                    operand.span(),
-                    format!(
-                        "`{}` is declared .{}; a .{} is expected here",
-                        name.text,
-                        declared.word(),
-                        ty.word()
-                    ),
-                ))
-            }
-            None if fit == Fit::Exact
-                && !self.legacy()
-                && special::read(&name.text, select.as_ref().map(|s| &*s.text)).is_some() =>
-            {
-                Err(Diagnostic::error(
-                    operand.span(),
-                    "a special register is an operand of mov and cvt alone",
-                ))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// A destination: a register, or a scratch one for `_`.
     pub fn destination(&mut self, operand: &Operand, width: Width, fit: Fit) -> Outcome<Register> {
-        match operand {
-            Operand::Name {
-                name,
-                select,
-                offset: 0,
-            } => {
-                let register = match self.find(name) {
-                    Some(Binding::Persistent { place, ty }) => self.persistent_result(place, ty),
-                    _ => self.register(name, select.as_ref())?.0,
-                };
-                self.fit(operand, register, width, fit)?;
-                Ok(register)
-            }
-            Operand::Sink(span) => match self.underscore(*span) {
-                Some(register) => {
-                    self.fit(operand, register, width, fit)?;
-                    Ok(register)
+        let register = match operand {
+            Operand::Register(register) => match self.binding(register.number) {
+                Binding::Persistent(place) => {
+                    let ty = self.tree.registers[register.number as usize].ty;
+                    self.persistent_result(place, ty)
                 }
-                None => Ok(self.body.register(width)),
+                Binding::Registers(_) => self.register(*register),
             },
-            other => Err(Diagnostic::error(other.span(), "a destination must be a register")),
-        }
-    }
-
-    /// A register that is called `_`.
-    fn underscore(&mut self, span: Span) -> Option<Register> {
-        if !self.legacy() {
-            return None;
-        }
-        let name = Name { text: "_".into(), span };
-        match self.find(&name) {
-            Some(Binding::Register { register, .. }) => Some(register),
-            _ => None,
-        }
+            Operand::Sink(_) => return Ok(self.body.register(width)),
+            Operand::Sum(..)
+            | Operand::Special(..)
+            | Operand::Immediate(_)
+            | Operand::AddressOf(..)
+            | Operand::Address(_)
+            | Operand::Not(_)
+            | Operand::Vector(..)
+            | Operand::Whole(..)
+            | Operand::Group(..)
+            | Operand::Pair(..) => return unexpected(operand),
+        };
+        self.fit(operand, register, width, fit)?;
+        Ok(register)
     }
 
     /// An operand that is the same for the warp: an immediate or a 32-bit register.
@@ -366,38 +201,28 @@ impl Lower<'_> {
 
     /// A predicate source with its sign.
     pub fn signed_predicate(&mut self, operand: &Operand) -> Outcome<(Register, bool)> {
-        if let Operand::Not(name) = operand {
-            return Ok((self.predicate(name)?, true));
-        }
-        Ok((self.source(operand, Width::Pred, Fit::Exact, false)?, false))
+        let (operand, negated) = match operand {
+            Operand::Not(inner) => (&**inner, true),
+            other => (other, false),
+        };
+        Ok((self.source(operand, Width::Pred, Fit::Exact, false)?, negated))
     }
 
     /// An integer that must be known now.
     pub fn immediate(&self, operand: &Operand) -> Outcome<u64> {
         match operand {
             Operand::Immediate(expr) => Ok(literal(expr, Type::B64)? as u64),
-            Operand::Name { name, .. } if &*name.text == "WARP_SZ" => Ok(32),
-            other => Err(Diagnostic::error(other.span(), "a constant is expected here")),
+            other => unexpected(other),
         }
     }
 
     /// A register with the special register's value, at its own width (`%gridid` has two).
-    pub fn special(&mut self, name: &Name, reading: Reading, want: Option<Width>) -> Outcome<Register> {
-        match reading {
-            Reading::Constant(bits, width) => Ok(self.constant(want.unwrap_or(width), u128::from(bits))),
-            Reading::Special(special, width) => {
-                let width = if special == Special::Gridid && want == Some(Width::B32) {
-                    Width::B32
-                } else {
-                    width
-                };
-                Ok(self.special_register(special, width, name.span))
-            }
-            Reading::Vector => Err(Diagnostic::error(
-                name.span,
-                format!("`{}` is a vector; one element is expected", name.text),
-            )),
-        }
+    pub fn special(&mut self, special: Special, width: Width, want: Width, span: Span) -> Register {
+        let width = match (special, want) {
+            (Special::Gridid, Width::B32) => Width::B32,
+            _ => width,
+        };
+        self.special_register(special, width, span)
     }
 
     /// In a kernel what does not change while a block runs is read once; in a function, where it stands: functions are
@@ -431,40 +256,37 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    pub fn operand_count(&self, instruction: &ast::Instruction, least: usize, most: usize) -> Outcome<()> {
-        let count = instruction.operands.len();
-        if (least..=most).contains(&count) {
-            return Ok(());
-        }
-        let expected = if least == most {
-            format!("{least}")
-        } else {
-            format!("{least} to {most}")
-        };
-        Err(Diagnostic::error(
-            instruction.span,
-            format!("`{}` takes {expected} operands, not {count}", instruction.opcode.text),
-        ))
+    /// The operands, if there are as many as that: the check counts where the table says what they are.
+    pub fn operands<'i, const N: usize>(&self, instruction: &'i Instruction<'_>) -> Outcome<&'i [Operand; N]> {
+        <&[Operand; N]>::try_from(&instruction.operands[..]).map_err(|_| miscounted(instruction))
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kinds {
-    Bits,
-    Integer,
-    Float,
-    Pred,
-}
-
-fn kind(ty: Type) -> Kinds {
-    match ty {
-        Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::S8 | Type::S16 | Type::S32 | Type::S64 => Kinds::Integer,
-        Type::F16 | Type::F16x2 | Type::F32 | Type::F64 => Kinds::Float,
-        Type::Pred => Kinds::Pred,
-        _ => Kinds::Bits,
+/// A special register, or a vector of them, of which the first element is meant.
+pub fn is_special(operand: &Operand) -> bool {
+    match operand {
+        Operand::Special(..) => true,
+        Operand::Whole(list, _) => list.first().is_some_and(is_special),
+        Operand::Register(_)
+        | Operand::Sum(..)
+        | Operand::Immediate(_)
+        | Operand::AddressOf(..)
+        | Operand::Address(_)
+        | Operand::Not(_)
+        | Operand::Vector(..)
+        | Operand::Group(..)
+        | Operand::Pair(..)
+        | Operand::Sink(_) => false,
     }
 }
 
-pub fn span_range(span: Span) -> std::ops::Range<usize> {
-    span.start as usize..span.end as usize
+pub fn miscounted(instruction: &Instruction<'_>) -> Diagnostic {
+    Diagnostic::error(
+        instruction.span,
+        format!(
+            "`{}` does not take {} operands",
+            instruction.opcode.text,
+            instruction.operands.len()
+        ),
+    )
 }

@@ -1,35 +1,32 @@
-//! Instructions → nodes: the instruction table says what an opcode is, this file who lowers it; lane-wise operations are
+//! Instructions → operations: the form says what an instruction does, this file who lowers it; lane-wise operations are
 //! lowered here.
 
-use super::operand::Fit;
-use super::scope::{Binding, Found};
+use super::operand::{Fit, miscounted, unexpected};
 use super::texture::Access;
-use super::{Lower, Outcome, width_of};
+use super::{Lower, Outcome};
 use crate::isa::lanes::Width;
 use crate::isa::{Compute, Form, Operation, narrow};
+use crate::program::check::tree::{Instruction, Operand};
 use crate::program::ir::{End, Guard, Op, Register};
 use crate::program::layout::{is_float, is_signed};
-use crate::ptx::ast::{Instruction, Operand, Span};
+use crate::ptx::ast::Span;
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
-    pub fn instruction(&mut self, instruction: &Instruction) -> Outcome<()> {
-        let guard = instruction.guard.as_ref().map(|g| self.guard(g)).transpose()?;
-        if self.legacy() && self.vector_instruction(instruction, guard)? {
-            return self.store_results(guard, instruction.span);
+    pub fn instruction(&mut self, instruction: &Instruction<'_>) -> Outcome<()> {
+        let guard = self.guard(instruction.guard.as_ref())?;
+        if !(self.legacy() && self.vector_instruction(instruction, guard)?) {
+            self.select(instruction, guard)?;
         }
-        let form = self.decode(&instruction.opcode)?;
-        self.select(&form, instruction, guard)?;
         self.store_results(guard, instruction.span)
     }
 
-    fn select(&mut self, form: &Form, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    fn select(&mut self, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let form = &*instruction.form;
         let span = instruction.span;
-        let operands = &instruction.operands;
         match form.op {
             Operation::Compute(compute) => self.lane(form, compute, instruction, guard),
             Operation::Move { .. } => self.mov(form, instruction, guard),
-            Operation::Video(opcode) => self.video(opcode, instruction, guard),
             Operation::CreatePolicy(policy) => self.create_policy(policy, instruction, guard),
             Operation::ConvertAddress { space, to_generic } => {
                 self.convert_address(form, (space, to_generic), instruction, guard)
@@ -40,16 +37,11 @@ impl Lower<'_> {
             Operation::Atomic(atomic) => self.atomic(atomic, instruction, guard, true),
             Operation::Reduction(atomic) => self.atomic(atomic, instruction, guard, false),
             Operation::CopyAsync(copy) => self.copy_async(copy, instruction, guard),
-            Operation::Branch { .. } => self.branch(instruction, guard),
-            Operation::BranchIndexed { .. } => self.branch_indexed(instruction, guard),
-            Operation::Call { .. } => self.call(instruction, guard),
             Operation::Return { .. } => {
-                self.operand_count(instruction, 0, 0)?;
                 self.return_from(guard, span);
                 Ok(())
             }
             Operation::Exit => {
-                self.operand_count(instruction, 0, 0)?;
                 self.leave(guard, span, Op::Exit);
                 Ok(())
             }
@@ -62,15 +54,15 @@ impl Lower<'_> {
                 Ok(())
             }
             Operation::Nanosleep => {
-                self.operand_count(instruction, 1, 1)?;
-                self.value(&operands[0])?;
+                let [time] = self.operands(instruction)?;
+                self.value(time)?;
                 self.push(guard, span, Op::Nanosleep);
                 Ok(())
             }
             Operation::Barrier(barrier) => self.barrier(barrier, instruction, guard),
             Operation::WarpBarrier => {
-                self.operand_count(instruction, 1, 1)?;
-                let members = self.value(&operands[0])?;
+                let [members] = self.operands(instruction)?;
+                let members = self.value(members)?;
                 self.push(guard, span, Op::WarpBarrier { members });
                 Ok(())
             }
@@ -83,8 +75,8 @@ impl Lower<'_> {
             Operation::Match { all, ty } => self.match_lanes(all, ty.ty(), instruction, guard),
             Operation::Redux { op } => self.redux(op, instruction, guard),
             Operation::Activemask => {
-                self.operand_count(instruction, 1, 1)?;
-                let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
+                let [dst] = self.operands(instruction)?;
+                let dst = self.destination(dst, Width::B32, Fit::Exact)?;
                 let dst = self.body.reg(dst);
                 self.push(guard, span, Op::Activemask { dst });
                 Ok(())
@@ -92,15 +84,15 @@ impl Lower<'_> {
             Operation::Elect => self.elect(instruction, guard),
             Operation::Alloca => self.alloca(instruction, guard),
             Operation::StackSave => {
-                self.operand_count(instruction, 1, 1)?;
-                let dst = self.any_destination(&operands[0])?;
+                let [dst] = self.operands(instruction)?;
+                let dst = self.any_destination(dst)?;
                 let dst = self.body.reg(dst);
                 self.push(guard, span, Op::StackSave { dst });
                 Ok(())
             }
             Operation::StackRestore => {
-                self.operand_count(instruction, 1, 1)?;
-                let src = self.source_any(&operands[0], Width::B64, false)?;
+                let [src] = self.operands(instruction)?;
+                let src = self.source_any(src, Width::B64, false)?;
                 let src = self.body.reg(src);
                 self.push(guard, span, Op::StackRestore { src });
                 Ok(())
@@ -115,6 +107,10 @@ impl Lower<'_> {
             Operation::SurfaceReduce { op, surface } => self.surface(surface, Access::Reduce(op), instruction, guard),
             Operation::Hint(_) => Ok(()),
             Operation::Later => Err(unsupported(instruction)),
+            Operation::Branch { .. } | Operation::BranchIndexed { .. } | Operation::Call { .. } => {
+                unreachable!("the check makes statements of their own of them")
+            }
+            Operation::Video(_) => unreachable!("the check settles it by its operands"),
         }
     }
 
@@ -125,7 +121,7 @@ impl Lower<'_> {
 
     // ---- lane-wise operations ---------------------------------------------------------------------------------------
 
-    fn lane(&mut self, form: &Form, op: Compute, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    fn lane(&mut self, form: &Form, op: Compute, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
         let span = instruction.span;
         let fit = match op.takes_wider_registers() {
             true => Fit::Wider,
@@ -134,61 +130,48 @@ impl Lower<'_> {
         let lane = op.lane();
         let mut dst_widths = lane.dst;
         let Some((first, rest)) = instruction.operands.split_first() else {
-            return Err(Diagnostic::error(
-                span,
-                format!("`{}` takes operands", instruction.opcode.text),
-            ));
+            return Err(miscounted(instruction));
         };
         let named = dst_widths.len() - usize::from(lane.carry_out);
-        let mut destinations: Vec<Operand> = match first {
-            Operand::Pair(a, b) => vec![(**a).clone(), (**b).clone()],
-            other => self.elements(other).unwrap_or_else(|| vec![other.clone()]),
+        let mut destinations: Vec<&Operand> = match first {
+            Operand::Pair(a, b) => vec![a, b],
+            other => other.list().iter().collect(),
         };
+        // Results beyond the first that are not asked for.
+        let unasked = Operand::Sink(first.span());
         if destinations.len() == 2 && named == 1 && lane.pair.is_some() {
             dst_widths = lane.named(2).dst;
-        } else if destinations.len() != named {
-            // Results beyond the first that are not asked for.
-            if destinations.len() < named {
-                destinations.resize(named, Operand::Sink(first.span()));
-            } else {
-                return Err(Diagnostic::error(
-                    first.span(),
-                    format!(
-                        "`{}` has {named} results, not {}",
-                        instruction.opcode.text,
-                        destinations.len()
-                    ),
-                ));
-            }
+        } else if destinations.len() <= named {
+            destinations.resize(named, &unasked);
+        } else {
+            return unexpected(first);
         }
 
         // Sources in order; vectors count by element, the table's immediate goes aside.
-        let mut sources: Vec<Operand> = Vec::with_capacity(4);
+        let mut sources: Vec<&Operand> = Vec::with_capacity(4);
         for operand in rest {
-            if let Some(first) = self.first_element(operand) {
-                sources.push(first);
-                continue;
-            }
-            match self.elements(operand) {
-                Some(elements) => sources.extend(elements),
-                None => sources.push(operand.clone()),
+            match operand {
+                Operand::Whole(..) if self.legacy() => sources.push(operand),
+                other => sources.extend(other.list()),
             }
         }
         let mut op = op;
         if let Some(index) = lane.imm {
             if index >= sources.len() {
-                return Err(Diagnostic::error(span, "the constant operand is missing"));
+                return Err(miscounted(instruction));
             }
-            op = op.with_immediate(self.immediate(&sources.remove(index))?);
+            op = op.with_immediate(self.immediate(sources.remove(index))?);
         }
         // `max.f32 d, a, b, c` is the greatest of three: twice the same.
-        if op.folds_three() && sources.len() == 3 {
+        if op.folds_three()
+            && let [a, b, c] = sources[..]
+        {
             let partial = self.body.register(Width::B32);
             let pair = [
-                self.source(&sources[0], Width::B32, Fit::Exact, true)?,
-                self.source(&sources[1], Width::B32, Fit::Exact, true)?,
+                self.source(a, Width::B32, Fit::Exact, true)?,
+                self.source(b, Width::B32, Fit::Exact, true)?,
             ];
-            let last = self.source(&sources[2], Width::B32, Fit::Exact, true)?;
+            let last = self.source(c, Width::B32, Fit::Exact, true)?;
             let dst = self.destination(first, Width::B32, Fit::Exact)?;
             self.compute(op, &[partial], &pair, None, span);
             self.compute(op, &[dst], &[partial, last], guard, span);
@@ -197,38 +180,13 @@ impl Lower<'_> {
         if let Compute::Narrow(narrow::Op::RandomFour { to, relu, .. }) = op {
             return self.convert_four(to, relu, instruction, &sources, guard);
         }
-        let wanted = lane.src.len() - usize::from(lane.carry_in);
-        if sources.len() != wanted {
-            return Err(Diagnostic::error(
-                span,
-                format!(
-                    "`{}` takes {} operands, not {}",
-                    instruction.opcode.text,
-                    wanted + 1 + usize::from(lane.imm.is_some()),
-                    instruction.operands.len()
-                ),
-            ));
-        }
-        // The first specification has a bit bucket everywhere (PTX ISA 1.1, 7.2).
-        if let [Operand::Sink(at)] = destinations[..]
-            && !self.legacy()
-        {
-            return Err(Diagnostic::error(
-                at,
-                format!("the result of `{}` cannot be thrown away", form.mnemonic()),
-            ));
-        }
-        let checked = match form.types[..] {
-            [ty] if fit == Fit::Exact => Some(ty),
-            _ => None,
-        };
-        for (operand, &width) in destinations.iter().zip(dst_widths).chain(sources.iter().zip(lane.src)) {
-            self.check_kind(operand, checked.filter(|&ty| width_of(ty) == width), fit)?;
+        if sources.len() != lane.src.len() - usize::from(lane.carry_in) {
+            return Err(miscounted(instruction));
         }
         let all_float = form.types.iter().all(|&t| is_float(t)) && !form.types.is_empty();
         let mut src = Vec::with_capacity(4);
         let shift = self.legacy() && op.is_shift();
-        for (at, (operand, &width)) in sources.iter().zip(lane.src).enumerate() {
+        for (at, (operand, &width)) in sources.into_iter().zip(lane.src).enumerate() {
             let register = if shift && at == 1 {
                 let count = self.source_any(operand, width, false)?;
                 self.shift_count(count, span)?
@@ -243,7 +201,7 @@ impl Lower<'_> {
 
         let mut dst = Vec::with_capacity(2);
         let mut widen = Vec::new();
-        for (operand, &width) in destinations.iter().zip(dst_widths) {
+        for (operand, &width) in destinations.into_iter().zip(dst_widths) {
             let register = self.destination(operand, width, fit)?;
             if self.width(register) == width {
                 dst.push(register);
@@ -291,12 +249,8 @@ impl Lower<'_> {
 
     // ---- branches ---------------------------------------------------------------------------------------------------
 
-    fn branch(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 1, 1)?;
-        let Operand::Name { name, .. } = &instruction.operands[0] else {
-            return Err(Diagnostic::error(instruction.operands[0].span(), "a label is expected"));
-        };
-        let taken = self.label(name)?;
+    pub fn branch(&mut self, guard: Option<Guard>, label: u32, span: Span) {
+        let taken = self.labels[label as usize];
         let next = self.block();
         match guard {
             None => self.end(End::Jump(taken)),
@@ -304,32 +258,18 @@ impl Lower<'_> {
                 guard,
                 taken,
                 fall: next,
-                span: instruction.span,
+                span,
             }),
         }
         self.start(next);
-        Ok(())
     }
 
-    fn branch_indexed(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 2, 2)?;
-        let index = self.source(&instruction.operands[0], Width::B32, Fit::Exact, false)?;
+    pub fn branch_indexed(&mut self, guard: Option<Guard>, index: &Operand, targets: u32, span: Span) -> Outcome<()> {
+        let index = self.source(index, Width::B32, Fit::Exact, false)?;
         let index = self.body.reg(index);
-        let Operand::Name { name, .. } = &instruction.operands[1] else {
-            return Err(Diagnostic::error(
-                instruction.operands[1].span(),
-                "the label of a .branchtargets list is expected",
-            ));
-        };
-        let targets = match self.scopes.find(&name.text) {
-            Found::Bound(Binding::BranchTargets(targets)) => targets.to_vec(),
-            _ => {
-                return Err(Diagnostic::error(
-                    name.span,
-                    format!("`{}` is not the label of a .branchtargets list", name.text),
-                ));
-            }
-        };
+        let tree = self.tree;
+        let targets = tree.targets[targets as usize].iter();
+        let targets = targets.map(|&label| self.labels[label as usize]).collect();
         let next = self.block();
         if let Some(guard) = guard {
             let jump = self.block();
@@ -337,22 +277,18 @@ impl Lower<'_> {
                 guard,
                 taken: jump,
                 fall: next,
-                span: instruction.span,
+                span,
             });
             self.start(jump);
         }
-        self.end(End::Indexed {
-            index,
-            targets,
-            span: instruction.span,
-        });
+        self.end(End::Indexed { index, targets, span });
         self.start(next);
         Ok(())
     }
 }
 
 /// Legal, and not something that this version executes.
-pub fn unsupported(instruction: &Instruction) -> Diagnostic {
+pub fn unsupported(instruction: &Instruction<'_>) -> Diagnostic {
     Diagnostic::error(
         instruction.opcode.span,
         format!("`{}` is not supported yet", instruction.opcode.text),

@@ -1,16 +1,17 @@
 //! Barriers and what the lanes of a warp do together (PTX ISA, Parallel Synchronization and Communication).
 
-use super::operand::Fit;
+use super::operand::{Fit, miscounted, unexpected};
 use super::{Lower, Outcome, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::operation::Barrier;
+use crate::program::check::tree::{Instruction, Operand};
 use crate::program::ir::{BarrierOp, Guard, Op, ReduxOp, Reg, ShuffleMode, Value, VoteMode};
-use crate::ptx::ast::{Instruction, Operand, Type};
+use crate::ptx::ast::Type;
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Lower<'_> {
     /// `bar{.cta}.sync a{, b}`, `.arrive a, b`, `.red.op d, a{, b}, {!}c`; `barrier` alike.
-    pub fn barrier(&mut self, barrier: Barrier, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
+    pub fn barrier(&mut self, barrier: Barrier, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
         let operands = &instruction.operands[..];
         let (mut dst, mut pred) = (None, None);
         let op = barrier.op;
@@ -19,32 +20,29 @@ impl Lower<'_> {
             BarrierOp::Popc => Some(Width::B32),
             BarrierOp::And | BarrierOp::Or => Some(Width::Pred),
         };
-        let ids = match (op, result) {
-            (_, Some(width)) => {
-                self.operand_count(instruction, 3, 4)?;
-                let register = self.destination(&operands[0], width, Fit::Exact)?;
+        let ids = match (result, operands) {
+            (Some(width), [first, ids @ .., last]) => {
+                let register = self.destination(first, width, Fit::Exact)?;
                 dst = Some(self.body.reg(register));
-                let last = operands.len() - 1;
-                let (register, negated) = self.signed_predicate(&operands[last])?;
+                let (register, negated) = self.signed_predicate(last)?;
                 pred = Some((self.body.reg(register), negated));
-                &operands[1..last]
+                ids
             }
-            (BarrierOp::Arrive, None) => {
-                self.operand_count(instruction, 2, 2)?;
-                operands
-            }
-            (_, None) => {
-                self.operand_count(instruction, 1, 2)?;
-                operands
-            }
+            (Some(_), _) => &[],
+            (None, ids) => ids,
         };
-        let id = self.value(&ids[0])?;
+        let (first, threads) = match ids {
+            [id] => (id, None),
+            [id, threads] => (id, Some(threads)),
+            _ => return Err(miscounted(instruction)),
+        };
+        let id = self.value(first)?;
         if let Value::Immediate(id) = id
             && id > 15
         {
-            return Err(Diagnostic::error(ids[0].span(), "a block has barriers 0 to 15"));
+            return Err(Diagnostic::error(first.span(), "a block has barriers 0 to 15"));
         }
-        let threads = ids.get(1).map(|o| self.value(o)).transpose()?;
+        let threads = threads.map(|threads| self.value(threads)).transpose()?;
         self.push(
             guard,
             instruction.span,
@@ -87,17 +85,16 @@ impl Lower<'_> {
         &mut self,
         mode: ShuffleMode,
         sync: bool,
-        instruction: &Instruction,
+        instruction: &Instruction<'_>,
         guard: Option<Guard>,
     ) -> Outcome<()> {
-        let count = if sync { 5 } else { 4 };
-        self.operand_count(instruction, count, count)?;
-        let operands = &instruction.operands;
-        let a = self.word(&operands[1])?;
-        let b = self.word(&operands[2])?;
-        let c = self.word(&operands[3])?;
-        let members = if sync { Some(self.value(&operands[4])?) } else { None };
-        let (dst, dst_pred) = self.with_predicate(&operands[0], Width::B32)?;
+        let (first, members) = split_members(sync, instruction)?;
+        let [d, a, b, c] = first else {
+            return Err(miscounted(instruction));
+        };
+        let (a, b, c) = (self.word(a)?, self.word(b)?, self.word(c)?);
+        let members = members.map(|members| self.value(members)).transpose()?;
+        let (dst, dst_pred) = self.with_predicate(d, Width::B32)?;
         self.push(
             guard,
             instruction.span,
@@ -115,17 +112,18 @@ impl Lower<'_> {
     }
 
     /// `vote{.sync}.mode.pred d, {!}a{, members}`, `vote{.sync}.ballot.b32 d, {!}a{, members}`
-    pub fn vote(&mut self, mode: VoteMode, sync: bool, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let count = if sync { 3 } else { 2 };
-        self.operand_count(instruction, count, count)?;
+    pub fn vote(&mut self, mode: VoteMode, sync: bool, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
         let width = match mode {
             VoteMode::All | VoteMode::Any | VoteMode::Uni => Width::Pred,
             VoteMode::Ballot => Width::B32,
         };
-        let operands = &instruction.operands;
-        let (pred, negated) = self.signed_predicate(&operands[1])?;
-        let members = if sync { Some(self.value(&operands[2])?) } else { None };
-        let dst = self.destination(&operands[0], width, Fit::Exact)?;
+        let (first, members) = split_members(sync, instruction)?;
+        let [d, a] = first else {
+            return Err(miscounted(instruction));
+        };
+        let (pred, negated) = self.signed_predicate(a)?;
+        let members = members.map(|members| self.value(members)).transpose()?;
+        let dst = self.destination(d, width, Fit::Exact)?;
         let (dst, pred) = (self.body.reg(dst), self.body.reg(pred));
         self.push(
             guard,
@@ -141,13 +139,12 @@ impl Lower<'_> {
     }
 
     /// `match.any.sync.type d, a, members`, `match.all.sync.type d{|p}, a, members`
-    pub fn match_lanes(&mut self, all: bool, ty: Type, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 3, 3)?;
-        let operands = &instruction.operands;
-        let a = self.source(&operands[1], width_of(ty), Fit::Exact, false)?;
+    pub fn match_lanes(&mut self, all: bool, ty: Type, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [d, a, members] = self.operands(instruction)?;
+        let a = self.source(a, width_of(ty), Fit::Exact, false)?;
         let a = self.body.reg(a);
-        let members = self.value(&operands[2])?;
-        let (dst, dst_pred) = self.with_predicate(&operands[0], Width::B32)?;
+        let members = self.value(members)?;
+        let (dst, dst_pred) = self.with_predicate(d, Width::B32)?;
         self.push(
             guard,
             instruction.span,
@@ -163,25 +160,23 @@ impl Lower<'_> {
     }
 
     /// `redux.sync.op.type d, a, members`
-    pub fn redux(&mut self, op: ReduxOp, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 3, 3)?;
+    pub fn redux(&mut self, op: ReduxOp, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [d, a, members] = self.operands(instruction)?;
         let float = matches!(op, ReduxOp::MinF { .. } | ReduxOp::MaxF { .. });
-        let operands = &instruction.operands;
-        let a = self.source(&operands[1], Width::B32, Fit::Exact, float)?;
-        let members = self.value(&operands[2])?;
-        let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
+        let a = self.source(a, Width::B32, Fit::Exact, float)?;
+        let members = self.value(members)?;
+        let dst = self.destination(d, Width::B32, Fit::Exact)?;
         let (dst, a) = (self.body.reg(dst), self.body.reg(a));
         self.push(guard, instruction.span, Op::Redux { op, dst, a, members });
         Ok(())
     }
 
     /// `elect.sync d|p, members`
-    pub fn elect(&mut self, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 2, 2)?;
-        let operands = &instruction.operands;
-        let members = self.value(&operands[1])?;
-        let Operand::Pair(first, second) = &operands[0] else {
-            return Err(Diagnostic::error(operands[0].span(), "`d|p` is expected"));
+    pub fn elect(&mut self, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [d, members] = self.operands(instruction)?;
+        let members = self.value(members)?;
+        let Operand::Pair(first, second) = d else {
+            return unexpected(d);
         };
         let dst = match &**first {
             Operand::Sink(_) => None,
@@ -192,5 +187,14 @@ impl Lower<'_> {
         let dst_pred = self.body.reg(dst_pred);
         self.push(guard, instruction.span, Op::Elect { dst, dst_pred, members });
         Ok(())
+    }
+}
+
+/// The mask of members behind the other operands, which the forms without `.sync` do not have.
+fn split_members<'i>(sync: bool, instruction: &'i Instruction<'_>) -> Outcome<(&'i [Operand], Option<&'i Operand>)> {
+    match (sync, instruction.operands.split_last()) {
+        (true, Some((members, first))) => Ok((first, Some(members))),
+        (true, None) => Err(miscounted(instruction)),
+        (false, _) => Ok((&instruction.operands, None)),
     }
 }

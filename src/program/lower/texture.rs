@@ -1,18 +1,18 @@
 //! `tex`, `tld4`, `txq`, `istypep`, `suld`, `sust`, `sured`, `suq`: handles and coordinates into regs (PTX ISA, Texture
 //! Instructions; Surface Instructions).
 
-use super::moves::Located;
-use super::operand::Fit;
+use super::operand::{Fit, miscounted, unexpected};
+use super::place::Located;
 use super::{Lower, Outcome, width_of};
 use crate::isa::lanes::Width;
 use crate::isa::operation as isa;
+use crate::program::check::tree::{Base, Instruction, Operand};
 use crate::program::ir::texture::{
     Attribute, Components, Detail, Geometry, Opaque, SurfaceAction, SurfaceOp, SurfaceReduction, TextureOp,
 };
 use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Reg, Register, Space};
 use crate::program::layout::{is_signed, size_of};
-use crate::ptx::ast::{self, AddressBase, Expr, Instruction, Name, Operand, Span, Type};
-use crate::ptx::diagnostic::Diagnostic;
+use crate::ptx::ast::{Expr, Span, Type};
 
 /// What is done to a surface.
 pub enum Access {
@@ -33,10 +33,9 @@ fn before(geometry: Geometry) -> (usize, Option<usize>) {
 }
 
 impl Lower<'_> {
-    pub fn texture(&mut self, texture: isa::Texture, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let operands = self.in_brackets(&instruction.operands);
-        let [first, access, rest @ ..] = &operands[..] else {
-            return Err(Diagnostic::error(instruction.span, "operands are missing"));
+    pub fn texture(&mut self, texture: isa::Texture, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [first, access, rest @ ..] = &instruction.operands[..] else {
+            return Err(miscounted(instruction));
         };
         let isa::Texture {
             geometry,
@@ -47,12 +46,12 @@ impl Lower<'_> {
         } = texture;
         let floats = texture.coordinates == isa::Coordinates::F32;
         let wanted = texture.detail;
-        let (handle, sampler, coordinates) = self.accessed(access)?;
-        let texture = self.handle(&handle)?;
-        let sampler = sampler.map(|sampler| self.handle(&sampler)).transpose()?;
-        let (layer, at) = self.place(geometry, &coordinates, floats, instruction.span)?;
+        let (handle, sampler, coordinates) = accessed(access)?;
+        let texture = self.handle(handle)?;
+        let sampler = sampler.map(|sampler| self.handle(sampler)).transpose()?;
+        let (layer, at) = self.place(geometry, coordinates, floats)?;
         let mut rest = rest.iter();
-        let missing = || Diagnostic::error(instruction.span, "operands are missing");
+        let missing = || miscounted(instruction);
         let detail = match wanted {
             isa::Detail::Base => Detail::Base,
             isa::Detail::Level => Detail::Level(self.number(rest.next().ok_or_else(missing)?, floats)?),
@@ -112,48 +111,19 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// PTX 1.x leaves brackets out: `tex.1d… d, a, c` (PTX ISA 1.1, Table 44).
-    fn in_brackets(&self, operands: &[Operand]) -> Vec<Operand> {
-        match operands {
-            [d, a, c] if self.legacy() && matches!(a, Operand::Name { .. }) => {
-                let span = a.span().to(c.span());
-                vec![d.clone(), Operand::Group(vec![a.clone(), c.clone()], span)]
-            }
-            _ => operands.to_vec(),
-        }
-    }
-
-    /// Handle, sampler, coordinates.
-    fn accessed(&self, operand: &Operand) -> Outcome<(Name, Option<Name>, Operand)> {
-        let name = |operand: &Operand| match operand {
-            Operand::Name {
-                name,
-                select: None,
-                offset: 0,
-            } => Ok(name.clone()),
-            other => Err(Diagnostic::error(
-                other.span(),
-                "the name of a variable or register is expected",
-            )),
-        };
-        match operand {
-            Operand::Group(list, span) => match &list[..] {
-                [handle, coordinates] => Ok((name(handle)?, None, coordinates.clone())),
-                [handle, sampler, coordinates] => Ok((name(handle)?, Some(name(sampler)?), coordinates.clone())),
-                _ => Err(Diagnostic::error(*span, "a handle and coordinates are expected")),
-            },
-            other => Err(Diagnostic::error(
-                other.span(),
-                "a handle and coordinates in brackets are expected",
-            )),
-        }
-    }
-
     /// The 64-bit value of a handle: a variable's address, a parameter's or a register's content.
-    fn handle(&mut self, name: &Name) -> Outcome<Reg> {
-        let register = match self.locate(name)? {
-            Some(Located::Absolute { address, .. }) => self.constant(Width::B64, address.into()),
-            Some(Located::Param(place)) => {
+    fn handle(&mut self, operand: &Operand) -> Outcome<Reg> {
+        let (object, span) = match operand {
+            Operand::AddressOf(object, 0, span) => (*object, *span),
+            other => {
+                let register = self.source_any(other, Width::B64, false)?;
+                let register = self.resize(register, Width::B64, false, other.span())?;
+                return Ok(self.body.reg(register));
+            }
+        };
+        let register = match self.locate(object, span)? {
+            Located::Absolute { address, .. } => self.constant(Width::B64, address.into()),
+            Located::Param(place) => {
                 let element = Element {
                     bytes: 8,
                     signed: false,
@@ -166,7 +136,7 @@ impl Lower<'_> {
                     },
                 )
             }
-            Some(Located::Frame(place)) => {
+            Located::Frame(place) => {
                 let register = self.body.register(Width::B64);
                 let reg = self.body.reg(register);
                 let load = Op::Load {
@@ -183,14 +153,10 @@ impl Lower<'_> {
                     scope: None,
                     dst: Box::new([Some(reg)]),
                 };
-                self.push(None, name.span, load);
+                self.push(None, span, load);
                 register
             }
-            Some(_) => return Err(Diagnostic::error(name.span, format!("`{}` is no handle", name.text))),
-            None => {
-                let (register, _) = self.register(name, None)?;
-                self.resize(register, Width::B64, false, name.span)?
-            }
+            Located::Shared(_) | Located::Function(_) => return unexpected(operand),
         };
         Ok(self.body.reg(register))
     }
@@ -201,16 +167,12 @@ impl Lower<'_> {
         geometry: Geometry,
         operand: &Operand,
         floats: bool,
-        span: Span,
     ) -> Outcome<(Option<Reg>, Box<[Reg]>)> {
-        let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
+        let list = operand.list();
         let (skip, layer) = before(geometry);
         let wanted = geometry.dimensions();
         if list.len() < skip + wanted {
-            return Err(Diagnostic::error(
-                span,
-                format!("{} coordinates are expected, not {}", skip + wanted, list.len()),
-            ));
+            return unexpected(operand);
         }
         let layer = layer.map(|at| self.number(&list[at], false)).transpose()?;
         let at = list[skip..skip + wanted]
@@ -232,37 +194,36 @@ impl Lower<'_> {
 
     /// The first `count` of a vector.
     fn numbers(&mut self, operand: &Operand, count: usize, float: bool) -> Outcome<Box<[Reg]>> {
-        let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
+        let list = operand.list();
         if list.len() < count {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("{count} elements are expected, not {}", list.len()),
-            ));
+            return unexpected(operand);
         }
         list[..count].iter().map(|one| self.number(one, float)).collect()
     }
 
     /// Offsets are vectors, or integers where the geometry has one coordinate; references are floats.
-    fn is_offset(&mut self, operand: &Operand, dimensions: usize) -> bool {
+    fn is_offset(&self, operand: &Operand, dimensions: usize) -> bool {
         match operand {
-            Operand::Vector(..) => true,
-            Operand::Name { .. } if self.elements(operand).is_some() => true,
+            Operand::Vector(..) | Operand::Whole(..) => true,
             Operand::Immediate(expr) => dimensions == 1 && matches!(expr, Expr::Int { .. }),
-            Operand::Name { name, select, .. } if dimensions == 1 => {
-                let register = self.register(name, select.as_ref());
-                register.is_ok_and(|(_, ty)| ty != Type::F32)
+            Operand::Register(register) => {
+                dimensions == 1 && self.tree.registers[register.number as usize].ty != Type::F32
             }
-            _ => false,
+            Operand::Sum(..)
+            | Operand::Special(..)
+            | Operand::AddressOf(..)
+            | Operand::Address(_)
+            | Operand::Not(_)
+            | Operand::Group(..)
+            | Operand::Pair(..)
+            | Operand::Sink(_) => false,
         }
     }
 
     fn results(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Option<Reg>]>> {
-        let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
+        let list = operand.list();
         if list.len() != count {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("{count} destinations are expected, not {}", list.len()),
-            ));
+            return unexpected(operand);
         }
         list.iter()
             .map(|one| match one {
@@ -278,24 +239,22 @@ impl Lower<'_> {
     pub fn texture_query(
         &mut self,
         attribute: Attribute,
-        instruction: &Instruction,
+        instruction: &Instruction<'_>,
         guard: Option<Guard>,
     ) -> Outcome<()> {
-        self.operand_count(instruction, 2, 3)?;
-        let operands = &instruction.operands;
-        let Operand::Address(ast::Address {
-            base: AddressBase::Name(name),
-            ..
-        }) = &operands[1]
-        else {
-            return Err(Diagnostic::error(
-                operands[1].span(),
-                "a handle in brackets is expected",
-            ));
+        let [dst, handle, level @ ..] = &instruction.operands[..] else {
+            return Err(miscounted(instruction));
         };
-        let handle = self.handle(name)?;
-        let level = operands.get(2).map(|level| self.number(level, false)).transpose()?;
-        let dst = self.destination(&operands[0], Width::B32, Fit::Exact)?;
+        let Operand::Address(address) = handle else {
+            return unexpected(handle);
+        };
+        let handle = match address.base {
+            Base::Register(register) => self.handle(&Operand::Register(register))?,
+            Base::Object(object, span) => self.handle(&Operand::AddressOf(object, 0, span))?,
+            Base::Absolute(_) => return unexpected(handle),
+        };
+        let level = level.first().map(|level| self.number(level, false)).transpose()?;
+        let dst = self.destination(dst, Width::B32, Fit::Exact)?;
         let dst = self.body.reg(dst);
         let kind = Op::HandleQuery {
             handle,
@@ -307,10 +266,10 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub fn is_handle(&mut self, opaque: Opaque, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        self.operand_count(instruction, 2, 2)?;
-        let src = self.source(&instruction.operands[1], Width::B64, Fit::Exact, false)?;
-        let dst = self.destination(&instruction.operands[0], Width::Pred, Fit::Exact)?;
+    pub fn is_handle(&mut self, opaque: Opaque, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        let [dst, src] = self.operands(instruction)?;
+        let src = self.source(src, Width::B64, Fit::Exact, false)?;
+        let dst = self.destination(dst, Width::Pred, Fit::Exact)?;
         let (dst, src) = (self.body.reg(dst), self.body.reg(src));
         self.push(guard, instruction.span, Op::IsHandle { opaque, dst, src });
         Ok(())
@@ -320,14 +279,14 @@ impl Lower<'_> {
         &mut self,
         surface: isa::Surface,
         access: Access,
-        instruction: &Instruction,
+        instruction: &Instruction<'_>,
         guard: Option<Guard>,
     ) -> Outcome<()> {
-        self.operand_count(instruction, 2, 2)?;
+        let [first, second] = self.operands(instruction)?;
         let span = instruction.span;
         let (place, data) = match access {
-            Access::Load => (&instruction.operands[1], &instruction.operands[0]),
-            Access::Store | Access::Reduce(_) => (&instruction.operands[0], &instruction.operands[1]),
+            Access::Load => (second, first),
+            Access::Store | Access::Reduce(_) => (first, second),
         };
         let isa::Surface {
             geometry,
@@ -337,9 +296,9 @@ impl Lower<'_> {
             ty,
             ..
         } = surface;
-        let (handle, _, coordinates) = self.accessed(place)?;
-        let surface = self.handle(&handle)?;
-        let (layer, at) = self.place(geometry, &coordinates, false, span)?;
+        let (handle, _, coordinates) = accessed(place)?;
+        let surface = self.handle(handle)?;
+        let (layer, at) = self.place(geometry, coordinates, false)?;
         let count = usize::from(vector.count());
         let mut narrow = Vec::new();
         let action = match access {
@@ -397,12 +356,9 @@ impl Lower<'_> {
     }
 
     fn stored(&mut self, operand: &Operand, count: usize, ty: Type, span: Span) -> Outcome<Box<[Reg]>> {
-        let list = self.elements(operand).unwrap_or_else(|| vec![operand.clone()]);
+        let list = operand.list();
         if list.len() != count {
-            return Err(Diagnostic::error(
-                operand.span(),
-                format!("{count} values are expected, not {}", list.len()),
-            ));
+            return unexpected(operand);
         }
         list.iter()
             .map(|one| {
@@ -411,5 +367,17 @@ impl Lower<'_> {
                 Ok(self.body.reg(register))
             })
             .collect()
+    }
+}
+
+/// Handle, sampler, coordinates.
+fn accessed(operand: &Operand) -> Outcome<(&Operand, Option<&Operand>, &Operand)> {
+    match operand {
+        Operand::Group(list, _) => match &list[..] {
+            [handle, coordinates] => Ok((handle, None, coordinates)),
+            [handle, sampler, coordinates] => Ok((handle, Some(sampler), coordinates)),
+            _ => unexpected(operand),
+        },
+        other => unexpected(other),
     }
 }

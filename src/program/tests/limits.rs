@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::HEAD;
-use crate::program::{Allocate, AllocateError, LinkError, Module, rules};
+use crate::program::{Allocate, AllocateError, LinkError, Module, check};
 use crate::ptx::diagnostic::Severity;
 use crate::ptx::{self, ast};
 
@@ -48,7 +48,7 @@ fn link(text: &str) -> (Result<Module, LinkError>, Asked) {
 
 /// Message and label of the only thing that is wrong.
 fn found(text: &str) -> Option<(Severity, String)> {
-    let list = rules::check(&tree(text)).list;
+    let list = check::all(&tree(text)).list;
     assert!(list.len() < 2, "{text}: {list:?}");
     let found = list.into_iter().next()?;
     Some((found.severity, format!("{}; {}", found.message, found.label)))

@@ -8,18 +8,27 @@ use crate::ptx::ast::{Instruction, Name, Operand, Space, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 
 /// What a call must agree with.
-struct Signature<'a> {
+pub(super) struct Signature<'a> {
     name: &'a str,
-    returns: &'a [Variable],
-    params: &'a [Variable],
+    pub returns: &'a [Variable],
+    pub params: &'a [Variable],
     variadic: bool,
+}
+
+/// A call, taken apart.
+pub(super) struct Call<'a> {
+    pub results: &'a [Operand],
+    /// A function, or a register that holds the address of one.
+    pub callee: &'a Name,
+    pub arguments: &'a [Operand],
+    pub signature: Signature<'a>,
 }
 
 impl<'a> Body<'a> {
     /// `call{.uni} (ret), f, (args){, prototype};` and its shorter forms.
-    pub fn call(&mut self, instruction: &'a Instruction) -> Outcome {
+    pub fn call(&self, instruction: &'a Instruction) -> Outcome<Call<'a>> {
         let mut operands = &instruction.operands[..];
-        let mut results: &[Operand] = &[];
+        let mut results: &'a [Operand] = &[];
         if let [Operand::Arguments(list, _), rest @ ..] = operands {
             (results, operands) = (list, rest);
         }
@@ -27,37 +36,48 @@ impl<'a> Body<'a> {
             return Err(Diagnostic::error(instruction.span, "this calls nothing")
                 .label("expected a function, or a register that holds a function's address"));
         };
-        let (arguments, rest): (&[Operand], _) = match rest {
+        let (arguments, rest): (&'a [Operand], _) = match rest {
             [Operand::Arguments(list, _), rest @ ..] => (list, rest),
             _ => (&[], rest),
         };
         let signature = self.signature(name, rest.first())?;
         self.agree("argument", name, arguments, signature.params, signature.variadic)?;
         self.agree("result", name, results, signature.returns, false)?;
-        for (operand, formal) in arguments.iter().zip(signature.params) {
-            self.passed(operand, formal, signature.name, false)?;
+        if self.rules {
+            for (operand, formal) in arguments.iter().zip(signature.params) {
+                self.passed(operand, formal, signature.name, false)?;
+            }
+            for (operand, formal) in results.iter().zip(signature.returns) {
+                self.passed(operand, formal, signature.name, true)?;
+            }
         }
-        for (operand, formal) in results.iter().zip(signature.returns) {
-            self.passed(operand, formal, signature.name, true)?;
-        }
-        Ok(())
+        Ok(Call {
+            results,
+            callee: name,
+            arguments,
+            signature,
+        })
     }
 
     fn signature(&self, name: &'a Name, list: Option<&'a Operand>) -> Outcome<Signature<'a>> {
-        match self.find(&name.text) {
+        match self.look_up(&name.text) {
             Some(Named::Function(function)) if function.entry => {
                 Err(Diagnostic::error(name.span, format!("`{}` is a kernel", name.text))
                     .label("a function is expected"))
             }
-            Some(Named::Function(function)) => Ok(Signature {
-                name: &function.name.text,
-                returns: &function.returns,
-                params: &function.params,
-                variadic: function.variadic,
-            }),
-            Some(Named::Here(Entity::Register { ty, vector: 1 }))
+            Some(Named::Function(function)) => {
+                self.calls(name);
+                Ok(Signature {
+                    name: &function.name.text,
+                    returns: &function.returns,
+                    params: &function.params,
+                    variadic: function.variadic,
+                })
+            }
+            Some(Named::Here(Entity::Register { ty, vector: 1, .. }))
                 if agrees(Type::U64, false, ty) || agrees(Type::U32, false, ty) =>
             {
+                self.calls_indirectly();
                 self.prototype(name, list)
             }
             Some(Named::Here(Entity::Register { ty, .. })) => Err(Diagnostic::error(
@@ -161,13 +181,13 @@ impl<'a> Body<'a> {
         match operand {
             Operand::Sink(_) if result => Ok(()),
             Operand::Name { name, select, .. } => match self.find(&name.text) {
-                Some(Named::Here(Entity::Register { ty, vector })) if vector == 1 || select.is_some() => {
+                Some(Named::Here(Entity::Register { ty, vector, .. })) if vector == 1 || select.is_some() => {
                     match formal.dims.is_empty() && agrees(untyped(formal.ty), false, ty) {
                         true => Ok(()),
                         false => what(format!("`{}` is declared `.{}`", name.text, ty.word())),
                     }
                 }
-                Some(Named::Here(Entity::Variable(variable, _))) => {
+                Some(Named::Here(Entity::Variable(variable, ..))) => {
                     let parameter = matches!(variable.space, Space::Param | Space::ParamEntry | Space::ParamFunc);
                     if !parameter {
                         return what(format!("`{}` is a `.{}` variable", name.text, variable.space.word()));

@@ -2,11 +2,11 @@
 
 use super::body::{Body, Named, Outcome};
 use super::scope::{Entity, Role};
+use super::special::{self, Reading};
 use super::types::{Class, a_type, class};
 use crate::isa::Form;
 use crate::isa::table::signature::{Count, Value};
 use crate::program::layout;
-use crate::program::lower::special::{self, Reading};
 use crate::ptx::ast::{Instruction, Name, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -50,7 +50,7 @@ impl Body<'_> {
         match from {
             Operand::Vector(list, span) => self.parts(want, list, *span),
             Operand::Name { name, select: None, .. } => match self.find(&name.text) {
-                Some(Named::Here(Entity::Variable(variable, role))) => {
+                Some(Named::Here(Entity::Variable(variable, role, _))) => {
                     if role == Role::Body && matches!(variable.space, Space::Param | Space::ParamFunc) {
                         return Err(Diagnostic::error(
                             name.span,
@@ -61,12 +61,12 @@ impl Body<'_> {
                 }
                 Some(Named::Function(_) | Named::Alias) => self.takes_address(want, name),
                 Some(Named::Here(
-                    Entity::Label | Entity::BranchTargets | Entity::CallTargets(_) | Entity::Prototype(_),
+                    Entity::Label(_) | Entity::BranchTargets(_) | Entity::CallTargets(_) | Entity::Prototype(_),
                 )) => Err(Diagnostic::error(
                     name.span,
                     format!("`{}` is a label and has no address", name.text),
                 )),
-                Some(Named::Here(Entity::Register { ty, vector })) if vector > 1 => {
+                Some(Named::Here(Entity::Register { ty, vector, .. })) if vector > 1 => {
                     // A vector register packs its elements.
                     match class(want) == Class::Bits && layout::size_of(ty) * u64::from(vector) == layout::size_of(want)
                     {

@@ -14,7 +14,7 @@ use crate::ptx::diagnostic::Diagnostic;
 
 pub(super) fn check(around: &Surroundings<'_>) -> Vec<Diagnostic> {
     let tree = around.tree;
-    let modern = super::modern(tree);
+    let modern = super::is_strict(tree);
     let mut findings = Findings::default();
     let mut note = |outcome: Outcome| {
         if let Err(finding) = outcome {
@@ -370,7 +370,7 @@ fn target(around: &Surroundings<'_>, note: &mut dyn FnMut(Outcome)) {
         .find_map(|name| Target::read(&name.text))
         .map_or(0, |target| target.number);
     for name in &tree.target {
-        if &*name.text == "map_f64_to_f32" && number >= 13 && super::modern(tree) {
+        if &*name.text == "map_f64_to_f32" && number >= 13 && super::is_strict(tree) {
             note(Err(Diagnostic::requirement(
                 name.span,
                 "`map_f64_to_f32` is for targets before sm_13",
@@ -381,7 +381,7 @@ fn target(around: &Surroundings<'_>, note: &mut dyn FnMut(Outcome)) {
         if let Item::Variable(variable) = item
             && variable.ty == Type::SamplerRef
             && !texturing
-            && super::modern(tree)
+            && super::is_strict(tree)
         {
             note(Err(Diagnostic::error(
                 variable.name.span,

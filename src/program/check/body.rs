@@ -1,17 +1,20 @@
-//! Statements of a body: what they declare and name.
+//! Statements of a body: what they declare and name, and which line of the instruction table an opcode follows.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::names::Declared;
 use super::needs::{self, Needs};
-use super::scope::{self, Entity, Role, Scopes};
-use super::{Findings, Surroundings};
+use super::resolve::Shape;
+use super::scope::{Entity, Role, Scopes, splits};
+use super::special::{self, Reading};
+use super::tree::{self, Object, Parameter, Tree};
+use super::{Findings, Surroundings, is_strict};
 use crate::isa::table::Lack;
-use crate::isa::{self, Form, Operation};
+use crate::isa::{self, Form};
 use crate::program::layout;
-use crate::program::lower::special::{self, Reading};
-use crate::ptx::ast::{Function, Instruction, Name, Operand, Space, Span, Statement, Type, Variable};
+use crate::ptx::ast::{Function, Instruction, Mentions, Name, Operand, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 use crate::spelling::nearest;
 
@@ -20,53 +23,91 @@ pub(super) type Outcome<T = ()> = Result<T, Diagnostic>;
 
 /// A line of the table that an opcode follows, and what the module lacks for it.
 struct Known {
-    form: Form,
+    form: Rc<Form>,
+    /// What the module's target makes of it: those before sm_20 flush subnormal numbers.
+    meant: Rc<Form>,
+    /// See [`tree::Instruction::lanes`].
+    lanes: Option<u8>,
     lack: Option<Lack>,
 }
 
 /// A body while it is read.
 pub(super) struct Body<'a> {
     pub around: &'a Surroundings<'a>,
+    pub function: &'a Function,
+    /// The module is of PTX 2.0 or later; the first specification allows what those do not.
+    pub strict: bool,
+    /// The rules of operands and declarations are to be looked at.
+    pub rules: bool,
+    /// The tree is wanted, not only what is wrong.
+    wanted: bool,
     pub scopes: Scopes<'a>,
     pub needs: Needs,
     findings: Findings,
     /// Opcodes seen before: bodies repeat themselves.
     forms: HashMap<&'a str, Rc<[Known]>>,
     unknown_files: HashSet<u64>,
+    /// Labels of each list of them.
+    targets: Vec<Vec<u32>>,
+    mentions: RefCell<Mentions>,
     /// Bytes of shared variables: those declared here, and those of the module that are named here.
     shared: u64,
     named: HashSet<&'a str>,
 }
 
-pub(super) fn check<'a>(
+/// What a body is read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Findings,
+    Tree,
+    /// Of a body whose findings are known, and none of them an error.
+    TreeOfChecked,
+}
+
+/// What reading a body came to. Without errors, the tree is there if it is the purpose.
+pub(super) struct Read<'a> {
+    pub findings: Vec<Diagnostic>,
+    pub mentions: Mentions,
+    pub tree: Tree<'a>,
+}
+
+pub(super) fn read<'a>(
     around: &'a Surroundings<'a>,
     function: &'a Function,
     statements: &'a [Statement],
-) -> Vec<Diagnostic> {
+    purpose: Purpose,
+) -> Read<'a> {
+    let strict = is_strict(around.tree);
     let mut body = Body {
         around,
+        function,
+        strict,
+        rules: strict && purpose != Purpose::TreeOfChecked,
+        wanted: purpose != Purpose::Findings,
         scopes: Scopes::default(),
         needs: Needs::of(around.tree),
         findings: Findings::default(),
         forms: HashMap::new(),
         unknown_files: HashSet::new(),
+        targets: Vec::new(),
+        mentions: RefCell::default(),
         shared: 0,
         named: HashSet::new(),
+    };
+    let mut tree = Tree {
+        file_registers: around.names.registers(),
+        ..Tree::default()
     };
     body.scopes.enter();
     let role = match function.entry {
         true => Role::EntryParameter,
         false => Role::FunctionParameter,
     };
-    for variable in &function.params {
-        body.scopes.bind(&variable.name.text, scope::entity(variable, role));
-    }
-    for variable in &function.returns {
-        let entity = scope::entity(variable, Role::FunctionResult);
-        body.scopes.bind(&variable.name.text, entity);
-    }
-    body.scope(statements);
-    if function.entry && body.shared > SHARED_BYTES {
+    tree.params = function.params.iter().map(|variable| body.parameter(variable, role)).collect();
+    let results = function.returns.iter();
+    tree.returns = results.map(|variable| body.parameter(variable, Role::FunctionResult)).collect();
+    tree.statements = body.scope(statements);
+    if function.entry && body.rules && body.shared > SHARED_BYTES {
         body.report(
             Diagnostic::error(
                 function.name.span,
@@ -79,7 +120,20 @@ pub(super) fn check<'a>(
             .note("what goes beyond must be dynamic: an `.extern .shared` array without a size"),
         );
     }
-    body.findings.list
+    tree.registers = body.scopes.registers.take();
+    tree.variables = std::mem::take(&mut body.scopes.variables);
+    tree.labels = body.scopes.labels;
+    tree.targets = body.targets;
+    let mut mentions = body.mentions.into_inner();
+    for list in [&mut mentions.called, &mut mentions.named] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    Read {
+        findings: body.findings.list,
+        mentions,
+        tree,
+    }
 }
 
 /// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities).
@@ -108,11 +162,20 @@ impl<'a> Body<'a> {
         self.around.tree.source.line_column(span.start).0
     }
 
-    fn scope(&mut self, statements: &'a [Statement]) {
+    fn parameter(&mut self, variable: &'a Variable, role: Role) -> Parameter {
+        let number = self.scopes.declare(variable, role).number;
+        match variable.space {
+            Space::Reg => Parameter::Register(number),
+            _ => Parameter::Variable(number),
+        }
+    }
+
+    fn scope(&mut self, statements: &'a [Statement]) -> Vec<tree::Statement<'a>> {
         self.scopes.enter();
+        // Labels are known in their whole scope.
         for statement in statements {
             if let Statement::Label(name) = statement
-                && !self.scopes.bind(&name.text, Entity::Label)
+                && !self.scopes.bind_label(&name.text)
             {
                 self.report(Diagnostic::error(
                     name.span,
@@ -120,28 +183,32 @@ impl<'a> Body<'a> {
                 ));
             }
         }
+        let mut read = Vec::with_capacity(if self.wanted { statements.len() } else { 0 });
         for statement in statements {
             if self.findings.enough() {
                 break;
             }
-            self.statement(statement);
+            match self.statement(statement) {
+                Ok(Some(statement)) if self.wanted => read.push(statement),
+                Ok(_) => {}
+                Err(finding) => self.report(finding),
+            }
         }
         self.scopes.leave();
+        read
     }
 
-    fn statement(&mut self, statement: &'a Statement) {
+    fn statement(&mut self, statement: &'a Statement) -> Outcome<Option<tree::Statement<'a>>> {
         match statement {
-            Statement::Label(_) | Statement::Pragma(_) | Statement::Directive(_) => {}
-            Statement::Variable(variable) => self.declare(variable),
-            Statement::Instruction(instruction) => {
-                let outcome = self.instruction(instruction);
-                self.note(outcome);
-            }
-            Statement::Block(statements) => self.scope(statements),
-            Statement::Loc { file, place, .. } => {
-                if !self.around.names.has_file(*file) {
+            Statement::Label(name) => return self.label(name).map(tree::Statement::Label).map(Some),
+            Statement::Variable(variable) => return Ok(self.declare(variable)),
+            Statement::Instruction(instruction) => return self.instruction(instruction),
+            Statement::Block(statements) => return Ok(Some(tree::Statement::Block(self.scope(statements)))),
+            Statement::Loc { file, line, place, .. } => {
+                if self.rules && !self.around.names.has_file(*file) {
                     self.unknown_file(*file, place.0);
                 }
+                return Ok(Some(tree::Statement::Line(*file, *line)));
             }
             Statement::CallPrototype(prototype) => {
                 self.scopes.bind(&prototype.label.text, Entity::Prototype(prototype));
@@ -154,13 +221,21 @@ impl<'a> Body<'a> {
                 self.scopes.bind(&label.text, Entity::CallTargets(targets));
             }
             Statement::BranchTargets { label, targets } => {
+                let mut labels = Vec::with_capacity(targets.len());
                 for target in targets {
-                    let outcome = self.label(target);
-                    self.note(outcome);
+                    match self.label(target) {
+                        Ok(label) => labels.push(label),
+                        Err(finding) => self.report(finding),
+                    }
                 }
-                self.scopes.bind(&label.text, Entity::BranchTargets);
+                let number = self.targets.len() as u32;
+                self.targets.push(labels);
+                self.scopes.bind(&label.text, Entity::BranchTargets(number));
             }
+            // Hints to an optimiser, and directives that say what a kernel's info already holds.
+            Statement::Pragma(_) | Statement::Directive(_) => {}
         }
+        Ok(None)
     }
 
     /// Warns, once for each file, that a `.loc` names one that no `.file` declares.
@@ -171,22 +246,33 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn declare(&mut self, variable: &'a Variable) {
+    fn declare(&mut self, variable: &'a Variable) -> Option<tree::Statement<'a>> {
         let name = &variable.name;
         if name.text.is_empty() {
-            self.report(nameless(variable));
-            return;
+            if self.rules {
+                self.report(nameless(variable));
+            }
+            return None;
         }
-        let fresh = match variable.count {
-            Some(_) => self.scopes.bind_range(variable),
-            None => self.scopes.bind(&name.text, scope::entity(variable, Role::Body)),
-        };
-        if !fresh {
+        let bound = self.scopes.declare(variable, Role::Body);
+        if !bound.fresh {
             self.report(Diagnostic::error(
                 name.span,
                 format!("`{}` is declared twice in this scope", name.text),
             ));
         }
+        if self.rules {
+            self.declared(variable);
+        }
+        match (variable.space, variable.count) {
+            (Space::Reg, Some(_)) => None,
+            (Space::Reg, None) => Some(tree::Statement::Register(bound.number, variable)),
+            _ => Some(tree::Statement::Variable(bound.number, variable)),
+        }
+    }
+
+    /// What the rules ask of a declaration.
+    fn declared(&mut self, variable: &'a Variable) {
         if let Some(finding) = needs::of_type(variable, &self.needs) {
             self.report(finding);
         }
@@ -197,7 +283,7 @@ impl<'a> Body<'a> {
             let names = |name: &Name| match self.around.names.find(self.around.tree, &name.text) {
                 Some(found) => Some(found),
                 None => match self.scopes.find(&name.text) {
-                    Some(Entity::Variable(variable, _)) => Some(Declared::Variable(variable)),
+                    Some(Entity::Variable(variable, ..)) => Some(Declared::Variable(variable)),
                     _ => None,
                 },
             };
@@ -210,14 +296,71 @@ impl<'a> Body<'a> {
 
     /// What a name stands for: in the body, else at module scope.
     pub fn find(&self, name: &str) -> Option<Named<'a>> {
+        let found = self.look_up(name);
+        if let Some(Named::Function(_) | Named::Alias | Named::Here(Entity::Variable(_, Role::Module, _))) = found
+            && let Some(item) = self.around.names.number(name)
+        {
+            let named = &mut self.mentions.borrow_mut().named;
+            if named.last() != Some(&item) {
+                named.push(item);
+            }
+        }
+        found
+    }
+
+    /// As [`find`](Body::find), without noting that the body names it.
+    pub fn look_up(&self, name: &str) -> Option<Named<'a>> {
         if let Some(entity) = self.scopes.find(name) {
             return Some(Named::Here(entity));
         }
-        match self.around.names.find(self.around.tree, name)? {
-            Declared::Variable(variable) => Some(Named::Here(scope::entity(variable, Role::Module))),
+        let (names, tree) = (self.around.names, self.around.tree);
+        if !names.registers().is_empty()
+            && let Some(found) = self.file_register(name)
+        {
+            return Some(Named::Here(found));
+        }
+        let item = names.number(name)?;
+        match names.declared(tree, item)? {
+            // It stands for its members.
+            Declared::Variable(variable) if variable.space == Space::Reg => None,
+            Declared::Variable(variable) => {
+                let entity = Entity::Variable(variable, Role::Module, Object::Item(item));
+                Some(Named::Here(entity))
+            }
             Declared::Function(function) => Some(Named::Function(function)),
             Declared::Alias(_) => Some(Named::Alias),
         }
+    }
+
+    /// A register of file scope, or one of a range of them.
+    fn file_register(&self, name: &str) -> Option<Entity<'a>> {
+        let (names, tree) = (self.around.names, self.around.tree);
+        let declared = |name: &str| {
+            let item = names.number(name)?;
+            match names.declared(tree, item)? {
+                Declared::Variable(variable) if variable.space == Space::Reg => Some((item, variable)),
+                Declared::Variable(_) | Declared::Function(_) | Declared::Alias(_) => None,
+            }
+        };
+        if let Some((item, variable)) = declared(name).filter(|(_, variable)| variable.count.is_none()) {
+            return Some(self.scopes.outside(item, variable, 0));
+        }
+        splits(name).find_map(|(prefix, member)| {
+            let (item, variable) = declared(prefix).filter(|(_, variable)| Some(member) < variable.count)?;
+            Some(self.scopes.outside(item, variable, member))
+        })
+    }
+
+    /// Notes that a function is called by its name.
+    pub fn calls(&self, name: &Name) {
+        if let Some(item) = self.around.names.number(&name.text) {
+            self.mentions.borrow_mut().called.push(item);
+        }
+    }
+
+    /// Notes a call of whatever a register holds the address of.
+    pub fn calls_indirectly(&self) {
+        self.mentions.borrow_mut().calls_indirectly = true;
     }
 
     pub fn undeclared(&self, name: &Name) -> Diagnostic {
@@ -242,9 +385,9 @@ impl<'a> Body<'a> {
         }
     }
 
-    pub fn label(&self, name: &Name) -> Outcome {
-        match self.find(&name.text) {
-            Some(Named::Here(Entity::Label)) => Ok(()),
+    pub fn label(&self, name: &Name) -> Outcome<u32> {
+        match self.look_up(&name.text) {
+            Some(Named::Here(Entity::Label(number))) => Ok(number),
             Some(_) => Err(Diagnostic::error(name.span, format!("`{}` is not a label", name.text))
                 .label("the label of a statement is expected")),
             None => {
@@ -266,20 +409,39 @@ impl<'a> Body<'a> {
         if let Some(forms) = self.forms.get(&*opcode.text) {
             return Ok(forms.clone());
         }
-        // The bank of `ld.const[2].b32` (before PTX 2.2) says nothing that the address does not.
-        let unbanked = match opcode.text.split_once('[') {
-            Some((head, tail)) if self.around.tree.version < (2, 2) => {
-                let tail = tail.split_once(']').map_or("", |(_, tail)| tail);
-                Some(format!("{head}{tail}"))
+        let forms: Rc<[Known]> = match self.strict {
+            true => {
+                // The bank of `ld.const[2].b32` says nothing that the address does not.
+                let unbanked = isa::without_bank(&opcode.text).filter(|_| self.around.tree.version < (2, 2));
+                let text = unbanked.as_deref().unwrap_or(&opcode.text);
+                let flushing = match self.needs.before_sm_20() {
+                    true => isa::decode_flushing(text).map(Rc::new),
+                    false => None,
+                };
+                let known = |form: Form| {
+                    let lack = self.needs.missing(&form);
+                    let form = Rc::new(form);
+                    Known {
+                        meant: flushing.clone().unwrap_or_else(|| form.clone()),
+                        form,
+                        lanes: None,
+                        lack,
+                    }
+                };
+                isa::decode_all(text).into_iter().map(known).collect()
             }
-            _ => None,
+            false => {
+                let (form, lanes) = isa::decode_elements(&opcode.text)
+                    .map_err(|error| Diagnostic::error(opcode.span, error.to_string()))?;
+                let form = Rc::new(form);
+                Rc::new([Known {
+                    meant: form.clone(),
+                    form,
+                    lanes,
+                    lack: None,
+                }])
+            }
         };
-        let text = unbanked.as_deref().unwrap_or(&opcode.text);
-        let forms = isa::decode_all(text).into_iter().map(|form| Known {
-            lack: self.needs.missing(&form),
-            form,
-        });
-        let forms: Rc<[Known]> = forms.collect();
         if forms.is_empty() {
             return Err(super::operand::unknown_opcode(opcode));
         }
@@ -287,39 +449,55 @@ impl<'a> Body<'a> {
         Ok(forms)
     }
 
-    fn instruction(&mut self, instruction: &'a Instruction) -> Outcome {
+    fn instruction(&mut self, instruction: &'a Instruction) -> Outcome<Option<tree::Statement<'a>>> {
         let forms = self.forms(instruction)?;
+        let chosen = match self.rules || forms.len() > 1 {
+            true => self.choose(&forms, instruction)?,
+            false => 0,
+        };
+        let Known {
+            meant, lanes, lack, ..
+        } = &forms[chosen];
+        if let Some(lack) = lack {
+            self.report(needs::finding(lack, instruction));
+        }
+        if !self.wanted && self.strict {
+            return Ok(None);
+        }
+        self.resolved(instruction, meant.clone(), *lanes).map(Some)
+    }
+
+    /// Of several lines the one counts whose operands these are.
+    fn choose(&mut self, forms: &[Known], instruction: &'a Instruction) -> Outcome<usize> {
         if let Some(guard) = &instruction.guard {
             self.predicate(&guard.predicate)?;
         }
         let first = &forms[0].form;
-        match first.op {
-            Operation::Call { .. } => self.call(instruction)?,
+        match Shape::of(first.op) {
+            Shape::Call => {
+                self.call(instruction)?;
+            }
             // Labels are names of another kind.
-            Operation::Branch { .. } | Operation::BranchIndexed { .. } => {}
-            Operation::Move { .. } => {
+            Shape::Branch | Shape::BranchIndexed => {}
+            Shape::Move => {
                 self.names(instruction)?;
                 self.move_operands(first, instruction)?;
             }
-            op => {
+            Shape::Video(_) | Shape::Texture | Shape::Values | Shape::Ignored => {
                 self.names(instruction)?;
-                if !op.takes_special_registers() {
+                if !first.op.takes_special_registers() {
                     self.no_special_registers(instruction)?;
                 }
             }
         }
-        // Of several lines the one counts whose operands these are.
         let mut refused = None;
-        for form in forms.iter() {
-            match self.operands(&form.form, instruction) {
-                Ok(()) => {
-                    let lack = form.lack.as_ref().map(|lack| needs::finding(lack, instruction));
-                    return lack.map_or(Ok(()), Err);
-                }
+        for (at, known) in forms.iter().enumerate() {
+            match self.operands(&known.form, instruction) {
+                Ok(()) => return Ok(at),
                 Err(found) => refused = refused.or(Some(found)),
             }
         }
-        refused.map_or(Ok(()), Err)
+        refused.map_or(Ok(0), Err)
     }
 
     pub fn predicate(&self, name: &Name) -> Outcome {
@@ -327,6 +505,7 @@ impl<'a> Body<'a> {
             Some(Named::Here(Entity::Register {
                 ty: Type::Pred,
                 vector: 1,
+                ..
             })) => Ok(()),
             Some(_) => Err(
                 Diagnostic::error(name.span, format!("`{}` is not a predicate", name.text))
@@ -369,7 +548,7 @@ impl<'a> Body<'a> {
 
     fn known_name(&mut self, name: &Name, select: Option<&Name>) -> Outcome {
         match self.find(&name.text) {
-            Some(Named::Here(Entity::Variable(variable, Role::Module))) if is_shared(variable.space) => {
+            Some(Named::Here(Entity::Variable(variable, Role::Module, _))) if is_shared(variable.space) => {
                 if self.named.insert(&variable.name.text) {
                     self.shared = self.shared.saturating_add(layout::bytes_of(variable).unwrap_or(0));
                 }

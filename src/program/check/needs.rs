@@ -23,6 +23,11 @@ impl Needs {
 }
 
 impl Needs {
+    /// Whether the target is one of the first generation.
+    pub fn before_sm_20(&self) -> bool {
+        self.target.is_some_and(|target| target.number < 20)
+    }
+
     /// What a module lacks for an opcode, if something.
     pub fn missing(&self, form: &Form) -> Option<Lack> {
         let version = (self.version.0 as u8, self.version.1 as u8);

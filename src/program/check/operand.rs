@@ -3,13 +3,13 @@
 
 use super::body::{Body, Named, Outcome};
 use super::scope::Entity;
+use super::special::{self, Reading};
 use super::types::{Class, a_type, agrees, class, constant_agrees};
 use crate::isa::table::fragment;
 use crate::isa::table::signature::{self, Count, Kind, Limits, Pair, Place, Ty, Value};
 use crate::isa::{self, Form, Operation};
+use crate::program::ir::Special;
 use crate::program::layout;
-use crate::program::lower::special::{self, Reading};
-use crate::program::video;
 use crate::ptx::ast::{AddressBase, Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -88,13 +88,13 @@ fn resolve(ty: Ty, form: &Form, first: bool) -> Option<Type> {
 
 /// A value with the type and the number of registers that the opcode gives a fragment.
 fn settled(form: &Form, name: &str, value: Value) -> Value {
-    match (value.count, fragment::of(form, name)) {
-        (Count::Fragment, Some((ty, count))) => Value {
+    match fragment::of(form, name) {
+        Some((ty, count)) if value.count == Count::Fragment => Value {
             ty: Ty::Fixed(ty),
             count: Count::Exactly(count),
             ..value
         },
-        _ => value,
+        Some(_) | None => value,
     }
 }
 
@@ -176,8 +176,12 @@ impl<'a> Body<'a> {
                 Kind::Coordinates(floats) => self.vector_of_layer(form, *floats, operand)?,
                 Kind::AddressOf(ty) => self.address_of(form, resolve(*ty, form, first), operand)?,
                 Kind::Constant(limits, lenient) => self.constant(*limits, *lenient, expected.name, operand)?,
-                Kind::Label => self.branch_target(operand)?,
-                Kind::Targets => self.branch_targets(operand)?,
+                Kind::Label => {
+                    self.branch_target(operand)?;
+                }
+                Kind::Targets => {
+                    self.branch_targets(operand)?;
+                }
                 Kind::Sink => match operand {
                     Operand::Sink(_) => {}
                     other => {
@@ -185,15 +189,15 @@ impl<'a> Body<'a> {
                         return Err(Diagnostic::error(other.span(), message).label("`_` is expected"));
                     }
                 },
-                Kind::Video | Kind::Pointer | Kind::Any => {}
+                Kind::Any => self.four_numbers(operand)?,
+                Kind::Video | Kind::Pointer => {}
             }
         }
         Ok(())
     }
 
     fn video(&mut self, opcode: isa::video::Opcode, form: &Form, instruction: &Instruction) -> Outcome {
-        let is_register = |name: &Name| matches!(self.find(&name.text), Some(Named::Here(Entity::Register { .. })));
-        let read = video::read(opcode, instruction, is_register)?;
+        let read = self.read_video(opcode, instruction)?;
         let value = Value::of(Type::U32);
         for (index, operand) in read.operands.iter().enumerate() {
             match index {
@@ -227,7 +231,43 @@ impl<'a> Body<'a> {
                         .label("a register is expected"));
                 }
                 Kind::Source(value) => self.source(form, settled(form, expected.name, *value), false, operand)?,
-                _ => self.loosely(operand)?,
+                Kind::Destination(_)
+                | Kind::Group(_)
+                | Kind::Address(_)
+                | Kind::Handle(..)
+                | Kind::Coordinates(_)
+                | Kind::AddressOf(_)
+                | Kind::Constant(..)
+                | Kind::Label
+                | Kind::Targets
+                | Kind::Sink
+                | Kind::Video
+                | Kind::Any => self.loosely(operand)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `{a, b, e, f}` of a conversion of four numbers at once.
+    fn four_numbers(&self, operand: &Operand) -> Outcome {
+        let expected = || Diagnostic::error(operand.span(), "four numbers in braces are expected here");
+        let list = match operand {
+            Operand::Vector(list, _) if list.len() == 4 => list,
+            Operand::Name { name, select: None, .. } => {
+                return match self.find(&name.text) {
+                    Some(Named::Here(Entity::Register { vector: 4, ty, .. })) if class(ty) != Class::Integer => Ok(()),
+                    _ => Err(expected()),
+                };
+            }
+            _ => return Err(expected()),
+        };
+        for one in list {
+            if let Operand::Name { name, .. } = one
+                && let Some(Named::Here(Entity::Register { ty, .. })) = self.find(&name.text)
+                && class(ty) == Class::Integer
+            {
+                let message = format!("`{}` is declared .{}; a .f32 is expected here", name.text, ty.word());
+                return Err(Diagnostic::error(one.span(), message));
             }
         }
         Ok(())
@@ -339,7 +379,7 @@ impl<'a> Body<'a> {
                 select,
                 offset: 0,
             } => match self.find(&name.text) {
-                Some(Named::Here(Entity::Register { ty, vector })) => {
+                Some(Named::Here(Entity::Register { ty, vector, .. })) => {
                     if vector > 1 && select.is_none() {
                         return Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text))
                             .label("one element is expected"));
@@ -483,20 +523,21 @@ impl<'a> Body<'a> {
     pub fn special(&self, name: &Name, select: Option<&Name>, want: Type, wider: bool) -> Outcome {
         let mismatch =
             |is: &str| Err(Diagnostic::error(name.span, format!("`{}` is {is}", name.text)).label(a_type(want, wider)));
-        let width = match special::read(&name.text, select.map(|select| &*select.text)) {
-            Some(Reading::Special(_, width) | Reading::Constant(_, width)) => width,
+        let (width, grid) = match special::read(&name.text, select.map(|select| &*select.text)) {
+            Some(Reading::Special(special, width)) => (width, special == Special::Gridid),
+            Some(Reading::Constant(_)) => (isa::lanes::Width::B32, false),
             Some(Reading::Vector) => return mismatch("a vector of four"),
             None => return Err(self.undeclared(name)),
         };
         let is = match width {
             isa::lanes::Width::Pred => Type::Pred,
-            isa::lanes::Width::B64 => Type::U64,
-            _ => Type::U32,
+            isa::lanes::Width::B64 | isa::lanes::Width::B128 => Type::U64,
+            isa::lanes::Width::B16 | isa::lanes::Width::B32 => Type::U32,
         };
         // Positions and sizes were 16 bits wide in PTX 1.x, and `%gridid` 16 and 32 before PTX 3.0; all are still allowed
         // (PTX ISA, Special Registers).
         let old =
-            select.is_some() && layout::size_of(want) == 2 || &*name.text == "%gridid" && layout::size_of(want) < 8;
+            select.is_some() && layout::size_of(want) == 2 || grid && layout::size_of(want) < 8;
         match class(want) {
             Class::Pred if is == Type::Pred => Ok(()),
             Class::Bits | Class::Integer
@@ -524,7 +565,7 @@ impl<'a> Body<'a> {
             return Err(Diagnostic::error(operand.span(), "this is not a vector").label(expected));
         };
         match self.find(&name.text) {
-            Some(Named::Here(Entity::Register { ty, vector })) if vector > 1 => {
+            Some(Named::Here(Entity::Register { ty, vector, .. })) if vector > 1 => {
                 self.count(usize::from(vector), count, name.span)?;
                 match want {
                     Some(want) if !agrees(want, value.wider, ty) => Err(Diagnostic::error(
@@ -645,6 +686,15 @@ impl<'a> Body<'a> {
 
 fn out_of_range(span: Span, value: u64, limits: Limits) -> Diagnostic {
     Diagnostic::error(span, format!("{} is out of range", value as i64)).label(format!("expected {limits}"))
+}
+
+/// Whether an instruction has as many operands as its line.
+pub(super) fn count(form: &Form, given: usize, instruction: &Instruction) -> Outcome {
+    let ways: Vec<&Vec<signature::Operand>> = form.signature.ways.iter().collect();
+    match ways.iter().any(|way| way.len() == given) {
+        true => Ok(()),
+        false => Err(wrong_count(&ways, instruction)),
+    }
 }
 
 fn wrong_count(ways: &[&Vec<signature::Operand>], instruction: &Instruction) -> Diagnostic {

@@ -106,13 +106,13 @@ impl Body<'_> {
             Some(found) => found,
         };
         let message = match found {
-            Named::Here(Entity::Register { ty, vector: 1 }) => {
+            Named::Here(Entity::Register { ty, vector: 1, .. }) => {
                 if matches!(class(ty), Class::Bits | Class::Integer) && layout::size_of(ty) == 8 {
                     return Ok(());
                 }
                 format!("`{}` is declared `.{}`", name.text, ty.word())
             }
-            Named::Here(Entity::Variable(variable, _)) => {
+            Named::Here(Entity::Variable(variable, ..)) => {
                 if variable.ty == want && variable.dims.is_empty() {
                     return Ok(());
                 }
@@ -179,7 +179,7 @@ impl Body<'_> {
                 select: None,
                 offset: 0,
             } if matches!(self.find(&name.text), Some(Named::Here(Entity::Register { vector, .. })) if vector > 1) => {
-                let Some(Named::Here(Entity::Register { ty: is, vector })) = self.find(&name.text) else {
+                let Some(Named::Here(Entity::Register { ty: is, vector, .. })) = self.find(&name.text) else {
                     return Ok(());
                 };
                 if usize::from(vector) < least {
@@ -199,7 +199,7 @@ impl Body<'_> {
             match one {
                 Operand::Immediate(expr) if constant_agrees(ty, expr) => {}
                 Operand::Name { name, select, .. } => match self.find(&name.text) {
-                    Some(Named::Here(Entity::Register { ty: is, vector })) if (vector > 1) == select.is_some() => {
+                    Some(Named::Here(Entity::Register { ty: is, vector, .. })) if (vector > 1) == select.is_some() => {
                         self.number(ty, is, one)?;
                     }
                     _ => self.value(Some(ty), Value::of(ty), one)?,

@@ -7,7 +7,7 @@ use crate::ptx::ast::Type;
 /// What `%name{.select}` reads, and how wide it is.
 pub enum Reading {
     Special(Special, Width),
-    Constant(u64, Width),
+    Constant(u64),
     /// Four elements, to be selected.
     Vector,
 }
@@ -23,7 +23,7 @@ pub fn read(name: &str, select: Option<&str>) -> Option<Reading> {
             Some("y" | "g" | "1") => 1,
             Some("z" | "b" | "2") => 2,
             // The fourth element is reserved and reads 0.
-            Some("w" | "a") => return Some(Reading::Constant(0, Width::B32)),
+            Some("w" | "a") => return Some(Reading::Constant(0)),
             Some(_) => return None,
         };
         Some(Reading::Special(make(axis), Width::B32))
@@ -93,7 +93,8 @@ pub fn read(name: &str, select: Option<&str>) -> Option<Reading> {
 /// The type of a special register that is one value.
 pub fn ty(name: &str) -> Option<Type> {
     let width = match read(name, None)? {
-        Reading::Special(_, width) | Reading::Constant(_, width) => width,
+        Reading::Special(_, width) => width,
+        Reading::Constant(_) => Width::B32,
         Reading::Vector => return None,
     };
     Some(match width {

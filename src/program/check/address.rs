@@ -2,11 +2,11 @@
 
 use super::body::{Body, Named, Outcome};
 use super::scope::{Entity, Role};
+use super::special;
 use super::types::{Class, class};
 use crate::isa::table::signature::Value;
 use crate::isa::{Form, Operation};
 use crate::program::layout;
-use crate::program::lower::special;
 use crate::ptx::ast::{Address, AddressBase, Name, Operand, Space, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -42,7 +42,7 @@ impl Body<'_> {
     pub fn base(&mut self, name: &Name, address: &Address, space: Option<Space>) -> Outcome {
         let refuse = |message: String, label: &str| Err(Diagnostic::error(name.span, message).label(label));
         match self.find(&name.text) {
-            Some(Named::Here(Entity::Register { ty, vector: 1 })) => {
+            Some(Named::Here(Entity::Register { ty, vector: 1, .. })) => {
                 if !matches!(class(ty), Class::Bits | Class::Integer) || ty == Type::B128 {
                     return refuse(
                         format!("`{}` is declared `.{}`", name.text, ty.word()),
@@ -60,7 +60,7 @@ impl Body<'_> {
                 }
                 Ok(())
             }
-            Some(Named::Here(Entity::Variable(variable, role))) => match space {
+            Some(Named::Here(Entity::Variable(variable, role, _))) => match space {
                 Some(space) if !reaches(space, variable.space, role) => {
                     let dot = match space {
                         Space::Generic => "no state space".to_owned(),
@@ -96,7 +96,7 @@ impl Body<'_> {
             base: AddressBase::Name(name),
             ..
         }) = operand
-            && let Some(Named::Here(Entity::Variable(variable, Role::EntryParameter | Role::FunctionParameter))) =
+            && let Some(Named::Here(Entity::Variable(variable, Role::EntryParameter | Role::FunctionParameter, _))) =
                 self.find(&name.text)
             && matches!(variable.space, Space::Param | Space::ParamEntry | Space::ParamFunc)
         {
@@ -112,7 +112,7 @@ impl Body<'_> {
     pub fn address_of(&mut self, form: &Form, want: Option<Type>, operand: &Operand) -> Outcome {
         let want = want.unwrap_or(Type::B64);
         if let Operand::Name { name, .. } = operand
-            && let Some(Named::Here(Entity::Variable(variable, role))) = self.find(&name.text)
+            && let Some(Named::Here(Entity::Variable(variable, role, _))) = self.find(&name.text)
         {
             let space = form.space();
             if let Operation::ConvertAddress { to_generic: false, .. } = form.op {
@@ -136,7 +136,7 @@ impl Body<'_> {
 
     // ---- branches ---------------------------------------------------------------------------------------------------
 
-    pub fn branch_target(&mut self, operand: &Operand) -> Outcome {
+    pub fn branch_target(&self, operand: &Operand) -> Outcome<u32> {
         match operand {
             Operand::Name {
                 name,
@@ -147,7 +147,7 @@ impl Body<'_> {
         }
     }
 
-    pub fn branch_targets(&mut self, operand: &Operand) -> Outcome {
+    pub fn branch_targets(&self, operand: &Operand) -> Outcome<u32> {
         let expected = "the label of a `.branchtargets` list is expected";
         match operand {
             Operand::Name {
@@ -155,7 +155,7 @@ impl Body<'_> {
                 select: None,
                 offset: 0,
             } => match self.find(&name.text) {
-                Some(Named::Here(Entity::BranchTargets)) => Ok(()),
+                Some(Named::Here(Entity::BranchTargets(number))) => Ok(number),
                 Some(_) => Err(
                     Diagnostic::error(name.span, format!("`{}` is not a list of labels", name.text)).label(expected),
                 ),
@@ -175,6 +175,6 @@ pub fn reaches(named: Space, is: Space, role: Role) -> bool {
         ParamEntry => is == Param && role == Role::EntryParameter || is == ParamEntry,
         ParamFunc => matches!(is, Param | ParamFunc) && role != Role::EntryParameter,
         Shared | SharedCta | SharedCluster => matches!(is, Shared | SharedCta | SharedCluster),
-        other => other == is,
+        Reg | Sreg | Const | Global | Local | Tex | Surf => named == is,
     }
 }
