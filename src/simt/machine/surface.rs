@@ -7,18 +7,18 @@ use crate::memory::texture::{Channel, Descriptor, Surface};
 use crate::program::ir::texture::{Outside, SurfaceAction, SurfaceOp, SurfaceReduction};
 
 use super::access::tell_one;
-use super::observe::{Direction, Observer};
+use super::context::{Cx, Outcome, RawFault};
+use super::observe::Direction;
 use super::slots::{Slot, lanes, read, write};
 use super::texture::{bad_handle, geometry, resolve};
-use super::{Cx, Outcome, RawFault};
 use crate::program::{Proxy, Space};
-use crate::simt::Cause;
+use crate::simt::cause::Cause;
 
 /// `suld`, `sust`, `sured`.
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn access<O: Observer>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> Outcome {
+pub unsafe fn access<const WATCHED: bool>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_>) -> Outcome {
     let regs = cx.regs;
     // SAFETY: the caller's word, here and below.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
@@ -72,14 +72,14 @@ pub unsafe fn access<O: Observer>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_, '_>) -> 
             let cause = Cause::Misaligned { address, bytes };
             return Some(RawFault { cause, lane });
         }
-        if O::WATCHES {
+        if WATCHED {
             let direction = match &op.action {
                 SurfaceAction::Load(_) => Direction::Read,
                 SurfaceAction::Store(_) => Direction::Write,
                 SurfaceAction::Reduce { .. } => Direction::Atomic,
             };
             let range = (address, bytes.into());
-            tell_one::<O>(cx, lane, range, Space::Global, direction, Proxy::Surface);
+            tell_one::<WATCHED>(cx, lane, range, Space::Global, direction, Proxy::Surface);
         }
         match &op.action {
             SurfaceAction::Load(dst) => {

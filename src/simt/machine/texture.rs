@@ -18,11 +18,11 @@ use crate::memory::texture::{
 use crate::program::ir::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
 use super::access::tell_one;
-use super::observe::{Direction, Observer};
+use super::context::{Cx, Outcome, RawFault};
+use super::observe::Direction;
 use super::slots::{Slot, lanes, read, write};
-use super::{Cx, Outcome, RawFault};
 use crate::program::{Proxy, Space};
-use crate::simt::Cause;
+use crate::simt::cause::Cause;
 
 /// Objects that a thread keeps at hand.
 const AT_HAND: usize = 8;
@@ -38,8 +38,8 @@ thread_local! {
 }
 
 /// What a handle stands for: a reference of the launch's module, or an object.
-pub fn resolve(cx: &Cx<'_, '_>, handle: u64) -> Option<Descriptor> {
-    let references = &cx.block.env.launch.references;
+pub fn resolve(cx: &Cx<'_>, handle: u64) -> Option<Descriptor> {
+    let references = &cx.launch().references;
     if let Ok(at) = references.binary_search_by_key(&handle, |(address, _)| *address) {
         return Some(references[at].1.clone());
     }
@@ -113,7 +113,7 @@ impl Bound {
     }
 }
 
-fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Result<Bound, RawFault> {
+fn bind(cx: &Cx<'_>, handles: (u64, u64), separate: bool, lane: usize) -> Result<Bound, RawFault> {
     let found = resolve(cx, handles.0);
     let texture = match &found {
         Some(Descriptor::Texture(texture)) if texture.image.is_alive() => Arc::clone(texture),
@@ -147,7 +147,7 @@ fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Re
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> Outcome {
+pub unsafe fn fetch<const WATCHED: bool>(op: &TextureOp<Slot>, cx: &mut Cx<'_>) -> Outcome {
     let mut bound: Option<Bound> = None;
     for warp in 0..MAX_WARPS {
         let active = cx.mask.lanes[warp];
@@ -156,7 +156,7 @@ pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> O
         }
         // One who watches is told of each thread's texels.
         // SAFETY: the caller's word, here and below.
-        let done = !O::WATCHES
+        let done = !WATCHED
             && match unsafe { shared_handles(op, cx.regs, warp, active) } {
                 None => false,
                 Some(handles) => {
@@ -174,7 +174,7 @@ pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> O
         if !done {
             let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
             for lane in each.map(|lane| warp * WARP + lane) {
-                if let Some(fault) = unsafe { fetch_one::<O>(op, cx, &mut bound, lane) } {
+                if let Some(fault) = unsafe { fetch_one::<WATCHED>(op, cx, &mut bound, lane) } {
                     return Some(fault);
                 }
             }
@@ -218,9 +218,9 @@ unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, activ
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_one<O: Observer>(
+unsafe fn fetch_one<const WATCHED: bool>(
     op: &TextureOp<Slot>,
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
     bound: &mut Option<Bound>,
     lane: usize,
 ) -> Outcome {
@@ -259,13 +259,13 @@ unsafe fn fetch_one<O: Observer>(
         gather: op.gather.map(usize::from),
     };
     let view = cx.block.view;
-    let texel = if O::WATCHES {
+    let texel = if WATCHED {
         let texels = RefCell::default();
         let seen = Seen { view, texels: &texels };
         let texel = bound.texture.fetch(bound.sampler(), &fetch, seen);
         for (address, bytes) in texels.take() {
             let range = (address, bytes.into());
-            tell_one::<O>(cx, lane, range, Space::Global, Direction::Read, Proxy::Texture);
+            tell_one::<WATCHED>(cx, lane, range, Space::Global, Direction::Read, Proxy::Texture);
         }
         texel
     } else {
@@ -305,7 +305,7 @@ fn components(op: &TextureOp<Slot>, texture: &Texture, texel: [u32; 4]) -> [u32;
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp: usize, active: u32) -> bool {
+unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_>, bound: &Bound, warp: usize, active: u32) -> bool {
     let regs = cx.regs;
     let is_words = |slot: &Slot| slot.width == Width::B32;
     let mut sources = op.at.iter().chain(&op.offset).chain(&op.layer).chain(&op.compare);
@@ -386,13 +386,7 @@ fn fetch_baseline(bound: &Bound, fetches: &Fetches<'_>, view: View, texels: &mut
 ///
 /// # Safety
 /// The slots lie in the running window.
-pub unsafe fn query(
-    cx: &mut Cx<'_, '_>,
-    handle: Slot,
-    attribute: Attribute,
-    level: Option<Slot>,
-    dst: Slot,
-) -> Outcome {
+pub unsafe fn query(cx: &mut Cx<'_>, handle: Slot, attribute: Attribute, level: Option<Slot>, dst: Slot) -> Outcome {
     let regs = cx.regs;
     let mut known: Option<(u64, Descriptor)> = None;
     for lane in lanes(&cx.mask.lanes) {
@@ -459,7 +453,7 @@ fn of_sampler(sampler: &Sampler, attribute: Attribute) -> u32 {
 ///
 /// # Safety
 /// The slots lie in the running window.
-pub unsafe fn is_handle(cx: &mut Cx<'_, '_>, opaque: Opaque, dst: Slot, src: Slot) -> Outcome {
+pub unsafe fn is_handle(cx: &mut Cx<'_>, opaque: Opaque, dst: Slot, src: Slot) -> Outcome {
     debug_assert_eq!((dst.width, src.width), (Width::Pred, Width::B64));
     let wanted = match opaque {
         Opaque::Texture => HandleKind::Texture,

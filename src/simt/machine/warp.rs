@@ -10,15 +10,15 @@ use std::sync::atomic;
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{Ordering, Proxy, ReduxOp, Scope, ShuffleMode, Value, VoteMode};
 
-use super::Cx;
-use super::observe::{Observer, SyncEvent};
+use super::context::Cx;
+use super::observe::SyncEvent;
 use super::slots::{Slot, bits, predicate, read, value, write};
 
 /// The lanes whose members that still live are all running with them.
 ///
 /// # Safety
 /// A slot operand lies in the running window.
-pub unsafe fn gathered(cx: &Cx<'_, '_>, members: Value<Slot>, live: &[u32; MAX_WARPS]) -> [u32; MAX_WARPS] {
+pub unsafe fn gathered(cx: &Cx<'_>, members: Value<Slot>, live: &[u32; MAX_WARPS]) -> [u32; MAX_WARPS] {
     let mut ready = [0; MAX_WARPS];
     for (w, ready) in ready.iter_mut().enumerate().take(cx.mask.warps as usize) {
         let active = cx.mask.lanes[w];
@@ -62,7 +62,7 @@ impl Warp {
 }
 
 /// The warps of a bundle that have active lanes.
-fn warps(cx: &Cx<'_, '_>) -> impl Iterator<Item = (usize, Warp)> {
+fn warps(cx: &Cx<'_>) -> impl Iterator<Item = (usize, Warp)> {
     let (regs, mask) = (cx.regs, cx.mask);
     (0..mask.warps as usize).filter_map(move |w| {
         let active = mask.lanes[w];
@@ -75,7 +75,7 @@ fn warps(cx: &Cx<'_, '_>) -> impl Iterator<Item = (usize, Warp)> {
 ///
 /// # Safety
 /// Slots lie in the running window, here and below.
-pub unsafe fn shuffle(cx: &Cx<'_, '_>, mode: ShuffleMode, dst: Slot, dst_pred: Option<Slot>, [a, b, c]: [Slot; 3]) {
+pub unsafe fn shuffle(cx: &Cx<'_>, mode: ShuffleMode, dst: Slot, dst_pred: Option<Slot>, [a, b, c]: [Slot; 3]) {
     for (_, warp) in warps(cx) {
         // SAFETY: the caller's word on slots, here and below.
         let get = |slot: Slot, i: usize| unsafe { warp.get(slot, i) as u32 };
@@ -100,7 +100,7 @@ pub unsafe fn shuffle(cx: &Cx<'_, '_>, mode: ShuffleMode, dst: Slot, dst_pred: O
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn vote(cx: &Cx<'_, '_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), members: Option<Value<Slot>>) {
+pub unsafe fn vote(cx: &Cx<'_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), members: Option<Value<Slot>>) {
     for (w, warp) in warps(cx) {
         // SAFETY: the caller's word on slots.
         let set = unsafe { predicate(cx.regs, pred.0, pred.1) }[w];
@@ -124,14 +124,7 @@ pub unsafe fn vote(cx: &Cx<'_, '_>, mode: VoteMode, dst: Slot, pred: (Slot, bool
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn match_lanes(
-    cx: &Cx<'_, '_>,
-    all: bool,
-    dst: Slot,
-    dst_pred: Option<Slot>,
-    a: Slot,
-    members: Value<Slot>,
-) {
+pub unsafe fn match_lanes(cx: &Cx<'_>, all: bool, dst: Slot, dst_pred: Option<Slot>, a: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
@@ -161,7 +154,7 @@ pub unsafe fn match_lanes(
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn redux(cx: &Cx<'_, '_>, op: ReduxOp, dst: Slot, a: Slot, members: Value<Slot>) {
+pub unsafe fn redux(cx: &Cx<'_>, op: ReduxOp, dst: Slot, a: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
@@ -181,7 +174,7 @@ pub unsafe fn redux(cx: &Cx<'_, '_>, op: ReduxOp, dst: Slot, a: Slot, members: V
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn activemask(cx: &Cx<'_, '_>, dst: Slot) {
+pub unsafe fn activemask(cx: &Cx<'_>, dst: Slot) {
     for (_, warp) in warps(cx) {
         // SAFETY: the caller's word on slots.
         bits(warp.active).for_each(|i| unsafe { warp.put(dst, i, u64::from(warp.active)) });
@@ -192,7 +185,7 @@ pub unsafe fn activemask(cx: &Cx<'_, '_>, dst: Slot) {
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn elect(cx: &Cx<'_, '_>, dst: Option<Slot>, dst_pred: Slot, members: Value<Slot>) {
+pub unsafe fn elect(cx: &Cx<'_>, dst: Option<Slot>, dst_pred: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
         for i in bits(warp.active) {
             // SAFETY: the caller's word on slots.
@@ -209,9 +202,9 @@ pub unsafe fn elect(cx: &Cx<'_, '_>, dst: Option<Slot>, dst_pred: Slot, members:
 }
 
 /// `membar`, `fence`: always a full one.
-pub fn fence<O: Observer>(cx: &Cx<'_, '_>, ordering: Ordering, scope: Option<Scope>, proxy: Proxy) {
+pub fn fence<const WATCHED: bool>(cx: &Cx<'_>, ordering: Ordering, scope: Option<Scope>, proxy: Proxy) {
     atomic::fence(atomic::Ordering::SeqCst);
-    cx.synchronised::<O>(|| SyncEvent::Fence {
+    cx.synchronised::<WATCHED>(|| SyncEvent::Fence {
         lanes: cx.mask.lanes,
         ordering,
         scope,
@@ -219,21 +212,12 @@ pub fn fence<O: Observer>(cx: &Cx<'_, '_>, ordering: Ordering, scope: Option<Sco
     });
 }
 
-/// Lanes of the mask come to a barrier of the block.
-pub fn arrive<O: Observer>(cx: &Cx<'_, '_>, barrier: u32, waits: bool) {
-    cx.synchronised::<O>(|| SyncEvent::Arrive {
-        barrier,
-        lanes: cx.mask.lanes,
-        waits,
-    });
-}
-
 /// `bar.warp.sync`, when all members are there.
 ///
 /// # Safety
 /// As for [`shuffle`].
-pub unsafe fn warp_barrier<O: Observer>(cx: &Cx<'_, '_>, members: Value<Slot>) {
-    if !O::WATCHES {
+pub unsafe fn warp_barrier<const WATCHED: bool>(cx: &Cx<'_>, members: Value<Slot>) {
+    if !WATCHED {
         return;
     }
     for (warp, own) in warps(cx) {
@@ -242,7 +226,7 @@ pub unsafe fn warp_barrier<O: Observer>(cx: &Cx<'_, '_>, members: Value<Slot>) {
             // SAFETY: the caller's word on slots.
             named[i] = unsafe { own.partners(Some(members), i) };
         }
-        cx.synchronised::<O>(|| SyncEvent::Warp { warp, members: named });
+        cx.synchronised::<WATCHED>(|| SyncEvent::Warp { warp, members: named });
     }
 }
 

@@ -4,10 +4,10 @@
 use crate::isa::lanes::WARP;
 use crate::memory::{READ, WRITE};
 use crate::program::{Space, Special};
-use crate::simt::special::{self, Place};
 
+use super::context::{Cx, LANES};
 use super::slots::{Slot, lanes, read, write};
-use super::{Cx, LANES};
+use super::special::{self, Place};
 
 #[repr(align(64))]
 struct Scratch([u8; LANES * 16]);
@@ -16,7 +16,7 @@ struct Scratch([u8; LANES * 16]);
 ///
 /// # Safety
 /// Slots lie in the running window, here and below.
-pub unsafe fn read_special(cx: &Cx<'_, '_>, which: Special, dst: Slot) {
+pub unsafe fn read_special(cx: &Cx<'_>, which: Special, dst: Slot) {
     // Into scratch memory laid out as the slot, then blended in by lane.
     let mut scratch = Scratch([0; LANES * 16]);
     let place = Place {
@@ -42,7 +42,7 @@ pub unsafe fn read_special(cx: &Cx<'_, '_>, which: Special, dst: Slot) {
 ///
 /// # Safety
 /// As for [`read_special`].
-pub unsafe fn frame_address(cx: &Cx<'_, '_>, dst: Slot, offset: u32) {
+pub unsafe fn frame_address(cx: &Cx<'_>, dst: Slot, offset: u32) {
     let address = u64::from(cx.frame + offset);
     // SAFETY: the caller's word.
     lanes(&cx.mask.lanes).for_each(|lane| unsafe { write(cx.regs, dst, lane, address) });
@@ -52,7 +52,7 @@ pub unsafe fn frame_address(cx: &Cx<'_, '_>, dst: Slot, offset: u32) {
 ///
 /// # Safety
 /// As for [`read_special`].
-pub unsafe fn convert_address(cx: &Cx<'_, '_>, space: Space, to_generic: bool, dst: Slot, src: Slot) {
+pub unsafe fn convert_address(cx: &Cx<'_>, space: Space, to_generic: bool, dst: Slot, src: Slot) {
     for lane in lanes(&cx.mask.lanes) {
         let base = match space {
             Space::Shared => cx.block.shared,
@@ -77,7 +77,7 @@ pub unsafe fn convert_address(cx: &Cx<'_, '_>, space: Space, to_generic: bool, d
 ///
 /// # Safety
 /// As for [`read_special`].
-pub unsafe fn is_space(cx: &Cx<'_, '_>, space: Space, dst: Slot, src: Slot) {
+pub unsafe fn is_space(cx: &Cx<'_>, space: Space, dst: Slot, src: Slot) {
     for lane in lanes(&cx.mask.lanes) {
         // SAFETY: the caller's word.
         unsafe {
@@ -87,7 +87,7 @@ pub unsafe fn is_space(cx: &Cx<'_, '_>, space: Space, dst: Slot, src: Slot) {
     }
 }
 
-fn in_space(cx: &Cx<'_, '_>, space: Space, x: u64) -> bool {
+fn in_space(cx: &Cx<'_>, space: Space, x: u64) -> bool {
     let b = cx.block;
     let within = |base: u64, len: u64| x.wrapping_sub(base) < len;
     let shared = within(b.shared, u64::from(b.shared_window));

@@ -2,15 +2,15 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::machine::slots::Slot;
 use crate::isa::lanes::{WARP, Width};
 use crate::program::{Element, Initial, Special};
 
-use super::block::BlockEnv;
+use super::context::Env;
+use super::slots::Slot;
 
 /// Which lanes of which block a value is for.
-pub struct Place<'a, 'l> {
-    pub block: &'a BlockEnv<'l>,
+pub struct Place<'a> {
+    pub block: &'a Env<'a>,
     /// Linear index in the block of the bundle's first thread.
     pub first_thread: u32,
     pub warps: u32,
@@ -77,13 +77,13 @@ fn param(params: &[u8], offset: u32, element: Element) -> u128 {
 ///
 /// # Safety
 /// As for [`fill`].
-pub unsafe fn set_initial(regs: *mut u8, slot: Slot, initial: &Initial, place: &Place<'_, '_>) {
+pub unsafe fn set_initial(regs: *mut u8, slot: Slot, initial: &Initial, place: &Place<'_>) {
     // SAFETY: the caller's word.
     unsafe {
         match *initial {
             Initial::Constant(value) => fill_same(regs, slot, place.warps, value),
             Initial::Param { offset, element } => {
-                let value = param(&place.block.env.launch.params, offset, element);
+                let value = param(&place.block.env.launch().params, offset, element);
                 fill_same(regs, slot, place.warps, value);
             }
             Initial::Special(which) => set_special(regs, slot, which, place),
@@ -101,11 +101,10 @@ pub fn outlives_block(which: Special) -> bool {
 ///
 /// # Safety
 /// As for [`fill`].
-pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Place<'_, '_>) {
+pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Place<'_>) {
     use Special::*;
-    let env = place.block.env;
-    let launch = &env.launch;
     let block = place.block;
+    let launch = block.env.launch();
     let axis = |v: &[u32; 3], i: u8| u128::from(v.get(i as usize).copied().unwrap_or(0));
     let lanes = |f: &dyn Fn(u32) -> u32| {
         // SAFETY: the caller's word.
@@ -114,13 +113,13 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
     let value = match which {
         Ntid(i) => axis(&launch.block, i),
         Nctaid(i) => axis(&launch.grid, i),
-        Nwarpid => u128::from(env.threads.div_ceil(WARP as u32)),
+        Nwarpid => u128::from(launch.threads().div_ceil(WARP as u32)),
         Nsmid => u128::from(launch.multiprocessors),
         Gridid => u128::from(launch.grid_id),
         CurrentGraphExec => u128::from(launch.family.graph),
         Envreg(i) => u128::from(launch.envreg(i)),
         DynamicSmemSize => u128::from(launch.dynamic_shared),
-        TotalSmemSize | AggrSmemSize => u128::from(env.shared_bytes),
+        TotalSmemSize | AggrSmemSize => u128::from(block.shared_bytes),
         ReservedSmem(_) => 0,
         // A grid without clusters is one of clusters of a single block (PTX ISA, %clusterid).
         NclusterId(i) => axis(&launch.grid, i) / axis(&launch.cluster, i).max(1),
@@ -128,7 +127,7 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         ClusterNctarank => launch.cluster.iter().map(|&x| u128::from(x)).product(),
         IsExplicitCluster => u128::from(launch.cluster != [1, 1, 1]),
         SharedBase(i) => {
-            let shared = &env.kernel.function.shared;
+            let shared = &block.env.kernel().shared;
             shared
                 .binary_search_by_key(&i, |(index, _)| *index)
                 .map_or(0, |at| u128::from(shared[at].1))
