@@ -22,7 +22,8 @@ pub struct Place<'a> {
 /// `slot` lies in the window at `regs`, made for bundles of at least `warps` warps.
 pub unsafe fn fill(regs: *mut u8, slot: Slot, warps: u32, f: impl Fn(usize) -> u128) {
     let lanes = warps as usize * WARP;
-    // SAFETY: the slot holds `lanes` values of its width (caller).
+    // SAFETY: the slot holds `lanes` values of its width, for the window is for bundles of that many warps; it is
+    // aligned to the width.
     unsafe {
         let at = regs.add(slot.offset as usize);
         match slot.width {
@@ -46,7 +47,8 @@ pub unsafe fn fill(regs: *mut u8, slot: Slot, warps: u32, f: impl Fn(usize) -> u
 /// As for [`fill`].
 unsafe fn fill_same(regs: *mut u8, slot: Slot, warps: u32, value: u128) {
     let lanes = warps as usize * WARP;
-    // SAFETY: the slot holds `lanes` values of its width (caller).
+    // SAFETY: the slot holds `lanes` values of its width, aligned to it, and no reference into the window lives
+    // meanwhile.
     unsafe {
         let at = regs.add(slot.offset as usize);
         match slot.width {
@@ -78,7 +80,7 @@ fn param(params: &[u8], offset: u32, element: Element) -> u128 {
 /// # Safety
 /// As for [`fill`].
 pub unsafe fn set_initial(regs: *mut u8, slot: Slot, initial: &Initial, place: &Place<'_>) {
-    // SAFETY: the caller's word.
+    // SAFETY: all three write the slot that the caller has promised, for `place.warps` warps.
     unsafe {
         match *initial {
             Initial::Constant(value) => fill_same(regs, slot, place.warps, value),
@@ -107,7 +109,7 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
     let launch = block.env.launch();
     let axis = |v: &[u32; 3], i: u8| u128::from(v.get(i as usize).copied().unwrap_or(0));
     let lanes = |f: &dyn Fn(u32) -> u32| {
-        // SAFETY: the caller's word.
+        // SAFETY: the slot is the caller's, in a window for `place.warps` warps.
         unsafe { fill(regs, slot, place.warps, |lane| u128::from(f(lane as u32))) }
     };
     let value = match which {
@@ -166,7 +168,7 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         // Performance monitors count nothing here: no counter was configured.
         Pm(_) | Pm64(_) => 0,
     };
-    // SAFETY: the caller's word.
+    // SAFETY: the slot is the caller's, in a window for `place.warps` warps.
     unsafe { fill_same(regs, slot, place.warps, value) }
 }
 
