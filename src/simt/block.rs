@@ -1,201 +1,76 @@
-//! One block (CTA): its memory windows, its bundles, its barriers, and whose turn it is.
+//! One block (CTA): its bundles, whose turn it is, and who goes on when a barrier is complete.
 
-use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
-use crate::memory::View;
-use crate::program::BarrierOp;
+use crate::isa::lanes::WARP;
+use crate::program::Function;
 
+use super::cause::Cause;
+use super::children::Children;
 use super::grid::Grid;
-use super::interp::{Bundle, Located, Pause, State};
-use super::machine::RawFault;
-use super::machine::observe::GridEvent;
-use super::machine::slots::{Slot, first_lane, lanes, write};
+use super::interp::{self, Bundle, Conditions, Located, Pause, Runs};
+use super::launch::Launch;
+use super::machine::barrier::Barriers;
+use super::machine::observe::{GridEvent, Watch};
+use super::machine::queue::Queue;
+use super::machine::slots::first_lane;
+use super::machine::{RawFault, Surroundings};
 use super::schedule::Schedule;
-use super::{Cause, interp};
 
-/// Named barriers of a block (PTX ISA, barrier).
-const BARRIERS: usize = 16;
+/// A block in its grid.
+pub type BlockEnv<'l> = super::machine::BlockEnv<&'l Grid>;
 
-/// What lanes of a block see around them.
-pub struct BlockEnv<'l> {
-    pub env: &'l Grid,
-    pub view: View,
-    pub ctaid: [u32; 3],
-    /// Which of the places for blocks this one runs in: what `%smid` reads.
-    pub seat: u32,
-    /// Shared window: address, bytes that the kernel has, bytes that count as shared for `isspacep`.
-    pub shared: u64,
-    pub shared_bytes: u32,
-    pub shared_window: u32,
-    /// Local window of thread 0; thread `t` has `[local + t·stride, …)`.
-    pub local: u64,
-    pub local_stride: u32,
-    pub local_bytes: u64,
-    /// The launch's parameter block.
-    pub param: u64,
-    pub param_bytes: u32,
-}
-
-/// Votes of a barrier reduction.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    pub set: u32,
-    pub voters: u32,
-}
-
-#[derive(Default)]
-struct Barrier {
-    /// Lanes that have arrived, by warp.
-    arrived: Vec<u32>,
-    threads: Option<u32>,
-    tally: Tally,
-}
-
-/// The barriers of a block and who of it is still there.
-pub struct Barriers {
-    all: [Barrier; BARRIERS],
-    live: Vec<u32>,
-    /// Barriers that are complete, by bit.
-    due: u32,
-    used: u32,
-}
-
-impl Barriers {
-    fn new() -> Barriers {
-        Barriers {
-            all: Default::default(),
-            live: Vec::new(),
-            due: 0,
-            used: 0,
-        }
+impl Surroundings for &Grid {
+    fn launch(&self) -> &Launch {
+        &self.launch
     }
 
-    fn reset(&mut self, bundles: &[Bundle]) {
-        self.live.clear();
-        for b in bundles {
-            self.live.extend(b.live.iter().take(b.warps as usize));
-        }
-        if self.used != 0 {
-            for id in 0..BARRIERS {
-                self.clear(id);
-            }
-        }
-        (self.due, self.used) = (0, 0);
+    fn kernel(&self) -> &Function {
+        &self.kernel.function
     }
 
-    fn clear(&mut self, id: usize) {
-        let b = &mut self.all[id];
-        b.arrived.iter_mut().for_each(|m| *m = 0);
-        b.threads = None;
-        b.tally = Tally::default();
+    fn watch(&self) -> &Watch {
+        &self.watch
     }
 
-    /// Counts votes towards the reduction of the current phase.
-    pub fn vote(&mut self, id: u32, lanes: &[u32; MAX_WARPS], votes: &[u32; MAX_WARPS]) {
-        let tally = &mut self.all[id as usize].tally;
-        for (l, v) in lanes.iter().zip(votes) {
-            tally.set += (l & v).count_ones();
-            tally.voters += l.count_ones();
-        }
+    fn block_number(&self, ctaid: [u32; 3]) -> u64 {
+        Grid::block_number(self, ctaid)
     }
 
-    /// Fragment `at` of `bundle` arrives; if it waits, its state says so from now on.
-    pub fn arrive(&mut self, id: u32, bundle: &mut Bundle, at: usize, threads: Option<u32>, waits: bool) {
-        let warps = self.live.len();
-        let barrier = &mut self.all[id as usize];
-        barrier.arrived.resize(warps, 0);
-        barrier.threads = barrier.threads.or(threads);
-        let first = bundle.first_thread as usize / WARP;
-        let fragment = &mut bundle.fragments[at];
-        for w in 0..bundle.warps as usize {
-            barrier.arrived[first + w] |= fragment.mask[w];
-        }
-        if waits {
-            fragment.state = State::Barrier(id);
-        }
-        self.used |= 1 << id;
-        self.check(id as usize);
+    fn queue(&self) -> &Queue {
+        &self.children().queue
     }
 
-    /// Lanes have exited: barriers no longer wait for them.
-    pub fn left(&mut self, bundle: &Bundle) {
-        let first = bundle.first_thread as usize / WARP;
-        for (live, now) in self.live[first..]
-            .iter_mut()
-            .zip(bundle.live)
-            .take(bundle.warps as usize)
-        {
-            *live = now;
-        }
-        if self.used == 0 {
-            return;
-        }
-        for id in 0..BARRIERS {
-            if self.used >> id & 1 == 1 {
-                self.check(id);
-            }
-        }
+    fn can_wait(&self) -> bool {
+        Children::has_room()
     }
 
-    fn check(&mut self, id: usize) {
-        let b = &self.all[id];
-        let lanes = || b.arrived.iter().zip(&self.live);
-        let complete = match b.threads {
-            None => lanes().all(|(arrived, live)| live & !arrived == 0) && b.arrived.iter().any(|&a| a != 0),
-            Some(n) => {
-                // Barriers count warps: one of which all remaining threads have come counts whole.
-                let count = |(arrived, live): (&u32, &u32)| match (*arrived, live & !arrived) {
-                    (0, _) => 0,
-                    (_, 0) => WARP as u32,
-                    (some, _) => some.count_ones(),
-                };
-                lanes().map(count).sum::<u32>() >= n
-            }
-        };
-        if complete {
-            self.due |= 1 << id;
-        }
-    }
-
-    /// Whether somebody has to be let go.
-    pub fn released(&self) -> bool {
-        self.due != 0
-    }
-
-    fn describe(&self) -> String {
-        let mut out = Vec::new();
-        for id in (0..BARRIERS).filter(|id| self.used >> id & 1 == 1) {
-            let b = &self.all[id];
-            let arrived: u32 = b.arrived.iter().map(|m| m.count_ones()).sum();
-            if arrived > 0 {
-                let live: u32 = self.live.iter().map(|m| m.count_ones()).sum();
-                let wanted = b
-                    .threads
-                    .map_or_else(|| format!("all {live} remaining"), |n| n.to_string());
-                out.push(format!("barrier {id}: {arrived} threads wait, {wanted} are needed"));
-            }
-        }
-        if out.is_empty() {
-            "nobody waits at a barrier".into()
-        } else {
-            out.join("; ")
-        }
+    fn wait(&self) -> bool {
+        self.accept(self.children().drain())
     }
 }
 
-/// Gives the result of a barrier reduction to the lanes of `mask`.
-///
-/// # Safety
-/// `dst` lies in the window at `regs`.
-pub unsafe fn write_reduction(regs: *mut u8, dst: Slot, op: BarrierOp, tally: &Tally, mask: &Mask) {
-    let value = match op {
-        BarrierOp::Popc => tally.set,
-        BarrierOp::And => u32::from(tally.set == tally.voters),
-        BarrierOp::Or => u32::from(tally.set != 0),
-        BarrierOp::Sync | BarrierOp::Arrive => return,
-    };
-    for lane in lanes(&mask.lanes) {
-        // SAFETY: the caller's word.
-        unsafe { write(regs, dst, lane, u64::from(value)) };
+impl Conditions for &Grid {
+    fn schedule(&self) -> Option<&Schedule> {
+        self.schedule.as_ref()
+    }
+
+    fn bundles(&self) -> u32 {
+        self.bundles
+    }
+
+    fn runs(&self) -> Option<Runs> {
+        self.runs
+    }
+
+    fn max_depth(&self) -> u64 {
+        self.max_depth
+    }
+
+    fn has_stopped(&self) -> bool {
+        Grid::has_stopped(self)
+    }
+
+    fn overdue(&self) -> Option<Cause> {
+        Grid::overdue(self)
     }
 }
 
@@ -225,14 +100,14 @@ impl<'l> Block<'l> {
         Block {
             env,
             bundles,
-            barriers: Barriers::new(),
+            barriers: Barriers::default(),
         }
     }
 
     /// Puts all threads at the kernel's start, as block `ctaid`.
     pub fn start(&mut self, ctaid: [u32; 3]) {
         self.env.ctaid = ctaid;
-        self.env.tell(|env| GridEvent::Block {
+        self.tell(|env| GridEvent::Block {
             block: ctaid,
             shared: (env.shared, env.shared_bytes.into()),
             local: (env.local, env.local_bytes),
@@ -241,7 +116,8 @@ impl<'l> Block<'l> {
         for bundle in &mut self.bundles {
             bundle.enter(&self.env);
         }
-        self.barriers.reset(&self.bundles);
+        let live = self.bundles.iter().map(Bundle::live_by_warp);
+        self.barriers.reset(live.flatten().copied());
     }
 
     /// Runs until all threads have exited or somebody has had his share.
@@ -296,7 +172,7 @@ impl<'l> Block<'l> {
     /// Nobody is ready: have all exited? If not, those go on who wait in vain for lanes of their warp.
     fn has_ended(&mut self) -> Result<bool, Box<Located>> {
         if self.bundles.iter().all(Bundle::is_done) {
-            self.env.tell(|env| GridEvent::BlockEnd { block: env.ctaid });
+            self.tell(|env| GridEvent::BlockEnd { block: env.ctaid });
             return Ok(true);
         }
         if !self.bundles.iter_mut().any(Bundle::force) {
@@ -306,18 +182,22 @@ impl<'l> Block<'l> {
     }
 
     fn release(&mut self) {
-        while self.barriers.due != 0 {
-            let id = self.barriers.due.trailing_zeros();
-            self.barriers.due &= !(1 << id);
-            let tally = self.barriers.all[id as usize].tally;
-            self.barriers.clear(id as usize);
-            self.env.tell(|env| GridEvent::Release {
+        while let Some((barrier, tally)) = self.barriers.take_due() {
+            self.tell(|env| GridEvent::Release {
                 block: env.ctaid,
-                barrier: id,
+                barrier,
             });
             for bundle in &mut self.bundles {
-                bundle.release_barrier(id, &tally);
+                bundle.release_barrier(barrier, &tally);
             }
+        }
+    }
+
+    /// Tells an observer of something that befalls the whole block.
+    fn tell(&self, event: impl FnOnce(&BlockEnv<'_>) -> GridEvent) {
+        let grid = self.env.env;
+        if let Some(observer) = grid.watch.observer() {
+            observer.grid(grid.launch.grid_id, &event(&self.env));
         }
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::program::{Module, Origin, SharedName, Space};
 
-use super::Cause;
-use super::block::BlockEnv;
+use super::cause::Cause;
 use super::interp::Located;
 use super::interp::compile::{Compiled, Pc};
+use super::machine::Env;
 
 /// Why a launch ended early, and where.
 #[derive(Debug, Clone)]
@@ -93,8 +93,8 @@ impl Fault {
     }
 
     /// What a thread of a block did.
-    pub(super) fn locate(located: &Located, env: &BlockEnv<'_>) -> Fault {
-        let launch = &env.env.launch;
+    pub(super) fn locate(located: &Located, env: &Env<'_>) -> Fault {
+        let launch = env.env.launch();
         let thread = located.first_thread + located.fault.lane as u32;
         let cause = located.fault.cause.clone();
         Fault {
@@ -103,7 +103,7 @@ impl Fault {
             stack: sites(&launch.code.module, located),
             place: place(&cause, thread, env),
             variable: variable(&cause, &launch.code.module),
-            ..Fault::of_launch(cause, &env.env.kernel.function.name)
+            ..Fault::of_launch(cause, &env.env.kernel().name)
         }
     }
 }
@@ -178,7 +178,7 @@ fn address_of(cause: &Cause) -> Option<(u64, Space)> {
     }
 }
 
-fn place(cause: &Cause, thread: u32, env: &BlockEnv<'_>) -> Option<Place> {
+fn place(cause: &Cause, thread: u32, env: &Env<'_>) -> Option<Place> {
     let (address, space) = address_of(cause)?;
     let offset = address as i64;
     match space {
@@ -201,9 +201,8 @@ fn place(cause: &Cause, thread: u32, env: &BlockEnv<'_>) -> Option<Place> {
     }
 }
 
-fn shared(offset: i64, env: &BlockEnv<'_>) -> Place {
-    let grid = env.env;
-    let names = grid.launch.code.module.shared_names(&grid.kernel.function);
+fn shared(offset: i64, env: &Env<'_>) -> Place {
+    let names = env.env.launch().code.module.shared_names(env.env.kernel());
     let before = names.into_iter().rev().find(|name| i64::from(name.offset) <= offset);
     Place {
         space: Space::Shared,
@@ -215,11 +214,11 @@ fn shared(offset: i64, env: &BlockEnv<'_>) -> Place {
 }
 
 /// The window that a generic address is in or next to.
-fn nearest(address: u64, thread: u32, env: &BlockEnv<'_>) -> Option<Place> {
+fn nearest(address: u64, thread: u32, env: &Env<'_>) -> Option<Place> {
     let from = |start: u64| address.wrapping_sub(start) as i64;
     let stride = u64::from(env.local_stride);
     let in_local = address.wrapping_sub(env.local) < env.local_bytes;
-    let threads = u64::from(env.env.threads);
+    let threads = u64::from(env.env.launch().threads());
     // Nobody's memory lies between the threads': an address there is one thread's, and beyond them the last one's.
     let other = (from(env.local).max(0) as u64 / stride.max(1)).min(threads.saturating_sub(1));
     let own = env.local + u64::from(thread) * stride;
@@ -228,7 +227,7 @@ fn nearest(address: u64, thread: u32, env: &BlockEnv<'_>) -> Option<Place> {
         offset: from(env.local + thread * stride),
         bytes: stride,
         variable: None,
-        whose: Whose::Thread(coordinates(thread as u32, env.env.launch.block)),
+        whose: Whose::Thread(coordinates(thread as u32, env.env.launch().block)),
     };
     let own = Place {
         offset: from(own),

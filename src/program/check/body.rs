@@ -103,9 +103,15 @@ pub(super) fn read<'a>(
         true => Role::EntryParameter,
         false => Role::FunctionParameter,
     };
-    tree.params = function.params.iter().map(|variable| body.parameter(variable, role)).collect();
+    tree.params = function
+        .params
+        .iter()
+        .map(|variable| body.parameter(variable, role))
+        .collect();
     let results = function.returns.iter();
-    tree.returns = results.map(|variable| body.parameter(variable, Role::FunctionResult)).collect();
+    tree.returns = results
+        .map(|variable| body.parameter(variable, Role::FunctionResult))
+        .collect();
     tree.statements = body.scope(statements);
     if function.entry && body.rules && body.shared > SHARED_BYTES {
         body.report(
@@ -455,9 +461,7 @@ impl<'a> Body<'a> {
             true => self.choose(&forms, instruction)?,
             false => 0,
         };
-        let Known {
-            meant, lanes, lack, ..
-        } = &forms[chosen];
+        let Known { meant, lanes, lack, .. } = &forms[chosen];
         if let Some(lack) = lack {
             self.report(needs::finding(lack, instruction));
         }

@@ -63,7 +63,7 @@ impl Values {
             match *source {
                 Source::Constant(bits) => value.base = [bits; MAX_WARPS],
                 Source::Slot(slot) => {
-                    // SAFETY: a slot of the window; the same value in all lanes.
+                    // SAFETY: `slot` is of the window at `regs`, whose initial values are set; the first lane has the value of all.
                     value.base = [unsafe {
                         let at = regs.add(slot.offset as usize);
                         if slot.width == Width::B64 {
@@ -88,7 +88,7 @@ impl Values {
                 Source::Ctaid(_) => {}
             }
         }
-        // SAFETY: the caller's word.
+        // SAFETY: `regs` is a window of `exec`, from which the steps come.
         unsafe { values.steps(&affine.once, regs) }.ok().map(|()| values)
     }
 
@@ -102,7 +102,7 @@ impl Values {
                 value.base = [u64::from(ctaid[usize::from(axis)]); MAX_WARPS];
             }
         }
-        // SAFETY: the caller's word.
+        // SAFETY: `regs` is a window of the code from which the steps come.
         unsafe { self.steps(&affine.each, regs) }.is_ok()
     }
 
@@ -182,7 +182,7 @@ impl Values {
                         let words = if ONE { 0..warps } else { r..r + 1 };
                         for (at, word) in words.enumerate() {
                             let bits = compare(relation, ends_of, y, lanes, at * WARP);
-                            // SAFETY: a predicate slot of the window, a word for each warp.
+                            // SAFETY: `dst` is a predicate slot of the window, with a word for each of its warps.
                             unsafe { regs.add(dst.offset as usize).cast::<u32>().add(word).write(bits) };
                         }
                     }

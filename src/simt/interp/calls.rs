@@ -3,193 +3,48 @@
 //! A frame belongs to the fragment that made the call; lanes that diverge inside the callee share it, each in its own
 //! lanes of the window. It goes when the last of them has returned.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::RefCell;
-use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
-use arrayvec::ArrayVec;
-
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::Initial;
-
-use super::code::{CallOp, Code, Executable};
-use super::compile::Pc;
-use super::{Bundle, Rare};
-use crate::simt::Cause;
+use crate::program::{Function, Initial};
+use crate::simt::cause::Cause;
 use crate::simt::machine::frame::Between;
 use crate::simt::machine::slots::{Slot, first_lane, lanes, read, write};
+use crate::simt::machine::special::{self, Place};
 use crate::simt::machine::{Cx, NONE, RawFault};
-use crate::simt::special::{self, Place};
 
-/// A register window: zeroed when new, 128-byte aligned.
-pub struct Window {
-    memory: Option<Memory>,
-    /// Block for which block-dependent initial values were set; 0: none, not even constants.
-    pub epoch: u64,
-}
-
-/// What stands behind a window.
-struct Memory {
-    start: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: it owns what it points to, and moves between threads only with the bundle that owns the window.
-unsafe impl Send for Memory {}
-
-impl Memory {
-    fn zeroed(layout: Layout) -> Memory {
-        // SAFETY: windows are not empty.
-        let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else {
-            handle_alloc_error(layout)
-        };
-        Memory { start, layout }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, in `zeroed`.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
-    }
-}
-
-thread_local! {
-    /// A few windows of the thread's last bundles, for its next ones: of small grids they cost more than all else.
-    static KEPT: RefCell<ArrayVec<Memory, 8>> = const { RefCell::new(ArrayVec::new_const()) };
-}
-
-/// Larger windows are not kept: 8 of these are a fraction of a megabyte.
-const KEPT_BYTES: usize = 48 << 10;
-
-impl Window {
-    pub fn new(bytes: u32) -> Window {
-        // A predicate is read as a whole bundle's words whatever the width: room for that at the end.
-        let layout = Layout::from_size_align(bytes as usize + 128, 128).expect("windows are small");
-        // A thread that is about to end has kept nothing.
-        let kept = KEPT.try_with(|kept| {
-            let mut kept = kept.borrow_mut();
-            let fits = kept.last().is_some_and(|memory| memory.layout == layout);
-            if fits { kept.pop() } else { None }
-        });
-        let memory = match kept {
-            Ok(Some(memory)) => {
-                // SAFETY: memory of this size, which nobody else has.
-                unsafe { memory.start.as_ptr().write_bytes(0, layout.size()) };
-                memory
-            }
-            _ => Memory::zeroed(layout),
-        };
-        Window {
-            memory: Some(memory),
-            epoch: 0,
-        }
-    }
-
-    pub fn regs(&self) -> *mut u8 {
-        self.memory
-            .as_ref()
-            .map_or(std::ptr::null_mut(), |memory| memory.start.as_ptr())
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        let Some(memory) = self.memory.take().filter(|memory| memory.layout.size() <= KEPT_BYTES) else {
-            return;
-        };
-        // What there is no room for goes, as it does when the thread is ending.
-        let _ = KEPT.try_with(|kept| {
-            let mut kept = kept.borrow_mut();
-            if kept.is_full() {
-                kept.clear();
-            }
-            kept.push(memory);
-        });
-    }
-}
-
-/// One activation of a function by some lanes.
-pub struct Frame {
-    pub exec: Arc<Executable>,
-    window: Option<Window>,
-    /// Where it starts in each lane's local window.
-    pub base: u32,
-    /// Fragments in it plus frames called from it.
-    pub refs: u32,
-    pub depth: u32,
-    /// The caller's frame and the pc of its call; no meaning at depth 0.
-    parent: u32,
-    call: Pc,
-    /// Per lane, the end of what `alloca` took; absent until the first.
-    tops: Option<Box<[u32; MAX_WARPS * WARP]>>,
-}
-
-impl Frame {
-    pub fn kernel(exec: Arc<Executable>, window: Window) -> Frame {
-        Frame {
-            exec,
-            window: Some(window),
-            base: 0,
-            refs: 1,
-            depth: 0,
-            parent: NONE,
-            call: 0,
-            tops: None,
-        }
-    }
-
-    /// The register window.
-    pub fn regs(&self) -> *mut u8 {
-        self.window.as_ref().map_or(std::ptr::null_mut(), Window::regs)
-    }
-
-    /// As at the kernel's first instruction.
-    pub fn reset(&mut self) {
-        self.refs = 1;
-        self.tops = None;
-    }
-
-    /// First byte above the frame that no lane uses.
-    fn top(&self) -> u32 {
-        let fixed = self.base + self.exec.function.local;
-        self.tops
-            .as_ref()
-            .map_or(fixed, |tops| tops.iter().copied().max().unwrap_or(0).max(fixed))
-    }
-}
+use super::bundle::Bundle;
+use super::code::{CallOp, Code, Executable};
+use super::compile::Pc;
+use super::frame::{Frame, Window};
+use super::rare::Rare;
 
 impl Bundle {
-    /// Lanes `taken` of fragment `at` enter the callee of the call at `pc`.
+    /// The lanes of `cx`, of fragment `at`, enter the callee of the call at `pc`, unless that makes a chain of more than
+    /// `max_depth` frames.
     pub(super) fn call(
         &mut self,
-        at: usize,
-        taken: [u32; MAX_WARPS],
-        pc: Pc,
+        (at, pc): (usize, Pc),
         call: &CallOp,
-        cx: &mut Cx<'_, '_>,
+        cx: &mut Cx<'_>,
+        max_depth: u64,
     ) -> Result<(), RawFault> {
+        let taken = cx.mask.lanes;
         let mut at = self.leave(at, taken, pc);
         let lane = first_lane(&taken);
-        let executables = &cx.block.env.launch.code;
-        let module = &executables.module;
-        let watch = &cx.block.env.watch;
         let width = self.frames[self.fragments[at].frame as usize].exec.width;
         let exec = if call.function != NONE {
             match call.resolved.get().and_then(Weak::upgrade) {
                 Some(exec) => exec,
                 None => {
-                    let function = lowered(module, call.function).map_err(|why| RawFault::instruction(why, lane))?;
-                    let exec = executables.executable(call.function, &function, width, watch);
+                    let exec = executable(cx, call.function, width, lane, |_| Ok(()))?;
                     call.resolved.get_or_init(|| Arc::downgrade(&exec));
                     exec
                 }
             }
         } else {
             // Lanes may call different functions: those that agree with the first go now, the others stay here.
-            // SAFETY: a B64 slot of the running window.
+            // SAFETY: the address is a slot of 64 bits of the code that runs, whose window `cx` has, with a value for each lane.
             let address = |l: usize| unsafe { *(cx.regs.add(call.address as usize) as *const u64).add(l) };
             let target = address(lane);
             let mut same = [0; MAX_WARPS];
@@ -202,6 +57,7 @@ impl Bundle {
                 self.split(at, same, pc, pc);
                 at = self.fragments.len() - 1;
             }
+            let module = &cx.launch().code.module;
             let index = target.wrapping_sub(module.code_base) / 16;
             if target % 16 != 0 || index >= module.functions.len() as u64 {
                 return Err(RawFault {
@@ -209,17 +65,17 @@ impl Bundle {
                     lane,
                 });
             }
-            let function = lowered(module, index as u32).map_err(|why| RawFault::instruction(why, lane))?;
             // Where parameters lie depends on the results before them. More parameters than the function takes stay behind,
             // as in registers of hardware that nobody reads.
-            if function.param_bytes > call.params || function.return_bytes != call.returns {
-                let why = format!(
-                    "indirect call of {} with {} bytes of parameters and {} of results: it takes {} and returns {}",
-                    function.name, call.params, call.returns, function.param_bytes, function.return_bytes
-                );
-                return Err(RawFault::instruction(why, lane));
-            }
-            executables.executable(index as u32, &function, width, watch)
+            executable(cx, index as u32, width, lane, |function| {
+                if function.param_bytes > call.params || function.return_bytes != call.returns {
+                    return Err(format!(
+                        "indirect call of {} with {} bytes of parameters and {} of results: it takes {} and returns {}",
+                        function.name, call.params, call.returns, function.param_bytes, function.return_bytes
+                    ));
+                }
+                Ok(())
+            })?
         };
         let mask = self.fragments[at].mask;
         let parent = self.fragments[at].frame;
@@ -230,7 +86,7 @@ impl Bundle {
         let end = u64::from(base) + u64::from(function.local);
         let depth = caller.depth + 1;
         // Windows live on the host's heap: bound the depth of frames that use no local memory as well.
-        if end > u64::from(cx.block.local_stride) || u64::from(depth) > cx.block.env.max_depth {
+        if end > u64::from(cx.block.local_stride) || u64::from(depth) > max_depth {
             let limit = u64::from(cx.block.local_stride);
             return Err(RawFault {
                 cause: Cause::StackOverflow { needed: end, limit },
@@ -273,7 +129,7 @@ impl Bundle {
         Ok(())
     }
 
-    fn window_for(&mut self, exec: &Arc<Executable>, cx: &Cx<'_, '_>) -> Window {
+    fn window_for(&mut self, exec: &Arc<Executable>, cx: &Cx<'_>) -> Window {
         let key = Arc::as_ptr(exec) as usize;
         let mut window = self
             .windows
@@ -335,7 +191,7 @@ impl Bundle {
     }
 
     /// Lanes `taken` of fragment `at` return from their function; from the kernel, they exit: then `true`.
-    pub(super) fn ret(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc, cx: &mut Cx<'_, '_>) -> bool {
+    pub(super) fn ret(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc, cx: &mut Cx<'_>) -> bool {
         let index = self.fragments[at].frame;
         let frame = &self.frames[index as usize];
         if frame.depth == 0 {
@@ -371,11 +227,11 @@ impl Bundle {
     }
 
     /// `alloca`: the next bytes of the lane's local window (PTX ISA, alloca).
-    pub(super) fn alloca(&mut self, at: usize, dst: Slot, size: Slot, align: u32, cx: &Cx<'_, '_>) -> Rare {
+    pub(super) fn alloca(&mut self, at: usize, dst: Slot, size: Slot, align: u32, cx: &Cx<'_>) -> Rare {
         let limit = u64::from(cx.block.local_stride);
         let tops = self.tops(at);
         for lane in lanes(&cx.mask.lanes) {
-            // SAFETY: slots of the running window.
+            // SAFETY: `size` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             let bytes = unsafe { read(cx.regs, size, lane) };
             let start = tops[lane].next_multiple_of(align.max(1));
             let end = u64::from(start).saturating_add(bytes);
@@ -386,32 +242,42 @@ impl Bundle {
                 });
             }
             tops[lane] = end as u32;
-            // SAFETY: a slot of the running window.
+            // SAFETY: `dst` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             unsafe { write(cx.regs, dst, lane, u64::from(start)) };
         }
         Rare::Next
     }
 
-    pub(super) fn stack_save(&mut self, at: usize, dst: Slot, cx: &Cx<'_, '_>) {
+    pub(super) fn stack_save(&mut self, at: usize, dst: Slot, cx: &Cx<'_>) {
         let tops = self.tops(at);
         for lane in lanes(&cx.mask.lanes) {
-            // SAFETY: a slot of the running window.
+            // SAFETY: `dst` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             unsafe { write(cx.regs, dst, lane, u64::from(tops[lane])) };
         }
     }
 
-    pub(super) fn stack_restore(&mut self, at: usize, src: Slot, cx: &Cx<'_, '_>) {
+    pub(super) fn stack_restore(&mut self, at: usize, src: Slot, cx: &Cx<'_>) {
         let limit = cx.block.local_stride;
         let tops = self.tops(at);
         for lane in lanes(&cx.mask.lanes) {
-            // SAFETY: a slot of the running window.
+            // SAFETY: `src` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             let value = unsafe { read(cx.regs, src, lane) };
             tops[lane] = u32::try_from(value).unwrap_or(limit).min(limit);
         }
     }
 }
 
-/// The lowered function of a module, made if need be.
-fn lowered(module: &crate::program::Module, index: u32) -> Result<Arc<crate::program::Function>, String> {
-    module.prepare(index).map_err(|d| d.to_string())
+/// Function `index` of the launch's module for bundles of `width` warps, made if need be; `fits` may refuse it.
+fn executable(
+    cx: &Cx<'_>,
+    index: u32,
+    width: u32,
+    lane: usize,
+    fits: impl FnOnce(&Function) -> Result<(), String>,
+) -> Result<Arc<Executable>, RawFault> {
+    let code = &cx.launch().code;
+    let lowered = code.module.prepare(index).map_err(|d| d.to_string());
+    let function = lowered.and_then(|function| fits(&function).map(|()| function));
+    let function = function.map_err(|why| RawFault::instruction(why, lane))?;
+    Ok(code.executable(index, &function, width, cx.block.env.watch()))
 }

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::isa::lanes::{LaneKernel, Operands};
-use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Module, Op as Operation, Role, Special, Value};
+use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Op as Operation, Role, Special, Value};
 use crate::ptx::ast::Span;
-use crate::simt::special;
-
+use crate::simt::executables::Executables;
 use crate::simt::machine::observe::Watch;
+use crate::simt::machine::special;
 use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
 
 use super::compile::values::Affine;
@@ -102,13 +102,6 @@ pub struct Executable {
     pcs: Option<Vec<Pc>>,
 }
 
-/// What the interpreter has made of a module's functions so far: compiled when first used, kept as long as somebody may
-/// launch one.
-pub struct Executables {
-    pub module: Arc<Module>,
-    functions: Box<[Forms]>,
-}
-
 /// The forms of one function.
 #[derive(Default)]
 struct Forms {
@@ -118,29 +111,21 @@ struct Forms {
 }
 
 impl Executables {
-    pub fn new(module: Arc<Module>) -> Executables {
-        let functions = module.functions.iter().map(|_| Forms::default()).collect();
-        Executables { module, functions }
-    }
-
     /// Functions that are compiled already: programs built by hand.
     #[cfg(test)]
     pub fn of(compiled: Vec<Compiled>) -> Executables {
-        let module = Module::of(compiled.iter().map(|c| Arc::clone(&c.function)).collect());
+        let module = crate::program::Module::of(compiled.iter().map(|c| Arc::clone(&c.function)).collect());
         let forms = |compiled: Compiled| Forms {
             compiled: OnceLock::from(Arc::new(compiled)),
             executable: Default::default(),
         };
-        Executables {
-            module: Arc::new(module),
-            functions: compiled.into_iter().map(forms).collect(),
-        }
+        Executables::with(module, compiled.into_iter().map(forms).collect())
     }
 
     /// `function`, which is number `index` of the module, laid out and with slots.
     pub fn compiled(&self, index: u32, function: &Arc<Function>) -> &Arc<Compiled> {
         let kernel = self.module.functions[index as usize].entry;
-        self.functions[index as usize]
+        self.forms::<Forms>(index)
             .compiled
             .get_or_init(|| Arc::new(Compiled::of(function, kernel)))
     }
@@ -148,9 +133,9 @@ impl Executables {
     /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2 or 4).
     /// A grid that is watched has forms of its own.
     pub fn executable(&self, index: u32, function: &Arc<Function>, width: u32, watch: &Watch) -> Arc<Executable> {
-        let build = || Executable::build(self.compiled(index, function), width, watch.operations());
+        let build = || Executable::build(self.compiled(index, function), width, Operations::of(watch));
         watch.form(function, width, build).unwrap_or_else(|| {
-            let cell = &self.functions[index as usize].executable[width.trailing_zeros() as usize];
+            let cell = &self.forms::<Forms>(index).executable[width.trailing_zeros() as usize];
             Arc::clone(cell.get_or_init(|| Arc::new(build())))
         })
     }

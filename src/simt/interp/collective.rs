@@ -20,7 +20,7 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_, '_>, machine: &Operations) -> Option<RawFault> {
+pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> Option<RawFault> {
     // SAFETY: the caller's word on slots, throughout.
     unsafe {
         match op {

@@ -12,9 +12,9 @@ use crate::memory::{AddressSpace, READ, View, WRITE};
 use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
 
-use super::observe::{Access, Direction, Observer};
+use super::context::{Cx, NONE, RawFault};
+use super::observe::{Access, Direction};
 use super::slots::Slot;
-use super::{Cx, NONE, RawFault};
 
 /// A memory access: where the address comes from, which slots carry data.
 pub struct MemOp {
@@ -56,8 +56,11 @@ impl MemOp {
     }
 }
 
+/// Bytes of a device string that are read at most.
+const MAX_STRING: usize = 1 << 20;
+
 /// Carries out an access for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
-pub type AccessFn = unsafe fn(&mut Cx<'_, '_>, &MemOp) -> bool;
+pub type AccessFn = unsafe fn(&mut Cx<'_>, &MemOp) -> bool;
 
 /// Addresses of one warp's lanes.
 pub type Lanes = [u64; WARP];
@@ -84,8 +87,8 @@ impl Direction {
 /// # Safety
 /// `op.register` is a slot of the running window.
 #[inline(always)]
-pub unsafe fn lanes<O: Observer>(
-    cx: &mut Cx<'_, '_>,
+pub unsafe fn lanes<const WATCHED: bool>(
+    cx: &mut Cx<'_>,
     op: &MemOp,
     w: usize,
     active: u32,
@@ -93,11 +96,11 @@ pub unsafe fn lanes<O: Observer>(
     direction: Direction,
     out: &mut Lanes,
 ) -> bool {
-    // SAFETY: the caller's word.
+    // SAFETY: `op.register` is a slot of the running window, which is what `addresses` asks for.
     let good = unsafe { addresses(cx, op, w, active, bytes, direction, out) }
         && check_lanes(cx, op.space, w, active, out, bytes, direction);
-    if O::WATCHES && good {
-        tell::<O>(cx, op, w, active, out, bytes, direction, Proxy::Generic);
+    if WATCHED && good {
+        tell::<WATCHED>(cx, op, w, active, out, bytes, direction, Proxy::Generic);
     }
     good
 }
@@ -107,8 +110,8 @@ pub unsafe fn lanes<O: Observer>(
     clippy::too_many_arguments,
     reason = "what an observer is told of an access: all of it is at hand here and nowhere together before"
 )]
-pub(super) fn tell<O: Observer>(
-    cx: &Cx<'_, '_>,
+pub(super) fn tell<const WATCHED: bool>(
+    cx: &Cx<'_>,
     op: &MemOp,
     warp: usize,
     lanes: u32,
@@ -117,7 +120,7 @@ pub(super) fn tell<O: Observer>(
     direction: Direction,
     proxy: Proxy,
 ) {
-    if let Some(observer) = cx.block.env.watch.observer::<O>() {
+    if WATCHED && let Some(observer) = cx.block.env.watch().observer() {
         let access = Access {
             warp,
             lanes,
@@ -134,15 +137,15 @@ pub(super) fn tell<O: Observer>(
 }
 
 /// Tells the observer of a weak access of one lane.
-pub(super) fn tell_one<O: Observer>(
-    cx: &Cx<'_, '_>,
+pub(super) fn tell_one<const WATCHED: bool>(
+    cx: &Cx<'_>,
     lane: usize,
     (address, bytes): (u64, u64),
     space: Space,
     direction: Direction,
     proxy: Proxy,
 ) {
-    if let Some(observer) = cx.block.env.watch.observer::<O>() {
+    if WATCHED && let Some(observer) = cx.block.env.watch().observer() {
         let mut addresses = [0; WARP];
         addresses[lane % WARP] = address;
         let access = Access {
@@ -164,8 +167,8 @@ pub(super) fn tell_one<O: Observer>(
 ///
 /// # Errors
 /// It is not the kernel's.
-pub fn one<O: Observer>(
-    cx: &Cx<'_, '_>,
+pub fn one<const WATCHED: bool>(
+    cx: &Cx<'_>,
     lane: usize,
     address: u64,
     bytes: u64,
@@ -180,8 +183,8 @@ pub fn one<O: Observer>(
             Space::Generic,
         ));
     }
-    if O::WATCHES {
-        tell_one::<O>(cx, lane, (address, bytes), Space::Generic, direction, Proxy::Generic);
+    if WATCHED {
+        tell_one::<WATCHED>(cx, lane, (address, bytes), Space::Generic, direction, Proxy::Generic);
     }
     Ok(())
 }
@@ -190,10 +193,28 @@ pub fn one<O: Observer>(
 ///
 /// # Errors
 /// They are not the kernel's.
-pub fn bytes<O: Observer, const N: usize>(cx: &Cx<'_, '_>, lane: usize, address: u64) -> Result<[u8; N], RawFault> {
-    one::<O>(cx, lane, address, N as u64, Direction::Read)?;
-    // SAFETY: checked just now.
+pub fn bytes<const WATCHED: bool, const N: usize>(cx: &Cx<'_>, lane: usize, address: u64) -> Result<[u8; N], RawFault> {
+    one::<WATCHED>(cx, lane, address, N as u64, Direction::Read)?;
+    // SAFETY: `one` has just found that the lane may read `N` bytes there; any bytes make such an array.
     Ok(unsafe { (address as *const [u8; N]).read_unaligned() })
+}
+
+/// A NUL-terminated string that the kernel may read, without the NUL; `most` bytes of it, or as many as there is room for.
+pub(super) fn string<const WATCHED: bool>(
+    cx: &Cx<'_>,
+    lane: usize,
+    address: u64,
+    most: usize,
+) -> Result<Vec<u8>, RawFault> {
+    let mut out = Vec::new();
+    for i in 0..most.min(MAX_STRING) as u64 {
+        let [c] = bytes::<WATCHED, 1>(cx, lane, address.wrapping_add(i))?;
+        if c == 0 || out.try_reserve(1).is_err() {
+            break;
+        }
+        out.push(c);
+    }
+    Ok(out)
 }
 
 /// Addresses as the process knows them for the lanes of warp `w`; shared and local offsets are checked here (a lane
@@ -203,7 +224,7 @@ pub fn bytes<O: Observer, const N: usize>(cx: &Cx<'_, '_>, lane: usize, address:
 /// `op.register` is a slot of the running window.
 #[inline(always)]
 pub(super) unsafe fn addresses(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
     op: &MemOp,
     w: usize,
     active: u32,
@@ -221,7 +242,7 @@ pub(super) unsafe fn addresses(
             *a = if op.narrow { u64::from(at as u32) } else { at }.wrapping_add(op.offset as u64);
         }
     } else {
-        // SAFETY: the slot lies in the window by construction of the program.
+        // SAFETY: the register is a slot of the running window, so its start lies in it.
         let base = unsafe { cx.regs.add(op.register as usize) };
         if op.narrow {
             // SAFETY: a B32 slot holds `warps × [u32; 32]`.
@@ -291,13 +312,13 @@ pub(super) unsafe fn addresses(
 /// Whether lane `lane` may touch `[address, address + bytes)`: arena pages, the block's shared and its own local window,
 /// parameters, host ranges.
 #[inline(always)]
-pub fn allowed(cx: &Cx<'_, '_>, lane: usize, address: u64, bytes: u64, bits: u8) -> bool {
+pub fn allowed(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u8) -> bool {
     cx.block.view.check(address, bytes, bits) || allowed_elsewhere(cx, lane, address, bytes, bits)
 }
 
 #[cold]
 #[inline(never)]
-fn allowed_elsewhere(cx: &Cx<'_, '_>, lane: usize, address: u64, bytes: u64, bits: u8) -> bool {
+fn allowed_elsewhere(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u8) -> bool {
     let b = cx.block;
     let within = |base: u64, len: u64| address >= base && bytes <= len && address - base <= len - bytes;
     within(b.shared, u64::from(b.shared_bytes))
@@ -320,7 +341,7 @@ fn windowed(space: Space) -> bool {
 /// Checks the active lanes' addresses for range and alignment; the first offender leaves a fault.
 #[inline(always)]
 pub(super) fn check_lanes(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
     space: Space,
     w: usize,
     active: u32,
@@ -346,7 +367,7 @@ pub(super) fn check_lanes(
 
 #[inline(never)]
 fn check_each(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
     space: Space,
     w: usize,
     active: u32,
@@ -373,7 +394,7 @@ fn check_each(
 
 /// Checks one lane's range of any length, whose start is a multiple of `align`; a fault is left if it is not the kernel's.
 pub(super) fn check_range(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
     space: Space,
     lane: usize,
     address: u64,
@@ -436,8 +457,8 @@ fn counts_up_narrow<const N: usize>(lanes: &[u32], step: u32) -> bool {
 /// # Safety
 /// `op` names a value that follows the lane's number, and the bundle has computed it.
 #[inline(always)]
-unsafe fn line(cx: &Cx<'_, '_>, op: &MemOp, w: usize) -> (u64, u64) {
-    // SAFETY: the caller's word.
+unsafe fn line(cx: &Cx<'_>, op: &MemOp, w: usize) -> (u64, u64) {
+    // SAFETY: `affine` points to the bundle's values, of which `op` names one.
     let value = unsafe { &*cx.affine.add(op.affine as usize) };
     let first = if cx.by_warp {
         value.base[w]
@@ -454,7 +475,7 @@ unsafe fn line(cx: &Cx<'_, '_>, op: &MemOp, w: usize) -> (u64, u64) {
 /// `op.register` is a slot of the running window, which has that many warps.
 #[inline(always)]
 pub(super) unsafe fn pattern(
-    cx: &Cx<'_, '_>,
+    cx: &Cx<'_>,
     op: &MemOp,
     w: usize,
     count: usize,
@@ -476,7 +497,7 @@ pub(super) unsafe fn pattern(
         }
         (first, step)
     } else {
-        // SAFETY: the slot lies in the window by construction of the program.
+        // SAFETY: the register is a slot of the running window, so its start lies in it.
         let base = unsafe { cx.regs.add(op.register as usize) };
         if op.narrow {
             // SAFETY: a B32 slot holds 32 values a warp.

@@ -11,9 +11,9 @@ use crate::isa::lanes::WARP;
 use crate::program::{AtomicOp, AtomicType, Space};
 
 use super::access::{self, Lanes, MemOp};
-use super::observe::{Direction, Observer};
+use super::context::{Cx, NONE};
+use super::observe::Direction;
 use super::raw::wide;
-use super::{Cx, NONE};
 
 /// An atomic access.
 pub struct AtomOp {
@@ -26,7 +26,7 @@ pub struct AtomOp {
 }
 
 /// Carries out an atomic for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
-pub type AtomicFn = unsafe fn(&mut Cx<'_, '_>, &AtomOp) -> bool;
+pub type AtomicFn = unsafe fn(&mut Cx<'_>, &AtomOp) -> bool;
 
 /// A memory cell that supports compare-and-swap by the host.
 trait Cell: Copy + PartialEq + Default + 'static {
@@ -42,7 +42,8 @@ macro_rules! cell {
         impl Cell for $t {
             #[inline(always)]
             unsafe fn update(at: *mut $t, f: impl Fn($t) -> $t) -> $t {
-                // SAFETY: the caller's word.
+                // SAFETY: `at` is valid and aligned, and others reach the cell only through raw pointers and atomics:
+                // what the trait asks of callers.
                 let cell = unsafe { <$a>::from_ptr(at) };
                 let mut old = cell.load(SeqCst);
                 loop {
@@ -59,7 +60,7 @@ cell!(u16 => AtomicU16, u32 => AtomicU32, u64 => AtomicU64);
 
 impl Cell for u128 {
     unsafe fn update(at: *mut u128, f: impl Fn(u128) -> u128) -> u128 {
-        // SAFETY: the caller's word.
+        // SAFETY: `at` is valid for reads and writes and aligned, as the trait asks of callers.
         unsafe { wide::update(at, f) }
     }
 }
@@ -194,7 +195,7 @@ rmw! {
     MaxBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, greatest));
 }
 
-unsafe fn run<K: Rmw, O: Observer, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op: &AtomOp) -> bool {
+unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>, op: &AtomOp) -> bool {
     let bytes = (size_of::<K::Cell>() * op.b.len()) as u64;
     // A `.shared` access stays on this thread; generic addresses may be anybody's.
     let private = op.mem.space == Space::Shared;
@@ -211,7 +212,7 @@ unsafe fn run<K: Rmw, O: Observer, const COMBINE: bool>(cx: &mut Cx<'_, '_>, op:
         }
         let mut a: Lanes = [0; WARP];
         // SAFETY: the address register is a slot of the window.
-        if !unsafe { access::lanes::<O>(cx, &op.mem, w, active, bytes, Direction::Atomic, &mut a) } {
+        if !unsafe { access::lanes::<WATCHED>(cx, &op.mem, w, active, bytes, Direction::Atomic, &mut a) } {
             return false;
         }
         for (k, &slot) in op.b.iter().enumerate() {
@@ -269,49 +270,49 @@ fn one_address(a: &Lanes, active: u32) -> bool {
 }
 
 /// The function for an operation on a type; the instruction table lets no other pair through.
-pub fn function<O: Observer>(op: AtomicOp, ty: AtomicType) -> AtomicFn {
+pub fn function<const WATCHED: bool>(op: AtomicOp, ty: AtomicType) -> AtomicFn {
     use AtomicOp::*;
     use AtomicType::*;
     match (op, ty) {
-        (Add, U32 | S32 | B32) => run::<AddU32, O, true>,
-        (Add, U64 | S64 | B64) => run::<AddU64, O, true>,
-        (Add, F32) => run::<AddF32, O, false>,
-        (Add, F64) => run::<AddF64, O, false>,
-        (Add, F16) => run::<AddF16, O, false>,
-        (Add, F16x2) => run::<AddF16x2, O, false>,
-        (Add, Bf16) => run::<AddBf16, O, false>,
-        (Add, Bf16x2) => run::<AddBf16x2, O, false>,
-        (Min, U32 | B32) => run::<MinU32, O, true>,
-        (Min, S32) => run::<MinS32, O, true>,
-        (Min, U64 | B64) => run::<MinU64, O, true>,
-        (Min, S64) => run::<MinS64, O, true>,
-        (Min, F16) => run::<MinF16, O, false>,
-        (Min, F16x2) => run::<MinF16x2, O, false>,
-        (Min, Bf16) => run::<MinBf16, O, false>,
-        (Min, Bf16x2) => run::<MinBf16x2, O, false>,
-        (Max, U32 | B32) => run::<MaxU32, O, true>,
-        (Max, S32) => run::<MaxS32, O, true>,
-        (Max, U64 | B64) => run::<MaxU64, O, true>,
-        (Max, S64) => run::<MaxS64, O, true>,
-        (Max, F16) => run::<MaxF16, O, false>,
-        (Max, F16x2) => run::<MaxF16x2, O, false>,
-        (Max, Bf16) => run::<MaxBf16, O, false>,
-        (Max, Bf16x2) => run::<MaxBf16x2, O, false>,
-        (And, U32 | S32 | B32) => run::<And32, O, true>,
-        (And, U64 | S64 | B64) => run::<And64, O, true>,
-        (Or, U32 | S32 | B32) => run::<Or32, O, true>,
-        (Or, U64 | S64 | B64) => run::<Or64, O, true>,
-        (Xor, U32 | S32 | B32) => run::<Xor32, O, true>,
-        (Xor, U64 | S64 | B64) => run::<Xor64, O, true>,
-        (Inc, _) => run::<Inc32, O, false>,
-        (Dec, _) => run::<Dec32, O, false>,
-        (Exch, U32 | S32 | B32 | F32) => run::<Exch32, O, false>,
-        (Exch, U64 | S64 | B64 | F64) => run::<Exch64, O, false>,
-        (Exch, B128) => run::<Exch128, O, false>,
-        (Cas, B16 | F16 | Bf16) => run::<Cas16, O, false>,
-        (Cas, U32 | S32 | B32 | F32) => run::<Cas32, O, false>,
-        (Cas, U64 | S64 | B64 | F64) => run::<Cas64, O, false>,
-        (Cas, B128) => run::<Cas128, O, false>,
+        (Add, U32 | S32 | B32) => run::<AddU32, WATCHED, true>,
+        (Add, U64 | S64 | B64) => run::<AddU64, WATCHED, true>,
+        (Add, F32) => run::<AddF32, WATCHED, false>,
+        (Add, F64) => run::<AddF64, WATCHED, false>,
+        (Add, F16) => run::<AddF16, WATCHED, false>,
+        (Add, F16x2) => run::<AddF16x2, WATCHED, false>,
+        (Add, Bf16) => run::<AddBf16, WATCHED, false>,
+        (Add, Bf16x2) => run::<AddBf16x2, WATCHED, false>,
+        (Min, U32 | B32) => run::<MinU32, WATCHED, true>,
+        (Min, S32) => run::<MinS32, WATCHED, true>,
+        (Min, U64 | B64) => run::<MinU64, WATCHED, true>,
+        (Min, S64) => run::<MinS64, WATCHED, true>,
+        (Min, F16) => run::<MinF16, WATCHED, false>,
+        (Min, F16x2) => run::<MinF16x2, WATCHED, false>,
+        (Min, Bf16) => run::<MinBf16, WATCHED, false>,
+        (Min, Bf16x2) => run::<MinBf16x2, WATCHED, false>,
+        (Max, U32 | B32) => run::<MaxU32, WATCHED, true>,
+        (Max, S32) => run::<MaxS32, WATCHED, true>,
+        (Max, U64 | B64) => run::<MaxU64, WATCHED, true>,
+        (Max, S64) => run::<MaxS64, WATCHED, true>,
+        (Max, F16) => run::<MaxF16, WATCHED, false>,
+        (Max, F16x2) => run::<MaxF16x2, WATCHED, false>,
+        (Max, Bf16) => run::<MaxBf16, WATCHED, false>,
+        (Max, Bf16x2) => run::<MaxBf16x2, WATCHED, false>,
+        (And, U32 | S32 | B32) => run::<And32, WATCHED, true>,
+        (And, U64 | S64 | B64) => run::<And64, WATCHED, true>,
+        (Or, U32 | S32 | B32) => run::<Or32, WATCHED, true>,
+        (Or, U64 | S64 | B64) => run::<Or64, WATCHED, true>,
+        (Xor, U32 | S32 | B32) => run::<Xor32, WATCHED, true>,
+        (Xor, U64 | S64 | B64) => run::<Xor64, WATCHED, true>,
+        (Inc, _) => run::<Inc32, WATCHED, false>,
+        (Dec, _) => run::<Dec32, WATCHED, false>,
+        (Exch, U32 | S32 | B32 | F32) => run::<Exch32, WATCHED, false>,
+        (Exch, U64 | S64 | B64 | F64) => run::<Exch64, WATCHED, false>,
+        (Exch, B128) => run::<Exch128, WATCHED, false>,
+        (Cas, B16 | F16 | Bf16) => run::<Cas16, WATCHED, false>,
+        (Cas, U32 | S32 | B32 | F32) => run::<Cas32, WATCHED, false>,
+        (Cas, U64 | S64 | B64 | F64) => run::<Cas64, WATCHED, false>,
+        (Cas, B128) => run::<Cas128, WATCHED, false>,
         (op, ty) => unreachable!("a program never holds an atomic {op:?} of {ty:?}"),
     }
 }

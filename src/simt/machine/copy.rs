@@ -4,9 +4,9 @@ use crate::isa::lanes::WARP;
 use crate::program::{Address, Ordering, Proxy};
 
 use super::access::{self, Lanes, MemOp};
-use super::observe::{Direction, Observer};
+use super::context::{Cx, Outcome};
+use super::observe::Direction;
 use super::slots::{Slot, bits, read};
-use super::{Cx, Outcome};
 
 /// A copy as the instruction gives it.
 pub struct Copy<'a> {
@@ -22,7 +22,7 @@ pub struct Copy<'a> {
 
 /// # Safety
 /// Slots lie in the running window.
-pub unsafe fn copy_async<O: Observer>(cx: &mut Cx<'_, '_>, copy: &Copy<'_>) -> Outcome {
+pub unsafe fn copy_async<const WATCHED: bool>(cx: &mut Cx<'_>, copy: &Copy<'_>) -> Outcome {
     let weak = (Ordering::Weak, None);
     let to = MemOp::new(copy.dst, weak, Box::new([]), cx.span);
     let from = MemOp::new(copy.src, weak, Box::new([]), cx.span);
@@ -50,13 +50,13 @@ pub unsafe fn copy_async<O: Observer>(cx: &mut Cx<'_, '_>, copy: &Copy<'_>) -> O
         let good = unsafe {
             access::addresses(cx, &to, w, active, size, Direction::Write, &mut d)
                 && access::check_lanes(cx, to.space, w, active, &d, size, Direction::Write)
-                && (reads == 0 || source::<O>(cx, &from, w, (reads, &count), size, &mut s))
+                && (reads == 0 || source::<WATCHED>(cx, &from, w, (reads, &count), size, &mut s))
         };
         if !good {
             return cx.fault.take();
         }
-        if O::WATCHES {
-            access::tell::<O>(cx, &to, w, active, &d, size, Direction::Write, Proxy::Generic);
+        if WATCHED {
+            access::tell::<WATCHED>(cx, &to, w, active, &d, size, Direction::Write, Proxy::Generic);
         }
         for i in bits(active) {
             let n = count[i] as usize;
@@ -76,8 +76,8 @@ pub unsafe fn copy_async<O: Observer>(cx: &mut Cx<'_, '_>, copy: &Copy<'_>) -> O
 ///
 /// # Safety
 /// Slots lie in the running window.
-unsafe fn source<O: Observer>(
-    cx: &mut Cx<'_, '_>,
+unsafe fn source<const WATCHED: bool>(
+    cx: &mut Cx<'_>,
     from: &MemOp,
     w: usize,
     (reads, count): (u32, &[u64; WARP]),
@@ -93,8 +93,8 @@ unsafe fn source<O: Observer>(
         if !access::check_range(cx, from.space, w * WARP + i, s[i], (count[i], size), Direction::Read) {
             return false;
         }
-        if O::WATCHES {
-            access::tell::<O>(cx, from, w, 1 << i, s, count[i], Direction::Read, Proxy::Generic);
+        if WATCHED {
+            access::tell::<WATCHED>(cx, from, w, 1 << i, s, count[i], Direction::Read, Proxy::Generic);
         }
     }
     true

@@ -1,21 +1,22 @@
 //! The device runtime: what kernels call that launch kernels (CUDA programming guide, "CUDA Dynamic Parallelism", and
 //! `cuda_device_runtime_api.h`, which has the functions' types). Numbers of errors are those of `cudaError`.
 //!
-//! Arguments come from the lane's frame; work goes to [`Children`], questions to [`Runtime`]. Pointers that kernels pass go
+//! Arguments come from the lane's frame; work goes to the grid's [`Queue`], questions to [`Runtime`]. Pointers that kernels pass go
 //! through the funnel.
 
 use std::collections::HashMap;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::program::{Copy3, Generation, RuntimeCall, Space};
-use crate::simt::Cause;
-use crate::simt::children::{Children, Extent, GraphUpdate, Line, Pitched, Runtime, Shape, Work};
+use crate::simt::cause::Cause;
+use crate::simt::launch::{GraphUpdate, Runtime, Shape};
 
-use super::observe::{Direction, Observer};
+use super::context::{Cx, RawFault};
+use super::observe::Direction;
+use super::queue::{Extent, Line, Pitched, Queue, Work};
 use super::slots::lanes;
-use super::{Cx, RawFault, access, frame};
+use super::{access, frame};
 
 mod error {
     pub const INVALID_VALUE: u32 = 1;
@@ -66,12 +67,11 @@ impl From<RawFault> for End {
 type Outcome<T = u64> = Result<T, End>;
 
 /// One lane's call.
-struct Call<'a, 'b, 'l, O> {
-    observer: PhantomData<O>,
+struct Call<'a, const WATCHED: bool> {
     which: RuntimeCall,
     generation: Generation,
     args: &'a [Copy3],
-    cx: &'a Cx<'b, 'l>,
+    cx: &'a Cx<'a>,
     lane: usize,
 }
 
@@ -79,16 +79,15 @@ struct Call<'a, 'b, 'l, O> {
 ///
 /// # Errors
 /// A pointer that may not be used, or what befell a child that the caller waited for.
-pub fn call<O: Observer>(
+pub fn call<const WATCHED: bool>(
     which: RuntimeCall,
     generation: Generation,
     args: &[Copy3],
     results: &[Copy3],
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
 ) -> Result<(), RawFault> {
     for lane in lanes(&cx.mask.lanes) {
-        let call = Call::<O> {
-            observer: PhantomData,
+        let call = Call::<WATCHED> {
             which,
             generation,
             args,
@@ -99,11 +98,11 @@ pub fn call<O: Observer>(
             Ok(value) => value,
             Err(End::Fault(fault)) => return Err(fault),
             Err(End::Error(error)) => {
-                call.children().set_error(call.thread(), error);
+                call.queue().set_error(call.thread(), error);
                 if call.answers_address() { 0 } else { u64::from(error) }
             }
         };
-        frame::result::<O>(cx, lane, results, value);
+        frame::result::<WATCHED>(cx, lane, results, value);
     }
     Ok(())
 }
@@ -112,10 +111,10 @@ fn or(condition: bool, error: u32) -> Outcome<()> {
     if condition { Ok(()) } else { Err(End::Error(error)) }
 }
 
-impl<O: Observer> Call<'_, '_, '_, O> {
+impl<const WATCHED: bool> Call<'_, WATCHED> {
     /// Bytes of an argument; zeros where the declaration has fewer.
     fn argument<const N: usize>(&self, index: usize) -> [u8; N] {
-        frame::argument::<O, N>(self.cx, self.lane, self.args, index)
+        frame::argument::<WATCHED, N>(self.cx, self.lane, self.args, index)
     }
 
     fn word(&self, index: usize) -> u64 {
@@ -140,18 +139,18 @@ impl<O: Observer> Call<'_, '_, '_, O> {
     fn answer(&self, index: usize, value: &[u8]) -> Outcome {
         let address = self.word(index);
         or(address != 0, error::INVALID_VALUE)?;
-        access::one::<O>(self.cx, self.lane, address, value.len() as u64, Direction::Write)?;
+        access::one::<WATCHED>(self.cx, self.lane, address, value.len() as u64, Direction::Write)?;
         // SAFETY: checked just now.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), address as *mut u8, value.len()) };
         Ok(0)
     }
 
-    fn children(&self) -> &Arc<Children> {
-        self.cx.block.env.children()
+    fn queue(&self) -> &Queue {
+        self.cx.block.env.queue()
     }
 
     fn runtime(&self) -> Outcome<&dyn Runtime> {
-        let runtime = self.cx.block.env.launch.family.runtime.as_deref();
+        let runtime = self.cx.launch().family.runtime.as_deref();
         runtime.ok_or(End::Error(error::NOT_SUPPORTED))
     }
 
@@ -173,8 +172,8 @@ impl<O: Observer> Call<'_, '_, '_, O> {
     fn run(&self) -> Outcome {
         use RuntimeCall::*;
         match self.which {
-            GetLastError => Ok(self.children().error(self.thread(), true).into()),
-            PeekAtLastError => Ok(self.children().error(self.thread(), false).into()),
+            GetLastError => Ok(self.queue().error(self.thread(), true).into()),
+            PeekAtLastError => Ok(self.queue().error(self.thread(), false).into()),
             GetErrorName => Ok(text(self.runtime()?, self.half(0)).0),
             GetErrorString => Ok(text(self.runtime()?, self.half(0)).1),
             RuntimeGetVersion => self.answer(0, &self.runtime()?.version().to_le_bytes()),
@@ -195,36 +194,36 @@ impl<O: Observer> Call<'_, '_, '_, O> {
                 self.occupancy()
             }
             Malloc => {
-                let address = self.cx.block.env.launch.services.malloc(self.word(1));
+                let address = self.cx.launch().services.malloc(self.word(1));
                 or(address != 0 || self.word(1) == 0, error::MEMORY_ALLOCATION)?;
                 self.answer(0, &address.to_le_bytes())
             }
             Free => {
-                let freed = self.cx.block.env.launch.services.free(self.word(0));
+                let freed = self.cx.launch().services.free(self.word(0));
                 or(freed, error::INVALID_VALUE).map(|()| 0)
             }
             StreamCreateWithFlags => {
                 or(self.word(1) == STREAM_NON_BLOCKING, error::INVALID_VALUE)?;
-                self.answer(0, &self.children().create().to_le_bytes())
+                self.answer(0, &self.queue().create().to_le_bytes())
             }
             EventCreateWithFlags => {
                 or(self.word(1) == EVENT_DISABLE_TIMING, error::INVALID_VALUE)?;
-                self.answer(0, &self.children().create().to_le_bytes())
+                self.answer(0, &self.queue().create().to_le_bytes())
             }
             StreamDestroy | EventDestroy => {
-                let destroyed = self.children().destroy(self.word(0));
+                let destroyed = self.queue().destroy(self.word(0));
                 or(destroyed, error::INVALID_RESOURCE_HANDLE).map(|()| 0)
             }
             // All work of a grid is done in the order in which it was asked for: what was recorded comes before what waits.
             EventRecord | EventRecordWithFlags => {
                 self.plain_stream(1)?;
                 or(self.word(2) <= 1, error::INVALID_VALUE)?;
-                or(self.children().knows(self.word(0)), error::INVALID_RESOURCE_HANDLE).map(|()| 0)
+                or(self.queue().knows(self.word(0)), error::INVALID_RESOURCE_HANDLE).map(|()| 0)
             }
             StreamWaitEvent => {
                 self.plain_stream(0)?;
                 or(self.word(2) <= 1, error::INVALID_VALUE)?;
-                or(self.children().knows(self.word(1)), error::INVALID_RESOURCE_HANDLE).map(|()| 0)
+                or(self.queue().knows(self.word(1)), error::INVALID_RESOURCE_HANDLE).map(|()| 0)
             }
             MemcpyAsync | Memcpy2DAsync | Memcpy3DAsync => self.copy(),
             MemsetAsync | Memset2DAsync | Memset3DAsync => self.fill(),
@@ -249,7 +248,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
             }
             LaunchDeviceV2 => self.launch(None, self.word(0), 1),
             GraphLaunch => {
-                let from = self.cx.block.env.launch.family.graph;
+                let from = self.cx.launch().family.graph;
                 self.runtime()?.launch_graph(from, self.word(0), self.word(1))?;
                 Ok(0)
             }
@@ -262,7 +261,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
 
     /// The index of the kernel at an address.
     fn kernel(&self, address: u64) -> Outcome<u32> {
-        let module = &self.cx.block.env.launch.code.module;
+        let module = &self.cx.launch().code.module;
         let index = address
             .checked_sub(module.code_base)
             .filter(|offset| offset.is_multiple_of(16))
@@ -281,7 +280,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
             (0..=2, _) => Ok(Line::Ready),
             (TAIL_LAUNCH, Generation::Second) => Ok(Line::Tail),
             (FIRE_AND_FORGET, Generation::Second) => Ok(Line::Ready),
-            (stream, _) if self.children().knows(stream) => Ok(Line::Ready),
+            (stream, _) if self.queue().knows(stream) => Ok(Line::Ready),
             _ => Err(End::Error(error::INVALID_RESOURCE_HANDLE)),
         }
     }
@@ -298,24 +297,24 @@ impl<O: Observer> Call<'_, '_, '_, O> {
     fn buffer(&self, bytes: u64, align: u64, shape: Option<Shape>) -> Outcome {
         // Buffers are as large as a power of two, and as much aligned.
         let bytes = bytes.max(align.min(4096));
-        let buffer = self.children().take_buffer(bytes, shape);
+        let buffer = self.queue().take_buffer(bytes, shape);
         buffer.ok_or(End::Error(error::LAUNCH_OUT_OF_RESOURCES))
     }
 
     /// Puts a launch in line: with a shape of its own, or with the one for which the buffer was made.
     fn launch(&self, shape: Option<Shape>, buffer: u64, stream: usize) -> Outcome {
         let runtime = self.runtime()?;
-        let parent = &self.cx.block.env.launch;
+        let parent = self.cx.launch();
         let first = self.generation == Generation::First;
         or(
             !first || parent.family.depth + 1 < MOST_LEVELS,
             error::LAUNCH_MAX_DEPTH_EXCEEDED,
         )?;
-        let children = self.children();
+        let queue = self.queue();
         let (room, shape) = match (buffer, shape) {
             (0, Some(shape)) => (0, shape),
             (buffer, shape) => {
-                let (room, known) = children.give_back(buffer).ok_or(End::Error(error::INVALID_VALUE))?;
+                let (room, known) = queue.give_back(buffer).ok_or(End::Error(error::INVALID_VALUE))?;
                 let shape = shape.or(known).ok_or(End::Error(error::INVALID_VALUE))?;
                 (room, shape)
             }
@@ -334,21 +333,20 @@ impl<O: Observer> Call<'_, '_, '_, O> {
 
     /// Puts work in line. When it is full, what can run does so now; what comes last cannot.
     fn put(&self, line: Line, work: Work) -> Outcome {
-        let children = self.children();
+        let queue = self.queue();
         let limit = self.runtime()?.limit(LIMIT_PENDING_LAUNCHES)?;
-        if children.pending() >= limit {
-            if children.any() && Children::has_room() {
+        if queue.pending() >= limit {
+            if queue.any() && self.cx.block.env.can_wait() {
                 self.wait()?;
             }
-            or(children.pending() < limit, error::LAUNCH_OUT_OF_RESOURCES)?;
+            or(queue.pending() < limit, error::LAUNCH_OUT_OF_RESOURCES)?;
         }
-        children.push(line, work);
+        queue.push(line, work);
         Ok(0)
     }
 
     fn wait(&self) -> Outcome<()> {
-        let grid = self.cx.block.env;
-        if grid.accept(self.children().drain()) {
+        if self.cx.block.env.wait() {
             return Ok(());
         }
         // The child's own fault is what the launch ends with.
@@ -358,9 +356,9 @@ impl<O: Observer> Call<'_, '_, '_, O> {
 
     /// `cudaDeviceSynchronize` of the first generation.
     fn synchronize(&self) -> Outcome {
-        let depth = u64::from(self.cx.block.env.launch.family.depth);
+        let depth = u64::from(self.cx.launch().family.depth);
         or(
-            depth < self.runtime()?.limit(LIMIT_SYNC_DEPTH)? && Children::has_room(),
+            depth < self.runtime()?.limit(LIMIT_SYNC_DEPTH)? && self.cx.block.env.can_wait(),
             error::SYNC_DEPTH_EXCEEDED,
         )?;
         self.wait()?;
@@ -422,7 +420,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
             }
             _ => {
                 // struct cudaMemcpy3DParms
-                let raw: [u8; 160] = access::bytes::<O, _>(self.cx, self.lane, self.word(0))?;
+                let raw: [u8; 160] = access::bytes::<WATCHED, _>(self.cx, self.lane, self.word(0))?;
                 let words: [u64; 20] = Self::words(&raw);
                 let [from_array, fx, fy, fz, fp, f_pitch, _, f_rows, ..] = words;
                 let [to_array, tx, ty, tz, tp, t_pitch, _, t_rows] = Self::words(&raw[64..]);
@@ -449,7 +447,16 @@ impl<O: Observer> Call<'_, '_, '_, O> {
         let line = self.line(stream)?;
         self.reachable(&from, &extent, Direction::Read)?;
         self.reachable(&to, &extent, Direction::Write)?;
-        self.put(line, Work::Copy { to, from, extent })
+        let watch = self.cx.block.env.watch().clone();
+        self.put(
+            line,
+            Work::Copy {
+                to,
+                from,
+                extent,
+                watch,
+            },
+        )
     }
 
     fn fill(&self) -> Outcome {
@@ -486,6 +493,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
                 to,
                 value: value as u8,
                 extent,
+                watch: self.cx.block.env.watch().clone(),
             },
         )
     }
@@ -513,7 +521,7 @@ impl<O: Observer> Call<'_, '_, '_, O> {
     fn set_parameter(&self, node: u64, offset: u64, value: u64, size: u64) -> Outcome {
         // Parameters of a kernel take less than this.
         or(size <= 1 << 16 && value != 0, error::INVALID_VALUE)?;
-        access::one::<O>(self.cx, self.lane, value, size, Direction::Read)?;
+        access::one::<WATCHED>(self.cx, self.lane, value, size, Direction::Read)?;
         // SAFETY: checked just now; the bytes are copied at once.
         let bytes = unsafe { std::slice::from_raw_parts(value as *const u8, size as usize) }.into();
         self.update(node, GraphUpdate::Parameter { offset, bytes })
@@ -524,7 +532,8 @@ impl<O: Observer> Call<'_, '_, '_, O> {
         const SIZE: u64 = 40;
         let (list, count) = (self.word(0), self.word(1));
         for index in 0..count {
-            let raw: [u8; 40] = access::bytes::<O, _>(self.cx, self.lane, list.wrapping_add(index.wrapping_mul(SIZE)))?;
+            let raw: [u8; 40] =
+                access::bytes::<WATCHED, _>(self.cx, self.lane, list.wrapping_add(index.wrapping_mul(SIZE)))?;
             let [node, field, first, second, third] = Self::words(&raw);
             match field as u32 {
                 1 => {

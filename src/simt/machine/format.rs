@@ -2,11 +2,9 @@
 //! conversion is the C library's.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::marker::PhantomData;
 
-use super::observe::Observer;
-use super::syscall::string;
-use super::{Cx, RawFault, access};
+use super::access::{self, string};
+use super::context::{Cx, RawFault};
 
 /// Arguments that one printf may have (CUDA programming guide, Formatted Output, Limitations).
 const MAX_ARGUMENTS: usize = 32;
@@ -123,8 +121,8 @@ fn conversion(format: &[u8]) -> Option<(Conversion, usize)> {
 }
 
 /// Formats one call of one lane. The result is the number of arguments, -1 for a format that cannot be.
-pub fn print<O: Observer>(
-    cx: &Cx<'_, '_>,
+pub fn print<const WATCHED: bool>(
+    cx: &Cx<'_>,
     lane: usize,
     format: u64,
     block: u64,
@@ -133,15 +131,14 @@ pub fn print<O: Observer>(
     if format == 0 {
         return Ok(-1);
     }
-    let format = string::<O>(cx, lane, format, usize::MAX)?;
+    let format = string::<WATCHED>(cx, lane, format, usize::MAX)?;
     out.begin();
-    let mut arguments = Arguments::<O> {
+    let mut arguments = Arguments::<WATCHED> {
         cx,
         lane,
         block,
         offset: 0,
         count: 0,
-        observer: PhantomData,
     };
     let mut i = 0;
     // What comes when there is no more room is not looked at.
@@ -177,16 +174,15 @@ pub fn print<O: Observer>(
 }
 
 /// Takes arguments from a vprintf block: natural alignment, C promotions.
-struct Arguments<'a, 'b, 'l, O> {
-    cx: &'a Cx<'b, 'l>,
+struct Arguments<'a, 'b, const WATCHED: bool> {
+    cx: &'a Cx<'b>,
     lane: usize,
     block: u64,
     offset: u64,
     count: usize,
-    observer: PhantomData<O>,
 }
 
-impl<O: Observer> Arguments<'_, '_, '_, O> {
+impl<const WATCHED: bool> Arguments<'_, '_, WATCHED> {
     fn next(&mut self, size: u64) -> Result<u64, RawFault> {
         // Offsets stay small: a format has at most as many conversions as bytes.
         let at = self.offset.next_multiple_of(size);
@@ -194,18 +190,20 @@ impl<O: Observer> Arguments<'_, '_, '_, O> {
         self.count += 1;
         let address = self.block.wrapping_add(at);
         Ok(if size == 4 {
-            u64::from(u32::from_le_bytes(access::bytes::<O, 4>(self.cx, self.lane, address)?))
+            u64::from(u32::from_le_bytes(access::bytes::<WATCHED, 4>(
+                self.cx, self.lane, address,
+            )?))
         } else {
-            u64::from_le_bytes(access::bytes::<O, 8>(self.cx, self.lane, address)?)
+            u64::from_le_bytes(access::bytes::<WATCHED, 8>(self.cx, self.lane, address)?)
         })
     }
 }
 
 /// One conversion by the C library, so that every flag means what it means on the host; widths and precisions are no
 /// larger than what there is room for.
-fn one<O: Observer>(
+fn one<const WATCHED: bool>(
     mut c: Conversion,
-    arguments: &mut Arguments<'_, '_, '_, O>,
+    arguments: &mut Arguments<'_, '_, WATCHED>,
     out: &mut Text,
 ) -> Result<(), RawFault> {
     if c.width == Number::Argument {
@@ -262,7 +260,7 @@ fn one<O: Observer>(
                     Number::Given(precision) => precision as usize,
                     Number::None | Number::Argument => usize::MAX,
                 };
-                string::<O>(arguments.cx, arguments.lane, address, most)?
+                string::<WATCHED>(arguments.cx, arguments.lane, address, most)?
             };
             spec.push(b's');
             let text = CString::new(text).unwrap_or_default();

@@ -1,8 +1,7 @@
 //! Who looks on: an observer sees every access to memory, everything that synchronises, and the life of memory.
 //!
-//! An observer is chosen at compile time: operations are generic over it, and [`Operations`] is the table of them for one
-//! observer, picked when a grid starts. What asks [`Observer::WATCHES`] is gone from the code of [`Silent`], so that
-//! nobody pays for what nobody sees. A grid that is watched takes the operations' long ways, lane by lane.
+//! Operations are compiled twice, with and without the code that tells: `WATCHED` is a constant of theirs, and a grid that
+//! nobody watches pays for nothing. One that is watched takes the operations' long ways, lane by lane.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,29 +12,17 @@ use parking_lot::Mutex;
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{Function, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
-use crate::simt::block::BlockEnv;
-
-use super::Operations;
 
 /// Sees what kernels do. It is asked by all workers of a grid at once.
 pub trait Observer: Send + Sync + 'static {
-    /// Whether it looks at all.
-    const WATCHES: bool = true;
     /// Lanes of one warp touch memory; every check has passed.
     fn access(&self, _by: &Who<'_>, _access: &Access<'_>) {}
-    /// Some lanes synchronise with others.
+    /// Some lanes synchronise with others, or with copies of their own.
     fn synchronise(&self, _by: &Who<'_>, _event: &SyncEvent) {}
-    /// Something begins or ends for a whole block or grid.
+    /// Something begins or ends for a whole block or grid, or is done on its behalf.
     fn grid(&self, _grid: u64, _event: &GridEvent) {}
     /// A kernel allocates or frees. What the host does is told by [`crate::memory::life`].
     fn heap(&self, _by: &Who<'_>, _event: &HeapEvent) {}
-}
-
-/// Nobody looks.
-pub struct Silent;
-
-impl Observer for Silent {
-    const WATCHES: bool = false;
 }
 
 /// Who does something, and by which instruction.
@@ -116,6 +103,12 @@ pub enum GridEvent {
     BlockEnd {
         block: [u32; 3],
     },
+    /// A row of a copy or fill that a kernel of the grid has put in line, before it is done.
+    Transfer {
+        address: u64,
+        bytes: u64,
+        direction: Direction,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,33 +117,22 @@ pub enum HeapEvent {
     Free { lane: usize, address: u64 },
 }
 
-/// The observer of a grid, with the operations that call it.
-#[derive(Clone)]
+/// The observer of a grid, if it has one.
+#[derive(Clone, Default)]
 pub struct Watch {
-    operations: &'static Operations,
     eye: Option<Arc<Eye>>,
 }
 
 struct Eye {
-    observer: Arc<dyn Any + Send + Sync>,
-    /// Forms of functions that are made for observers, by function and width of bundles. A form keeps its function, so
-    /// that no other one can come to lie at its address.
+    observer: Arc<dyn Observer>,
+    /// Forms of functions that are made for grids that are watched, by function and width of bundles. A form keeps its
+    /// function, so that no other one can come to lie at its address.
     forms: Mutex<HashMap<(usize, u32), Arc<dyn Any + Send + Sync>>>,
 }
 
-impl Default for Watch {
-    fn default() -> Watch {
-        Watch {
-            operations: Operations::of::<Silent>(),
-            eye: None,
-        }
-    }
-}
-
 impl Watch {
-    pub fn new<O: Observer>(observer: Arc<O>) -> Watch {
+    pub fn new(observer: Arc<dyn Observer>) -> Watch {
         Watch {
-            operations: Operations::of::<O>(),
             eye: Some(Arc::new(Eye {
                 observer,
                 forms: Mutex::default(),
@@ -158,21 +140,12 @@ impl Watch {
         }
     }
 
-    pub fn operations(&self) -> &'static Operations {
-        self.operations
+    pub fn observer(&self) -> Option<&dyn Observer> {
+        self.eye.as_deref().map(|eye| &*eye.observer)
     }
 
-    /// The observer, for operations that were made for it; `None` for those of another one.
-    #[inline(always)]
-    pub fn observer<O: Observer>(&self) -> Option<&O> {
-        if O::WATCHES {
-            self.eye.as_ref()?.observer.downcast_ref()
-        } else {
-            None
-        }
-    }
-
-    /// The form of a function for this observer, made if need be; `None`: nobody looks, and the module keeps the form.
+    /// The form of a function for a grid that is watched, made if need be; `None`: nobody looks, and the module keeps the
+    /// form.
     pub fn form<T: Any + Send + Sync>(
         &self,
         function: &Arc<Function>,
@@ -186,23 +159,10 @@ impl Watch {
         Arc::clone(any).downcast().ok()
     }
 
+    /// Tells of what concerns a whole grid or block.
     pub fn grid(&self, grid: u64, event: &GridEvent) {
-        (self.operations.grid)(self, grid, event);
-    }
-}
-
-pub(super) fn grid<O: Observer>(watch: &Watch, grid: u64, event: &GridEvent) {
-    if let Some(observer) = watch.observer::<O>() {
-        observer.grid(grid, event);
-    }
-}
-
-impl BlockEnv<'_> {
-    /// Tells an observer of something that befalls the whole block.
-    pub fn tell(&self, event: impl FnOnce(&Self) -> GridEvent) {
-        let grid = self.env;
-        if grid.watch.eye.is_some() {
-            grid.watch.grid(grid.launch.grid_id, &event(self));
+        if let Some(observer) = self.observer() {
+            observer.grid(grid, event);
         }
     }
 }

@@ -6,15 +6,15 @@
 
 use crate::defect;
 use crate::program::{Copy3, Syscall};
-use crate::simt::Cause;
+use crate::simt::cause::Cause;
 
+use super::access::string;
+use super::context::{Cx, RawFault};
 use super::format::{Text, print};
-use super::observe::{HeapEvent, Observer, SyncEvent};
+use super::observe::{HeapEvent, SyncEvent};
 use super::slots::{first_lane, lanes};
-use super::{Cx, RawFault, access, device_runtime, frame};
+use super::{device_runtime, frame};
 
-/// Bytes of a device string that are read at most.
-const MAX_STRING: usize = 1 << 20;
 /// Printed text is passed on when there is so much of it.
 const BATCH: usize = 64 << 10;
 
@@ -22,24 +22,24 @@ const BATCH: usize = 64 << 10;
 ///
 /// # Errors
 /// A failed assertion, or a pointer that may not be read.
-pub fn call<O: Observer>(
+pub fn call<const WATCHED: bool>(
     which: Syscall,
     args: &[Copy3],
     results: &[Copy3],
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
 ) -> Result<(), RawFault> {
-    cx.synchronised::<O>(|| SyncEvent::HostCall { lanes: cx.mask.lanes });
+    cx.synchronised::<WATCHED>(|| SyncEvent::HostCall { lanes: cx.mask.lanes });
     let argument =
-        |cx: &Cx<'_, '_>, lane: usize, i: usize| u64::from_le_bytes(frame::argument::<O, 8>(cx, lane, args, i));
-    let result = |cx: &Cx<'_, '_>, lane: usize, value: u64| frame::result::<O>(cx, lane, results, value);
-    let services = &cx.block.env.launch.services;
-    defect::may_fail("system call", &cx.block.env.kernel.function.name);
+        |cx: &Cx<'_>, lane: usize, i: usize| u64::from_le_bytes(frame::argument::<WATCHED, 8>(cx, lane, args, i));
+    let result = |cx: &Cx<'_>, lane: usize, value: u64| frame::result::<WATCHED>(cx, lane, results, value);
+    let services = &cx.launch().services;
+    defect::may_fail("system call", &cx.block.env.kernel().name);
     match which {
         Syscall::Vprintf => {
             let mut out = Text::default();
             for lane in lanes(&cx.mask.lanes) {
                 let (format, block) = (argument(cx, lane, 0), argument(cx, lane, 1));
-                let value = print::<O>(cx, lane, format, block, &mut out)?;
+                let value = print::<WATCHED>(cx, lane, format, block, &mut out)?;
                 result(cx, lane, u64::from(value as u32));
                 if out.bytes().len() > BATCH {
                     services.print(out.bytes());
@@ -53,7 +53,7 @@ pub fn call<O: Observer>(
                 let bytes = argument(cx, lane, 0);
                 let address = services.malloc(bytes);
                 if address != 0 {
-                    cx.heap_changed::<O>(|| HeapEvent::Allocate { lane, address, bytes });
+                    cx.heap_changed::<WATCHED>(|| HeapEvent::Allocate { lane, address, bytes });
                 }
                 result(cx, lane, address);
             }
@@ -65,7 +65,7 @@ pub fn call<O: Observer>(
                     continue;
                 }
                 // Told before, for another thread may be given the memory at once.
-                cx.heap_changed::<O>(|| HeapEvent::Free { lane, address });
+                cx.heap_changed::<WATCHED>(|| HeapEvent::Free { lane, address });
                 if !services.free(address) {
                     let why = format!("free({address:#x}): not an allocation of the device heap, or freed before");
                     return Err(RawFault::instruction(why, lane));
@@ -75,13 +75,13 @@ pub fn call<O: Observer>(
         Syscall::AssertFail => {
             for lane in lanes(&cx.mask.lanes) {
                 let text = |i: usize| {
-                    let raw =
-                        string::<O>(cx, lane, argument(cx, lane, i), MAX_STRING).unwrap_or_else(|_| b"?".to_vec());
+                    let raw = string::<WATCHED>(cx, lane, argument(cx, lane, i), usize::MAX)
+                        .unwrap_or_else(|_| b"?".to_vec());
                     String::from_utf8_lossy(&raw).into_owned()
                 };
                 let (message, file, line, function) = (text(0), text(1), argument(cx, lane, 2) as u32, text(3));
                 let [bx, by, bz] = cx.block.ctaid;
-                let [nx, ny, _] = cx.block.env.launch.block;
+                let [nx, ny, _] = cx.launch().block;
                 let t = cx.first_thread + lane as u32;
                 let (x, y, z) = (t % nx, t / nx % ny, t / nx / ny);
                 services.assert_failed(&format!(
@@ -93,7 +93,7 @@ pub fn call<O: Observer>(
                 lane: first_lane(&cx.mask.lanes),
             });
         }
-        Syscall::Runtime(which, generation) => device_runtime::call::<O>(which, generation, args, results, cx)?,
+        Syscall::Runtime(which, generation) => device_runtime::call::<WATCHED>(which, generation, args, results, cx)?,
         Syscall::GraphSetConditional => {
             for lane in lanes(&cx.mask.lanes) {
                 let handle = argument(cx, lane, 0);
@@ -105,22 +105,4 @@ pub fn call<O: Observer>(
         }
     }
     Ok(())
-}
-
-/// A NUL-terminated string that the kernel may read, without the NUL; `most` bytes of it, or as many as there is room for.
-pub(super) fn string<O: Observer>(
-    cx: &Cx<'_, '_>,
-    lane: usize,
-    address: u64,
-    most: usize,
-) -> Result<Vec<u8>, RawFault> {
-    let mut out = Vec::new();
-    for i in 0..most.min(MAX_STRING) as u64 {
-        let [c] = access::bytes::<O, 1>(cx, lane, address.wrapping_add(i))?;
-        if c == 0 || out.try_reserve(1).is_err() {
-            break;
-        }
-        out.push(c);
-    }
-    Ok(out)
 }

@@ -18,11 +18,11 @@ use crate::memory::texture::{
 use crate::program::ir::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
 use super::access::tell_one;
-use super::observe::{Direction, Observer};
+use super::context::{Cx, Outcome, RawFault};
+use super::observe::Direction;
 use super::slots::{Slot, lanes, read, write};
-use super::{Cx, Outcome, RawFault};
 use crate::program::{Proxy, Space};
-use crate::simt::Cause;
+use crate::simt::cause::Cause;
 
 /// Objects that a thread keeps at hand.
 const AT_HAND: usize = 8;
@@ -38,8 +38,8 @@ thread_local! {
 }
 
 /// What a handle stands for: a reference of the launch's module, or an object.
-pub fn resolve(cx: &Cx<'_, '_>, handle: u64) -> Option<Descriptor> {
-    let references = &cx.block.env.launch.references;
+pub fn resolve(cx: &Cx<'_>, handle: u64) -> Option<Descriptor> {
+    let references = &cx.launch().references;
     if let Ok(at) = references.binary_search_by_key(&handle, |(address, _)| *address) {
         return Some(references[at].1.clone());
     }
@@ -113,7 +113,7 @@ impl Bound {
     }
 }
 
-fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Result<Bound, RawFault> {
+fn bind(cx: &Cx<'_>, handles: (u64, u64), separate: bool, lane: usize) -> Result<Bound, RawFault> {
     let found = resolve(cx, handles.0);
     let texture = match &found {
         Some(Descriptor::Texture(texture)) if texture.image.is_alive() => Arc::clone(texture),
@@ -147,7 +147,7 @@ fn bind(cx: &Cx<'_, '_>, handles: (u64, u64), separate: bool, lane: usize) -> Re
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> Outcome {
+pub unsafe fn fetch<const WATCHED: bool>(op: &TextureOp<Slot>, cx: &mut Cx<'_>) -> Outcome {
     let mut bound: Option<Bound> = None;
     for warp in 0..MAX_WARPS {
         let active = cx.mask.lanes[warp];
@@ -155,32 +155,36 @@ pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> O
             continue;
         }
         // One who watches is told of each thread's texels.
-        // SAFETY: the caller's word, here and below.
-        let done = !O::WATCHES
-            && match unsafe { shared_handles(op, cx.regs, warp, active) } {
-                None => false,
-                Some(handles) => {
-                    if bound.as_ref().is_none_or(|known| known.handles != handles) {
-                        let first = warp * WARP + active.trailing_zeros() as usize;
-                        match bind(cx, handles, op.sampler.is_some(), first) {
-                            Ok(found) => bound = Some(found),
-                            Err(fault) => return Some(fault),
-                        }
-                    }
-                    let bound = bound.as_ref()?;
-                    unsafe { fetch_warp(op, cx, bound, warp, active) }
+        let handles = match WATCHED {
+            true => None,
+            // SAFETY: `op` has slots of the running window, and `active` are lanes of its mask.
+            false => unsafe { shared_handles(op, cx.regs, warp, active) },
+        };
+        let mut done = false;
+        if let Some(handles) = handles {
+            if bound.as_ref().is_none_or(|known| known.handles != handles) {
+                let first = warp * WARP + active.trailing_zeros() as usize;
+                match bind(cx, handles, op.sampler.is_some(), first) {
+                    Ok(found) => bound = Some(found),
+                    Err(fault) => return Some(fault),
                 }
-            };
+            }
+            let bound = bound.as_ref()?;
+            // SAFETY: `op` has slots of the running window, and `active` are lanes of its mask.
+            done = unsafe { fetch_warp(op, cx, bound, warp, active) };
+        }
         if !done {
             let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
             for lane in each.map(|lane| warp * WARP + lane) {
-                if let Some(fault) = unsafe { fetch_one::<O>(op, cx, &mut bound, lane) } {
+                // SAFETY: `op` has slots of the running window, and `lane` is of its mask.
+                if let Some(fault) = unsafe { fetch_one::<WATCHED>(op, cx, &mut bound, lane) } {
                     return Some(fault);
                 }
             }
         }
         if let Some(slot) = op.dst_pred {
             let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
+            // SAFETY: the predicate is a slot of the running window, and these lanes are of its mask.
             each.for_each(|lane| unsafe { write(cx.regs, slot, warp * WARP + lane, 1) });
         }
     }
@@ -194,12 +198,12 @@ pub unsafe fn fetch<O: Observer>(op: &TextureOp<Slot>, cx: &mut Cx<'_, '_>) -> O
 unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, active: u32) -> Option<(u64, u64)> {
     let first = warp * WARP + active.trailing_zeros() as usize;
     let shared = |slot: Slot| {
-        // SAFETY: the caller's word, here and below.
+        // SAFETY: the handles of `op` are slots of the window at `regs`, and `first` is a lane of it.
         let handle = unsafe { read(regs, slot, first) };
         let mut each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
         let all = match slot.width {
-            // SAFETY: a register of 64 bits has a run of 32 for each warp.
             Width::B64 if active == u32::MAX => {
+                // SAFETY: a slot of 64 bits has a run of 32 values for each warp, and nobody writes it meanwhile.
                 let run = unsafe { &*regs.add(slot.offset as usize).cast::<Run<u64>>().add(warp) };
                 let mut differs = 0;
                 for own in run {
@@ -207,7 +211,11 @@ unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, activ
                 }
                 differs == 0
             }
-            _ => each.all(|lane| unsafe { read(regs, slot, warp * WARP + lane) } == handle),
+            _ => each.all(|lane| {
+                // SAFETY: the handles of `op` are slots of the window at `regs`, and `lane` is an active one.
+                let own = unsafe { read(regs, slot, warp * WARP + lane) };
+                own == handle
+            }),
         };
         all.then_some(handle)
     };
@@ -218,14 +226,14 @@ unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, activ
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_one<O: Observer>(
+unsafe fn fetch_one<const WATCHED: bool>(
     op: &TextureOp<Slot>,
-    cx: &mut Cx<'_, '_>,
+    cx: &mut Cx<'_>,
     bound: &mut Option<Bound>,
     lane: usize,
 ) -> Outcome {
     let regs = cx.regs;
-    // SAFETY: the caller's word, here and below.
+    // SAFETY: all slots that are read with this are operands of `op`, which lie in the running window.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
     let word = |slot: Slot, lane: usize| get(slot, lane) as u32;
     let vector = |slots: &[Slot], lane: usize| -> [u32; 3] {
@@ -259,13 +267,13 @@ unsafe fn fetch_one<O: Observer>(
         gather: op.gather.map(usize::from),
     };
     let view = cx.block.view;
-    let texel = if O::WATCHES {
+    let texel = if WATCHED {
         let texels = RefCell::default();
         let seen = Seen { view, texels: &texels };
         let texel = bound.texture.fetch(bound.sampler(), &fetch, seen);
         for (address, bytes) in texels.take() {
             let range = (address, bytes.into());
-            tell_one::<O>(cx, lane, range, Space::Global, Direction::Read, Proxy::Texture);
+            tell_one::<WATCHED>(cx, lane, range, Space::Global, Direction::Read, Proxy::Texture);
         }
         texel
     } else {
@@ -280,6 +288,7 @@ unsafe fn fetch_one<O: Observer>(
     };
     for (slot, value) in op.dst.iter().zip(components(op, &bound.texture, texel)) {
         if let Some(slot) = slot {
+            // SAFETY: the destinations of `op` are slots of the running window, and `lane` is of its mask.
             unsafe { write(regs, *slot, lane, value.into()) };
         }
     }
@@ -305,7 +314,7 @@ fn components(op: &TextureOp<Slot>, texture: &Texture, texel: [u32; 4]) -> [u32;
 ///
 /// # Safety
 /// As for [`fetch`].
-unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp: usize, active: u32) -> bool {
+unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_>, bound: &Bound, warp: usize, active: u32) -> bool {
     let regs = cx.regs;
     let is_words = |slot: &Slot| slot.width == Width::B32;
     let mut sources = op.at.iter().chain(&op.offset).chain(&op.layer).chain(&op.compare);
@@ -317,8 +326,8 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp:
     if !sources.all(is_words) || !details_are_words {
         return false;
     }
-    // SAFETY: the caller's word: a register of 32 bits has a run of 32 for each warp; nothing is written while there are
-    // references to it.
+    // SAFETY: `is_words` has seen that the operands are slots of 32 bits, which have a run of 32 values for each warp; nothing
+    // is written while there are references to them.
     let run = |slot: Slot| unsafe { &*regs.add(slot.offset as usize).cast::<Run<u32>>().add(warp) };
     let vector = |slots: &[Slot]| std::array::from_fn(|i| slots.get(i).map_or(&memory::ZEROS, |slot| run(*slot)));
     let fetches = Fetches {
@@ -337,11 +346,13 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp:
         gather: op.gather.map(usize::from),
     };
     let mut texels = [[0; WARP]; 4];
-    // SAFETY: the CPU has the level's features.
+    let view = cx.block.view;
     let done = match Level::current() {
-        Level::Avx512 => unsafe { fetch_avx512(bound, &fetches, cx.block.view, &mut texels) },
-        Level::Avx2 => unsafe { fetch_avx2(bound, &fetches, cx.block.view, &mut texels) },
-        Level::Baseline => fetch_baseline(bound, &fetches, cx.block.view, &mut texels),
+        // SAFETY: the level is one that the CPU was found to have.
+        Level::Avx512 => unsafe { fetch_avx512(bound, &fetches, view, &mut texels) },
+        // SAFETY: likewise: the CPU was found to have AVX2 and what goes with it.
+        Level::Avx2 => unsafe { fetch_avx2(bound, &fetches, view, &mut texels) },
+        Level::Baseline => fetch_baseline(bound, &fetches, view, &mut texels),
     };
     if !done {
         return false;
@@ -361,7 +372,7 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_, '_>, bound: &Bound, warp:
             continue;
         }
         for lane in (0..WARP).filter(|lane| active >> lane & 1 == 1) {
-            // SAFETY: the caller's word.
+            // SAFETY: the destinations of `op` are slots of the running window, and `lane` is an active one.
             unsafe { write(regs, *slot, warp * WARP + lane, values[lane].into()) };
         }
     }
@@ -386,17 +397,11 @@ fn fetch_baseline(bound: &Bound, fetches: &Fetches<'_>, view: View, texels: &mut
 ///
 /// # Safety
 /// The slots lie in the running window.
-pub unsafe fn query(
-    cx: &mut Cx<'_, '_>,
-    handle: Slot,
-    attribute: Attribute,
-    level: Option<Slot>,
-    dst: Slot,
-) -> Outcome {
+pub unsafe fn query(cx: &mut Cx<'_>, handle: Slot, attribute: Attribute, level: Option<Slot>, dst: Slot) -> Outcome {
     let regs = cx.regs;
     let mut known: Option<(u64, Descriptor)> = None;
     for lane in lanes(&cx.mask.lanes) {
-        // SAFETY: the caller's word, here and below.
+        // SAFETY: `handle` is a slot of the running window, `lane` is of its mask.
         let wanted = unsafe { read(regs, handle, lane) };
         if known.as_ref().is_none_or(|(handle, _)| *handle != wanted) {
             known = resolve(cx, wanted).map(|found| (wanted, found));
@@ -404,8 +409,10 @@ pub unsafe fn query(
         let Some((_, descriptor)) = &known else {
             return Some(bad_handle("texture or surface", wanted, None, lane));
         };
+        // SAFETY: the level is a slot of the running window, `lane` is of its mask.
         let level = level.map_or(0, |slot| unsafe { read(regs, slot, lane) } as u32);
         let value = answer(descriptor, attribute, level);
+        // SAFETY: `dst` is a slot of the running window, `lane` is of its mask.
         unsafe { write(regs, dst, lane, value.into()) };
     }
     None
@@ -459,7 +466,7 @@ fn of_sampler(sampler: &Sampler, attribute: Attribute) -> u32 {
 ///
 /// # Safety
 /// The slots lie in the running window.
-pub unsafe fn is_handle(cx: &mut Cx<'_, '_>, opaque: Opaque, dst: Slot, src: Slot) -> Outcome {
+pub unsafe fn is_handle(cx: &mut Cx<'_>, opaque: Opaque, dst: Slot, src: Slot) -> Outcome {
     debug_assert_eq!((dst.width, src.width), (Width::Pred, Width::B64));
     let wanted = match opaque {
         Opaque::Texture => HandleKind::Texture,
@@ -467,10 +474,10 @@ pub unsafe fn is_handle(cx: &mut Cx<'_, '_>, opaque: Opaque, dst: Slot, src: Slo
         Opaque::Surface => HandleKind::Surface,
     };
     for lane in lanes(&cx.mask.lanes) {
-        // SAFETY: the caller's word.
+        // SAFETY: `src` is a slot of the running window, `lane` is of its mask.
         let handle = unsafe { read(cx.regs, src, lane) };
         let is = resolve(cx, handle).is_some_and(|found| found.kind() == wanted);
-        // SAFETY: the slot lies in the running window (the caller's word).
+        // SAFETY: `dst` is a slot of the running window, `lane` is of its mask.
         unsafe { write(cx.regs, dst, lane, is.into()) };
     }
     None

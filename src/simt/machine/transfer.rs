@@ -8,9 +8,9 @@ use crate::isa::lanes::{WARP, Width};
 use crate::program::{Element, Ordering};
 
 use super::access::{self, AccessFn, Lanes, MemOp, Pattern, pattern};
-use super::observe::{Direction, Observer};
+use super::context::{Cx, NONE};
+use super::observe::Direction;
 use super::raw::{Convert, Raw, load_whole, store_whole};
-use super::{Cx, NONE};
 
 #[inline(always)]
 fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
@@ -27,14 +27,14 @@ fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
 /// As for [`Transfer::run`]; all of these lanes take part.
 #[inline(always)]
 unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool>(
-    cx: &Cx<'_, '_>,
+    cx: &Cx<'_>,
     op: &MemOp,
     w: usize,
     count: usize,
 ) -> bool {
     let n = op.data.len();
     let bytes = size_of::<T>() as u64 * n as u64;
-    // SAFETY: the caller's word on slots.
+    // SAFETY: the address register is a slot of the running window, which has `count` lanes from warp `w` on.
     let (first, same) = match unsafe { pattern(cx, op, w, count, bytes, Direction::Read) } {
         Pattern::Consecutive(first) => (first as *const T, false),
         Pattern::Same(first) => (first as *const T, true),
@@ -87,12 +87,13 @@ unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
         let mut out = [[D::default(); WARP]; N];
         for i in 0..WARP {
             for (k, out) in out.iter_mut().enumerate() {
-                // SAFETY: the caller's word.
+                // SAFETY: `count` vectors of `N` elements are readable from `src` on, and `at + i` is below `count`.
                 out[i] = unsafe { src.add((at + i) * N + k).read() }.widen(SIGNED);
             }
         }
         for (out, slot) in out.iter().zip(slots).filter(|(_, slot)| *slot != NONE) {
-            // SAFETY: the caller's word.
+            // SAFETY: the slot has room for `count` elements, and 32 of them from `at` on are within, for `count` is a
+            // multiple of 32.
             unsafe { (run(slot).add(at) as *mut [D; WARP]).write(*out) };
         }
     }
@@ -105,11 +106,12 @@ unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
 #[inline(always)]
 unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*const D; N], count: usize) {
     for at in (0..count).step_by(WARP) {
-        // SAFETY: the caller's word.
+        // SAFETY: each run has `count` elements, and 32 of them from `at` on are within, for `count` is a multiple of
+        // 32.
         let from = runs.map(|run| unsafe { (run.add(at) as *const [D; WARP]).read() });
         for i in 0..WARP {
             for (k, from) in from.iter().enumerate() {
-                // SAFETY: the caller's word.
+                // SAFETY: `count` vectors of `N` elements are writable from `dst` on, and `at + i` is below `count`.
                 unsafe { dst.add((at + i) * N + k).write(T::narrow(from[i])) };
             }
         }
@@ -121,10 +123,10 @@ unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*co
 /// # Safety
 /// As for [`load_simple`].
 #[inline(always)]
-unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_, '_>, op: &MemOp, w: usize, count: usize) -> bool {
+unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize, count: usize) -> bool {
     let n = op.data.len();
     let bytes = size_of::<T>() as u64 * n as u64;
-    // SAFETY: the caller's word on slots.
+    // SAFETY: the address register is a slot of the running window, which has `count` lanes from warp `w` on.
     let Pattern::Consecutive(first) = (unsafe { pattern(cx, op, w, count, bytes, Direction::Write) }) else {
         return false;
     };
@@ -153,7 +155,7 @@ unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_, '_>, op: &MemOp, w: us
 
 /// Whether all lanes of all warps of the bundle take part.
 #[inline(always)]
-fn everybody(cx: &Cx<'_, '_>) -> bool {
+fn everybody(cx: &Cx<'_>) -> bool {
     cx.mask.lanes[..cx.mask.warps as usize]
         .iter()
         .all(|&lanes| lanes == u32::MAX)
@@ -162,16 +164,16 @@ fn everybody(cx: &Cx<'_, '_>) -> bool {
 trait Transfer {
     /// # Safety
     /// The window, slots and features are those that the program was made for.
-    unsafe fn run<O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool;
+    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool;
 }
 
 struct Load<T, D, const SIGNED: bool, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
 
 impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for Load<T, D, SIGNED, STRONG> {
     #[inline(always)]
-    unsafe fn run<O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
-        let quick = !STRONG && !O::WATCHES;
-        // SAFETY: the caller's word; all lanes take part.
+    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+        let quick = !STRONG && !WATCHED;
+        // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
         if quick && everybody(cx) && unsafe { load_simple::<T, D, SIGNED>(cx, op, 0, cx.mask.warps as usize * WARP) } {
             return true;
         }
@@ -182,13 +184,13 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
             if active == 0 {
                 continue;
             }
-            // SAFETY: the caller's word; all lanes of this warp take part.
+            // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
             if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED>(cx, op, w, WARP) } {
                 continue;
             }
             let mut a: Lanes = [0; WARP];
-            // SAFETY: the caller's word on slots.
-            if !unsafe { access::lanes::<O>(cx, op, w, active, bytes, Direction::Read, &mut a) } {
+            // SAFETY: the address register is a slot of the running window.
+            if !unsafe { access::lanes::<WATCHED>(cx, op, w, active, bytes, Direction::Read, &mut a) } {
                 return false;
             }
             if STRONG {
@@ -241,9 +243,9 @@ struct Store<T, D, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
 
 impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG> {
     #[inline(always)]
-    unsafe fn run<O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
-        let quick = !STRONG && !O::WATCHES;
-        // SAFETY: the caller's word; all lanes take part.
+    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+        let quick = !STRONG && !WATCHED;
+        // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
         if quick && everybody(cx) && unsafe { store_simple::<T, D>(cx, op, 0, cx.mask.warps as usize * WARP) } {
             return true;
         }
@@ -254,13 +256,13 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
             if active == 0 {
                 continue;
             }
-            // SAFETY: the caller's word; all lanes of this warp take part.
+            // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
             if quick && active == u32::MAX && unsafe { store_simple::<T, D>(cx, op, w, WARP) } {
                 continue;
             }
             let mut a: Lanes = [0; WARP];
-            // SAFETY: the caller's word on slots.
-            if !unsafe { access::lanes::<O>(cx, op, w, active, bytes, Direction::Write, &mut a) } {
+            // SAFETY: the address register is a slot of the running window.
+            if !unsafe { access::lanes::<WATCHED>(cx, op, w, active, bytes, Direction::Write, &mut a) } {
                 return false;
             }
             if STRONG {
@@ -302,44 +304,44 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
-unsafe fn run_avx512<A: Transfer, O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
-    // SAFETY: the caller's word, passed on.
-    unsafe { A::run::<O>(cx, op) }
+unsafe fn run_avx512<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
+    unsafe { A::run::<WATCHED>(cx, op) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
-unsafe fn run_avx2<A: Transfer, O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
-    // SAFETY: the caller's word, passed on.
-    unsafe { A::run::<O>(cx, op) }
+unsafe fn run_avx2<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
+    unsafe { A::run::<WATCHED>(cx, op) }
 }
 
-unsafe fn run_baseline<A: Transfer, O: Observer>(cx: &mut Cx<'_, '_>, op: &MemOp) -> bool {
-    // SAFETY: the caller's word, passed on.
-    unsafe { A::run::<O>(cx, op) }
+unsafe fn run_baseline<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
+    unsafe { A::run::<WATCHED>(cx, op) }
 }
 
-fn pick<A: Transfer, O: Observer>() -> AccessFn {
+fn pick<A: Transfer, const WATCHED: bool>() -> AccessFn {
     match Level::current() {
-        Level::Avx512 => run_avx512::<A, O>,
-        Level::Avx2 => run_avx2::<A, O>,
-        Level::Baseline => run_baseline::<A, O>,
+        Level::Avx512 => run_avx512::<A, WATCHED>,
+        Level::Avx2 => run_avx2::<A, WATCHED>,
+        Level::Baseline => run_baseline::<A, WATCHED>,
     }
 }
 
 /// The function that loads such elements into slots of such a width.
-pub fn load_fn<O: Observer>(element: Element, slot: Option<Width>, ordering: Ordering) -> AccessFn {
-    fn by_strength<T: Convert<D>, D: Raw, O: Observer, const SIGNED: bool>(ordering: Ordering) -> AccessFn {
+pub fn load_fn<const WATCHED: bool>(element: Element, slot: Option<Width>, ordering: Ordering) -> AccessFn {
+    fn by_strength<T: Convert<D>, D: Raw, const WATCHED: bool, const SIGNED: bool>(ordering: Ordering) -> AccessFn {
         if ordering == Ordering::Weak {
-            pick::<Load<T, D, SIGNED, false>, O>()
+            pick::<Load<T, D, SIGNED, false>, WATCHED>()
         } else {
-            pick::<Load<T, D, SIGNED, true>, O>()
+            pick::<Load<T, D, SIGNED, true>, WATCHED>()
         }
     }
-    fn by_sign<T: Convert<D>, D: Raw, O: Observer>(element: Element, ordering: Ordering) -> AccessFn {
+    fn by_sign<T: Convert<D>, D: Raw, const WATCHED: bool>(element: Element, ordering: Ordering) -> AccessFn {
         if element.signed && size_of::<T>() < size_of::<D>() {
-            by_strength::<T, D, O, true>(ordering)
+            by_strength::<T, D, WATCHED, true>(ordering)
         } else {
-            by_strength::<T, D, O, false>(ordering)
+            by_strength::<T, D, WATCHED, false>(ordering)
         }
     }
     let natural = match element.bytes {
@@ -350,48 +352,48 @@ pub fn load_fn<O: Observer>(element: Element, slot: Option<Width>, ordering: Ord
     };
     let e = element;
     match (element.bytes, slot.unwrap_or(natural)) {
-        (1, Width::B16) => by_sign::<u8, u16, O>(e, ordering),
-        (1, Width::B32) => by_sign::<u8, u32, O>(e, ordering),
-        (1, Width::B64) => by_sign::<u8, u64, O>(e, ordering),
-        (1, Width::B128) => by_sign::<u8, u128, O>(e, ordering),
-        (2, Width::B16) => by_sign::<u16, u16, O>(e, ordering),
-        (2, Width::B32) => by_sign::<u16, u32, O>(e, ordering),
-        (2, Width::B64) => by_sign::<u16, u64, O>(e, ordering),
-        (2, Width::B128) => by_sign::<u16, u128, O>(e, ordering),
-        (4, Width::B32) => by_sign::<u32, u32, O>(e, ordering),
-        (4, Width::B64) => by_sign::<u32, u64, O>(e, ordering),
-        (4, Width::B128) => by_sign::<u32, u128, O>(e, ordering),
-        (8, Width::B64) => by_sign::<u64, u64, O>(e, ordering),
-        (8, Width::B128) => by_sign::<u64, u128, O>(e, ordering),
-        (16, Width::B128) => by_sign::<u128, u128, O>(e, ordering),
+        (1, Width::B16) => by_sign::<u8, u16, WATCHED>(e, ordering),
+        (1, Width::B32) => by_sign::<u8, u32, WATCHED>(e, ordering),
+        (1, Width::B64) => by_sign::<u8, u64, WATCHED>(e, ordering),
+        (1, Width::B128) => by_sign::<u8, u128, WATCHED>(e, ordering),
+        (2, Width::B16) => by_sign::<u16, u16, WATCHED>(e, ordering),
+        (2, Width::B32) => by_sign::<u16, u32, WATCHED>(e, ordering),
+        (2, Width::B64) => by_sign::<u16, u64, WATCHED>(e, ordering),
+        (2, Width::B128) => by_sign::<u16, u128, WATCHED>(e, ordering),
+        (4, Width::B32) => by_sign::<u32, u32, WATCHED>(e, ordering),
+        (4, Width::B64) => by_sign::<u32, u64, WATCHED>(e, ordering),
+        (4, Width::B128) => by_sign::<u32, u128, WATCHED>(e, ordering),
+        (8, Width::B64) => by_sign::<u64, u64, WATCHED>(e, ordering),
+        (8, Width::B128) => by_sign::<u64, u128, WATCHED>(e, ordering),
+        (16, Width::B128) => by_sign::<u128, u128, WATCHED>(e, ordering),
         (bytes, width) => unreachable!("a program never loads {bytes} bytes into {width:?}"),
     }
 }
 
 /// The function that stores such elements from slots of such a width.
-pub fn store_fn<O: Observer>(element: Element, slot: Width, ordering: Ordering) -> AccessFn {
-    fn by_strength<T: Convert<D>, D: Raw, O: Observer>(ordering: Ordering) -> AccessFn {
+pub fn store_fn<const WATCHED: bool>(element: Element, slot: Width, ordering: Ordering) -> AccessFn {
+    fn by_strength<T: Convert<D>, D: Raw, const WATCHED: bool>(ordering: Ordering) -> AccessFn {
         if ordering == Ordering::Weak {
-            pick::<Store<T, D, false>, O>()
+            pick::<Store<T, D, false>, WATCHED>()
         } else {
-            pick::<Store<T, D, true>, O>()
+            pick::<Store<T, D, true>, WATCHED>()
         }
     }
     match (element.bytes, slot) {
-        (1, Width::B16) => by_strength::<u8, u16, O>(ordering),
-        (1, Width::B32) => by_strength::<u8, u32, O>(ordering),
-        (1, Width::B64) => by_strength::<u8, u64, O>(ordering),
-        (1, Width::B128) => by_strength::<u8, u128, O>(ordering),
-        (2, Width::B16) => by_strength::<u16, u16, O>(ordering),
-        (2, Width::B32) => by_strength::<u16, u32, O>(ordering),
-        (2, Width::B64) => by_strength::<u16, u64, O>(ordering),
-        (2, Width::B128) => by_strength::<u16, u128, O>(ordering),
-        (4, Width::B32) => by_strength::<u32, u32, O>(ordering),
-        (4, Width::B64) => by_strength::<u32, u64, O>(ordering),
-        (4, Width::B128) => by_strength::<u32, u128, O>(ordering),
-        (8, Width::B64) => by_strength::<u64, u64, O>(ordering),
-        (8, Width::B128) => by_strength::<u64, u128, O>(ordering),
-        (16, Width::B128) => by_strength::<u128, u128, O>(ordering),
+        (1, Width::B16) => by_strength::<u8, u16, WATCHED>(ordering),
+        (1, Width::B32) => by_strength::<u8, u32, WATCHED>(ordering),
+        (1, Width::B64) => by_strength::<u8, u64, WATCHED>(ordering),
+        (1, Width::B128) => by_strength::<u8, u128, WATCHED>(ordering),
+        (2, Width::B16) => by_strength::<u16, u16, WATCHED>(ordering),
+        (2, Width::B32) => by_strength::<u16, u32, WATCHED>(ordering),
+        (2, Width::B64) => by_strength::<u16, u64, WATCHED>(ordering),
+        (2, Width::B128) => by_strength::<u16, u128, WATCHED>(ordering),
+        (4, Width::B32) => by_strength::<u32, u32, WATCHED>(ordering),
+        (4, Width::B64) => by_strength::<u32, u64, WATCHED>(ordering),
+        (4, Width::B128) => by_strength::<u32, u128, WATCHED>(ordering),
+        (8, Width::B64) => by_strength::<u64, u64, WATCHED>(ordering),
+        (8, Width::B128) => by_strength::<u64, u128, WATCHED>(ordering),
+        (16, Width::B128) => by_strength::<u128, u128, WATCHED>(ordering),
         (bytes, width) => unreachable!("a program never stores {bytes} bytes from {width:?}"),
     }
 }

@@ -4,10 +4,10 @@
 use crate::isa::lanes::WARP;
 use crate::memory::{READ, WRITE};
 use crate::program::{Space, Special};
-use crate::simt::special::{self, Place};
 
+use super::context::{Cx, LANES};
 use super::slots::{Slot, lanes, read, write};
-use super::{Cx, LANES};
+use super::special::{self, Place};
 
 #[repr(align(64))]
 struct Scratch([u8; LANES * 16]);
@@ -16,7 +16,7 @@ struct Scratch([u8; LANES * 16]);
 ///
 /// # Safety
 /// Slots lie in the running window, here and below.
-pub unsafe fn read_special(cx: &Cx<'_, '_>, which: Special, dst: Slot) {
+pub unsafe fn read_special(cx: &Cx<'_>, which: Special, dst: Slot) {
     // Into scratch memory laid out as the slot, then blended in by lane.
     let mut scratch = Scratch([0; LANES * 16]);
     let place = Place {
@@ -29,7 +29,7 @@ pub unsafe fn read_special(cx: &Cx<'_, '_>, which: Special, dst: Slot) {
         width: dst.width,
     };
     debug_assert!(cx.mask.warps as usize * WARP <= LANES);
-    // SAFETY: the scratch memory has room for the widest slot; the caller's word on the other.
+    // SAFETY: the scratch memory has room for the widest slot of a whole bundle; `dst` is a slot of the running window.
     unsafe {
         special::set_special(scratch.0.as_mut_ptr(), at, which, &place);
         for lane in lanes(&cx.mask.lanes) {
@@ -42,9 +42,9 @@ pub unsafe fn read_special(cx: &Cx<'_, '_>, which: Special, dst: Slot) {
 ///
 /// # Safety
 /// As for [`read_special`].
-pub unsafe fn frame_address(cx: &Cx<'_, '_>, dst: Slot, offset: u32) {
+pub unsafe fn frame_address(cx: &Cx<'_>, dst: Slot, offset: u32) {
     let address = u64::from(cx.frame + offset);
-    // SAFETY: the caller's word.
+    // SAFETY: `dst` is a slot of the running window, `lane` one of the mask's.
     lanes(&cx.mask.lanes).for_each(|lane| unsafe { write(cx.regs, dst, lane, address) });
 }
 
@@ -52,7 +52,7 @@ pub unsafe fn frame_address(cx: &Cx<'_, '_>, dst: Slot, offset: u32) {
 ///
 /// # Safety
 /// As for [`read_special`].
-pub unsafe fn convert_address(cx: &Cx<'_, '_>, space: Space, to_generic: bool, dst: Slot, src: Slot) {
+pub unsafe fn convert_address(cx: &Cx<'_>, space: Space, to_generic: bool, dst: Slot, src: Slot) {
     for lane in lanes(&cx.mask.lanes) {
         let base = match space {
             Space::Shared => cx.block.shared,
@@ -60,7 +60,7 @@ pub unsafe fn convert_address(cx: &Cx<'_, '_>, space: Space, to_generic: bool, d
             Space::Param => cx.block.param,
             Space::Generic | Space::Global | Space::Const => 0,
         };
-        // SAFETY: the caller's word.
+        // SAFETY: `src` and `dst` are slots of the running window, `lane` is one of the mask's.
         unsafe {
             let x = read(cx.regs, src, lane);
             let y = if to_generic {
@@ -77,9 +77,9 @@ pub unsafe fn convert_address(cx: &Cx<'_, '_>, space: Space, to_generic: bool, d
 ///
 /// # Safety
 /// As for [`read_special`].
-pub unsafe fn is_space(cx: &Cx<'_, '_>, space: Space, dst: Slot, src: Slot) {
+pub unsafe fn is_space(cx: &Cx<'_>, space: Space, dst: Slot, src: Slot) {
     for lane in lanes(&cx.mask.lanes) {
-        // SAFETY: the caller's word.
+        // SAFETY: `src` and `dst` are slots of the running window, `lane` is one of the mask's.
         unsafe {
             let x = read(cx.regs, src, lane);
             write(cx.regs, dst, lane, u64::from(in_space(cx, space, x)));
@@ -87,7 +87,7 @@ pub unsafe fn is_space(cx: &Cx<'_, '_>, space: Space, dst: Slot, src: Slot) {
     }
 }
 
-fn in_space(cx: &Cx<'_, '_>, space: Space, x: u64) -> bool {
+fn in_space(cx: &Cx<'_>, space: Space, x: u64) -> bool {
     let b = cx.block;
     let within = |base: u64, len: u64| x.wrapping_sub(base) < len;
     let shared = within(b.shared, u64::from(b.shared_window));

@@ -2,15 +2,15 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::machine::slots::Slot;
 use crate::isa::lanes::{WARP, Width};
 use crate::program::{Element, Initial, Special};
 
-use super::block::BlockEnv;
+use super::context::Env;
+use super::slots::Slot;
 
 /// Which lanes of which block a value is for.
-pub struct Place<'a, 'l> {
-    pub block: &'a BlockEnv<'l>,
+pub struct Place<'a> {
+    pub block: &'a Env<'a>,
     /// Linear index in the block of the bundle's first thread.
     pub first_thread: u32,
     pub warps: u32,
@@ -22,7 +22,8 @@ pub struct Place<'a, 'l> {
 /// `slot` lies in the window at `regs`, made for bundles of at least `warps` warps.
 pub unsafe fn fill(regs: *mut u8, slot: Slot, warps: u32, f: impl Fn(usize) -> u128) {
     let lanes = warps as usize * WARP;
-    // SAFETY: the slot holds `lanes` values of its width (caller).
+    // SAFETY: the slot holds `lanes` values of its width, for the window is for bundles of that many warps; it is
+    // aligned to the width.
     unsafe {
         let at = regs.add(slot.offset as usize);
         match slot.width {
@@ -46,7 +47,8 @@ pub unsafe fn fill(regs: *mut u8, slot: Slot, warps: u32, f: impl Fn(usize) -> u
 /// As for [`fill`].
 unsafe fn fill_same(regs: *mut u8, slot: Slot, warps: u32, value: u128) {
     let lanes = warps as usize * WARP;
-    // SAFETY: the slot holds `lanes` values of its width (caller).
+    // SAFETY: the slot holds `lanes` values of its width, aligned to it, and no reference into the window lives
+    // meanwhile.
     unsafe {
         let at = regs.add(slot.offset as usize);
         match slot.width {
@@ -77,13 +79,13 @@ fn param(params: &[u8], offset: u32, element: Element) -> u128 {
 ///
 /// # Safety
 /// As for [`fill`].
-pub unsafe fn set_initial(regs: *mut u8, slot: Slot, initial: &Initial, place: &Place<'_, '_>) {
-    // SAFETY: the caller's word.
+pub unsafe fn set_initial(regs: *mut u8, slot: Slot, initial: &Initial, place: &Place<'_>) {
+    // SAFETY: all three write the slot that the caller has promised, for `place.warps` warps.
     unsafe {
         match *initial {
             Initial::Constant(value) => fill_same(regs, slot, place.warps, value),
             Initial::Param { offset, element } => {
-                let value = param(&place.block.env.launch.params, offset, element);
+                let value = param(&place.block.env.launch().params, offset, element);
                 fill_same(regs, slot, place.warps, value);
             }
             Initial::Special(which) => set_special(regs, slot, which, place),
@@ -101,26 +103,25 @@ pub fn outlives_block(which: Special) -> bool {
 ///
 /// # Safety
 /// As for [`fill`].
-pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Place<'_, '_>) {
+pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Place<'_>) {
     use Special::*;
-    let env = place.block.env;
-    let launch = &env.launch;
     let block = place.block;
+    let launch = block.env.launch();
     let axis = |v: &[u32; 3], i: u8| u128::from(v.get(i as usize).copied().unwrap_or(0));
     let lanes = |f: &dyn Fn(u32) -> u32| {
-        // SAFETY: the caller's word.
+        // SAFETY: the slot is the caller's, in a window for `place.warps` warps.
         unsafe { fill(regs, slot, place.warps, |lane| u128::from(f(lane as u32))) }
     };
     let value = match which {
         Ntid(i) => axis(&launch.block, i),
         Nctaid(i) => axis(&launch.grid, i),
-        Nwarpid => u128::from(env.threads.div_ceil(WARP as u32)),
+        Nwarpid => u128::from(launch.threads().div_ceil(WARP as u32)),
         Nsmid => u128::from(launch.multiprocessors),
         Gridid => u128::from(launch.grid_id),
         CurrentGraphExec => u128::from(launch.family.graph),
         Envreg(i) => u128::from(launch.envreg(i)),
         DynamicSmemSize => u128::from(launch.dynamic_shared),
-        TotalSmemSize | AggrSmemSize => u128::from(env.shared_bytes),
+        TotalSmemSize | AggrSmemSize => u128::from(block.shared_bytes),
         ReservedSmem(_) => 0,
         // A grid without clusters is one of clusters of a single block (PTX ISA, %clusterid).
         NclusterId(i) => axis(&launch.grid, i) / axis(&launch.cluster, i).max(1),
@@ -128,7 +129,7 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         ClusterNctarank => launch.cluster.iter().map(|&x| u128::from(x)).product(),
         IsExplicitCluster => u128::from(launch.cluster != [1, 1, 1]),
         SharedBase(i) => {
-            let shared = &env.kernel.function.shared;
+            let shared = &block.env.kernel().shared;
             shared
                 .binary_search_by_key(&i, |(index, _)| *index)
                 .map_or(0, |at| u128::from(shared[at].1))
@@ -167,7 +168,7 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         // Performance monitors count nothing here: no counter was configured.
         Pm(_) | Pm64(_) => 0,
     };
-    // SAFETY: the caller's word.
+    // SAFETY: the slot is the caller's, in a window for `place.warps` warps.
     unsafe { fill_same(regs, slot, place.warps, value) }
 }
 

@@ -1,0 +1,39 @@
+//! A module, and what a tier has made of its functions so far: made when first used, kept as long as somebody may launch one.
+//!
+//! Those who launch pass it on and need not know what is in it: each tier adds its own way in (`interp/code.rs`).
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use crate::program::Module;
+
+pub struct Executables {
+    pub module: Arc<Module>,
+    forms: Box<[Forms]>,
+}
+
+/// The forms of one function, of a type that its tier chooses.
+type Forms = OnceLock<Box<dyn Any + Send + Sync>>;
+
+impl Executables {
+    pub fn new(module: Arc<Module>) -> Executables {
+        let forms = module.functions.iter().map(|_| Forms::new()).collect();
+        Executables { module, forms }
+    }
+
+    /// Functions whose forms are there already: programs built by hand.
+    #[cfg(test)]
+    pub(super) fn with<T: Any + Send + Sync>(module: Module, forms: Vec<T>) -> Executables {
+        let boxed = |form: T| Forms::from(Box::new(form) as Box<dyn Any + Send + Sync>);
+        Executables {
+            module: Arc::new(module),
+            forms: forms.into_iter().map(boxed).collect(),
+        }
+    }
+
+    /// What a tier keeps of function `index`.
+    pub(super) fn forms<T: Any + Send + Sync + Default>(&self, index: u32) -> &T {
+        let forms = self.forms[index as usize].get_or_init(|| Box::new(T::default()));
+        forms.downcast_ref().expect("one tier keeps forms here")
+    }
+}

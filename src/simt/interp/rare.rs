@@ -1,0 +1,200 @@
+//! Instructions that are rare, or after which a fragment does not simply go on.
+
+use crate::isa::lanes::{MAX_WARPS, Mask};
+use crate::program::{BarrierOp, Op as Operation};
+use crate::simt::cause::Cause;
+use crate::simt::machine::barrier::{Arrival, Barriers, Tally, write_reduction};
+use crate::simt::machine::slots::first_lane;
+use crate::simt::machine::{Cx, RawFault, warp};
+
+use super::bundle::{Bundle, State};
+use super::code::{Code, Executable};
+use super::collective;
+use super::compile::{Pc, Slot};
+
+/// What became of a rare instruction.
+pub enum Rare {
+    Next,
+    /// Goes on behind it, after others had a turn.
+    Yield,
+    /// Goes on behind it; it may have taken its time.
+    Long,
+    /// The fragment's place was updated already.
+    Left,
+    Barrier,
+    Fault(RawFault),
+}
+
+impl Rare {
+    fn done(fault: Option<RawFault>) -> Rare {
+        fault.map_or(Rare::Next, Rare::Fault)
+    }
+}
+
+impl Bundle {
+    pub(super) fn rare(
+        &mut self,
+        (at, pc): (usize, Pc),
+        op: &Operation<Slot>,
+        full: bool,
+        cx: &mut Cx<'_>,
+        barriers: &mut Barriers,
+        exec: &Executable,
+    ) -> Rare {
+        let machine = exec.machine;
+        if machine.watched {
+            cx.span = exec.span(pc);
+        }
+        match op {
+            Operation::Barrier {
+                op,
+                id,
+                threads,
+                dst: _,
+                pred,
+            } => {
+                let arrival = Arrival {
+                    op: *op,
+                    id: *id,
+                    threads: *threads,
+                    pred: *pred,
+                };
+                // SAFETY: the operands are slots of the running window: the compiler gave them to this code.
+                let id = match unsafe { (machine.barrier)(cx, barriers, &arrival) } {
+                    Ok(id) => id,
+                    Err(fault) => return Rare::Fault(fault),
+                };
+                let at = self.leave(at, cx.mask.lanes, pc);
+                if *op == BarrierOp::Arrive {
+                    self.fragments[at].pc = pc + 1;
+                    return if barriers.released() { Rare::Barrier } else { Rare::Left };
+                }
+                self.fragments[at].state = State::Barrier(id);
+                Rare::Barrier
+            }
+            Operation::Nanosleep => Rare::Yield,
+            Operation::Trap => Rare::Fault(RawFault {
+                cause: Cause::Trap,
+                lane: first_lane(&cx.mask.lanes),
+            }),
+            // Without a debugger a breakpoint ends the program like a trap (PTX ISA, brkpt).
+            Operation::Breakpoint => Rare::Fault(RawFault {
+                cause: Cause::Trap,
+                lane: first_lane(&cx.mask.lanes),
+            }),
+            Operation::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
+            Operation::StackSave { dst } => {
+                self.stack_save(at, *dst, cx);
+                Rare::Next
+            }
+            Operation::StackRestore { src } => {
+                self.stack_restore(at, *src, cx);
+                Rare::Next
+            }
+            // SAFETY: slots of the running window.
+            Operation::Texture(op) => Rare::done(unsafe { (machine.texture)(op, cx) }),
+            // SAFETY: slots of the running window.
+            Operation::Surface(op) => Rare::done(unsafe { (machine.surface)(op, cx) }),
+            // SAFETY: slots of the running window.
+            Operation::HandleQuery {
+                handle,
+                attribute,
+                level,
+                dst,
+            } => Rare::done(unsafe { (machine.query)(cx, *handle, *attribute, *level, *dst) }),
+            // SAFETY: slots of the running window.
+            Operation::IsHandle { opaque, dst, src } => {
+                Rare::done(unsafe { (machine.is_handle)(cx, *opaque, *dst, *src) })
+            }
+            Operation::Syscall { which, args, results } => match (machine.syscall)(*which, args, results, cx) {
+                Ok(()) => Rare::Long,
+                Err(fault) => Rare::Fault(fault),
+            },
+            other => {
+                let mut at = at;
+                if let Some(members) = collective::members(other)
+                    && !full
+                    && !std::mem::take(&mut self.fragments[at].forced)
+                {
+                    let taken = cx.mask.lanes;
+                    // SAFETY: the members operand is a slot of the running window.
+                    let ready = unsafe { warp::gathered(cx, members, &self.live) };
+                    if ready != taken && self.could_gather(at) {
+                        // Lanes whose partners are all there go on; warps of a bundle do not wait for each other.
+                        at = self.leave(at, taken, pc);
+                        if ready != [0; MAX_WARPS] {
+                            cx.mask.lanes = ready;
+                            // SAFETY: slots of the running window.
+                            if let Some(fault) = unsafe { collective::execute(other, cx, machine) } {
+                                return Rare::Fault(fault);
+                            }
+                            self.split(at, ready, pc, pc + 1);
+                        }
+                        self.fragments[at].state = State::Gathering;
+                        return Rare::Left;
+                    }
+                }
+                // SAFETY: slots of the running window.
+                match unsafe { collective::execute(other, cx, machine) } {
+                    None => Rare::Next,
+                    Some(fault) => Rare::Fault(fault),
+                }
+            }
+        }
+    }
+
+    /// Lets everybody who waits at barrier `id` go on; a reduction's result goes to those that asked.
+    pub fn release_barrier(&mut self, id: u32, result: &Tally) {
+        for f in self.fragments.iter_mut().filter(|f| f.state == State::Barrier(id)) {
+            let frame = &self.frames[f.frame as usize];
+            if let Code::Rare(op) = &frame.exec.code[f.pc as usize].code
+                && let Operation::Barrier { op, dst: Some(dst), .. } = &**op
+            {
+                let mask = Mask {
+                    warps: self.warps,
+                    lanes: f.mask,
+                };
+                // SAFETY: the destination is a slot of the frame's window.
+                unsafe { write_reduction(frame.regs(), *dst, *op, result, &mask) };
+            }
+            f.state = State::Ready;
+            f.pc += 1;
+        }
+    }
+
+    pub(super) fn branch_indexed(
+        &mut self,
+        at: usize,
+        pc: Pc,
+        index: Slot,
+        targets: &[Pc],
+        cx: &Cx<'_>,
+    ) -> Result<(), RawFault> {
+        let taken = cx.mask.lanes;
+        let lane = first_lane(&taken);
+        // SAFETY: a B32 slot of the running window.
+        let at_lane = |l: usize| unsafe { *(cx.regs.add(index.offset as usize) as *const u32).add(l) };
+        let chosen = at_lane(lane);
+        let Some(&target) = targets.get(chosen as usize) else {
+            let why = format!("brx.idx with index {chosen} into a list of {} labels", targets.len());
+            return Err(RawFault {
+                cause: Cause::IllegalInstruction { why },
+                lane,
+            });
+        };
+        let mut same = [0; MAX_WARPS];
+        for (w, lanes) in taken.iter().enumerate() {
+            for i in (0..32).filter(|i| lanes >> i & 1 == 1) {
+                same[w] |= u32::from(at_lane(w * 32 + i) == chosen) << i;
+            }
+        }
+        let at = self.leave(at, taken, pc);
+        if same == taken {
+            self.fragments[at].pc = target;
+        } else {
+            // The others stay here and choose for themselves.
+            self.split(at, same, pc, target);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,350 @@
+//! The loop: a fragment's instructions one after the other, until it meets another one, waits, or has had its share.
+
+use std::sync::Arc;
+
+use crate::isa::lanes::{MAX_WARPS, Mask};
+use crate::program::Ordering;
+use crate::simt::machine::barrier::Barriers;
+use crate::simt::machine::slots::first_lane;
+use crate::simt::machine::{BlockEnv, Cx, Env, NONE, RawFault};
+use crate::simt::schedule::Schedule;
+
+use super::affine::{Runs, Values};
+use super::bundle::{Bundle, CATCH_UP, Conditions, Fragment, Located, SHARE, SLICE, SPIN, State, located};
+use super::code::{Code, Executable, Op};
+use super::compile::Pc;
+use super::rare::Rare;
+
+/// What choosing a fragment costs of a slice: calls and branches may be all that a kernel does.
+const CHOICE: i64 = 16;
+
+/// Why a bundle stopped running.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// No fragment can go on: all lanes have exited, or wait.
+    Waiting,
+    /// A fragment had its share.
+    Share,
+    /// Under a seed: the turn is over.
+    Turn,
+}
+
+/// Why the inner loop handed a fragment back.
+enum Stop {
+    /// It stands where another one stands, or has gone past one.
+    Meets,
+    /// Its instructions are used up.
+    Turn,
+    /// It has done something after which others go first.
+    Pass,
+    /// Its place was updated already: look again who goes next.
+    Moved,
+    /// As above, and it has arrived at a barrier.
+    Barrier,
+    Fault,
+}
+
+impl Bundle {
+    /// Runs until every fragment waits or one has had its share; under a seed, for one turn of one fragment.
+    ///
+    /// # Errors
+    /// The first fault, with the pc and function in which it happened; also the end of the launch's time.
+    pub fn run(&mut self, block: &BlockEnv<impl Conditions>, barriers: &mut Barriers) -> Result<Pause, Box<Located>> {
+        // Nothing is drawn as a rule, and fragments of a loop that diverges change often: code without what seeds ask for.
+        match block.env.schedule() {
+            None => self.run_by(None, block, barriers),
+            schedule => self.run_by(schedule, block, barriers),
+        }
+    }
+
+    #[inline(always)]
+    fn run_by(
+        &mut self,
+        schedule: Option<&Schedule>,
+        block: &BlockEnv<impl Conditions>,
+        barriers: &mut Barriers,
+    ) -> Result<Pause, Box<Located>> {
+        let apart = schedule.filter(|schedule| schedule.apart);
+        loop {
+            // Those that meet need not become one: now and then they do not.
+            let meet = apart.is_none_or(|schedule| !schedule.one_in(4));
+            if self.fragments.len() > 1 {
+                self.merge(meet);
+            }
+            let Some(at) = self.pick(apart) else {
+                return Ok(Pause::Waiting);
+            };
+            self.slice -= CHOICE;
+            if self.slice < 0 {
+                self.slice = SLICE;
+                if let Some(cause) = block.env.overdue() {
+                    let fragment = &self.fragments[at];
+                    let lane = first_lane(&fragment.mask);
+                    return Err(Box::new(located(self, fragment, RawFault { cause, lane })));
+                }
+                if block.env.has_stopped() {
+                    return Ok(Pause::Share);
+                }
+            }
+            let (limit, floor, passed) = self.bounds(at, meet);
+            if passed {
+                self.share = self.share.min(CATCH_UP);
+            }
+            let turn = schedule.map_or(SLICE, Schedule::turn).min(self.share);
+            let stop = self.run_fragment(at, (limit, floor, turn), block, barriers)?;
+            match stop {
+                Stop::Meets | Stop::Moved | Stop::Turn if self.share > 0 => {}
+                // Whoever is there now, if it has gone elsewhere.
+                Stop::Meets | Stop::Moved | Stop::Turn | Stop::Pass => {
+                    self.share = SHARE;
+                    if let Some(fragment) = self.fragments.get_mut(at) {
+                        fragment.passed = true;
+                    }
+                    let others = self.fragments.iter().any(|f| f.state == State::Ready && !f.passed);
+                    if !others {
+                        return Ok(Pause::Share);
+                    }
+                }
+                Stop::Barrier => {
+                    if barriers.released() {
+                        // The whole block may go on: let the block tell everybody.
+                        return Ok(Pause::Waiting);
+                    }
+                }
+                Stop::Fault => unreachable!("faults leave by the error path"),
+            }
+            if schedule.is_some() {
+                return Ok(Pause::Turn);
+            }
+        }
+    }
+
+    /// What the operations of a fragment see.
+    fn context<'a>(&self, fragment: &Fragment, exec: &'a Executable, block: &'a Env<'a>) -> Cx<'a> {
+        let frame = &self.frames[fragment.frame as usize];
+        let values = self.affine.as_ref().map(|(values, _)| values);
+        Cx {
+            regs: frame.regs(),
+            mask: Mask {
+                warps: self.warps,
+                lanes: fragment.mask,
+            },
+            block,
+            first_thread: self.first_thread,
+            frame: frame.base,
+            affine: values.map_or(std::ptr::null(), Values::as_ptr),
+            by_warp: values.is_some_and(|values| values.runs == Runs::Warp),
+            fault: None,
+            function: &exec.function,
+            span: Default::default(),
+        }
+    }
+
+    /// Runs fragment `at` until it meets another one (below `limit` and from `floor` on there is none) or `turn`
+    /// instructions are done.
+    fn run_fragment(
+        &mut self,
+        at: usize,
+        (limit, floor, turn): (Pc, Pc, i64),
+        block: &BlockEnv<impl Conditions>,
+        barriers: &mut Barriers,
+    ) -> Result<Stop, Box<Located>> {
+        let alone = self.fragments.len() == 1;
+        let fragment = self.fragments[at].clone();
+        // SAFETY: the frame keeps its executable as long as a fragment is in it, and the loop below is left as soon as
+        // this one leaves the frame.
+        let exec: &Executable = unsafe { &*Arc::as_ptr(&self.frames[fragment.frame as usize].exec) };
+        let code: &[Op] = &exec.code;
+        let mut cx = self.context(&fragment, exec, block);
+        let own = cx.mask;
+        let mut pc = fragment.pc;
+        let mut share = turn;
+        let mut looked = self.looked;
+        let stop = loop {
+            if pc >= limit {
+                break Stop::Meets;
+            }
+            share -= 1;
+            if share < 0 {
+                break Stop::Turn;
+            }
+            let op = &code[pc as usize];
+            let mut full = alone;
+            if op.guard.offset != NONE {
+                // SAFETY: the guard is a predicate slot of `exec`, in whose window the fragment runs.
+                let taken = unsafe { guarded(cx.regs, op, &own) };
+                if let Code::Branch { target } = op.code {
+                    if taken == own.lanes {
+                        if target <= pc && std::mem::take(&mut looked) {
+                            share -= SPIN;
+                        }
+                        pc = target;
+                        if pc < floor {
+                            break Stop::Meets;
+                        }
+                    } else if taken == [0; MAX_WARPS] {
+                        pc += 1;
+                    } else {
+                        if target <= pc && std::mem::take(&mut looked) {
+                            share -= SPIN;
+                        }
+                        self.split(at, taken, pc + 1, target);
+                        break Stop::Moved;
+                    }
+                    continue;
+                }
+                if taken == [0; MAX_WARPS] {
+                    pc += 1;
+                    continue;
+                }
+                full &= taken == own.lanes;
+                cx.mask.lanes = taken;
+            } else {
+                cx.mask.lanes = own.lanes;
+            }
+            match &op.code {
+                Code::Lane { kernel, operands } => {
+                    let run = if full { kernel.full } else { kernel.masked };
+                    // SAFETY: the operands are slots of `exec`'s window, which the frame has (`compile/check.rs`);
+                    // kernels are of the level that the CPU was found to have.
+                    unsafe { run(cx.regs, operands, &cx.mask) };
+                    pc += 1;
+                }
+                Code::Load { run, mem } => {
+                    looked |= mem.ordering != Ordering::Weak;
+                    // SAFETY: `mem` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
+                    if !unsafe { run(&mut cx, mem) } {
+                        break Stop::Fault;
+                    }
+                    pc += 1;
+                }
+                Code::Store { run, mem } => {
+                    // SAFETY: `mem` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
+                    if !unsafe { run(&mut cx, mem) } {
+                        break Stop::Fault;
+                    }
+                    pc += 1;
+                }
+                Code::Atomic { run, atom } => {
+                    looked |= !atom.dst.is_empty();
+                    // SAFETY: `atom` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
+                    if !unsafe { run(&mut cx, atom) } {
+                        break Stop::Fault;
+                    }
+                    pc += 1;
+                }
+                Code::Branch { target } => {
+                    if *target <= pc && std::mem::take(&mut looked) {
+                        share -= SPIN;
+                    }
+                    pc = *target;
+                    if pc < floor {
+                        break Stop::Meets;
+                    }
+                }
+                Code::Rare(op) => match self.rare((at, pc), op, full, &mut cx, barriers, exec) {
+                    Rare::Next => pc += 1,
+                    Rare::Yield => {
+                        pc += 1;
+                        break Stop::Pass;
+                    }
+                    Rare::Long => {
+                        pc += 1;
+                        self.slice = 0;
+                        break Stop::Turn;
+                    }
+                    Rare::Left => break Stop::Moved,
+                    Rare::Barrier => break Stop::Barrier,
+                    Rare::Fault(fault) => {
+                        cx.fault = Some(fault);
+                        break Stop::Fault;
+                    }
+                },
+                Code::BarrierAll { .. } if full && block.env.bundles() == 1 => pc += 1,
+                Code::BarrierAll { .. } | Code::BranchIndexed { .. } | Code::Call(_) | Code::Return | Code::Exit => {
+                    break self.leave_code((at, pc), &op.code, &mut cx, barriers, block.env.max_depth());
+                }
+            }
+        };
+        self.looked = looked;
+        self.share -= turn - share;
+        self.slice -= turn - share;
+        if let Some(fault) = cx.fault {
+            let frame = self.fragments.get(at).map_or(fragment.frame, |f| f.frame);
+            return Err(Box::new(Located {
+                fault,
+                stack: self.stack(frame, pc),
+                first_thread: self.first_thread,
+            }));
+        }
+        if let Stop::Meets | Stop::Turn | Stop::Pass = stop {
+            self.fragments[at].pc = pc;
+        }
+        Ok(stop)
+    }
+
+    /// The lanes of `cx` leave the straight path of fragment `at`, which stands at `pc`: for a barrier, a call, a return,
+    /// or for good.
+    fn leave_code(
+        &mut self,
+        (at, pc): (usize, Pc),
+        code: &Code,
+        cx: &mut Cx<'_>,
+        barriers: &mut Barriers,
+        max_depth: u64,
+    ) -> Stop {
+        let taken = cx.mask.lanes;
+        match code {
+            Code::BarrierAll { id } => {
+                let at = self.leave(at, taken, pc);
+                self.fragments[at].state = State::Barrier(*id);
+                barriers.arrive(*id, self.first_warp(), &taken[..self.warps as usize], None);
+                return Stop::Barrier;
+            }
+            Code::BranchIndexed { index, targets } => {
+                if let Err(fault) = self.branch_indexed(at, pc, *index, targets, cx) {
+                    cx.fault = Some(fault);
+                    return Stop::Fault;
+                }
+            }
+            Code::Call(call) => {
+                if let Err(fault) = self.call((at, pc), call, cx, max_depth) {
+                    cx.fault = Some(fault);
+                    return Stop::Fault;
+                }
+            }
+            Code::Return => {
+                if self.ret(at, taken, pc, cx) {
+                    barriers.left(self.first_warp(), self.live_by_warp());
+                }
+            }
+            Code::Exit => {
+                self.exit(at, taken, pc);
+                barriers.left(self.first_warp(), self.live_by_warp());
+            }
+            Code::Lane { .. }
+            | Code::Load { .. }
+            | Code::Store { .. }
+            | Code::Atomic { .. }
+            | Code::Branch { .. }
+            | Code::Rare(_) => unreachable!("these stay on the path"),
+        }
+        Stop::Moved
+    }
+}
+
+/// Lanes of `own` in which an instruction's guard holds.
+///
+/// # Safety
+/// The guard is a predicate slot of the window at `regs`.
+#[inline(always)]
+unsafe fn guarded(regs: *mut u8, op: &Op, own: &Mask) -> [u32; MAX_WARPS] {
+    let flip = if op.guard.negated { u32::MAX } else { 0 };
+    let mut taken = [0; MAX_WARPS];
+    for (w, (taken, lanes)) in taken.iter_mut().zip(own.lanes).enumerate().take(own.warps as usize) {
+        // SAFETY: a predicate slot holds one word a warp.
+        let bits = unsafe { *(regs.add(op.guard.offset as usize) as *const u32).add(w) };
+        *taken = lanes & (bits ^ flip);
+    }
+    taken
+}

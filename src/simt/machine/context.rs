@@ -1,0 +1,168 @@
+//! What an operation sees of the world while it runs: its lanes and their registers, the block with its windows, and the
+//! grid around it.
+
+use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
+use crate::memory::View;
+use crate::program::{Function, Space};
+use crate::ptx::ast::Span;
+use crate::simt::cause::Cause;
+use crate::simt::launch::Launch;
+
+use super::observe::{HeapEvent, SyncEvent, Watch, Who};
+use super::queue::Queue;
+
+/// Marks an absent slot or guard in a field that is otherwise an offset.
+pub const NONE: u32 = u32::MAX;
+
+/// Lanes of a bundle.
+pub const LANES: usize = MAX_WARPS * WARP;
+
+/// What operations ask of the grid around a block.
+pub trait Surroundings: Sync {
+    fn launch(&self) -> &Launch;
+    /// The kernel that was launched.
+    fn kernel(&self) -> &Function;
+    /// Who looks on.
+    fn watch(&self) -> &Watch;
+    /// The number of a block, in the order in which they start.
+    fn block_number(&self, ctaid: [u32; 3]) -> u64;
+    /// What its kernels have put in line.
+    fn queue(&self) -> &Queue;
+    /// Whether what is in line can run here and now.
+    fn can_wait(&self) -> bool;
+    /// Runs what is in line, to its end; `false`: it failed, and the grid ends with that.
+    fn wait(&self) -> bool;
+}
+
+/// A block as its lanes see it, in a grid of which those who run it know more than its operations do ([`Env`]).
+pub struct BlockEnv<G: ?Sized> {
+    pub view: View,
+    pub ctaid: [u32; 3],
+    /// Which of the places for blocks this one runs in: what `%smid` reads.
+    pub seat: u32,
+    /// Shared window: address, bytes that the kernel has, bytes that count as shared for `isspacep`.
+    pub shared: u64,
+    pub shared_bytes: u32,
+    pub shared_window: u32,
+    /// Local window of thread 0; thread `t` has `[local + t·stride, …)`.
+    pub local: u64,
+    pub local_stride: u32,
+    pub local_bytes: u64,
+    /// The launch's parameter block.
+    pub param: u64,
+    pub param_bytes: u32,
+    pub env: G,
+}
+
+/// A block in any grid.
+pub type Env<'l> = BlockEnv<dyn Surroundings + 'l>;
+
+/// A value that follows the lane's number: in lane `l` of run `r`, `base[r] + step · l`, modulo 2^64 or 2^32. A run is the
+/// whole bundle, or a warp of it.
+#[derive(Clone, Copy, Default)]
+pub struct Line {
+    pub base: [u64; MAX_WARPS],
+    pub step: u64,
+}
+
+/// Lanes of a bundle, with what an operation needs to know of them.
+pub struct Cx<'a> {
+    /// Register window of the running frame.
+    pub regs: *mut u8,
+    /// Lanes that carry out the operation.
+    pub mask: Mask,
+    pub block: &'a Env<'a>,
+    /// Linear index in the block of the bundle's first thread.
+    pub first_thread: u32,
+    /// Where the running frame starts in a lane's local window.
+    pub frame: u32,
+    /// The bundle's values that follow the lane's number, for accesses that name one.
+    pub affine: *const Line,
+    /// Those count through each warp by itself.
+    pub by_warp: bool,
+    pub fault: Option<RawFault>,
+    /// The running function, and the instruction where an operation does not bring its own; for observers.
+    pub function: &'a Function,
+    pub span: Span,
+}
+
+impl<'a> Cx<'a> {
+    /// Start of a lane's local window.
+    #[inline(always)]
+    pub fn local(&self, lane: usize) -> u64 {
+        self.block.local + (u64::from(self.first_thread) + lane as u64) * u64::from(self.block.local_stride)
+    }
+
+    pub fn launch(&self) -> &'a Launch {
+        self.block.env.launch()
+    }
+
+    pub(super) fn who(&self, span: Span) -> Who<'a> {
+        Who {
+            grid: self.launch().grid_id,
+            block: self.block.ctaid,
+            first_thread: self.first_thread,
+            function: self.function,
+            span,
+        }
+    }
+
+    /// Tells the observer of what synchronises lanes.
+    #[inline(always)]
+    pub(super) fn synchronised<const WATCHED: bool>(&self, event: impl FnOnce() -> SyncEvent) {
+        if WATCHED && let Some(observer) = self.block.env.watch().observer() {
+            observer.synchronise(&self.who(self.span), &event());
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn heap_changed<const WATCHED: bool>(&self, event: impl FnOnce() -> HeapEvent) {
+        if WATCHED && let Some(observer) = self.block.env.watch().observer() {
+            observer.heap(&self.who(self.span), &event());
+        }
+    }
+}
+
+/// A fault as an operation reports it: the tier adds where.
+#[derive(Debug)]
+pub struct RawFault {
+    pub cause: Cause,
+    /// Lane of the bundle.
+    pub lane: usize,
+}
+
+/// What an operation came to: nothing, or a fault.
+pub type Outcome = Option<RawFault>;
+
+impl RawFault {
+    /// Where the instruction names a window, the address counts from its start.
+    #[cold]
+    pub(super) fn illegal(address: u64, bytes: u64, write: bool, lane: usize, space: Space) -> RawFault {
+        let cause = Cause::IllegalAddress {
+            address,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            write,
+            space,
+        };
+        RawFault { cause, lane }
+    }
+
+    #[cold]
+    pub(super) fn misaligned(address: u64, bytes: u64, lane: usize) -> RawFault {
+        RawFault {
+            cause: Cause::Misaligned {
+                address,
+                bytes: bytes as u32,
+            },
+            lane,
+        }
+    }
+
+    #[cold]
+    pub fn instruction(why: String, lane: usize) -> RawFault {
+        RawFault {
+            cause: Cause::IllegalInstruction { why },
+            lane,
+        }
+    }
+}
