@@ -97,6 +97,19 @@ enum Waiter {
     Thread(Arc<Sleeper>),
 }
 
+impl Waiter {
+    /// What it waits for is completed. The lock of that stream is not held.
+    fn wake(self) {
+        match self {
+            Waiter::Stream(stream) => {
+                stream.queue.lock().state = State::Queued;
+                pump::schedule(stream);
+            }
+            Waiter::Thread(sleeper) => sleeper.wake(),
+        }
+    }
+}
+
 /// A thread that waits: not one that is parked, for a thread whose storage is gone cannot be.
 #[derive(Default)]
 struct Sleeper {
@@ -189,15 +202,16 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if self.completes {
-            self.stream.complete_one();
-        }
         let mut queue = self.stream.queue.lock();
-        if queue.commands.is_empty() {
-            queue.state = State::Idle;
-        } else {
-            queue.state = State::Queued;
-            drop(queue);
+        let due = match self.completes {
+            true => self.stream.complete_one(&mut queue),
+            false => Vec::new(),
+        };
+        let is_empty = queue.commands.is_empty();
+        queue.state = if is_empty { State::Idle } else { State::Queued };
+        drop(queue);
+        due.into_iter().for_each(Waiter::wake);
+        if !is_empty {
             pump::schedule(Arc::clone(self.stream));
         }
     }
