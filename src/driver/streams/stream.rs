@@ -307,19 +307,29 @@ impl Stream {
     /// `_ptsz` entry points); 1 and 2 are those two by name. 400 for what is not a stream; the context's sticky error.
     pub fn resolve(handle: Handle, per_thread: bool) -> Result<Arc<Stream>> {
         match handle {
-            0 if per_thread => Ok(Stream::of_thread(&Context::usable()?)),
-            0 | LEGACY => Ok(Arc::clone(Context::usable()?.legacy())),
-            PER_THREAD => Ok(Stream::of_thread(&Context::usable()?)),
-            handle => {
-                let stream = Stream::from_handle(handle)?;
-                if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
-                    return Err(Error::StreamDetached);
-                }
-                check_host_function()?;
-                stream.shared.check()?;
-                Ok(stream)
-            }
+            0 | LEGACY | PER_THREAD => Stream::resolve_in(&Context::usable()?, handle, per_thread),
+            handle => Stream::created(handle),
         }
+    }
+
+    /// The same for calls that have found their context usable already.
+    pub fn resolve_in(context: &Arc<Context>, handle: Handle, per_thread: bool) -> Result<Arc<Stream>> {
+        match handle {
+            0 if per_thread => Ok(Stream::of_thread(context)),
+            PER_THREAD => Ok(Stream::of_thread(context)),
+            0 | LEGACY => Ok(Arc::clone(context.legacy())),
+            handle => Stream::created(handle),
+        }
+    }
+
+    fn created(handle: Handle) -> Result<Arc<Stream>> {
+        let stream = Stream::from_handle(handle)?;
+        if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
+            return Err(Error::StreamDetached);
+        }
+        check_host_function()?;
+        stream.shared.check()?;
+        Ok(stream)
     }
 
     /// A created stream, whatever state its context is in (`cuStreamDestroy`).
