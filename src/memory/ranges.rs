@@ -31,7 +31,7 @@ impl AddressSpace {
         let slack = if base.is_multiple_of(align) { 0 } else { align };
         let pages = bytes.checked_add(slack).ok_or(OutOfMemory)?.div_ceil(PAGE);
         let mut state = self.state.write();
-        let block = state.large.allocate(pages, align >> PAGE_BITS).ok_or(OutOfMemory)?;
+        let (block, _) = state.large.allocate(pages, align >> PAGE_BITS).ok_or(OutOfMemory)?;
         let end = state.large.used_end();
         if end > state.large_open {
             state.large_open = self

@@ -37,7 +37,7 @@ use super::recording::Recording;
 use crate::driver::context::Shared;
 use crate::driver::handle::{self, Registry};
 use crate::driver::per_thread::{Held, PerThread};
-use crate::driver::profile::MULTIPROCESSORS;
+use crate::driver::profile::multiprocessors;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
 use crate::driver::{Context, Error, Green, Handle, Result};
 use crate::{defect, memory, simt};
@@ -402,7 +402,7 @@ impl Stream {
     pub(in crate::driver) fn multiprocessors(&self) -> u32 {
         self.green
             .as_ref()
-            .map_or(MULTIPROCESSORS, |green| green.multiprocessors())
+            .map_or_else(multiprocessors, |green| green.multiprocessors())
     }
 
     pub fn context(&self) -> Result<Arc<Context>> {
