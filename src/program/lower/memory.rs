@@ -8,7 +8,7 @@ use crate::isa::Compute;
 use crate::isa::lanes::Width;
 use crate::isa::operation::{self, Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
 use crate::isa::types::{self, Scope, Vector};
-use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
+use crate::program::ir::{Address, CopyGroup, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
 use crate::program::layout::{Place, is_float, is_signed, size_of};
 use crate::ptx::ast::{self, AddressBase, Instruction, Operand, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -513,10 +513,26 @@ impl Lower<'_> {
     /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`; the groups and
     /// waits of copies that are complete when they are issued do nothing.
     pub fn copy_async(&mut self, copy: CopyAsync, instruction: &Instruction, guard: Option<Guard>) -> Outcome<()> {
-        let (to, policy) = match copy {
-            CopyAsync::Copy { to, cache } => (to, cache.hint),
-            CopyAsync::CommitGroup | CopyAsync::WaitGroup | CopyAsync::WaitAll => return Ok(()),
+        let operands = &instruction.operands;
+        let group = match copy {
+            CopyAsync::Copy { to, cache } => return self.copy_async_bytes((to, cache.hint), instruction, guard),
+            CopyAsync::CommitGroup => CopyGroup::Commit,
+            CopyAsync::WaitGroup => {
+                self.operand_count(instruction, 1, 1)?;
+                CopyGroup::Wait(self.immediate(&operands[0])? as u32)
+            }
+            CopyAsync::WaitAll => CopyGroup::WaitAll,
         };
+        self.push(guard, instruction.span, Op::CopyGroup(group));
+        Ok(())
+    }
+
+    fn copy_async_bytes(
+        &mut self,
+        (to, policy): (ast::Space, bool),
+        instruction: &Instruction,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let operands = &instruction.operands;
         self.operand_count(instruction, 3, 5)?;
         let dst = self.address(&operands[0], to)?;

@@ -343,7 +343,10 @@ impl<'a> Lower<'a> {
         match statement {
             Statement::Label(name) => {
                 let block = self.label(name)?;
-                self.end(End::Jump(block));
+                self.end(End::Jump {
+                    to: block,
+                    span: Span::default(),
+                });
                 self.start(block);
                 Ok(())
             }

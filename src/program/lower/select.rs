@@ -298,15 +298,16 @@ impl Lower<'_> {
         };
         let taken = self.label(name)?;
         let next = self.block();
-        match guard {
-            None => self.end(End::Jump(taken)),
-            Some(guard) => self.end(End::Branch {
+        let span = instruction.span;
+        self.end(match guard {
+            None => End::Jump { to: taken, span },
+            Some(guard) => End::Branch {
                 guard,
                 taken,
                 fall: next,
-                span: instruction.span,
-            }),
-        }
+                span,
+            },
+        });
         self.start(next);
         Ok(())
     }

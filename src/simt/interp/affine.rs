@@ -63,7 +63,7 @@ impl Values {
             match *source {
                 Source::Constant(bits) => value.base = [bits; MAX_WARPS],
                 Source::Slot(slot) => {
-                    // SAFETY: a slot of the window; the same value in all lanes.
+                    // SAFETY: `slot` is of the window at `regs`, whose initial values are set, the same in all lanes.
                     value.base = [unsafe {
                         let at = regs.add(slot.offset as usize);
                         if slot.width == Width::B64 {
@@ -88,7 +88,7 @@ impl Values {
                 Source::Ctaid(_) => {}
             }
         }
-        // SAFETY: the caller's word.
+        // SAFETY: `regs` is a window of `exec`, from which the steps come.
         unsafe { values.steps(&affine.once, regs) }.ok().map(|()| values)
     }
 
@@ -102,7 +102,7 @@ impl Values {
                 value.base = [u64::from(ctaid[usize::from(axis)]); MAX_WARPS];
             }
         }
-        // SAFETY: the caller's word.
+        // SAFETY: `regs` is a window of the code from which the steps come.
         unsafe { self.steps(&affine.each, regs) }.is_ok()
     }
 
@@ -173,7 +173,7 @@ impl Values {
                         };
                         for (at, word) in words.enumerate() {
                             let bits = compare(relation, ends, y, self.lanes(), at * WARP);
-                            // SAFETY: a predicate slot of the window, a word for each warp.
+                            // SAFETY: `dst` is a predicate slot of the window, with a word for each of its warps.
                             unsafe { regs.add(dst.offset as usize).cast::<u32>().add(word).write(bits) };
                         }
                     }
@@ -226,7 +226,15 @@ fn compare(relation: Compare, (first, last): (i64, i64), y: i64, lanes: usize, f
         Compare::Lt => x < y,
         Compare::Le => x <= y,
         Compare::Gt => x > y,
-        _ => x >= y,
+        Compare::Ge => x >= y,
+        Compare::Equ
+        | Compare::Neu
+        | Compare::Ltu
+        | Compare::Leu
+        | Compare::Gtu
+        | Compare::Geu
+        | Compare::Num
+        | Compare::Nan => unreachable!("integers are always ordered"),
     };
     let (low, high) = (first.min(last), first.max(last));
     // One answer for all where the line stays on one side.

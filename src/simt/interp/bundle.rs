@@ -111,7 +111,8 @@ impl Bundle {
         };
         for op in &kernel.prologue {
             if let Code::Lane { kernel, operands } = &op.code {
-                // SAFETY: as above; the level was detected.
+                // SAFETY: the prologue's operands are slots of the same window, whose initial values are set; kernels
+                // are of the level that the CPU was found to have.
                 unsafe { (kernel.full)(window.regs(), operands, &mask) };
             }
         }
@@ -172,7 +173,7 @@ impl Bundle {
             }
         }
         for &(slot, which) in &frame.exec.per_block {
-            // SAFETY: slots of the kernel's window.
+            // SAFETY: the frame is the kernel's, whose slots these are, and its window is for this many warps.
             unsafe { special::set_special(frame.regs(), slot, which, &place) };
         }
     }

@@ -44,7 +44,7 @@ impl Bundle {
             }
         } else {
             // Lanes may call different functions: those that agree with the first go now, the others stay here.
-            // SAFETY: a B64 slot of the running window.
+            // SAFETY: the address is a slot of 64 bits of the code that runs, whose window `cx` has, a value for each lane.
             let address = |l: usize| unsafe { *(cx.regs.add(call.address as usize) as *const u64).add(l) };
             let target = address(lane);
             let mut same = [0; MAX_WARPS];
@@ -231,7 +231,7 @@ impl Bundle {
         let limit = u64::from(cx.block.local_stride);
         let tops = self.tops(at);
         for lane in lanes(&cx.mask.lanes) {
-            // SAFETY: slots of the running window.
+            // SAFETY: `size` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             let bytes = unsafe { read(cx.regs, size, lane) };
             let start = tops[lane].next_multiple_of(align.max(1));
             let end = u64::from(start).saturating_add(bytes);
@@ -242,7 +242,7 @@ impl Bundle {
                 });
             }
             tops[lane] = end as u32;
-            // SAFETY: a slot of the running window.
+            // SAFETY: `dst` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             unsafe { write(cx.regs, dst, lane, u64::from(start)) };
         }
         Rare::Next
@@ -251,7 +251,7 @@ impl Bundle {
     pub(super) fn stack_save(&mut self, at: usize, dst: Slot, cx: &Cx<'_>) {
         let tops = self.tops(at);
         for lane in lanes(&cx.mask.lanes) {
-            // SAFETY: a slot of the running window.
+            // SAFETY: `dst` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             unsafe { write(cx.regs, dst, lane, u64::from(tops[lane])) };
         }
     }
@@ -260,7 +260,7 @@ impl Bundle {
         let limit = cx.block.local_stride;
         let tops = self.tops(at);
         for lane in lanes(&cx.mask.lanes) {
-            // SAFETY: a slot of the running window.
+            // SAFETY: `src` is a slot of the code that runs, whose window `cx` has; `lane` is of its mask.
             let value = unsafe { read(cx.regs, src, lane) };
             tops[lane] = u32::try_from(value).unwrap_or(limit).min(limit);
         }

@@ -158,7 +158,7 @@ impl Bundle {
             let op = &code[pc as usize];
             let mut full = alone;
             if op.guard.offset != NONE {
-                // SAFETY: the guard is a predicate slot of the window.
+                // SAFETY: the guard is a predicate slot of `exec`, in whose window the fragment runs.
                 let taken = unsafe { guarded(cx.regs, op, &own) };
                 if let Code::Branch { target } = op.code {
                     if taken == own.lanes {
@@ -192,20 +192,21 @@ impl Bundle {
             match &op.code {
                 Code::Lane { kernel, operands } => {
                     let run = if full { kernel.full } else { kernel.masked };
-                    // SAFETY: offsets are slots of this window by construction; the level was detected.
+                    // SAFETY: the operands are slots of `exec`'s window, which the frame has (`compile/check.rs`);
+                    // kernels are of the level that the CPU was found to have.
                     unsafe { run(cx.regs, operands, &cx.mask) };
                     pc += 1;
                 }
                 Code::Load { run, mem } => {
                     looked |= mem.ordering != Ordering::Weak;
-                    // SAFETY: offsets are slots of this window by construction.
+                    // SAFETY: `mem` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
                     if !unsafe { run(&mut cx, mem) } {
                         break Stop::Fault;
                     }
                     pc += 1;
                 }
                 Code::Store { run, mem } => {
-                    // SAFETY: offsets are slots of this window by construction.
+                    // SAFETY: `mem` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
                     if !unsafe { run(&mut cx, mem) } {
                         break Stop::Fault;
                     }
@@ -213,7 +214,7 @@ impl Bundle {
                 }
                 Code::Atomic { run, atom } => {
                     looked |= !atom.dst.is_empty();
-                    // SAFETY: offsets are slots of this window by construction.
+                    // SAFETY: `atom` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
                     if !unsafe { run(&mut cx, atom) } {
                         break Stop::Fault;
                     }

@@ -96,7 +96,7 @@ pub unsafe fn lanes<const WATCHED: bool>(
     direction: Direction,
     out: &mut Lanes,
 ) -> bool {
-    // SAFETY: the caller's word.
+    // SAFETY: `op.register` is a slot of the running window, which is what `addresses` asks for.
     let good = unsafe { addresses(cx, op, w, active, bytes, direction, out) }
         && check_lanes(cx, op.space, w, active, out, bytes, direction);
     if WATCHED && good {
@@ -195,7 +195,7 @@ pub fn one<const WATCHED: bool>(
 /// They are not the kernel's.
 pub fn bytes<const WATCHED: bool, const N: usize>(cx: &Cx<'_>, lane: usize, address: u64) -> Result<[u8; N], RawFault> {
     one::<WATCHED>(cx, lane, address, N as u64, Direction::Read)?;
-    // SAFETY: checked just now.
+    // SAFETY: `one` has just found that the lane may read `N` bytes there; any bytes make such an array.
     Ok(unsafe { (address as *const [u8; N]).read_unaligned() })
 }
 
@@ -242,7 +242,7 @@ pub(super) unsafe fn addresses(
             *a = if op.narrow { u64::from(at as u32) } else { at }.wrapping_add(op.offset as u64);
         }
     } else {
-        // SAFETY: the slot lies in the window by construction of the program.
+        // SAFETY: the register is a slot of the running window, so its start lies in it.
         let base = unsafe { cx.regs.add(op.register as usize) };
         if op.narrow {
             // SAFETY: a B32 slot holds `warps × [u32; 32]`.
@@ -458,7 +458,7 @@ fn counts_up_narrow<const N: usize>(lanes: &[u32], step: u32) -> bool {
 /// `op` names a value that follows the lane's number, and the bundle has computed it.
 #[inline(always)]
 unsafe fn line(cx: &Cx<'_>, op: &MemOp, w: usize) -> (u64, u64) {
-    // SAFETY: the caller's word.
+    // SAFETY: `affine` points to the bundle's values, of which `op` names one.
     let value = unsafe { &*cx.affine.add(op.affine as usize) };
     let first = if cx.by_warp {
         value.base[w]
@@ -497,7 +497,7 @@ pub(super) unsafe fn pattern(
         }
         (first, step)
     } else {
-        // SAFETY: the slot lies in the window by construction of the program.
+        // SAFETY: the register is a slot of the running window, so its start lies in it.
         let base = unsafe { cx.regs.add(op.register as usize) };
         if op.narrow {
             // SAFETY: a B32 slot holds 32 values a warp.

@@ -42,7 +42,8 @@ macro_rules! cell {
         impl Cell for $t {
             #[inline(always)]
             unsafe fn update(at: *mut $t, f: impl Fn($t) -> $t) -> $t {
-                // SAFETY: the caller's word.
+                // SAFETY: `at` is valid and aligned, and others reach the cell only through raw pointers and atomics:
+                // what the trait asks of callers.
                 let cell = unsafe { <$a>::from_ptr(at) };
                 let mut old = cell.load(SeqCst);
                 loop {
@@ -59,7 +60,7 @@ cell!(u16 => AtomicU16, u32 => AtomicU32, u64 => AtomicU64);
 
 impl Cell for u128 {
     unsafe fn update(at: *mut u128, f: impl Fn(u128) -> u128) -> u128 {
-        // SAFETY: the caller's word.
+        // SAFETY: `at` is valid for reads and writes and aligned, as the trait asks of callers.
         unsafe { wide::update(at, f) }
     }
 }

@@ -174,7 +174,7 @@ pub unsafe fn arrive<const WATCHED: bool>(
     let taken = cx.mask.lanes;
     let lane = first_lane(&taken);
     let operand = |operand| {
-        // SAFETY: the operand is a number or a slot of the running window, as the caller promises.
+        // SAFETY: the operand is a number or a slot of the running window, and `lane` is of the mask.
         unsafe { value(cx.regs, operand, lane) }
     };
     let (id, threads) = (operand(arrival.id), arrival.threads.map(operand));
@@ -189,7 +189,7 @@ pub unsafe fn arrive<const WATCHED: bool>(
         waits: arrival.op != BarrierOp::Arrive,
     });
     if let Some((slot, negated)) = arrival.pred {
-        // SAFETY: a predicate slot of the running window, as the caller promises.
+        // SAFETY: the predicate is a slot of the running window.
         let votes = unsafe { predicate(cx.regs, slot, negated) };
         barriers.vote(id, &taken, &votes);
     }

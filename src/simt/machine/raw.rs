@@ -21,14 +21,14 @@ macro_rules! raw {
         impl Raw for $t {
             #[inline(always)]
             unsafe fn load_strong(at: *const $t, order: atomic::Ordering) -> $t {
-                // SAFETY: valid and aligned by the caller's word; kernels and host share this memory only through raw
-                // pointers and atomics.
+                // SAFETY: `at` is valid and aligned, as the trait asks of callers; kernels and host share this memory
+                // only through raw pointers and atomics.
                 unsafe { <$a>::from_ptr(at as *mut $t).load(order) }
             }
             #[inline(always)]
             unsafe fn store_strong(at: *mut $t, value: $t, order: atomic::Ordering) {
-                // SAFETY: valid and aligned by the caller's word; others reach this memory only through raw pointers and
-                // atomics.
+                // SAFETY: `at` is valid and aligned, as the trait asks of callers; others reach this memory only
+                // through raw pointers and atomics.
                 unsafe { <$a>::from_ptr(at).store(value, order) }
             }
             #[inline(always)]
@@ -55,12 +55,12 @@ impl Raw for u128 {
     }
     #[inline(always)]
     unsafe fn load_strong(at: *const u128, order: atomic::Ordering) -> u128 {
-        // SAFETY: 16 valid, aligned bytes (the caller's word).
+        // SAFETY: `at` has 16 valid bytes and is aligned to 16, as the trait asks of callers.
         unsafe { wide::load(at, order) }
     }
     #[inline(always)]
     unsafe fn store_strong(at: *mut u128, value: u128, order: atomic::Ordering) {
-        // SAFETY: 16 valid, aligned bytes (the caller's word).
+        // SAFETY: `at` has 16 valid bytes and is aligned to 16, as the trait asks of callers.
         unsafe { wide::store(at, value, order) }
     }
 }
@@ -92,8 +92,8 @@ pub mod wide {
         #[cfg(target_arch = "x86_64")]
         if whole() {
             let value: std::arch::x86_64::__m128i;
-            // SAFETY: 16 valid, aligned bytes. x86 keeps loads in order, as acquire wants (the block is not `nomem`, so
-            // that the compiler does too).
+            // SAFETY: `at` has 16 valid, aligned bytes (the function's contract). x86 keeps loads in order, as acquire
+            // wants (the block is not `nomem`, so that the compiler does too).
             return unsafe {
                 std::arch::asm!("movdqa {value}, [{at}]", value = out(xmm_reg) value, at = in(reg) at,
                     options(nostack, preserves_flags, readonly));
@@ -105,7 +105,8 @@ pub mod wide {
         }
         let _ = order;
         let _held = LOCK.lock();
-        // SAFETY: valid and aligned by the caller's word.
+        // SAFETY: `at` is readable and aligned (the function's contract), and the lock is held by all who write such
+        // cells in parts.
         unsafe { at.read_volatile() }
     }
 
@@ -116,7 +117,8 @@ pub mod wide {
         let _ = order;
         #[cfg(target_arch = "x86_64")]
         if whole() {
-            // SAFETY: 16 valid, aligned bytes; x86 keeps stores in order, and so does the compiler around the block.
+            // SAFETY: `at` has 16 valid, aligned bytes (the function's contract); x86 keeps stores in order, and so
+            // does the compiler around the block.
             return unsafe {
                 let value: std::arch::x86_64::__m128i = std::mem::transmute(value);
                 std::arch::asm!("movdqa [{at}], {value}", value = in(xmm_reg) value, at = in(reg) at,
@@ -124,7 +126,8 @@ pub mod wide {
             };
         }
         let _held = LOCK.lock();
-        // SAFETY: valid and aligned by the caller's word.
+        // SAFETY: `at` is writable and aligned (the function's contract), and the lock is held by all who read or write
+        // such cells in parts.
         unsafe { at.write_volatile(value) }
     }
 
@@ -135,11 +138,13 @@ pub mod wide {
     pub unsafe fn update(at: *mut u128, f: impl Fn(u128) -> u128) -> u128 {
         #[cfg(target_arch = "x86_64")]
         if whole() {
-            // SAFETY: the CPU has the instruction; valid and aligned by the caller's word.
+            // SAFETY: `whole` has seen that the CPU has `cmpxchg16b`; `at` is valid and aligned (the function's
+            // contract).
             return unsafe { exchange(at, f) };
         }
         let _held = LOCK.lock();
-        // SAFETY: valid and aligned by the caller's word.
+        // SAFETY: `at` is valid and aligned (the function's contract); the lock keeps others from the cell between the
+        // read and the write.
         unsafe {
             let old = at.read_volatile();
             at.write_volatile(f(old));
@@ -151,13 +156,13 @@ pub mod wide {
     /// As for [`update`], on a CPU that has `cmpxchg16b`.
     #[cfg(target_arch = "x86_64")]
     unsafe fn exchange(at: *mut u128, f: impl Fn(u128) -> u128) -> u128 {
-        // SAFETY: valid and aligned by the caller's word.
+        // SAFETY: `at` is valid for reads and aligned, for it is so for reads and writes (the contract of `update`).
         let mut old = unsafe { load(at, atomic::Ordering::SeqCst) };
         loop {
             let new = f(old);
             let (low, high): (u64, u64);
-            // SAFETY: 16 valid, aligned bytes. The compiler keeps rbx for itself: it is put back before the block ends, and
-            // the address cannot be in it.
+            // SAFETY: `at` has 16 valid, aligned bytes (the function's contract). The compiler keeps rbx for itself: it
+            // is put back before the block ends, and the address cannot be in it.
             unsafe {
                 std::arch::asm!(
                     "xchg {b}, rbx",
@@ -242,7 +247,7 @@ pub mod wide {
 /// `at` is aligned to `bytes`, a power of two, and valid for reads.
 #[inline(always)]
 pub unsafe fn load_whole(at: u64, bytes: u64, order: atomic::Ordering) -> [u128; 2] {
-    // SAFETY: the caller's word.
+    // SAFETY: `bytes` bytes are readable at `at`, a multiple of `bytes`; beyond 16 both halves are aligned to 16.
     unsafe {
         match bytes {
             1 => [u8::load_strong(at as *const u8, order).into(), 0],
@@ -262,7 +267,7 @@ pub unsafe fn load_whole(at: u64, bytes: u64, order: atomic::Ordering) -> [u128;
 /// As for [`load_whole`], and valid for writes.
 #[inline(always)]
 pub unsafe fn store_whole(at: u64, bytes: u64, whole: [u128; 2], order: atomic::Ordering) {
-    // SAFETY: the caller's word.
+    // SAFETY: `bytes` bytes are writable at `at`, a multiple of `bytes`; beyond 16 both halves are aligned to 16.
     unsafe {
         match bytes {
             1 => u8::store_strong(at as *mut u8, whole[0] as u8, order),

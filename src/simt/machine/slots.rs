@@ -1,4 +1,11 @@
 //! One lane of a register, and lanes of a mask.
+//!
+//! **Windows.** Registers are slots of a window: memory that nobody else reaches while its bundle runs, with room in
+//! each slot for one value a lane (predicates: a bit), aligned to the value's width, and padded so that predicates of
+//! four warps can always be read. That operands are slots of the running window is what a tier promises of all that it
+//! passes beside [`Cx::regs`](super::Cx): its compiler checks it of the code that it makes (`interp/compile/check.rs`),
+//! and a frame keeps code and window together. `Cx::mask` has no lanes but the bundle's. `SAFETY` comments in this room
+//! count on these two.
 
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 use crate::program::Value;
@@ -42,7 +49,8 @@ pub fn first_lane(mask: &[u32; MAX_WARPS]) -> usize {
 /// # Safety
 /// The slot lies in the window at `regs`.
 pub unsafe fn read(regs: *mut u8, slot: Slot, lane: usize) -> u64 {
-    // SAFETY: the caller's word; slots hold one value a lane.
+    // SAFETY: the slot has a value for each lane of the window at `regs`, as the caller promises, and `lane` is one of
+    // them.
     unsafe {
         let at = regs.add(slot.offset as usize);
         match slot.width {
@@ -60,7 +68,8 @@ pub unsafe fn read(regs: *mut u8, slot: Slot, lane: usize) -> u64 {
 /// # Safety
 /// As for [`read`].
 pub unsafe fn write(regs: *mut u8, slot: Slot, lane: usize, value: u64) {
-    // SAFETY: the slot lies in the window (the caller's word) and holds one value a lane.
+    // SAFETY: the slot has a value for each lane of the window at `regs`, as the caller promises, and nobody else holds
+    // a reference into the window.
     unsafe {
         let at = regs.add(slot.offset as usize);
         match slot.width {
@@ -83,7 +92,7 @@ pub unsafe fn write(regs: *mut u8, slot: Slot, lane: usize, value: u64) {
 pub unsafe fn value(regs: *mut u8, v: Value<Slot>, lane: usize) -> u32 {
     match v {
         Value::Immediate(x) => x,
-        // SAFETY: the caller's word.
+        // SAFETY: the operand is a slot of the window at `regs`, as the caller promises of slots.
         Value::Register(slot) => unsafe { read(regs, slot, lane) as u32 },
     }
 }
@@ -94,6 +103,7 @@ pub unsafe fn value(regs: *mut u8, v: Value<Slot>, lane: usize) -> u32 {
 /// `slot` is a predicate slot of the window at `regs`.
 pub unsafe fn predicate(regs: *mut u8, slot: Slot, negated: bool) -> [u32; MAX_WARPS] {
     let flip = if negated { u32::MAX } else { 0 };
-    // SAFETY: the caller's word; reading past the bundle's last warp stays in the window (windows are padded).
+    // SAFETY: a predicate has a word for each warp, and windows are padded so that words of four warps can be read
+    // whatever the bundle's width.
     std::array::from_fn(|w| unsafe { *(regs.add(slot.offset as usize) as *const u32).add(w) } ^ flip)
 }

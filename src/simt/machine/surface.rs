@@ -20,7 +20,8 @@ use crate::simt::cause::Cause;
 /// Slots of `op` lie in the running window.
 pub unsafe fn access<const WATCHED: bool>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_>) -> Outcome {
     let regs = cx.regs;
-    // SAFETY: the caller's word, here and below.
+    // SAFETY: the operands of `op` are slots of the running window, which the caller promises; lanes come from the
+    // mask.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
     let mut known: Option<(u64, Arc<Surface>)> = None;
     let geometry = geometry(op.geometry);
@@ -57,7 +58,8 @@ pub unsafe fn access<const WATCHED: bool>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_>)
             }
             if let SurfaceAction::Load(dst) = &op.action {
                 for slot in dst.iter().flatten() {
-                    // SAFETY: the caller's word.
+                    // SAFETY: `slot` is a destination of `op`, so it lies in the running window, and `lane` is of the
+                    // mask.
                     unsafe { write(regs, *slot, lane, 0) };
                 }
             }
@@ -94,7 +96,8 @@ pub unsafe fn access<const WATCHED: bool>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_>)
                         );
                     }
                     if let Some(slot) = slot {
-                        // SAFETY: the caller's word.
+                        // SAFETY: `slot` is a destination of `op`, so it lies in the running window, and `lane` is of
+                        // the mask.
                         unsafe { write(regs, *slot, lane, u64::from_le_bytes(raw)) };
                     }
                 }
@@ -143,7 +146,8 @@ fn outside(surface: &Surface, at: [i32; 3], layer: u32, bytes: u32, lane: usize)
 /// `address` is valid for `bytes` (4 or 8) bytes, and aligned.
 unsafe fn reduce(address: u64, bytes: u8, op: SurfaceReduction, signed: bool, value: u64) {
     const ORDER: Ordering = Ordering::Relaxed;
-    // SAFETY: the caller's word.
+    // SAFETY: the caller checked that `bytes` bytes at `address` are there and aligned; kernels and host share them
+    // only through raw pointers and atomics.
     unsafe {
         match (bytes, signed) {
             (4, false) => {

@@ -155,25 +155,28 @@ pub unsafe fn fetch<const WATCHED: bool>(op: &TextureOp<Slot>, cx: &mut Cx<'_>) 
             continue;
         }
         // One who watches is told of each thread's texels.
-        // SAFETY: the caller's word, here and below.
-        let done = !WATCHED
-            && match unsafe { shared_handles(op, cx.regs, warp, active) } {
-                None => false,
-                Some(handles) => {
-                    if bound.as_ref().is_none_or(|known| known.handles != handles) {
-                        let first = warp * WARP + active.trailing_zeros() as usize;
-                        match bind(cx, handles, op.sampler.is_some(), first) {
-                            Ok(found) => bound = Some(found),
-                            Err(fault) => return Some(fault),
-                        }
-                    }
-                    let bound = bound.as_ref()?;
-                    unsafe { fetch_warp(op, cx, bound, warp, active) }
+        let handles = match WATCHED {
+            true => None,
+            // SAFETY: `op` has slots of the running window, and `active` are lanes of its mask.
+            false => unsafe { shared_handles(op, cx.regs, warp, active) },
+        };
+        let mut done = false;
+        if let Some(handles) = handles {
+            if bound.as_ref().is_none_or(|known| known.handles != handles) {
+                let first = warp * WARP + active.trailing_zeros() as usize;
+                match bind(cx, handles, op.sampler.is_some(), first) {
+                    Ok(found) => bound = Some(found),
+                    Err(fault) => return Some(fault),
                 }
-            };
+            }
+            let bound = bound.as_ref()?;
+            // SAFETY: `op` has slots of the running window, and `active` are lanes of its mask.
+            done = unsafe { fetch_warp(op, cx, bound, warp, active) };
+        }
         if !done {
             let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
             for lane in each.map(|lane| warp * WARP + lane) {
+                // SAFETY: `op` has slots of the running window, and `lane` is of its mask.
                 if let Some(fault) = unsafe { fetch_one::<WATCHED>(op, cx, &mut bound, lane) } {
                     return Some(fault);
                 }
@@ -181,6 +184,7 @@ pub unsafe fn fetch<const WATCHED: bool>(op: &TextureOp<Slot>, cx: &mut Cx<'_>) 
         }
         if let Some(slot) = op.dst_pred {
             let each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
+            // SAFETY: the predicate is a slot of the running window, and these lanes are of its mask.
             each.for_each(|lane| unsafe { write(cx.regs, slot, warp * WARP + lane, 1) });
         }
     }
@@ -194,12 +198,12 @@ pub unsafe fn fetch<const WATCHED: bool>(op: &TextureOp<Slot>, cx: &mut Cx<'_>) 
 unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, active: u32) -> Option<(u64, u64)> {
     let first = warp * WARP + active.trailing_zeros() as usize;
     let shared = |slot: Slot| {
-        // SAFETY: the caller's word, here and below.
+        // SAFETY: the handles of `op` are slots of the window at `regs`, and `first` is a lane of it.
         let handle = unsafe { read(regs, slot, first) };
         let mut each = (0..WARP).filter(|lane| active >> lane & 1 == 1);
         let all = match slot.width {
-            // SAFETY: a register of 64 bits has a run of 32 for each warp.
             Width::B64 if active == u32::MAX => {
+                // SAFETY: a slot of 64 bits has a run of 32 values for each warp, and nobody writes it meanwhile.
                 let run = unsafe { &*regs.add(slot.offset as usize).cast::<Run<u64>>().add(warp) };
                 let mut differs = 0;
                 for own in run {
@@ -207,7 +211,11 @@ unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, activ
                 }
                 differs == 0
             }
-            _ => each.all(|lane| unsafe { read(regs, slot, warp * WARP + lane) } == handle),
+            _ => each.all(|lane| {
+                // SAFETY: the handles of `op` are slots of the window at `regs`, and `lane` is an active one.
+                let own = unsafe { read(regs, slot, warp * WARP + lane) };
+                own == handle
+            }),
         };
         all.then_some(handle)
     };
@@ -225,7 +233,7 @@ unsafe fn fetch_one<const WATCHED: bool>(
     lane: usize,
 ) -> Outcome {
     let regs = cx.regs;
-    // SAFETY: the caller's word, here and below.
+    // SAFETY: all slots that are read with this are operands of `op`, which lie in the running window.
     let get = |slot: Slot, lane: usize| unsafe { read(regs, slot, lane) };
     let word = |slot: Slot, lane: usize| get(slot, lane) as u32;
     let vector = |slots: &[Slot], lane: usize| -> [u32; 3] {
@@ -280,6 +288,7 @@ unsafe fn fetch_one<const WATCHED: bool>(
     };
     for (slot, value) in op.dst.iter().zip(components(op, &bound.texture, texel)) {
         if let Some(slot) = slot {
+            // SAFETY: the destinations of `op` are slots of the running window, and `lane` is of its mask.
             unsafe { write(regs, *slot, lane, value.into()) };
         }
     }
@@ -317,8 +326,8 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_>, bound: &Bound, warp: usi
     if !sources.all(is_words) || !details_are_words {
         return false;
     }
-    // SAFETY: the caller's word: a register of 32 bits has a run of 32 for each warp; nothing is written while there are
-    // references to it.
+    // SAFETY: `is_words` has seen that the operands are slots of 32 bits, which have a run of 32 values for each warp;
+    // nothing is written while there are references to them.
     let run = |slot: Slot| unsafe { &*regs.add(slot.offset as usize).cast::<Run<u32>>().add(warp) };
     let vector = |slots: &[Slot]| std::array::from_fn(|i| slots.get(i).map_or(&memory::ZEROS, |slot| run(*slot)));
     let fetches = Fetches {
@@ -337,11 +346,13 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_>, bound: &Bound, warp: usi
         gather: op.gather.map(usize::from),
     };
     let mut texels = [[0; WARP]; 4];
-    // SAFETY: the CPU has the level's features.
+    let view = cx.block.view;
     let done = match Level::current() {
-        Level::Avx512 => unsafe { fetch_avx512(bound, &fetches, cx.block.view, &mut texels) },
-        Level::Avx2 => unsafe { fetch_avx2(bound, &fetches, cx.block.view, &mut texels) },
-        Level::Baseline => fetch_baseline(bound, &fetches, cx.block.view, &mut texels),
+        // SAFETY: the level is one that the CPU was found to have.
+        Level::Avx512 => unsafe { fetch_avx512(bound, &fetches, view, &mut texels) },
+        // SAFETY: likewise: the CPU was found to have AVX2 and what goes with it.
+        Level::Avx2 => unsafe { fetch_avx2(bound, &fetches, view, &mut texels) },
+        Level::Baseline => fetch_baseline(bound, &fetches, view, &mut texels),
     };
     if !done {
         return false;
@@ -361,7 +372,7 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_>, bound: &Bound, warp: usi
             continue;
         }
         for lane in (0..WARP).filter(|lane| active >> lane & 1 == 1) {
-            // SAFETY: the caller's word.
+            // SAFETY: the destinations of `op` are slots of the running window, and `lane` is an active one.
             unsafe { write(regs, *slot, warp * WARP + lane, values[lane].into()) };
         }
     }
@@ -390,7 +401,7 @@ pub unsafe fn query(cx: &mut Cx<'_>, handle: Slot, attribute: Attribute, level: 
     let regs = cx.regs;
     let mut known: Option<(u64, Descriptor)> = None;
     for lane in lanes(&cx.mask.lanes) {
-        // SAFETY: the caller's word, here and below.
+        // SAFETY: `handle` is a slot of the running window, `lane` is of its mask.
         let wanted = unsafe { read(regs, handle, lane) };
         if known.as_ref().is_none_or(|(handle, _)| *handle != wanted) {
             known = resolve(cx, wanted).map(|found| (wanted, found));
@@ -398,8 +409,10 @@ pub unsafe fn query(cx: &mut Cx<'_>, handle: Slot, attribute: Attribute, level: 
         let Some((_, descriptor)) = &known else {
             return Some(bad_handle("texture or surface", wanted, None, lane));
         };
+        // SAFETY: the level is a slot of the running window, `lane` is of its mask.
         let level = level.map_or(0, |slot| unsafe { read(regs, slot, lane) } as u32);
         let value = answer(descriptor, attribute, level);
+        // SAFETY: `dst` is a slot of the running window, `lane` is of its mask.
         unsafe { write(regs, dst, lane, value.into()) };
     }
     None
@@ -445,7 +458,17 @@ fn of_sampler(sampler: &Sampler, attribute: Attribute) -> u32 {
             memory::AddressMode::Clamp => 3,
             memory::AddressMode::Border => 4,
         },
-        _ => 0,
+        // These are a texture's or a surface's.
+        Attribute::Width
+        | Attribute::Height
+        | Attribute::Depth
+        | Attribute::ChannelDataType
+        | Attribute::ChannelOrder
+        | Attribute::NormalizedCoords
+        | Attribute::ArraySize
+        | Attribute::NumMipmapLevels
+        | Attribute::NumSamples
+        | Attribute::MemoryLayout => 0,
     }
 }
 
@@ -461,10 +484,10 @@ pub unsafe fn is_handle(cx: &mut Cx<'_>, opaque: Opaque, dst: Slot, src: Slot) -
         Opaque::Surface => HandleKind::Surface,
     };
     for lane in lanes(&cx.mask.lanes) {
-        // SAFETY: the caller's word.
+        // SAFETY: `src` is a slot of the running window, `lane` is of its mask.
         let handle = unsafe { read(cx.regs, src, lane) };
         let is = resolve(cx, handle).is_some_and(|found| found.kind() == wanted);
-        // SAFETY: the slot lies in the running window (the caller's word).
+        // SAFETY: `dst` is a slot of the running window, `lane` is of its mask.
         unsafe { write(cx.regs, dst, lane, is.into()) };
     }
     None

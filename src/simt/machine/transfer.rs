@@ -34,7 +34,7 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool>(
 ) -> bool {
     let n = op.data.len();
     let bytes = size_of::<T>() as u64 * n as u64;
-    // SAFETY: the caller's word on slots.
+    // SAFETY: the address register is a slot of the running window, which has `count` lanes from warp `w` on.
     let (first, same) = match unsafe { pattern(cx, op, w, count, bytes, Direction::Read) } {
         Pattern::Consecutive(first) => (first as *const T, false),
         Pattern::Same(first) => (first as *const T, true),
@@ -87,12 +87,13 @@ unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
         let mut out = [[D::default(); WARP]; N];
         for i in 0..WARP {
             for (k, out) in out.iter_mut().enumerate() {
-                // SAFETY: the caller's word.
+                // SAFETY: `count` vectors of `N` elements are readable from `src` on, and `at + i` is below `count`.
                 out[i] = unsafe { src.add((at + i) * N + k).read() }.widen(SIGNED);
             }
         }
         for (out, slot) in out.iter().zip(slots).filter(|(_, slot)| *slot != NONE) {
-            // SAFETY: the caller's word.
+            // SAFETY: the slot has room for `count` elements, and 32 of them from `at` on are within, for `count` is a
+            // multiple of 32.
             unsafe { (run(slot).add(at) as *mut [D; WARP]).write(*out) };
         }
     }
@@ -105,11 +106,12 @@ unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
 #[inline(always)]
 unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*const D; N], count: usize) {
     for at in (0..count).step_by(WARP) {
-        // SAFETY: the caller's word.
+        // SAFETY: each run has `count` elements, and 32 of them from `at` on are within, for `count` is a multiple of
+        // 32.
         let from = runs.map(|run| unsafe { (run.add(at) as *const [D; WARP]).read() });
         for i in 0..WARP {
             for (k, from) in from.iter().enumerate() {
-                // SAFETY: the caller's word.
+                // SAFETY: `count` vectors of `N` elements are writable from `dst` on, and `at + i` is below `count`.
                 unsafe { dst.add((at + i) * N + k).write(T::narrow(from[i])) };
             }
         }
@@ -124,7 +126,7 @@ unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*co
 unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize, count: usize) -> bool {
     let n = op.data.len();
     let bytes = size_of::<T>() as u64 * n as u64;
-    // SAFETY: the caller's word on slots.
+    // SAFETY: the address register is a slot of the running window, which has `count` lanes from warp `w` on.
     let Pattern::Consecutive(first) = (unsafe { pattern(cx, op, w, count, bytes, Direction::Write) }) else {
         return false;
     };
@@ -171,7 +173,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let quick = !STRONG && !WATCHED;
-        // SAFETY: the caller's word; all lanes take part.
+        // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
         if quick && everybody(cx) && unsafe { load_simple::<T, D, SIGNED>(cx, op, 0, cx.mask.warps as usize * WARP) } {
             return true;
         }
@@ -182,12 +184,12 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
             if active == 0 {
                 continue;
             }
-            // SAFETY: the caller's word; all lanes of this warp take part.
+            // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
             if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED>(cx, op, w, WARP) } {
                 continue;
             }
             let mut a: Lanes = [0; WARP];
-            // SAFETY: the caller's word on slots.
+            // SAFETY: the address register is a slot of the running window.
             if !unsafe { access::lanes::<WATCHED>(cx, op, w, active, bytes, Direction::Read, &mut a) } {
                 return false;
             }
@@ -243,7 +245,7 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let quick = !STRONG && !WATCHED;
-        // SAFETY: the caller's word; all lanes take part.
+        // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
         if quick && everybody(cx) && unsafe { store_simple::<T, D>(cx, op, 0, cx.mask.warps as usize * WARP) } {
             return true;
         }
@@ -254,12 +256,12 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
             if active == 0 {
                 continue;
             }
-            // SAFETY: the caller's word; all lanes of this warp take part.
+            // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
             if quick && active == u32::MAX && unsafe { store_simple::<T, D>(cx, op, w, WARP) } {
                 continue;
             }
             let mut a: Lanes = [0; WARP];
-            // SAFETY: the caller's word on slots.
+            // SAFETY: the address register is a slot of the running window.
             if !unsafe { access::lanes::<WATCHED>(cx, op, w, active, bytes, Direction::Write, &mut a) } {
                 return false;
             }
@@ -283,7 +285,7 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
                 continue;
             }
             for (k, &slot) in op.data.iter().enumerate() {
-                // SAFETY: every active lane's address was checked.
+                // SAFETY: every active lane's address was checked; slots lie in the running window.
                 unsafe {
                     let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
                     let mut rest = active;
@@ -303,18 +305,18 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
 unsafe fn run_avx512<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
-    // SAFETY: the caller's word, passed on.
+    // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
     unsafe { A::run::<WATCHED>(cx, op) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
 unsafe fn run_avx2<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
-    // SAFETY: the caller's word, passed on.
+    // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
     unsafe { A::run::<WATCHED>(cx, op) }
 }
 
 unsafe fn run_baseline<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
-    // SAFETY: the caller's word, passed on.
+    // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
     unsafe { A::run::<WATCHED>(cx, op) }
 }
 

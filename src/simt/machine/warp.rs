@@ -23,7 +23,8 @@ pub unsafe fn gathered(cx: &Cx<'_>, members: Value<Slot>, live: &[u32; MAX_WARPS
     for (w, ready) in ready.iter_mut().enumerate().take(cx.mask.warps as usize) {
         let active = cx.mask.lanes[w];
         for i in bits(active) {
-            // SAFETY: the caller's word.
+            // SAFETY: `members` is a number or a slot of the running window, and lane `i` of warp `w` is one of the
+            // mask's.
             let named = unsafe { value(cx.regs, members, w * WARP + i) };
             *ready |= u32::from(named & live[w] & !active == 0) << i;
         }
@@ -42,19 +43,19 @@ impl Warp {
     /// # Safety
     /// The slot lies in the running window, here and below.
     unsafe fn get(&self, slot: Slot, lane: usize) -> u64 {
-        // SAFETY: the caller's word.
+        // SAFETY: the slot lies in the window `regs`, which has this warp's 32 lanes.
         unsafe { read(self.regs, slot, self.first + lane) }
     }
 
     unsafe fn put(&self, slot: Slot, lane: usize, value: u64) {
-        // SAFETY: the caller's word.
+        // SAFETY: the slot lies in the window `regs`, which has this warp's 32 lanes.
         unsafe { write(self.regs, slot, self.first + lane, value) };
     }
 
     /// Who takes part with a lane; without member masks, all that are active.
     unsafe fn partners(&self, members: Option<Value<Slot>>, lane: usize) -> u32 {
         let named = |members| {
-            // SAFETY: the caller's word.
+            // SAFETY: `members` is a number or a slot of the window `regs`, which has this warp's 32 lanes.
             unsafe { value(self.regs, members, self.first + lane) }
         };
         members.map_or(self.active, |members| named(members) & self.active)
@@ -77,7 +78,7 @@ fn warps(cx: &Cx<'_>) -> impl Iterator<Item = (usize, Warp)> {
 /// Slots lie in the running window, here and below.
 pub unsafe fn shuffle(cx: &Cx<'_>, mode: ShuffleMode, dst: Slot, dst_pred: Option<Slot>, [a, b, c]: [Slot; 3]) {
     for (_, warp) in warps(cx) {
-        // SAFETY: the caller's word on slots, here and below.
+        // SAFETY: `a`, `b` and `c` are slots of the running window; all 32 lanes of a warp have a value in each.
         let get = |slot: Slot, i: usize| unsafe { warp.get(slot, i) as u32 };
         let source: [u32; WARP] = std::array::from_fn(|i| get(a, i));
         let mut moved = [(0u32, false); WARP];
@@ -85,7 +86,7 @@ pub unsafe fn shuffle(cx: &Cx<'_>, mode: ShuffleMode, dst: Slot, dst_pred: Optio
             moved[i] = shuffled(mode, &source, i as u32, get(b, i), get(c, i));
         }
         for i in bits(warp.active) {
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `dst` and `dst_pred` are slots of the running window.
             unsafe {
                 warp.put(dst, i, u64::from(moved[i].0));
                 if let Some(p) = dst_pred {
@@ -102,11 +103,11 @@ pub unsafe fn shuffle(cx: &Cx<'_>, mode: ShuffleMode, dst: Slot, dst_pred: Optio
 /// As for [`shuffle`].
 pub unsafe fn vote(cx: &Cx<'_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), members: Option<Value<Slot>>) {
     for (w, warp) in warps(cx) {
-        // SAFETY: the caller's word on slots.
+        // SAFETY: the predicate is a slot of the running window.
         let set = unsafe { predicate(cx.regs, pred.0, pred.1) }[w];
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `members` is a number or a slot of the running window.
             let group = unsafe { warp.partners(members, i) };
             result[i] = match mode {
                 VoteMode::All => u32::from(set & group == group),
@@ -115,7 +116,7 @@ pub unsafe fn vote(cx: &Cx<'_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), m
                 VoteMode::Ballot => set & group,
             };
         }
-        // SAFETY: the caller's word on slots.
+        // SAFETY: `dst` is a slot of the running window.
         bits(warp.active).for_each(|i| unsafe { warp.put(dst, i, u64::from(result[i])) });
     }
 }
@@ -128,7 +129,7 @@ pub unsafe fn match_lanes(cx: &Cx<'_>, all: bool, dst: Slot, dst_pred: Option<Sl
     for (_, warp) in warps(cx) {
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `members` and `a` are slots of the running window, or a number; partners are lanes of this warp.
             unsafe {
                 let group = warp.partners(Some(members), i);
                 let mine = warp.get(a, i);
@@ -139,7 +140,7 @@ pub unsafe fn match_lanes(cx: &Cx<'_>, all: bool, dst: Slot, dst_pred: Option<Sl
             }
         }
         for i in bits(warp.active) {
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `dst` and `dst_pred` are slots of the running window.
             unsafe {
                 warp.put(dst, i, u64::from(result[i]));
                 if let Some(p) = dst_pred {
@@ -158,14 +159,14 @@ pub unsafe fn redux(cx: &Cx<'_>, op: ReduxOp, dst: Slot, a: Slot, members: Value
     for (_, warp) in warps(cx) {
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `members` is a number or a slot of the running window.
             let group = unsafe { warp.partners(Some(members), i) };
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `a` is a slot of the running window, lane `j` one of this warp's.
             let mut values = bits(group).map(|j| unsafe { warp.get(a, j) as u32 });
             let first = values.next().unwrap_or(0);
             result[i] = finish_redux(op, values.fold(first, |x, y| reduced(op, x, y)));
         }
-        // SAFETY: the caller's word on slots.
+        // SAFETY: `dst` is a slot of the running window.
         bits(warp.active).for_each(|i| unsafe { warp.put(dst, i, u64::from(result[i])) });
     }
 }
@@ -176,7 +177,7 @@ pub unsafe fn redux(cx: &Cx<'_>, op: ReduxOp, dst: Slot, a: Slot, members: Value
 /// As for [`shuffle`].
 pub unsafe fn activemask(cx: &Cx<'_>, dst: Slot) {
     for (_, warp) in warps(cx) {
-        // SAFETY: the caller's word on slots.
+        // SAFETY: `dst` is a slot of the running window.
         bits(warp.active).for_each(|i| unsafe { warp.put(dst, i, u64::from(warp.active)) });
     }
 }
@@ -188,7 +189,7 @@ pub unsafe fn activemask(cx: &Cx<'_>, dst: Slot) {
 pub unsafe fn elect(cx: &Cx<'_>, dst: Option<Slot>, dst_pred: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
         for i in bits(warp.active) {
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `members`, `dst` and `dst_pred` are slots of the running window, or numbers.
             unsafe {
                 // Which member is elected is up to the machine: the lowest, as hardware does.
                 let leader = warp.partners(Some(members), i).trailing_zeros();
@@ -223,7 +224,7 @@ pub unsafe fn warp_barrier<const WATCHED: bool>(cx: &Cx<'_>, members: Value<Slot
     for (warp, own) in warps(cx) {
         let mut named = [0; WARP];
         for i in bits(own.active) {
-            // SAFETY: the caller's word on slots.
+            // SAFETY: `members` is a number or a slot of the running window.
             named[i] = unsafe { own.partners(Some(members), i) };
         }
         cx.synchronised::<WATCHED>(|| SyncEvent::Warp { warp, members: named });
@@ -269,7 +270,14 @@ fn reduced(op: ReduxOp, x: u32, y: u32) -> u32 {
 fn finish_redux(op: ReduxOp, x: u32) -> u32 {
     match op {
         ReduxOp::MinF { .. } | ReduxOp::MaxF { .. } => reduced(op, x, x),
-        _ => x,
+        ReduxOp::Add
+        | ReduxOp::MinU
+        | ReduxOp::MaxU
+        | ReduxOp::MinS
+        | ReduxOp::MaxS
+        | ReduxOp::And
+        | ReduxOp::Or
+        | ReduxOp::Xor => x,
     }
 }
 

@@ -29,7 +29,7 @@ pub unsafe fn read_special(cx: &Cx<'_>, which: Special, dst: Slot) {
         width: dst.width,
     };
     debug_assert!(cx.mask.warps as usize * WARP <= LANES);
-    // SAFETY: the scratch memory has room for the widest slot; the caller's word on the other.
+    // SAFETY: the scratch memory has room for the widest slot of a whole bundle; `dst` is a slot of the running window.
     unsafe {
         special::set_special(scratch.0.as_mut_ptr(), at, which, &place);
         for lane in lanes(&cx.mask.lanes) {
@@ -44,7 +44,7 @@ pub unsafe fn read_special(cx: &Cx<'_>, which: Special, dst: Slot) {
 /// As for [`read_special`].
 pub unsafe fn frame_address(cx: &Cx<'_>, dst: Slot, offset: u32) {
     let address = u64::from(cx.frame + offset);
-    // SAFETY: the caller's word.
+    // SAFETY: `dst` is a slot of the running window, `lane` one of the mask's.
     lanes(&cx.mask.lanes).for_each(|lane| unsafe { write(cx.regs, dst, lane, address) });
 }
 
@@ -60,7 +60,7 @@ pub unsafe fn convert_address(cx: &Cx<'_>, space: Space, to_generic: bool, dst: 
             Space::Param => cx.block.param,
             Space::Generic | Space::Global | Space::Const => 0,
         };
-        // SAFETY: the caller's word.
+        // SAFETY: `src` and `dst` are slots of the running window, `lane` is one of the mask's.
         unsafe {
             let x = read(cx.regs, src, lane);
             let y = if to_generic {
@@ -79,7 +79,7 @@ pub unsafe fn convert_address(cx: &Cx<'_>, space: Space, to_generic: bool, dst: 
 /// As for [`read_special`].
 pub unsafe fn is_space(cx: &Cx<'_>, space: Space, dst: Slot, src: Slot) {
     for lane in lanes(&cx.mask.lanes) {
-        // SAFETY: the caller's word.
+        // SAFETY: `src` and `dst` are slots of the running window, `lane` is one of the mask's.
         unsafe {
             let x = read(cx.regs, src, lane);
             write(cx.regs, dst, lane, u64::from(in_space(cx, space, x)));
