@@ -55,7 +55,10 @@ fn memory_that_was_used_before_holds_zeros_again() {
             }
             // Otherwise nothing was shown.
             addresses.sort_unstable();
-            assert!(addresses.windows(2).any(|pair| pair[0] == pair[1]), "{bytes} bytes: {addresses:x?}");
+            assert!(
+                addresses.windows(2).any(|pair| pair[0] == pair[1]),
+                "{bytes} bytes: {addresses:x?}"
+            );
             for _ in 0..2 {
                 let mut host = null_mut();
                 ok(cuMemAllocHost(&mut host, bytes));

@@ -167,6 +167,7 @@ macro_rules! walk {
             | Op::Trap
             | Op::Breakpoint
             | Op::Fence { .. }
+            | Op::CopyGroup(_)
             | Op::Nanosleep
             | Op::Syscall { .. } => {}
         }
@@ -496,6 +497,7 @@ impl<R> Op<R> {
                 dst: f(dst),
                 src: f(src),
             },
+            Op::CopyGroup(what) => Op::CopyGroup(what),
             Op::Nanosleep => Op::Nanosleep,
             Op::Alloca { dst, size, align } => Op::Alloca {
                 dst: f(dst),

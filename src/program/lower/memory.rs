@@ -10,7 +10,7 @@ use crate::isa::lanes::Width;
 use crate::isa::operation::{self, Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
 use crate::isa::types::{self, Scope, Vector};
 use crate::program::check::tree::{Base, Instruction, Operand};
-use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
+use crate::program::ir::{Address, CopyGroup, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
 use crate::program::layout::{Place, is_signed, size_of};
 use crate::ptx::ast::{self, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -485,10 +485,27 @@ impl Lower<'_> {
     /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`; the groups and
     /// waits of copies that are complete when they are issued do nothing.
     pub fn copy_async(&mut self, copy: CopyAsync, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
-        let (to, policy) = match copy {
-            CopyAsync::Copy { to, cache } => (to, cache.hint),
-            CopyAsync::CommitGroup | CopyAsync::WaitGroup | CopyAsync::WaitAll => return Ok(()),
+        let group = match copy {
+            CopyAsync::Copy { to, cache } => return self.copy_async_bytes((to, cache.hint), instruction, guard),
+            CopyAsync::CommitGroup => CopyGroup::Commit,
+            CopyAsync::WaitGroup => {
+                let [count] = &instruction.operands[..] else {
+                    return Err(miscounted(instruction));
+                };
+                CopyGroup::Wait(self.immediate(count)? as u32)
+            }
+            CopyAsync::WaitAll => CopyGroup::WaitAll,
         };
+        self.push(guard, instruction.span, Op::CopyGroup(group));
+        Ok(())
+    }
+
+    fn copy_async_bytes(
+        &mut self,
+        (to, policy): (ast::Space, bool),
+        instruction: &Instruction<'_>,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let [dst, src, bytes, extra @ ..] = &instruction.operands[..] else {
             return Err(miscounted(instruction));
         };

@@ -252,15 +252,15 @@ impl Lower<'_> {
     pub fn branch(&mut self, guard: Option<Guard>, label: u32, span: Span) {
         let taken = self.labels[label as usize];
         let next = self.block();
-        match guard {
-            None => self.end(End::Jump(taken)),
-            Some(guard) => self.end(End::Branch {
+        self.end(match guard {
+            None => End::Jump { to: taken, span },
+            Some(guard) => End::Branch {
                 guard,
                 taken,
                 fall: next,
                 span,
-            }),
-        }
+            },
+        });
         self.start(next);
     }
 
