@@ -159,13 +159,12 @@ impl<R> Op<R> {
                 faults: true,
                 ..none
             },
-            // A wait makes what was copied visible to the thread.
-            Op::CopyGroup(CopyGroup::Wait(_) | CopyGroup::WaitAll) => Effects {
+            // What was copied since may be written from the one on, and is by the other, which makes it visible to the thread.
+            Op::CopyGroup(CopyGroup::Commit | CopyGroup::Wait(_) | CopyGroup::WaitAll) => Effects {
                 reads: Some(Reach::Anything),
                 writes: Some(Reach::Anything),
                 ..together
             },
-            Op::CopyGroup(CopyGroup::Commit) => together,
             Op::Call { .. } => Effects { frame: true, ..unknown },
             Op::Syscall { .. } => unknown,
             Op::Return | Op::Exit => Effects { leaves: true, ..none },
