@@ -53,7 +53,8 @@ impl Form {
                         return Some((word, format!("`.{word}` does not go{because}")));
                     }
                 }
-                _ => {}
+                // It holds.
+                Last(_) | NotLast(_) | With(_) => {}
             }
         }
         None
