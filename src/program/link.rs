@@ -508,7 +508,11 @@ impl<'a> Linker<'a> {
             .zip(self.names)
             .map(|(tree, names)| Unit {
                 tree: tree.clone(),
-                symbols: tree.items.iter().map(|item| names.get(&item.name()?.text).copied()).collect(),
+                symbols: tree
+                    .items
+                    .iter()
+                    .map(|item| names.get(&item.name()?.text).copied())
+                    .collect(),
                 names,
                 declared: OnceLock::new(),
             })

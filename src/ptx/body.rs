@@ -453,7 +453,10 @@ impl Reading<'_> {
             Kind::Name if self.kind(self.at + 1) == Some(Kind::Colon) => {
                 let introduces = self.tokens.get(self.at + 2).is_some_and(|word| {
                     word.kind == Kind::Word
-                        && matches!(word.text(self.text), ".callprototype" | ".calltargets" | ".branchtargets")
+                        && matches!(
+                            word.text(self.text),
+                            ".callprototype" | ".calltargets" | ".branchtargets"
+                        )
                 });
                 if introduces {
                     return Step::Statement;

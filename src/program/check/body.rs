@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::names::Declared;
 use super::needs::{self, Needs};
 use super::resolve::Shape;
-use super::scope::{Entity, Role, Scopes, splits};
+use super::scope::{Entity, Role, Scopes, is_register, splits};
 use super::special::{self, Reading};
 use super::tree::{self, Object, Parameter, Tree};
 use super::{Findings, Surroundings, is_strict};
@@ -103,9 +104,15 @@ pub(super) fn read<'a>(
         true => Role::EntryParameter,
         false => Role::FunctionParameter,
     };
-    tree.params = function.params.iter().map(|variable| body.parameter(variable, role)).collect();
+    tree.params = function
+        .params
+        .iter()
+        .map(|variable| body.parameter(variable, role))
+        .collect();
     let results = function.returns.iter();
-    tree.returns = results.map(|variable| body.parameter(variable, Role::FunctionResult)).collect();
+    tree.returns = results
+        .map(|variable| body.parameter(variable, Role::FunctionResult))
+        .collect();
     tree.statements = body.scope(statements);
     if function.entry && body.rules && body.shared > SHARED_BYTES {
         body.report(
@@ -164,9 +171,9 @@ impl<'a> Body<'a> {
 
     fn parameter(&mut self, variable: &'a Variable, role: Role) -> Parameter {
         let number = self.scopes.declare(variable, role).number;
-        match variable.space {
-            Space::Reg => Parameter::Register(number),
-            _ => Parameter::Variable(number),
+        match is_register(variable) {
+            true => Parameter::Register(number),
+            false => Parameter::Variable(number),
         }
     }
 
@@ -264,10 +271,10 @@ impl<'a> Body<'a> {
         if self.rules {
             self.declared(variable);
         }
-        match (variable.space, variable.count) {
-            (Space::Reg, Some(_)) => None,
-            (Space::Reg, None) => Some(tree::Statement::Register(bound.number, variable)),
-            _ => Some(tree::Statement::Variable(bound.number, variable)),
+        match (is_register(variable), variable.count) {
+            (true, Some(_)) => None,
+            (true, None) => Some(tree::Statement::Register(bound.number, variable)),
+            (false, _) => Some(tree::Statement::Variable(bound.number, variable)),
         }
     }
 
@@ -295,7 +302,7 @@ impl<'a> Body<'a> {
     // ---- names ------------------------------------------------------------------------------------------------------
 
     /// What a name stands for: in the body, else at module scope.
-    pub fn find(&self, name: &str) -> Option<Named<'a>> {
+    pub fn find(&self, name: &Arc<str>) -> Option<Named<'a>> {
         let found = self.look_up(name);
         if let Some(Named::Function(_) | Named::Alias | Named::Here(Entity::Variable(_, Role::Module, _))) = found
             && let Some(item) = self.around.names.number(name)
@@ -309,7 +316,7 @@ impl<'a> Body<'a> {
     }
 
     /// As [`find`](Body::find), without noting that the body names it.
-    pub fn look_up(&self, name: &str) -> Option<Named<'a>> {
+    pub fn look_up(&self, name: &Arc<str>) -> Option<Named<'a>> {
         if let Some(entity) = self.scopes.find(name) {
             return Some(Named::Here(entity));
         }
@@ -322,7 +329,7 @@ impl<'a> Body<'a> {
         let item = names.number(name)?;
         match names.declared(tree, item)? {
             // It stands for its members.
-            Declared::Variable(variable) if variable.space == Space::Reg => None,
+            Declared::Variable(variable) if is_register(variable) => None,
             Declared::Variable(variable) => {
                 let entity = Entity::Variable(variable, Role::Module, Object::Item(item));
                 Some(Named::Here(entity))
@@ -338,7 +345,7 @@ impl<'a> Body<'a> {
         let declared = |name: &str| {
             let item = names.number(name)?;
             match names.declared(tree, item)? {
-                Declared::Variable(variable) if variable.space == Space::Reg => Some((item, variable)),
+                Declared::Variable(variable) if is_register(variable) => Some((item, variable)),
                 Declared::Variable(_) | Declared::Function(_) | Declared::Alias(_) => None,
             }
         };
@@ -455,9 +462,7 @@ impl<'a> Body<'a> {
             true => self.choose(&forms, instruction)?,
             false => 0,
         };
-        let Known {
-            meant, lanes, lack, ..
-        } = &forms[chosen];
+        let Known { meant, lanes, lack, .. } = &forms[chosen];
         if let Some(lack) = lack {
             self.report(needs::finding(lack, instruction));
         }

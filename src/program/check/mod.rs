@@ -25,8 +25,8 @@ mod texture;
 pub(super) mod tree;
 mod types;
 
-pub use self::names::Names;
 use self::body::Purpose;
+pub use self::names::Names;
 use self::tree::Tree;
 use crate::ptx::ast::{Body, Checked, Function, Item, Mentions, Module, Statement};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics, Severity};

@@ -536,8 +536,7 @@ impl<'a> Body<'a> {
         };
         // Positions and sizes were 16 bits wide in PTX 1.x, and `%gridid` 16 and 32 before PTX 3.0; all are still allowed
         // (PTX ISA, Special Registers).
-        let old =
-            select.is_some() && layout::size_of(want) == 2 || grid && layout::size_of(want) < 8;
+        let old = select.is_some() && layout::size_of(want) == 2 || grid && layout::size_of(want) < 8;
         match class(want) {
             Class::Pred if is == Type::Pred => Ok(()),
             Class::Bits | Class::Integer

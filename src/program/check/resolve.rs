@@ -84,7 +84,11 @@ fn element(select: &str) -> Option<u8> {
 
 /// The elements that a swizzle names: `xxyy`, `0123`, `bgra` (PTX ISA 1.1, 6.4.3).
 fn swizzle(text: &str) -> Option<Vec<u8>> {
-    let of = |set: &str| text.chars().map(|c| set.find(c).map(|at| at as u8)).collect::<Option<Vec<_>>>();
+    let of = |set: &str| {
+        text.chars()
+            .map(|c| set.find(c).map(|at| at as u8))
+            .collect::<Option<Vec<_>>>()
+    };
     (text.len() >= 2).then(|| of("xyzw").or_else(|| of("rgba")).or_else(|| of("0123")))?
 }
 
@@ -153,11 +157,7 @@ impl<'a> Body<'a> {
         }))
     }
 
-    pub fn read_video(
-        &self,
-        opcode: video::Opcode,
-        instruction: &Instruction,
-    ) -> Outcome<operands_of_video::Video> {
+    pub fn read_video(&self, opcode: video::Opcode, instruction: &Instruction) -> Outcome<operands_of_video::Video> {
         let is_register = |name: &Name| matches!(self.find(&name.text), Some(Named::Here(Entity::Register { .. })));
         operands_of_video::read(opcode, instruction, is_register)
     }
@@ -215,8 +215,8 @@ impl<'a> Body<'a> {
 
     /// PTX 1.x may declare a register that is called `_` (PTX ISA 1.1, 4.4).
     fn sink(&self, span: Span) -> Operand {
-        match self.scopes.find("_") {
-            Some(Entity::Register { number, .. }) if !self.strict => Operand::Register(Register {
+        match self.scopes.sink() {
+            Some(number) if !self.strict => Operand::Register(Register {
                 number,
                 element: None,
                 span,
@@ -346,14 +346,16 @@ impl<'a> Body<'a> {
                 Operand::Register(register) => Base::Register(register),
                 Operand::AddressOf(object, ..) => Base::Object(object, name.span),
                 _ => {
-                    return Err(
-                        Diagnostic::error(name.span, format!("`{}` is no address", name.text))
-                            .label("a register or a variable is expected"),
-                    );
+                    return Err(Diagnostic::error(name.span, format!("`{}` is no address", name.text))
+                        .label("a register or a variable is expected"));
                 }
             },
         };
-        let index = address.index.as_ref().map(|index| self.register_of(index)).transpose()?;
+        let index = address
+            .index
+            .as_ref()
+            .map(|index| self.register_of(index))
+            .transpose()?;
         Ok(Address {
             base,
             index,

@@ -189,10 +189,7 @@ impl<'a> Lower<'a> {
             } => {
                 let register = self.register(address);
                 if self.width(register) != Width::B64 {
-                    return Err(Diagnostic::error(
-                        address.span,
-                        "a function's address is 64 bits wide",
-                    ));
+                    return Err(Diagnostic::error(address.span, "a function's address is 64 bits wide"));
                 }
                 return Ok(Target {
                     kind: TargetKind::Indirect(register),

@@ -99,9 +99,7 @@ impl Lower<'_> {
     /// Whether the first element is as wide as the `mov`, so that it alone is moved.
     fn first_is(&self, vector: &Operand, width: Width) -> bool {
         match vector.list().first() {
-            Some(Operand::Register(register)) => {
-                width_of(self.tree.registers[register.number as usize].ty) == width
-            }
+            Some(Operand::Register(register)) => width_of(self.tree.registers[register.number as usize].ty) == width,
             Some(first) => is_special(first),
             None => false,
         }

@@ -93,7 +93,11 @@ impl Lower<'_> {
         };
         let located = self.locate(object, span)?;
         // An array element: its number, not its byte (PTX ISA, Arrays as Operands).
-        let scale = if address.subscript { self.element_bytes(object) } else { 1 };
+        let scale = if address.subscript {
+            self.element_bytes(object)
+        } else {
+            1
+        };
         let offset = address.offset.wrapping_mul(scale);
         let mut out = self.located_address(&located, offset);
         if wanted != Space::Generic && !compatible(wanted, out.space) {
@@ -286,7 +290,10 @@ impl Lower<'_> {
             return Err(Diagnostic::error(place.span(), "constant memory cannot be written"));
         }
         if address.space == Space::Param {
-            return Err(Diagnostic::error(place.span(), "a kernel's parameters cannot be written"));
+            return Err(Diagnostic::error(
+                place.span(),
+                "a kernel's parameters cannot be written",
+            ));
         }
         let src = self.values(data, usize::from(access.vector.count()), ty, Fit::Wider)?;
         if src.len() == 3 {

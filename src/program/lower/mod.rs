@@ -14,9 +14,9 @@ mod moves;
 mod operand;
 mod place;
 mod select;
+mod several;
 mod sync;
 mod texture;
-mod several;
 
 use self::place::{Binding, Located};
 use super::check::tree::{Object, Parameter, Statement, Tree};

@@ -56,7 +56,12 @@ impl Lower<'_> {
 
     /// `createpolicy`: what it makes is opaque, and nothing but hints takes it. The numbers are the ones that CUTLASS
     /// knows for whole fractions (`cute::TMA::CacheHintSm90`).
-    pub fn create_policy(&mut self, policy: Policy, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+    pub fn create_policy(
+        &mut self,
+        policy: Policy,
+        instruction: &Instruction<'_>,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let span = instruction.span;
         let Some((dst, operands)) = instruction.operands.split_first() else {
             return Err(miscounted(instruction));

@@ -112,7 +112,13 @@ impl Lower<'_> {
     }
 
     /// `vote{.sync}.mode.pred d, {!}a{, members}`, `vote{.sync}.ballot.b32 d, {!}a{, members}`
-    pub fn vote(&mut self, mode: VoteMode, sync: bool, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+    pub fn vote(
+        &mut self,
+        mode: VoteMode,
+        sync: bool,
+        instruction: &Instruction<'_>,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let width = match mode {
             VoteMode::All | VoteMode::Any | VoteMode::Uni => Width::Pred,
             VoteMode::Ballot => Width::B32,
@@ -139,7 +145,13 @@ impl Lower<'_> {
     }
 
     /// `match.any.sync.type d, a, members`, `match.all.sync.type d{|p}, a, members`
-    pub fn match_lanes(&mut self, all: bool, ty: Type, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+    pub fn match_lanes(
+        &mut self,
+        all: bool,
+        ty: Type,
+        instruction: &Instruction<'_>,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let [d, a, members] = self.operands(instruction)?;
         let a = self.source(a, width_of(ty), Fit::Exact, false)?;
         let a = self.body.reg(a);

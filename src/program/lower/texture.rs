@@ -33,7 +33,12 @@ fn before(geometry: Geometry) -> (usize, Option<usize>) {
 }
 
 impl Lower<'_> {
-    pub fn texture(&mut self, texture: isa::Texture, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+    pub fn texture(
+        &mut self,
+        texture: isa::Texture,
+        instruction: &Instruction<'_>,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let [first, access, rest @ ..] = &instruction.operands[..] else {
             return Err(miscounted(instruction));
         };
@@ -162,12 +167,7 @@ impl Lower<'_> {
     }
 
     /// Layer and coordinates; what pads the vector is dropped.
-    fn place(
-        &mut self,
-        geometry: Geometry,
-        operand: &Operand,
-        floats: bool,
-    ) -> Outcome<(Option<Reg>, Box<[Reg]>)> {
+    fn place(&mut self, geometry: Geometry, operand: &Operand, floats: bool) -> Outcome<(Option<Reg>, Box<[Reg]>)> {
         let list = operand.list();
         let (skip, layer) = before(geometry);
         let wanted = geometry.dimensions();
