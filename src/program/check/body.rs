@@ -283,7 +283,10 @@ impl<'a> Body<'a> {
         }
         if variable.init.is_some() {
             let names = |name: &Name| match self.around.names.find(self.around.tree, &name.text) {
-                Some(found) => Some(found),
+                Some(found) => {
+                    self.mention(&name.text);
+                    Some(found)
+                }
                 None => match self.scopes.find(&name.text) {
                     Some(Entity::Variable(variable, ..)) => Some(Declared::Variable(variable)),
                     _ => None,
@@ -299,15 +302,20 @@ impl<'a> Body<'a> {
     /// What a name stands for: in the body, else at module scope.
     pub fn find(&self, name: &Arc<str>) -> Option<Named<'a>> {
         let found = self.look_up(name);
-        if let Some(Named::Function(_) | Named::Alias | Named::Here(Entity::Variable(_, Role::Module, _))) = found
-            && let Some(item) = self.around.names.number(name)
-        {
-            let named = &mut self.mentions.borrow_mut().named;
-            if named.last() != Some(&item) {
-                named.push(item);
-            }
+        if let Some(Named::Function(_) | Named::Alias | Named::Here(Entity::Variable(_, Role::Module, _))) = found {
+            self.mention(name);
         }
         found
+    }
+
+    /// Notes that the body names something of the module otherwise than to call it.
+    fn mention(&self, name: &str) {
+        let named = &mut self.mentions.borrow_mut().named;
+        if let Some(item) = self.around.names.number(name)
+            && named.last() != Some(&item)
+        {
+            named.push(item);
+        }
     }
 
     /// As [`find`](Body::find), without noting that the body names it.
