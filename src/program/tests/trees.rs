@@ -102,3 +102,13 @@ fn a_definition_that_differs_from_its_declaration_is_refused_at_the_call() {
     ]);
     assert_eq!(complaints(&module, "k"), ["the function takes 2 arguments, not 1"]);
 }
+
+#[test]
+fn a_register_that_is_named_twice_holds_the_last_element() {
+    let loads = lines_with(
+        ".visible .entry k(.param .u64 p) { .reg .b64 %d; .reg .b32 %r; ld.param.b64 %d, [p];
+            ld.global.v2.b32 {%r, %r}, [%d]; st.global.b32 [%d], %r; ret; }",
+        "load.4",
+    );
+    assert!(loads.len() == 1 && loads[0].starts_with("load.4 _, %r"), "{loads:?}");
+}
