@@ -69,12 +69,6 @@ impl<'a> Body<'a> {
         if let Operation::Video(opcode) = form.op {
             return self.video(opcode, form, instruction);
         }
-        if !signature.exact {
-            return instruction
-                .operands
-                .iter()
-                .try_for_each(|operand| self.loosely(operand));
-        }
         let given = &instruction.operands;
         let due = |way: &&Vec<signature::Operand>| {
             let conditional = signature.ways.iter().flatten().filter_map(|operand| operand.when);
@@ -583,8 +577,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// An operand of a line whose operands are not described: addresses are addresses, functions no values.
-    pub fn loosely(&mut self, operand: &Operand) -> Outcome {
+    /// An operand of a list in brackets of which the line says no more: addresses are addresses, functions no values.
+    fn loosely(&mut self, operand: &Operand) -> Outcome {
         match operand {
             Operand::Address(_) => self.address(operand, None),
             Operand::Vector(list, _) => list.iter().try_for_each(|one| self.loosely(one)),

@@ -117,7 +117,7 @@ impl Lower<'_> {
     fn check_address(&self, register: Register, span: Span) -> Outcome<()> {
         match self.width(register) {
             Width::B32 | Width::B64 => Ok(()),
-            _ => Err(Diagnostic::error(
+            Width::Pred | Width::B16 | Width::B128 => Err(Diagnostic::error(
                 span,
                 "an address register must be 32 or 64 bits wide",
             )),

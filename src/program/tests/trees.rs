@@ -36,7 +36,7 @@ fn bodies_of_the_first_versions_are_resolved_when_they_are_checked() {
     );
     assert_eq!(body("add.u32 a, a; exit;"), ["`add.u32` takes 3 operands, not 2"]);
     assert_eq!(
-        body(".reg .u32 a; .reg .u32 b; .reg .u32 b; exit;"),
+        body(".reg .u32 b; .reg .u32 b; exit;"),
         ["`b` is declared twice in this scope"]
     );
     // What the later rules refuse, and the first did not.
