@@ -1,7 +1,9 @@
 //! What names stand for, from the text to the lowered body: scopes, ranges, special registers, the linked module.
 
+use std::sync::Arc;
+
 use super::{complaints, index, link, prepare};
-use crate::program::check;
+use crate::program::{Module, check};
 use crate::ptx;
 
 /// The lines of a kernel's body that hold a word.
@@ -101,6 +103,29 @@ fn a_definition_that_differs_from_its_declaration_is_refused_at_the_call() {
         ".visible .func f(.param .b32 a, .param .b32 b) { ret; }",
     ]);
     assert_eq!(complaints(&module, "k"), ["the function takes 2 arguments, not 1"]);
+}
+
+#[test]
+fn a_body_lowers_alike_whether_or_not_it_was_checked_before() {
+    let text = format!(
+        "{}.global .texref t; .visible .entry k(.param .u64 p) {{
+            .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %d; .reg .pred %p; .shared .b32 s[4];
+            ld.param.b64 %d, [p]; mov.u32 %r1, %tid.x; mov.b32 %f1, %r1; mov.u32 %r2, s;
+            tex.1d.v4.f32.s32 {{%f1, %f2, %f3, %f4}}, [t, {{%r1}}];
+            setp.lt.u32 %p, %r1, 4; @%p bra L; vadd.u32.u32.u32 %r3, %r1.b0, %r2.h1;
+            {{ .reg .b32 %r<2>; mov.b32 %r1, 7; st.shared.b32 [s+4], %r1; }}
+            L: st.global.v2.b32 [%d], {{%r1, %r3}}; ret; }}",
+        super::HEAD
+    );
+    let lowered = |checked: bool| {
+        let tree = Arc::new(ptx::parse(ptx::Source::new("once.ptx", text.clone())).expect("reads"));
+        if checked {
+            assert!(check::all(&tree).list.is_empty());
+        }
+        let module = Module::link(&[tree], &mut super::Memory::default()).unwrap_or_else(|error| panic!("{error}"));
+        prepare(&module, "k").to_string()
+    };
+    assert_eq!(lowered(true), lowered(false));
 }
 
 #[test]
