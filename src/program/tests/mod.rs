@@ -8,6 +8,7 @@ mod limits;
 mod lines;
 mod linking;
 mod shapes;
+mod trees;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
