@@ -174,3 +174,23 @@ fn image_prints_the_ptx_for_a_device() {
         "margay image: MARGAY_DEVICE=big: expected something like sm_120\n"
     );
 }
+
+/// What a compiler writes has values of every kind that the printed form knows.
+#[test]
+fn lower_prints_what_nvcc_compiled() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nvcc");
+    let mut printed = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        // Parts of a program call what other parts define.
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".ptx") || name.starts_with("rdc_") {
+            continue;
+        }
+        let run = margay(built(), &["ptx", "lower", path.to_str().unwrap()], &[]);
+        assert!(run.status.success(), "{name}: {run:?}");
+        assert!(run.stdout.contains("b0:"), "{name}: {}", run.stdout);
+        printed += 1;
+    }
+    assert!(printed > 20, "{printed} texts");
+}

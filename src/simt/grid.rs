@@ -347,7 +347,9 @@ impl Grid {
             match self.checked(turn, &seat.block.env) {
                 Ok(Turn::Done) => {
                     spinning = 0;
-                    idle.extend(spare.replace(seat));
+                    if let Some(other) = spare.replace(seat) {
+                        idle.push(other);
+                    }
                 }
                 Ok(Turn::Yield | Turn::Drawn) => {
                     open.push_back(seat);

@@ -437,7 +437,8 @@ impl Display for Facts {
             Shape::Affine { stride } => write!(f, " row×{stride}")?,
             Shape::Varying => {}
         }
-        if self.align > 0 {
+        // Zero is a multiple of every power of two; its range says enough.
+        if (1..u64::BITS).contains(&u32::from(self.align)) {
             write!(f, " align {}", 1u64 << self.align)?;
         }
         match self.range {

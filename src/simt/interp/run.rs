@@ -160,6 +160,8 @@ impl Bundle {
         let mut pc = fragment.pc;
         let mut share = turn;
         let mut looked = self.looked;
+        // Whether `cx` has fewer lanes, for the operation before. It is written only then: operations read it soon, and wider.
+        let mut narrowed = false;
         let stop = loop {
             if pc >= limit {
                 break Stop::Meets;
@@ -170,6 +172,10 @@ impl Bundle {
             }
             let op = &code[pc as usize];
             let mut full = alone;
+            if narrowed {
+                cx.mask = own;
+                narrowed = false;
+            }
             if op.guard.offset != NONE {
                 // SAFETY: the guard is a predicate slot of `exec`, in whose window the fragment runs.
                 let taken = unsafe { guarded(cx.regs, op, &own) };
@@ -197,10 +203,11 @@ impl Bundle {
                     pc += 1;
                     continue;
                 }
-                full &= taken == own.lanes;
-                cx.mask.lanes = taken;
-            } else {
-                cx.mask.lanes = own.lanes;
+                if taken != own.lanes {
+                    full = false;
+                    narrowed = true;
+                    cx.mask.lanes = taken;
+                }
             }
             match &op.code {
                 Code::Lane { kernel, operands } => {
