@@ -15,6 +15,7 @@
 //! Margay's own fault. `docs/architecture.md` is the whole map.
 
 pub mod api;
+mod companions;
 pub mod config;
 pub mod defect;
 pub mod driver;
