@@ -86,6 +86,18 @@ fn one_thing_is_said_in_one_way() {
     );
 }
 
+/// In processes of their own: the variable is read once.
+#[test]
+fn devices_have_as_many_multiprocessors_as_they_are_told() {
+    for environment in [&[][..], &[("MARGAY_MULTIPROCESSORS", "132")]] {
+        alone(test_name!(), environment, || {
+            ok(cuInit(0));
+            let told = std::env::var("MARGAY_MULTIPROCESSORS").map(|told| told.parse().unwrap());
+            assert_eq!(attribute(16), told.unwrap_or(48));
+        });
+    }
+}
+
 #[test]
 fn bad_questions_about_devices_are_refused() {
     ok(cuInit(0));

@@ -51,6 +51,63 @@ fn cycles_are_found_when_a_graph_is_instantiated() {
     ok(cuGraphDestroy(graph));
 }
 
+/// As a copy to such memory is that is not part of a graph.
+#[test]
+fn a_graph_that_copies_to_pageable_memory_is_done_when_the_launch_returns() {
+    const WORDS: usize = 8 << 20;
+    let world = World::new();
+    let graph = create();
+    let mut device = 0;
+    ok(cuMemAlloc(&mut device, WORDS * 4));
+    let fill = MemsetParams {
+        dst: device,
+        pitch: 0,
+        value: 0,
+        element: 4,
+        width: WORDS,
+        height: 1,
+    };
+    let mut last = null_mut();
+    let mut before: Vec<CUgraphNode> = Vec::new();
+    // Long enough that nobody is done by chance.
+    for value in 1..=8 {
+        let fill = MemsetParams { value, ..fill };
+        ok(cuGraphAddMemsetNode(
+            &mut last,
+            graph,
+            before.as_ptr(),
+            before.len(),
+            &fill,
+            world.context,
+        ));
+        before = vec![last];
+    }
+    let mut words = vec![0_u32; WORDS];
+    let record = Memcpy3D {
+        src_type: DEVICE,
+        src_device: device,
+        src_pitch: WORDS * 4,
+        dst_type: HOST,
+        dst_host: words.as_mut_ptr().cast(),
+        dst_pitch: WORDS * 4,
+        width: WORDS * 4,
+        height: 1,
+        depth: 1,
+        ..zeroed()
+    };
+    let mut copy = null_mut();
+    ok(cuGraphAddMemcpyNode(&mut copy, graph, &last, 1, &record, world.context));
+    let exec = instantiate(graph);
+    ok(cuGraphLaunch(exec, world.stream));
+    // SAFETY: what the copy has written, of which the compiler knows nothing.
+    let found = [0, WORDS - 1].map(|at| unsafe { words.as_ptr().add(at).read_volatile() });
+    assert_eq!(found, [8, 8]);
+    ok(cuStreamSynchronize(world.stream));
+    ok(cuGraphExecDestroy(exec));
+    ok(cuGraphDestroy(graph));
+    ok(cuMemFree(device));
+}
+
 #[test]
 fn nodes_run_after_what_they_depend_on_each_time() {
     let world = World::new();

@@ -23,6 +23,46 @@ fn memory_attribute(which: c_int) -> u64 {
     value
 }
 
+/// In a process of its own: others might get the address first.
+#[test]
+fn a_late_free_of_a_graph_that_is_gone_frees_nothing_else() {
+    alone(test_name!(), &[], || {
+        let world = World::new();
+        for bytes in [100, 3 << 20] {
+            let graph = create();
+            let mut node = null_mut();
+            let mut record = allocation(bytes);
+            ok(cuGraphAddMemAllocNode(&mut node, graph, null(), 0, &mut record));
+            ok(cuGraphDestroy(graph));
+            let stale = record.pointer;
+            let mut others = [0; 4];
+            for other in &mut others {
+                ok(cuMemAlloc(other, bytes));
+                ok(cuMemsetD8(*other, 7, bytes));
+            }
+            assert_eq!(cuMemFreeAsync(stale, world.stream), CUDA_ERROR_INVALID_VALUE);
+            assert_eq!(cuMemFree(stale), CUDA_ERROR_INVALID_VALUE);
+            for other in others {
+                let mut byte = 0_u8;
+                ok(cuMemcpyDtoH((&raw mut byte).cast(), other + bytes as u64 - 1, 1));
+                assert_eq!(byte, 7);
+                ok(cuMemFree(other));
+            }
+            // The next graph has the place, and its memory works.
+            let graph = create();
+            let mut record = allocation(bytes);
+            ok(cuGraphAddMemAllocNode(&mut node, graph, null(), 0, &mut record));
+            assert_eq!(record.pointer, stale);
+            let exec = instantiate(graph);
+            ok(cuGraphLaunch(exec, world.stream));
+            ok(cuMemsetD8(stale, 9, bytes));
+            ok(cuMemFree(stale));
+            ok(cuGraphExecDestroy(exec));
+            ok(cuGraphDestroy(graph));
+        }
+    });
+}
+
 /// In a process of its own: the attributes are the device's.
 #[test]
 fn memory_of_graphs_comes_and_goes_with_launches() {

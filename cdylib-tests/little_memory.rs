@@ -11,7 +11,7 @@ use crate::code::{function, module, read, text, try_launch, words};
 use crate::test_name;
 
 functions! {
-    cuModuleUnload(module: CUmodule);
+    cuFuncLoad(function: CUfunction);
 }
 
 /// Less than any process uses.
@@ -104,6 +104,26 @@ fn a_kernel_is_not_compiled() {
         let launch = |blocks: c_uint| try_launch(store, blocks, 1, &[to]);
         assert_eq!(without_memory(|| launch(1)), CUDA_ERROR_OUT_OF_MEMORY);
         assert_eq!(launch(1), CUDA_SUCCESS);
+        assert_eq!(read(to, 1), [42]);
+    });
+}
+
+/// The driver leaves kernels to threads of its own where the waiting thread has little stack; if none can be started, the
+/// waiting thread runs them all the same.
+#[test]
+fn a_thread_with_little_stack_is_all_there_is() {
+    alone(test_name!(), &[], || {
+        let own = context() as usize;
+        let to = words(1);
+        let store = function(module(STORE), "store");
+        ok(cuFuncLoad(store));
+        let store = store as usize;
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        let waiting = small.spawn(move || {
+            ok(cuCtxSetCurrent(number(own)));
+            without_memory(|| try_launch(number(store), 1, 1, &[to]))
+        });
+        assert_eq!(waiting.unwrap().join().unwrap(), CUDA_SUCCESS);
         assert_eq!(read(to, 1), [42]);
     });
 }

@@ -36,6 +36,42 @@ const WRITE_COMBINED: c_uint = 4;
 const IO_MEMORY: c_uint = 4;
 const READ_ONLY: c_uint = 8;
 
+/// In a process of its own: what is freed is what the next call gets.
+#[test]
+fn memory_that_was_used_before_holds_zeros_again() {
+    alone(test_name!(), &[], || {
+        context();
+        for bytes in [4, 5000, 1 << 20, 3 << 20, 80 << 20] {
+            let mut addresses = Vec::new();
+            for _ in 0..3 {
+                let mut memory = 0;
+                ok(cuMemAlloc(&mut memory, bytes));
+                let mut found = vec![1_u8; bytes];
+                ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), memory, bytes));
+                assert!(found.iter().all(|&byte| byte == 0), "{bytes} bytes");
+                ok(cuMemsetD8(memory, 0xa5, bytes));
+                ok(cuMemFree(memory));
+                addresses.push(memory);
+            }
+            // Otherwise nothing was shown.
+            addresses.sort_unstable();
+            assert!(
+                addresses.windows(2).any(|pair| pair[0] == pair[1]),
+                "{bytes} bytes: {addresses:x?}"
+            );
+            for _ in 0..2 {
+                let mut host = null_mut();
+                ok(cuMemAllocHost(&mut host, bytes));
+                // SAFETY: as many bytes as were asked for, which nobody else has.
+                let found = unsafe { std::slice::from_raw_parts_mut(host.cast::<u8>(), bytes) };
+                assert!(found.iter().all(|&byte| byte == 0), "{bytes} bytes of the host's");
+                found.fill(0x5a);
+                ok(cuMemFreeHost(host));
+            }
+        }
+    });
+}
+
 /// Adds 1 to a word.
 const INCREMENT: &[u8] = b".version 7.0
 .target sm_80

@@ -102,7 +102,9 @@ fn advice_for(mapped: &[PathBuf]) -> Option<String> {
     }
     if loaded("numba_cuda") || loaded("cupy_backends") {
         return Some(
-            "The program may have it from a cache of compiled kernels: empty NUMBA_CACHE_DIR, CUPY_CACHE_DIR.".into(),
+            "The program may have it from a cache of compiled kernels: empty CuPy's (CUPY_CACHE_DIR, else \
+             ~/.cupy/kernel_cache) and Numba's (NUMBA_CACHE_DIR, else __pycache__)."
+                .into(),
         );
     }
     None

@@ -82,6 +82,15 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_MULTIPROCESSORS",
+        default: "48",
+        meaning: "multiprocessors that each device reports, whatever the machine has: programs size their grids by it",
+        set: |config, value| {
+            config.multiprocessors = number(value, 1, 1024)? as u32;
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_TIMEOUT",
         default: "0",
         meaning: "seconds a kernel may run before it fails with CUDA_ERROR_LAUNCH_TIMEOUT; 0 = for ever",
@@ -151,6 +160,8 @@ pub struct Config {
     pub devices: u32,
     /// `MARGAY_MEMORY` in bytes; `None` = as the profile says.
     pub memory: Option<u64>,
+    /// `MARGAY_MULTIPROCESSORS`
+    pub multiprocessors: u32,
     /// `MARGAY_TIMEOUT`: how long a kernel may run; `None` = for ever.
     pub timeout: Option<Duration>,
     /// `MARGAY_SEED`; `None` = nothing is drawn.

@@ -41,6 +41,15 @@ impl DefaultStream {
     pub fn resolve(self, stream: CUstream) -> Answer<Arc<driver::Stream>> {
         Ok(driver::Stream::resolve(stream as usize, self.is_per_thread())?)
     }
+
+    /// The same for calls that are made often, whose context has been looked up by the time.
+    pub fn resolve_in(self, context: &Arc<Context>, stream: CUstream) -> Answer<Arc<driver::Stream>> {
+        Ok(driver::Stream::resolve_in(
+            context,
+            stream as usize,
+            self.is_per_thread(),
+        )?)
+    }
 }
 
 /// Runs the body of one call.

@@ -22,8 +22,8 @@ pub fn event_create(_: &Arc<Context>, event: Out<CUevent>, flags: c_uint) -> Ans
     event.set(Event::create(flags)?.handle() as CUevent)
 }
 
-pub fn event_record(_: &Arc<Context>, default: DefaultStream, event: CUevent, stream: CUstream) -> Answer {
-    let stream = default.resolve(stream)?;
+pub fn event_record(context: &Arc<Context>, default: DefaultStream, event: CUevent, stream: CUstream) -> Answer {
+    let stream = default.resolve_in(context, stream)?;
     Ok(find(event)?.record(&stream, false)?)
 }
 

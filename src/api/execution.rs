@@ -90,9 +90,10 @@ pub fn arguments<'a>(kernel_params: Out<*mut c_void>, extra: Out<*mut c_void>) -
     require(kernel_params.is_null() || extra.is_null())?;
     Ok(if !extra.is_null() {
         match packed(extra)? {
-            // SAFETY: the caller's buffer and its size; no more of it is looked at than parameters can take.
             Some((buffer, size)) => {
-                Arguments::Buffer(unsafe { std::slice::from_raw_parts(buffer.cast(), size.min(LARGEST_PARAMETERS)) })
+                let size = size.min(LARGEST_PARAMETERS);
+                // SAFETY: the caller's buffer and its size; no more of it is looked at than parameters can take.
+                Arguments::Buffer(unsafe { std::slice::from_raw_parts(buffer.cast(), size) })
             }
             None => Arguments::None,
         }
@@ -144,7 +145,7 @@ fn packed(extra: Out<*mut c_void>) -> Answer<Option<(*const c_void, usize)>> {
     reason = "the signature is that of the call in the manual"
 )]
 pub fn launch_kernel(
-    _: &Arc<Context>,
+    context: &Arc<Context>,
     default: DefaultStream,
     function: CUfunction,
     grid_x: c_uint,
@@ -165,7 +166,13 @@ pub fn launch_kernel(
         cooperative: false,
         ..Config::default()
     };
-    launch_with(function, &config, &default.resolve(stream)?, kernel_params, extra)
+    launch_with(
+        function,
+        &config,
+        &default.resolve_in(context, stream)?,
+        kernel_params,
+        extra,
+    )
 }
 
 #[allow(
@@ -323,7 +330,7 @@ impl Extended {
 }
 
 pub fn launch_kernel_ex(
-    _: &Arc<Context>,
+    context: &Arc<Context>,
     default: DefaultStream,
     config: In<CUlaunchConfig>,
     function: CUfunction,
@@ -331,7 +338,7 @@ pub fn launch_kernel_ex(
     extra: Out<*mut c_void>,
 ) -> Answer {
     let config = config.get()?;
-    let stream = default.resolve(config.hStream)?;
+    let stream = default.resolve_in(context, config.hStream)?;
     let extended = extended(&config)?;
     let events = extended
         .events

@@ -278,7 +278,6 @@ pub fn mem_alloc_from_pool_async(
 }
 
 fn allocate(pool: &Arc<Pool>, dptr: Out<CUdeviceptr>, bytes: usize, stream: &Arc<crate::driver::Stream>) -> Answer {
-    require(bytes > 0)?;
     dptr.set(pool.allocate(bytes as u64, stream)?)
 }
 

@@ -131,12 +131,12 @@ pub fn stream_attach_mem_async(
     Ok(managed::attach(dptr, length as u64, flags, &default.resolve(stream)?)?)
 }
 
-pub fn stream_query(_: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {
-    Ok(default.resolve(stream)?.query()?)
+pub fn stream_query(context: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {
+    Ok(default.resolve_in(context, stream)?.query()?)
 }
 
-pub fn stream_synchronize(_: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {
-    Ok(default.resolve(stream)?.synchronize()?)
+pub fn stream_synchronize(context: &Arc<Context>, default: DefaultStream, stream: CUstream) -> Answer {
+    Ok(default.resolve_in(context, stream)?.synchronize()?)
 }
 
 /// The attributes that streams have (`CUlaunchAttributeID`: the manual says of each where it applies).

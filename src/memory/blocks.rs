@@ -24,15 +24,16 @@ impl SmallBlocks {
         }
     }
 
-    pub fn allocate(&mut self, pages: u64) -> Option<u64> {
+    /// A block, and whether somebody may have had it before.
+    pub fn allocate(&mut self, pages: u64) -> Option<(u64, bool)> {
         if let Some(block) = self.free[pages as usize].pop() {
-            return Some(block);
+            return Some((block, true));
         }
         // The guard page follows.
         if self.end - self.next > pages {
             let block = self.next;
             self.next += pages + 1;
-            return Some(block);
+            return Some((block, false));
         }
         None
     }
@@ -66,8 +67,8 @@ impl LargeBlocks {
         }
     }
 
-    /// `align` in pages, a power of two.
-    pub fn allocate(&mut self, pages: u64, align: u64) -> Option<u64> {
+    /// A block, and whether somebody may have had it before. `align` in pages, a power of two.
+    pub fn allocate(&mut self, pages: u64, align: u64) -> Option<(u64, bool)> {
         let whole = pages.checked_add(1)?;
         let fit = self
             .by_size
@@ -79,7 +80,7 @@ impl LargeBlocks {
             let block = start.next_multiple_of(align);
             self.insert(start, block - start);
             self.insert(block + whole, start + size - (block + whole));
-            return Some(block);
+            return Some((block, true));
         }
         let block = self.next.next_multiple_of(align);
         let end = block.checked_add(whole)?;
@@ -89,7 +90,7 @@ impl LargeBlocks {
         let gap = (self.next, block - self.next);
         self.next = end;
         self.give_back(gap.0, gap.1);
-        Some(block)
+        Some((block, false))
     }
 
     pub fn free(&mut self, block: u64, pages: u64) {

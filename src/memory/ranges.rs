@@ -31,7 +31,7 @@ impl AddressSpace {
         let slack = if base.is_multiple_of(align) { 0 } else { align };
         let pages = bytes.checked_add(slack).ok_or(OutOfMemory)?.div_ceil(PAGE);
         let mut state = self.state.write();
-        let block = state.large.allocate(pages, align >> PAGE_BITS).ok_or(OutOfMemory)?;
+        let (block, _) = state.large.allocate(pages, align >> PAGE_BITS).ok_or(OutOfMemory)?;
         let end = state.large.used_end();
         if end > state.large_open {
             state.large_open = self
@@ -198,12 +198,12 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Takes an allocation from everybody, but keeps its block, which goes on counting: to be revived or freed. `None`:
-    /// there is none, or its memory is not the arena's own.
+    /// Takes an allocation from everybody, but keeps its block, which goes on counting unless it was withdrawn: to be revived
+    /// or freed. `None`: there is none, or its memory is not the arena's own.
     pub fn retire(&self, start: u64) -> Option<Allocation> {
         let mut state = self.state.write();
         let allocation = state.live.get_mut(&start)?;
-        if allocation.backing != Backing::Own || allocation.withdrawn {
+        if allocation.backing != Backing::Own {
             return None;
         }
         allocation.backing = Backing::Retired;
@@ -216,22 +216,32 @@ impl AddressSpace {
         Some(allocation)
     }
 
-    /// Uses a retired block again, or one that is still in use but free for whoever asks (stream order has it so), for a
-    /// request that fits into it; what it held is what it holds.
+    /// Uses the retired block of allocation `id` again, or one that is still in use but free for whoever asks (stream order
+    /// has it so), for a request that fits into it; what it held is what it holds.
     ///
     /// # Errors
     /// When there is no such block, or the device's limit would be passed.
-    pub fn revive(&self, start: u64, request: &Request) -> Result<Allocation, OutOfMemory> {
+    pub fn revive(&self, start: u64, id: u64, request: &Request) -> Result<Allocation, OutOfMemory> {
         let mut state = self.state.write();
-        let allocation = state.live.get_mut(&start).ok_or(OutOfMemory)?;
+        let found = state.live.get_mut(&start).filter(|found| found.id == id);
+        let allocation = found.ok_or(OutOfMemory)?;
         let fits = request.bytes.div_ceil(PAGE) <= allocation.pages;
-        if !matches!(allocation.backing, Backing::Own | Backing::Retired) || allocation.withdrawn || !fits {
+        let is_free = match allocation.backing {
+            Backing::Own => !allocation.withdrawn,
+            Backing::Retired => true,
+            Backing::Moved | Backing::Shown => false,
+        };
+        if !is_free || !fits {
             return Err(OutOfMemory);
         }
-        self.discharge(allocation.kind, allocation.device, allocation.bytes);
+        if !allocation.withdrawn {
+            self.discharge(allocation.kind, allocation.device, allocation.bytes);
+        }
         if self.charge(request.kind, request.device, request.bytes).is_err() {
-            // There was room for it a moment ago.
-            let _ = self.charge(allocation.kind, allocation.device, allocation.bytes);
+            if !allocation.withdrawn {
+                // There was room for it a moment ago.
+                let _ = self.charge(allocation.kind, allocation.device, allocation.bytes);
+            }
             return Err(OutOfMemory);
         }
         *allocation = Allocation {

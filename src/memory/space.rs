@@ -287,6 +287,8 @@ impl AddressSpace {
         self.usage[device as usize].used.load(Ordering::Relaxed)
     }
 
+    /// Memory that holds zeros, but for the heap of kernels and what is the driver's own.
+    ///
     /// # Errors
     /// When the device's limit would be passed, or there is no memory or address space.
     pub fn allocate(&self, request: &Request) -> Result<Allocation, OutOfMemory> {
@@ -310,15 +312,15 @@ impl AddressSpace {
         } else {
             None
         };
-        let block = match small {
-            Some(block) => {
+        let (block, used) = match small {
+            Some((block, used)) => {
                 let end = state.small.used_end();
                 if end > state.small_open {
                     state.small_open = self.open(state.small_open, end).inspect_err(|_| {
                         state.small.free(block, pages);
                     })?;
                 }
-                block
+                (block, used)
             }
             None => {
                 // Memory of some size is aligned so that the system may back it with huge pages.
@@ -327,25 +329,37 @@ impl AddressSpace {
                 } else {
                     1
                 };
-                let block = state.large.allocate(pages, align.max(huge)).ok_or(OutOfMemory)?;
+                let (block, used) = state.large.allocate(pages, align.max(huge)).ok_or(OutOfMemory)?;
                 let end = state.large.used_end();
                 if end > state.large_open {
                     state.large_open = self.open(state.large_open, end).inspect_err(|_| {
                         state.large.free(block, pages);
                     })?;
                 }
-                block
+                (block, used)
             }
         };
         state.kept = state.kept.saturating_sub(pages << PAGE_BITS);
-        if request.kind == Kind::Managed {
-            let (start, bytes) = (self.view.base + (block << PAGE_BITS), pages << PAGE_BITS);
-            // Where it is can be asked: nowhere, until somebody touches it, whoever had the block before.
+        let (start, bytes) = (self.view.base + (block << PAGE_BITS), pages << PAGE_BITS);
+        // Programs count on zeros, as they find them on a device that has just been started. Managed memory, moreover, is
+        // nowhere until somebody touches it, which can be asked.
+        let clear = match request.kind {
+            Kind::Managed => true,
+            Kind::Device | Kind::Host | Kind::Array | Kind::Constant => used,
+            Kind::Heap | Kind::Internal => false,
+        };
+        if clear && (bytes >= HUGE || request.kind == Kind::Managed) {
             // SAFETY: the block is nobody's yet; its pages read as zero from now on.
             unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_DONTNEED) };
+        } else if clear {
+            // It takes its time, and nobody needs to wait for that.
+            drop(state);
+            // SAFETY: the block is nobody's yet, and its pages are accessible.
+            unsafe { std::ptr::write_bytes(start as *mut u8, 0, bytes as usize) };
+            state = self.state.write();
         }
         let allocation = Allocation {
-            start: self.view.base + (block << PAGE_BITS),
+            start,
             bytes: request.bytes.max(1),
             kind: request.kind,
             device: request.device,

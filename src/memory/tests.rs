@@ -126,20 +126,20 @@ fn an_address_finds_its_allocation_and_a_stray_one_its_neighbour() {
 #[test]
 fn large_blocks_are_reused_and_merge() {
     let mut blocks = blocks::LargeBlocks::new(0, 1000);
-    let a = blocks.allocate(99, 1).unwrap();
-    let b = blocks.allocate(99, 1).unwrap();
-    let c = blocks.allocate(99, 1).unwrap();
-    assert_eq!((a, b, c), (0, 100, 200));
+    let [a, b, c] = [0, 100, 200];
+    for fresh in [a, b, c] {
+        assert_eq!(blocks.allocate(99, 1), Some((fresh, false)));
+    }
     blocks.free(a, 99);
     blocks.free(c, 99);
     blocks.free(b, 99);
     // 300 pages in one piece again, and the guard page is part of a block.
-    assert_eq!(blocks.allocate(299, 1), Some(0));
+    assert_eq!(blocks.allocate(299, 1), Some((0, true)));
     assert_eq!(blocks.used_end(), 300);
     assert_eq!(blocks.allocate(512, 256), None);
-    assert_eq!(blocks.allocate(200, 256), Some(512));
+    assert_eq!(blocks.allocate(200, 256), Some((512, false)));
     // The gap that alignment left is not lost.
-    assert_eq!(blocks.allocate(200, 1), Some(300));
+    assert_eq!(blocks.allocate(200, 1), Some((300, true)));
 }
 
 #[test]

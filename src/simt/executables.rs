@@ -1,4 +1,5 @@
-//! A module, and what a tier has made of its functions so far: made when first used, kept as long as somebody may launch one.
+//! A module, and what a tier has made of its functions so far: made when first used, kept as long as somebody may
+//! launch one.
 //!
 //! Those who launch pass it on and need not know what is in it: each tier adds its own way in (`interp/code.rs`).
 

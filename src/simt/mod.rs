@@ -9,8 +9,8 @@
 //! schedule.rs     the order that is drawn from a seed         seed.rs              random numbers
 //! ```
 //!
-//! Knowledge goes down: grid, block and children know the interpreter, which knows the machine, which knows none of them. What
-//! operations ask of the grid around them goes through the trait `machine::Surroundings`.
+//! Knowledge goes down: grid, block and children know the interpreter, which knows the machine, which knows none of
+//! them. What operations ask of the grid around them goes through the trait `machine::Surroundings`.
 
 mod block;
 mod cause;

@@ -118,7 +118,6 @@ fn with(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>, change: imp
         initial,
         prologue: Vec::new(),
         affine: None,
-        lines: Vec::new(),
     }
 }
 

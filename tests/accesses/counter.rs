@@ -7,8 +7,8 @@ use cuda::memory::texture::References;
 use cuda::memory::{AddressSpace, Kind, Request};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
-use cuda::simt::observe::{Access, GridEvent, Observer, SyncEvent, Watch, Who};
-use cuda::simt::{self, Executables, Fault, Services};
+use cuda::simt::observe::{Access, GridEvent, HeapEvent, Observer, SyncEvent, Watch, Who};
+use cuda::simt::{self, Executables, Fault, Runtime, Services};
 use parking_lot::Mutex;
 
 use crate::expect::What;
@@ -89,6 +89,7 @@ impl Observer for Counter {
                 let scope = scope.map_or(String::new(), |scope| format!(" {scope:?}"));
                 format!("fence {ordering:?}{scope} of {}", count(lanes))
             }
+            SyncEvent::Copies { lanes, group } => format!("copies {group:?} of {}", count(lanes)),
             SyncEvent::HostCall { lanes } => format!("host call of {}", count(lanes)),
         });
     }
@@ -100,6 +101,18 @@ impl Observer for Counter {
             GridEvent::Block { .. } => "block".to_owned(),
             GridEvent::BlockEnd { .. } => "block end".to_owned(),
             GridEvent::Release { barrier, .. } => format!("release {barrier}"),
+            GridEvent::Transfer {
+                address,
+                bytes,
+                direction,
+            } => format!("{direction:?} {bytes} at {address:#x}"),
+        });
+    }
+
+    fn heap(&self, _: &Who<'_>, event: &HeapEvent) {
+        self.note(match event {
+            HeapEvent::Allocate { bytes, address, .. } => format!("allocate {bytes} at {address:#x}"),
+            HeapEvent::Free { address, .. } => format!("free {address:#x}"),
         });
     }
 }
@@ -144,6 +157,9 @@ impl Drop for Memory {
     }
 }
 
+/// What kernels are given that ask for memory, and must not touch.
+pub const HEAP: u64 = 0x4000;
+
 /// Keeps what kernels print, and has them watched.
 struct Watched {
     watch: Watch,
@@ -152,10 +168,10 @@ struct Watched {
 
 impl Services for Watched {
     fn malloc(&self, _: u64) -> u64 {
-        0
+        HEAP
     }
-    fn free(&self, _: u64) -> bool {
-        false
+    fn free(&self, address: u64) -> bool {
+        address == HEAP
     }
     fn print(&self, bytes: &[u8]) {
         self.printed.lock().extend_from_slice(bytes);
@@ -175,6 +191,8 @@ pub struct Run {
     pub printed: Arc<Mutex<Vec<u8>>>,
     /// What references of the next launch's module are bound to.
     pub references: References,
+    /// What kernels of the next launch ask that launch kernels.
+    pub runtime: Option<Arc<dyn Runtime>>,
 }
 
 impl Run {
@@ -183,6 +201,7 @@ impl Run {
             memory: Memory::default(),
             printed: Arc::default(),
             references: Arc::default(),
+            runtime: None,
         }
     }
 
@@ -253,7 +272,10 @@ impl Run {
                 printed: Arc::clone(&self.printed),
             }),
             references: self.references.clone(),
-            family: simt::Family::default(),
+            family: simt::Family {
+                runtime: self.runtime.clone(),
+                ..simt::Family::default()
+            },
             seed: None,
         };
         simt::run(Arc::new(launch))

@@ -14,6 +14,7 @@ mod catalogue;
 mod counter;
 mod expect;
 mod images;
+mod later;
 #[path = "../forms/model/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with other tests, which use the rest")]
 mod model;
@@ -158,6 +159,43 @@ fn asynchronous_copies_are_seen_at_both_ends() {
         );
         assert_eq!(found, (32 * size, read, 0), "{}", row.example);
     }
+}
+
+#[test]
+fn groups_of_asynchronous_copies_are_told() {
+    let mut run = Run::new();
+    let text = "
+.version 9.5\n.target sm_120a\n.address_size 64
+.visible .entry groups(.param .u64 in)
+{
+    .reg .b32 %r<2>;\n    .reg .b64 %rd<3>;\n    .reg .pred %p;
+    .shared .align 16 .b8 window[512];
+    mov.u32 %r0, %tid.x;
+    setp.lt.u32 %p, %r0, 5;
+    mov.u64 %rd1, window;\n    mad.wide.u32 %rd1, %r0, 16, %rd1;
+    ld.param.u64 %rd2, [in];\n    mad.wide.u32 %rd2, %r0, 16, %rd2;
+    cp.async.ca.shared.global [%rd1], [%rd2], 16;
+    cp.async.commit_group;
+    @%p cp.async.wait_group 2;
+    cp.async.wait_all;
+    ret;
+}
+";
+    let input = run.memory.buffer(&[7; 512]);
+    let module = run.load(text).unwrap_or_else(|why| panic!("{why}"));
+    let counter = Arc::new(Counter::of(""));
+    run.launch(&module, "groups", (32, input.to_le_bytes().to_vec()), &counter)
+        .expect("it runs");
+    let expected = [
+        "launch",
+        "block",
+        "copies Commit of 32",
+        "copies Wait(2) of 5",
+        "copies WaitAll of 32",
+        "block end",
+        "end",
+    ];
+    assert_eq!(counter.events(), expected);
 }
 
 #[test]

@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 pub const ID: u128 = 0xc693336e_1121_df11_a8c3_68f355d89593;
 
-pub static TABLE: Table<4> = Table([
-    put as *const c_void,
-    delete as *const c_void,
-    get as *const c_void,
-    std::ptr::null(),
+pub static TABLE: Table<3> = Table::of(&[
+    (0, put as *const c_void),
+    (1, delete as *const c_void),
+    (2, get as *const c_void),
+    (3, std::ptr::null()),
 ]);
 
 type Destructor = Option<StorageDrop>;

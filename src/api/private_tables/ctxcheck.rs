@@ -4,17 +4,11 @@
 
 use super::super::call::{Out, enter, show};
 use super::super::types::*;
-use super::{Table, UNUSED};
+use super::Table;
 
 pub const ID: u128 = 0x263e8860_7cd2_6143_92f6_bbd5006dfa7e;
 
-pub static TABLE: Table<5> = Table::sized([
-    std::ptr::null(),
-    UNUSED,
-    check as *const c_void,
-    state as *const c_void,
-    UNUSED,
-]);
+pub static TABLE: Table<5> = Table::sized(5, &[(2, check as *const c_void), (3, state as *const c_void)]);
 
 /// Slot 2: when a context is first bound, and from device reset, synchronisation, peer access. An error would become that
 /// call's; a nonzero first output with a second one that is not null would be followed.

@@ -4,26 +4,23 @@
 
 use super::super::call::{Out, enter, initialised, require, show};
 use super::super::types::*;
-use super::{Table, UNUSED};
+use super::Table;
 use crate::driver::{Context, Device, Module};
 
 pub const ID: u128 = 0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9;
 
-pub static TABLE: Table<13> = Table::sized([
-    std::ptr::null(),
-    load_wrapper as *const c_void,
-    primary_context as *const c_void,
-    graphics_device as *const c_void,
-    UNUSED,
-    UNUSED,
-    load_wrapper_11 as *const c_void,
-    wrapper_goes as *const c_void,
-    load_fat_binary as *const c_void,
-    UNUSED,
-    UNUSED,
-    UNUSED,
-    load_compilers as *const c_void,
-]);
+pub static TABLE: Table<0> = Table::sized(
+    13,
+    &[
+        (1, load_wrapper as *const c_void),
+        (2, primary_context as *const c_void),
+        (3, graphics_device as *const c_void),
+        (6, load_wrapper_11 as *const c_void),
+        (7, wrapper_goes as *const c_void),
+        (8, load_fat_binary as *const c_void),
+        (12, load_compilers as *const c_void),
+    ],
+);
 
 fn load(module: Out<CUmodule>, image: *const c_void) -> Result<(), CUresult> {
     initialised()?;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub const ID: u128 = 0xf8cff951_2146_8b4e_b9e2_fb469e7c0dd9;
 
-pub static TABLE: Table<3> = Table::sized([std::ptr::null(), say as *const c_void, listen as *const c_void]);
+pub static TABLE: Table<7> = Table::sized(3, &[(1, say as *const c_void), (2, listen as *const c_void)]);
 
 /// cudart 13 mutes the log around calls that it expects may fail.
 static MUTED: AtomicBool = AtomicBool::new(false);

@@ -4,20 +4,15 @@
 
 use super::super::call::Out;
 use super::super::types::*;
-use super::{Table, UNUSED};
+use super::Table;
 use std::cell::UnsafeCell;
 
 pub const ID: u128 = 0xa094798c_2e74_2e74_93f2_0800200c0a66;
 
-pub static TABLE: Table<7> = Table::sized([
-    std::ptr::null(),
-    UNUSED,
-    callbacks as *const c_void,
-    UNUSED,
-    UNUSED,
-    UNUSED,
-    more_callbacks as *const c_void,
-]);
+pub static TABLE: Table<1> = Table::sized(
+    7,
+    &[(2, callbacks as *const c_void), (6, more_callbacks as *const c_void)],
+);
 
 /// What we report, in units of 4 bytes. cudart refuses to start below what it knows: 1024 (11.8), 567 (13.5) in the first
 /// buffer, 14 in the second; the number grows with each release.

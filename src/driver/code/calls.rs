@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::launch::{Arguments, Config, Prepared, check, collect, launch_blocking};
 use crate::driver::graph::{DeviceNode, KernelNode, Work};
-use crate::driver::profile::MULTIPROCESSORS;
+use crate::driver::profile::multiprocessors;
 use crate::driver::stream::{Command, Point};
 use crate::driver::{Error, Function, Result, Stream};
 
@@ -30,7 +30,7 @@ pub unsafe fn launch(
     // SAFETY: our caller promises a pointer to each parameter; `function` has the same ones in every context.
     let params = unsafe { collect(&function, arguments)? };
     if let Some(capture) = capture {
-        check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
+        check(&function, config, function.lowered()?, multiprocessors())?;
         return capture.add(
             stream,
             Work::Kernel(KernelNode::captured(function, *config, params, stream)),
@@ -83,7 +83,7 @@ pub unsafe fn launch_with_options(
     let capture = stream.admit()?.ok_or(Error::InvalidValue)?;
     // SAFETY: `KernelNode::new` reads a pointer to each parameter, which our caller promises.
     let params = unsafe { collect(&function, arguments)? };
-    check(&function, config, function.lowered()?, MULTIPROCESSORS)?;
+    check(&function, config, function.lowered()?, multiprocessors())?;
     let mut kernel = KernelNode::captured(function, *config, params, stream);
     kernel.attributes.extend(options.attributes);
     kernel.updatable = options.updatable.then(DeviceNode::create);

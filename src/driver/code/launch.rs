@@ -194,8 +194,9 @@ pub(in crate::driver) fn check(
     if threads > MAX_THREADS_PER_BLOCK {
         return Err(Error::InvalidValue);
     }
+    // 1, not 701, which is for kernels that have too many registers for so many threads: clients' tests on hardware say so.
     if threads > function.max_threads() {
-        return Err(Error::LaunchOutOfResources);
+        return Err(Error::InvalidValue);
     }
     if function.info.reqntid.is_some_and(|required| required != block) {
         return Err(Error::InvalidValue);
@@ -205,7 +206,7 @@ pub(in crate::driver) fn check(
         .maxntid
         .is_some_and(|most| threads > most.iter().map(|size| size.max(&1)).product())
     {
-        return Err(Error::LaunchOutOfResources);
+        return Err(Error::InvalidValue);
     }
     let profile = function.device().profile();
     if config.dynamic_shared > function.max_dynamic_shared(config.shared_mode)?

@@ -1,7 +1,7 @@
 //! Occupancy: how many blocks a multiprocessor would hold (CUDA programming guide, "Multiprocessor Level"). Cooperative
 //! launches are held to it, and programs size their grids by it.
 
-use crate::driver::profile::{MULTIPROCESSORS, Profile, REGISTERS, SHARED_PER_BLOCK, WARP};
+use crate::driver::profile::{Profile, REGISTERS, SHARED_PER_BLOCK, WARP, multiprocessors};
 use crate::driver::{Error, Function, Result, launch::Config};
 
 /// Registers are given to warps in such portions, and each of so many parts of a multiprocessor has its own.
@@ -86,7 +86,7 @@ pub fn potential_block_size(function: &Function, shared: &dyn Fn(u32) -> u64, li
         }
         threads -= WARP;
     }
-    Ok((best.1 * MULTIPROCESSORS, best.2))
+    Ok((best.1 * multiprocessors(), best.2))
 }
 
 /// `cuOccupancyAvailableDynamicSMemPerBlock`: what each of so many blocks could have, within what the function may ask for.
@@ -141,7 +141,7 @@ pub fn active_clusters(function: &Function, config: &Config) -> Result<u32> {
     let size = size
         .filter(|size| (1..=most).contains(size))
         .ok_or(Error::InvalidClusterSize)?;
-    Ok(blocks_of(function, config)? * MULTIPROCESSORS / size)
+    Ok(blocks_of(function, config)? * multiprocessors() / size)
 }
 
 /// Blocks of a configuration that a multiprocessor holds.

@@ -171,7 +171,7 @@ impl Device {
             8 => (4, 2),
             _ => (8, 8),
         };
-        (profile::MULTIPROCESSORS, least, step)
+        (profile::multiprocessors(), least, step)
     }
 }
 

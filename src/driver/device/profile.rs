@@ -4,6 +4,8 @@
 //! Capability"; where a real product decides (clocks, caches, how many multiprocessors), the numbers are our own and
 //! modest.
 
+use crate::config;
+
 /// `CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK`: all three.
 pub(in crate::driver) const COMPRESSIONS: u32 = 7;
 /// `CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH`, in bytes.
@@ -35,8 +37,10 @@ pub(in crate::driver) const MAX_THREADS_PER_BLOCK: u32 = 1024;
 pub(in crate::driver) const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 pub(in crate::driver) const MAX_GRID: [u32; 3] = [0x7FFF_FFFF, 65535, 65535];
 pub(in crate::driver) const WARP: u32 = 32;
-/// Fixed, so that programs that size their grids by it compute the same on every machine.
-pub(in crate::driver) const MULTIPROCESSORS: u32 = 16;
+/// Whatever the machine has: programs that size their grids by it compute the same everywhere.
+pub(in crate::driver) fn multiprocessors() -> u32 {
+    config::get().multiprocessors
+}
 /// Portable maximum of blocks in a cluster, and what a function may opt in to.
 pub(in crate::driver) const CLUSTER_PORTABLE: u32 = 8;
 pub(in crate::driver) const CLUSTER_OPTIN: u32 = 16;
@@ -107,7 +111,7 @@ impl Profile {
             13 => 1_500_000,
             14 => 512,
             15 => 1,
-            16 => MULTIPROCESSORS,
+            16 => multiprocessors(),
             // CAN_MAP_HOST_MEMORY
             19 => 1,
             // textures: 1D, 2D, 3D, 2D layered
@@ -193,7 +197,7 @@ impl Profile {
             137 => LONGEST_COMPRESSED as u32,
             // HOST_MEMORY_POOLS_SUPPORTED, LOCALITY_DOMAIN_COUNT, LOCALITY_DOMAIN_MULTIPROCESSOR_COUNT
             144 | 149 => 1,
-            157 => MULTIPROCESSORS,
+            157 => multiprocessors(),
             // TENSOR_MAP_LARGE_TENSOR_MIN_SIZE: the class of an allocation has no effect
             160 => i32::MAX as u32,
             _ => 0,

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::super::handle::{self, Registry};
 use super::super::launch::Prepared;
-use super::super::profile::MULTIPROCESSORS;
+use super::super::profile::multiprocessors;
 use super::work::KernelNode;
 use crate::driver::{Error, Handle, Result};
 use crate::simt::GraphUpdate;
@@ -114,7 +114,7 @@ impl Drop for DeviceNode {
 /// A launch of a kernel node as a part of an executable graph.
 pub(super) fn prepare(node: &KernelNode, graph: Handle) -> Result<Prepared> {
     let params = node.params.clone();
-    Prepared::new_in(&node.function, &node.config, params, MULTIPROCESSORS, graph as u64)
+    Prepared::new_in(&node.function, &node.config, params, multiprocessors(), graph as u64)
 }
 
 /// `cudaGraphKernelNodeSet…` of a kernel; 1 for what is not such a node, or not in an executable graph, and for what does not

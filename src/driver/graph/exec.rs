@@ -270,7 +270,9 @@ impl Exec {
             recording.set_ticket(ticket);
             event.set_recording(recording);
         }
-        if launch_blocking() {
+        // As copies to such memory do; what waits for others may wait for this very thread.
+        let is_awaited = plan.fills_pageable && plan.waits.is_empty();
+        if is_awaited || launch_blocking() {
             stream.wait_for(ticket);
             stream.shared.printer.flush();
             stream.shared.check()?;

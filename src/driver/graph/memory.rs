@@ -3,6 +3,9 @@
 //! The address is taken when the node is made. Kernels may touch it, and it counts as used, from the launch that allocates
 //! it until it has been freed; that is counted, because a launch may be queued while an earlier free still is. What calls
 //! may do is decided in the order of the calls: `is_owed` says that a launch has allocated it and nobody has freed it yet.
+//!
+//! Addresses of graphs stay addresses of graphs: a program that frees one after its graph is gone is told so, and does not
+//! free what somebody else has got there meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +17,7 @@ use super::super::context;
 use super::super::stream::Command;
 use crate::driver::memory::place::place;
 use crate::driver::{Context, Device, Error, Result, Stream};
-use crate::memory::{AddressSpace, Kind, MAX_DEVICES, Request};
+use crate::memory::{AddressSpace, Allocation, Kind, MAX_DEVICES, Request};
 
 pub struct GraphMemory {
     address: u64,
@@ -43,6 +46,35 @@ struct State {
 static ALL: Mutex<BTreeMap<u64, Weak<GraphMemory>>> = Mutex::new(BTreeMap::new());
 /// What the program has to free yet: it outlives its graph.
 static OWED: Mutex<BTreeMap<u64, Arc<GraphMemory>>> = Mutex::new(BTreeMap::new());
+
+/// The place of a node that is gone, for the next one.
+struct Place {
+    start: u64,
+    bytes: u64,
+    device: u32,
+    owner: u64,
+    /// The last allocation's number there.
+    id: u64,
+}
+
+static PLACES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+
+/// The place that fits best, used again; `None`: there is none.
+fn reuse(request: &Request) -> Option<Allocation> {
+    let mut places = PLACES.lock();
+    loop {
+        let fits = |place: &Place| {
+            (place.device, place.owner) == (request.device, request.owner) && place.bytes >= request.bytes
+        };
+        let candidates = places.iter().enumerate().filter(|(_, place)| fits(place));
+        let (best, _) = candidates.min_by_key(|(_, place)| place.bytes)?;
+        let place = places.swap_remove(best);
+        // The context's end may have taken it.
+        if let Ok(allocation) = AddressSpace::get().revive(place.start, place.id, request) {
+            return Some(allocation);
+        }
+    }
+}
 
 /// `CUgraphMem_attribute`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +147,7 @@ pub(in crate::driver) fn forget_all_of(owner: u64) {
     for memory in &gone {
         memory.state.lock().is_owed = false;
     }
+    PLACES.lock().retain(|place| place.owner != owner);
 }
 
 /// `cuMemFree` of a graph's memory: waits for what may use it; `None`: the address is none.
@@ -147,7 +180,10 @@ impl GraphMemory {
             owner: shared.id,
             ..Request::new(Kind::Device, bytes)
         };
-        let allocation = place(&request, shared)?;
+        let allocation = match reuse(&request) {
+            Some(allocation) => allocation,
+            None => place(&request, shared)?,
+        };
         AddressSpace::get().withdraw(allocation.start);
         let memory = Arc::new(GraphMemory {
             address: allocation.start,
@@ -261,8 +297,20 @@ impl Drop for GraphMemory {
             all.remove(&self.address);
         }
         drop(all);
-        if self.is_there() {
-            AddressSpace::get().free(self.address);
+        let space = AddressSpace::get();
+        if !self.is_there() {
+            return;
+        }
+        space.withdraw(self.address);
+        space.forget(self.address);
+        if let Some(retired) = space.retire(self.address) {
+            PLACES.lock().push(Place {
+                start: retired.start,
+                bytes: retired.block_bytes(),
+                device: self.device,
+                owner: self.owner,
+                id: retired.id,
+            });
         }
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Plan {
     pub waits: Vec<(u32, Arc<Event>)>,
     wait_nodes: Vec<(u32, Arc<Event>)>,
     pub records: Vec<(u32, Arc<Event>)>,
+    /// Something is copied to memory of the program that is not pinned.
+    pub fills_pageable: bool,
 }
 
 #[derive(Clone)]
@@ -127,6 +129,7 @@ impl Plan {
                 }
                 work => {
                     match work {
+                        Work::Copy(node) => self.fills_pageable |= copy::fills_pageable(node.dst, node.shape),
                         Work::Allocate(memory) => self.allocations.push((Arc::clone(memory), false)),
                         Work::Free(memory) => self.frees.push(Arc::clone(memory)),
                         _ => {}

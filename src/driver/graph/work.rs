@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::super::copy::{self, End, Shape};
 use super::super::launch::{self, Arguments, Config};
-use super::super::profile::MULTIPROCESSORS;
+use super::super::profile::multiprocessors;
 use super::super::semaphore::SemaphoreStep;
 use super::super::stream::HostFunction;
 use super::{ConditionalNode, DeviceNode, Graph, GraphMemory};
@@ -221,9 +221,13 @@ impl Work {
     /// Whether it could run as it is: shapes, ranges, alignment.
     pub(super) fn check(&self) -> Result<()> {
         match self {
-            Work::Kernel(node) => {
-                launch::check(&node.function, &node.config, node.function.lowered()?, MULTIPROCESSORS).map(drop)
-            }
+            Work::Kernel(node) => launch::check(
+                &node.function,
+                &node.config,
+                node.function.lowered()?,
+                multiprocessors(),
+            )
+            .map(drop),
             Work::Copy(node) => copy::check_box(node.dst, node.src, node.shape),
             Work::Set(node) => node.prepare().map(drop),
             Work::CopyBatch(node) => node

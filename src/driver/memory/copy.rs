@@ -217,6 +217,11 @@ pub(in crate::driver) unsafe fn keep(src: Checked, shape: Shape) -> Result<Vec<u
     Ok(buffer)
 }
 
+/// Whether a copy leaves something in memory of the program that is not pinned.
+pub(in crate::driver) fn fills_pageable(dst: End, shape: Shape) -> bool {
+    dst.check(shape).is_ok_and(|end| end.nature == Nature::Pageable)
+}
+
 /// Whether the box could be copied; one without bytes can.
 pub(in crate::driver) fn check_box(dst: End, src: End, shape: Shape) -> Result<()> {
     if shape.width == 0 || shape.height == 0 || shape.depth == 0 {

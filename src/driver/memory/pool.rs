@@ -308,8 +308,12 @@ impl Pool {
     /// memory that is not a device's.
     pub fn allocate(self: &Arc<Pool>, bytes: u64, stream: &Arc<Stream>) -> Result<u64> {
         stream.shared.check()?;
-        if bytes == 0 || self.is_imported() {
+        if self.is_imported() {
             return Err(Error::InvalidValue);
+        }
+        // `cudaMallocAsync` passes it on, and programs count on success.
+        if bytes == 0 {
+            return Ok(0);
         }
         if let Some(capture) = stream.admit()? {
             let Source::Device(ordinal) = self.wishes.source else {
@@ -465,6 +469,10 @@ impl Source {
 /// `cuMemFreeAsync`: of anything that `cuMemAllocAsync` or `cuMemAlloc` gave.
 pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
     stream.shared.check()?;
+    // As `cudaFreeAsync` of a null pointer does: nothing.
+    if address == 0 {
+        return Ok(());
+    }
     if let Some(capture) = stream.admit()? {
         let memory = GraphMemory::at(address).inspect_err(|_| capture.invalidate())?;
         return capture.add(stream, Work::Free(memory));

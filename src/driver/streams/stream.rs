@@ -37,7 +37,7 @@ use super::recording::Recording;
 use crate::driver::context::Shared;
 use crate::driver::handle::{self, Registry};
 use crate::driver::per_thread::{Held, PerThread};
-use crate::driver::profile::MULTIPROCESSORS;
+use crate::driver::profile::multiprocessors;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
 use crate::driver::{Context, Error, Green, Handle, Result};
 use crate::{defect, memory, simt};
@@ -95,6 +95,19 @@ enum State {
 enum Waiter {
     Stream(Arc<Stream>),
     Thread(Arc<Sleeper>),
+}
+
+impl Waiter {
+    /// What it waits for is completed. The lock of that stream is not held.
+    fn wake(self) {
+        match self {
+            Waiter::Stream(stream) => {
+                stream.queue.lock().state = State::Queued;
+                pump::schedule(stream);
+            }
+            Waiter::Thread(sleeper) => sleeper.wake(),
+        }
+    }
 }
 
 /// A thread that waits: not one that is parked, for a thread whose storage is gone cannot be.
@@ -189,15 +202,16 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if self.completes {
-            self.stream.complete_one();
-        }
         let mut queue = self.stream.queue.lock();
-        if queue.commands.is_empty() {
-            queue.state = State::Idle;
-        } else {
-            queue.state = State::Queued;
-            drop(queue);
+        let due = match self.completes {
+            true => self.stream.complete_one(&mut queue),
+            false => Vec::new(),
+        };
+        let is_empty = queue.commands.is_empty();
+        queue.state = if is_empty { State::Idle } else { State::Queued };
+        drop(queue);
+        due.into_iter().for_each(Waiter::wake);
+        if !is_empty {
             pump::schedule(Arc::clone(self.stream));
         }
     }
@@ -293,19 +307,29 @@ impl Stream {
     /// `_ptsz` entry points); 1 and 2 are those two by name. 400 for what is not a stream; the context's sticky error.
     pub fn resolve(handle: Handle, per_thread: bool) -> Result<Arc<Stream>> {
         match handle {
-            0 if per_thread => Ok(Stream::of_thread(&Context::usable()?)),
-            0 | LEGACY => Ok(Arc::clone(Context::usable()?.legacy())),
-            PER_THREAD => Ok(Stream::of_thread(&Context::usable()?)),
-            handle => {
-                let stream = Stream::from_handle(handle)?;
-                if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
-                    return Err(Error::StreamDetached);
-                }
-                check_host_function()?;
-                stream.shared.check()?;
-                Ok(stream)
-            }
+            0 | LEGACY | PER_THREAD => Stream::resolve_in(&Context::usable()?, handle, per_thread),
+            handle => Stream::created(handle),
         }
+    }
+
+    /// The same for calls that have found their context usable already.
+    pub fn resolve_in(context: &Arc<Context>, handle: Handle, per_thread: bool) -> Result<Arc<Stream>> {
+        match handle {
+            0 if per_thread => Ok(Stream::of_thread(context)),
+            PER_THREAD => Ok(Stream::of_thread(context)),
+            0 | LEGACY => Ok(Arc::clone(context.legacy())),
+            handle => Stream::created(handle),
+        }
+    }
+
+    fn created(handle: Handle) -> Result<Arc<Stream>> {
+        let stream = Stream::from_handle(handle)?;
+        if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
+            return Err(Error::StreamDetached);
+        }
+        check_host_function()?;
+        stream.shared.check()?;
+        Ok(stream)
     }
 
     /// A created stream, whatever state its context is in (`cuStreamDestroy`).
@@ -378,7 +402,7 @@ impl Stream {
     pub(in crate::driver) fn multiprocessors(&self) -> u32 {
         self.green
             .as_ref()
-            .map_or(MULTIPROCESSORS, |green| green.multiprocessors())
+            .map_or_else(multiprocessors, |green| green.multiprocessors())
     }
 
     pub fn context(&self) -> Result<Arc<Context>> {

@@ -167,7 +167,7 @@ fn arguments_arrive_where_the_parameters_are() {
             &shape([1; 3], [129, 1, 1]),
             &[address(&a), address(&b), address(&c)]
         ),
-        Err(Error::LaunchOutOfResources)
+        Err(Error::InvalidValue)
     );
     RUNNER.set(None);
 }

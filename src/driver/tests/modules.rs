@@ -120,7 +120,7 @@ fn functions_say_what_they_are() {
     assert_eq!(occupancy::active_blocks(&function, 1025, 0), Ok(0));
     assert_eq!(occupancy::active_blocks(&function, 0, 0), Err(Error::InvalidValue));
     let (grid, block) = occupancy::potential_block_size(&function, &|_| 0, 0).unwrap();
-    assert_eq!((grid, block), (16 * 2, 768));
+    assert_eq!((grid, block), (48 * 2, 768));
     assert_eq!(occupancy::potential_block_size(&function, &|_| 0, 100).unwrap().1, 96);
     let room = occupancy::available_shared(&function, 2, 128).unwrap();
     assert!(occupancy::active_blocks(&function, 128, room).unwrap() >= 2);

@@ -20,7 +20,7 @@ impl Form {
 
     /// What is wrong between the opcode's words: the word at fault, and what was expected.
     pub fn disagreement(&self) -> Option<(&'static str, String)> {
-        for Rule { when, then } in self.instruction.rules {
+        for Rule { when, then } in self.instruction.all_rules() {
             let Some(condition) = when
                 .split(' ')
                 .find(|condition| condition.is_empty() || self.holds(condition))
@@ -53,7 +53,8 @@ impl Form {
                         return Some((word, format!("`.{word}` does not go{because}")));
                     }
                 }
-                _ => {}
+                // It holds.
+                Last(_) | NotLast(_) | With(_) => {}
             }
         }
         None

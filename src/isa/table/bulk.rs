@@ -1,8 +1,10 @@
 //! Asynchronous operations and their completion: mbarriers, bulk and tensor copies, clusters, multimem, fabric.
 
+use super::entry::Fragments::Tensor;
 use super::entry::Meaning::{CreatePolicy, Hint, Later};
-use super::entry::Then::{Last, NotLast, With, Without};
-use super::entry::{Instruction, instruction, line, need, rule};
+use super::entry::Then::Without;
+use super::entry::{F100, F100_F120, F100_F120_A90, Instruction, instruction, line, need, rule};
+use super::memory::{ACCESS, UPDATE};
 use crate::isa::operation::Advice;
 
 macro_rules! barrier {
@@ -74,25 +76,14 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line(concat!("mbarrier.try_wait.parity.phase_type::conditional{.sem.scope}{.space}.b64 p, [addr]:shared, phaseParity:u32{, suspendTimeHint:u32}; .sem = { .acquire, .relaxed }", barrier!()), (9, 2), 90, Later),
         line("mbarrier.pending_count.b64 d:u32, state:u64", (7, 0), 80, Later),
     ]).needs(&[
-        need("relaxed", (8, 0), "90"),
+        need("relaxed/cluster/expect_tx/shared::cluster", (8, 0), "90"),
         need("multicast::cluster::32b", (9, 4), "107f"),
         need("parity", (7, 1), "80"),
         need("shared::cta", (7, 8), "80"),
         need("try_wait", (7, 8), "90"),
-        need("cluster", (8, 0), "90"),
         need("cta", (8, 0), "80"),
-        need("expect_tx", (8, 0), "90"),
-        need("shared::cluster", (8, 0), "90"),
-        need("arrive relaxed", (8, 6), "90"),
-        need("arrive_drop relaxed", (8, 6), "90"),
-        need("parity relaxed", (8, 6), "90"),
-        need("relaxed test_wait", (8, 6), "90"),
-        need("relaxed try_wait", (8, 6), "90"),
-        need("check_layout", (9, 3), "90"),
-        need("layout::v0", (9, 3), "90"),
-        need("layout::v1", (9, 3), "90"),
-        need("phase_type::conditional", (9, 3), "90"),
-        need("phase_type::primary", (9, 3), "90"),
+        need("arrive/arrive_drop/parity/test_wait/try_wait relaxed", (8, 6), "90"),
+        need("check_layout/layout::v0/layout::v1/phase_type::conditional/phase_type::primary", (9, 3), "90"),
     ]),
     instruction("cp", &[
         line("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [addr]; .space = { .shared, .shared::cta }", (7, 0), 80, Later),
@@ -116,32 +107,19 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line(concat!("cp.async.bulk.tensor.dim.global.shared::cta{.load_mode}{.over}.bulk_group{.L2::cache_hint} [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [src]:shared{, cache-policy}; .load_mode = { .tile, .tile::scatter4, .im2col_no_offs }", tensor!()), (8, 0), 90, Later),
         line(concat!("cp.async.bulk.prefetch.tensor.dim.L2.global{.load_mode}{.hint}{.over} [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag]{, im2colInfo:frag?im2col/im2col::w/im2col::w::128}{, cache-policy}; .load_mode = { .tile, .tile::gather4, .im2col, .im2col::w, .im2col::w::128 }; .hint = { .L2::cache_hint, .L2::evict_last }", tensor!()), (8, 0), 90, Hint(Advice::Prefetch)),
         line(concat!("cp.reduce.async.bulk.tensor.dim.global.shared::cta.red{.load_mode}{.over}.bulk_group{.L2::cache_hint} [map:pointer, address:u64?override::global_address, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [src]:shared{, cache-policy}; .load_mode = { .tile, .tile::scatter4, .im2col_no_offs }; .red = { .add, .min, .max, .inc, .dec, .and, .or, .xor }", tensor!()), (8, 0), 90, Later),
-    ]).needs(&[
-        need("L2 im2col::w", (8, 6), "100f 103f 107f 110f"),
-        need("L2 tile::gather4", (8, 6), "100f 103f 107f 110f"),
-        need("cp_mask", (8, 6), "100"),
-        need("cta_group::1", (8, 6), "100f 103f 107f 110f"),
-        need("cta_group::2", (8, 6), "100f 103f 107f 110f"),
+    ]).fragments(Tensor).needs(&[
+        need("L2/shared::cluster im2col::w/tile::gather4", (8, 6), F100),
+        need("cp_mask/im2col::w/tile::gather4", (8, 6), "100"),
+        need("cta_group::1/cta_group::2/im2col::w::128/tile::scatter4", (8, 6), F100),
         need("im2col shared::cta", (8, 6), "90"),
-        need("im2col::w", (8, 6), "100"),
-        need("im2col::w shared::cluster", (8, 6), "100f 103f 107f 110f"),
-        need("im2col::w::128", (8, 6), "100f 103f 107f 110f"),
-        need("shared::cluster tile::gather4", (8, 6), "100f 103f 107f 110f"),
-        need("tile::gather4", (8, 6), "100"),
-        need("tile::scatter4", (8, 6), "100f 103f 107f 110f"),
         need("ignore_oob", (9, 2), "90"),
-        need("L2::evict_last", (9, 4), "107f"),
-        need("mbarrier::report::disabled", (9, 4), "107f"),
-        need("mbarrier::report::validity::per_16bytes::8", (9, 4), "107f"),
-        need("mbarrier::report::validity::per_16bytes::80", (9, 4), "107f"),
-        need("mbarrier::report::validity::per_16bytes::8000", (9, 4), "107f"),
-        need("mbarrier::report::validity::per_16bytes::80000000", (9, 4), "107f"),
-        need("mbarrier::report::validity::per_element::ff", (9, 4), "107f"),
+        need("L2::evict_last/mbarrier::report::disabled/mbarrier::report::validity::per_16bytes::8/mbarrier::report::validity::per_16bytes::80/mbarrier::report::validity::per_16bytes::8000/mbarrier::report::validity::per_16bytes::80000000/mbarrier::report::validity::per_element::ff/multicast::cluster::32b/override::global_address", (9, 4), "107f"),
         need("sync_restrict::proxy::async", (9, 5), "90"),
         need("L2::cache_hint", (7, 4), "80"),
-        need("multicast::cluster::32b", (9, 4), "107f"),
         need("f32 noftz", (9, 4), "90"),
-        need("override::global_address", (9, 4), "107f"),
+    ]).rules(&[
+        rule("im2col im2col::w im2col::w::128 im2col_no_offs", Without("1d 2d")),
+        rule("tile::gather4 tile::scatter4", Without("1d 3d 4d 5d")),
     ]),
     instruction("tensormap", &[
         line("tensormap.replace.tile.field{.space}.b1024.b32 [addr], new_val:imm; .field = { .elemtype, .interleave_layout, .swizzle_mode, .fill_mode, .swizzle_atomicity }; .space = { .global, .shared::cta }", (8, 3), 90, Later),
@@ -151,17 +129,15 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("tensormap.replace.tile.global_stride{.space}.b1024.b64 [addr], ord:imm[0..4], new_val:u64; .space = { .global, .shared::cta }", (8, 3), 90, Later),
         line("tensormap.cp_fenceproxy.global.space.tensormap::generic.release.scope.sync.aligned [dst], [src], size:imm[128]; .space = { .shared, .shared::cta }; .scope = { .cta, .cluster, .gpu, .sys }", (8, 3), 90, Later),
     ]).needs(&[
-        need("b1024", (8, 3), "100f 103f 107f 110f 120f 121f 90a"),
-        need("swizzle_atomicity", (8, 6), "100f 103f 107f 110f 120f 121f"),
+        need("b1024", (8, 3), F100_F120_A90),
+        need("swizzle_atomicity", (8, 6), F100_F120),
     ]),
 
     instruction("barrier", &[
         line("barrier.cluster.arrive{.sem}{.aligned}; .sem = { .release, .relaxed }", (7, 8), 90, Later),
         line("barrier.cluster.wait{.acquire}{.aligned}", (7, 8), 90, Later),
     ]).needs(&[
-        need("acquire", (8, 0), "90"),
-        need("release", (8, 0), "90"),
-        need("relaxed", (8, 0), "90"),
+        need("acquire/release/relaxed", (8, 0), "90"),
     ]),
     instruction("mapa", &[
         line("mapa{.shared::cluster}.type d, a:&, b:u32; .type = { .u32, .u64 }", (7, 8), 90, Later),
@@ -175,52 +151,21 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("clusterlaunchcontrol.query_cancel.get.b32.b128 d:b32, try_cancel_response:b128; .get = { .get_first_ctaid::x, .get_first_ctaid::y, .get_first_ctaid::z }", (8, 6), 100, Later),
         line("clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d:b32v, try_cancel_response:b128", (8, 6), 100, Later),
     ]).needs(&[
-        need("multicast::cluster::all", (8, 6), "100f 103f 107f 110f 120f 121f"),
+        need("multicast::cluster::all", (8, 6), F100_F120),
     ]),
 
     instruction("st", &[
         line("st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a], b:v, [mbar]; .vec = { .v2, .v4 }; .type = { .b32, .b64, .b128, .u32, .u64, .s32, .s64, .f32, .f64 }", (8, 1), 90, Later),
         line("st.async{.mmio}.release.scope{.global}.type [a], b:0; .scope = { .gpu, .sys }; .type = { .b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 }", (8, 7), 100, Later),
         line("st.bulk{.weak}{.shared::cta} [a], size:int, initval:imm[0]", (8, 6), 100, Later),
-    ]).needs(&[
-        need("shared::cluster", (7, 8), "90"),
-        need("b128", (8, 3), "70"),
-        need("weak", (6, 0), "70"),
-        need("shared::cta", (7, 8), "10"),
-        need("b128 sys", (8, 4), "70"),
-        need("b64 v4", (8, 8), "100"),
-        need("f64 v4", (8, 8), "100"),
-        need("s64 v4", (8, 8), "100"),
-        need("u64 v4", (8, 8), "100"),
-        need("b128 mmio", (8, 4), "70"),
+    ]).common(ACCESS).needs(&[
         need("async b128", (9, 2), "90"),
-    ]).rules(&[
-        rule("", NotLast("f16")),
-        rule("v2 v4", NotLast("b128")),
-        rule("v4+b64 v4+u64 v4+s64 v4+f64", Without("const local param param::entry param::func shared shared::cta shared::cluster")),
-        rule("mmio", With("relaxed release")),
-        rule("mmio+-async", With("sys")),
-        rule("mmio+-async", With("relaxed")),
     ]),
     instruction("red", &[
         line("red.async{.relaxed.cluster}{.shared::cluster}.mbarrier::complete_tx::bytes.op.type [a], b:0, [mbar]; .op = { .inc, .dec, .min, .max, .add, .and, .or, .xor }; .type = { .u32, .s32, .u64, .s64, .b32 }", (8, 1), 90, Later),
         line("red.async{.mmio}.release.scope{.global}.op.type [a], b:0; .scope = { .gpu, .sys }; .op = { .add, .min, .max, .and, .or, .xor, .inc, .dec }; .type = { .u32, .s32, .u64, .s64, .b32, .b64 }", (8, 7), 100, Later),
-    ]).needs(&[
-        need("max u64", (3, 1), "35"),
-        need("min u64", (3, 1), "35"),
-        need("s64", (3, 1), "35"),
-        need("gpu", (5, 0), "60"),
-        need("sys", (5, 0), "60"),
-        need("relaxed", (6, 0), "70"),
-        need("release", (6, 0), "70"),
-        need("cluster", (7, 8), "90"),
-        need("shared::cluster", (7, 8), "90"),
+    ]).common(UPDATE).needs(&[
         need("b64", (3, 1), "35"),
-    ]).rules(&[
-        rule("and or xor", Last("b32 b64")),
-        rule("inc dec", Last("u32")),
-        rule("min max", NotLast("b16 b32 b64 b128 f32 f64")),
-        rule("add", NotLast("b16 b32 b64 b128")),
     ]),
 
     instruction("multimem", &[
@@ -232,13 +177,7 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     ]).needs(&[
         need("f32 noftz", (9, 4), "90"),
         need("acc::f32", (8, 2), "90"),
-        need("acc::f16", (8, 6), "100f 103f 107f 110f 120a 121a"),
-        need("e4m3", (8, 6), "100f 103f 107f 110f 120a 121a"),
-        need("e4m3x2", (8, 6), "100f 103f 107f 110f 120a 121a"),
-        need("e4m3x4", (8, 6), "100f 103f 107f 110f 120a 121a"),
-        need("e5m2", (8, 6), "100f 103f 107f 110f 120a 121a"),
-        need("e5m2x2", (8, 6), "100f 103f 107f 110f 120a 121a"),
-        need("e5m2x4", (8, 6), "100f 103f 107f 110f 120a 121a"),
+        need("acc::f16/e4m3/e4m3x2/e4m3x4/e5m2/e5m2x2/e5m2x4", (8, 6), "100f 103f 107f 110f 120a 121a"),
         need("cp_mask", (9, 1), "100"),
     ]),
 
@@ -269,16 +208,10 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("fabric.submit{.kind}; .kind = { .commit_group, .op_restrict::fetching }", (9, 3), 100, Later),
         line("fabric.wait.kind n:imm; .kind = { .sync_restrict::read, .sync_restrict::reads }", (9, 3), 100, Later),
         line("fabric.wait.sync_restrict::reads", (9, 3), 100, Later),
-    ]).needs(&[
-        need("acc::f16", (9, 3), "100f 103f 107f 110f 120f 121f"),
-        need("acc::f32", (9, 3), "100f 103f 107f 110f 120f 121f"),
-        need("e4m3", (9, 3), "100f 103f 107f 110f 120f 121f"),
-        need("e5m2", (9, 3), "100f 103f 107f 110f 120f 121f"),
-        need("1d", (9, 4), "107f"),
-        need("bf16x2", (9, 4), "100"),
-        need("try_atom", (9, 4), "100"),
-        need("commit_group", (9, 5), "100"),
-        need("sync_restrict::read", (9, 5), "100"),
-        need("override::global_address", (9, 4), "107f"),
+    ]).fragments(Tensor).needs(&[
+        need("acc::f16/acc::f32/e4m3/e5m2", (9, 3), F100_F120),
+        need("1d/override::global_address", (9, 4), "107f"),
+        need("bf16x2/try_atom", (9, 4), "100"),
+        need("commit_group/sync_restrict::read", (9, 5), "100"),
     ]),
 ];

@@ -2,8 +2,11 @@
 
 use super::entry::Meaning::*;
 use super::entry::Then::Without;
-use super::entry::{Instruction, gone, instruction, line, need, rule};
+use super::entry::{F100_F120_A90, Gone, Instruction, gone, instruction, line, need, rule};
 use crate::isa::operation::Advice;
+
+/// Lanes that do not say whom they meet.
+const UNSYNCHRONISED: &[Gone] = &[gone("", "sync", (6, 4), 70)];
 
 #[rustfmt::skip]
 pub static INSTRUCTIONS: &[Instruction] = &[
@@ -38,7 +41,7 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     instruction("setmaxnreg", &[
         line("setmaxnreg.action.sync.aligned.u32 imm-reg-count:imm[24..256/8]; .action = { .inc, .dec }", (8, 0), 90, Hint(Advice::Setmaxnreg)),
     ]).needs(&[
-        need("", (8, 0), "100f 103f 107f 110f 120f 121f 90a"),
+        need("", (8, 0), F100_F120_A90),
     ]),
 
     instruction("bar", &[
@@ -85,19 +88,13 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("fence.alias.sync_restrict::read.release.sys", (9, 3), 90, Fence),
     ]).needs(&[
         need("cluster", (7, 8), "90"),
-        need("release", (8, 0), "90"),
+        need("release/async", (8, 0), "90"),
         need("acquire", (8, 3), "90"),
-        need("cta release", (8, 3), "90"),
-        need("gpu release", (8, 3), "90"),
-        need("release sys", (8, 3), "90"),
-        need("alias release", (9, 3), "90"),
-        need("alias sys", (9, 3), "90"),
-        need("fabric::fabric", (9, 3), "100"),
-        need("fabric::generic", (9, 3), "100"),
-        need("generic::fabric", (9, 3), "100"),
+        need("cta/gpu/sys release", (8, 3), "90"),
+        need("alias release/sys", (9, 3), "90"),
+        need("fabric::fabric/fabric::generic/generic::fabric", (9, 3), "100"),
         need("sync_restrict::shared::cluster::read", (9, 4), "90"),
         need("sync_restrict::read", (9, 5), "90"),
-        need("async", (8, 0), "90"),
     ]).rules(&[
         rule("proxy+alias proxy+fabric::fabric proxy+fabric::generic proxy+generic::fabric", Without("cta cluster gpu")),
         rule("sync_restrict::shared::cta+async::generic", Without("cta")),
@@ -106,17 +103,13 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     instruction("shfl", &[
         line("shfl.mode.b32 d{|p}, a, b, c; .mode = { .up, .down, .bfly, .idx }", (3, 0), 30, Shuffle),
         line("shfl.sync.mode.b32 d{|p}, a, b, c, membermask; .mode = { .up, .down, .bfly, .idx }", (6, 0), 30, Shuffle),
-    ]).gone(&[
-        gone("", "sync", (6, 4), 70),
-    ]),
+    ]).gone(UNSYNCHRONISED),
     instruction("vote", &[
         line("vote.mode.pred d, {!}a:pred; .mode = { .all, .any, .uni }", (1, 2), 12, Vote),
         line("vote.ballot.b32 d, {!}a:pred", (2, 0), 20, Vote),
         line("vote.sync.mode.pred d, {!}a:pred, membermask; .mode = { .all, .any, .uni }", (6, 0), 30, Vote),
         line("vote.sync.ballot.b32 d, {!}a:pred, membermask", (6, 0), 30, Vote),
-    ]).gone(&[
-        gone("", "sync", (6, 4), 70),
-    ]),
+    ]).gone(UNSYNCHRONISED),
     instruction("match", &[
         line("match.any.sync.type d:u32, a, membermask; .type = { .b32, .b64 }", (6, 0), 70, Match),
         line("match.all.sync.type d:u32_{|p}, a, membermask; .type = { .b32, .b64 }", (6, 0), 70, Match),
@@ -129,8 +122,7 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("redux.sync.op.b32 d, a, membermask; .op = { .and, .or, .xor }", (7, 0), 80, Redux),
         line("redux.sync.op{.abs}{.NaN}.f32 d, a, membermask; .op = { .min, .max }", (8, 6), 100, Redux),
     ]).needs(&[
-        need("NaN", (8, 6), "100f 103f 107f"),
-        need("f32", (8, 6), "100f 103f 107f"),
+        need("NaN/f32", (8, 6), "100f 103f 107f"),
     ]),
     instruction("elect", &[
         line("elect.sync d:u32_|p, membermask", (8, 0), 90, Elect),

@@ -15,6 +15,32 @@ pub struct Instruction {
     pub needs: &'static [Need],
     pub rules: &'static [Rule],
     pub gone: &'static [Gone],
+    /// More needs and rules, which come first.
+    pub common: Common,
+    /// What says how many registers its operands `:frag` have.
+    pub fragments: Option<Fragments>,
+}
+
+/// How the words of an opcode say what a thread holds of an operand that threads share ([`super::fragment`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fragments {
+    /// A number of small matrices: `.x4`.
+    Matrices,
+    /// Fragments of `wmma`, in whatever registers the implementation likes.
+    Wmma,
+    /// Fragments of `mma`, element by element.
+    Mma,
+    Warpgroup,
+    TensorMemory,
+    /// As many coordinates, sizes and strides as a tensor has dimensions.
+    Tensor,
+}
+
+/// Needs and rules that instructions have in common.
+#[derive(Clone, Copy)]
+pub struct Common {
+    pub needs: &'static [Need],
+    pub rules: &'static [Rule],
 }
 
 pub(super) const fn instruction(name: &'static str, lines: &'static [Line]) -> Instruction {
@@ -24,6 +50,8 @@ pub(super) const fn instruction(name: &'static str, lines: &'static [Line]) -> I
         needs: &[],
         rules: &[],
         gone: &[],
+        common: Common { needs: &[], rules: &[] },
+        fragments: None,
     }
 }
 
@@ -36,6 +64,22 @@ impl Instruction {
     }
     pub(super) const fn gone(self, gone: &'static [Gone]) -> Instruction {
         Instruction { gone, ..self }
+    }
+    pub(super) const fn common(self, common: Common) -> Instruction {
+        Instruction { common, ..self }
+    }
+    pub(super) const fn fragments(self, fragments: Fragments) -> Instruction {
+        Instruction {
+            fragments: Some(fragments),
+            ..self
+        }
+    }
+
+    pub fn all_needs(&self) -> impl Iterator<Item = &'static Need> {
+        self.common.needs.iter().chain(self.needs)
+    }
+    pub fn all_rules(&self) -> impl Iterator<Item = &'static Rule> {
+        self.common.rules.iter().chain(self.rules)
     }
 }
 
@@ -134,12 +178,19 @@ impl fmt::Debug for Line {
 
 /// What words need beyond what their line does.
 pub struct Need {
-    /// All of them must be in the opcode; none stands for every opcode.
+    /// All of them must be in the opcode, of those with `/` between them one; none stands for every opcode.
     pub words: &'static str,
     pub ptx: (u8, u8),
     /// The targets, one of which it must be.
     pub targets: &'static str,
 }
+
+/// Targets that have the features of a family, or of an architecture, from sm_100 on.
+pub(super) const F100: &str = "100f 103f 107f 110f";
+pub(super) const F100_F120: &str = "100f 103f 107f 110f 120f 121f";
+pub(super) const F100_F120_A90: &str = "100f 103f 107f 110f 120f 121f 90a";
+pub(super) const F120: &str = "120f 121f";
+pub(super) const A100: &str = "100a 103a 107a 110a";
 
 pub(super) const fn need(words: &'static str, ptx: (u8, u8), targets: &'static str) -> Need {
     Need { words, ptx, targets }

@@ -2,10 +2,24 @@
 
 use super::entry::Meaning::Compute;
 use super::entry::Then::With;
-use super::entry::{Instruction, gone, instruction, line, need, rule};
+use super::entry::{Gone, Instruction, Need, Rule, gone, instruction, line, need, rule};
 use crate::isa::approx::read as approx;
 use crate::isa::float::read as float;
 use crate::isa::half::read as half;
+
+/// Sums and products that round down or up.
+const ROUNDED: &[Need] = &[need("f32 rm/rp", (2, 0), "20")];
+
+/// Quotients that say how they round.
+const DIVIDED: &[Need] = &[need("f32 rn", (2, 0), "20"), need("rm/rp/rz", (2, 0), "20")];
+
+const EXTREMA: &[Need] = &[need("NaN", (7, 0), "80"), need("abs", (7, 2), "86")];
+
+/// Flushing says that it is approximate, or how it rounds.
+const APPROXIMATE: &[Rule] = &[rule("ftz", With("approx rn rz rm rp"))];
+
+/// Single precision was approximate, and double precision rounded to nearest, where nothing was said.
+const UNSAID: &[Gone] = &[gone("", "approx rn rz rm rp", (1, 4), 0)];
 
 #[rustfmt::skip]
 pub static INSTRUCTIONS: &[Instruction] = &[
@@ -19,26 +33,17 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("add{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::add)),
         line("add{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::add)),
         line("add{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::add)),
-    ]).needs(&[
-        need("f32 rm", (2, 0), "20"),
-        need("f32 rp", (2, 0), "20"),
-    ]),
+    ]).needs(ROUNDED),
     instruction("sub", &[
         line("sub{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sub)),
         line("sub{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::sub)),
         line("sub{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sub)),
-    ]).needs(&[
-        need("f32 rm", (2, 0), "20"),
-        need("f32 rp", (2, 0), "20"),
-    ]),
+    ]).needs(ROUNDED),
     instruction("mul", &[
         line("mul{.rnd}{.ftz}{.sat}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::mul)),
         line("mul{.rnd}{.ftz}.f32x2 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::mul)),
         line("mul{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::mul)),
-    ]).needs(&[
-        need("f32 rm", (2, 0), "20"),
-        need("f32 rp", (2, 0), "20"),
-    ]),
+    ]).needs(ROUNDED),
     instruction("fma", &[
         line("fma.rnd{.ftz}{.sat}.f32 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (2, 0), 20, Compute(float::fma)),
         line("fma.rnd{.ftz}.f32x2 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (8, 6), 100, Compute(float::fma)),
@@ -48,10 +53,7 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("mad{.rnd}{.ftz}{.sat}.f32 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::fma)),
         line("mad{.rnd}.f64 d, a, b, c; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::fma)),
     ]).needs(&[
-        need("f32 rm", (2, 0), "20"),
-        need("f32 rp", (2, 0), "20"),
-        need("f32 rn", (2, 0), "20"),
-        need("f32 rz", (2, 0), "20"),
+        need("f32 rm/rp/rn/rz", (2, 0), "20"),
     ]).gone(&[
         gone("f64", "rn rz rm rp", (1, 4), 0),
         gone("f32", "rn rz rm rp", (1, 4), 20),
@@ -61,12 +63,7 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("div.full{.ftz}.f32 d, a, b", (1, 4), 10, Compute(float::div_full)),
         line("div{.rnd}{.ftz}.f32 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::div)),
         line("div{.rnd}.f64 d, a, b; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::div)),
-    ]).needs(&[
-        need("f32 rn", (2, 0), "20"),
-        need("rm", (2, 0), "20"),
-        need("rp", (2, 0), "20"),
-        need("rz", (2, 0), "20"),
-    ]).rules(&[
+    ]).needs(DIVIDED).rules(&[
         rule("ftz", With("approx full rn rz rm rp")),
     ]).gone(&[
         gone("f32", "approx full rn rz rm rp", (1, 4), 0),
@@ -84,82 +81,41 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("min{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b", (1, 0), 10, Compute(float::min)),
         line("min{.ftz}{.NaN}{.abs}.f32 d, a, b, c", (8, 8), 100, Compute(float::min)),
         line("min.f64 d, a, b", (1, 0), 10, Compute(float::min)),
-    ]).needs(&[
-        need("NaN", (7, 0), "80"),
-        need("abs", (7, 2), "86"),
-    ]),
+    ]).needs(EXTREMA),
     instruction("max", &[
         line("max{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b", (1, 0), 10, Compute(float::max)),
         line("max{.ftz}{.NaN}{.abs}.f32 d, a, b, c", (8, 8), 100, Compute(float::max)),
         line("max.f64 d, a, b", (1, 0), 10, Compute(float::max)),
-    ]).needs(&[
-        need("NaN", (7, 0), "80"),
-        need("abs", (7, 2), "86"),
-    ]),
+    ]).needs(EXTREMA),
     instruction("rcp", &[
         line("rcp{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(float::rcp)),
         line("rcp.rnd{.ftz}.type d, a; .rnd = { .rn, .rz, .rm, .rp }; .type = { .f32, .f64 }", (1, 4), 10, Compute(float::rcp)),
         line("rcp.approx.ftz.f64 d, a", (2, 1), 20, Compute(float::rcp_approx_f64)),
-    ]).needs(&[
-        need("f32 rn", (2, 0), "20"),
-        need("rm", (2, 0), "20"),
-        need("rp", (2, 0), "20"),
-        need("rz", (2, 0), "20"),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]).gone(&[
-        gone("", "approx rn rz rm rp", (1, 4), 0),
-    ]),
+    ]).needs(DIVIDED).rules(APPROXIMATE).gone(UNSAID),
     instruction("sqrt", &[
         line("sqrt{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(float::sqrt)),
         line("sqrt.rnd{.ftz}.f32 d, a; .rnd = { .rn, .rz, .rm, .rp }", (2, 0), 20, Compute(float::sqrt)),
         line("sqrt{.rnd}.f64 d, a; .rnd = { .rn, .rz, .rm, .rp }", (1, 0), 10, Compute(float::sqrt)),
     ]).needs(&[
-        need("rm", (2, 0), "20"),
-        need("rp", (2, 0), "20"),
-        need("rz", (2, 0), "20"),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]).gone(&[
-        gone("", "approx rn rz rm rp", (1, 4), 0),
-    ]),
+        need("rm/rp/rz", (2, 0), "20"),
+    ]).rules(APPROXIMATE).gone(UNSAID),
     instruction("rsqrt", &[
         line("rsqrt{.approx}{.ftz}.type d, a; .type = { .f32, .f64 }", (1, 0), 10, Compute(approx::rsqrt)),
     ]).needs(&[
         need("f64 ftz", (4, 0), "20"),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]).gone(&[
-        gone("", "approx rn rz rm rp", (1, 4), 0),
-    ]),
+    ]).rules(APPROXIMATE).gone(UNSAID),
     instruction("sin", &[
         line("sin{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::sin)),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]).gone(&[
-        gone("", "approx rn rz rm rp", (1, 4), 0),
-    ]),
+    ]).rules(APPROXIMATE).gone(UNSAID),
     instruction("cos", &[
         line("cos{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::cos)),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]).gone(&[
-        gone("", "approx rn rz rm rp", (1, 4), 0),
-    ]),
+    ]).rules(APPROXIMATE).gone(UNSAID),
     instruction("lg2", &[
         line("lg2{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::lg2)),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]).gone(&[
-        gone("", "approx rn rz rm rp", (1, 4), 0),
-    ]),
+    ]).rules(APPROXIMATE).gone(UNSAID),
     instruction("ex2", &[
         line("ex2{.approx}{.ftz}.f32 d, a", (1, 0), 10, Compute(approx::ex2)),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]).gone(&[
-        gone("", "approx rn rz rm rp", (1, 4), 0),
-    ]),
+    ]).rules(APPROXIMATE).gone(UNSAID),
     instruction("tanh", &[
         line("tanh.approx.f32 d, a", (7, 0), 75, Compute(approx::tanh)),
     ]),
@@ -195,23 +151,15 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     instruction("min", &[
         line("min{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::min)),
         line("min{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::min)),
-    ]).needs(&[
-        need("NaN", (7, 0), "80"),
-        need("abs", (7, 2), "86"),
-    ]),
+    ]).needs(EXTREMA),
     instruction("max", &[
         line("max{.ftz}{.NaN}{.xorsign.abs}.type d, a, b; .type = { .f16, .f16x2 }", (7, 0), 80, Compute(half::max)),
         line("max{.NaN}{.xorsign.abs}.type d, a, b; .type = { .bf16, .bf16x2 }", (7, 0), 80, Compute(half::max)),
-    ]).needs(&[
-        need("NaN", (7, 0), "80"),
-        need("abs", (7, 2), "86"),
-    ]),
+    ]).needs(EXTREMA),
     instruction("ex2", &[
         line("ex2.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Compute(half::ex2)),
         line("ex2.approx.ftz.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::ex2)),
-    ]).rules(&[
-        rule("ftz", With("approx rn rz rm rp")),
-    ]),
+    ]).rules(APPROXIMATE),
     instruction("tanh", &[
         line("tanh.approx.type d, a; .type = { .f16, .f16x2 }", (7, 0), 75, Compute(half::tanh)),
         line("tanh.approx.type d, a; .type = { .bf16, .bf16x2 }", (7, 8), 90, Compute(half::tanh)),
@@ -219,16 +167,10 @@ pub static INSTRUCTIONS: &[Instruction] = &[
 
     instruction("add", &[
         line("add{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_add)),
-    ]).needs(&[
-        need("f32 rm", (2, 0), "20"),
-        need("f32 rp", (2, 0), "20"),
-    ]),
+    ]).needs(ROUNDED),
     instruction("sub", &[
         line("sub{.rnd}{.sat}.f32.atype d:0, a:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .atype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_sub)),
-    ]).needs(&[
-        need("f32 rm", (2, 0), "20"),
-        need("f32 rp", (2, 0), "20"),
-    ]),
+    ]).needs(ROUNDED),
     instruction("fma", &[
         line("fma.rnd{.sat}.f32.abtype d:0, a:1, b:1, c:0; .rnd = { .rn, .rz, .rm, .rp }; .abtype = { .f16, .bf16 }", (8, 6), 100, Compute(half::mixed_fma)),
     ]),

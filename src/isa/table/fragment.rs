@@ -2,24 +2,26 @@
 //! Warp-Level Matrix Instructions, Matrix Fragments; Asynchronous Warpgroup Level Matrix Instructions; tcgen05.ld;
 //! cp.async.bulk.tensor).
 
+use super::entry::Fragments;
 use crate::isa::Form;
 use crate::isa::types::Type;
 
 /// The registers of the operand `name`: their type and their number. `None` where the opcode does not say.
 pub fn of(form: &Form, name: &str) -> Option<(Type, u8)> {
-    let (ty, count) = match form.mnemonic() {
-        "ldmatrix" | "stmatrix" => {
+    let (ty, count) = match form.instruction.fragments? {
+        Fragments::Matrices => {
             let each = if form.has("m16n16") { 2 } else { 1 };
             (Type::B32, each * number(form, "x")?)
         }
-        "wmma" | "mma" => warp(form, name)?,
-        "wgmma" => match (name, form.ty(0)) {
+        Fragments::Wmma => warp(form, name, false)?,
+        Fragments::Mma => warp(form, name, true)?,
+        Fragments::Warpgroup => match (name, form.ty(0)) {
             ("a", _) => (Type::B32, 4),
             (_, Type::F16) => (Type::U32, shape(form)?.1 / 4),
             (_, ty) => (ty, shape(form)?.1 / 2),
         },
-        "tcgen05" => tensor_memory(form, name)?,
-        _ => tensor(form, name)?,
+        Fragments::TensorMemory => tensor_memory(form, name)?,
+        Fragments::Tensor => tensor(form, name)?,
     };
     Some((ty, u8::try_from(count).ok()?))
 }
@@ -57,7 +59,8 @@ fn bits(form: &Form) -> Option<u32> {
     })
 }
 
-fn warp(form: &Form, name: &str) -> Option<(Type, u32)> {
+/// `packed`: no element is held twice.
+fn warp(form: &Form, name: &str, packed: bool) -> Option<(Type, u32)> {
     let (m, n, k) = shape(form)?;
     // A load or a store says in its opcode which matrix it is about.
     let role = match name {
@@ -69,13 +72,13 @@ fn warp(form: &Form, name: &str) -> Option<(Type, u32)> {
         _ => k,
     };
     // Four matrices at once, with eight lanes each.
-    let quads = form.mnemonic() == "mma" && form.has("m8n8k4") && form.ty(0) != Type::F64;
+    let quads = packed && form.has("m8n8k4") && form.ty(0) != Type::F64;
     let accumulators = if quads { 8 } else { m * n / 32 };
     let multiplicands = |elements: u32| {
         Some(match bits(form)? {
             64 => (Type::F64, elements / 32),
             // Each element twice.
-            16 if form.mnemonic() == "wmma" && !form.types.contains(&Type::Bf16) => (Type::U32, 8),
+            16 if !packed && !form.types.contains(&Type::Bf16) => (Type::U32, 8),
             16 if quads => (Type::U32, 2),
             16 => (Type::U32, elements / 64),
             bits => (Type::B32, (elements * bits / 1024).max(1)),

@@ -1,8 +1,18 @@
 //! Integer Arithmetic Instructions and Extended-Precision Integer Arithmetic Instructions.
 
 use super::entry::Meaning::Compute;
-use super::entry::{Instruction, instruction, line, need};
+use super::entry::{Instruction, Need, instruction, line, need};
 use crate::isa::int::read as int;
+
+const F107_F120: &str = "107f 120f 121f";
+
+/// Four bytes at once.
+const BYTES: Need = need("s8x4/u8x4", (9, 2), F107_F120);
+
+const EXTREMA: &[Need] = &[BYTES, need("relu/s16x2/u16x2", (8, 0), "90")];
+
+/// Carries out of 64 bits.
+const CARRY: &[Need] = &[need("cc s64/u64", (4, 3), "20")];
 
 #[rustfmt::skip]
 pub static INSTRUCTIONS: &[Instruction] = &[
@@ -12,20 +22,14 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("add{.sat}.type d, a, b; .type = { .u16x2, .s16x2 }", (8, 0), 90, Compute(int::add_or_sat)),
         line("add{.sat}.type d, a, b; .type = { .u32, .u8x4, .s8x4 }", (9, 2), 107, Compute(int::add_or_sat)),
     ]).needs(&[
-        need("s16x2 sat", (9, 2), "107f 120f 121f"),
-        need("sat u16x2", (9, 2), "107f 120f 121f"),
-        need("sat u32", (9, 2), "107f 120f 121f"),
-        need("s8x4", (9, 2), "107f 120f 121f"),
-        need("u8x4", (9, 2), "107f 120f 121f"),
+        need("s16x2/u16x2/u32 sat", (9, 2), F107_F120),
+        BYTES,
     ]),
     instruction("sub", &[
         line("sub.type d, a, b; .type = { .u16, .u32, .u64, .s16, .s32, .s64 }", (1, 0), 10, Compute(int::sub)),
         line("sub{.sat}.s32 d, a, b", (1, 0), 10, Compute(int::sub_or_sat)),
         line("sub{.sat}.type d, a, b; .type = { .u8x4, .s8x4 }", (9, 2), 107, Compute(int::sub_or_sat)),
-    ]).needs(&[
-        need("s8x4", (9, 2), "107f 120f 121f"),
-        need("u8x4", (9, 2), "107f 120f 121f"),
-    ]),
+    ]).needs(&[BYTES]),
     instruction("mul", &[
         line("mul.mode.type d, a, b; .mode = { .hi, .lo }; .type = { .u16, .u32, .u64, .s16, .s32, .s64 }", (1, 0), 10, Compute(int::mul)),
         line("mul.wide.type d:wide, a, b; .type = { .u16, .u32, .s16, .s32 }", (1, 0), 10, Compute(int::mul_wide)),
@@ -57,33 +61,19 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     instruction("neg", &[
         line("neg.type d, a; .type = { .s16, .s32, .s64 }", (1, 0), 10, Compute(int::neg)),
         line("neg.s8x4 d, a", (9, 2), 107, Compute(int::neg_packed)),
-    ]).needs(&[
-        need("s8x4", (9, 2), "107f 120f 121f"),
-    ]),
+    ]).needs(&[BYTES]),
     instruction("min", &[
         line("min.type d, a, b; .type = { .u16, .u32, .u64, .s16, .s64, .u16x2 }", (1, 0), 10, Compute(int::min)),
         line("min{.relu}.type d, a, b; .type = { .s16x2, .s32 }", (1, 0), 10, Compute(int::min)),
         line("min.u8x4 d, a, b", (9, 2), 107, Compute(int::min)),
         line("min{.relu}.s8x4 d, a, b", (9, 2), 107, Compute(int::min)),
-    ]).needs(&[
-        need("s8x4", (9, 2), "107f 120f 121f"),
-        need("u8x4", (9, 2), "107f 120f 121f"),
-        need("relu", (8, 0), "90"),
-        need("s16x2", (8, 0), "90"),
-        need("u16x2", (8, 0), "90"),
-    ]),
+    ]).needs(EXTREMA),
     instruction("max", &[
         line("max.type d, a, b; .type = { .u16, .u32, .u64, .s16, .s64, .u16x2 }", (1, 0), 10, Compute(int::max)),
         line("max{.relu}.type d, a, b; .type = { .s16x2, .s32 }", (1, 0), 10, Compute(int::max)),
         line("max.u8x4 d, a, b", (9, 2), 107, Compute(int::max)),
         line("max{.relu}.s8x4 d, a, b", (9, 2), 107, Compute(int::max)),
-    ]).needs(&[
-        need("s8x4", (9, 2), "107f 120f 121f"),
-        need("u8x4", (9, 2), "107f 120f 121f"),
-        need("relu", (8, 0), "90"),
-        need("s16x2", (8, 0), "90"),
-        need("u16x2", (8, 0), "90"),
-    ]),
+    ]).needs(EXTREMA),
     instruction("popc", &[
         line("popc.type d:u32, a; .type = { .b32, .b64 }", (2, 0), 20, Compute(int::popc)),
     ]),
@@ -119,41 +109,23 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     ]),
     instruction("add", &[
         line("add.cc.type d, a, b; .type = { .u32, .s32, .u64, .s64 }", (1, 2), 10, Compute(int::add_cc)),
-    ]).needs(&[
-        need("cc s64", (4, 3), "20"),
-        need("cc u64", (4, 3), "20"),
-    ]),
+    ]).needs(CARRY),
     instruction("addc", &[
         line("addc.type d, a, b; .type = { .u16, .u32, .u64, .s16, .s32, .s64 }", (1, 2), 10, Compute(int::addc)),
         line("addc.cc.type d, a, b; .type = { .u32, .s32, .u64, .s64 }", (1, 2), 10, Compute(int::addc_cc)),
-    ]).needs(&[
-        need("cc s64", (4, 3), "20"),
-        need("cc u64", (4, 3), "20"),
-    ]),
+    ]).needs(CARRY),
     instruction("sub", &[
         line("sub.cc.type d, a, b; .type = { .u32, .s32, .u64, .s64 }", (1, 2), 10, Compute(int::sub_cc)),
-    ]).needs(&[
-        need("cc s64", (4, 3), "20"),
-        need("cc u64", (4, 3), "20"),
-    ]),
+    ]).needs(CARRY),
     instruction("subc", &[
         line("subc.type d, a, b; .type = { .u16, .u32, .u64, .s16, .s32, .s64 }", (1, 3), 10, Compute(int::subc)),
         line("subc.cc.type d, a, b; .type = { .u32, .s32, .u64, .s64 }", (1, 3), 10, Compute(int::subc_cc)),
-    ]).needs(&[
-        need("cc s64", (4, 3), "20"),
-        need("cc u64", (4, 3), "20"),
-    ]),
+    ]).needs(CARRY),
     instruction("mad", &[
         line("mad.mode.cc.type d, a, b, c; .mode = { .hi, .lo }; .type = { .u32, .s32, .u64, .s64 }", (3, 0), 20, Compute(int::mad_cc)),
-    ]).needs(&[
-        need("cc s64", (4, 3), "20"),
-        need("cc u64", (4, 3), "20"),
-    ]),
+    ]).needs(CARRY),
     instruction("madc", &[
         line("madc.mode.type d, a, b, c; .mode = { .hi, .lo }; .type = { .u16, .u32, .u64, .s16, .s32, .s64 }", (3, 0), 20, Compute(int::madc)),
         line("madc.mode.cc.type d, a, b, c; .mode = { .hi, .lo }; .type = { .u32, .s32, .u64, .s64 }", (3, 0), 20, Compute(int::madc_cc)),
-    ]).needs(&[
-        need("cc s64", (4, 3), "20"),
-        need("cc u64", (4, 3), "20"),
-    ]),
+    ]).needs(CARRY),
 ];

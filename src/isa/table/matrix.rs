@@ -1,7 +1,9 @@
 //! Matrix instructions: `wmma`, `mma`, `wgmma`, `tcgen05`, and the loads and stores of their fragments.
 
+use super::entry::Fragments::{Matrices, Mma, TensorMemory, Warpgroup, Wmma};
 use super::entry::Meaning::Later;
-use super::entry::{Instruction, instruction, line, need};
+use super::entry::Then::Without;
+use super::entry::{A100, Common, F100, F100_F120, F100_F120_A90, F120, Instruction, instruction, line, need, rule};
 
 /// Types of multiplicands, as pairs where both are the same.
 macro_rules! types {
@@ -31,26 +33,45 @@ macro_rules! tcgen05 {
     };
 }
 
+/// `mma`, `mma.sp`.
+#[rustfmt::skip]
+const MMA: Common = Common {
+    needs: &[
+        need("tf32/bf16/f64/m16n8k4/m16n8k16/m16n8k32/m16n8k64/m16n8k128/m16n8k256", (7, 0), "80"),
+        need("m16n8k8/s32", (6, 5), "75"),
+        need("b1", (7, 0), "75"),
+        need("f32 m16n8k32", (7, 1), "80"),
+        need("f64 m16n8k16/m16n8k4/m16n8k8", (7, 8), "90"),
+        need("e4m3/e5m2", (8, 4), "89"),
+        need("kind::f8f6f4", (8, 6), F100_F120),
+        need("block_scale/e2m1/e2m3/e3m2", (8, 7), F120),
+        need("block_scale m16n8k128", (8, 7), "120a 121a"),
+        need("e4m3/e5m2 f16/m16n8k16", (8, 7), "89"),
+        need("f16 kind::f8f6f4", (8, 7), F100_F120),
+        need("f16 m16n8k64", (8, 7), F120),
+        need("scale_vec::4X ue8m0", (9, 1), F120),
+        need("and", (7, 1), "80"),
+    ],
+    rules: &[],
+};
+
 #[rustfmt::skip]
 pub static INSTRUCTIONS: &[Instruction] = &[
     instruction("ldmatrix", &[
         line("ldmatrix.sync.aligned.m8n8.num{.trans}{.ss}.b16 r:frag, [p]; .num = { .x1, .x2, .x4 }; .ss = { .shared, .shared::cta }", (6, 5), 75, Later),
         line("ldmatrix.sync.aligned.m8n16.num{.ss}.type r:frag, [p]; .num = { .x1, .x2, .x4 }; .ss = { .shared, .shared::cta }; .type = { .s8.s4, .b8x16.b6x16_p32, .b8x16.b4x16_p64 }", (8, 6), 90, Later),
         line("ldmatrix.sync.aligned.m16n16.num.trans{.ss}.type r:frag, [p]; .num = { .x1, .x2 }; .ss = { .shared, .shared::cta }; .type = { .b8, .b8x16.b6x16_p32, .b8x16.b4x16_p64 }", (8, 6), 100, Later),
-    ]).needs(&[
+    ]).fragments(Matrices).needs(&[
         need("shared::cta", (7, 8), "75"),
-        need("b4x16_p64", (8, 6), "100f 103f 107f 110f 120f 121f"),
-        need("b8x16", (8, 6), "100f 103f 107f 110f 120f 121f"),
-        need("m16n16", (8, 6), "100f 103f 107f 110f 120f 121f"),
-        need("m8n16", (8, 6), "100f 103f 107f 110f 120f 121f 90a"),
-        need("s4", (9, 4), "100f 103f 107f 110f 120f 121f 90a"),
-        need("b8", (8, 6), "100f 103f 107f 110f 120f 121f"),
+        need("b4x16_p64/b8x16/m16n16/b8", (8, 6), F100_F120),
+        need("m8n16", (8, 6), F100_F120_A90),
+        need("s4", (9, 4), F100_F120_A90),
     ]),
     instruction("stmatrix", &[
         line("stmatrix.sync.aligned.m8n8.num{.trans}{.ss}.b16 [p], r:frag!; .num = { .x1, .x2, .x4 }; .ss = { .shared, .shared::cta }", (7, 8), 90, Later),
         line("stmatrix.sync.aligned.m16n8.num.trans{.ss}.b8 [p], r:frag!; .num = { .x1, .x2, .x4 }; .ss = { .shared, .shared::cta }", (8, 6), 100, Later),
-    ]).needs(&[
-        need("b8", (8, 6), "100f 103f 107f 110f 120f 121f"),
+    ]).fragments(Matrices).needs(&[
+        need("b8", (8, 6), F100_F120),
     ]),
     instruction("movmatrix", &[
         line("movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a:b32", (7, 8), 75, Later),
@@ -73,21 +94,13 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line(concat!("wmma.mma.sync.aligned.alayout.blayout.shape.s32.same8.s32{.satfinite} d:frag, a:frag!, b:frag!, c:frag!", wmma!()), (6, 3), 72, Later),
         line(concat!("wmma.mma.sync.aligned.row.col.m8n8k32.s32.same4.s32{.satfinite} d:frag, a:frag!, b:frag!, c:frag!", wmma!()), (6, 3), 75, Later),
         line(concat!("wmma.mma.bitop.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 d:frag, a:frag!, b:frag!, c:frag!", wmma!()), (6, 3), 75, Later),
-    ]).needs(&[
-        need("bf16", (7, 0), "80"),
-        need("f64", (7, 0), "80"),
+    ]).fragments(Wmma).needs(&[
+        need("bf16/f64/m16n16k8", (7, 0), "80"),
         need("and", (7, 1), "80"),
         need("", (6, 3), "70"),
-        need("b1", (6, 3), "75"),
-        need("f16 satfinite", (6, 3), "75"),
-        need("f32 satfinite", (6, 3), "75"),
-        need("m8n8k128", (6, 3), "75"),
-        need("m8n8k32", (6, 3), "75"),
-        need("s32", (6, 3), "72"),
-        need("s8", (6, 3), "72"),
-        need("satfinite", (6, 3), "72"),
-        need("u8", (6, 3), "72"),
-        need("m16n16k8", (7, 0), "80"),
+        need("b1/m8n8k128/m8n8k32", (6, 3), "75"),
+        need("f16/f32 satfinite", (6, 3), "75"),
+        need("s32/s8/satfinite/u8", (6, 3), "72"),
         need("shared::cta", (7, 8), "70"),
     ]),
 
@@ -103,40 +116,7 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line(concat!("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.types d:frag, a:frag!, b:frag!, c:frag!; .types = { .f16.f864.f864.f16, .f32.f864.f864.f32 }", types!()), (8, 7), 120, Later),
         line(concat!("mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.f32.f864.f864.f32.ue8m0 d:frag, a:frag!, b:frag!, c:frag!, scale-a:b32!, ids-a:2*u16[0..3], scale-b:b32!, ids-b:2*u16[0..3]", types!()), (8, 7), 120, Later),
         line("mma.sync.aligned.m16n8k64.row.col.kinds d:frag, a:frag!, b:frag!, c:frag!, scale-a:b32!, ids-a:2*u16[0..3], scale-b:b32!, ids-b:2*u16[0..3]; .kinds = { .kind::mxf4.block_scale{.scale_vec::2X}.f32.e2m1.e2m1.f32.ue8m0, .kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0, .kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.stype }; .stype = { .ue8m0, .ue4m3 }", (8, 7), 120, Later),
-    ]).needs(&[
-        need("tf32", (7, 0), "80"),
-        need("bf16", (7, 0), "80"),
-        need("m16n8k8", (6, 5), "75"),
-        need("s32", (6, 5), "75"),
-        need("b1", (7, 0), "75"),
-        need("m16n8k128", (7, 0), "80"),
-        need("m16n8k16", (7, 0), "80"),
-        need("m16n8k256", (7, 0), "80"),
-        need("m16n8k32", (7, 0), "80"),
-        need("m16n8k4", (7, 0), "80"),
-        need("m16n8k64", (7, 0), "80"),
-        need("f32 m16n8k32", (7, 1), "80"),
-        need("f64 m16n8k16", (7, 8), "90"),
-        need("f64 m16n8k4", (7, 8), "90"),
-        need("f64 m16n8k8", (7, 8), "90"),
-        need("e4m3", (8, 4), "89"),
-        need("e5m2", (8, 4), "89"),
-        need("kind::f8f6f4", (8, 6), "100f 103f 107f 110f 120f 121f"),
-        need("block_scale", (8, 7), "120f 121f"),
-        need("block_scale m16n8k128", (8, 7), "120a 121a"),
-        need("e2m1", (8, 7), "120f 121f"),
-        need("e2m3", (8, 7), "120f 121f"),
-        need("e3m2", (8, 7), "120f 121f"),
-        need("e4m3 f16", (8, 7), "89"),
-        need("e4m3 m16n8k16", (8, 7), "89"),
-        need("e5m2 f16", (8, 7), "89"),
-        need("e5m2 m16n8k16", (8, 7), "89"),
-        need("f16 kind::f8f6f4", (8, 7), "100f 103f 107f 110f 120f 121f"),
-        need("f16 m16n8k64", (8, 7), "120f 121f"),
-        need("scale_vec::4X ue8m0", (9, 1), "120f 121f"),
-        need("f64", (7, 0), "80"),
-        need("and", (7, 1), "80"),
-    ]),
+    ]).fragments(Mma).common(MMA),
 
     instruction("mma", &[
         line(concat!("mma.spvariant.sync.aligned.shape.row.col.types d:frag, a:frag!, b:frag!, c:frag!, e:b32!, f:imm[0..3]; .shape = { .m16n8k16, .m16n8k32 }; .types = { .f16.f16.f16.f16, .f32.f16.f16.f32, .f32.bf16.bf16.f32 }", sparse!()), (7, 1), 80, Later),
@@ -147,33 +127,8 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line(concat!("mma.spvariant.sync.aligned.m16n8k64.row.col.kind::f8f6f4.types d:frag, a:frag!, b:frag!, c:frag!, e:b32!, f:imm[0..3]; .types = { .f16.f864.f864.f16, .f32.f864.f864.f32 }", sparse!(), types!()), (8, 7), 120, Later),
         line(concat!("mma.spvariant.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.f32.f864.f864.f32.ue8m0 d:frag, a:frag!, b:frag!, c:frag!, e:b32!, f:imm[0..3], scale-a:b32!, ids-a:2*u16[0..3], scale-b:b32!, ids-b:2*u16[0..3]", sparse!(), types!()), (8, 7), 120, Later),
         line(concat!("mma.spvariant.sync.aligned.m16n8k128.row.col.kinds d:frag, a:frag!, b:frag!, c:frag!, e:b32!, f:imm[0..3], scale-a:b32!, ids-a:2*u16[0..3], scale-b:b32!, ids-b:2*u16[0..3]; .kinds = { .kind::mxf4.block_scale{.scale_vec::2X}.f32.e2m1.e2m1.f32.ue8m0, .kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0, .kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.stype }; .stype = { .ue8m0, .ue4m3 }", sparse!()), (8, 7), 120, Later),
-    ]).needs(&[
-        need("tf32", (7, 0), "80"),
-        need("bf16", (7, 0), "80"),
-        need("m16n8k8", (6, 5), "75"),
-        need("s32", (6, 5), "75"),
-        need("m16n8k128", (7, 0), "80"),
-        need("m16n8k16", (7, 0), "80"),
-        need("m16n8k32", (7, 0), "80"),
-        need("m16n8k64", (7, 0), "80"),
-        need("f32 m16n8k32", (7, 1), "80"),
-        need("e4m3", (8, 4), "89"),
-        need("e5m2", (8, 4), "89"),
+    ]).fragments(Mma).common(MMA).needs(&[
         need("sp::ordered_metadata", (8, 5), "80"),
-        need("kind::f8f6f4", (8, 6), "100f 103f 107f 110f 120f 121f"),
-        need("block_scale", (8, 7), "120f 121f"),
-        need("block_scale m16n8k128", (8, 7), "120a 121a"),
-        need("e2m1", (8, 7), "120f 121f"),
-        need("e2m3", (8, 7), "120f 121f"),
-        need("e3m2", (8, 7), "120f 121f"),
-        need("e4m3 f16", (8, 7), "89"),
-        need("e4m3 m16n8k16", (8, 7), "89"),
-        need("e5m2 f16", (8, 7), "89"),
-        need("e5m2 m16n8k16", (8, 7), "89"),
-        need("f16 kind::f8f6f4", (8, 7), "100f 103f 107f 110f 120f 121f"),
-        need("f16 m16n8k64", (8, 7), "120f 121f"),
-        need("scale_vec::4X ue8m0", (9, 1), "120f 121f"),
-        need("and", (7, 1), "80"),
     ]),
 
     // Descriptors of both matrices, or A in registers, which has no transpose.
@@ -188,7 +143,7 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line("wgmma.fence.sync{.aligned}", (8, 0), 90, Later),
         line("wgmma.commit_group.sync{.aligned}", (8, 0), 90, Later),
         line("wgmma.wait_group.sync{.aligned} n:imm[0..7]", (8, 0), 90, Later),
-    ]).needs(&[
+    ]).fragments(Warpgroup).needs(&[
         need("", (8, 0), "90a"),
         need("sp", (8, 2), "90a"),
         need("s8 u8", (8, 4), "90a"),
@@ -224,22 +179,21 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         line(concat!("tcgen05.mma.sp.cta_group.kinds{.collect} [d]:tmem, (a-desc:u64|[a]:tmem), b-desc:u64, [sp-meta]:tmem, idesc:u32, [scale-a]:tmem, [scale-b]:tmem, enable-input-d:pred", blocks!(), tcgen05!()), (8, 6), 100, Later),
         line(concat!("tcgen05.mma.ws.cta_group::1.kind{.buffer} [d]:tmem, (a-desc:u64|[a]:tmem), b-desc:u64, idesc:u32, enable-input-d:pred{, zero-column-mask-desc:u64}; .kind = { .kind::f16, .kind::tf32, .kind::i8, .kind::f8f6f4 }", tcgen05!()), (8, 6), 100, Later),
         line(concat!("tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d]:tmem, (a-desc:u64|[a]:tmem), b-desc:u64, [sp-meta]:tmem, idesc:u32, enable-input-d:pred{, zero-column-mask-desc:u64}; .kind = { .kind::f16, .kind::tf32, .kind::i8, .kind::f8f6f4 }", tcgen05!()), (8, 6), 100, Later),
-    ]).needs(&[
-        need("multicast::cluster::32b", (9, 4), "107f"),
-        need("", (8, 6), "100f 103f 107f 110f"),
-        need("down", (8, 6), "100a 103a 107a 110a"),
+    ]).fragments(TensorMemory).needs(&[
+        need("multicast::cluster::32b/sync_restrict::shared::read::mma::a", (9, 4), "107f"),
+        need("", (8, 6), F100),
+        need("down/scale_vec::1X/scale_vec::2X", (8, 6), A100),
         need("kind::i8", (8, 6), "100a 110a"),
-        need("kind::mxf4 sp", (8, 6), "100a 103a 107a 110a"),
-        need("scale_vec::1X", (8, 6), "100a 103a 107a 110a"),
-        need("scale_vec::2X", (8, 6), "100a 103a 107a 110a"),
-        need("kind::mxf4nvf4", (8, 7), "100f 103f 107f 110f"),
-        need("kind::mxf4nvf4 sp", (8, 7), "100a 103a 107a 110a"),
-        need("scale_vec::4X", (8, 7), "100a 103a 107a 110a"),
-        need("block16", (8, 8), "100f 103f 107f 110f"),
-        need("block16 sp", (8, 8), "100a 103a 107a 110a"),
-        need("block32", (8, 8), "100f 103f 107f 110f"),
+        need("kind::mxf4 sp", (8, 6), A100),
+        need("kind::mxf4nvf4", (8, 7), F100),
+        need("kind::mxf4nvf4 sp", (8, 7), A100),
+        need("scale_vec::4X", (8, 7), A100),
+        need("block16/block32", (8, 8), F100),
+        need("block16 sp", (8, 8), A100),
         need("b2", (9, 4), "107a"),
-        need("exclusive", (9, 4), "100f 103f 107f 110f"),
-        need("sync_restrict::shared::read::mma::a", (9, 4), "107f"),
+        need("exclusive", (9, 4), F100),
+    ]).rules(&[
+        rule("16x128b", Without("x128")),
+        rule("16x256b", Without("x64 x128")),
     ]),
 ];

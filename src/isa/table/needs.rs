@@ -12,7 +12,7 @@ pub struct Target {
 }
 
 /// Which of a target's features a module uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     /// Those that later targets have too.
     Base,
@@ -80,22 +80,21 @@ impl Form {
 
     /// What a module of this version and target lacks for this opcode.
     pub fn lacks(&self, version: (u8, u8), target: Option<Target>) -> Option<Lack> {
+        let needs = self.instruction.all_needs();
+        let needs = needs.filter(|need| need.words.split_whitespace().all(|words| self.has_one_of(words)));
         let own = self.line.target.to_string();
         let mut version_needed = self.line.ptx;
-        let mut target_needed = None;
-        let misses = |list: &str| target.is_some_and(|target| !target.has(list));
-        if misses(&own) {
-            target_needed = Some(&*own);
+        let mut lists = vec![&*own];
+        for need in needs {
+            version_needed = version_needed.max(need.ptx);
+            lists.push(need.targets);
         }
-        for need in self.instruction.needs {
-            if need.words.split_whitespace().all(|word| self.includes(word)) {
-                version_needed = version_needed.max(need.ptx);
-                if misses(need.targets) {
-                    target_needed = Some(need.targets);
-                }
-            }
-        }
-        if let (Some(list), Some(target)) = (target_needed, target) {
+        if let Some(target) = target
+            && let Some(list) = lists
+                .into_iter()
+                .filter(|list| !target.has(list))
+                .max_by_key(|list| demand(list))
+        {
             return Some(Lack {
                 needs: describe(list),
                 has: format!("`.target {target}`"),
@@ -125,13 +124,19 @@ impl Form {
     }
 }
 
+/// How much a list of targets asks for: of several the one that asks for most is what a message names.
+fn demand(list: &str) -> Option<(u16, Feature)> {
+    let targets = list.split_whitespace().filter_map(Target::numbered);
+    targets.map(|target| (target.number, target.feature)).min()
+}
+
 fn describe(list: &str) -> String {
     let names: Vec<String> = list
         .split_whitespace()
         .filter_map(Target::numbered)
         .map(|target| match target.feature {
             Feature::Base => format!("{target} or later"),
-            _ => target.to_string(),
+            Feature::Family | Feature::Architecture => target.to_string(),
         })
         .collect();
     format!("`.target` {}", names.join(" or "))

@@ -5,7 +5,7 @@
 
 use super::entry::Meaning::{IsHandle, SurfaceLoad, SurfaceQuery, SurfaceReduce, SurfaceStore, Texture, TextureQuery};
 use super::entry::Then::{Last, NotLast};
-use super::entry::{Instruction, instruction, line, need, rule};
+use super::entry::{Common, Instruction, Need, instruction, line, need, rule};
 
 macro_rules! dtypes {
     () => {
@@ -45,6 +45,26 @@ macro_rules! reduction {
     };
 }
 
+/// `txq`, `suq`.
+const QUERY: &[Need] = &[
+    need("channel_data_type/channel_order", (2, 1), "10"),
+    need("array_size", (4, 1), "10"),
+    need("memory_layout", (4, 2), "10"),
+    need("force_unnormalized_coords", (2, 2), "10"),
+    need("num_mipmap_levels", (4, 1), "20"),
+    need("num_samples", (4, 1), "30"),
+];
+
+/// `suld`, `sust`.
+const SURFACE: Common = Common {
+    needs: &[
+        need("ca/cg/cs/cv/wb/wt", (2, 0), "20"),
+        need("3d/a1d/a2d", (3, 0), "20"),
+        need("clamp/zero", (2, 0), "10"),
+    ],
+    rules: &[rule("v4", NotLast("b64"))],
+};
+
 #[rustfmt::skip]
 pub static INSTRUCTIONS: &[Instruction] = &[
     instruction("tex", &[
@@ -65,83 +85,43 @@ pub static INSTRUCTIONS: &[Instruction] = &[
         tex!(".grad", ", dPdx:gradient, dPdy:gradient", "{, e:offset}", ".1d, .2d, .3d, .a1d, .a2d", "s32", (3, 1), 20),
         tex!(".grad", ", dPdx:gradient, dPdy:gradient", "{, f:f32~}", ".cube, .acube", "f32", (3, 1), 20),
     ]).needs(&[
-        need("f16", (4, 2), "53"),
-        need("f16x2", (4, 2), "53"),
-        need("a1d", (2, 3), "10"),
-        need("a2d", (2, 3), "10"),
+        need("f16/f16x2", (4, 2), "53"),
+        need("a1d/a2d", (2, 3), "10"),
         need("acube", (3, 0), "20"),
         need("cube", (3, 0), "10"),
-        need("2dms", (3, 2), "30"),
-        need("a2dms", (3, 2), "30"),
-        need("acube grad", (4, 3), "20"),
-        need("cube grad", (4, 3), "20"),
+        need("2dms/a2dms", (3, 2), "30"),
+        need("acube/cube grad", (4, 3), "20"),
     ]),
     instruction("tld4", &[
         line("tld4.comp.geom.v4.dtype.f32 d:v~{|p}, [a:texref, c]{, e:offset}{, f:f32~}; .comp = { .r, .g, .b, .a }; .geom = { .2d, .a2d }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Texture),
         line("tld4.comp.geom.v4.dtype.f32 d:v~{|p}, [a:texref, c]{, f:f32~}; .comp = { .r, .g, .b, .a }; .geom = { .cube, .acube }; .dtype = { .u32, .s32, .f32 }", (2, 2), 20, Texture),
     ]).needs(&[
-        need("a2d", (4, 3), "30"),
-        need("acube", (4, 3), "30"),
-        need("cube", (4, 3), "30"),
+        need("a2d/acube/cube", (4, 3), "30"),
     ]),
     instruction("txq", &[
         line("txq.query.b32 d, [a:texref]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .normalized_coords, .array_size, .num_mipmap_levels, .num_samples, .memory_layout }", (1, 5), 10, TextureQuery),
         line("txq.query.b32 d, [a:samplerref]; .query = { .force_unnormalized_coords, .filter_mode, .addr_mode_0, .addr_mode_1, .addr_mode_2, .memory_layout }", (1, 5), 10, TextureQuery),
         line("txq.level.query.b32 d, [a:texref], lod:u32; .query = { .width, .height, .depth }", (4, 3), 30, TextureQuery),
-    ]).needs(&[
-        need("channel_data_type", (2, 1), "10"),
-        need("channel_order", (2, 1), "10"),
-        need("array_size", (4, 1), "10"),
-        need("memory_layout", (4, 2), "10"),
-        need("force_unnormalized_coords", (2, 2), "10"),
-        need("num_mipmap_levels", (4, 1), "20"),
-        need("num_samples", (4, 1), "30"),
-    ]),
+    ]).needs(QUERY),
     instruction("istypep", &[
         line("istypep.type p:pred, a:u64; .type = { .texref, .samplerref, .surfref }", (4, 0), 30, IsHandle),
     ]),
     instruction("suld", &[
         line(concat!("suld.b.geom{.cop}{.vec}.dtype.mode d:v+, [a:surfref, b]; .cop = { .ca, .cg, .cs, .cv }", surface!()), (1, 5), 10, SurfaceLoad),
-    ]).needs(&[
-        need("cg", (2, 0), "20"),
-        need("cs", (2, 0), "20"),
-        need("ca", (2, 0), "20"),
-        need("cv", (2, 0), "20"),
-        need("3d", (3, 0), "20"),
-        need("clamp", (2, 0), "10"),
-        need("zero", (2, 0), "10"),
-        need("a1d", (3, 0), "20"),
-        need("a2d", (3, 0), "20"),
-    ]).rules(&[
-        rule("v4", NotLast("b64")),
-    ]),
+    ]).common(SURFACE),
     instruction("sust", &[
         line(concat!("sust.b.geom{.cop}{.vec}.dtype.mode [a:surfref, b], c:v+; .cop = { .wb, .cg, .cs, .wt }", surface!()), (1, 5), 10, SurfaceStore),
         line(concat!("sust.p.geom{.cop}{.vec}.b32.mode [a:surfref, b], c:v+; .cop = { .wb, .cg, .cs, .wt }", surface!()), (2, 0), 20, SurfaceStore),
-    ]).needs(&[
-        need("cg", (2, 0), "20"),
-        need("cs", (2, 0), "20"),
-        need("wb", (2, 0), "20"),
-        need("wt", (2, 0), "20"),
-        need("3d", (3, 0), "20"),
-        need("clamp", (2, 0), "10"),
-        need("zero", (2, 0), "10"),
-        need("a1d", (3, 0), "20"),
-        need("a2d", (3, 0), "20"),
-        need("a1d p", (4, 1), "30"),
-        need("a2d p", (4, 1), "30"),
-    ]).rules(&[
-        rule("v4", NotLast("b64")),
+    ]).common(SURFACE).needs(&[
+        need("a1d/a2d p", (4, 1), "30"),
     ]),
     instruction("sured", &[
         line(concat!("sured.b.op.geom.ctype.mode [a:surfref, b], c:+; .op = { .add, .min, .max, .and, .or }; .ctype = { .u32, .u64, .s32, .b32, .s64 }", reduction!()), (2, 0), 20, SurfaceReduce),
         line(concat!("sured.p.op.geom.ctype.mode [a:surfref, b], c:+; .op = { .add, .min, .max, .and, .or }; .ctype = { .b32, .b64 }", reduction!()), (2, 0), 20, SurfaceReduce),
     ]).needs(&[
         need("3d", (3, 0), "20"),
-        need("b64", (8, 1), "50"),
-        need("max u64", (8, 1), "50"),
-        need("min u64", (8, 1), "50"),
-        need("s64", (8, 1), "50"),
+        need("b64/s64", (8, 1), "50"),
+        need("max/min u64", (8, 1), "50"),
     ]).rules(&[
         rule("and or", Last("b32")),
         rule("add+b+-p", Last("u32 s32 u64")),
@@ -150,10 +130,5 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     ]),
     instruction("suq", &[
         line("suq.query.b32 d, [a:surfref]; .query = { .width, .height, .depth, .channel_data_type, .channel_order, .array_size, .memory_layout }", (1, 5), 10, SurfaceQuery),
-    ]).needs(&[
-        need("channel_data_type", (2, 1), "10"),
-        need("channel_order", (2, 1), "10"),
-        need("array_size", (4, 1), "10"),
-        need("memory_layout", (4, 2), "10"),
-    ]),
+    ]).needs(QUERY),
 ];

@@ -1,7 +1,7 @@
 //! Typed operations: every line of the table has one, its opcode says the same as the text that it came from, and what
 //! passes ask of it is right.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::super::table::{Compiled, Element, compiled_lines};
 use super::levels::Random;
@@ -57,6 +57,116 @@ fn every_line_is_read() {
         "{lines} lines, {} opcodes",
         opcodes.len()
     );
+}
+
+/// Words that say nothing, by mnemonic: what an opcode means without them (`""`), or with another one of the same list.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    // What is so if nothing is said.
+    ("ld st", &["", "weak"]),
+    ("atom red", &["", "relaxed"]),
+    ("fence", &["", "acq_rel"]),
+    ("bar barrier", &["", "cta"]),
+    ("add sub mad div sqrt", &["", "rn"]),
+    ("rcp sqrt rsqrt sin cos lg2 ex2", &["", "approx"]),
+    // Of unsigned numbers.
+    ("set setp", &["lt", "lo"]),
+    ("set setp", &["le", "ls"]),
+    ("set setp", &["gt", "hi"]),
+    ("set setp", &["ge", "hs"]),
+    ("redux", &["u32", "s32"]),
+    // Registers say how wide an address is.
+    ("cvta alloca stacksave stackrestore", &["u32", "u64"]),
+    // The assembler takes the word for `f64`, of which nothing is flushed.
+    ("rcp", &["", "ftz"]),
+];
+
+/// The words of an opcode that say something, in no order.
+fn telling(text: &str) -> Vec<&str> {
+    let (mnemonic, rest) = text.split_once('.').unwrap_or((text, ""));
+    let first = |word| {
+        SYNONYMS
+            .iter()
+            .find(|(of, words)| of.split(' ').any(|one| one == mnemonic) && words.contains(&word))
+            .map_or(word, |(_, words)| words[0])
+    };
+    let mut words: Vec<&str> = rest.split('.').map(first).filter(|word| !word.is_empty()).collect();
+    words.sort_unstable();
+    words
+}
+
+/// No reader leaves out a word of its line: opcodes of one line that mean the same are the same but for synonyms.
+#[test]
+fn every_word_says_something() {
+    let mut random = Random(0x2468_ace0_1357_9bdf);
+    let (mut same, mut lost) = (0, HashSet::new());
+    for line in compiled_lines() {
+        let mut texts: HashMap<Operation, String> = HashMap::new();
+        for _ in 0..300 {
+            let text = written(line, &mut random);
+            let forms = decode_all(&text);
+            let Some(form) = forms.iter().find(|form| std::ptr::eq(form.line, line.line)) else {
+                continue;
+            };
+            let known = match form.op {
+                // They do nothing, and the value of a policy is for hints alone.
+                Operation::Later | Operation::Hint(_) | Operation::CreatePolicy(_) => continue,
+                op if form.disagreement().is_none() => texts.entry(op).or_insert_with(|| text.clone()),
+                _ => continue,
+            };
+            same += usize::from(*known != text);
+            if telling(known) != telling(&text) {
+                lost.insert(format!("{known} and {text}"));
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{lost:#?}");
+    assert!(same > 1_000, "{same}");
+}
+
+/// Operands that are fragments are those of instructions that say how large fragments are.
+#[test]
+fn fragments_have_sizes() {
+    use super::super::table::fragment;
+    use super::super::table::signature::{Count, Kind, Operand};
+    fn names(operands: &[Operand], into: &mut HashSet<&'static str>) {
+        for operand in operands {
+            match &operand.kind {
+                Kind::Group(inner) => names(inner, into),
+                Kind::Destination(value) | Kind::Source(value) if value.count == Count::Fragment => {
+                    into.insert(operand.name);
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut random = Random(0x0f0f_0f0f_0f0f_0f0f);
+    let (mut all, mut unknown) = (0, HashSet::new());
+    for line in compiled_lines() {
+        let mut fragments = HashSet::new();
+        line.signature.ways.iter().for_each(|way| names(way, &mut fragments));
+        assert_eq!(
+            line.line.syntax.contains(":frag"),
+            !fragments.is_empty(),
+            "{:?}",
+            line.line
+        );
+        if fragments.is_empty() {
+            continue;
+        }
+        for _ in 0..20 {
+            let text = written(line, &mut random);
+            let own = |form: &&Form| std::ptr::eq(form.line, line.line) && form.disagreement().is_none();
+            for form in decode_all(&text).iter().filter(own) {
+                for name in &fragments {
+                    all += 1;
+                    if fragment::of(form, name).is_none() {
+                        unknown.insert(format!("{name} of {text}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(all > 2_000 && unknown.is_empty(), "{all}: {unknown:#?}");
 }
 
 /// The opcode that an operation prints is the operation.

@@ -3,33 +3,23 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::names::Declared;
 use super::needs::{self, Needs};
+use super::opcode::{self, Known};
 use super::resolve::Shape;
-use super::scope::{Entity, Role, Scopes, splits};
+use super::scope::{Entity, Role, Scopes, is_register, splits};
 use super::special::{self, Reading};
 use super::tree::{self, Object, Parameter, Tree};
 use super::{Findings, Surroundings, is_strict};
-use crate::isa::table::Lack;
-use crate::isa::{self, Form};
 use crate::program::layout;
-use crate::ptx::ast::{Function, Instruction, Mentions, Name, Operand, Space, Span, Statement, Type, Variable};
+use crate::ptx::ast::{Function, Instruction, Mentions, Name, Opcode, Operand, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 use crate::spelling::nearest;
 
 /// What is wrong, if something is.
 pub(super) type Outcome<T = ()> = Result<T, Diagnostic>;
-
-/// A line of the table that an opcode follows, and what the module lacks for it.
-struct Known {
-    form: Rc<Form>,
-    /// What the module's target makes of it: those before sm_20 flush subnormal numbers.
-    meant: Rc<Form>,
-    /// See [`tree::Instruction::lanes`].
-    lanes: Option<u8>,
-    lack: Option<Lack>,
-}
 
 /// A body while it is read.
 pub(super) struct Body<'a> {
@@ -170,9 +160,9 @@ impl<'a> Body<'a> {
 
     fn parameter(&mut self, variable: &'a Variable, role: Role) -> Parameter {
         let number = self.scopes.declare(variable, role).number;
-        match variable.space {
-            Space::Reg => Parameter::Register(number),
-            _ => Parameter::Variable(number),
+        match is_register(variable) {
+            true => Parameter::Register(number),
+            false => Parameter::Variable(number),
         }
     }
 
@@ -206,7 +196,13 @@ impl<'a> Body<'a> {
 
     fn statement(&mut self, statement: &'a Statement) -> Outcome<Option<tree::Statement<'a>>> {
         match statement {
-            Statement::Label(name) => return self.label(name).map(tree::Statement::Label).map(Some),
+            Statement::Label(name) => {
+                return Ok(match self.scopes.find(&name.text) {
+                    Some(Entity::Label(number)) => Some(tree::Statement::Label(number)),
+                    // Something else has its name, of which the declaration complains.
+                    _ => None,
+                });
+            }
             Statement::Variable(variable) => return Ok(self.declare(variable)),
             Statement::Instruction(instruction) => return self.instruction(instruction),
             Statement::Block(statements) => return Ok(Some(tree::Statement::Block(self.scope(statements)))),
@@ -270,10 +266,10 @@ impl<'a> Body<'a> {
         if self.rules {
             self.declared(variable);
         }
-        match (variable.space, variable.count) {
-            (Space::Reg, Some(_)) => None,
-            (Space::Reg, None) => Some(tree::Statement::Register(bound.number, variable)),
-            _ => Some(tree::Statement::Variable(bound.number, variable)),
+        match (is_register(variable), variable.count) {
+            (true, Some(_)) => None,
+            (true, None) => Some(tree::Statement::Register(bound.number, variable)),
+            (false, _) => Some(tree::Statement::Variable(bound.number, variable)),
         }
     }
 
@@ -287,7 +283,10 @@ impl<'a> Body<'a> {
         }
         if variable.init.is_some() {
             let names = |name: &Name| match self.around.names.find(self.around.tree, &name.text) {
-                Some(found) => Some(found),
+                Some(found) => {
+                    self.mention(&name.text);
+                    Some(found)
+                }
                 None => match self.scopes.find(&name.text) {
                     Some(Entity::Variable(variable, ..)) => Some(Declared::Variable(variable)),
                     _ => None,
@@ -301,21 +300,26 @@ impl<'a> Body<'a> {
     // ---- names ------------------------------------------------------------------------------------------------------
 
     /// What a name stands for: in the body, else at module scope.
-    pub fn find(&self, name: &str) -> Option<Named<'a>> {
+    pub fn find(&self, name: &Arc<str>) -> Option<Named<'a>> {
         let found = self.look_up(name);
-        if let Some(Named::Function(_) | Named::Alias | Named::Here(Entity::Variable(_, Role::Module, _))) = found
-            && let Some(item) = self.around.names.number(name)
-        {
-            let named = &mut self.mentions.borrow_mut().named;
-            if named.last() != Some(&item) {
-                named.push(item);
-            }
+        if let Some(Named::Function(_) | Named::Alias | Named::Here(Entity::Variable(_, Role::Module, _))) = found {
+            self.mention(name);
         }
         found
     }
 
+    /// Notes that the body names something of the module otherwise than to call it.
+    fn mention(&self, name: &str) {
+        let named = &mut self.mentions.borrow_mut().named;
+        if let Some(item) = self.around.names.number(name)
+            && named.last() != Some(&item)
+        {
+            named.push(item);
+        }
+    }
+
     /// As [`find`](Body::find), without noting that the body names it.
-    pub fn look_up(&self, name: &str) -> Option<Named<'a>> {
+    pub fn look_up(&self, name: &Arc<str>) -> Option<Named<'a>> {
         if let Some(entity) = self.scopes.find(name) {
             return Some(Named::Here(entity));
         }
@@ -328,7 +332,7 @@ impl<'a> Body<'a> {
         let item = names.number(name)?;
         match names.declared(tree, item)? {
             // It stands for its members.
-            Declared::Variable(variable) if variable.space == Space::Reg => None,
+            Declared::Variable(variable) if is_register(variable) => None,
             Declared::Variable(variable) => {
                 let entity = Entity::Variable(variable, Role::Module, Object::Item(item));
                 Some(Named::Here(entity))
@@ -344,7 +348,7 @@ impl<'a> Body<'a> {
         let declared = |name: &str| {
             let item = names.number(name)?;
             match names.declared(tree, item)? {
-                Declared::Variable(variable) if variable.space == Space::Reg => Some((item, variable)),
+                Declared::Variable(variable) if is_register(variable) => Some((item, variable)),
                 Declared::Variable(_) | Declared::Function(_) | Declared::Alias(_) => None,
             }
         };
@@ -410,53 +414,20 @@ impl<'a> Body<'a> {
     // ---- instructions -----------------------------------------------------------------------------------------------
 
     /// The table's lines for an opcode; never none.
-    fn forms(&mut self, instruction: &'a Instruction) -> Outcome<Rc<[Known]>> {
-        let opcode = &instruction.opcode;
+    fn forms(&mut self, opcode: &'a Opcode) -> Outcome<Rc<[Known]>> {
         if let Some(forms) = self.forms.get(&*opcode.text) {
             return Ok(forms.clone());
         }
         let forms: Rc<[Known]> = match self.strict {
-            true => {
-                // The bank of `ld.const[2].b32` says nothing that the address does not.
-                let unbanked = isa::without_bank(&opcode.text).filter(|_| self.around.tree.version < (2, 2));
-                let text = unbanked.as_deref().unwrap_or(&opcode.text);
-                let flushing = match self.needs.before_sm_20() {
-                    true => isa::decode_flushing(text).map(Rc::new),
-                    false => None,
-                };
-                let known = |form: Form| {
-                    let lack = self.needs.missing(&form);
-                    let form = Rc::new(form);
-                    Known {
-                        meant: flushing.clone().unwrap_or_else(|| form.clone()),
-                        form,
-                        lanes: None,
-                        lack,
-                    }
-                };
-                isa::decode_all(text).into_iter().map(known).collect()
-            }
-            false => {
-                let (form, lanes) = isa::decode_elements(&opcode.text)
-                    .map_err(|error| Diagnostic::error(opcode.span, error.to_string()))?;
-                let form = Rc::new(form);
-                Rc::new([Known {
-                    meant: form.clone(),
-                    form,
-                    lanes,
-                    lack: None,
-                }])
-            }
+            true => opcode::lines(opcode, self.around.tree.version, &self.needs)?,
+            false => Rc::new([opcode::old_line(opcode)?]),
         };
-        if forms.is_empty() {
-            return Err(super::operand::unknown_opcode(opcode));
-        }
         self.forms.insert(&opcode.text, forms.clone());
         Ok(forms)
     }
 
     fn instruction(&mut self, instruction: &'a Instruction) -> Outcome<Option<tree::Statement<'a>>> {
-        let forms = self.forms(instruction)?;
+        let forms = self.forms(&instruction.opcode)?;
         let chosen = match self.rules || forms.len() > 1 {
             true => self.choose(&forms, instruction)?,
             false => 0,

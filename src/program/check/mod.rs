@@ -7,8 +7,9 @@
 //! PTX 1.x are resolved, too, but hardly checked: their first specification allows what later ones do not.
 //!
 //! `body` reads statements; `scope` and `names` know what is declared in the body and around it, `special` the special
-//! registers; `operand`, `address`, `moves`, `texture`, `call` and `types` have the rules of operands, `needs` those of
-//! versions and targets, `module` those of declarations; `resolve` makes the tree's instructions.
+//! registers; `opcode` finds lines of the instruction table; `operand`, `address`, `moves`, `texture`, `call` and `types`
+//! have the rules of operands, `needs` those of versions and targets, `module` those of declarations; `resolve` makes the
+//! tree's instructions.
 
 mod address;
 mod body;
@@ -17,6 +18,7 @@ mod module;
 mod moves;
 mod names;
 mod needs;
+mod opcode;
 mod operand;
 mod resolve;
 mod scope;

@@ -2,6 +2,7 @@
 //! ISA, Operands; Operand Type Information; Operand Size Exceeding Instruction-Type Size).
 
 use super::body::{Body, Named, Outcome};
+use super::opcode::place_of;
 use super::scope::Entity;
 use super::special::{self, Reading};
 use super::types::{Class, a_type, agrees, class, constant_agrees};
@@ -10,64 +11,8 @@ use crate::isa::table::signature::{self, Count, Kind, Limits, Pair, Place, Ty, V
 use crate::isa::{self, Form, Operation};
 use crate::program::ir::Special;
 use crate::program::layout;
-use crate::ptx::ast::{AddressBase, Expr, Instruction, Name, Opcode, Operand, Space, Span, Type};
+use crate::ptx::ast::{AddressBase, Expr, Instruction, Name, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
-
-/// An opcode that no line of the table describes: the word that is wrong, what could stand there, the nearest legal one.
-pub(super) fn unknown_opcode(opcode: &Opcode) -> Diagnostic {
-    let Err(error) = isa::decode(&opcode.text) else {
-        return Diagnostic::error(opcode.span, "this instruction is not understood");
-    };
-    let name = opcode.words().next().unwrap_or_default();
-    let near = error
-        .nearest
-        .as_ref()
-        .map(|nearest| format!("did you mean `{nearest}`?"));
-    let mut found = match error.found.as_deref() {
-        Some(word) if word == name => {
-            let start = opcode.span.start;
-            let end = start + name.len() as u32;
-            let found = Diagnostic::error(Span { start, end }, format!("unknown instruction `{name}`"));
-            return match near {
-                Some(near) => found.label(near),
-                None => found,
-            };
-        }
-        Some(word) => Diagnostic::error(
-            place_of(opcode, word),
-            format!("`.{word}` is not understood in `{}`", opcode.text),
-        ),
-        None => Diagnostic::error(opcode.span, format!("`{}` is incomplete", opcode.text)),
-    };
-    if !error.expected.is_empty() {
-        const SHOWN: usize = 12;
-        let some: Vec<String> = error
-            .expected
-            .iter()
-            .take(SHOWN)
-            .map(|word| format!("`.{word}`"))
-            .collect();
-        let more = if error.expected.len() > SHOWN { ", …" } else { "" };
-        found = found.label(format!("expected {}{more}", some.join(", ")));
-    }
-    match near {
-        Some(near) => found.note(near),
-        None => found,
-    }
-}
-
-/// Where in an opcode a word stands, with its dot.
-fn place_of(opcode: &Opcode, word: &str) -> Span {
-    let mut start = opcode.span.start;
-    for (index, one) in opcode.words().enumerate() {
-        let end = start + one.len() as u32;
-        if index > 0 && one == word {
-            return Span { start: start - 1, end };
-        }
-        start = end + 1;
-    }
-    opcode.span
-}
 
 fn resolve(ty: Ty, form: &Form, first: bool) -> Option<Type> {
     match ty {
@@ -123,12 +68,6 @@ impl<'a> Body<'a> {
         }
         if let Operation::Video(opcode) = form.op {
             return self.video(opcode, form, instruction);
-        }
-        if !signature.exact {
-            return instruction
-                .operands
-                .iter()
-                .try_for_each(|operand| self.loosely(operand));
         }
         let given = &instruction.operands;
         let due = |way: &&Vec<signature::Operand>| {
@@ -638,8 +577,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// An operand of a line whose operands are not described: addresses are addresses, functions no values.
-    pub fn loosely(&mut self, operand: &Operand) -> Outcome {
+    /// An operand of a list in brackets of which the line says no more: addresses are addresses, functions no values.
+    fn loosely(&mut self, operand: &Operand) -> Outcome {
         match operand {
             Operand::Address(_) => self.address(operand, None),
             Operand::Vector(list, _) => list.iter().try_for_each(|one| self.loosely(one)),

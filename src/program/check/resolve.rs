@@ -215,8 +215,8 @@ impl<'a> Body<'a> {
 
     /// PTX 1.x may declare a register that is called `_` (PTX ISA 1.1, 4.4).
     fn sink(&self, span: Span) -> Operand {
-        match self.scopes.find("_") {
-            Some(Entity::Register { number, .. }) if !self.strict => Operand::Register(Register {
+        match self.scopes.sink() {
+            Some(number) if !self.strict => Operand::Register(Register {
                 number,
                 element: None,
                 span,

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::tree::{Declared, Object};
 use crate::ptx::ast::{CallPrototype, Name, Space, Type, Variable};
@@ -40,8 +41,6 @@ struct Range<'a> {
     role: Role,
     /// The number of a variable in memory.
     number: u32,
-    /// Registers that have a number because somebody named them.
-    members: RefCell<HashMap<u32, u32>>,
 }
 
 #[derive(Default)]
@@ -49,6 +48,9 @@ struct Scope<'a> {
     names: HashMap<&'a str, Entity<'a>>,
     /// By prefix.
     ranges: HashMap<&'a str, Range<'a>>,
+    /// Members of ranges that were named: looking for a prefix takes long, and registers get a number when they are named
+    /// first.
+    named: RefCell<HashMap<Arc<str>, Entity<'a>>>,
 }
 
 impl<'a> Scope<'a> {
@@ -121,10 +123,10 @@ impl<'a> Scopes<'a> {
 
     /// Binds what a declaration declares: a name, or `prefix0` … `prefix(count-1)`.
     pub fn declare(&mut self, variable: &'a Variable, role: Role) -> Bound {
-        let number = match (variable.space, variable.count) {
-            (Space::Reg, Some(_)) => 0,
-            (Space::Reg, None) => register(&self.registers, variable, None),
-            _ => {
+        let number = match (is_register(variable), variable.count) {
+            (true, Some(_)) => 0,
+            (true, None) => register(&self.registers, variable, None),
+            (false, _) => {
                 self.variables.push(variable);
                 self.variables.len() as u32 - 1
             }
@@ -137,7 +139,6 @@ impl<'a> Scopes<'a> {
                     count,
                     role,
                     number,
-                    members: RefCell::default(),
                 };
                 scope.ranges.insert(name, range).is_none()
             }),
@@ -146,24 +147,31 @@ impl<'a> Scopes<'a> {
         Bound { fresh, number }
     }
 
-    pub fn find(&self, name: &str) -> Option<Entity<'a>> {
-        self.stack.iter().rev().find_map(|scope| match scope.names.get(name) {
-            Some(entity) => Some(*entity),
-            None => scope.in_range(name).map(|(range, member)| self.member(range, member)),
+    pub fn find(&self, name: &Arc<str>) -> Option<Entity<'a>> {
+        self.stack.iter().rev().find_map(|scope| {
+            if let Some(entity) = scope.named.borrow().get(name) {
+                return Some(*entity);
+            }
+            if let Some(entity) = scope.names.get(&**name) {
+                return Some(*entity);
+            }
+            let (range, member) = scope.in_range(name)?;
+            let number = match is_register(range.variable) {
+                true => register(&self.registers, range.variable, None),
+                false => range.number,
+            };
+            let entity = entity(range.variable, range.role, number, member);
+            scope.named.borrow_mut().insert(name.clone(), entity);
+            Some(entity)
         })
     }
 
-    /// One of a range; a register gets its number when it is named first.
-    fn member(&self, range: &Range<'a>, member: u32) -> Entity<'a> {
-        let number = match range.variable.space {
-            Space::Reg => *range
-                .members
-                .borrow_mut()
-                .entry(member)
-                .or_insert_with(|| register(&self.registers, range.variable, None)),
-            _ => range.number,
-        };
-        entity(range.variable, range.role, number, member)
+    /// A register that is called `_` (PTX 1.x).
+    pub fn sink(&self) -> Option<u32> {
+        self.stack.iter().rev().find_map(|scope| match scope.names.get("_") {
+            Some(Entity::Register { number, .. }) => Some(*number),
+            _ => None,
+        })
     }
 
     /// A register of file scope: the item that declares it, and which of its range.
@@ -193,15 +201,20 @@ impl<'a> Scopes<'a> {
     }
 }
 
+/// Whether a declaration is one of registers, not of variables in memory.
+pub fn is_register(variable: &Variable) -> bool {
+    variable.space == Space::Reg
+}
+
 /// The entity that a declaration makes of one of its names.
 fn entity(variable: &Variable, role: Role, number: u32, member: u32) -> Entity<'_> {
-    match variable.space {
-        Space::Reg => Entity::Register {
+    match is_register(variable) {
+        true => Entity::Register {
             ty: variable.ty,
             vector: variable.vector.unwrap_or(1),
             number,
         },
-        _ => Entity::Variable(variable, role, Object::Own { number, member }),
+        false => Entity::Variable(variable, role, Object::Own { number, member }),
     }
 }
 

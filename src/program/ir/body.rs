@@ -23,7 +23,11 @@ pub struct RegisterInfo {
 /// How a block ends.
 #[derive(Clone, Debug)]
 pub enum End {
-    Jump(BlockId),
+    Jump {
+        to: BlockId,
+        /// Of the jump; of nothing where the text goes on by itself.
+        span: Span,
+    },
     Branch {
         guard: Guard,
         taken: BlockId,
@@ -43,7 +47,7 @@ impl End {
     /// Calls `f` with every successor, the likely next one first.
     pub fn successors(&self, mut f: impl FnMut(BlockId)) {
         match self {
-            End::Jump(to) => f(*to),
+            End::Jump { to, .. } => f(*to),
             End::Branch { taken, fall, .. } => {
                 f(*fall);
                 f(*taken);
@@ -55,7 +59,7 @@ impl End {
 
     pub fn successors_mut(&mut self, mut f: impl FnMut(&mut BlockId)) {
         match self {
-            End::Jump(to) => f(to),
+            End::Jump { to, .. } => f(to),
             End::Branch { taken, fall, .. } => {
                 f(fall);
                 f(taken);
@@ -65,12 +69,20 @@ impl End {
         }
     }
 
+    /// Where the text has it; of nothing where it does not.
+    pub fn span(&self) -> Span {
+        match self {
+            End::Jump { span, .. } | End::Branch { span, .. } | End::Indexed { span, .. } => *span,
+            End::Stop => Span::default(),
+        }
+    }
+
     /// The register that the end reads.
     pub fn register_mut(&mut self) -> Option<&mut Register> {
         match self {
             End::Branch { guard, .. } => Some(&mut guard.reg.number),
             End::Indexed { index, .. } => Some(&mut index.number),
-            End::Jump(_) | End::Stop => None,
+            End::Jump { .. } | End::Stop => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What an operation does besides writing its registers: which memory it reads and writes, how strongly ordered among
 //! whom and by which way, whom it waits for, where it may go. Passes and tiers ask this instead of listing operations of their own.
 
-use super::op::{Address, BarrierOp, Op, Ordering, Proxy, Scope, Space};
+use super::op::{Address, BarrierOp, CopyGroup, Op, Ordering, Proxy, Scope, Space};
 use super::texture::SurfaceAction;
 
 /// Which memory an operation may touch.
@@ -158,6 +158,12 @@ impl<R> Op<R> {
                 writes: Some(Reach::Space(dst.space)),
                 faults: true,
                 ..none
+            },
+            // What was copied since may be written from the one on, and is by the other, which makes it visible to the thread.
+            Op::CopyGroup(CopyGroup::Commit | CopyGroup::Wait(_) | CopyGroup::WaitAll) => Effects {
+                reads: Some(Reach::Anything),
+                writes: Some(Reach::Anything),
+                ..together
             },
             Op::Call { .. } => Effects { frame: true, ..unknown },
             Op::Syscall { .. } => unknown,

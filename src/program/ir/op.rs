@@ -152,6 +152,17 @@ impl Special {
     }
 }
 
+/// What becomes of a thread's asynchronous copies (PTX ISA, cp.async.commit_group, cp.async.wait_group).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CopyGroup {
+    /// Those since the last group become one.
+    Commit,
+    /// All groups but the last so many are to be complete.
+    Wait(u32),
+    /// All copies are, those of no group too.
+    WaitAll,
+}
+
 /// What an instruction does, decided as far as it can be before anything runs.
 #[derive(Clone, Debug)]
 pub enum Op<R = Reg> {
@@ -300,6 +311,8 @@ pub enum Op<R = Reg> {
         src_size: Option<R>,
         ignore: Option<(R, bool)>,
     },
+    /// `cp.async.commit_group`, `cp.async.wait_group`, `cp.async.wait_all`
+    CopyGroup(CopyGroup),
     Texture(Box<TextureOp<R>>),
     Surface(Box<SurfaceOp<R>>),
     /// `txq`, `suq`: `level` is the level that is asked about.

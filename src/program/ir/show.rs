@@ -311,6 +311,9 @@ impl<R: Display> Display for Op<R> {
                     None => Ok(()),
                 }
             }
+            Op::CopyGroup(CopyGroup::Commit) => f.write_str("commit_copies"),
+            Op::CopyGroup(CopyGroup::Wait(but)) => write!(f, "wait_copies but {but}"),
+            Op::CopyGroup(CopyGroup::WaitAll) => f.write_str("wait_copies"),
             Op::Texture(op) => op.fmt(f),
             Op::Surface(op) => op.fmt(f),
             Op::HandleQuery {
@@ -416,7 +419,7 @@ impl<R: Display> Display for SurfaceOp<R> {
 impl Display for End {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            End::Jump(to) => write!(f, "jump b{to}"),
+            End::Jump { to, .. } => write!(f, "jump b{to}"),
             End::Branch { guard, taken, fall, .. } => write!(f, "{guard} jump b{taken} else b{fall}"),
             End::Indexed { index, targets, .. } => {
                 write!(f, "jump {index} of {}", list(targets.iter().map(|to| format!("b{to}"))))

@@ -42,7 +42,7 @@ impl Body {
                 return wrong("jumps to a block that is not there");
             }
             match &block.end {
-                End::Jump(_) => {}
+                End::Jump { .. } => {}
                 End::Branch { guard, .. } => {
                     if !self.has(&guard.reg) || guard.reg.width != Width::Pred {
                         return wrong("the guard is no predicate");
@@ -243,6 +243,7 @@ fn operands(op: &Op) -> Result<(), String> {
         | Op::Trap
         | Op::Breakpoint
         | Op::Fence { .. }
+        | Op::CopyGroup(_)
         | Op::Nanosleep => Ok(()),
     }
 }

@@ -26,49 +26,85 @@ macro_rules! value {
 }
 
 /// The walk over one operation, for shared and for unique access alike: `$op` is a reference of either kind, and so is
-/// what `$f` gets; `$walk` is the method of textures and surfaces that goes with it. Uses come before definitions.
+/// what `$f` gets; `$walk` is the method of textures and surfaces that goes with it. Uses come before definitions. Every
+/// field is named, so that a new one is asked for.
 macro_rules! walk {
     ($op:expr, $f:ident, $walk:ident) => {{
         use Role::{Def, Use};
         match $op {
-            Op::Compute { src, dst, .. } => {
+            Op::Compute { op: _, src, dst } => {
                 each(src, Use, $f);
                 each(dst, Def, $f);
             }
             Op::Load {
-                address: Address { register, .. },
+                address:
+                    Address {
+                        space: _,
+                        register,
+                        offset: _,
+                    },
+                element: _,
+                ordering: _,
+                scope: _,
                 dst,
-                ..
             } => {
                 each(register, Use, $f);
                 each(dst.into_iter().flatten(), Def, $f);
             }
             Op::Store {
-                address: Address { register, .. },
+                address:
+                    Address {
+                        space: _,
+                        register,
+                        offset: _,
+                    },
+                element: _,
+                ordering: _,
+                scope: _,
                 src,
-                ..
             } => {
                 each(register, Use, $f);
                 each(src, Use, $f);
             }
             Op::Atomic {
-                address: Address { register, .. },
+                op: _,
+                ty: _,
+                ftz: _,
+                ordering: _,
+                scope: _,
+                address:
+                    Address {
+                        space: _,
+                        register,
+                        offset: _,
+                    },
                 dst,
                 b,
                 c,
-                ..
             } => {
                 each(register, Use, $f);
                 each(b, Use, $f);
                 each(c, Use, $f);
                 each(dst.into_iter().flatten(), Def, $f);
             }
-            Op::Call { callee, .. } => match callee {
+            Op::Call {
+                callee,
+                args: _,
+                results: _,
+            } => match callee {
                 Callee::Direct(_) => {}
-                Callee::Indirect { address, .. } => $f(address, Use),
+                Callee::Indirect {
+                    address,
+                    params: _,
+                    returns: _,
+                } => $f(address, Use),
             },
             Op::Barrier {
-                id, threads, dst, pred, ..
+                op: _,
+                id,
+                threads,
+                dst,
+                pred,
             } => {
                 value!(id, $f);
                 if let Some(Value::Register(reg)) = threads {
@@ -81,13 +117,13 @@ macro_rules! walk {
             }
             Op::WarpBarrier { members } => value!(members, $f),
             Op::Shuffle {
+                mode: _,
                 dst,
                 dst_pred,
                 a,
                 b,
                 c,
                 members,
-                ..
             } => {
                 $f(a, Use);
                 $f(b, Use);
@@ -98,7 +134,12 @@ macro_rules! walk {
                 $f(dst, Def);
                 each(dst_pred, Def, $f);
             }
-            Op::Vote { dst, pred, members, .. } => {
+            Op::Vote {
+                mode: _,
+                dst,
+                pred,
+                members,
+            } => {
                 let (reg, _) = pred;
                 $f(reg, Use);
                 if let Some(Value::Register(reg)) = members {
@@ -107,18 +148,18 @@ macro_rules! walk {
                 $f(dst, Def);
             }
             Op::Match {
+                all: _,
                 dst,
                 dst_pred,
                 a,
                 members,
-                ..
             } => {
                 $f(a, Use);
                 value!(members, $f);
                 $f(dst, Def);
                 each(dst_pred, Def, $f);
             }
-            Op::Redux { dst, a, members, .. } => {
+            Op::Redux { op: _, dst, a, members } => {
                 $f(a, Use);
                 value!(members, $f);
                 $f(dst, Def);
@@ -129,24 +170,41 @@ macro_rules! walk {
                 $f(dst_pred, Def);
             }
             Op::Activemask { dst }
-            | Op::ReadSpecial { dst, .. }
-            | Op::FrameAddress { dst, .. }
+            | Op::ReadSpecial { which: _, dst }
+            | Op::FrameAddress { dst, offset: _ }
             | Op::StackSave { dst } => $f(dst, Def),
-            Op::ConvertAddress { dst, src, .. } | Op::IsSpace { dst, src, .. } | Op::IsHandle { dst, src, .. } => {
+            Op::ConvertAddress {
+                space: _,
+                to_generic: _,
+                dst,
+                src,
+            }
+            | Op::IsSpace { space: _, dst, src }
+            | Op::IsHandle { opaque: _, dst, src } => {
                 $f(src, Use);
                 $f(dst, Def);
             }
-            Op::Alloca { dst, size, .. } => {
+            Op::Alloca { dst, size, align: _ } => {
                 $f(size, Use);
                 $f(dst, Def);
             }
             Op::StackRestore { src } => $f(src, Use),
             Op::CopyAsync {
-                dst: Address { register: dst, .. },
-                src: Address { register: src, .. },
+                dst:
+                    Address {
+                        space: _,
+                        register: dst,
+                        offset: _,
+                    },
+                src:
+                    Address {
+                        space: _,
+                        register: src,
+                        offset: _,
+                    },
+                bytes: _,
                 src_size,
                 ignore,
-                ..
             } => {
                 each(dst, Use, $f);
                 each(src, Use, $f);
@@ -157,7 +215,12 @@ macro_rules! walk {
             }
             Op::Texture(op) => op.$walk($f),
             Op::Surface(op) => op.$walk($f),
-            Op::HandleQuery { handle, level, dst, .. } => {
+            Op::HandleQuery {
+                handle,
+                attribute: _,
+                level,
+                dst,
+            } => {
                 $f(handle, Use);
                 each(level, Use, $f);
                 $f(dst, Def);
@@ -166,9 +229,18 @@ macro_rules! walk {
             | Op::Exit
             | Op::Trap
             | Op::Breakpoint
-            | Op::Fence { .. }
+            | Op::Fence {
+                ordering: _,
+                scope: _,
+                proxy: _,
+            }
+            | Op::CopyGroup(_)
             | Op::Nanosleep
-            | Op::Syscall { .. } => {}
+            | Op::Syscall {
+                which: _,
+                args: _,
+                results: _,
+            } => {}
         }
     }};
 }
@@ -229,7 +301,11 @@ macro_rules! walk_surface {
         match action {
             SurfaceAction::Load(dst) => each(dst.into_iter().flatten(), Def, $f),
             SurfaceAction::Store(src) => each(src, Use, $f),
-            SurfaceAction::Reduce { value, .. } => $f(value, Use),
+            SurfaceAction::Reduce {
+                op: _,
+                signed: _,
+                value,
+            } => $f(value, Use),
         }
     }};
 }
@@ -496,6 +572,7 @@ impl<R> Op<R> {
                 dst: f(dst),
                 src: f(src),
             },
+            Op::CopyGroup(what) => Op::CopyGroup(what),
             Op::Nanosleep => Op::Nanosleep,
             Op::Alloca { dst, size, align } => Op::Alloca {
                 dst: f(dst),

@@ -8,9 +8,9 @@ use super::{Lower, Outcome, width_of};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
 use crate::isa::operation::{self, Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
-use crate::isa::types::{self, Scope, Vector};
+use crate::isa::types::{self, Scope};
 use crate::program::check::tree::{Base, Instruction, Operand};
-use crate::program::ir::{Address, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
+use crate::program::ir::{Address, CopyGroup, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
 use crate::program::layout::{Place, is_signed, size_of};
 use crate::ptx::ast::{self, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
@@ -117,7 +117,7 @@ impl Lower<'_> {
     fn check_address(&self, register: Register, span: Span) -> Outcome<()> {
         match self.width(register) {
             Width::B32 | Width::B64 => Ok(()),
-            _ => Err(Diagnostic::error(
+            Width::Pred | Width::B16 | Width::B128 => Err(Diagnostic::error(
                 span,
                 "an address register must be 32 or 64 bits wide",
             )),
@@ -207,7 +207,7 @@ impl Lower<'_> {
         let span = instruction.span;
         let element = element(ty);
         let address = self.address(address, access.space)?;
-        let dst = self.load_destinations(access.vector, dst, ty)?;
+        let dst = self.destinations(dst, usize::from(access.vector.count()), width_of(ty), Fit::Wider)?;
         if address.space == Space::Param && address.register.is_none() {
             return self.load_param(&dst, address.offset, element, guard, span);
         }
@@ -227,21 +227,6 @@ impl Lower<'_> {
             },
         );
         Ok(())
-    }
-
-    fn load_destinations(&mut self, vector: Vector, operand: &Operand, ty: Type) -> Outcome<Vec<Option<Register>>> {
-        let count = usize::from(vector.count());
-        let elements = operand.list();
-        if elements.len() != count {
-            return unexpected(operand);
-        }
-        elements
-            .iter()
-            .map(|e| match e {
-                Operand::Sink(_) => Ok(None),
-                other => self.destination(other, width_of(ty), Fit::Wider).map(Some),
-            })
-            .collect()
     }
 
     /// A kernel's parameter at a known place is a constant of the launch.
@@ -381,7 +366,7 @@ impl Lower<'_> {
         let (op, ty) = (atomic.op, atomic.ty.ty());
         let count = usize::from(atomic.vector.count());
         let (dst, rest) = match (returns, &instruction.operands[..]) {
-            (true, [first, rest @ ..]) => (Some(self.load_destinations_exact(first, count, ty)?), rest),
+            (true, [first, rest @ ..]) => (Some(self.returned(first, count, ty)?), rest),
             (true, []) => return Err(miscounted(instruction)),
             (false, rest) => (None, rest),
         };
@@ -468,27 +453,44 @@ impl Lower<'_> {
         self.push(guard, instruction.span, Op::Fence { ordering, scope, proxy });
     }
 
-    fn load_destinations_exact(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Reg]>> {
-        let elements = match operand {
-            Operand::Sink(_) => vec![operand; count],
-            other => other.list().iter().collect(),
+    /// What an atomic returns goes to registers, whether or not somebody wants it.
+    fn returned(&mut self, operand: &Operand, count: usize, ty: Type) -> Outcome<Box<[Reg]>> {
+        let width = width_of(ty);
+        let registers = match operand {
+            Operand::Sink(_) => vec![None; count],
+            other => self.destinations(other, count, width, Fit::Exact)?,
         };
-        if elements.len() != count {
-            return unexpected(operand);
-        }
-        elements
-            .into_iter()
-            .map(|e| self.destination(e, width_of(ty), Fit::Exact).map(|r| self.body.reg(r)))
-            .collect()
+        let registers = registers.into_iter().map(|register| {
+            let register = register.unwrap_or_else(|| self.body.register(width));
+            self.body.reg(register)
+        });
+        Ok(registers.collect())
     }
 
     /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`; the groups and
     /// waits of copies that are complete when they are issued do nothing.
     pub fn copy_async(&mut self, copy: CopyAsync, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
-        let (to, policy) = match copy {
-            CopyAsync::Copy { to, cache } => (to, cache.hint),
-            CopyAsync::CommitGroup | CopyAsync::WaitGroup | CopyAsync::WaitAll => return Ok(()),
+        let group = match copy {
+            CopyAsync::Copy { to, cache } => return self.copy_async_bytes((to, cache.hint), instruction, guard),
+            CopyAsync::CommitGroup => CopyGroup::Commit,
+            CopyAsync::WaitGroup => {
+                let [count] = &instruction.operands[..] else {
+                    return Err(miscounted(instruction));
+                };
+                CopyGroup::Wait(self.immediate(count)? as u32)
+            }
+            CopyAsync::WaitAll => CopyGroup::WaitAll,
         };
+        self.push(guard, instruction.span, Op::CopyGroup(group));
+        Ok(())
+    }
+
+    fn copy_async_bytes(
+        &mut self,
+        (to, policy): (ast::Space, bool),
+        instruction: &Instruction<'_>,
+        guard: Option<Guard>,
+    ) -> Outcome<()> {
         let [dst, src, bytes, extra @ ..] = &instruction.operands[..] else {
             return Err(miscounted(instruction));
         };

@@ -311,7 +311,10 @@ impl<'a> Lower<'a> {
         match statement {
             Statement::Label(label) => {
                 let block = self.labels[*label as usize];
-                self.end(End::Jump(block));
+                self.end(End::Jump {
+                    to: block,
+                    span: Span::default(),
+                });
                 self.start(block);
                 Ok(())
             }

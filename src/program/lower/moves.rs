@@ -263,44 +263,19 @@ impl Lower<'_> {
 
     /// `mov.b32 d, {a, b}`: the first element is least significant.
     fn pack(&mut self, dst: Register, from: &[Operand], span: Span, guard: Option<Guard>) -> Outcome<()> {
-        let whole = bytes_of(self.width(dst));
-        let part = whole / from.len().max(1) as u32;
-        let width = match part {
-            1 | 2 => Width::B16,
-            4 => Width::B32,
-            8 => Width::B64,
-            _ => {
-                return Err(Diagnostic::error(
-                    span,
-                    format!("{} elements do not make {whole} bytes", from.len()),
-                ));
-            }
-        };
+        let (part, width) = part(self.width(dst), from.len()).ok_or_else(|| odd_parts(span))?;
         let mut src = Vec::with_capacity(4);
         for operand in from {
             src.push(self.source(operand, width, Fit::Exact, false)?);
         }
-        let op = Compute::pack(part, from.len())
-            .ok_or_else(|| Diagnostic::error(span, format!("{} elements do not make {whole} bytes", from.len())))?;
+        let op = Compute::pack(part, from.len()).ok_or_else(|| odd_parts(span))?;
         self.compute(op, &[dst], &src, guard, span);
         Ok(())
     }
 
     /// `mov.b32 {a, b}, s`
     fn unpack(&mut self, to: &[Operand], src: Register, span: Span, guard: Option<Guard>) -> Outcome<()> {
-        let whole = bytes_of(self.width(src));
-        let part = whole / to.len().max(1) as u32;
-        let width = match part {
-            1 | 2 => Width::B16,
-            4 => Width::B32,
-            8 => Width::B64,
-            _ => {
-                return Err(Diagnostic::error(
-                    span,
-                    format!("{whole} bytes do not make {} elements", to.len()),
-                ));
-            }
-        };
+        let (part, width) = part(self.width(src), to.len()).ok_or_else(|| odd_parts(span))?;
         let mut dst = Vec::with_capacity(4);
         for operand in to {
             dst.push(match operand {
@@ -318,8 +293,7 @@ impl Lower<'_> {
         };
         for (index, dst) in dst.into_iter().enumerate() {
             let Some(dst) = dst else { continue };
-            let op = Compute::extract(self.width(src), part, index as u32)
-                .ok_or_else(|| Diagnostic::error(span, format!("{whole} bytes do not make {} elements", to.len())))?;
+            let op = Compute::extract(self.width(src), part, index as u32).ok_or_else(|| odd_parts(span))?;
             self.compute(op, &[dst], &[src], guard, span);
         }
         Ok(())
@@ -398,4 +372,20 @@ pub fn integer(width: Width) -> IntType {
         Width::B64 => IntType::U64,
         Width::Pred | Width::B16 | Width::B32 | Width::B128 => IntType::U32,
     }
+}
+
+/// Bytes and width of each of so many parts of a register.
+fn part(whole: Width, count: usize) -> Option<(u32, Width)> {
+    let part = bytes_of(whole) / count.max(1) as u32;
+    let width = match part {
+        1 | 2 => Width::B16,
+        4 => Width::B32,
+        8 => Width::B64,
+        _ => return None,
+    };
+    Some((part, width))
+}
+
+fn odd_parts(span: Span) -> Diagnostic {
+    Diagnostic::error(span, "a register has no so many parts")
 }

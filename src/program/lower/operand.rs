@@ -190,6 +190,34 @@ impl Lower<'_> {
         Ok(register)
     }
 
+    /// The registers of a vector that is written; nothing for `_`, and for a register to which a later element goes, too.
+    pub fn destinations(
+        &mut self,
+        operand: &Operand,
+        count: usize,
+        width: Width,
+        fit: Fit,
+    ) -> Outcome<Vec<Option<Register>>> {
+        let elements = operand.list();
+        if elements.len() != count {
+            return unexpected(operand);
+        }
+        let mut registers = Vec::with_capacity(count);
+        for element in elements {
+            let register = match element {
+                Operand::Sink(_) => None,
+                other => Some(self.destination(other, width, fit)?),
+            };
+            for earlier in &mut registers {
+                if *earlier == register {
+                    *earlier = None;
+                }
+            }
+            registers.push(register);
+        }
+        Ok(registers)
+    }
+
     /// An operand that is the same for the warp: an immediate or a 32-bit register.
     pub fn value(&mut self, operand: &Operand) -> Outcome<Value> {
         if let Operand::Immediate(expr) = operand {

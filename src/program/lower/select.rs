@@ -183,6 +183,19 @@ impl Lower<'_> {
         if sources.len() != lane.src.len() - usize::from(lane.carry_in) {
             return Err(miscounted(instruction));
         }
+
+        let mut dst = Vec::with_capacity(2);
+        let mut widen = Vec::new();
+        for (operand, &width) in destinations.into_iter().zip(dst_widths) {
+            let register = self.destination(operand, width, fit)?;
+            if self.width(register) == width {
+                dst.push(register);
+            } else {
+                let narrow = self.body.register(width);
+                dst.push(narrow);
+                widen.push((register, narrow));
+            }
+        }
         let all_float = form.types.iter().all(|&t| is_float(t)) && !form.types.is_empty();
         let mut src = Vec::with_capacity(4);
         let shift = self.legacy() && op.is_shift();
@@ -197,19 +210,6 @@ impl Lower<'_> {
         }
         if lane.carry_in {
             src.push(self.carry());
-        }
-
-        let mut dst = Vec::with_capacity(2);
-        let mut widen = Vec::new();
-        for (operand, &width) in destinations.into_iter().zip(dst_widths) {
-            let register = self.destination(operand, width, fit)?;
-            if self.width(register) == width {
-                dst.push(register);
-            } else {
-                let narrow = self.body.register(width);
-                dst.push(narrow);
-                widen.push((register, narrow));
-            }
         }
         if lane.carry_out {
             dst.push(self.carry());
@@ -252,15 +252,15 @@ impl Lower<'_> {
     pub fn branch(&mut self, guard: Option<Guard>, label: u32, span: Span) {
         let taken = self.labels[label as usize];
         let next = self.block();
-        match guard {
-            None => self.end(End::Jump(taken)),
-            Some(guard) => self.end(End::Branch {
+        self.end(match guard {
+            None => End::Jump { to: taken, span },
+            Some(guard) => End::Branch {
                 guard,
                 taken,
                 fall: next,
                 span,
-            }),
-        }
+            },
+        });
         self.start(next);
     }
 

@@ -221,19 +221,10 @@ impl Lower<'_> {
     }
 
     fn results(&mut self, operand: &Operand, count: usize, ty: Type, fit: Fit) -> Outcome<Box<[Option<Reg>]>> {
-        let list = operand.list();
-        if list.len() != count {
-            return unexpected(operand);
-        }
-        list.iter()
-            .map(|one| match one {
-                Operand::Sink(_) => Ok(None),
-                other => {
-                    let register = self.destination(other, width_of(ty), fit)?;
-                    Ok(Some(self.body.reg(register)))
-                }
-            })
-            .collect()
+        let registers = self.destinations(operand, count, width_of(ty), fit)?.into_iter();
+        Ok(registers
+            .map(|register| register.map(|register| self.body.reg(register)))
+            .collect())
     }
 
     pub fn texture_query(

@@ -224,6 +224,7 @@ impl Shapes<'_> {
             | Op::StackSave { .. }
             | Op::StackRestore { .. }
             | Op::CopyAsync { .. }
+            | Op::CopyGroup(_)
             | Op::Texture(_)
             | Op::Surface(_)
             | Op::HandleQuery { .. }
@@ -243,7 +244,7 @@ impl Shapes<'_> {
                     taken != fall && self.shape[guard.reg.number as usize] != Shape::Uniform
                 }
                 End::Indexed { index, .. } => self.shape[index.number as usize] != Shape::Uniform,
-                End::Jump(_) | End::Stop => false,
+                End::Jump { .. } | End::Stop => false,
             };
             if !splits || std::mem::replace(branched, true) {
                 continue;

@@ -28,9 +28,11 @@ pub fn layout(body: &mut Body) -> Vec<BlockId> {
     }
     for (header, sources, place) in std::mem::take(&mut order.latches) {
         let latch = body.blocks.len() as BlockId;
+        // One of the jumps that it stands for.
+        let span = body.blocks[sources[0] as usize].end.span();
         body.blocks.push(Block {
             insts: Vec::new(),
-            end: End::Jump(header),
+            end: End::Jump { to: header, span },
             place,
         });
         for source in sources {

@@ -8,6 +8,7 @@ mod limits;
 mod lines;
 mod linking;
 mod shapes;
+mod trees;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -145,7 +146,7 @@ fn listing(function: &Function) -> Vec<String> {
         lines.extend(block.insts.iter().map(|inst| inst.to_string()));
         let next = number as u32 + 1;
         match &block.end {
-            End::Jump(to) if *to == next => {}
+            End::Jump { to, .. } if *to == next => {}
             End::Branch { guard, taken, fall, .. } if *fall == next => lines.push(format!("{guard} jump b{taken}")),
             End::Stop => {}
             end => lines.push(end.to_string()),

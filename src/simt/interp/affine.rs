@@ -63,7 +63,7 @@ impl Values {
             match *source {
                 Source::Constant(bits) => value.base = [bits; MAX_WARPS],
                 Source::Slot(slot) => {
-                    // SAFETY: `slot` is of the window at `regs`, whose initial values are set; the first lane has the value of all.
+                    // SAFETY: `slot` is of the window at `regs`, whose initial values are set, the same in all lanes.
                     value.base = [unsafe {
                         let at = regs.add(slot.offset as usize);
                         if slot.width == Width::B64 {
@@ -227,7 +227,15 @@ fn compare(relation: Compare, (first, last): (i64, i64), y: i64, lanes: usize, f
         Compare::Lt => x < y,
         Compare::Le => x <= y,
         Compare::Gt => x > y,
-        _ => x >= y,
+        Compare::Ge => x >= y,
+        Compare::Equ
+        | Compare::Neu
+        | Compare::Ltu
+        | Compare::Leu
+        | Compare::Gtu
+        | Compare::Geu
+        | Compare::Num
+        | Compare::Nan => unreachable!("integers are always ordered"),
     };
     let (low, high) = (first.min(last), first.max(last));
     // One answer for all where the line stays on one side.

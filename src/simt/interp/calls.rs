@@ -44,7 +44,7 @@ impl Bundle {
             }
         } else {
             // Lanes may call different functions: those that agree with the first go now, the others stay here.
-            // SAFETY: the address is a slot of 64 bits of the code that runs, whose window `cx` has, with a value for each lane.
+            // SAFETY: the address is a slot of 64 bits of the code that runs, whose window `cx` has, a value for each lane.
             let address = |l: usize| unsafe { *(cx.regs.add(call.address as usize) as *const u64).add(l) };
             let target = address(lane);
             let mut same = [0; MAX_WARPS];

@@ -12,7 +12,33 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
         | Op::Redux { members, .. }
         | Op::Elect { members, .. } => Some(*members),
         Op::Shuffle { members, .. } | Op::Vote { members, .. } => *members,
-        _ => None,
+        Op::Compute { .. }
+        | Op::Load { .. }
+        | Op::Store { .. }
+        | Op::Atomic { .. }
+        | Op::CopyAsync { .. }
+        | Op::CopyGroup(_)
+        | Op::Texture(_)
+        | Op::Surface(_)
+        | Op::HandleQuery { .. }
+        | Op::IsHandle { .. }
+        | Op::Barrier { .. }
+        | Op::Fence { .. }
+        | Op::Activemask { .. }
+        | Op::Call { .. }
+        | Op::Syscall { .. }
+        | Op::Return
+        | Op::Exit
+        | Op::Trap
+        | Op::Breakpoint
+        | Op::Nanosleep
+        | Op::ReadSpecial { .. }
+        | Op::FrameAddress { .. }
+        | Op::ConvertAddress { .. }
+        | Op::IsSpace { .. }
+        | Op::Alloca { .. }
+        | Op::StackSave { .. }
+        | Op::StackRestore { .. } => None,
     }
 }
 
@@ -21,7 +47,7 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
 /// # Safety
 /// Slots of `op` lie in the running window.
 pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> Option<RawFault> {
-    // SAFETY: the caller's word on slots, throughout.
+    // SAFETY: all operands are slots of `op`, which lie in the running window; the operations ask for nothing else.
     unsafe {
         match op {
             Op::WarpBarrier { members } => (machine.warp_barrier)(cx, *members),
@@ -81,6 +107,16 @@ pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> O
                 };
                 return (machine.copy_async)(cx, &copy);
             }
+            Op::CopyGroup(group) => (machine.copy_group)(cx, *group),
+            Op::Texture(op) => return (machine.texture)(op, cx),
+            Op::Surface(op) => return (machine.surface)(op, cx),
+            Op::HandleQuery {
+                handle,
+                attribute,
+                level,
+                dst,
+            } => return (machine.query)(cx, *handle, *attribute, *level, *dst),
+            Op::IsHandle { opaque, dst, src } => return (machine.is_handle)(cx, *opaque, *dst, *src),
             Op::Compute { .. }
             | Op::Load { .. }
             | Op::Store { .. }
@@ -95,10 +131,6 @@ pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> O
             | Op::Alloca { .. }
             | Op::StackSave { .. }
             | Op::StackRestore { .. }
-            | Op::Texture(_)
-            | Op::Surface(_)
-            | Op::HandleQuery { .. }
-            | Op::IsHandle { .. }
             | Op::Syscall { .. } => unreachable!("handled by the loop"),
         }
     }

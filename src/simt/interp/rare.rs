@@ -25,12 +25,6 @@ pub enum Rare {
     Fault(RawFault),
 }
 
-impl Rare {
-    fn done(fault: Option<RawFault>) -> Rare {
-        fault.map_or(Rare::Next, Rare::Fault)
-    }
-}
-
 impl Bundle {
     pub(super) fn rare(
         &mut self,
@@ -59,7 +53,7 @@ impl Bundle {
                     threads: *threads,
                     pred: *pred,
                 };
-                // SAFETY: the operands are slots of the running window: the compiler gave them to this code.
+                // SAFETY: the operands are slots of the code that runs, whose window `cx` has.
                 let id = match unsafe { (machine.barrier)(cx, barriers, &arrival) } {
                     Ok(id) => id,
                     Err(fault) => return Rare::Fault(fault),
@@ -91,21 +85,6 @@ impl Bundle {
                 self.stack_restore(at, *src, cx);
                 Rare::Next
             }
-            // SAFETY: slots of the running window.
-            Operation::Texture(op) => Rare::done(unsafe { (machine.texture)(op, cx) }),
-            // SAFETY: slots of the running window.
-            Operation::Surface(op) => Rare::done(unsafe { (machine.surface)(op, cx) }),
-            // SAFETY: slots of the running window.
-            Operation::HandleQuery {
-                handle,
-                attribute,
-                level,
-                dst,
-            } => Rare::done(unsafe { (machine.query)(cx, *handle, *attribute, *level, *dst) }),
-            // SAFETY: slots of the running window.
-            Operation::IsHandle { opaque, dst, src } => {
-                Rare::done(unsafe { (machine.is_handle)(cx, *opaque, *dst, *src) })
-            }
             Operation::Syscall { which, args, results } => match (machine.syscall)(*which, args, results, cx) {
                 Ok(()) => Rare::Long,
                 Err(fault) => Rare::Fault(fault),
@@ -117,14 +96,14 @@ impl Bundle {
                     && !std::mem::take(&mut self.fragments[at].forced)
                 {
                     let taken = cx.mask.lanes;
-                    // SAFETY: the members operand is a slot of the running window.
+                    // SAFETY: the member mask is a number or a slot of the code that runs, whose window `cx` has.
                     let ready = unsafe { warp::gathered(cx, members, &self.live) };
                     if ready != taken && self.could_gather(at) {
                         // Lanes whose partners are all there go on; warps of a bundle do not wait for each other.
                         at = self.leave(at, taken, pc);
                         if ready != [0; MAX_WARPS] {
                             cx.mask.lanes = ready;
-                            // SAFETY: slots of the running window.
+                            // SAFETY: `other` is of the code that runs, whose window `cx` has.
                             if let Some(fault) = unsafe { collective::execute(other, cx, machine) } {
                                 return Rare::Fault(fault);
                             }
@@ -134,7 +113,7 @@ impl Bundle {
                         return Rare::Left;
                     }
                 }
-                // SAFETY: slots of the running window.
+                // SAFETY: `other` is of the code that runs, whose window `cx` has.
                 match unsafe { collective::execute(other, cx, machine) } {
                     None => Rare::Next,
                     Some(fault) => Rare::Fault(fault),
@@ -154,7 +133,7 @@ impl Bundle {
                     warps: self.warps,
                     lanes: f.mask,
                 };
-                // SAFETY: the destination is a slot of the frame's window.
+                // SAFETY: the fragment stands at this instruction of its frame, so `dst` is a slot of the frame's window.
                 unsafe { write_reduction(frame.regs(), *dst, *op, result, &mask) };
             }
             f.state = State::Ready;
@@ -172,7 +151,7 @@ impl Bundle {
     ) -> Result<(), RawFault> {
         let taken = cx.mask.lanes;
         let lane = first_lane(&taken);
-        // SAFETY: a B32 slot of the running window.
+        // SAFETY: `index` is a slot of 32 bits of the code that runs, whose window `cx` has, with a value for each lane.
         let at_lane = |l: usize| unsafe { *(cx.regs.add(index.offset as usize) as *const u32).add(l) };
         let chosen = at_lane(lane);
         let Some(&target) = targets.get(chosen as usize) else {

@@ -1,11 +1,11 @@
-//! `cp.async` (PTX ISA, cp.async): done at once, so that waiting for its group finds it finished.
+//! `cp.async` (PTX ISA, cp.async) and its groups: copies are made at once, so that waiting for a group finds it finished.
 
 use crate::isa::lanes::WARP;
-use crate::program::{Address, Ordering, Proxy};
+use crate::program::{Address, CopyGroup, Ordering, Proxy};
 
 use super::access::{self, Lanes, MemOp};
 use super::context::{Cx, Outcome};
-use super::observe::Direction;
+use super::observe::{Direction, SyncEvent};
 use super::slots::{Slot, bits, read};
 
 /// A copy as the instruction gives it.
@@ -36,7 +36,7 @@ pub unsafe fn copy_async<const WATCHED: bool>(cx: &mut Cx<'_>, copy: &Copy<'_>) 
         let mut reads = 0;
         for i in bits(active) {
             let lane = w * WARP + i;
-            // SAFETY: the caller's word on slots.
+            // SAFETY: the predicate and the size are slots of the running window, `lane` is of the mask.
             let (skip, n) = unsafe {
                 let holds = |(slot, negated): (Slot, bool)| (read(cx.regs, slot, lane) != 0) != negated;
                 let n = copy.src_size.map_or(size, |slot| read(cx.regs, slot, lane));
@@ -46,7 +46,7 @@ pub unsafe fn copy_async<const WATCHED: bool>(cx: &mut Cx<'_>, copy: &Copy<'_>) 
             reads |= u32::from(count[i] != 0) << i;
         }
         let (mut d, mut s): (Lanes, Lanes) = ([0; WARP], [0; WARP]);
-        // SAFETY: the caller's word on slots.
+        // SAFETY: the registers of both addresses are slots of the running window.
         let good = unsafe {
             access::addresses(cx, &to, w, active, size, Direction::Write, &mut d)
                 && access::check_lanes(cx, to.space, w, active, &d, size, Direction::Write)
@@ -72,6 +72,14 @@ pub unsafe fn copy_async<const WATCHED: bool>(cx: &mut Cx<'_>, copy: &Copy<'_>) 
     None
 }
 
+/// `cp.async.commit_group`, `cp.async.wait_group`, `cp.async.wait_all`: only observers can tell.
+pub fn group<const WATCHED: bool>(cx: &Cx<'_>, group: CopyGroup) {
+    cx.synchronised::<WATCHED>(|| SyncEvent::Copies {
+        lanes: cx.mask.lanes,
+        group,
+    });
+}
+
 /// Addresses of sources, of which lanes read different numbers of bytes.
 ///
 /// # Safety
@@ -84,7 +92,7 @@ unsafe fn source<const WATCHED: bool>(
     size: u64,
     s: &mut Lanes,
 ) -> bool {
-    // SAFETY: the caller's word on slots.
+    // SAFETY: the register of the address is a slot of the running window.
     if !unsafe { access::addresses(cx, from, w, reads, 1, Direction::Read, s) } {
         return false;
     }

@@ -1,19 +1,19 @@
 //! The device runtime: what kernels call that launch kernels (CUDA programming guide, "CUDA Dynamic Parallelism", and
 //! `cuda_device_runtime_api.h`, which has the functions' types). Numbers of errors are those of `cudaError`.
 //!
-//! Arguments come from the lane's frame; work goes to the grid's [`Queue`], questions to [`Runtime`]. Pointers that kernels pass go
-//! through the funnel.
+//! Arguments come from the lane's frame; work goes to the grid's [`Queue`], questions to [`Runtime`]. Pointers that
+//! kernels pass go through the funnel.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::memory::{AddressSpace, Kind, Request};
-use crate::program::{Copy3, Generation, RuntimeCall, Space};
+use crate::program::{Copy3, Generation, Proxy, RuntimeCall, Space};
 use crate::simt::cause::Cause;
 use crate::simt::launch::{GraphUpdate, Runtime, Shape};
 
 use super::context::{Cx, RawFault};
-use super::observe::Direction;
+use super::observe::{Direction, HeapEvent};
 use super::queue::{Extent, Line, Pitched, Queue, Work};
 use super::slots::lanes;
 use super::{access, frame};
@@ -140,7 +140,8 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
         let address = self.word(index);
         or(address != 0, error::INVALID_VALUE)?;
         access::one::<WATCHED>(self.cx, self.lane, address, value.len() as u64, Direction::Write)?;
-        // SAFETY: checked just now.
+        // SAFETY: `access::one` has just found that the lane may write so many bytes there; `value` is the host's own,
+        // so they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), address as *mut u8, value.len()) };
         Ok(0)
     }
@@ -194,12 +195,22 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
                 self.occupancy()
             }
             Malloc => {
-                let address = self.cx.launch().services.malloc(self.word(1));
-                or(address != 0 || self.word(1) == 0, error::MEMORY_ALLOCATION)?;
+                let (lane, bytes) = (self.lane, self.word(1));
+                let address = self.cx.launch().services.malloc(bytes);
+                or(address != 0 || bytes == 0, error::MEMORY_ALLOCATION)?;
+                if address != 0 {
+                    let event = || HeapEvent::Allocate { lane, address, bytes };
+                    self.cx.heap_changed::<WATCHED>(event);
+                }
                 self.answer(0, &address.to_le_bytes())
             }
             Free => {
-                let freed = self.cx.launch().services.free(self.word(0));
+                let (lane, address) = (self.lane, self.word(0));
+                // Told before, for another thread may be given the memory at once.
+                if address != 0 {
+                    self.cx.heap_changed::<WATCHED>(|| HeapEvent::Free { lane, address });
+                }
+                let freed = self.cx.launch().services.free(address);
                 or(freed, error::INVALID_VALUE).map(|()| 0)
             }
             StreamCreateWithFlags => {
@@ -324,6 +335,15 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
         or(u64::from(bytes) <= room || bytes == 0, error::INVALID_VALUE)?;
         let mut params = vec![0; bytes as usize].into_boxed_slice();
         if bytes > 0 {
+            let range = (buffer, bytes.into());
+            access::tell_one::<WATCHED>(
+                self.cx,
+                self.lane,
+                range,
+                Space::Generic,
+                Direction::Read,
+                Proxy::Generic,
+            );
             // SAFETY: the buffer is ours, has this much room, and lives as long as the grid.
             unsafe { std::ptr::copy_nonoverlapping(buffer as *const u8, params.as_mut_ptr(), params.len()) };
         }
@@ -522,7 +542,8 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
         // Parameters of a kernel take less than this.
         or(size <= 1 << 16 && value != 0, error::INVALID_VALUE)?;
         access::one::<WATCHED>(self.cx, self.lane, value, size, Direction::Read)?;
-        // SAFETY: checked just now; the bytes are copied at once.
+        // SAFETY: `access::one` has just found that the lane may read so many bytes there; they are copied before
+        // anything else runs here.
         let bytes = unsafe { std::slice::from_raw_parts(value as *const u8, size as usize) }.into();
         self.update(node, GraphUpdate::Parameter { offset, bytes })
     }

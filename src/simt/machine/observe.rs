@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{Function, Ordering, Proxy, Scope, Space};
+use crate::program::{CopyGroup, Function, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
 
 /// Sees what kernels do. It is asked by all workers of a grid at once.
@@ -78,6 +78,9 @@ pub enum SyncEvent {
         scope: Option<Scope>,
         proxy: Proxy,
     },
+    /// `cp.async`: copies of these lanes become a group, or have been waited for. A copy itself is told as accesses,
+    /// when it is made; until the wait, nobody may count on it.
+    Copies { lanes: [u32; MAX_WARPS], group: CopyGroup },
     /// The context is asked for something: output, memory, launches.
     HostCall { lanes: [u32; MAX_WARPS] },
 }
@@ -131,7 +134,7 @@ struct Eye {
 }
 
 impl Watch {
-    pub fn new(observer: Arc<dyn Observer>) -> Watch {
+    pub fn new(observer: Arc<impl Observer>) -> Watch {
         Watch {
             eye: Some(Arc::new(Eye {
                 observer,

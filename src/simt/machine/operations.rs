@@ -3,7 +3,7 @@
 
 use crate::isa::lanes::{MAX_WARPS, Width};
 use crate::program::ir::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
-use crate::program::{AtomicOp, AtomicType, Copy3, Element, Ordering, Proxy, Scope, Syscall, Value};
+use crate::program::{AtomicOp, AtomicType, Copy3, CopyGroup, Element, Ordering, Proxy, Scope, Syscall, Value};
 
 use super::access::AccessFn;
 use super::atomic::{self, AtomicFn};
@@ -30,6 +30,7 @@ pub struct Operations {
     pub store: Stores,
     pub atomic: fn(AtomicOp, AtomicType) -> AtomicFn,
     pub copy_async: unsafe fn(&mut Cx<'_>, &Copy<'_>) -> Outcome,
+    pub copy_group: fn(&Cx<'_>, CopyGroup),
     pub texture: unsafe fn(&TextureOp<Slot>, &mut Cx<'_>) -> Outcome,
     pub surface: unsafe fn(&SurfaceOp<Slot>, &mut Cx<'_>) -> Outcome,
     pub query: unsafe fn(&mut Cx<'_>, Slot, Attribute, Option<Slot>, Slot) -> Outcome,
@@ -59,6 +60,7 @@ impl Operations {
             store: transfer::store_fn::<WATCHED>,
             atomic: atomic::function::<WATCHED>,
             copy_async: copy::copy_async::<WATCHED>,
+            copy_group: copy::group::<WATCHED>,
             texture: texture::fetch::<WATCHED>,
             surface: surface::access::<WATCHED>,
             query: texture::query,

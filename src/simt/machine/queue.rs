@@ -1,5 +1,6 @@
-//! What the kernels of one grid have put in line for later: launches, copies and fills (CUDA programming guide, "CUDA Dynamic
-//! Parallelism"), with the tokens, buffers and errors that go with them. Who runs it, and when, is `children.rs`'s business.
+//! What the kernels of one grid have put in line for later: launches, copies and fills (CUDA programming guide, "CUDA
+//! Dynamic Parallelism"), with the tokens, buffers and errors that go with them. Who runs it, and when, is
+//! `children.rs`'s business.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -92,8 +92,8 @@ pub mod wide {
         #[cfg(target_arch = "x86_64")]
         if whole() {
             let value: std::arch::x86_64::__m128i;
-            // SAFETY: 16 valid, aligned bytes. x86 keeps loads in order, as acquire wants (the block is not `nomem`, so
-            // that the compiler does too).
+            // SAFETY: `at` has 16 valid, aligned bytes (the function's contract). x86 keeps loads in order, as acquire
+            // wants (the block is not `nomem`, so that the compiler does too).
             return unsafe {
                 std::arch::asm!("movdqa {value}, [{at}]", value = out(xmm_reg) value, at = in(reg) at,
                     options(nostack, preserves_flags, readonly));
@@ -117,7 +117,8 @@ pub mod wide {
         let _ = order;
         #[cfg(target_arch = "x86_64")]
         if whole() {
-            // SAFETY: 16 valid, aligned bytes; x86 keeps stores in order, and so does the compiler around the block.
+            // SAFETY: `at` has 16 valid, aligned bytes (the function's contract); x86 keeps stores in order, and so
+            // does the compiler around the block.
             return unsafe {
                 let value: std::arch::x86_64::__m128i = std::mem::transmute(value);
                 std::arch::asm!("movdqa [{at}], {value}", value = in(xmm_reg) value, at = in(reg) at,
@@ -160,8 +161,8 @@ pub mod wide {
         loop {
             let new = f(old);
             let (low, high): (u64, u64);
-            // SAFETY: 16 valid, aligned bytes. The compiler keeps rbx for itself: it is put back before the block ends, and
-            // the address cannot be in it.
+            // SAFETY: `at` has 16 valid, aligned bytes (the function's contract). The compiler keeps rbx for itself: it
+            // is put back before the block ends, and the address cannot be in it.
             unsafe {
                 std::arch::asm!(
                     "xchg {b}, rbx",

@@ -1,10 +1,11 @@
 //! One lane of a register, and lanes of a mask.
 //!
-//! **Windows.** Registers are slots of a window: memory that nobody else reaches while its bundle runs, with room in each slot
-//! for one value a lane (predicates: a bit), aligned to the value's width, and padded so that predicates of four warps can
-//! always be read. That operands are slots of the running window is what a tier promises of all that it passes beside
-//! [`Cx::regs`](super::Cx): its compiler checks it of the code that it makes (`interp/compile/check.rs`), and a frame keeps code
-//! and window together. `Cx::mask` has no lanes but the bundle's. `SAFETY` comments in this room count on these two.
+//! **Windows.** Registers are slots of a window: memory that nobody else reaches while its bundle runs, with room in
+//! each slot for one value a lane (predicates: a bit), aligned to the value's width, and padded so that predicates of
+//! four warps can always be read. That operands are slots of the running window is what a tier promises of all that it
+//! passes beside [`Cx::regs`](super::Cx): its compiler checks it of the code that it makes (`interp/compile/check.rs`),
+//! and a frame keeps code and window together. `Cx::mask` has no lanes but the bundle's. `SAFETY` comments in this room
+//! count on these two.
 
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 use crate::program::Value;

@@ -106,28 +106,29 @@ pub fn outlives_block(which: Special) -> bool {
 pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Place<'_>) {
     use Special::*;
     let block = place.block;
-    let launch = block.env.launch();
+    // What blocks differ in is read often, and is not the launch's.
+    let launch = || block.env.launch();
     let axis = |v: &[u32; 3], i: u8| u128::from(v.get(i as usize).copied().unwrap_or(0));
     let lanes = |f: &dyn Fn(u32) -> u32| {
         // SAFETY: the slot is the caller's, in a window for `place.warps` warps.
         unsafe { fill(regs, slot, place.warps, |lane| u128::from(f(lane as u32))) }
     };
     let value = match which {
-        Ntid(i) => axis(&launch.block, i),
-        Nctaid(i) => axis(&launch.grid, i),
-        Nwarpid => u128::from(launch.threads().div_ceil(WARP as u32)),
-        Nsmid => u128::from(launch.multiprocessors),
-        Gridid => u128::from(launch.grid_id),
-        CurrentGraphExec => u128::from(launch.family.graph),
-        Envreg(i) => u128::from(launch.envreg(i)),
-        DynamicSmemSize => u128::from(launch.dynamic_shared),
+        Ntid(i) => axis(&launch().block, i),
+        Nctaid(i) => axis(&launch().grid, i),
+        Nwarpid => u128::from(launch().threads().div_ceil(WARP as u32)),
+        Nsmid => u128::from(launch().multiprocessors),
+        Gridid => u128::from(launch().grid_id),
+        CurrentGraphExec => u128::from(launch().family.graph),
+        Envreg(i) => u128::from(launch().envreg(i)),
+        DynamicSmemSize => u128::from(launch().dynamic_shared),
         TotalSmemSize | AggrSmemSize => u128::from(block.shared_bytes),
         ReservedSmem(_) => 0,
         // A grid without clusters is one of clusters of a single block (PTX ISA, %clusterid).
-        NclusterId(i) => axis(&launch.grid, i) / axis(&launch.cluster, i).max(1),
-        ClusterNctaid(i) => axis(&launch.cluster, i),
-        ClusterNctarank => launch.cluster.iter().map(|&x| u128::from(x)).product(),
-        IsExplicitCluster => u128::from(launch.cluster != [1, 1, 1]),
+        NclusterId(i) => axis(&launch().grid, i) / axis(&launch().cluster, i).max(1),
+        ClusterNctaid(i) => axis(&launch().cluster, i),
+        ClusterNctarank => launch().cluster.iter().map(|&x| u128::from(x)).product(),
+        IsExplicitCluster => u128::from(launch().cluster != [1, 1, 1]),
         SharedBase(i) => {
             let shared = &block.env.kernel().shared;
             shared
@@ -135,15 +136,15 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
                 .map_or(0, |at| u128::from(shared[at].1))
         }
         Ctaid(i) => axis(&block.ctaid, i),
-        ClusterId(i) => axis(&block.ctaid, i) / axis(&launch.cluster, i).max(1),
-        ClusterCtaid(i) => axis(&block.ctaid, i) % axis(&launch.cluster, i).max(1),
+        ClusterId(i) => axis(&block.ctaid, i) / axis(&launch().cluster, i).max(1),
+        ClusterCtaid(i) => axis(&block.ctaid, i) % axis(&launch().cluster, i).max(1),
         ClusterCtarank => {
-            let at = |i: usize| block.ctaid[i] % launch.cluster[i].max(1);
-            u128::from(at(0) + launch.cluster[0] * (at(1) + launch.cluster[1] * at(2)))
+            let at = |i: usize| block.ctaid[i] % launch().cluster[i].max(1);
+            u128::from(at(0) + launch().cluster[0] * (at(1) + launch().cluster[1] * at(2)))
         }
-        Smid => u128::from(block.seat % launch.multiprocessors.max(1)),
+        Smid => u128::from(block.seat % launch().multiprocessors.max(1)),
         Tid(i) => {
-            let [x, y, _] = launch.block;
+            let [x, y, _] = launch().block;
             let first = place.first_thread;
             return match i {
                 0 => lanes(&|l| (first + l) % x),

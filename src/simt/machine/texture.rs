@@ -326,8 +326,8 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_>, bound: &Bound, warp: usi
     if !sources.all(is_words) || !details_are_words {
         return false;
     }
-    // SAFETY: `is_words` has seen that the operands are slots of 32 bits, which have a run of 32 values for each warp; nothing
-    // is written while there are references to them.
+    // SAFETY: `is_words` has seen that the operands are slots of 32 bits, which have a run of 32 values for each warp;
+    // nothing is written while there are references to them.
     let run = |slot: Slot| unsafe { &*regs.add(slot.offset as usize).cast::<Run<u32>>().add(warp) };
     let vector = |slots: &[Slot]| std::array::from_fn(|i| slots.get(i).map_or(&memory::ZEROS, |slot| run(*slot)));
     let fetches = Fetches {
@@ -458,7 +458,17 @@ fn of_sampler(sampler: &Sampler, attribute: Attribute) -> u32 {
             memory::AddressMode::Clamp => 3,
             memory::AddressMode::Border => 4,
         },
-        _ => 0,
+        // These are a texture's or a surface's.
+        Attribute::Width
+        | Attribute::Height
+        | Attribute::Depth
+        | Attribute::ChannelDataType
+        | Attribute::ChannelOrder
+        | Attribute::NormalizedCoords
+        | Attribute::ArraySize
+        | Attribute::NumMipmapLevels
+        | Attribute::NumSamples
+        | Attribute::MemoryLayout => 0,
     }
 }
 

@@ -285,7 +285,7 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
                 continue;
             }
             for (k, &slot) in op.data.iter().enumerate() {
-                // SAFETY: every active lane's address was checked.
+                // SAFETY: every active lane's address was checked; slots lie in the running window.
                 unsafe {
                     let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
                     let mut rest = active;

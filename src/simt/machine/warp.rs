@@ -270,7 +270,14 @@ fn reduced(op: ReduxOp, x: u32, y: u32) -> u32 {
 fn finish_redux(op: ReduxOp, x: u32) -> u32 {
     match op {
         ReduxOp::MinF { .. } | ReduxOp::MaxF { .. } => reduced(op, x, x),
-        _ => x,
+        ReduxOp::Add
+        | ReduxOp::MinU
+        | ReduxOp::MaxU
+        | ReduxOp::MinS
+        | ReduxOp::MaxS
+        | ReduxOp::And
+        | ReduxOp::Or
+        | ReduxOp::Xor => x,
     }
 }
 

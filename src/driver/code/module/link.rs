@@ -88,21 +88,9 @@ impl Allocate for Placer<'_> {
     }
 }
 
-/// Memory of zeros that nobody else knows of.
+/// The address of memory of zeros.
 fn place(request: &Request) -> Result<u64, AllocateError> {
-    /// What is smaller is written; of what is larger, the host gives pages when somebody touches them.
-    const LARGE: u64 = 1 << 20;
     let placed = AddressSpace::get().allocate(request).map_err(|_| AllocateError)?;
-    let start = placed.start as *mut u8;
-    match request.bytes < LARGE {
-        // SAFETY: the allocation is at least this large, and nobody else knows of it yet.
-        true => unsafe { std::ptr::write_bytes(start, 0, request.bytes as usize) },
-        // SAFETY: an allocation starts on a page and has whole pages, which are nobody else's; they read as zero from now
-        // on.
-        false => unsafe {
-            libc::madvise(start.cast(), request.bytes as usize, libc::MADV_DONTNEED);
-        },
-    }
     Ok(placed.start)
 }
 

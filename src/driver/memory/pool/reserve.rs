@@ -136,7 +136,7 @@ impl Reserve {
         set_pending(kept.start, false);
         let revived = match &pool.region {
             Some(region) => region.revive(kept.start, kept.bytes, kept.point.is_some(), request),
-            None => AddressSpace::get().revive(kept.start, request),
+            None => AddressSpace::get().revive(kept.start, kept.id, request),
         };
         match revived {
             Ok(allocation) => {

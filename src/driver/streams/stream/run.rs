@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::stack::has_room;
-use super::{Command, Sleeper, State, Stream, Turn, Waiter, guarded};
+use super::{Command, Queue, Sleeper, State, Stream, Turn, Waiter, guarded};
 use crate::defect;
 use crate::driver::pump;
 
@@ -52,8 +52,8 @@ impl Stream {
 
     /// `under_way` says whether a command has been taken from the queue and is not completed.
     fn pump_commands(self: &Arc<Stream>, until: u64, mut turn: u32, under_way: &Cell<bool>) {
+        let mut queue = self.queue.lock();
         loop {
-            let mut queue = self.queue.lock();
             let command = match queue.commands.front() {
                 None => {
                     queue.state = State::Idle;
@@ -74,7 +74,8 @@ impl Stream {
                         return;
                     }
                     // Done meanwhile, and nobody knows of us: the claim is still ours to take.
-                    self.queue.lock().state = State::Running;
+                    queue = self.queue.lock();
+                    queue.state = State::Running;
                     continue;
                 }
                 Some(_) => queue.commands.pop_front(),
@@ -85,7 +86,14 @@ impl Stream {
                 self.execute(command);
                 under_way.set(false);
             }
-            self.complete_one();
+            // One hold of the lock completes this command and takes the next: whoever fills the queue wants it, too.
+            queue = self.queue.lock();
+            let due = self.complete_one(&mut queue);
+            if !due.is_empty() {
+                drop(queue);
+                due.into_iter().for_each(Waiter::wake);
+                queue = self.queue.lock();
+            }
             defect::may_fail("queue", self.shared.id);
             turn = turn.saturating_sub(1);
         }
@@ -103,27 +111,12 @@ impl Stream {
         }
     }
 
-    pub(super) fn complete_one(&self) {
-        let mut queue = self.queue.lock();
+    /// Answers who waits for it, to be woken when the lock is not held any more.
+    pub(super) fn complete_one(&self, queue: &mut Queue) -> Vec<Waiter> {
         let completed = self.completed.load(Ordering::Relaxed) + 1;
         self.completed.store(completed, Ordering::Release);
-        if queue.waiters.is_empty() {
-            return;
-        }
-        let due: Vec<Waiter> = {
-            let due = queue.waiters.extract_if(.., |(ticket, _)| *ticket <= completed);
-            due.map(|waiter| waiter.1).collect()
-        };
-        drop(queue);
-        for waiter in due {
-            match waiter {
-                Waiter::Stream(stream) => {
-                    stream.queue.lock().state = State::Queued;
-                    pump::schedule(stream);
-                }
-                Waiter::Thread(sleeper) => sleeper.wake(),
-            }
-        }
+        let due = queue.waiters.extract_if(.., |(ticket, _)| *ticket <= completed);
+        due.map(|waiter| waiter.1).collect()
     }
 
     /// `false`: the ticket is completed already, and nobody will call.

@@ -9,7 +9,7 @@ use super::values::{Affine, Op as Operation, Source, Step, ValueId};
 use super::{Instr, Pc, Slot, What};
 use crate::isa::Compare;
 use crate::isa::lanes::Width;
-use crate::program::{Address, Body, Initial, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
+use crate::program::{Body, Initial, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
 
 /// More values than any kernel gains by.
 const MANY: usize = 256;
@@ -67,17 +67,15 @@ fn single_definitions(body: &Body, code: &[Instr<Reg>]) -> Vec<Option<Pc>> {
 
 /// The address register of an access that can take its addresses as base and step.
 fn served(instr: &Instr<Reg>) -> Option<Register> {
-    match &instr.what {
-        What::Op(Op::Load { address, ordering, .. } | Op::Store { address, ordering, .. }) => match address {
-            Address {
-                space: Space::Generic | Space::Global | Space::Const | Space::Shared,
-                register: Some(reg),
-                ..
-            } if *ordering == Ordering::Weak => Some(reg.number),
-            _ => None,
-        },
-        _ => None,
-    }
+    let What::Op(Op::Load { address, ordering, .. } | Op::Store { address, ordering, .. }) = &instr.what else {
+        return None;
+    };
+    let reaches = match address.space {
+        Space::Generic | Space::Global | Space::Const | Space::Shared => *ordering == Ordering::Weak,
+        // Each lane's own, or rarely read by address.
+        Space::Local | Space::Param => false,
+    };
+    address.register.filter(|_| reaches).map(|reg| reg.number)
 }
 
 /// Of the instructions that compute such values, those whose results nobody needs lane by lane.
@@ -365,7 +363,14 @@ fn swapped(relation: Compare) -> Option<Compare> {
         Compare::Le => Compare::Ge,
         Compare::Gt => Compare::Lt,
         Compare::Ge => Compare::Le,
-        _ => return None,
+        Compare::Equ
+        | Compare::Neu
+        | Compare::Ltu
+        | Compare::Leu
+        | Compare::Gtu
+        | Compare::Geu
+        | Compare::Num
+        | Compare::Nan => return None,
     })
 }
 

@@ -36,8 +36,6 @@ pub struct Compiled {
     pub prologue: Vec<Instr>,
     /// Kernels: what follows the lane's number and need not be computed lane by lane.
     pub affine: Option<Affine>,
-    /// `(first pc, file index, line)`, ascending, from `.loc`.
-    pub lines: Vec<(Pc, u32, u32)>,
 }
 
 impl Compiled {
@@ -45,12 +43,10 @@ impl Compiled {
     pub fn of(function: &Arc<Function>, kernel: bool) -> Compiled {
         let body = &function.body;
         let mut code: Vec<Instr<Reg>> = Vec::new();
-        let mut lines = Vec::new();
         let mut ranges: Vec<Range<u32>> = Vec::with_capacity(body.blocks.len());
         for (number, block) in body.blocks.iter().enumerate() {
             let start = code.len() as u32;
             for inst in &block.insts {
-                push_line(&mut lines, code.len() as u32, inst.line);
                 code.push(plain(inst));
             }
             push_end(&mut code, &block.end, number as BlockId + 1);
@@ -107,7 +103,6 @@ impl Compiled {
             initial: initial(body, &allocation.offsets),
             prologue,
             affine: found,
-            lines,
             function: Arc::clone(function),
         };
         if cfg!(debug_assertions)
@@ -139,14 +134,6 @@ fn plain(inst: &Inst) -> Instr<Reg> {
     }
 }
 
-fn push_line(lines: &mut Vec<(Pc, u32, u32)>, pc: Pc, line: Option<(u32, u32)>) {
-    if let Some((file, line)) = line
-        && lines.last().is_none_or(|&(_, f, l)| (f, l) != (file, line))
-    {
-        lines.push((pc, file, line));
-    }
-}
-
 /// The jumps at the end of a block before block `next`; they still name blocks.
 fn push_end(code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
     let jump = |to: BlockId, guard: Option<Guard>, span: Span| Instr {
@@ -155,10 +142,12 @@ fn push_end(code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
         span,
     };
     match end {
-        End::Jump(to) => {
+        End::Jump { to, span } => {
             if *to != next {
-                let span = code.last().map(|i| i.span).unwrap_or_default();
-                code.push(jump(*to, None, span));
+                // Where the text has no jump, the block goes on after what comes last in it.
+                let made_up = *span == Span::default();
+                let last = code.last().map(|instr| instr.span).filter(|_| made_up);
+                code.push(jump(*to, None, last.unwrap_or(*span)));
             }
         }
         End::Branch {
@@ -168,7 +157,7 @@ fn push_end(code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
             span,
         } => {
             if taken == fall {
-                push_end(code, &End::Jump(*fall), next);
+                push_end(code, &End::Jump { to: *fall, span: *span }, next);
             } else if *taken == next {
                 let inverted = Guard {
                     negated: !guard.negated,

@@ -204,7 +204,7 @@ pub fn verify(body: &Body, code: &[Instr<Reg>], ranges: &[Range<u32>], pinned: &
         let mut next: Vec<u32> = match &instr.what {
             What::Branch { target } => vec![starts[*target as usize]],
             What::BranchIndexed { targets, .. } => targets.iter().map(|&t| starts[t as usize]).collect(),
-            _ => Vec::new(),
+            What::Op(_) => Vec::new(),
         };
         let leaves = matches!(instr.what, What::Branch { .. } | What::BranchIndexed { .. }) || instr.what.ends_path();
         if !leaves || instr.guard.is_some() {

@@ -5,9 +5,10 @@
 //! lane by lane are spared, accesses know without looking that their addresses are consecutive, and guards of whole
 //! bundles are known beforehand.
 //!
-//! Found by [`super::affine`], for kernels. The interpreter may use it where runs of lanes exist: [`Source::Tid`] counts up by one in
-//! a one-dimensional block, and within a warp where a row of the block is a multiple of a warp. Where a sum wraps around
-//! between lanes, it is no such value after all, and the interpreter falls back on the code that computes lane by lane.
+//! Found by [`super::affine`], for kernels. The interpreter may use it where runs of lanes exist: [`Source::Tid`]
+//! counts up by one in a one-dimensional block, and within a warp where a row of the block is a multiple of a warp.
+//! Where a sum wraps around between lanes, it is no such value after all, and the interpreter falls back on the code
+//! that computes lane by lane.
 
 use super::{Pc, Slot};
 use crate::isa::Compare;
