@@ -3,7 +3,7 @@
  * PTX, fat binaries, objects and libraries go to the driver's own linker (cuLink*), and its image is what the program gets
  * as the linked cubin; it goes, unread by the program, into the driver's load calls. LTO-IR goes to NVIDIA's library, which
  * links it to PTX (-lto -ptx), and that to the driver's linker. Options are checked by NVIDIA's library: each link has one of
- * its links behind it. */
+ * its links behind it, which does all the work where the program asks for PTX, and where there is no device to link for. */
 #include "companion.h"
 
 #include <cuda.h>
@@ -17,8 +17,6 @@ typedef enum {
     ERROR_PTX_COMPILE = 4,
     ERROR_INTERNAL = 6,
     ERROR_NULL_INPUT = 10,
-    ERROR_INCORRECT_INPUT_TYPE = 12,
-    ERROR_LTO_NOT_ENABLED = 18,
 } Result;
 
 typedef enum { CUBIN = 1, PTX, LTOIR, FATBIN, OBJECT, LIBRARY, INDEX, ANY = 10 } Input;
@@ -30,7 +28,7 @@ typedef struct Link *Handle;
 struct Link {
     /* NVIDIA's link. */
     Handle real;
-    /* The caller's own -lto -ptx: it wants PTX, and all of it is NVIDIA's business. */
+    /* All of it is NVIDIA's business. */
     bool forwarded;
     bool lto;
     /* NVIDIA's link has inputs. */
@@ -73,7 +71,7 @@ EXPORT Result nvJitLinkDestroy(Handle *handle) {
     return SUCCESS;
 }
 
-/* Copies the options, with -ptx behind those that say -lto. */
+/* Copies the options, with -ptx behind those that say -lto; whoever says both has NVIDIA's PTX. */
 static bool keep_options(Handle link, uint32_t count, const char **options) {
     link->options = calloc((size_t)count + 1, sizeof *link->options);
     bool complete = link->options != NULL, ptx = false;
@@ -82,43 +80,11 @@ static bool keep_options(Handle link, uint32_t count, const char **options) {
         ptx |= !strcmp(options[i], "-ptx");
         complete = (link->options[link->count++] = strdup(options[i])) != NULL;
     }
-    link->forwarded = link->lto && ptx;
-    if (complete && link->lto && !ptx) {
+    link->forwarded |= link->lto && ptx;
+    if (complete && link->lto && !link->forwarded) {
         complete = (link->options[link->count++] = strdup("-ptx")) != NULL;
     }
     return complete;
-}
-
-EXPORT Result nvJitLinkCreate(Handle *handle, uint32_t count, const char **options) {
-    if (!handle || (count && !options)) {
-        return ERROR_NULL_INPUT;
-    }
-    Handle link = calloc(1, sizeof *link);
-    *handle = link;
-    if (!link || !keep_options(link, count, options)) {
-        if (link) {
-            nvJitLinkDestroy(handle);
-        }
-        return ERROR_INTERNAL;
-    }
-    /* What it has against an option stands in its log: the link stays. */
-    Result result = REAL(nvJitLinkCreate, (Handle *, uint32_t, const char **), &link->real, link->count, link->options);
-    if (result != SUCCESS || link->forwarded) {
-        return result;
-    }
-    const CUjit_option names[] = {
-        CU_JIT_ERROR_LOG_BUFFER,
-        CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-        CU_JIT_INFO_LOG_BUFFER,
-        CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-    };
-    void *const values[] = {link->errors, (void *)LOG_BYTES, link->remarks, (void *)LOG_BYTES};
-    memcpy(link->names, names, sizeof names);
-    memcpy(link->values, values, sizeof values);
-    if (cuInit(0) != CUDA_SUCCESS || cuLinkCreate(4, link->names, link->values, &link->state) != CUDA_SUCCESS) {
-        return ERROR_INTERNAL;
-    }
-    return SUCCESS;
 }
 
 static Result of_driver(CUresult result) {
@@ -135,6 +101,37 @@ static Result of_driver(CUresult result) {
     default:
         return ERROR_INTERNAL;
     }
+}
+
+EXPORT Result nvJitLinkCreate(Handle *handle, uint32_t count, const char **options) {
+    if (!handle || (count && !options)) {
+        return ERROR_NULL_INPUT;
+    }
+    Handle link = calloc(1, sizeof *link);
+    *handle = link;
+    if (!link) {
+        return ERROR_INTERNAL;
+    }
+    link->forwarded = cuInit(0) != CUDA_SUCCESS;
+    if (!keep_options(link, count, options)) {
+        nvJitLinkDestroy(handle);
+        return ERROR_INTERNAL;
+    }
+    /* What it has against an option stands in its log: the link stays. */
+    Result result = REAL(nvJitLinkCreate, (Handle *, uint32_t, const char **), &link->real, link->count, link->options);
+    if (result != SUCCESS || link->forwarded) {
+        return result;
+    }
+    const CUjit_option names[] = {
+        CU_JIT_ERROR_LOG_BUFFER,
+        CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        CU_JIT_INFO_LOG_BUFFER,
+        CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+    };
+    void *const values[] = {link->errors, (void *)LOG_BYTES, link->remarks, (void *)LOG_BYTES};
+    memcpy(link->names, names, sizeof names);
+    memcpy(link->values, values, sizeof values);
+    return of_driver(cuLinkCreate(4, link->names, link->values, &link->state));
 }
 
 /* To the driver's linker, which sees by itself what it is given. */
@@ -173,14 +170,12 @@ EXPORT Result nvJitLinkAddData(Handle link, Input kind, const void *data, size_t
     if (!link->forwarded && !link->state) {
         return ERROR_INTERNAL;
     }
-    if (!link->forwarded && !holds_ltoir(link, kind, data, size, name)) {
-        return add(link, data, size, name);
+    if (!link->forwarded) {
+        if (!holds_ltoir(link, kind, data, size, name)) {
+            return add(link, data, size, name);
+        }
+        link->has_ltoir = true;
     }
-    if (!link->lto) {
-        snprintf(link->errors, LOG_BYTES, "ERROR %d: LTO-IR input cannot be used without LTO enabled (-lto)\n", 1);
-        return ERROR_LTO_NOT_ENABLED;
-    }
-    link->has_ltoir = true;
     return REAL(nvJitLinkAddData, (Handle, Input, const void *, size_t, const char *), link->real, kind, data, size, name);
 }
 

@@ -56,7 +56,8 @@ extern "C" fn at_load() {
 }
 
 /// Loads what was not at hand when this library was loaded, and says in the log what came of it. Only the first call does
-/// anything. Whoever calls must not hold a lock: the loader has one, and constructors that it runs under it may call in here.
+/// anything, and no other waits for it. Whoever calls must not hold a lock: the loader has one, and constructors that it runs
+/// under it may call in here.
 pub fn at_init() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if DONE.load(Ordering::Relaxed) || DONE.swap(true, Ordering::Relaxed) {
@@ -119,12 +120,7 @@ fn why_not(library: &str) -> String {
         return "Margay's companion would keep the PTX; put the folder `companions` of its build beside libcuda.so.1"
             .into();
     };
-    let outcomes = outcomes();
-    let mut of_library = COMPANIONS
-        .iter()
-        .zip(&*outcomes)
-        .filter(|((name, _), _)| name.starts_with(library));
-    if of_library.any(|(_, outcome)| *outcome == Some(Outcome::TooLate)) {
+    if outcomes_of(library).contains(&Outcome::TooLate) {
         return format!(
             "{library} was loaded before libcuda.so.1, so that Margay's companion cannot keep the PTX: preload libcuda.so.1"
         );
@@ -135,14 +131,20 @@ fn why_not(library: &str) -> String {
     )
 }
 
-/// Whether a companion for this library is at work.
+/// Whether a companion for this library, of any version, is at work.
 fn is_at_work(library: &str) -> bool {
-    let outcomes = outcomes();
-    let mut of_library = COMPANIONS
+    outcomes_of(library)
         .iter()
-        .zip(&*outcomes)
+        .any(|outcome| matches!(outcome, Outcome::AtWork(_)))
+}
+
+/// What came of the companions for all versions of a library.
+fn outcomes_of(library: &str) -> Vec<Outcome> {
+    let of_library = COMPANIONS
+        .iter()
+        .zip(outcomes().clone())
         .filter(|((name, _), _)| name.starts_with(library));
-    of_library.any(|(_, outcome)| matches!(outcome, Some(Outcome::AtWork(_))))
+    of_library.filter_map(|(_, outcome)| outcome).collect()
 }
 
 fn outcomes() -> MutexGuard<'static, [Option<Outcome>; COMPANIONS.len()]> {

@@ -6,13 +6,14 @@
 #include <string.h>
 
 struct Link {
-    bool ptx, other;
+    bool lto, ptx, other;
     char text[4096], log[64];
 };
 
 int nvJitLinkCreate(struct Link **handle, uint32_t count, const char **options) {
     struct Link *link = *handle = calloc(1, sizeof *link);
     for (uint32_t i = 0; i < count; i++) {
+        link->lto |= !strcmp(options[i], "-lto");
         link->ptx |= !strcmp(options[i], "-ptx");
         if (!strcmp(options[i], "-nonsense")) {
             strcpy(link->log, "what is -nonsense?");
@@ -33,6 +34,9 @@ int nvJitLinkAddData(struct Link *link, int kind, const void *data, size_t size,
     (void)name;
     if (size < 4 || memcmp(data, "\xed\x43\x4e\x7f", 4)) {
         link->other = true;
+    } else if (!link->lto) {
+        strcpy(link->log, "LTO-IR needs -lto");
+        return 18;
     } else {
         strncat(link->text, (const char *)data + 4, size - 4);
     }
@@ -40,6 +44,16 @@ int nvJitLinkAddData(struct Link *link, int kind, const void *data, size_t size,
 }
 
 int nvJitLinkComplete(struct Link *link) { return link->ptx && link->other ? 12 : 0; }
+
+int nvJitLinkGetLinkedCubinSize(struct Link *link, size_t *size) {
+    *size = sizeof "cubin";
+    return link->ptx ? 6 : 0;
+}
+
+int nvJitLinkGetLinkedCubin(struct Link *link, void *cubin) {
+    strcpy(cubin, "cubin");
+    return link->ptx ? 6 : 0;
+}
 
 int nvJitLinkGetLinkedPtxSize(struct Link *link, size_t *size) {
     *size = strlen(link->text) + 1;

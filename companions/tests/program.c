@@ -263,6 +263,19 @@ static void links_ltoir(void) {
     EXPECT(destroy(&link) == 0);
 }
 
+/* Where nobody can run what is linked, NVIDIA's library links all of it. */
+static void links_without_devices(void) {
+    find_linker();
+    for (int lto = 0; lto < 2; lto++) {
+        Handle link = begin(lto ? "-lto" : NULL);
+        char bytes[16];
+        size_t size;
+        EXPECT(add(link, PTX, KERNEL, sizeof KERNEL, NULL) == 0 && complete(link) == 0);
+        EXPECT(size_of_cubin(link, &size) == 0 && size == 6 && cubin(link, bytes) == 0 && !strcmp(bytes, "cubin"));
+        EXPECT(destroy(&link) == 0);
+    }
+}
+
 static void says_what_is_wrong(void) {
     find_linker();
     Handle link = begin(NULL);
@@ -287,7 +300,8 @@ static const struct {
     void (*run)(void);
 } CASES[] = {
     CASE(none), CASE(at_load), CASE(at_init), CASE(too_late), CASE(from_threads), CASE(in_child), CASE(nvrtc),
-    CASE(links_ptx), CASE(links_files), CASE(links_ltoir), CASE(says_what_is_wrong),
+    CASE(links_ptx), CASE(links_files), CASE(links_ltoir), CASE(links_without_devices),
+    CASE(says_what_is_wrong),
 };
 
 int main(int count, char **words) {
