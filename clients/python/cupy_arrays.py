@@ -109,7 +109,7 @@ def joined_and_repeated():
 
 @check
 def random_numbers_of_its_own_generators():
-    generator = cp.random.Generator(cp.random.XORWOW(seed=7))
+    generator = cp.random.Generator(cp.random.Philox4x3210(seed=7))
     numbers = generator.random(2000).get()
     # Five standard deviations of the mean of 2,000 uniform numbers.
     assert 0 <= numbers.min() and numbers.max() < 1 and abs(numbers.mean() - 0.5) < 0.033
