@@ -54,7 +54,7 @@ companions: build
 clients: setup build
 	clients/cuda/run --jobs $(JOBS)
 
-# Programs of Numba and CuPy, from the Python package index (about 400 MB to fetch the first time); no part of `make test`.
+# Programs of Numba and CuPy, from the Python package index (about 340 MB to fetch the first time); no part of `make test`.
 clients-python: build
 	clients/python/run
 
