@@ -4,7 +4,7 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples clients bench header clean
+.PHONY: all build setup demo test lint unit examples companions clients clients-python bench header clean
 
 all: build
 
@@ -15,6 +15,8 @@ build:
 	@ln -sf libcuda.so target/release/libcuda.so.1
 	@ln -sf ../../target/release/libcuda.so build/lib/libcuda.so.1
 	@ln -sf libcuda.so.1 build/lib/libcuda.so
+	CC="$(CC)" companions/build target/release
+	@ln -sfn ../../target/release/companions build/lib/companions
 
 setup:
 	scripts/setup
@@ -28,7 +30,7 @@ test: setup
 	$(MAKE) lint
 	$(MAKE) build
 # Programs first: the tests build the library again, with what tests need, in the same place.
-	$(MAKE) examples clients
+	$(MAKE) examples companions clients
 	$(MAKE) unit
 
 lint:
@@ -44,9 +46,17 @@ unit:
 examples: setup build
 	CC="$(CC)" c-examples/run
 
+# The libraries that make Python's clients keep PTX, with ours in the place of NVIDIA's behind them.
+companions: build
+	CC="$(CC)" companions/tests/run
+
 # CUDA C++ programs by an unmodified nvcc, with three runtimes, in two ways of loading.
 clients: setup build
 	clients/cuda/run --jobs $(JOBS)
+
+# Programs of Numba and CuPy, from the Python package index (about 340 MB to fetch the first time); no part of `make test`.
+clients-python: build
+	clients/python/run
 
 # Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
 bench: build

@@ -134,6 +134,15 @@ pub const VARIABLES: &[Variable] = &[
             Ok(())
         },
     },
+    Variable {
+        name: "MARGAY_COMPANIONS",
+        default: "1",
+        meaning: "0 = load no companions, which make NVRTC and nvJitLink keep PTX for Python programs",
+        set: |config, value| {
+            config.companions = number(value, 0, 1)? == 1;
+            Ok(())
+        },
+    },
 ];
 
 /// The settings in effect.
@@ -161,6 +170,8 @@ pub struct Config {
     pub simd: String,
     /// `MARGAY_FMAD`
     pub fmad: bool,
+    /// `MARGAY_COMPANIONS`
+    pub companions: bool,
     /// What was not understood, one sentence each, for the log.
     pub problems: Vec<String>,
 }
@@ -168,13 +179,17 @@ pub struct Config {
 /// The configuration of this process. The environment is read at the first call; later changes to it have no effect.
 pub fn get() -> &'static Config {
     static CONFIG: OnceLock<Config> = OnceLock::new();
-    CONFIG.get_or_init(|| {
-        // Values that are not UTF-8 are no values of ours; lossily they end in a sentence about them.
-        Config::parse(std::env::vars_os().filter_map(|(name, value)| {
-            let name = name.into_string().ok()?;
-            Some((name, value.to_string_lossy().into_owned()))
-        }))
-    })
+    CONFIG.get_or_init(read)
+}
+
+/// What the environment says now. For what runs before the program can have set a variable, and must not be the one to read
+/// them for good.
+pub fn read() -> Config {
+    // Values that are not UTF-8 are no values of ours; lossily they end in a sentence about them.
+    Config::parse(std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        Some((name, value.to_string_lossy().into_owned()))
+    }))
 }
 
 impl Config {
@@ -289,7 +304,7 @@ mod tests {
             ("sm_120", 1, None)
         );
         assert_eq!((config.timeout, config.simd.as_str()), (None, "avx512"));
-        assert_eq!(config.seed, None);
+        assert_eq!((config.seed, config.companions), (None, true));
         assert!(config.threads >= 1);
         assert!(config.problems.is_empty());
         // Setting a variable to nothing is not setting it.
@@ -307,6 +322,7 @@ mod tests {
             ("MARGAY_SEED", "0xfeed"),
             ("MARGAY_SIMD", "avx2"),
             ("MARGAY_LOG_FILE", "/tmp/log.%p"),
+            ("MARGAY_COMPANIONS", "0"),
         ]);
         assert_eq!(config.problems, Vec::<String>::new());
         assert_eq!(
@@ -317,6 +333,7 @@ mod tests {
         assert_eq!(config.timeout, Some(Duration::from_millis(250)));
         assert_eq!((config.simd.as_str(), config.seed), ("avx2", Some(0xfeed)));
         assert_eq!(config.log_file, Some("/tmp/log.%p".into()));
+        assert!(!config.companions);
     }
 
     #[test]

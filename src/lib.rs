@@ -12,9 +12,10 @@
 //! 8. [`memory`]: one address space in which every access is checked.
 //!
 //! [`trace`] stands aside and watches; [`config`] knows every environment variable; what [`defect`] catches is
-//! Margay's own fault. `docs/architecture.md` is the whole map.
+//! Margay's own fault; `companions` loads what makes NVIDIA's compilers keep PTX. `docs/architecture.md` is the whole map.
 
 pub mod api;
+mod companions;
 pub mod config;
 pub mod defect;
 pub mod driver;

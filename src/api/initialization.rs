@@ -2,10 +2,12 @@
 
 use super::call::{Answer, Out};
 use super::types::*;
-use crate::driver;
+use crate::{companions, driver};
 
 pub fn init(flags: c_uint) -> Answer {
-    Ok(driver::init(flags)?)
+    driver::init(flags)?;
+    companions::at_init();
+    Ok(())
 }
 
 /// Answers before `cuInit`.

@@ -29,8 +29,14 @@ pub(super) fn listing(found: &[Found]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The message for an image, or a unit of it, without PTX.
-pub(super) fn no_ptx(origin: Option<&str>, found: &[Found], missing: usize, units: usize) -> String {
+/// The message for an image, or a unit of it, without PTX. Whoever has no better advice is told about nvcc.
+pub(super) fn no_ptx(
+    origin: Option<&str>,
+    found: &[Found],
+    missing: usize,
+    units: usize,
+    advice: Option<String>,
+) -> String {
     let what = origin.map_or("this image".to_string(), |origin| format!("the GPU code of {origin}"));
     let mut text = if units > missing {
         format!("{missing} of {units} translation units in {what} hold no PTX, which is what Margay runs")
@@ -40,6 +46,9 @@ pub(super) fn no_ptx(origin: Option<&str>, found: &[Found], missing: usize, unit
     match listing(found) {
         Some(listing) => text += &format!("; it holds {listing}."),
         None => return format!("{} holds no GPU code at all", origin.unwrap_or("this image")),
+    }
+    if let Some(advice) = advice {
+        return format!("{text} {advice}");
     }
     // The PTX to ask for: of the newest architecture the program was built for.
     let newest = found

@@ -274,11 +274,21 @@ impl Image {
         Image::new((vec![unit], vec![found]))
     }
 
-    /// Why this image, or a part of it, cannot be run and what to do about it. `None` when every unit has PTX.
-    pub fn no_ptx_message(&self) -> Option<String> {
+    /// Why this image, or a part of it, cannot be run and what to do about it: `advice`, for an image that its program made
+    /// while it ran, else how nvcc makes PTX. `None` when every unit has PTX.
+    pub fn no_ptx_message(&self, advice: impl FnOnce() -> Option<String>) -> Option<String> {
         let units = self.units.len() + self.units_without_ptx;
         let complete = self.units_without_ptx == 0 && !self.units.is_empty();
-        (!complete).then(|| message::no_ptx(self.origin.as_deref(), &self.found, self.units_without_ptx, units))
+        (!complete).then(|| {
+            let advice = if self.origin.is_none() { advice() } else { None };
+            message::no_ptx(
+                self.origin.as_deref(),
+                &self.found,
+                self.units_without_ptx,
+                units,
+                advice,
+            )
+        })
     }
 
     /// What the image holds in a few words, for log lines: `PTX for sm_75; machine code for sm_75 and sm_90`.

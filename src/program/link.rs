@@ -12,7 +12,7 @@ use super::layout::{self, SharedVariable};
 use super::module::{
     Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit,
 };
-use super::runtime::RuntimeCall;
+use super::runtime::{self, RuntimeCall};
 use crate::ptx::ast::Module as Tree;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
@@ -58,7 +58,8 @@ pub fn link(
     known: &HashMap<String, u64>,
     allocate: &mut dyn Allocate,
 ) -> Result<Module, LinkError> {
-    let mut linker = Linker::new(units, known);
+    let with_grid_sync = runtime::grid_sync(units).map(|unit| [units, &[unit]].concat());
+    let mut linker = Linker::new(with_grid_sync.as_deref().unwrap_or(units), known);
     linker.export()?;
     linker.functions()?;
     linker.variables(allocate)?;

@@ -64,7 +64,7 @@ fn list(file: &str, image: &Image, capability: (u32, u32)) -> Result<(), String>
             text.len()
         );
     }
-    if let Some(message) = image.no_ptx_message() {
+    if let Some(message) = image.no_ptx_message(|| None) {
         println!("  {message}");
     }
     Ok(())
@@ -96,7 +96,7 @@ fn print_ptx(image: &Image, capability: (u32, u32)) -> Result<(), String> {
     for entry in image.units.iter().filter_map(|unit| unit.choose(capability)) {
         print!("{}", entry.text().map_err(|error| error.to_string())?);
     }
-    match image.no_ptx_message() {
+    match image.no_ptx_message(|| None) {
         Some(message) => Err(message),
         None => Ok(()),
     }

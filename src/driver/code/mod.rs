@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::process::room::room_to_work;
 use super::{Device, Error, Result};
+use crate::companions;
 use crate::image::{self, ErrorKind, Image, ImageError};
 use crate::program::{LinkError, check};
 use crate::ptx::{self, Source, ast, diagnostic::Diagnostics};
@@ -171,7 +172,7 @@ impl Code {
 
     /// 209 with its message, which is printed once for an image.
     fn no_ptx(&self) -> LoadError {
-        let message = self.image.no_ptx_message().unwrap_or_default();
+        let message = self.image.no_ptx_message(companions::advice).unwrap_or_default();
         let error = LoadError::new(Error::NoBinaryForGpu, message);
         if self.complained.swap(true, Ordering::Relaxed) {
             error
@@ -237,7 +238,7 @@ impl Code {
 
     fn parse(&self) -> Result<Trees, LoadError> {
         if self.image.units_without_ptx > 0
-            && let Some(message) = self.image.no_ptx_message()
+            && let Some(message) = self.image.no_ptx_message(companions::advice)
         {
             tracing::warn!("{message}");
         }

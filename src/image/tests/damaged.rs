@@ -54,7 +54,7 @@ impl Drop for Guarded {
 
 /// Everything a user of an image can call, whatever it returns.
 fn exercise(image: &Image) {
-    let _ = (image.summary(), image.no_ptx_message());
+    let _ = (image.summary(), image.no_ptx_message(|| None));
     for unit in &image.units {
         let _ = (unit.choose((12, 0)), unit.choose((7, 5)), unit.is_device_runtime());
         for entry in &unit.entries {
@@ -171,14 +171,14 @@ fn other_things_are_refused_by_name() {
         "{error}"
     );
     assert_eq!(
-        from_bytes(&own).unwrap().no_ptx_message().unwrap(),
+        from_bytes(&own).unwrap().no_ptx_message(|| None).unwrap(),
         "this image holds no GPU code at all"
     );
-    let bitcode = from_bytes(b"BC\xC0\xDE").unwrap().no_ptx_message().unwrap();
+    let bitcode = from_bytes(b"BC\xC0\xDE").unwrap().no_ptx_message(|| None).unwrap();
     assert!(bitcode.contains("holds NVVM bitcode"), "{bitcode}");
     let lto = from_bytes(&[0xED, 0x43, 0x4E, 0x7F, 1, 2, 3]).unwrap();
     assert!(
-        lto.no_ptx_message()
+        lto.no_ptx_message(|| None)
             .unwrap()
             .contains("LTO-IR (-dlto, code=lto_XX) does not do")
     );

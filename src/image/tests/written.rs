@@ -124,12 +124,12 @@ fn a_linked_wrapper_has_one_unit_per_translation_unit() {
         texts.iter().map(|text| &**text).collect::<Vec<_>>(),
         ["// one\n", "// two\n"]
     );
-    assert_eq!((image.units_without_ptx, image.no_ptx_message()), (0, None));
+    assert_eq!((image.units_without_ptx, image.no_ptx_message(|| None)), (0, None));
 
     let list = [one.as_ptr(), bare.as_ptr(), std::ptr::null()];
     let image = load(&write::wrapper(2, linked.as_ptr(), list.as_ptr())).unwrap();
     assert_eq!((image.units.len(), image.units_without_ptx), (1, 1));
-    let message = image.no_ptx_message().unwrap();
+    let message = image.no_ptx_message(|| None).unwrap();
     assert!(
         message.starts_with("1 of 2 translation units in this image hold no PTX"),
         "{message}"
@@ -143,7 +143,10 @@ fn a_linked_wrapper_has_one_unit_per_translation_unit() {
         assert_eq!((image.units.len(), image.units_without_ptx), (0, 1));
     }
     let image = load(&write::wrapper(2, empty.as_ptr(), std::ptr::null())).unwrap();
-    assert_eq!(image.no_ptx_message().unwrap(), "this image holds no GPU code at all");
+    assert_eq!(
+        image.no_ptx_message(|| None).unwrap(),
+        "this image holds no GPU code at all"
+    );
 }
 
 #[test]

@@ -37,6 +37,24 @@ fn visible_definitions_serve_other_units() {
 }
 
 #[test]
+fn barriers_over_a_grid_are_defined_where_a_unit_declares_them() {
+    let declaration = ".extern .func (.param .b32 e) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);";
+    let kernel = format!(
+        "{declaration} .visible .entry k() {{ .param .b32 e; .param .b64 h; .param .b32 f; call (e), cudaCGSynchronize, (h, f); }}"
+    );
+    let (module, _) = link(&[&kernel, declaration]);
+    assert!(callee(&module, "k").starts_with("cudaCGSynchronize "));
+    assert_eq!(module.functions.len(), 3);
+    // Whoever defines one keeps it, and has no other put beside it.
+    let (module, _) = link(&[
+        &kernel,
+        ".visible .func (.param .b32 e) cudaCGSynchronize(.param .b64 handle, .param .b32 flags) { ret; }",
+    ]);
+    assert_eq!(callee(&module, "k"), "cudaCGSynchronize 1");
+    assert_eq!(module.functions.len(), 2);
+}
+
+#[test]
 fn internal_names_are_each_units_own() {
     let (module, memory) = link(&[
         ".func f() { ret; } .global .u32 v = 1; .visible .entry a() { call f; ret; }",
