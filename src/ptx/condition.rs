@@ -1,5 +1,4 @@
-//! The expression of a preprocessor's `#if`: C's, which is that of PTX's constants. Flows in: a line without names. Flows
-//! out: whether it holds.
+//! The expression of a preprocessor's `#if`: C's, which is that of PTX's constants. Macros are replaced before it is read.
 
 use chumsky::Parser;
 use chumsky::error::EmptyErr;

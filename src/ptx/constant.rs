@@ -1,5 +1,5 @@
-//! Constants and constant expressions: literals → values, operators folded (PTX ISA, Constants: "Integer Constant
-//! Expression Evaluation"). Flows in: spelled literals and values. Flows out: an [`Expr`], or why there is none.
+//! Constants and constant expressions: literals → values, operators folded to an [`Expr`] (PTX ISA, Constants: "Integer
+//! Constant Expression Evaluation").
 //!
 //! Integers are 64 bits, `.s64` unless `U` or size makes them `.u64`; floating-point arithmetic is `.f64`.
 

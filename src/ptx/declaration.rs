@@ -1,6 +1,6 @@
 //! The shape of declarations: variables with their initialisers, function headers, prototypes, directives with their
-//! arguments (PTX ISA, Directives; State Spaces, Types, and Variables). Flows in: the tokens of one declaration. Flows
-//! out: a piece of tree. It must never know what a directive makes of a kernel, or which space takes an initialiser.
+//! arguments (PTX ISA, Directives; State Spaces, Types, and Variables). What a directive makes of a kernel, and which space
+//! takes an initialiser, is looked at later (`rules.rs`, `program/check/`).
 
 use std::sync::Arc;
 

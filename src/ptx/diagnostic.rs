@@ -1,5 +1,5 @@
-//! What is wrong with a text, where, and what would be right. Flows in: what the grammar could not read. Flows out:
-//! findings in sentences, with places. How they look on a terminal is `report`'s business.
+//! What is wrong with a text, where, and what would be right: findings in sentences, with places. How they look on a terminal
+//! is `report`'s business.
 
 use std::sync::Arc;
 

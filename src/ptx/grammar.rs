@@ -1,9 +1,9 @@
-//! The shape of statements: guard, opcode with dotted modifiers, operands. Flows in: the tokens of one statement with
-//! its `;`. Flows out: a piece of tree, or chumsky's account of what was expected.
+//! The shape of statements: guard, opcode with dotted modifiers, operands. The tokens of one statement with its `;` become a
+//! piece of tree, or chumsky's account of what was expected.
 //!
-//! It must never know which opcodes there are, how many operands one takes, or what a name stands for: that is the
-//! instruction table's and the lowering's business. The one exception is `call`, whose parentheses hold arguments and
-//! not an expression; the caller says which of the two shapes to read.
+//! Which opcodes there are, how many operands one takes and what a name stands for is the instruction table's and the
+//! check's business. The one exception is `call`, whose parentheses hold arguments and not an expression; the caller says
+//! which of the two shapes to read.
 //!
 //! Parsers are generic over the error type. A statement is read with errors that hold nothing, which costs nothing; the
 //! rare statement that fails is read again with [`Rich`] errors to say why.

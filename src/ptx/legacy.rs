@@ -1,6 +1,6 @@
 //! What a module holds in PTX 1.x and in no later version (PTX ISA 1.1, chapters 5 and 9): structures, code outside of
-//! functions, linkage said apart, debug data, parameters declared in bodies. Flows in: the tokens of a module or body.
-//! Flows out: the tree that later versions would give, so that nobody behind the reader needs to know.
+//! functions, linkage said apart, debug data, parameters declared in bodies. It becomes the tree that later versions would
+//! give, so that nobody behind the reader needs to know.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};

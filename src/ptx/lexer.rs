@@ -1,8 +1,8 @@
-//! PTX text → tokens. Flows in: a range of a [`Source`](super::Source)'s text. Flows out: tokens, each a kind and a
-//! place, nothing owned. Comments, blanks, `#line` markers and `@@DWARF` lines vanish here (PTX ISA, Source Format,
-//! Comments). Also the quick skipper that finds the `}` of a function body without making tokens.
+//! PTX text → tokens: each a kind and a place in the [`Source`](super::Source), nothing owned. Comments, blanks, `#line`
+//! markers and `@@DWARF` lines vanish here (PTX ISA, Source Format, Comments). Also the quick skipper that finds the `}` of
+//! a function body without making tokens.
 //!
-//! It must never know what words mean: `.global`, `add` and `.maxntid` are words with and without a dot.
+//! Words mean nothing yet: `.global`, `add` and `.maxntid` are words with and without a dot.
 
 use std::fmt;
 

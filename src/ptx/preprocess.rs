@@ -1,6 +1,6 @@
 //! Preprocessor lines of PTX 1.x: `#define`, `#undef`, `#if` and its kin, by C's rules (PTX ISA 1.1, 4.1 Source Format:
-//! "The C preprocessor cpp may be used to process PTX source files"). Flows in: a text as written. Flows out: the text
-//! with macros replaced and lines that a condition leaves out empty; line numbers stay what they were.
+//! "The C preprocessor cpp may be used to process PTX source files"). The text that comes out has macros replaced, and
+//! empty lines where a condition leaves some out; line numbers stay what they were.
 //!
 //! Later versions have line markers only (the lexer skips those) and are left alone. A macro may not be used across a
 //! preprocessor line, and `#include` is refused: a module is a text, not a file among others.

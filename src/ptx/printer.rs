@@ -1,8 +1,5 @@
-//! Syntax tree → PTX text that NVIDIA's assembler accepts and that reads back as an equal tree.
-//!
-//! Flows in: a module or any part of one. Flows out: text, one statement a line. Constants come out folded, one
-//! declaration for each name, comments and preprocessor lines are gone. It must never know more of instructions than
-//! the tree does.
+//! Syntax tree → PTX text that NVIDIA's assembler accepts and that reads back as an equal tree: a module or any part of one,
+//! one statement a line. Constants come out folded, one declaration for each name, comments and preprocessor lines are gone.
 
 use std::fmt::{self, Display, Formatter, Write};
 
