@@ -178,7 +178,7 @@ mod tests {
                 "{slot}"
             );
         }
-        for slot in [4, 51] {
+        for slot in [4, 39, 51] {
             assert_eq!(call(tab213::TABLE.word(slot)), CUresult::CUDA_SUCCESS);
         }
         for table in [

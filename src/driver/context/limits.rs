@@ -16,6 +16,8 @@ enum Limit {
     RuntimePendingLaunchCount,
     MaxL2FetchGranularity,
     PersistingL2CacheSize,
+    /// CUDA in graphics, which there is not: asked for, it is off (cuBLAS asks), and cannot be set.
+    Graphics,
 }
 
 impl Limit {
@@ -32,8 +34,10 @@ impl Limit {
         ];
         match number {
             0..7 => Ok(all[number as usize]),
-            // SHMEM_SIZE, CIG_ENABLED, CIG_SHMEM_FALLBACK_ENABLED, PER_BLOCK_MEMORY_SIZE
-            7..=10 => Err(Error::UnsupportedLimit),
+            // CIG_ENABLED, CIG_SHMEM_FALLBACK_ENABLED
+            8 | 9 => Ok(Graphics),
+            // SHMEM_SIZE, PER_BLOCK_MEMORY_SIZE
+            7 | 10 => Err(Error::UnsupportedLimit),
             _ => Err(Error::InvalidValue),
         }
     }
@@ -53,6 +57,7 @@ impl Context {
             Limit::RuntimePendingLaunchCount => self.runtime_limits[1].load(Ordering::Relaxed),
             Limit::MaxL2FetchGranularity => self.runtime_limits[2].load(Ordering::Relaxed),
             Limit::PersistingL2CacheSize => self.runtime_limits[3].load(Ordering::Relaxed),
+            Limit::Graphics => 0,
         })
     }
 
@@ -81,6 +86,7 @@ impl Context {
             Limit::MaxL2FetchGranularity => self.runtime_limits[2].store(value, Ordering::Relaxed),
             // No such cache: the most that can be set aside is nothing.
             Limit::PersistingL2CacheSize => {}
+            Limit::Graphics => return Err(Error::UnsupportedLimit),
         }
         Ok(())
     }

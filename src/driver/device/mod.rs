@@ -3,6 +3,7 @@
 //! Which devices there are is read once, from the configuration (`MARGAY_DEVICE`, `MARGAY_DEVICES`, `MARGAY_MEMORY`)
 //! and `CUDA_VISIBLE_DEVICES`; a [`Device`] lives as long as the process.
 
+mod library;
 pub(super) mod profile;
 
 use std::sync::{Arc, OnceLock};
@@ -109,6 +110,9 @@ impl Device {
             33 => self.bus() as i32,
             // MULTI_GPU_BOARD_GROUP_ID: each is a board of its own
             85 => self.number as i32,
+            // COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR
+            75 if library::asks() => library::UNKNOWN.0 as i32,
+            76 if library::asks() => library::UNKNOWN.1 as i32,
             number => self.profile.attribute(number),
         }
     }
