@@ -98,11 +98,26 @@ fn a_graph_that_copies_to_pageable_memory_is_done_when_the_launch_returns() {
     let mut copy = null_mut();
     ok(cuGraphAddMemcpyNode(&mut copy, graph, &last, 1, &record, world.context));
     let exec = instantiate(graph);
+    let launch = |words: &[u32]| {
+        ok(cuGraphLaunch(exec, world.stream));
+        // SAFETY: what the copy has written, of which the compiler knows nothing.
+        [0, WORDS - 1].map(|at| unsafe { words.as_ptr().add(at).read_volatile() })
+    };
+    assert_eq!(launch(&words), [8, 8]);
+    // A launch without the copy is waited for by nobody.
+    ok(cuGraphNodeSetEnabled(exec, copy, 0));
     ok(cuGraphLaunch(exec, world.stream));
-    // SAFETY: what the copy has written, of which the compiler knows nothing.
-    let found = [0, WORDS - 1].map(|at| unsafe { words.as_ptr().add(at).read_volatile() });
-    assert_eq!(found, [8, 8]);
+    assert_eq!(cuStreamQuery(world.stream), CUDA_ERROR_NOT_READY);
     ok(cuStreamSynchronize(world.stream));
+    // Of another place, and enabled again.
+    let mut others = vec![0_u32; WORDS];
+    let elsewhere = Memcpy3D {
+        dst_host: others.as_mut_ptr().cast(),
+        ..record
+    };
+    ok(cuGraphExecMemcpyNodeSetParams(exec, copy, &elsewhere, world.context));
+    ok(cuGraphNodeSetEnabled(exec, copy, 1));
+    assert_eq!(launch(&others), [8, 8]);
     ok(cuGraphExecDestroy(exec));
     ok(cuGraphDestroy(graph));
     ok(cuMemFree(device));

@@ -63,6 +63,28 @@ fn a_late_free_of_a_graph_that_is_gone_frees_nothing_else() {
     });
 }
 
+/// In a process of its own: it has a small device.
+#[test]
+fn an_address_that_the_limit_forbids_now_is_there_later() {
+    const BYTES: usize = 16 << 20;
+    alone(test_name!(), &[("MARGAY_MEMORY", "64M")], || {
+        let _world = World::new();
+        let take = || {
+            let (graph, mut node, mut record) = (create(), null_mut(), allocation(BYTES));
+            let result = cuGraphAddMemAllocNode(&mut node, graph, null(), 0, &mut record);
+            ok(cuGraphDestroy(graph));
+            (result, record.pointer)
+        };
+        let first = take();
+        assert_eq!(first.0, CUDA_SUCCESS);
+        let mut rest = 0;
+        ok(cuMemAlloc(&mut rest, 60 << 20));
+        assert_eq!(take().0, CUDA_ERROR_OUT_OF_MEMORY);
+        ok(cuMemFree(rest));
+        assert_eq!(take(), first);
+    });
+}
+
 /// In a process of its own: the attributes are the device's.
 #[test]
 fn memory_of_graphs_comes_and_goes_with_launches() {

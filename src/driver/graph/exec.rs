@@ -271,7 +271,7 @@ impl Exec {
             event.set_recording(recording);
         }
         // As copies to such memory do; what waits for others may wait for this very thread.
-        let is_awaited = plan.fills_pageable && plan.waits.is_empty();
+        let is_awaited = plan.fills_pageable() && plan.waits.is_empty();
         if is_awaited || launch_blocking() {
             stream.wait_for(ticket);
             stream.shared.printer.flush();

@@ -62,18 +62,14 @@ static PLACES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
 /// The place that fits best, used again; `None`: there is none.
 fn reuse(request: &Request) -> Option<Allocation> {
     let mut places = PLACES.lock();
-    loop {
-        let fits = |place: &Place| {
-            (place.device, place.owner) == (request.device, request.owner) && place.bytes >= request.bytes
-        };
-        let candidates = places.iter().enumerate().filter(|(_, place)| fits(place));
-        let (best, _) = candidates.min_by_key(|(_, place)| place.bytes)?;
-        let place = places.swap_remove(best);
-        // The context's end may have taken it.
-        if let Ok(allocation) = AddressSpace::get().revive(place.start, place.id, request) {
-            return Some(allocation);
-        }
-    }
+    let fits =
+        |place: &Place| (place.device, place.owner) == (request.device, request.owner) && place.bytes >= request.bytes;
+    let candidates = places.iter().enumerate().filter(|(_, place)| fits(place));
+    let (best, place) = candidates.min_by_key(|(_, place)| place.bytes)?;
+    // The device's limit may forbid it now; the place stays for later.
+    let allocation = AddressSpace::get().revive(place.start, place.id, request).ok()?;
+    places.swap_remove(best);
+    Some(allocation)
 }
 
 /// `CUgraphMem_attribute`.
@@ -292,6 +288,7 @@ impl Drop for GraphMemory {
         if state.is_reserved {
             count(self.device, MemoryAttribute::ReservedCurrent, -(self.bytes as i64));
         }
+        let is_reserved = state.is_reserved;
         let mut all = ALL.lock();
         if all.get(&self.address).is_some_and(|known| known.strong_count() == 0) {
             all.remove(&self.address);
@@ -302,7 +299,9 @@ impl Drop for GraphMemory {
             return;
         }
         space.withdraw(self.address);
-        space.forget(self.address);
+        if is_reserved {
+            space.forget(self.address);
+        }
         if let Some(retired) = space.retire(self.address) {
             PLACES.lock().push(Place {
                 start: retired.start,

@@ -5,7 +5,7 @@
 //! Child graphs are laid out in line; bodies of conditional nodes are blocks of their own. Steps run one after the other:
 //! a grid has all threads of the process anyway.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::super::context::Shared;
@@ -40,8 +40,8 @@ pub(super) struct Plan {
     pub waits: Vec<(u32, Arc<Event>)>,
     wait_nodes: Vec<(u32, Arc<Event>)>,
     pub records: Vec<(u32, Arc<Event>)>,
-    /// Something is copied to memory of the program that is not pinned.
-    pub fills_pageable: bool,
+    /// Steps that copy to memory of the program that is not pinned, as far as they are enabled.
+    to_pageable: BTreeSet<u32>,
 }
 
 #[derive(Clone)]
@@ -129,7 +129,6 @@ impl Plan {
                 }
                 work => {
                     match work {
-                        Work::Copy(node) => self.fills_pageable |= copy::fills_pageable(node.dst, node.shape),
                         Work::Allocate(memory) => self.allocations.push((Arc::clone(memory), false)),
                         Work::Free(memory) => self.frees.push(Arc::clone(memory)),
                         _ => {}
@@ -158,6 +157,7 @@ impl Plan {
                             NodeType::Kernel | NodeType::Copy | NodeType::Set
                         ),
                     });
+                    self.note_copies(number);
                     self.by_node.insert(node.handle, number);
                     self.blocks[block].push(number);
                     match work {
@@ -179,6 +179,23 @@ impl Plan {
         self.waits = waits;
     }
 
+    /// A step has changed: does it copy to pageable memory?
+    fn note_copies(&mut self, number: u32) {
+        let step = &self.steps[number as usize];
+        // Batches of copies are not waited for outside of graphs either.
+        match &*step.action {
+            Action::Copy(node) if step.is_enabled && copy::fills_pageable(node.dst, node.shape) => {
+                self.to_pageable.insert(number)
+            }
+            _ => self.to_pageable.remove(&number),
+        };
+    }
+
+    /// Whether a launch copies to memory of the program that is not pinned.
+    pub fn fills_pageable(&self) -> bool {
+        !self.to_pageable.is_empty()
+    }
+
     /// What a node that has changed does now.
     pub fn replace(&mut self, node: &SnapshotNode) -> Result<()> {
         let number = *self.by_node.get(&node.handle).ok_or(Error::InvalidValue)?;
@@ -188,6 +205,7 @@ impl Plan {
             _ => Box::default(),
         };
         step.action = Arc::new(Action::new(&node.work, blocks, self.graph)?);
+        self.note_copies(number);
         let list = match &*node.work {
             Work::WaitEvent(event) => Some((&mut self.wait_nodes, event)),
             Work::RecordEvent(event) => Some((&mut self.records, event)),
@@ -208,6 +226,7 @@ impl Plan {
             return Err(Error::InvalidValue);
         }
         step.is_enabled = is_enabled;
+        self.note_copies(number);
         Ok(())
     }
 
