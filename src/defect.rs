@@ -74,8 +74,8 @@ fn caught<R>(body: impl FnOnce() -> R) -> Result<R, Defect> {
     within(body)
 }
 
-/// [`catch`] for a part of what the thread does inside of another one: it costs nothing. (Outside of one, a panic is told
-/// by the hook that was there before as well.)
+/// [`catch`] for a part of what the thread does inside of another one: it costs nothing. (Outside of one, a panic is
+/// told by the hook that was there before as well.)
 ///
 /// # Errors
 /// As [`catch`].
@@ -105,8 +105,8 @@ const NAMES: u64 = 64 << 20;
 fn note(info: &PanicHookInfo<'_>) {
     let Some(location) = info.location() else { return };
     let mut place = location.to_string();
-    // The names of functions take memory, and an allocation that fails while they are looked up waits for ever: the standard
-    // library's report of it wants the lock that is held meanwhile.
+    // The names of functions take memory, and an allocation that fails while they are looked up waits for ever: the
+    // standard library's report of it wants the lock that is held meanwhile.
     if memory::has_room(NAMES) {
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {

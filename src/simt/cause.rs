@@ -8,7 +8,8 @@ use crate::program::Space;
 /// Each cause has one `CUresult` in the driver API manual (named in the comment).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// 700 `CUDA_ERROR_ILLEGAL_ADDRESS`. Addresses of the shared, local and param spaces count from their window's start.
+    /// 700 `CUDA_ERROR_ILLEGAL_ADDRESS`. Addresses of the shared, local and param spaces count from their window's
+    /// start.
     IllegalAddress {
         address: u64,
         bytes: u32,

@@ -127,8 +127,8 @@ impl Children {
                     let (to, from) = (to.row(y, z), from.row(y, z));
                     self.admit(from, extent.width, Direction::Read, &watch)?;
                     self.admit(to, extent.width, Direction::Write, &watch)?;
-                    // SAFETY: both rows lie in memory of the device or of the host's that kernels may use so (`admit`), and
-                    // `copy` takes rows that overlap.
+                    // SAFETY: both rows lie in memory of the device or of the host's that kernels may use so (`admit`),
+                    // and `copy` takes rows that overlap.
                     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, extent.width as usize) };
                 }
             }

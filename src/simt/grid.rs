@@ -428,8 +428,8 @@ impl Grid {
         idle.into_iter().chain(open).for_each(Seat::leave);
     }
 
-    /// Block `index` starts, as `at` is told, in the seat that another one has left or in a new one. `None`: there is no
-    /// memory, or no time left, which ends the grid.
+    /// Block `index` starts, as `at` is told, in the seat that another one has left or in a new one. `None`: there is
+    /// no memory, or no time left, which ends the grid.
     fn enter<'l>(
         &'l self,
         index: u64,

@@ -1,12 +1,12 @@
 //! Runs launches: a grid, its blocks (CTAs), their bundles of warps, barriers, system calls.
 //!
 //! ```text
-//! launch.rs       what to run, and whom it asks outside       cause.rs, fault.rs   why a launch ended early, and where
-//! machine/        what operations do to memory and lanes      executables.rs       a module, with what tiers made of it
+//! launch.rs       what to run, and whom it asks outside    cause.rs, fault.rs   why a launch ended early, and where
+//! machine/        what operations do to memory and lanes   executables.rs       a module, with what tiers made of it
 //! interp/         the interpreter: runs one bundle
-//! grid.rs         blocks over threads                         block.rs             one block: bundles, whose turn it is
-//! children.rs     what kernels have launched                  pool.rs              the process's workers
-//! schedule.rs     the order that is drawn from a seed         seed.rs              random numbers
+//! grid.rs         blocks over threads                      block.rs             one block: bundles, whose turn it is
+//! children.rs     what kernels have launched               pool.rs              the process's workers
+//! schedule.rs     the order that is drawn from a seed      seed.rs              random numbers
 //! ```
 //!
 //! Knowledge goes down: grid, block and children know the interpreter, which knows the machine, which knows none of

@@ -1,5 +1,5 @@
-//! What a kernel asks the device runtime for is told: the kernels' heap and the parameters of launches at once, copies and
-//! fills row by row when they are done, after the blocks.
+//! What a kernel asks the device runtime for is told: the kernels' heap and the parameters of launches at once, copies
+//! and fills row by row when they are done, after the blocks.
 
 use std::sync::Arc;
 

@@ -22,6 +22,7 @@ pub(super) const SPIN: i64 = 1 << 17;
 pub(super) const CATCH_UP: i64 = 1 << 12;
 /// Instructions between two looks at whether the grid goes on.
 pub(super) const SLICE: i64 = 1 << 13;
+
 /// What the interpreter asks of the grid, besides what operations do.
 pub trait Conditions: Surroundings {
     /// What is drawn, under a seed.
@@ -77,8 +78,8 @@ pub struct Bundle {
     pub(super) affine: Option<(Values, Arc<Executable>)>,
     /// Counts blocks: a window's block-dependent values are stale when its number differs.
     pub(super) epoch: u64,
-    /// What is left of the share: who runs when it is used up passes his turn. It outlasts calls, branches and barriers,
-    /// for a loop may consist of them.
+    /// What is left of the share: who runs when it is used up passes his turn. It outlasts calls, branches and
+    /// barriers, for a loop may consist of them.
     pub(super) share: i64,
     /// What is left of the slice.
     pub(super) slice: i64,
@@ -208,8 +209,8 @@ impl Bundle {
         }
     }
 
-    /// Makes one of fragments that stand at the same place of the same frame; unless `all`, only where one waits for others
-    /// to come there.
+    /// Makes one of fragments that stand at the same place of the same frame; unless `all`, only where one waits for
+    /// others to come there.
     #[inline(always)]
     pub(super) fn merge(&mut self, all: bool) {
         let mut i = 0;

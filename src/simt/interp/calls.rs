@@ -20,8 +20,8 @@ use super::frame::{Frame, Window};
 use super::rare::Rare;
 
 impl Bundle {
-    /// The lanes of `cx`, of fragment `at`, enter the callee of the call at `pc`, unless that makes a chain of more than
-    /// `max_depth` frames.
+    /// The lanes of `cx`, of fragment `at`, enter the callee of the call at `pc`, unless that makes a chain of more
+    /// than `max_depth` frames.
     pub(super) fn call(
         &mut self,
         (at, pc): (usize, Pc),
@@ -44,7 +44,8 @@ impl Bundle {
             }
         } else {
             // Lanes may call different functions: those that agree with the first go now, the others stay here.
-            // SAFETY: the address is a slot of 64 bits of the code that runs, whose window `cx` has, a value for each lane.
+            // SAFETY: the address is a slot of 64 bits of the code that runs, whose window `cx` has, a value for each
+            // lane.
             let address = |l: usize| unsafe { *(cx.regs.add(call.address as usize) as *const u64).add(l) };
             let target = address(lane);
             let mut same = [0; MAX_WARPS];

@@ -151,3 +151,27 @@ impl Frame {
             .map_or(fixed, |tops| tops.iter().copied().max().unwrap_or(0).max(fixed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_was_used_before_is_zeroed() {
+        let size = 1024;
+        let used = Window::new(size);
+        let start = used.regs();
+        // SAFETY: the window has so many bytes.
+        unsafe { start.write_bytes(0xA5, size as usize) };
+        drop(used);
+        let again = Window::new(size);
+        assert_eq!(again.regs(), start, "the thread has kept it");
+        // SAFETY: as above; nobody writes it meanwhile.
+        let bytes = unsafe { std::slice::from_raw_parts(again.regs(), size as usize) };
+        assert!(bytes.iter().all(|&byte| byte == 0));
+        assert_eq!(again.epoch, 0);
+        // One of another size is not cut from it.
+        drop(again);
+        assert_ne!(Window::new(2 * size).regs(), start);
+    }
+}

@@ -133,7 +133,8 @@ impl Bundle {
                     warps: self.warps,
                     lanes: f.mask,
                 };
-                // SAFETY: the fragment stands at this instruction of its frame, so `dst` is a slot of the frame's window.
+                // SAFETY: the fragment stands at this instruction of its frame, so `dst` is a slot of the frame's
+                // window.
                 unsafe { write_reduction(frame.regs(), *dst, *op, result, &mask) };
             }
             f.state = State::Ready;
@@ -151,7 +152,8 @@ impl Bundle {
     ) -> Result<(), RawFault> {
         let taken = cx.mask.lanes;
         let lane = first_lane(&taken);
-        // SAFETY: `index` is a slot of 32 bits of the code that runs, whose window `cx` has, with a value for each lane.
+        // SAFETY: `index` is a slot of 32 bits of the code that runs, whose window `cx` has, with a value for each
+        // lane.
         let at_lane = |l: usize| unsafe { *(cx.regs.add(index.offset as usize) as *const u32).add(l) };
         let chosen = at_lane(lane);
         let Some(&target) = targets.get(chosen as usize) else {

@@ -50,7 +50,8 @@ impl Bundle {
     /// # Errors
     /// The first fault, with the pc and function in which it happened; also the end of the launch's time.
     pub fn run(&mut self, block: &BlockEnv<impl Conditions>, barriers: &mut Barriers) -> Result<Pause, Box<Located>> {
-        // Nothing is drawn as a rule, and fragments of a loop that diverges change often: code without what seeds ask for.
+        // Nothing is drawn as a rule, and fragments of a loop that diverges change often: code without what seeds ask
+        // for.
         match block.env.schedule() {
             None => self.run_by(None, block, barriers),
             schedule => self.run_by(schedule, block, barriers),
@@ -160,7 +161,8 @@ impl Bundle {
         let mut pc = fragment.pc;
         let mut share = turn;
         let mut looked = self.looked;
-        // Whether `cx` has fewer lanes, for the operation before. It is written only then: operations read it soon, and wider.
+        // Whether `cx` has fewer lanes, for the operation before. It is written only then: operations read it soon, and
+        // wider.
         let mut narrowed = false;
         let stop = loop {
             if pc >= limit {
@@ -290,8 +292,8 @@ impl Bundle {
         Ok(stop)
     }
 
-    /// The lanes of `cx` leave the straight path of fragment `at`, which stands at `pc`: for a barrier, a call, a return,
-    /// or for good.
+    /// The lanes of `cx` leave the straight path of fragment `at`, which stands at `pc`: for a barrier, a call, a
+    /// return, or for good.
     fn leave_code(
         &mut self,
         (at, pc): (usize, Pc),

@@ -199,7 +199,8 @@ pub fn bytes<const WATCHED: bool, const N: usize>(cx: &Cx<'_>, lane: usize, addr
     Ok(unsafe { (address as *const [u8; N]).read_unaligned() })
 }
 
-/// A NUL-terminated string that the kernel may read, without the NUL; `most` bytes of it, or as many as there is room for.
+/// A NUL-terminated string that the kernel may read, without the NUL; `most` bytes of it, or as many as there is room
+/// for.
 pub(super) fn string<const WATCHED: bool>(
     cx: &Cx<'_>,
     lane: usize,

@@ -1,7 +1,7 @@
 //! Barriers of a block (PTX ISA, bar, barrier): who has come, who is still to come, and what they voted.
 //!
-//! All tiers share this state. How lanes wait and are woken is their own business: an arrival may make barriers due, and
-//! whoever runs the block takes those ([`Barriers::take_due`]) and lets go on who waits there.
+//! All tiers share this state. How lanes wait and are woken is their own business: an arrival may make barriers due,
+//! and whoever runs the block takes those ([`Barriers::take_due`]) and lets go on who waits there.
 
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::program::{BarrierOp, Value};

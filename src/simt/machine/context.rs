@@ -1,5 +1,5 @@
-//! What an operation sees of the world while it runs: its lanes and their registers, the block with its windows, and the
-//! grid around it.
+//! What an operation sees of the world while it runs: its lanes and their registers, the block with its windows, and
+//! the grid around it.
 
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::memory::View;
@@ -57,8 +57,8 @@ pub struct BlockEnv<G: ?Sized> {
 /// A block in any grid.
 pub type Env<'l> = BlockEnv<dyn Surroundings + 'l>;
 
-/// A value that follows the lane's number: in lane `l` of run `r`, `base[r] + step · l`, modulo 2^64 or 2^32. A run is the
-/// whole bundle, or a warp of it.
+/// A value that follows the lane's number: in lane `l` of run `r`, `base[r] + step · l`, modulo 2^64 or 2^32. A run is
+/// the whole bundle, or a warp of it.
 #[derive(Clone, Copy, Default)]
 pub struct Line {
     pub base: [u64; MAX_WARPS],

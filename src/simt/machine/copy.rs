@@ -1,4 +1,5 @@
-//! `cp.async` (PTX ISA, cp.async) and its groups: copies are made at once, so that waiting for a group finds it finished.
+//! `cp.async` (PTX ISA, cp.async) and its groups: copies are made at once, so that waiting for a group finds it
+//! finished.
 
 use crate::isa::lanes::WARP;
 use crate::program::{Address, CopyGroup, Ordering, Proxy};

@@ -3,8 +3,9 @@
 //! A tier decides what runs next, and for which lanes; here stands what then happens. Operations take a context ([`Cx`]:
 //! the register window, the mask, the block) and register slots as plain offsets; they know neither how a tier represents
 //! code nor how it schedules, and of the grid only what [`Surroundings`] says. Every access to memory passes one funnel
-//! (`access.rs`), which checks bounds, alignment and rights and tells the observer (`observe.rs`), if there is one. A tier
-//! calls operations through [`Operations`], a table of which there are two: for grids that are watched, and for others.
+//! (`access.rs`), which checks bounds, alignment and rights and tells the observer (`observe.rs`), if there is one. A
+//! tier calls operations through [`Operations`], a table of which there are two: for grids that are watched, and for
+//! others.
 //!
 //! ```text
 //! context.rs     lanes, block, grid: what operations see    operations.rs  the table

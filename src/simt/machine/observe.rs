@@ -1,7 +1,7 @@
 //! Who looks on: an observer sees every access to memory, everything that synchronises, and the life of memory.
 //!
-//! Operations are compiled twice, with and without the code that tells: `WATCHED` is a constant of theirs, and a grid that
-//! nobody watches pays for nothing. One that is watched takes the operations' long ways, lane by lane.
+//! Operations are compiled twice, with and without the code that tells: `WATCHED` is a constant of theirs, and a grid
+//! that nobody watches pays for nothing. One that is watched takes the operations' long ways, lane by lane.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -147,8 +147,8 @@ impl Watch {
         self.eye.as_deref().map(|eye| &*eye.observer)
     }
 
-    /// The form of a function for a grid that is watched, made if need be; `None`: nobody looks, and the module keeps the
-    /// form.
+    /// The form of a function for a grid that is watched, made if need be; `None`: nobody looks, and the module keeps
+    /// the form.
     pub fn form<T: Any + Send + Sync>(
         &self,
         function: &Arc<Function>,
