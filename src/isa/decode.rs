@@ -107,8 +107,8 @@ pub fn takes_addresses(opcode: &str) -> bool {
     table::lines_of(mnemonic).is_some_and(|lines| lines.iter().any(takes))
 }
 
-/// [`decode_legacy`], and how many elements the opcode names: PTX 1.x takes whole vectors where an instruction computes on
-/// one value (PTX ISA 1.1, 6.4). Accesses and textures say themselves how many elements they have.
+/// [`decode_legacy`], and how many elements the opcode names: PTX 1.x takes whole vectors where an instruction computes
+/// on one value (PTX ISA 1.1, 6.4). Accesses and textures say themselves how many elements they have.
 ///
 /// # Errors
 /// As [`decode`].

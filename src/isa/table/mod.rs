@@ -1,6 +1,6 @@
 //! The instruction table: one entry for each instruction, with every syntax line of the PTX manual once and what the
-//! manual says of it in prose ([`entry`] has the types, a file for each family the entries); and the small compiler that
-//! reads its notation.
+//! manual says of it in prose ([`entry`] has the types, a file for each family the entries); and the small compiler
+//! that reads its notation.
 //!
 //! A line is written as in the manual: the opcode, the operands, then the modifier groups that it uses, separated by
 //! semicolons:
@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Operands are described in [`signature`]. `.word` stands for itself unless a group of that name follows; `{…}` is
-//! optional; a group's alternatives are sequences in the same notation and may use groups defined after it; an alternative
-//! may be empty (`{ , .b }`). `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps of 8.
+//! optional; a group's alternatives are sequences in the same notation and may use groups defined after it; an
+//! alternative may be empty (`{ , .b }`). `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps
+//! of 8.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;

@@ -19,9 +19,9 @@
 //! [map, x:frag]     several values in one pair of brackets         (a:u64|[b])  one or the other
 //! ```
 //!
-//! A line may have two lists, with `or` between them. Of operands without a `:`, `p` and `q` are predicates, `membermask`
-//! and `cache-policy` what the manual says; any other has the opcode's type, and where there are two, the first operand has
-//! the first and the others the last.
+//! A line may have two lists, with `or` between them. Of operands without a `:`, `p` and `q` are predicates,
+//! `membermask` and `cache-policy` what the manual says; any other has the opcode's type, and where there are two, the
+//! first operand has the first and the others the last.
 
 use crate::isa::types::{Space, Type};
 

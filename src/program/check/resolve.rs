@@ -305,8 +305,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// `RANKTID`, `NTID.0` …: the dimensions that the kernel's header says (PTX ISA 1.1, Table 68); 0 where it leaves one
-    /// open.
+    /// `RANKTID`, `NTID.0` …: the dimensions that the kernel's header says (PTX ISA 1.1, Table 68); 0 where it leaves
+    /// one open.
     fn entry_constant(&self, name: &str, select: Option<&str>) -> Option<u64> {
         if self.strict || !self.function.entry {
             return None;

@@ -1,11 +1,12 @@
-//! One function's checked tree ([`check::tree`]) → [`Function`]: statements are selected into blocks of instructions over
-//! virtual registers ([`ir`](super::ir)), which the passes improve.
+//! One function's checked tree ([`check::tree`]) → [`Function`]: statements are selected into blocks of instructions
+//! over virtual registers ([`ir`](super::ir)), which the passes improve.
 //!
-//! Names and opcodes are resolved when a tree comes here. What is still refused is what is legal and not supported, what only
-//! linking shows, and in PTX 1.x, for which the check has no rules of types, operands that make no sense.
+//! Names and opcodes are resolved when a tree comes here. What is still refused is what is legal and not supported,
+//! what only linking shows, and in PTX 1.x, for which the check has no rules of types, operands that make no sense.
 //!
-//! `place` says where registers and variables are, `operand` turns operands into registers, `select` dispatches on what an instruction does, and `moves`, `memory`,
-//! `texture`, `call`, `sync`, `several` each know one family; `legacy` is what PTX 1.x alone has.
+//! `place` says where registers and variables are, `operand` turns operands into registers, `select` dispatches on what
+//! an instruction does, and `moves`, `memory`, `texture`, `call`, `sync`, `several` each know one family; `legacy` is
+//! what PTX 1.x alone has.
 
 mod call;
 mod legacy;
