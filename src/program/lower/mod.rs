@@ -24,7 +24,7 @@ use super::check::tree::{Object, Parameter, Statement, Tree};
 use super::check::{self, Names, Surroundings};
 use super::function::Function;
 use super::ir::{Block, BlockId, Body, End, Guard, Inst, Op, Register};
-use super::layout::{self, Place, SharedLayout, Signature};
+use super::layout::{self, Place, SHARED_BYTES, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
 use super::passes;
 use crate::config;
@@ -34,10 +34,6 @@ use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
 /// Something that is not supported.
 type Outcome<T> = Result<T, Diagnostic>;
-
-/// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities); what goes beyond
-/// must be dynamic.
-const SHARED_BYTES: u32 = 48 * 1024;
 
 /// More findings than anybody reads.
 const MANY: usize = 20;
