@@ -32,7 +32,6 @@ mod module;
 pub(crate) mod passes;
 mod references;
 mod runtime;
-mod video;
 
 #[cfg(test)]
 mod tests;

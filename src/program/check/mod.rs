@@ -8,8 +8,8 @@
 //!
 //! `body` reads statements; `scope` and `names` know what is declared in the body and around it, `special` the special
 //! registers; `opcode` finds lines of the instruction table; `operand`, `address`, `moves`, `texture`, `call` and
-//! `types` have the rules of operands, `needs` those of versions and targets, `module` those of declarations; `resolve`
-//! makes the tree's instructions.
+//! `types` have the rules of operands, `needs` those of versions and targets, `module` those of declarations; `video`
+//! takes selectors and signs off operands; `resolve` makes the tree's instructions.
 
 mod address;
 mod body;
@@ -26,6 +26,7 @@ mod special;
 mod texture;
 pub(super) mod tree;
 mod types;
+mod video;
 
 use self::body::Purpose;
 pub use self::names::Names;
