@@ -57,7 +57,8 @@ impl Compute {
         Compute::Move(moves::Op::Copy { width })
     }
 
-    /// Copies between slots of different widths: truncates, or extends by zeros or by the sign. Predicates take no part.
+    /// Copies between slots of different widths: truncates, or extends by zeros or by the sign. Predicates take no
+    /// part.
     pub const fn resize(from: Width, to: Width, signed: bool) -> Option<Compute> {
         use Width::*;
         Some(Compute::Move(moves::Op::Resize(match (from, to, signed) {
@@ -91,8 +92,8 @@ impl Compute {
         Some(Compute::Move(moves::Op::IsNonzero(Words::of(width)?)))
     }
 
-    /// Packs `count` elements, the first lowest. Elements are bytes where `bytes` is 1 (in `B16` slots), otherwise slots of
-    /// 2, 4 or 8 bytes.
+    /// Packs `count` elements, the first lowest. Elements are bytes where `bytes` is 1 (in `B16` slots), otherwise
+    /// slots of 2, 4 or 8 bytes.
     pub const fn pack(bytes: u32, count: usize) -> Option<Compute> {
         Some(Compute::Move(moves::Op::Pack(match (bytes, count) {
             (1, 2) => Pack::B8x2,
@@ -106,8 +107,8 @@ impl Compute {
         })))
     }
 
-    /// Element `index` (of `bytes` bytes each, 1 meaning bytes in `B16` slots) of a slot of width `from`. The caller sees
-    /// to it that no destination is the source before its last use.
+    /// Element `index` (of `bytes` bytes each, 1 meaning bytes in `B16` slots) of a slot of width `from`. The caller
+    /// sees to it that no destination is the source before its last use.
     pub const fn extract(from: Width, bytes: u32, index: u32) -> Option<Compute> {
         let of = match (from, bytes) {
             (Width::B16, 1) => Extract::B8From16,

@@ -75,17 +75,16 @@ pub fn decode_all(opcode: &str) -> Vec<Form> {
     forms
 }
 
-/// [`decode`] for a module of this version and target (the number of `sm_20`).
+/// [`decode`] for a module of this version.
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_in(opcode: &str, version: (u16, u16), target: u32) -> Result<Form, DecodeError> {
+pub fn decode_in(opcode: &str, version: (u16, u16)) -> Result<Form, DecodeError> {
     let unbanked = without_bank(opcode);
     let opcode = unbanked.as_deref().unwrap_or(opcode);
-    match (version < (2, 0), target < 20) {
-        (true, _) => decode_legacy(opcode),
-        (false, true) => decode_flushing(opcode).map_or_else(|| decode(opcode), Ok),
-        (false, false) => decode(opcode),
+    match version < (2, 0) {
+        true => decode_legacy(opcode),
+        false => decode(opcode),
     }
 }
 
@@ -108,8 +107,8 @@ pub fn takes_addresses(opcode: &str) -> bool {
     table::lines_of(mnemonic).is_some_and(|lines| lines.iter().any(takes))
 }
 
-/// [`decode_legacy`], and how many elements the opcode names: PTX 1.x takes whole vectors where an instruction computes on
-/// one value (PTX ISA 1.1, 6.4). Accesses and textures say themselves how many elements they have.
+/// [`decode_legacy`], and how many elements the opcode names: PTX 1.x takes whole vectors where an instruction computes
+/// on one value (PTX ISA 1.1, 6.4). Accesses and textures say themselves how many elements they have.
 ///
 /// # Errors
 /// As [`decode`].

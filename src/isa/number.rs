@@ -17,8 +17,8 @@ pub fn widen_f16(a: u16) -> f32 {
     canonical(f32::from_bits(value.to_bits() | (u32::from(a) & 0x8000) << 16))
 }
 
-/// To nearest even. Normal results are rounded by adding half a step; subnormal ones by adding a number whose last place
-/// is theirs.
+/// To nearest even. Normal results are rounded by adding half a step; subnormal ones by adding a number whose last
+/// place is theirs.
 #[inline(always)]
 pub fn narrow_f16(a: f32) -> u16 {
     let bits = a.to_bits();

@@ -112,6 +112,10 @@ pub struct Signature {
 pub const KERNEL_PARAM_BYTES: u32 = 32_764;
 pub const OLD_KERNEL_PARAM_BYTES: u32 = 4_352;
 
+/// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities); what goes beyond
+/// must be dynamic.
+pub const SHARED_BYTES: u32 = 48 * 1024;
+
 /// Constant memory that a unit may declare (CUDA C++ Programming Guide, Compute Capabilities).
 pub const CONST_BYTES: u64 = 0x1_0000;
 

@@ -5,10 +5,11 @@
 //! gives bodies in a representation ([`ir`]) that each tier compiles for itself. Blocks stand in an order such that the
 //! fragment of a warp in the lowest block is always the right one to run next.
 //!
-//! `check/` reads a body against the rules of the language, and makes a tree of it in which names and opcodes are resolved;
-//! `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references` says what of the
-//! linked module a body names; `lower/` turns a tree into the representation when something first reaches it, `passes/`
-//! improve that; `module` and `function` are what others hold, `frames` what a chain of calls takes of local memory.
+//! `check/` reads a body against the rules of the language, and makes a tree of it in which names and opcodes are
+//! resolved; `link` joins units by name and places variables (`initialiser`, `layout`), reading no body; `references`
+//! says what of the linked module a body names; `lower/` turns a tree into the representation when something first
+//! reaches it, `passes/` improve that; `module` and `function` are what others hold, `frames` what a chain of calls
+//! takes of local memory.
 //!
 //! **Calling convention.** `.param` variables of device functions, and those that a caller declares for a call, live in
 //! the lane's local memory frame, as the PTX ABI guide lets them: `st.param`/`ld.param` are local accesses at static
@@ -31,7 +32,6 @@ mod module;
 pub(crate) mod passes;
 mod references;
 mod runtime;
-mod video;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! What a body names of the linked module, without lowering it: whom it calls, whose address it takes, which shared variables
-//! it uses. A kernel's shared memory and the targets of indirect calls follow from it.
+//! What a body names of the linked module, without lowering it: whom it calls, whose address it takes, which shared
+//! variables it uses. A kernel's shared memory and the targets of indirect calls follow from it.
 
 use std::collections::HashMap;
 

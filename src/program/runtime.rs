@@ -1,7 +1,7 @@
 //! The device runtime by name: functions that kernels declare and libcudadevrt would define.
 //!
-//! Most are system calls, which stand here by name and generation; barriers over a grid, which a call of the host cannot wait
-//! for, are functions in PTX of our own (`grid_sync.ptx`), a unit of every link that declares one.
+//! Most are system calls, which stand here by name and generation; barriers over a grid, which a call of the host
+//! cannot wait for, are functions in PTX of our own (`grid_sync.ptx`), a unit of every link that declares one.
 //!
 //! Two generations share most names (CUDA programming guide, "CUDA Dynamic Parallelism"): the first is what PTX of toolkits
 //! before 12 calls, or of later ones with `CUDA_FORCE_CDP1_IF_SUPPORTED` (`cudaLaunchDeviceV2`), the second what all else

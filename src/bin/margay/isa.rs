@@ -124,7 +124,7 @@ fn is_known(text: &str, version: &str) -> Result<(), String> {
     let mut parts = version.split('.');
     let numbers = (number(parts.next()), number(parts.next()));
     let legacy = numbers.0 == 1;
-    let decode = |opcode: &str| isa::decode_in(opcode, numbers, 90);
+    let decode = |opcode: &str| isa::decode_in(opcode, numbers);
     let opcode_alone = !text.is_empty()
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && !text.contains(char::is_whitespace)

@@ -102,8 +102,8 @@ pub(super) const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, meani
     }
 }
 
-/// Which [`Operation`](crate::isa::Operation) a line means. Where the words of an opcode say more, the operation reads them
-/// itself, or the reader that the line names does.
+/// Which [`Operation`](crate::isa::Operation) a line means. Where the words of an opcode say more, the operation reads
+/// them itself, or the reader that the line names does.
 #[derive(Clone, Copy)]
 #[rustfmt::skip]
 pub enum Meaning {

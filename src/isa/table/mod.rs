@@ -1,17 +1,18 @@
 //! The instruction table: one entry for each instruction, with every syntax line of the PTX manual once and what the
-//! manual says of it in prose ([`entry`] has the types, a file for each family the entries); and the small compiler that
-//! reads its notation.
+//! manual says of it in prose ([`entry`] has the types, a file for each family the entries); and the small compiler
+//! that reads its notation.
 //!
-//! A line is written as in the manual: the opcode, the operands, then the modifier groups that it uses,
-//! separated by semicolons:
+//! A line is written as in the manual: the opcode, the operands, then the modifier groups that it uses, separated by
+//! semicolons:
 //!
 //! ```text
 //! add{.rnd}{.ftz}{.sat}.f32  d, a, b;  .rnd = { .rn, .rz, .rm, .rp }
 //! ```
 //!
-//! Operands are described in [`signature`]. `.word` stands for itself unless a group of that name follows; `{…}` is optional; a group's alternatives are
-//! sequences in the same notation and may use groups defined after it; an alternative may be empty (`{ , .b }`).
-//! `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps of 8.
+//! Operands are described in [`signature`]. `.word` stands for itself unless a group of that name follows; `{…}` is
+//! optional; a group's alternatives are sequences in the same notation and may use groups defined after it; an
+//! alternative may be empty (`{ , .b }`). `.m64n[8..256/8]k16` stands for a word with a number from 8 to 256 in steps
+//! of 8.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -41,7 +42,7 @@ mod video;
 
 /// Every line of the table, family by family.
 pub fn lines() -> impl Iterator<Item = &'static Line> {
-    let instructions = FAMILIES.iter().flat_map(|(family, _)| family.iter());
+    let instructions = FAMILIES.iter().copied().flatten();
     instructions.flat_map(|instruction| instruction.lines)
 }
 
@@ -50,18 +51,16 @@ pub fn legacy_lines() -> impl Iterator<Item = &'static Line> {
     legacy::INSTRUCTIONS.iter().flat_map(|instruction| instruction.lines)
 }
 
-/// The families' lines, and whether all their operands are described (see [`signature`]); elsewhere those are that have a
-/// `:`.
-static FAMILIES: &[(&[Instruction], bool)] = &[
-    (int::INSTRUCTIONS, true),
-    (float::INSTRUCTIONS, true),
-    (logic::INSTRUCTIONS, true),
-    (memory::INSTRUCTIONS, true),
-    (control::INSTRUCTIONS, true),
-    (video::INSTRUCTIONS, true),
-    (texture::INSTRUCTIONS, true),
-    (bulk::INSTRUCTIONS, true),
-    (matrix::INSTRUCTIONS, true),
+static FAMILIES: &[&[Instruction]] = &[
+    int::INSTRUCTIONS,
+    float::INSTRUCTIONS,
+    logic::INSTRUCTIONS,
+    memory::INSTRUCTIONS,
+    control::INSTRUCTIONS,
+    video::INSTRUCTIONS,
+    texture::INSTRUCTIONS,
+    bulk::INSTRUCTIONS,
+    matrix::INSTRUCTIONS,
 ];
 
 /// A line ready for matching.
@@ -87,22 +86,22 @@ pub(super) enum Element {
 
 /// The lines of one mnemonic, compiled when first asked for.
 struct Entry {
-    lines: Vec<(&'static Instruction, &'static Line, bool)>,
+    lines: Vec<(&'static Instruction, &'static Line)>,
     compiled: OnceLock<Vec<Compiled>>,
 }
 
 type Index = HashMap<&'static str, Entry>;
 
-fn indexed(families: &[(&'static [Instruction], bool)]) -> Index {
+fn indexed(families: &[&'static [Instruction]]) -> Index {
     let mut index = Index::new();
-    for &(family, exact) in families {
-        for instruction in family {
+    for family in families {
+        for instruction in *family {
             let entry = index.entry(instruction.name).or_insert_with(|| Entry {
                 lines: Vec::new(),
                 compiled: OnceLock::new(),
             });
             let lines = instruction.lines.iter();
-            entry.lines.extend(lines.map(|line| (instruction, line, exact)));
+            entry.lines.extend(lines.map(|line| (instruction, line)));
         }
     }
     index
@@ -119,7 +118,7 @@ fn find(index: &'static Index, mnemonic: &str) -> Option<&'static [Compiled]> {
         entry
             .lines
             .iter()
-            .map(|&(instruction, line, exact)| compile(instruction, line, exact))
+            .map(|&(instruction, line)| compile(instruction, line))
             .collect()
     }))
 }
@@ -131,10 +130,7 @@ pub(super) fn lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
 /// Lines that only PTX 1.x has.
 pub(super) fn legacy_lines_of(mnemonic: &str) -> Option<&'static [Compiled]> {
     static INDEX: OnceLock<Index> = OnceLock::new();
-    find(
-        INDEX.get_or_init(|| indexed(&[(legacy::INSTRUCTIONS, false)])),
-        mnemonic,
-    )
+    find(INDEX.get_or_init(|| indexed(&[legacy::INSTRUCTIONS])), mnemonic)
 }
 
 /// All lines, ready for matching; those of PTX 1.x alone come last.
@@ -164,7 +160,7 @@ pub(super) fn words_of(elements: &[Element], into: &mut Vec<&'static str>) {
     }
 }
 
-fn compile(instruction: &'static Instruction, line: &'static Line, exact: bool) -> Compiled {
+fn compile(instruction: &'static Instruction, line: &'static Line) -> Compiled {
     let mut parts = line.syntax.split(';');
     let head = parts.next().unwrap_or_default();
     let opcode = head.split_whitespace().next().unwrap_or_default();
@@ -186,7 +182,7 @@ fn compile(instruction: &'static Instruction, line: &'static Line, exact: bool) 
         mnemonic: instruction.name,
         elements,
         vocabulary: words.into_iter().collect(),
-        signature: signature::read(operands, exact || operands.contains(':')),
+        signature: signature::read(operands),
         least,
         most,
     }

@@ -19,8 +19,9 @@
 //! [map, x:frag]     several values in one pair of brackets         (a:u64|[b])  one or the other
 //! ```
 //!
-//! A line may have two lists, with `or` between them. Without that: `p` and `q` are predicates, `membermask` and `cache-policy` what the manual says; any other operand has
-//! the opcode's type, and where there are two, the first operand has the first and the others the last.
+//! A line may have two lists, with `or` between them. Of operands without a `:`, `p` and `q` are predicates,
+//! `membermask` and `cache-policy` what the manual says; any other has the opcode's type, and where there are two, the
+//! first operand has the first and the others the last.
 
 use crate::isa::types::{Space, Type};
 
@@ -28,8 +29,6 @@ use crate::isa::types::{Space, Type};
 #[derive(Debug, Default)]
 pub struct Signature {
     pub ways: Vec<Vec<Operand>>,
-    /// Whether the lists are complete. For readers only where they are not: such lines are not checked by them.
-    pub exact: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -197,9 +196,9 @@ impl std::fmt::Display for Limits {
 }
 
 /// Reads what stands behind the opcode of a syntax line.
-pub(super) fn read(text: &'static str, exact: bool) -> Signature {
+pub(super) fn read(text: &'static str) -> Signature {
     let ways = text.split(" or ").flat_map(ways).collect();
-    Signature { ways, exact }
+    Signature { ways }
 }
 
 fn ways(text: &'static str) -> Vec<Vec<Operand>> {
@@ -379,7 +378,7 @@ mod tests {
     use super::*;
 
     fn counts(text: &'static str) -> Vec<usize> {
-        read(text, true).ways.iter().map(Vec::len).collect()
+        read(text).ways.iter().map(Vec::len).collect()
     }
 
     #[test]
@@ -389,13 +388,13 @@ mod tests {
         assert_eq!(counts("d, a{, b}, c"), [3, 4]);
         assert_eq!(counts("p{|q}, a, b{, {!}c:pred?and/or}"), [3, 4]);
         assert_eq!(counts("[dst], [src], n:imm[4,8,16]{, s}{, cache-policy}"), [3, 4, 4, 5]);
-        let way = &read("[dst], n:imm[4,8,16]", true).ways[0];
+        let way = &read("[dst], n:imm[4,8,16]").ways[0];
         assert_eq!(way[1].kind, Kind::Constant(Limits("4,8,16"), false));
-        let way = &read("d:v~{|p}, [a:texref, c]{, e:offset}", true).ways[1];
+        let way = &read("d:v~{|p}, [a:texref, c]{, e:offset}").ways[1];
         assert_eq!(way[1].kind, Kind::Handle(Type::TexRef, true));
         assert_eq!(way[2].kind, Kind::Coordinates(false));
         assert_eq!(
-            read("d, [a:surfref]", true).ways[0][1].kind,
+            read("d, [a:surfref]").ways[0][1].kind,
             Kind::Handle(Type::SurfRef, false)
         );
     }

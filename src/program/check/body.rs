@@ -13,7 +13,7 @@ use super::scope::{Entity, Role, Scopes, is_register, splits};
 use super::special::{self, Reading};
 use super::tree::{self, Object, Parameter, Tree};
 use super::{Findings, Surroundings, is_strict};
-use crate::program::layout;
+use crate::program::layout::{self, SHARED_BYTES};
 use crate::ptx::ast::{Function, Instruction, Mentions, Name, Opcode, Operand, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::Diagnostic;
 use crate::spelling::nearest;
@@ -103,7 +103,7 @@ pub(super) fn read<'a>(
         .map(|variable| body.parameter(variable, Role::FunctionResult))
         .collect();
     tree.statements = body.scope(statements);
-    if function.entry && body.rules && body.shared > SHARED_BYTES {
+    if function.entry && body.rules && body.shared > u64::from(SHARED_BYTES) {
         body.report(
             Diagnostic::error(
                 function.name.span,
@@ -131,9 +131,6 @@ pub(super) fn read<'a>(
         tree,
     }
 }
-
-/// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities).
-const SHARED_BYTES: u64 = 48 * 1024;
 
 fn is_shared(space: Space) -> bool {
     matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)

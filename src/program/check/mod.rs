@@ -3,13 +3,13 @@
 //! the instruction table says of them, declarations with each other.
 //!
 //! Errors keep a module from loading; what `.version` or `.target` lack is a [`Severity::Requirement`], which harms
-//! nobody here. For lowering the same reading of a body yields a [`tree`] in which names and opcodes are resolved. Bodies of
-//! PTX 1.x are resolved, too, but hardly checked: their first specification allows what later ones do not.
+//! nobody here. For lowering the same reading of a body yields a [`tree`] in which names and opcodes are resolved.
+//! Bodies of PTX 1.x are resolved, too, but hardly checked: their first specification allows what later ones do not.
 //!
 //! `body` reads statements; `scope` and `names` know what is declared in the body and around it, `special` the special
-//! registers; `opcode` finds lines of the instruction table; `operand`, `address`, `moves`, `texture`, `call` and `types`
-//! have the rules of operands, `needs` those of versions and targets, `module` those of declarations; `resolve` makes the
-//! tree's instructions.
+//! registers; `opcode` finds lines of the instruction table; `operand`, `address`, `moves`, `texture`, `call` and
+//! `types` have the rules of operands, `needs` those of versions and targets, `module` those of declarations; `video`
+//! takes selectors and signs off operands; `resolve` makes the tree's instructions.
 
 mod address;
 mod body;
@@ -26,6 +26,7 @@ mod special;
 mod texture;
 pub(super) mod tree;
 mod types;
+mod video;
 
 use self::body::Purpose;
 pub use self::names::Names;
@@ -93,8 +94,8 @@ pub fn of_body<'a>(around: &Surroundings<'a>, function: &'a Function) -> Option<
     }))
 }
 
-/// Statements of a body, in which there are no mistakes of shape, as a tree. It is made when the body is lowered and not
-/// kept; of a body that was checked before, the rules need no second look.
+/// Statements of a body, in which there are no mistakes of shape, as a tree. It is made when the body is lowered and
+/// not kept; of a body that was checked before, the rules need no second look.
 ///
 /// # Errors
 /// What is wrong with them.

@@ -58,7 +58,8 @@ pub(super) fn old_line(opcode: &Opcode) -> Outcome<Known> {
     })
 }
 
-/// An opcode that no line of the table describes: the word that is wrong, what could stand there, the nearest legal one.
+/// An opcode that no line of the table describes: the word that is wrong, what could stand there, the nearest legal
+/// one.
 fn unknown_opcode(opcode: &Opcode) -> Diagnostic {
     let Err(error) = isa::decode(&opcode.text) else {
         return Diagnostic::error(opcode.span, "this instruction is not understood");

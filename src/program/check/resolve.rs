@@ -6,8 +6,8 @@ use super::body::{Body, Named, Outcome};
 use super::scope::Entity;
 use super::special::{self, Reading};
 use super::tree::{self, Address, Base, Callee, Guard, Object, Operand, Register, Statement};
-use crate::isa::{Form, Operation, video};
-use crate::program::video as operands_of_video;
+use super::video;
+use crate::isa::{self, Form, Operation};
 use crate::ptx::ast::{self, AddressBase, Expr, Instruction, Name, Span};
 use crate::ptx::diagnostic::Diagnostic;
 
@@ -18,7 +18,7 @@ pub(super) enum Shape {
     BranchIndexed,
     Move,
     /// Registers with selectors and signs.
-    Video(video::Opcode),
+    Video(isa::video::Opcode),
     Texture,
     Values,
     /// Nobody executes them.
@@ -157,9 +157,9 @@ impl<'a> Body<'a> {
         }))
     }
 
-    pub fn read_video(&self, opcode: video::Opcode, instruction: &Instruction) -> Outcome<operands_of_video::Video> {
+    pub fn read_video(&self, opcode: isa::video::Opcode, instruction: &Instruction) -> Outcome<video::Video> {
         let is_register = |name: &Name| matches!(self.find(&name.text), Some(Named::Here(Entity::Register { .. })));
-        operands_of_video::read(opcode, instruction, is_register)
+        video::read(opcode, instruction, is_register)
     }
 
     fn guard(&self, guard: &ast::Guard) -> Outcome<Guard> {
@@ -305,8 +305,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// `RANKTID`, `NTID.0` …: the dimensions that the kernel's header says (PTX ISA 1.1, Table 68); 0 where it leaves one
-    /// open.
+    /// `RANKTID`, `NTID.0` …: the dimensions that the kernel's header says (PTX ISA 1.1, Table 68); 0 where it leaves
+    /// one open.
     fn entry_constant(&self, name: &str, select: Option<&str>) -> Option<u64> {
         if self.strict || !self.function.entry {
             return None;

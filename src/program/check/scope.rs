@@ -48,8 +48,8 @@ struct Scope<'a> {
     names: HashMap<&'a str, Entity<'a>>,
     /// By prefix.
     ranges: HashMap<&'a str, Range<'a>>,
-    /// Members of ranges that were named: looking for a prefix takes long, and registers get a number when they are named
-    /// first.
+    /// Members of ranges that were named: looking for a prefix takes long, and registers get a number when they are
+    /// named first.
     named: RefCell<HashMap<Arc<str>, Entity<'a>>>,
 }
 

@@ -1,5 +1,5 @@
-//! A body as the check hands it to the lowering: each opcode is a line of the instruction table, each name what it stands
-//! for. What has a number here is declared by the body or by the function's header.
+//! A body as the check hands it to the lowering: each opcode is a line of the instruction table, each name what it
+//! stands for. What has a number here is declared by the body or by the function's header.
 
 use std::rc::Rc;
 

@@ -1,5 +1,6 @@
 //! What an operation does besides writing its registers: which memory it reads and writes, how strongly ordered among
-//! whom and by which way, whom it waits for, where it may go. Passes and tiers ask this instead of listing operations of their own.
+//! whom and by which way, whom it waits for, where it may go. Passes and tiers ask this instead of listing operations
+//! of their own.
 
 use super::op::{Address, BarrierOp, CopyGroup, Op, Ordering, Proxy, Scope, Space};
 use super::texture::SurfaceAction;
@@ -159,7 +160,7 @@ impl<R> Op<R> {
                 faults: true,
                 ..none
             },
-            // What was copied since may be written from the one on, and is by the other, which makes it visible to the thread.
+            // Copies of a group may be written from its commit on; after the wait they are, and the thread sees them.
             Op::CopyGroup(CopyGroup::Commit | CopyGroup::Wait(_) | CopyGroup::WaitAll) => Effects {
                 reads: Some(Reach::Anything),
                 writes: Some(Reach::Anything),

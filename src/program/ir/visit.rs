@@ -26,8 +26,8 @@ macro_rules! value {
 }
 
 /// The walk over one operation, for shared and for unique access alike: `$op` is a reference of either kind, and so is
-/// what `$f` gets; `$walk` is the method of textures and surfaces that goes with it. Uses come before definitions. Every
-/// field is named, so that a new one is asked for.
+/// what `$f` gets; `$walk` is the method of textures and surfaces that goes with it. Uses come before definitions.
+/// Every field is named, so that a new one is asked for.
 macro_rules! walk {
     ($op:expr, $f:ident, $walk:ident) => {{
         use Role::{Def, Use};

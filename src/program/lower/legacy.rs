@@ -400,9 +400,10 @@ impl Lower<'_> {
         let at = self.tree.file_registers.binary_search(&item).ok()?;
         let Place { offset, bytes } = *self.file_places.get(at)?;
         let width = stored(width_of(self.variable(Object::Item(item))?.ty)).1;
-        debug_assert!((member + 1) * width <= bytes);
+        // What lies beyond is of a range that was refused.
+        let at = member.checked_mul(width).filter(|&at| at < bytes)?;
         Some(Place {
-            offset: offset + member * width,
+            offset: offset + at,
             bytes: width,
         })
     }

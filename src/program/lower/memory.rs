@@ -467,8 +467,7 @@ impl Lower<'_> {
         Ok(registers.collect())
     }
 
-    /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`; the groups and
-    /// waits of copies that are complete when they are issued do nothing.
+    /// `cp.async`: a copy, or what becomes of those before it.
     pub fn copy_async(&mut self, copy: CopyAsync, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
         let group = match copy {
             CopyAsync::Copy { to, cache } => return self.copy_async_bytes((to, cache.hint), instruction, guard),
@@ -485,6 +484,7 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// `cp.async.ca.shared.global [dst], [src], bytes{, src_size}{, policy}`, or `…, bytes, ignore_src`
     fn copy_async_bytes(
         &mut self,
         (to, policy): (ast::Space, bool),

@@ -1,11 +1,12 @@
-//! One function's checked tree ([`check::tree`]) → [`Function`]: statements are selected into blocks of instructions over
-//! virtual registers ([`ir`](super::ir)), which the passes improve.
+//! One function's checked tree ([`check::tree`]) → [`Function`]: statements are selected into blocks of instructions
+//! over virtual registers ([`ir`](super::ir)), which the passes improve.
 //!
-//! Names and opcodes are resolved when a tree comes here. What is still refused is what is legal and not supported, what only
-//! linking shows, and in PTX 1.x, for which the check has no rules of types, operands that make no sense.
+//! Names and opcodes are resolved when a tree comes here. What is still refused is what is legal and not supported,
+//! what only linking shows, and in PTX 1.x, for which the check has no rules of types, operands that make no sense.
 //!
-//! `place` says where registers and variables are, `operand` turns operands into registers, `select` dispatches on what an instruction does, and `moves`, `memory`,
-//! `texture`, `call`, `sync`, `several` each know one family; `legacy` is what PTX 1.x alone has.
+//! `place` says where registers and variables are, `operand` turns operands into registers, `select` dispatches on what
+//! an instruction does, and `moves`, `memory`, `texture`, `call`, `sync`, `several` each know one family; `legacy` is
+//! what PTX 1.x alone has.
 
 mod call;
 mod legacy;
@@ -23,7 +24,7 @@ use super::check::tree::{Object, Parameter, Statement, Tree};
 use super::check::{self, Names, Surroundings};
 use super::function::Function;
 use super::ir::{Block, BlockId, Body, End, Guard, Inst, Op, Register};
-use super::layout::{self, Place, SharedLayout, Signature};
+use super::layout::{self, Place, SHARED_BYTES, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
 use super::passes;
 use crate::config;
@@ -33,10 +34,6 @@ use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
 /// Something that is not supported.
 type Outcome<T> = Result<T, Diagnostic>;
-
-/// Static shared memory of a block on every target (CUDA C++ Programming Guide, Compute Capabilities); what goes beyond
-/// must be dynamic.
-const SHARED_BYTES: u32 = 48 * 1024;
 
 /// More findings than anybody reads.
 const MANY: usize = 20;

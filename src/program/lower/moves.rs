@@ -196,7 +196,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Special registers are read at the width of the `mov`, whatever their own: thread and block indices had 16 bits once.
+    /// Special registers are read at the width of the `mov`, whatever their own: thread and block indices had 16 bits
+    /// once.
     fn mov_source(&mut self, operand: &Operand, width: Width, float: bool, span: Span) -> Outcome<Register> {
         match operand {
             // `mov.u64 d, %rd1+8`, which no manual has and the assembler takes.

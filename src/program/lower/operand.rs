@@ -1,5 +1,5 @@
-//! Operands → registers: immediates, special registers, addresses of what the check has resolved. PTX 1.x has no rules of
-//! types here: an operand that does not fit is refused.
+//! Operands → registers: immediates, special registers, addresses of what the check has resolved. PTX 1.x has no rules
+//! of types here: an operand that does not fit is refused.
 
 use super::place::Binding;
 use super::{Lower, Outcome};
@@ -190,7 +190,8 @@ impl Lower<'_> {
         Ok(register)
     }
 
-    /// The registers of a vector that is written; nothing for `_`, and for a register to which a later element goes, too.
+    /// The registers of a vector that is written; nothing for `_`, and for a register to which a later element goes,
+    /// too.
     pub fn destinations(
         &mut self,
         operand: &Operand,

@@ -83,6 +83,14 @@ fn ranges_of_local_variables_lie_one_behind_the_other() {
 }
 
 #[test]
+fn a_range_of_file_scope_that_is_too_long_is_refused() {
+    let (module, _) = link(&[".version 1.4\n.target sm_11\n.reg .u32 r<600>;
+        .func f { ret; }
+        .entry k { mov.u32 r599, 1; exit; }"]);
+    assert_eq!(complaints(&module, "k"), ["`r` cannot be shared between functions"]);
+}
+
+#[test]
 fn a_special_register_may_be_a_guard() {
     let stores = lines_with(
         ".visible .entry k(.param .u64 p) { .reg .b64 %d; ld.param.b64 %d, [p];
