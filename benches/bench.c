@@ -1,7 +1,7 @@
 /* The benches: how fast kernels run against the same loops in C, what calls of the driver cost, in one run, as ratios.
 
-   bench kernels.ptx            measures at every SIMD level, prints the table
-   bench kernels.ptx --level    measures in this process: `key value reference` lines (what the first form starts)
+   bench FOLDER            measures the kernels of the folder at every SIMD level, prints the table
+   bench FOLDER --level    measures in this process: `key value reference` lines (what the first form starts)
 
    Compiled without vectorisation: the yardstick for kernels is one core that computes one element at a time. Each figure
    is the best of several repetitions, native and ours by turns. Kernels and copies are measured in processor time of one
@@ -145,6 +145,48 @@ static void compute(const char *name, void (*native)(void *, uint32_t, uint32_t)
 static void native_fma(void *out, uint32_t threads, uint32_t passes) { fma_chain(out, threads, passes); }
 static void native_mix(void *out, uint32_t threads, uint32_t passes) { integer_mix(out, threads, passes); }
 static void native_divergent(void *out, uint32_t threads, uint32_t first) { divergent(out, threads, first); }
+
+/* How often a second a kernel of `threads` threads gets through `amount` of something. */
+static double rate(const char *name, uint32_t threads, uint32_t passes, double amount) {
+    CUfunction f = function(name);
+    CUdeviceptr out;
+    CHECK(cuMemAlloc(&out, 4 * (size_t)threads));
+    void *parameters[] = {&out, &passes};
+    double best = 1e9;
+    launch(f, threads, parameters);
+    for (int i = 0; i < REPETITIONS; i++) {
+        double t = spent();
+        launch(f, threads, parameters);
+        best = fmin(best, spent() - t);
+    }
+    CHECK(cuMemFree(out));
+    return amount / best / 1e9;
+}
+
+static void load(const char *folder, const char *name) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.ptx", folder, name);
+    CHECK(cuModuleLoad(&module, path));
+}
+
+/* Loops without and with what threads do together. */
+static void meetings(void) {
+    enum { WORK = 500 };
+    double passes = (double)THREADS * WORK;
+    report("shuffles", rate("shuffles", THREADS, WORK, passes), rate("alone", THREADS, WORK, passes));
+    report("barriers", rate("barriers", THREADS, WORK, passes), rate("exchange", THREADS, WORK, passes));
+}
+
+/* Products of elements a second, of matrices and of the FMA chain. */
+static void matrices(double chain) {
+    enum { THREADS_ = 256, WORK = 200 };
+    static const struct {
+        const char *name;
+        uint32_t products;
+    } kinds[] = {{"mma_f16", 16 * 8 * 16}, {"mma_bf16", 16 * 8 * 16}, {"mma_s8", 16 * 8 * 32}, {"mma_e4m3", 16 * 8 * 32}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        report(kinds[i].name, rate(kinds[i].name, THREADS_, WORK, 8.0 * kinds[i].products * WORK * THREADS_ / 32), chain);
+}
 
 static double best_of(double (*once)(void)) {
     double best = 1e9;
@@ -305,7 +347,7 @@ static void module_load(void) {
     free(text);
 }
 
-static void measure(const char *kernels) {
+static void measure(const char *folder) {
     CUdevice device;
     CUcontext context;
     CHECK(cuInit(0));
@@ -315,7 +357,11 @@ static void measure(const char *kernels) {
 #else
     CHECK(cuCtxCreate(&context, 0, device));
 #endif
-    CHECK(cuModuleLoad(&module, kernels));
+    load(folder, "matrices");
+    CUmodule products = module;
+    load(folder, "warps");
+    meetings();
+    load(folder, "kernels");
     double lanes = (double)THREADS * PASSES;
     compute("fma_chain", native_fma, THREADS, PASSES, 16 * lanes);
     compute("integer_mix", native_mix, THREADS, PASSES, 18 * lanes);
@@ -327,6 +373,11 @@ static void measure(const char *kernels) {
     for (uint32_t i = 0; i < threads; i++) total += steps[i];
     free(steps);
     compute("divergent", native_divergent, threads, COLLATZ, 8 * total);
+    CUmodule kernels = module;
+    double chain = rate("fma_chain", THREADS, PASSES, 16 * lanes);
+    module = products;
+    matrices(chain);
+    module = kernels;
     memory();
     empty_launches();
     module_load();
@@ -357,10 +408,10 @@ static int available(const char *level) {
     return 1;
 }
 
-static void run_level(const char *program, const char *kernels, int level) {
+static void run_level(const char *program, const char *folder, int level) {
     char command[4096], key[32];
     double value, reference;
-    snprintf(command, sizeof command, "MARGAY_SIMD=%s MARGAY_THREADS=1 '%s' '%s' --level", level_names[level], program, kernels);
+    snprintf(command, sizeof command, "MARGAY_SIMD=%s MARGAY_THREADS=1 '%s' '%s' --level", level_names[level], program, folder);
     FILE *child = popen(command, "r");
     if (!child) exit(1);
     while (fscanf(child, "%31s %lf %lf", key, &value, &reference) == 3) {
@@ -398,7 +449,7 @@ static void plain(const char *title, const char *unit, const char *key, const ch
 
 int main(int argc, char **argv) {
     if (argc < 2) {
-        fprintf(stderr, "usage: bench kernels.ptx [--level]\n");
+        fprintf(stderr, "usage: bench FOLDER [--level]\n");
         return 2;
     }
     if (argc > 2) {
@@ -418,6 +469,14 @@ int main(int argc, char **argv) {
     ratios("FMA chain", "G lane-instr/s", "fma_chain", ">= 1x (avx512, avx2)");
     ratios("integer mix", "G lane-instr/s", "integer_mix", ">= 1x (avx512, avx2)");
     ratios("divergent loop (Collatz)", "G lane-instr/s", "divergent", "");
+    printf("\n%-30s %-16s %8s\n", "loops in which threads meet", "", "without");
+    ratios("five shuffles in 20", "G passes/s", "shuffles", ">= 0.33x");
+    ratios("two barriers in six", "G passes/s", "barriers", ">= 0.33x");
+    printf("\n%-30s %-16s %8s\n", "products of matrices", "", "FMA chain");
+    ratios("mma.sync m16n8k16 f16", "G products/s", "mma_f16", ">= 0.25x");
+    ratios("mma.sync m16n8k16 bf16", "G products/s", "mma_bf16", ">= 0.25x");
+    ratios("mma.sync m16n8k32 s8", "G products/s", "mma_s8", ">= 0.25x");
+    ratios("mma.sync m16n8k32 e4m3", "G products/s", "mma_e4m3", ">= 0.25x");
     printf("\n%-30s %-16s %8s\n", "64 MiB, read + written", "", "memcpy");
     ratios("kernel: copy", "GB/s", "copy", ">= 0.33x");
     ratios("kernel: copy, 4 a thread", "GB/s", "copy4", ">= 0.33x");

@@ -460,6 +460,76 @@ fn clusters_are_shaped_by_launches_functions_and_modes() {
 }
 
 #[test]
+fn blocks_of_a_cluster_share_memory() {
+    context();
+    let code = CString::new(
+        ".version 9.0 .target sm_90 .address_size 64
+         .shared .align 4 .u32 word;
+         .visible .entry swap(.param .u64 to) {
+            .reg .b64 %to; .reg .b32 %r<8>; .reg .pred %p;
+            ld.param.u64 %to, [to];
+            mov.u32 %r0, %ctaid.x; mov.u32 %r1, %cluster_ctarank;
+            st.shared.u32 [word], %r0;
+            barrier.cluster.arrive; barrier.cluster.wait;
+            xor.b32 %r1, %r1, 1;
+            mapa.shared::cluster.u32 %r2, word, %r1;
+            ld.shared::cluster.u32 %r3, [%r2];
+            barrier.cluster.arrive; barrier.cluster.wait;
+            mad.wide.u32 %to, %r0, 4, %to;
+            st.global.u32 [%to], %r3;
+            ret;
+         }
+         .visible .entry asked(.param .u64 to) {
+            .reg .b64 %to; .reg .b32 %r; .reg .pred %p;
+            ld.param.u64 %to, [to];
+            mov.pred %p, %is_explicit_cluster; selp.u32 %r, 1, 0, %p;
+            st.global.u32 [%to], %r;
+            ret;
+         }
+         .visible .entry counted(.param .u64 to) .reqntid 1 .reqnctapercluster 2, 1, 1 .blocksareclusters {
+            .reg .b64 %to; .reg .b32 %r;
+            ld.param.u64 %to, [to];
+            mov.u32 %r, %nctaid.x; st.global.u32 [%to], %r;
+            mov.u32 %r, %nclusterid.x; st.global.u32 [%to+4], %r;
+            ret;
+         }",
+    )
+    .unwrap();
+    let mut module = null_mut();
+    ok(cuModuleLoadData(&mut module, code.as_ptr().cast()));
+    let (swap, asked, counted) = (
+        function(module, "swap"),
+        function(module, "asked"),
+        function(module, "counted"),
+    );
+    let to = words(8);
+    ok(launch_ex(
+        swap,
+        [8, 1, 1],
+        [32, 1, 1],
+        &mut [attribute(CLUSTER, &[4, 1, 1])],
+        &[to],
+    ));
+    assert_eq!(read(to, 8), [1, 0, 3, 2, 5, 4, 7, 6]);
+    // A cluster of one block counts as asked for; no cluster does not.
+    ok(launch_ex(
+        asked,
+        [1; 3],
+        [1; 3],
+        &mut [attribute(CLUSTER, &[1, 1, 1])],
+        &[to],
+    ));
+    assert_eq!(read(to, 1), [1]);
+    ok(launch_ex(asked, [1; 3], [1; 3], &mut [], &[to]));
+    assert_eq!(read(to, 1), [0]);
+    // Launches count clusters.
+    ok(launch_ex(counted, [3, 1, 1], [1; 3], &mut [], &[to]));
+    assert_eq!(read(to, 2), [6, 3]);
+    let too_many = launch_ex(counted, [0x7fff_ffff, 1, 1], [1; 3], &mut [], &[to]);
+    assert_eq!(too_many, CUDA_ERROR_INVALID_VALUE);
+}
+
+#[test]
 fn shared_memory_modes_go_before_what_the_function_says() {
     context();
     let plain = function(module(BODY), "shared_size");

@@ -259,7 +259,7 @@ fn objects_are_checked() {
         assert_eq!(cuMulticastUnbind(object, device, offset, bytes), error);
     }
     ok(cuMulticastUnbind(object, 0, 0, step));
-    // There is no fabric, and no switch that multicasts.
+    // There is no fabric.
     let (mut uuid, mut count, mut base, mut supported) = ([0; 16], 0, 0, 9);
     assert_eq!(cuDeviceGetFabricClusterUuid(&mut uuid, 0), 801);
     assert_eq!(cuDeviceGetCliqueCount(&mut count, 0), 801);
@@ -270,7 +270,7 @@ fn objects_are_checked() {
         801
     );
     ok(cuDeviceGetAttribute(&mut supported, 132, 0));
-    assert_eq!(supported, 0);
+    assert_eq!(supported, 1);
     ok(cuCtxDestroy(context));
 }
 
@@ -293,7 +293,7 @@ fn a_team_of_two_binds_memory_of_each() {
         );
         // An ordinary access would reach one of them: there is none, and none is promised.
         let pointer = map(object, step);
-        assert_eq!(cuMemSetAccess(pointer, step, &ALLOW, 1), 801);
+        ok(cuMemSetAccess(pointer, step, &ALLOW, 1));
         assert_eq!(cuMemsetD8(pointer, 1, 1), CUDA_ERROR_INVALID_VALUE);
         ok(cuMulticastUnbind(object, 1, 0, step));
         ok(cuMulticastUnbind(object, 0, 0, step));
@@ -306,4 +306,159 @@ fn a_team_of_two_binds_memory_of_each() {
         );
         assert_eq!(cuMulticastUnbind(alone, 1, 0, step), CUDA_ERROR_INVALID_DEVICE);
     });
+}
+
+/// Kernels that reach all devices by the address that they are handed.
+const KERNELS: &std::ffi::CStr = c".version 8.1
+.target sm_90
+.address_size 64
+.visible .entry sum(.param .u64 team, .param .u64 to)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [team];
+    ld.param.u64 %rd2, [to];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd1, %r1, 4, %rd1;
+    mad.wide.u32 %rd2, %r1, 4, %rd2;
+    multimem.ld_reduce.relaxed.sys.global.add.u32 %r2, [%rd1];
+    st.global.u32 [%rd2], %r2;
+    ret;
+}
+.visible .entry spread(.param .u64 team, .param .u32 value)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [team];
+    ld.param.u32 %r1, [value];
+    multimem.st.release.sys.global.u32 [%rd1], %r1;
+    ret;
+}
+.visible .entry add(.param .u64 team, .param .u32 value)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [team];
+    ld.param.u32 %r1, [value];
+    multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;
+    ret;
+}
+.visible .entry plain(.param .u64 team, .param .u32 value)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [team];
+    ld.param.u32 %r1, [value];
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+";
+
+/// Launches a kernel with an address and a second parameter.
+fn launch(name: &std::ffi::CStr, threads: u32, mut team: u64, mut other: u64) -> CUresult {
+    let (mut module, mut function) = (null_mut(), null_mut());
+    ok(cuModuleLoadData(&mut module, KERNELS.as_ptr().cast()));
+    ok(cuModuleGetFunction(&mut function, module, name.as_ptr()));
+    let mut parameters = [(&raw mut team).cast(), (&raw mut other).cast()];
+    ok(cuLaunchKernel(
+        function,
+        1,
+        1,
+        1,
+        threads,
+        1,
+        1,
+        0,
+        null_mut(),
+        parameters.as_mut_ptr(),
+        null_mut(),
+    ));
+    cuCtxSynchronize()
+}
+
+/// A team of two devices, of whose object the first half is bound: its address, and each device's own.
+fn bound(step: usize) -> (CUdeviceptr, [CUdeviceptr; 2], u64) {
+    let object = create(2, 2 * step);
+    // The order in which devices come makes no difference.
+    ok(cuMulticastAddDevice(object, 1));
+    ok(cuMulticastAddDevice(object, 0));
+    let own = [0, 1].map(|device| {
+        let memory = memory(device, step);
+        ok(cuMulticastBindMem(object, 0, memory, 0, step, 0));
+        let pointer = map(memory, step);
+        ok(cuMemSetAccess(pointer, step, &ALLOW, 1));
+        ok(cuMemsetD8(pointer, 0, step));
+        pointer
+    });
+    let team = map(object, 2 * step);
+    ok(cuMemSetAccess(team, 2 * step, &ALLOW, 1));
+    (team, own, object)
+}
+
+fn word(pointer: CUdeviceptr) -> u32 {
+    let mut word = 0_u32;
+    ok(cuMemcpyDtoH((&raw mut word).cast(), pointer, 4));
+    word
+}
+
+#[test]
+fn multimem_reaches_the_memory_of_both_devices() {
+    alone(test_name!(), &[("MARGAY_DEVICES", "2")], || {
+        context();
+        let step = granularity();
+        let (team, own, object) = bound(step);
+        ok(launch(c"spread", 1, team + 8, 7));
+        assert_eq!(own.map(|own| word(own + 8)), [7, 7]);
+        // Each device has its own; what adds, adds to both, once for each thread.
+        ok(cuMemcpyHtoD(own[1] + 8, std::ptr::from_ref(&100_u32).cast(), 4));
+        ok(launch(c"add", 64, team + 8, 2));
+        assert_eq!(own.map(|own| word(own + 8)), [7 + 128, 100 + 128]);
+        let mut to = 0;
+        ok(cuMemAlloc(&mut to, 128));
+        ok(launch(c"sum", 4, team, to));
+        assert_eq!([0, 4, 8, 12].map(|at| word(to + at)), [0, 0, 363, 0]);
+        // Other memory for one of them, while the mapping stays.
+        ok(cuMulticastUnbind(object, 1, 0, step));
+        let third = memory(1, step);
+        ok(cuMulticastBindMem(object, 0, third, 0, step, 0));
+        ok(launch(c"sum", 4, team, to));
+        assert_eq!(word(to + 8), 135);
+        assert_eq!(word(own[1] + 8), 228);
+    });
+}
+
+#[test]
+fn multimem_keeps_to_what_is_bound() {
+    for (wrong, result) in [
+        // Mapped, and bound by nobody.
+        ("unbound", 700),
+        ("no multicast address", 719),
+        ("misaligned", 716),
+        ("freed", 719),
+        // What one device alone could carry out is out of bounds.
+        ("plain", 700),
+    ] {
+        let run = alone(test_name!(), &[("MARGAY_DEVICES", "2"), ("WRONG", wrong)], || {
+            let wrong = std::env::var("WRONG").expect("set for this process");
+            context();
+            let step = granularity();
+            let (team, own, _) = bound(step);
+            let found = match &*wrong {
+                "unbound" => launch(c"add", 1, team + step as u64, 1),
+                "no multicast address" => launch(c"add", 1, own[0], 1),
+                "misaligned" => launch(c"add", 1, team + 2, 1),
+                "plain" => launch(c"plain", 1, team, 1),
+                _ => {
+                    ok(cuMemUnmap(team, 2 * step));
+                    launch(c"add", 1, team, 1)
+                }
+            };
+            println!("result {found}");
+        });
+        assert!(
+            run.stdout.contains(&format!("result {result}")),
+            "{wrong}: {}",
+            run.stdout
+        );
+    }
 }

@@ -142,3 +142,66 @@ fn correct_programs_stay_correct() {
         });
     }
 }
+
+/// Sixteen copies that nobody waits for, and a look at which of them have been made after each.
+const MISSING_WAIT: &str = "
+.visible .entry missing(.param .u64 from, .param .u64 to)
+{
+    .reg .b64 %from, %to;
+    .reg .b32 %at, %n, %seen, %v, %i, %bits;
+    .reg .pred %p;
+    .shared .align 16 .b32 tile[16];
+    ld.param.u64 %from, [from];
+    ld.param.u64 %to, [to];
+    mov.u32 %at, tile;
+    mov.u32 %n, 0;
+clear:
+    st.shared.u32 [%at], 0;
+    cp.async.ca.shared.global [%at], [%from], 4;
+    add.u32 %at, %at, 4;
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %p, %n, 16;
+    @%p bra clear;
+    mov.u32 %at, tile;
+    mov.u32 %n, 0;
+    mov.u32 %bits, 0;
+look:
+    ld.shared.u32 %v, [%at];
+    shl.b32 %v, %v, %n;
+    or.b32 %bits, %bits, %v;
+    add.u32 %at, %at, 4;
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %p, %n, 16;
+    @%p bra look;
+    st.global.u32 [%to], %bits;
+    ret;
+}
+";
+
+/// Which copies were there too early; `None`: without a seed.
+fn early(test: &str, seed: Option<u32>) -> u32 {
+    let seed = seed.map(|seed| seed.to_string());
+    let environment: Vec<_> = seed.iter().map(|seed| ("MARGAY_SEED", seed.as_str())).collect();
+    let run = alone(test, &environment, || {
+        context();
+        let (from, to) = (words(1), words(1));
+        write(from, &[1]);
+        launch(function(module(MISSING_WAIT), "missing"), 1, 1, &[from, to]);
+        println!("\nearly: {}", read(to, 1)[0]);
+    });
+    let line = run.stdout.lines().find_map(|line| line.strip_prefix("early: "));
+    line.expect("it ran").parse().expect("a number")
+}
+
+#[test]
+fn a_missing_wait_shows_in_other_ways_under_other_seeds() {
+    let test = test_name!();
+    assert_eq!(
+        early(test, None),
+        0,
+        "without a seed nothing comes before it is waited for"
+    );
+    let found: BTreeSet<u32> = (0..12).map(|seed| early(test, Some(seed))).collect();
+    assert!(found.len() > 3, "{found:?}");
+    assert_eq!(early(test, Some(5)), early(test, Some(5)));
+}

@@ -13,8 +13,13 @@ const SOON: Duration = Duration::from_secs(2);
 
 /// Runs `kernel` of `text` in a process of its own, which must end by the limit.
 fn overdue(test: &str, text: &str, blocks: [u32; 2], threads: u32) -> Run {
+    overdue_with(test, &[], text, blocks, threads)
+}
+
+fn overdue_with(test: &str, settings: &[(&str, &str)], text: &str, blocks: [u32; 2], threads: u32) -> Run {
     let limit = format!("{}", LIMIT.as_secs_f64());
-    alone(test, &[("MARGAY_TIMEOUT", &limit)], || {
+    let settings = [&[("MARGAY_TIMEOUT", &limit[..])], settings].concat();
+    alone(test, &settings, || {
         context();
         let kernel = function(module(text), "kernel");
         let began = Instant::now();
@@ -222,4 +227,91 @@ fn a_child_that_somebody_waits_for() {
     let parent = [launching("cuda", 0), wait.into()].concat();
     let run = overdue(test_name!(), &family("cuda", &parent, "again: bra again;"), [1, 1], 1);
     assert!(run.stderr.contains("kernel child"), "{}", run.stderr);
+}
+
+/// Blocks that wait for a flag which nobody sets, with everything in the loop that may stand there.
+const WAITING: &str = "
+    .global .u32 flag;
+    .func (.param .b32 v) look() {
+        .reg .b32 %v;
+        ld.volatile.global.u32 %v, [flag];
+        st.param.b32 [v], %v;
+        ret;
+    }
+    .visible .entry kernel() {
+        .reg .b32 %i, %v; .reg .pred %p, %odd;
+        mov.u32 %i, %tid.x;
+        and.b32 %i, %i, 1;
+        setp.ne.u32 %odd, %i, 0;
+    again:
+        @%odd bra odd;
+        { .param .b32 v; call.uni (v), look, (); ld.param.b32 %v, [v]; }
+        bra join;
+    odd:
+        atom.global.cas.b32 %v, [flag], 0, 0;
+    join:
+        shfl.sync.bfly.b32 %v, %v, 1, 31, 0xffffffff;
+        bar.sync 0;
+        setp.eq.u32 %p, %v, 0;
+        barrier.red.or.pred %p, 1, %p;
+        @%p bra again;
+        ret;
+    }";
+
+#[test]
+fn blocks_that_wait_in_vain_on_one_thread() {
+    overdue_with(test_name!(), &[("MARGAY_THREADS", "1")], WAITING, [50, 1], 256);
+}
+
+#[test]
+fn blocks_that_wait_in_vain_on_several_threads() {
+    overdue_with(test_name!(), &[("MARGAY_THREADS", "3")], WAITING, [50, 1], 256);
+}
+
+#[test]
+fn blocks_that_wait_in_vain_under_a_seed() {
+    overdue_with(test_name!(), &[("MARGAY_SEED", "7")], WAITING, [50, 1], 256);
+}
+
+#[test]
+fn lanes_that_meet_at_a_barrier_of_their_warp_for_ever() {
+    let text = "
+        .visible .entry kernel() {
+            .reg .b32 %i; .reg .pred %p;
+            mov.u32 %i, %tid.x;
+            and.b32 %i, %i, 1;
+            setp.ne.u32 %p, %i, 0;
+            @%p bra odd;
+        even:
+            bar.warp.sync 0xffffffff;
+            bra even;
+        odd:
+            bar.warp.sync 0xffffffff;
+            bra odd;
+        }";
+    overdue(test_name!(), text, [2, 1], 96);
+}
+
+#[test]
+fn a_fill_of_more_rows_than_anybody_can_count() {
+    // All at the same place: rows a byte apart, slices none.
+    let text = "
+        .global .align 8 .b8 cell[8];
+        .extern .func (.param .b32 r) __cudaCDP2Memset3DAsync(.param .align 8 .b8 p[32], .param .b32 v,
+             .param .align 8 .b8 e[24], .param .b64 s);
+        .visible .entry kernel() {
+            .reg .b64 %a;
+            mov.u64 %a, cell;
+            cvta.global.u64 %a, %a;
+            {
+                .param .align 8 .b8 p[32]; .param .b32 v; .param .align 8 .b8 e[24]; .param .b64 s; .param .b32 r;
+                st.param.b64 [p], %a; st.param.b64 [p+8], 1; st.param.b64 [p+16], 1; st.param.b64 [p+24], 0;
+                st.param.b32 [v], 7;
+                st.param.b64 [e], 1; st.param.b64 [e+8], 8; st.param.b64 [e+16], 0x100000000000;
+                st.param.b64 [s], 0;
+                call.uni (r), __cudaCDP2Memset3DAsync, (p, v, e, s);
+            }
+            ret;
+        }";
+    overdue(test_name!(), text, [1, 1], 1);
 }

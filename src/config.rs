@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use crate::isa::mma::Architecture;
+
 /// One environment variable.
 pub struct Variable {
     pub name: &'static str,
@@ -126,18 +128,41 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_TENSOR_ARCH",
+        default: "",
+        meaning: "whose tensor cores matrices are multiplied as, bit for bit: sm_70 sm_75 sm_80 sm_89 sm_90 sm_100 sm_120 \
+                  (default: the device's)",
+        set: |config, value| {
+            config.tensor_arch = match value {
+                "" => None,
+                name => Some(Architecture::parse(name).ok_or("expected a target such as sm_90")?),
+            };
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_FMAD",
-        default: "0",
-        meaning: "1 = a mul and an add that leave their rounding open become one fma, as NVIDIA's assembler makes them",
+        default: "1",
+        meaning: "0 = a mul and an add that leave their rounding open are rounded twice; 1 = they become one fma where NVIDIA's \
+                  assembler makes one of them",
         set: |config, value| {
             config.fmad = number(value, 0, 1)? == 1;
             Ok(())
         },
     },
     Variable {
+        name: "MARGAY_FIDELITY",
+        default: "0",
+        meaning: "1 = at the end of the process, list the instructions of all kernels that ran by how exact they are",
+        set: |config, value| {
+            config.fidelity = number(value, 0, 1)? == 1;
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_COMPANIONS",
         default: "1",
-        meaning: "0 = load no companions, which make NVRTC and nvJitLink keep PTX for Python programs",
+        meaning: "0 = no companions, which make NVRTC, nvJitLink, ptxas and nvcc keep PTX for Python programs",
         set: |config, value| {
             config.companions = number(value, 0, 1)? == 1;
             Ok(())
@@ -168,8 +193,12 @@ pub struct Config {
     pub seed: Option<u64>,
     /// `MARGAY_SIMD`: `avx512`, `avx2` or `baseline`.
     pub simd: String,
+    /// `MARGAY_TENSOR_ARCH`; `None` = the device's.
+    pub tensor_arch: Option<Architecture>,
     /// `MARGAY_FMAD`
     pub fmad: bool,
+    /// `MARGAY_FIDELITY`
+    pub fidelity: bool,
     /// `MARGAY_COMPANIONS`
     pub companions: bool,
     /// What was not understood, one sentence each, for the log.

@@ -1,24 +1,21 @@
 //! Tensor maps: how bulk copies of kernels go through a tensor in global memory.
 //!
-//! The 128 bytes are written in `memory/tensor_map.rs`; here are the manual's rules for what may be encoded.
+//! The 128 bytes are written in `memory/tensor_map/`; here are the manual's rules for what may be encoded.
 
 use super::call::{Answer, In, Out, require};
 use super::types::*;
 use crate::driver::Context;
-use crate::memory::tensor_map::{Element, MOST, Mode, TensorMap};
+use crate::memory::tensor_map::{ALIGNMENT, Element, Interleave, MOST, Mode, TensorMap, swizzle_from_number};
 use std::sync::Arc;
 
 const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 /// `CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED`.
 const SUPPORTED: i32 = 127;
 
-/// Programs keep maps at multiples of this many bytes.
-const ALIGNMENT: usize = 64;
-
 /// The place of a map, on a device that has them.
 fn place(context: &Arc<Context>, map: Out<CUtensorMap>) -> Answer<Out<CUtensorMap>> {
     map.required()?;
-    require((map.as_ptr() as usize).is_multiple_of(ALIGNMENT))?;
+    require((map.as_ptr() as u64).is_multiple_of(ALIGNMENT))?;
     match context.device().attribute(SUPPORTED) {
         0 => Err(CUresult::CUDA_ERROR_NOT_SUPPORTED),
         _ => Ok(map),
@@ -55,7 +52,6 @@ impl Common {
     fn map(&self) -> Answer<TensorMap> {
         let rank = self.rank as usize;
         require((1..=MOST).contains(&rank))?;
-        require(self.interleave.name().is_some() && self.swizzle.name().is_some())?;
         require(self.promotion.name().is_some() && self.fill.name().is_some())?;
         Ok(TensorMap {
             element: Element::from_number(self.element.0).ok_or(INVALID)?,
@@ -64,8 +60,8 @@ impl Common {
             dims: numbers(self.dims, rank)?,
             strides: numbers(self.strides, rank - 1)?,
             steps: numbers(self.steps, rank)?,
-            interleave: self.interleave.0 as u8,
-            swizzle: self.swizzle.0 as u8,
+            interleave: Interleave::from_number(self.interleave.0).ok_or(INVALID)?,
+            swizzle: swizzle_from_number(self.swizzle.0).ok_or(INVALID)?,
             promotion: self.promotion.0 as u8,
             fills_nan: self.fill.0 != 0,
             ..TensorMap::EMPTY
@@ -74,7 +70,7 @@ impl Common {
 }
 
 fn write(place: Out<CUtensorMap>, map: &TensorMap) -> Answer {
-    require(map.is_valid())?;
+    require(map.wrong().is_none())?;
     put(place, &map.encode())
 }
 
@@ -91,7 +87,7 @@ fn read(place: Out<CUtensorMap>) -> Answer<TensorMap> {
     for (index, word) in words.iter().enumerate() {
         bytes[index * 8..index * 8 + 8].copy_from_slice(&word.to_le_bytes());
     }
-    TensorMap::decode(&bytes).ok_or(INVALID)
+    TensorMap::decode(&bytes).map_err(|_| INVALID)
 }
 
 #[allow(

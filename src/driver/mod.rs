@@ -104,5 +104,6 @@ pub fn init(flags: u32) -> Result<()> {
     memory::place::set_spare(contents::SPARE);
     STAGE.store(Stage::Ready as u8, Ordering::Release);
     coredump::start();
+    process::fidelity::start();
     Ok(())
 }

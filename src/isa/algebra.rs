@@ -31,11 +31,12 @@ pub enum Linear {
     },
 }
 
-/// `mul`, `add`, `sub` of floats without a rounding modifier, of a type `F`.
+/// `mul`, `add`, `sub` of floats without a rounding modifier, of a type `F`, and `neg`, which changes a product's sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contractible<F> {
     Product(F),
     Sum { subtract: bool, of: F },
+    Negation(F),
 }
 
 impl<F> Contractible<F> {
@@ -43,6 +44,7 @@ impl<F> Contractible<F> {
         match self {
             Contractible::Product(of) => Contractible::Product(to(of)),
             Contractible::Sum { subtract, of } => Contractible::Sum { subtract, of: to(of) },
+            Contractible::Negation(of) => Contractible::Negation(to(of)),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::algebra::{Contractible, Linear};
 use super::lane::Lane;
+use super::logic::Logical;
 use super::simd::Level;
 use super::types::Rounding;
 use super::{approx, compare, convert, float, half, int, legacy, logic, moves, narrow, video};
@@ -169,6 +170,23 @@ impl Compute {
         }
     }
 
+    /// NVIDIA's assembler makes a routine with branches of it.
+    pub fn is_routine(self) -> bool {
+        match self {
+            Compute::Int(op) => op.is_routine(),
+            Compute::Float(op) => op.is_routine(),
+            Compute::Approx(op) => matches!(op, approx::Op::RsqrtF64 { .. }),
+            Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Logic(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => false,
+        }
+    }
+
     /// A product or sum whose rounding the text leaves open: what the assembler may make an `fma` of.
     pub fn contractible(self) -> Option<Contractible<Fused>> {
         match self {
@@ -266,22 +284,34 @@ impl Fused {
         }
     }
 
-    /// The negation of an operand, which changes a sign and no more; no instruction negates two `f32` at once.
-    pub fn negation(self) -> Option<Compute> {
-        Some(match self {
-            Fused::Float(float::Format::F32 { .. }) => Compute::Float(float::Op::Neg {
-                format: float::Scalar::F32 { ftz: false },
-            }),
-            Fused::Float(float::Format::F64) => Compute::Float(float::Op::Neg {
-                format: float::Scalar::F64,
-            }),
-            Fused::Float(float::Format::F32x2 { .. }) => return None,
-            Fused::Half(half::Format::F16 { x2, .. }) => Compute::Half(half::Op::Neg {
-                format: half::Plain::F16 { x2, ftz: false },
-            }),
-            Fused::Half(half::Format::Bf16 { x2 }) => Compute::Half(half::Op::Neg {
-                format: half::Plain::Bf16 { x2 },
-            }),
-        })
+    /// Whether a negation of this changes the sign of a product of the other and no more: it flushes nothing that the
+    /// product has not flushed.
+    pub fn keeps_products_of(self, product: Fused) -> bool {
+        self == product || self.without_ftz() == self && self == product.without_ftz()
+    }
+
+    fn without_ftz(self) -> Fused {
+        use half::Format::{Bf16, F16};
+        match self {
+            Fused::Float(float::Format::F32 { ftz: _, sat }) => Fused::Float(float::Format::F32 { ftz: false, sat }),
+            Fused::Float(float::Format::F32x2 { ftz: _ }) => Fused::Float(float::Format::F32x2 { ftz: false }),
+            Fused::Half(F16 { x2, ftz: _, sat }) => Fused::Half(F16 { x2, ftz: false, sat }),
+            Fused::Float(float::Format::F64) | Fused::Half(Bf16 { x2: _ }) => self,
+        }
+    }
+
+    /// The bits of a register that hold signs, and the type that all of them have together.
+    pub fn signs(self) -> (Logical, u128) {
+        match self {
+            Fused::Float(float::Format::F32 { .. }) => (Logical::B32, 1 << 31),
+            Fused::Float(float::Format::F64) => (Logical::B64, 1 << 63),
+            Fused::Float(float::Format::F32x2 { .. }) => (Logical::B64, 1 << 63 | 1 << 31),
+            Fused::Half(half::Format::F16 { x2: false, .. } | half::Format::Bf16 { x2: false }) => {
+                (Logical::B16, 1 << 15)
+            }
+            Fused::Half(half::Format::F16 { x2: true, .. } | half::Format::Bf16 { x2: true }) => {
+                (Logical::B32, 1 << 31 | 1 << 15)
+            }
+        }
     }
 }

@@ -12,14 +12,17 @@ mod compose;
 mod compute;
 pub mod convert;
 mod decode;
+pub mod fidelity;
 pub mod float;
 mod form;
 pub mod half;
 pub mod int;
+pub mod joint;
 mod lane;
 pub mod lanes;
 pub mod legacy;
 pub mod logic;
+pub mod mma;
 pub mod moves;
 pub mod narrow;
 mod number;
@@ -42,6 +45,7 @@ pub use self::decode::{
     takes_addresses, without_bank,
 };
 pub use self::form::Form;
+pub use self::joint::Joint;
 pub use self::lane::Lane;
 pub use self::operation::Operation;
 pub use self::simd::Level;

@@ -11,8 +11,9 @@
 //! caller.rs  which driver call allocates or frees
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
+//! multicast.rs  addresses that stand for one of each member of a team
 //! life.rs    who is told of allocations and frees
-//! tensor_map.rs  how bulk copies go through tensors
+//! tensor_map/  how bulk copies go through tensors   swizzle.rs  how they, and matrix products, lay out shared memory
 //! ```
 
 mod blocks;
@@ -20,9 +21,11 @@ pub mod caller;
 mod guard;
 mod hosts;
 pub mod life;
+pub mod multicast;
 mod nearest;
 mod ranges;
 mod space;
+pub mod swizzle;
 pub mod tensor_map;
 pub mod texture;
 

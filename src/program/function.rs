@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ir::Body;
+use crate::isa::fidelity::Fidelity;
 
 #[derive(Debug)]
 pub struct Function {
@@ -25,6 +26,8 @@ pub struct Function {
     /// Functions called directly (module indices).
     pub callees: Vec<u32>,
     pub calls_indirectly: bool,
+    /// The instructions of its text, each once: by name where results are exact, else by opcode.
+    pub instructions: Vec<(Fidelity, Box<str>)>,
     /// The text this came from.
     pub source: Arc<crate::ptx::Source>,
 }

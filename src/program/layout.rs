@@ -5,7 +5,8 @@ use crate::ptx::ast::{Type, Variable};
 /// Bytes of a value in memory (PTX ISA, Fundamental Types; handles of textures, samplers and surfaces are 64 bits).
 pub fn size_of(ty: Type) -> u64 {
     match ty {
-        Type::B8 | Type::U8 | Type::S8 | Type::E4m3 | Type::E5m2 | Type::E2m1x2 | Type::Pred => 1,
+        Type::B8 | Type::U8 | Type::S8 | Type::Pred => 1,
+        Type::E4m3 | Type::E5m2 | Type::E3m2 | Type::E2m3 | Type::E2m1 | Type::E2m1x2 => 1,
         Type::B16
         | Type::U16
         | Type::S16

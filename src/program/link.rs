@@ -646,6 +646,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
             "reqntid" => info.reqntid = three(),
             "reqnctapercluster" => info.required_cluster = three(),
             "explicitcluster" => info.explicit_cluster = true,
+            "blocksareclusters" => info.blocks_are_clusters = true,
             "maxclusterrank" => info.max_cluster_rank = arg(0),
             "minnctapersm" => info.min_ctas_per_sm = arg(0),
             "maxnreg" => info.max_registers = arg(0),

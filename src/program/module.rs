@@ -27,6 +27,8 @@ pub struct KernelInfo {
     pub required_cluster: Option<[u32; 3]>,
     /// `.explicitcluster`: a launch must name a cluster.
     pub explicit_cluster: bool,
+    /// `.blocksareclusters`: a launch counts clusters, of the required shape, in place of blocks.
+    pub blocks_are_clusters: bool,
     /// `.maxclusterrank` (0: none).
     pub max_cluster_rank: u32,
     pub min_ctas_per_sm: u32,

@@ -497,10 +497,33 @@ pub fn function<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Function, E> 
         )
 }
 
+/// Members of one range in a list of targets: each becomes a name of its own, however short the text is.
+const MAX_TARGETS: u64 = 256;
+
 /// `label: .callprototype (…) _ (…) .noreturn;`, `label: .calltargets f, g;`, `label: .branchtargets a, b;`
 pub fn targets<'t, 's: 't, E: Failure<'t>>() -> impl Part<'t, 's, Statement, E> {
     let label = name().then_ignore(mark(Kind::Colon));
-    let names = name().separated_by(mark(Kind::Comma)).at_least(1).collect::<Vec<_>>();
+    let count = integer()
+        .delimited_by(mark(Kind::Less), mark(Kind::Greater))
+        .try_map(|count, span| match count {
+            1..=MAX_TARGETS => Ok(count),
+            _ => Err(E::because(span, format!("a range has 1 to {MAX_TARGETS} members here"))),
+        });
+    // `f<2>` is `f0, f1`.
+    let members = name().then(count.or_not()).map(|(name, count)| match count {
+        None => vec![name],
+        Some(count) => (0..count)
+            .map(|member| Name {
+                text: format!("{}{member}", name.text).into(),
+                span: name.span,
+            })
+            .collect(),
+    });
+    let names = members
+        .separated_by(mark(Kind::Comma))
+        .at_least(1)
+        .collect::<Vec<_>>()
+        .map(|lists| lists.concat());
     let list = choice((word(".calltargets").to(true), word(".branchtargets").to(false)));
     let list = label.clone().then(list).then(names).map(|((label, calls), targets)| {
         if calls {

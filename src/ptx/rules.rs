@@ -102,8 +102,9 @@ fn declarable(ty: Type) -> bool {
     match ty {
         B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | F16 | F16x2 | F32 | F64 | Pred
         | TexRef | SamplerRef | SurfRef => true,
-        Bf16 | Bf16x2 | F32x2 | Tf32 | U8x4 | S8x4 | U16x2 | S16x2 | E4m3 | E5m2 | E4m3x2 | E5m2x2 | E3m2x2
-        | E2m3x2 | E2m1x2 | E4m3x4 | E5m2x4 | E3m2x4 | E2m3x4 | E2m1x4 | Ue8m0x2 | Ue5m3x2 | S2f6x2 => false,
+        Bf16 | Bf16x2 | F32x2 | Tf32 | U8x4 | S8x4 | U16x2 | S16x2 | E4m3 | E5m2 | E3m2 | E2m3 | E2m1 | E4m3x2
+        | E5m2x2 | E3m2x2 | E2m3x2 | E2m1x2 | E4m3x4 | E5m2x4 | E3m2x4 | E2m3x4 | E2m1x4 | Ue8m0x2 | Ue5m3x2
+        | S2f6x2 => false,
     }
 }
 
@@ -111,7 +112,7 @@ fn declarable(ty: Type) -> bool {
 pub(super) fn bits(ty: Type) -> u32 {
     use Type::*;
     match ty {
-        B8 | U8 | S8 | E4m3 | E5m2 | E2m1x2 => 8,
+        B8 | U8 | S8 | E4m3 | E5m2 | E3m2 | E2m3 | E2m1 | E2m1x2 => 8,
         B16 | U16 | S16 | F16 | Bf16 | E4m3x2 | E5m2x2 | E3m2x2 | E2m3x2 | E2m1x4 | Ue8m0x2 | Ue5m3x2 | S2f6x2 => 16,
         B32 | U32 | S32 | F32 | F16x2 | Bf16x2 | Tf32 | U8x4 | S8x4 | U16x2 | S16x2 | E4m3x4 | E5m2x4 | E3m2x4
         | E2m3x4 => 32,

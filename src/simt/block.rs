@@ -1,18 +1,21 @@
 //! One block (CTA): its bundles, whose turn it is, and who goes on when a barrier is complete.
 
-use crate::isa::lanes::WARP;
+use std::slice;
+
+use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::Function;
 
 use super::cause::Cause;
 use super::children::Children;
+use super::deadlock;
 use super::grid::Grid;
 use super::interp::{self, Bundle, Conditions, Located, Pause, Runs};
 use super::launch::Launch;
-use super::machine::barrier::Barriers;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
 use super::machine::slots::first_lane;
-use super::machine::{RawFault, Surroundings};
+use super::machine::state::State;
+use super::machine::{Env, RawFault, Surroundings};
 use super::schedule::Schedule;
 
 /// A block in its grid.
@@ -46,6 +49,16 @@ impl Surroundings for &Grid {
     fn wait(&self) -> bool {
         self.accept(self.children().drain())
     }
+
+    fn cancel(&self) -> Option<[u32; 3]> {
+        // All of a cooperative grid are there from the start.
+        let waiting = (!self.launch.cooperative).then(|| self.take()).flatten();
+        waiting.map(|index| self.ctaid(index))
+    }
+
+    fn draw(&self, n: u64) -> Option<u64> {
+        self.schedule.as_ref().map(|schedule| schedule.below(n))
+    }
 }
 
 impl Conditions for &Grid {
@@ -72,22 +85,36 @@ impl Conditions for &Grid {
     fn overdue(&self) -> Option<Cause> {
         Grid::overdue(self)
     }
+
+    fn lasts(&self) {
+        self.ask_for_help();
+    }
 }
+
+/// How often those who wait at barriers in memory come back with nothing, all of them and with nothing else done, until that
+/// counts as a deadlock. Hardware suspends a thread for milliseconds each time: seconds in which nothing happens.
+pub const PATIENCE: u32 = 4096;
 
 /// What a turn of a block came to.
 pub enum Turn {
     Done,
-    /// Somebody spins; others may go first.
-    Yield,
+    /// Somebody spins, as it seems: others may go first.
+    Spins,
+    /// It has run for long.
+    Long,
     /// Under a seed: others are to have a turn.
     Drawn,
+    /// Of a block that has others in its cluster: all who are left wait, perhaps for those.
+    Waits,
 }
 
 /// A place in which blocks run, one after the other.
 pub struct Block<'l> {
     pub env: BlockEnv<'l>,
     bundles: Vec<Bundle>,
-    barriers: Barriers,
+    pub state: State,
+    /// Something has changed for which lanes of other blocks may wait.
+    pub stirred: bool,
 }
 
 impl<'l> Block<'l> {
@@ -100,7 +127,8 @@ impl<'l> Block<'l> {
         Block {
             env,
             bundles,
-            barriers: Barriers::default(),
+            state: State::default(),
+            stirred: false,
         }
     }
 
@@ -117,30 +145,39 @@ impl<'l> Block<'l> {
             bundle.enter(&self.env);
         }
         let live = self.bundles.iter().map(Bundle::live_by_warp);
-        self.barriers.reset(live.flatten().copied());
+        self.state.reset(live.flatten().copied());
     }
 
-    /// Runs until all threads have exited or somebody has had his share.
+    /// Runs until all threads have exited, or all bundles have had their share or wait for those that had.
     ///
     /// # Errors
     /// The first fault.
     pub fn turn(&mut self) -> Result<Turn, Box<Located>> {
+        self.bundles.iter_mut().for_each(Bundle::resume);
         loop {
-            let mut shares = false;
-            let mut ran = false;
+            let (mut ran, mut spent) = (false, false);
             for i in 0..self.bundles.len() {
-                if !self.bundles[i].is_ready() {
+                let bundle = &mut self.bundles[i];
+                spent |= bundle.spent;
+                if bundle.spent || !bundle.is_ready() {
                     continue;
                 }
                 ran = true;
-                shares |= self.bundles[i].run(&self.env, &mut self.barriers)? == Pause::Share;
+                bundle.spent = bundle.run(&self.env, &mut self.state)? == Pause::Share;
                 self.release();
             }
-            if shares {
-                return Ok(Turn::Yield);
+            if ran {
+                continue;
             }
-            if !ran && self.has_ended()? {
-                return Ok(Turn::Done);
+            if spent {
+                self.wait_no_longer();
+                self.completed(State::advance)?;
+                self.release();
+                let spins = self.bundles.iter().any(|bundle| bundle.spent && bundle.spins);
+                return Ok(if spins { Turn::Spins } else { Turn::Long });
+            }
+            if let Some(turn) = self.rest()? {
+                return Ok(turn);
             }
         }
     }
@@ -153,15 +190,17 @@ impl<'l> Block<'l> {
         loop {
             let bundles = &self.bundles;
             let Some(i) = schedule.one_of(bundles.len(), |i| bundles[i].is_ready()) else {
-                if self.has_ended()? {
-                    return Ok(Turn::Done);
+                if let Some(turn) = self.rest()? {
+                    return Ok(turn);
                 }
                 continue;
             };
-            let pause = self.bundles[i].run(&self.env, &mut self.barriers)?;
+            let pause = self.bundles[i].run(&self.env, &mut self.state)?;
+            self.completed(|state, env| state.draw(env))?;
             self.release();
             if pause == Pause::Share {
-                return Ok(Turn::Yield);
+                self.wait_no_longer();
+                return Ok(Turn::Spins);
             }
             if schedule.one_in(4) && !self.bundles.iter().all(Bundle::is_done) {
                 return Ok(Turn::Drawn);
@@ -169,20 +208,115 @@ impl<'l> Block<'l> {
         }
     }
 
-    /// Nobody is ready: have all exited? If not, those go on who wait in vain for lanes of their warp.
-    fn has_ended(&mut self) -> Result<bool, Box<Located>> {
+    /// Nobody is ready: what the turn has come to; `None`: it goes on.
+    fn rest(&mut self) -> Result<Option<Turn>, Box<Located>> {
         if self.bundles.iter().all(Bundle::is_done) {
+            self.completed(match self.env.peers {
+                1 => State::end,
+                _ => State::end_copies,
+            })?;
             self.tell(|env| GridEvent::BlockEnd { block: env.ctaid });
-            return Ok(true);
+            return Ok(Some(Turn::Done));
         }
-        if !self.bundles.iter_mut().any(Bundle::force) {
-            return Err(Box::new(self.deadlock()));
+        if self.env.peers > 1 {
+            return Ok(Some(Turn::Waits));
         }
-        Ok(false)
+        if self.advance()? || self.force() {
+            return Ok(None);
+        }
+        self.state.stuck += 1;
+        match self.state.stuck <= PATIENCE && self.wait_no_longer() {
+            true => Ok(None),
+            false => Err(Box::new(self.deadlock())),
+        }
+    }
+
+    /// Somebody can go on.
+    pub fn is_ready(&self) -> bool {
+        self.bundles.iter().any(Bundle::is_ready)
+    }
+
+    /// Completes what goes on beside the block; `false`: there is nothing.
+    ///
+    /// # Errors
+    /// What it does to memory is a fault.
+    pub fn advance(&mut self) -> Result<bool, Box<Located>> {
+        let advanced = self.completed(State::advance)?;
+        if advanced {
+            self.release();
+        }
+        Ok(advanced)
+    }
+
+    /// Lets those go on who wait in vain for lanes of their warp; `false`: there are none.
+    pub fn force(&mut self) -> bool {
+        let all = [u32::MAX; MAX_WARPS];
+        self.bundles.iter_mut().any(|bundle| bundle.force(&all))
+    }
+
+    /// Those who wait for something to change try again.
+    pub fn wake(&mut self) {
+        for bundle in &mut self.bundles {
+            bundle.wake();
+        }
+    }
+
+    /// Lanes that have not exited, by warp.
+    pub fn live(&self) -> impl Iterator<Item = &u32> {
+        self.bundles.iter().flat_map(Bundle::live_by_warp)
+    }
+
+    /// Those who wait for something to change go ahead without it: as its time limit for `mbarrier.try_wait`. `false`:
+    /// there is none.
+    pub fn wait_no_longer(&mut self) -> bool {
+        let mut any = false;
+        for bundle in &mut self.bundles {
+            any |= bundle.go_ahead();
+        }
+        any
+    }
+
+    /// The last block of a cluster has ended, and what they began completes.
+    ///
+    /// # Errors
+    /// What it does to memory is a fault.
+    pub fn end(&mut self) -> Result<(), Box<Located>> {
+        self.completed(State::end)
+    }
+
+    /// Lets operations that go on beside the block complete.
+    fn completed<T>(
+        &mut self,
+        complete: impl FnOnce(&mut State, &Env<'_>) -> Result<T, Cause>,
+    ) -> Result<T, Box<Located>> {
+        complete(&mut self.state, &self.env).map_err(|cause| {
+            let fault = RawFault { cause, lane: 0 };
+            let first = self.bundles.iter().find_map(|b| Some((b, b.fragments.first()?)));
+            Box::new(match first {
+                Some((bundle, fragment)) => {
+                    let lane = first_lane(&fragment.mask);
+                    interp::located(bundle, fragment, RawFault { lane, ..fault })
+                }
+                // All threads are gone.
+                None => Located {
+                    fault,
+                    stack: Vec::new(),
+                    first_thread: 0,
+                },
+            })
+        })
     }
 
     fn release(&mut self) {
-        while let Some((barrier, tally)) = self.barriers.take_due() {
+        if self.env.peers == 1 {
+            meet(slice::from_mut(self));
+        }
+        if std::mem::take(&mut self.state.changed) {
+            (self.state.stuck, self.state.fruitless) = (0, 0);
+            self.stirred = true;
+            self.wake();
+        }
+        while let Some((barrier, tally)) = self.state.barriers.take_due() {
             self.tell(|env| GridEvent::Release {
                 block: env.ctaid,
                 barrier,
@@ -201,16 +335,35 @@ impl<'l> Block<'l> {
         }
     }
 
-    fn deadlock(&self) -> Located {
+    /// Who waits where and for whom, for people.
+    pub fn waits(&self) -> String {
+        deadlock::describe(&self.bundles, &self.state.barriers, &self.env)
+    }
+
+    pub fn deadlock(&self) -> Located {
         let bundle = self.bundles.iter().find(|b| !b.is_done()).expect("somebody is left");
         let fragment = &bundle.fragments[0];
         let lane = first_lane(&fragment.mask);
         let fault = RawFault {
-            cause: Cause::Deadlock {
-                why: self.barriers.describe(),
-            },
+            cause: Cause::Deadlock { why: self.waits() },
             lane,
         };
         interp::located(bundle, fragment, fault)
     }
+}
+
+/// Lets those go on who wait at the barrier of the cluster that these blocks are, if all have come.
+pub fn meet(blocks: &mut [Block<'_>]) {
+    let awaited = blocks.iter().any(|block| block.state.cluster.awaited);
+    if !awaited || !blocks.iter().all(|block| block.state.cluster.has_all(block.live())) {
+        return;
+    }
+    for block in blocks.iter_mut() {
+        block.state.cluster.complete();
+        block.wake();
+    }
+    blocks[0].tell(|env| GridEvent::ClusterRelease {
+        first: env.ctaid,
+        shape: env.env.launch.cluster(),
+    });
 }

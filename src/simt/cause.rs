@@ -30,6 +30,11 @@ pub enum Cause {
     Trap,
     /// 719: a handle that is no texture's or surface's, or a place outside of a surface (PTX ISA: an execution trap).
     Texture { why: String },
+    /// 719: what an instruction was handed is not what it takes: a barrier in memory that nobody has initialised, a size
+    /// that is no multiple of 16. PTX leaves open what hardware does then.
+    Misuse { why: String },
+    /// 721 `CUDA_ERROR_TENSOR_MEMORY_LEAK`: a block has ended with so many columns allocated.
+    TensorMemoryLeak { columns: usize },
     /// 710 `CUDA_ERROR_ASSERT`
     Assert,
     /// 702 `CUDA_ERROR_LAUNCH_TIMEOUT`
@@ -84,7 +89,13 @@ impl fmt::Display for Cause {
                 )
             }
             Cause::Trap => f.write_str("trap"),
-            Cause::Texture { why } => f.write_str(why),
+            Cause::Texture { why } | Cause::Misuse { why } => f.write_str(why),
+            Cause::TensorMemoryLeak { columns } => {
+                write!(
+                    f,
+                    "a block has ended with {columns} columns of tensor memory that it has not freed"
+                )
+            }
             Cause::Assert => f.write_str("assertion failed"),
             Cause::Timeout { milliseconds } => write!(f, "still running after {milliseconds} ms (MARGAY_TIMEOUT)"),
             Cause::Deadlock { why } => write!(f, "deadlock: {why}"),

@@ -57,6 +57,9 @@ impl Drop for Nested {
     }
 }
 
+/// Bytes that are copied or filled between two looks at the clock.
+const PIECE: u64 = 16 << 20;
+
 /// How many of them fit a thread's stack.
 const MOST_NESTED: u32 = 24;
 
@@ -109,9 +112,7 @@ impl Children {
 
     fn perform(&self, work: Work) -> Result<Option<Arc<Children>>, Box<Fault>> {
         defect::may_fail("child", &self.kernel);
-        if let Some(cause) = self.origin.overdue(&self.parent) {
-            return Err(grid::refusal(&self.parent, cause));
-        }
+        self.in_time()?;
         match work {
             Work::Launch(launch) => {
                 let number = self.launched.fetch_add(1, Ordering::Relaxed);
@@ -123,13 +124,18 @@ impl Children {
                 extent,
                 watch,
             } => {
+                let mut moved = 0;
                 for (y, z) in rows(&extent) {
                     let (to, from) = (to.row(y, z), from.row(y, z));
                     self.admit(from, extent.width, Direction::Read, &watch)?;
                     self.admit(to, extent.width, Direction::Write, &watch)?;
-                    // SAFETY: both rows lie in memory of the device or of the host's that kernels may use so (`admit`),
-                    // and `copy` takes rows that overlap.
-                    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, extent.width as usize) };
+                    for (at, bytes) in pieces(extent.width, to > from) {
+                        let (to, from) = (to + at, from + at);
+                        // SAFETY: both rows lie in memory of the device or of the host's that kernels may use so
+                        // (`admit`), and `copy` takes rows that overlap; pieces come in the order that such rows need.
+                        unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
+                        self.look_at_clock(&mut moved, bytes)?;
+                    }
                 }
             }
             Work::Fill {
@@ -138,15 +144,37 @@ impl Children {
                 extent,
                 watch,
             } => {
+                let mut moved = 0;
                 for (y, z) in rows(&extent) {
                     let to = to.row(y, z);
                     self.admit(to, extent.width, Direction::Write, &watch)?;
-                    // SAFETY: the row lies in memory that kernels may write (`admit`).
-                    unsafe { std::ptr::write_bytes(to as *mut u8, value, extent.width as usize) };
+                    for (at, bytes) in pieces(extent.width, false) {
+                        // SAFETY: the row lies in memory that kernels may write (`admit`).
+                        unsafe { std::ptr::write_bytes((to + at) as *mut u8, value, bytes as usize) };
+                        self.look_at_clock(&mut moved, bytes)?;
+                    }
                 }
             }
         }
         Ok(None)
+    }
+
+    fn in_time(&self) -> Result<(), Box<Fault>> {
+        match self.origin.overdue(&self.parent) {
+            Some(cause) => Err(grid::refusal(&self.parent, cause)),
+            None => Ok(()),
+        }
+    }
+
+    /// After a piece of a copy or fill: now and then, whether there is time for the rest.
+    fn look_at_clock(&self, moved: &mut u64, bytes: u64) -> Result<(), Box<Fault>> {
+        // Short rows take their time, too.
+        *moved += bytes + 64;
+        if *moved > PIECE {
+            *moved = 0;
+            self.in_time()?;
+        }
+        Ok(())
     }
 
     /// Checks a row as an access of a kernel is checked, and tells who watches of it.
@@ -177,6 +205,15 @@ fn rows(extent: &Extent) -> impl Iterator<Item = (u64, u64)> + use<> {
     let Extent { width, height, depth } = *extent;
     let slices = if width == 0 { 0 } else { depth };
     (0..slices).flat_map(move |z| (0..height).map(move |y| (y, z)))
+}
+
+/// The pieces of a row of `width` bytes: where each begins, and its length.
+fn pieces(width: u64, backwards: bool) -> impl Iterator<Item = (u64, u64)> {
+    let count = width.div_ceil(PIECE);
+    (0..count).map(move |i| {
+        let at = PIECE * if backwards { count - 1 - i } else { i };
+        (at, PIECE.min(width - at))
+    })
 }
 
 /// Runs a grid and all that it launches, to their end.

@@ -8,7 +8,7 @@ use crate::program::{Module, Origin, SharedName, Space};
 use super::cause::Cause;
 use super::interp::Located;
 use super::interp::compile::{Compiled, Pc};
-use super::machine::Env;
+use super::machine::{Env, peers};
 
 /// Why a launch ended early, and where.
 #[derive(Debug, Clone)]
@@ -53,13 +53,25 @@ pub struct Place {
     /// The shared variable that holds the address, or the last one before it.
     pub variable: Option<SharedName>,
     pub whose: Whose,
+    /// The address was in memory of the block's own, so in nobody's allocation, whoever has it by now.
+    pub was_ours: bool,
 }
 
-/// Whose local memory a place is in.
+/// Whose memory a place is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     Own,
-    /// Another thread's of the block.
+    /// Shared memory of another block of the cluster, by its rank.
+    Peer {
+        rank: u32,
+        gone: bool,
+    },
+    /// Shared memory of a block of a rank that the cluster, of so many blocks, does not have.
+    Nobody {
+        rank: u32,
+        blocks: u32,
+    },
+    /// Local memory of another thread of the block.
     Thread([u32; 3]),
 }
 
@@ -135,7 +147,8 @@ fn sites(module: &Module, located: &Located) -> Vec<Site> {
     sites
 }
 
-fn site(module: &Module, compiled: &Compiled, pc: Pc, times: usize) -> Site {
+/// Where an instruction stands in its source, `times` calls in a row.
+pub(super) fn site(module: &Module, compiled: &Compiled, pc: Pc, times: usize) -> Site {
     let function = &compiled.function;
     let text = &function.source.text;
     let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
@@ -169,6 +182,8 @@ fn address_of(cause: &Cause) -> Option<(u64, Space)> {
         | Cause::StackOverflow { .. }
         | Cause::Trap
         | Cause::Texture { .. }
+        | Cause::Misuse { .. }
+        | Cause::TensorMemoryLeak { .. }
         | Cause::Assert
         | Cause::Timeout { .. }
         | Cause::Deadlock { .. }
@@ -182,13 +197,14 @@ fn place(cause: &Cause, thread: u32, env: &Env<'_>) -> Option<Place> {
     let (address, space) = address_of(cause)?;
     let offset = address as i64;
     match space {
-        Space::Shared => Some(shared(offset, env)),
+        Space::Shared => Some(shared_by_rank(address as u32, env)),
         Space::Local => Some(Place {
             space,
             offset,
             bytes: env.local_stride.into(),
             variable: None,
             whose: Whose::Own,
+            was_ours: true,
         }),
         Space::Param => Some(Place {
             space,
@@ -196,6 +212,7 @@ fn place(cause: &Cause, thread: u32, env: &Env<'_>) -> Option<Place> {
             bytes: env.param_bytes.into(),
             variable: None,
             whose: Whose::Own,
+            was_ours: true,
         }),
         Space::Generic | Space::Global | Space::Const => nearest(address, thread, env),
     }
@@ -210,6 +227,24 @@ fn shared(offset: i64, env: &Env<'_>) -> Place {
         bytes: env.shared_bytes.into(),
         variable: before,
         whose: Whose::Own,
+        was_ours: true,
+    }
+}
+
+/// An address of the shared space, in which other blocks of a cluster have their windows, too.
+fn shared_by_rank(address: u32, env: &Env<'_>) -> Place {
+    let rank = peers::rank_of(address);
+    let blocks = env.peers;
+    if rank == env.rank || blocks == 1 {
+        return shared(i64::from(address) - i64::from(env.shared_start()), env);
+    }
+    let gone = env.gone >> rank.min(31) & 1 == 1;
+    Place {
+        whose: match rank < blocks {
+            true => Whose::Peer { rank, gone },
+            false => Whose::Nobody { rank, blocks },
+        },
+        ..shared(i64::from(peers::address_in(address, 0)), env)
     }
 }
 
@@ -228,6 +263,7 @@ fn nearest(address: u64, thread: u32, env: &Env<'_>) -> Option<Place> {
         bytes: stride,
         variable: None,
         whose: Whose::Thread(coordinates(thread as u32, env.env.launch().block)),
+        was_ours: false,
     };
     let own = Place {
         offset: from(own),
@@ -236,7 +272,11 @@ fn nearest(address: u64, thread: u32, env: &Env<'_>) -> Option<Place> {
     };
     let mut candidates = Vec::new();
     if env.shared_bytes > 0 {
-        candidates.push(shared(from(env.shared), env));
+        let windows = u64::from(env.peers) * peers::STRIDE;
+        candidates.push(match u32::try_from(address.wrapping_sub(env.cluster_shared())) {
+            Ok(at) if u64::from(at) < windows && env.peers > 1 => shared_by_rank(at, env),
+            _ => shared(from(env.shared), env),
+        });
     }
     if in_local && own.distance() > 0 {
         candidates.push(local(other));
@@ -250,6 +290,7 @@ fn nearest(address: u64, thread: u32, env: &Env<'_>) -> Option<Place> {
             bytes: env.param_bytes.into(),
             variable: None,
             whose: Whose::Own,
+            was_ours: true,
         });
     }
     // Farther away than this, it was meant for something else.
@@ -258,6 +299,10 @@ fn nearest(address: u64, thread: u32, env: &Env<'_>) -> Option<Place> {
         .into_iter()
         .filter(|place| place.distance() < NEAR)
         .min_by_key(Place::distance)
+        .map(|place| Place {
+            was_ours: env.own_memory().contains(&address),
+            ..place
+        })
 }
 
 /// The variable that holds an address, or the last one before it: name, start, bytes.

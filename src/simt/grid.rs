@@ -1,15 +1,15 @@
 //! A grid: its blocks in index order over the calling thread and the workers that help.
 //!
-//! Ordinary blocks run to completion, lowest index first, so that a block which waits for an earlier one always sees it
-//! progress. A block that spins for long is set aside while a later one runs (a hand-written grid barrier); blocks of a
-//! cooperative grid all take turns. Under a seed one thread runs them all, in turns that are drawn (`schedule.rs`).
+//! Blocks start in the order of their numbers, and each runs to its end as a rule. One that spins, or runs for long, is
+//! set aside while others have their turns and further ones start ([`Line`]): whatever a device could hold at a time
+//! makes progress together, so that a block may wait for a later one. Those of a cooperative grid all take turns. Under a
+//! seed one thread runs them all, in turns that are drawn (`schedule.rs`).
 //!
 //! A panic of a thread that works on a grid ends the grid with a fault, like any other; nobody waits for that thread.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -17,16 +17,25 @@ use parking_lot::{Condvar, Mutex};
 use crate::defect::{self, Defect};
 use crate::isa::lanes::WARP;
 use crate::memory::{self, AddressSpace, Region, View};
-use crate::program::Function;
+use crate::program::{Function, executed};
 
-use super::block::{Block, BlockEnv, Turn};
+use super::block::{BlockEnv, Turn};
 use super::children::Children;
+use super::cluster::Team;
 use super::interp::Located;
 use super::interp::affine::Runs;
 use super::interp::code::Executable;
+use super::line::Line;
 use super::machine::observe::{GridEvent, Watch};
+use super::machine::peers;
 use super::schedule::{self, IN_LINE, Schedule};
 use super::{Cause, Fault, Launch, pool};
+
+/// Where parameters lie: as far apart as any of them asks for, of which tensor maps ask for most.
+const PARAMETER_ALIGNMENT: usize = 128;
+#[derive(Clone, Copy)]
+#[repr(align(128))]
+struct ParameterLine(#[expect(dead_code, reason = "kernels read it by address")] [u8; PARAMETER_ALIGNMENT]);
 
 /// Register windows of a bundle should stay in the first-level cache; wider bundles of fat kernels run narrower.
 const WINDOW_BUDGET: u32 = 40 << 10;
@@ -36,8 +45,13 @@ const ALONE: Duration = Duration::from_micros(8);
 const MAX_DEPTH: u64 = 1 << 14;
 /// Bytes between a block's shared and local windows that are neither's: what runs over the one does not land in the other.
 const GUARD: u64 = 4096;
-/// Blocks that one worker keeps open when they spin.
+/// Blocks that one worker keeps open when they wait for each other.
 const MAX_OPEN: usize = 4096;
+/// What no multiprocessor exceeds: threads, blocks, bytes of shared memory (CUDA programming guide, Technical
+/// Specifications per Compute Capability).
+const MOST_THREADS: u32 = 2048;
+const MOST_BLOCKS: u32 = 32;
+const MOST_SHARED: u32 = 228 << 10;
 
 /// What a grid has from whoever launched it: children end when their parent's time is over, and draw from its seed.
 #[derive(Clone, Copy, Default)]
@@ -87,23 +101,28 @@ pub struct Grid {
     /// Who looks on.
     pub watch: Watch,
     local_stride: u32,
-    params: Vec<u128>,
+    params: Vec<ParameterLine>,
     view: View,
-    blocks: u64,
+    /// How many blocks there are, or clusters if it has some: those start together.
+    starts: u64,
     next: AtomicU64,
     stop: AtomicBool,
+    began: Instant,
+    /// The caller works alone, and others might help.
+    alone: AtomicBool,
+    this: Weak<Grid>,
     origin: Origin,
     fault: Mutex<Option<Box<Fault>>>,
     /// The address at which registered host memory turned out to be gone; 0: none.
     gone: AtomicU64,
     helpers: Mutex<usize>,
-    alone: Condvar,
+    all_left: Condvar,
     children: OnceLock<Arc<Children>>,
 }
 
-/// Where one block at a time runs: its state and its windows.
+/// Where one block at a time runs, or the blocks of a cluster: their state and their windows.
 struct Seat<'l> {
-    block: Block<'l>,
+    team: Team<'l>,
     scratch: Scratch,
 }
 
@@ -120,15 +139,15 @@ impl Helper {
 impl Drop for Helper {
     fn drop(&mut self) {
         *self.0.helpers.lock() -= 1;
-        self.0.alone.notify_all();
+        self.0.all_left.notify_all();
     }
 }
 
 impl Seat<'_> {
     /// Its windows stay with the thread.
-    fn leave(self: Box<Self>) {
-        let Seat { block, scratch } = *self;
-        drop(block);
+    fn leave(self) {
+        let Seat { team, scratch } = self;
+        drop(team);
         scratch.keep();
     }
 }
@@ -148,7 +167,7 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
     pool::withdraw(&grid);
     let mut helpers = grid.helpers.lock();
     while *helpers > 0 {
-        grid.alone.wait(&mut helpers);
+        grid.all_left.wait(&mut helpers);
     }
     drop(helpers);
     grid.watch.grid(grid.launch.grid_id, &GridEvent::End);
@@ -175,6 +194,7 @@ impl Grid {
             .module
             .prepare(launch.kernel)
             .map_err(|d| refusal(launch, Cause::Invalid { report: d.to_string() }))?;
+        executed::note(&launch.code.module, launch.kernel);
         let schedule = origin.seed.map(|seed| Schedule::new(seed, launch));
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(WARP as u32);
@@ -191,8 +211,9 @@ impl Grid {
         let watch = launch.services.watch();
         let kernel = launch.code.executable(launch.kernel, &function, width, &watch);
         let stride = local_stride(launch, &function);
-        let mut params = vec![0u128; launch.params.len().div_ceil(16)];
-        // SAFETY: the destination has at least as many bytes; any bytes make a u128.
+        let mut params =
+            vec![ParameterLine([0; PARAMETER_ALIGNMENT]); launch.params.len().div_ceil(PARAMETER_ALIGNMENT)];
+        // SAFETY: the destination has at least as many bytes; any bytes make a line.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 launch.params.as_ptr(),
@@ -200,7 +221,8 @@ impl Grid {
                 launch.params.len(),
             );
         }
-        Ok(Arc::new(Grid {
+        let starts: u64 = launch.starts().iter().map(|&x| u64::from(x)).product();
+        Ok(Arc::new_cyclic(|this| Grid {
             threads,
             bundles: warps.div_ceil(width),
             shared_bytes: match launch.dynamic_shared {
@@ -213,15 +235,18 @@ impl Grid {
             local_stride: stride,
             params,
             view: AddressSpace::get().view(),
-            blocks: launch.grid.iter().map(|&x| u64::from(x)).product(),
+            starts,
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            began: Instant::now(),
+            alone: AtomicBool::new(starts > 1 && schedule.is_none() && pool::threads() > 1),
+            this: Weak::clone(this),
             origin,
             schedule,
             fault: Mutex::new(None),
             gone: AtomicU64::new(0),
             helpers: Mutex::new(0),
-            alone: Condvar::new(),
+            all_left: Condvar::new(),
             children: OnceLock::new(),
             kernel,
             launch: Arc::clone(launch),
@@ -282,81 +307,95 @@ impl Grid {
         self.report(Box::new(self.fault_of(Cause::Defect { defect }, block)));
     }
 
-    fn take(&self) -> Option<u64> {
-        if self.stop.load(Ordering::Relaxed) || self.next.load(Ordering::Relaxed) >= self.blocks {
+    /// What starts next.
+    pub fn take(&self) -> Option<u64> {
+        if self.stop.load(Ordering::Relaxed) || self.next.load(Ordering::Relaxed) >= self.starts {
             return None;
         }
-        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < self.blocks)
+        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < self.starts)
     }
 
-    /// The place of a block in the grid. Blocks may be short: no division where it can be spared, and none of 64 bits.
-    fn ctaid(&self, index: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.grid;
-        if index < u64::from(x) {
-            return [index as u32, 0, 0];
-        }
-        match u32::try_from(index) {
+    /// The place in the grid of what starts: of a block, or of a cluster's first. Blocks may be short: no division where it can
+    /// be spared, and none of 64 bits.
+    pub fn ctaid(&self, index: u64) -> [u32; 3] {
+        let [x, y, _] = self.launch.starts();
+        let at = match u32::try_from(index) {
+            Ok(index) if index < x => [index, 0, 0],
             Ok(index) => [index % x, index / x % y, index / x / y],
             Err(_) => {
                 let [x, y] = [x, y].map(u64::from);
                 [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
             }
+        };
+        match self.launch.cluster {
+            None => at,
+            Some(shape) => std::array::from_fn(|axis| at[axis] * shape[axis]),
         }
+    }
+
+    /// Invites workers, if the grid has lasted and has blocks for them.
+    pub fn ask_for_help(&self) {
+        let lasts = || self.began.elapsed() > ALONE || self.launch.cooperative;
+        if self.alone.load(Ordering::Relaxed) && lasts() && self.alone.swap(false, Ordering::Relaxed) {
+            let rest = self.starts - self.next.load(Ordering::Relaxed).min(self.starts);
+            if let Some(this) = self.this.upgrade() {
+                pool::invite(&this, (rest as usize).min(pool::threads() - 1));
+            }
+        }
+    }
+
+    /// Blocks or clusters that one worker keeps open: no more than the device holds, generously counted.
+    fn most_open(&self) -> usize {
+        if self.launch.cooperative {
+            return MAX_OPEN;
+        }
+        let by_threads = MOST_THREADS / self.threads.next_multiple_of(WARP as u32);
+        let by_shared = MOST_SHARED.checked_div(self.shared_bytes).unwrap_or(MOST_BLOCKS);
+        let each = by_threads.min(by_shared).clamp(1, MOST_BLOCKS);
+        let blocks = each as usize * self.launch.multiprocessors as usize;
+        (blocks / self.launch.peers() as usize).clamp(2, MAX_OPEN)
     }
 
     /// `at` is told which block runs.
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
-        let start = Instant::now();
-        let mut invited = !caller || self.blocks < 2 || pool::threads() == 1;
-        // Blocks that have begun and wait for their next turn; as a rule there are none.
-        let mut open: VecDeque<Box<Seat<'_>>> = VecDeque::new();
+        let mut line = Line::new(self.most_open(), self.launch.cooperative);
         // Seats of blocks that have ended: the last one, and as many as were open at a time.
         let mut spare: Option<Box<Seat<'_>>> = None;
         let mut idle: Vec<Box<Seat<'_>>> = Vec::new();
-        // Blocks that had a turn since one of them last finished: when all have, there is room for another one.
-        let mut spinning = 0;
         loop {
-            let more = self.launch.cooperative || spinning >= open.len();
-            let next = if more && open.len() < MAX_OPEN {
-                self.take()
-            } else {
-                None
-            };
-            let mut seat = match next {
+            let started = if line.has_room() { self.take() } else { None };
+            let mut seat = match started {
                 Some(index) => {
-                    if !invited && (start.elapsed() > ALONE || self.launch.cooperative) {
-                        invited = true;
-                        let rest = self.blocks - self.next.load(Ordering::Relaxed).min(self.blocks);
-                        pool::invite(self, (rest as usize).min(pool::threads() - 1));
+                    if index > 0 || self.launch.cooperative {
+                        self.ask_for_help();
                     }
                     let left = spare.take().or_else(|| idle.pop());
                     let Some(seat) = self.enter(index, at, left, number) else {
                         return;
                     };
                     defect::may_fail(if caller { "launcher" } else { "worker" }, &self.kernel.function.name);
-                    spinning = 0;
+                    line.started();
                     seat
                 }
-                None => match open.pop_front() {
+                None => match line.next() {
                     Some(seat) => seat,
                     None => break,
                 },
             };
-            at.set(seat.block.env.ctaid);
-            let turn = seat.block.turn();
-            match self.checked(turn, &seat.block.env) {
+            at.set(seat.team.env().ctaid);
+            let turn = seat.team.turn();
+            match self.checked(turn, seat.team.env()) {
                 Ok(Turn::Done) => {
-                    spinning = 0;
+                    line.ended();
                     if let Some(other) = spare.replace(seat) {
                         idle.push(other);
                     }
                 }
-                Ok(Turn::Yield | Turn::Drawn) => {
-                    open.push_back(seat);
+                Ok(turn @ (Turn::Spins | Turn::Long | Turn::Drawn | Turn::Waits)) => {
+                    line.set_aside(seat, matches!(turn, Turn::Spins));
                     if !self.may_go_on() {
                         break;
                     }
-                    spinning += 1;
                 }
                 Err(fault) => {
                     self.report(fault);
@@ -364,7 +403,11 @@ impl Grid {
                 }
             }
         }
-        spare.into_iter().chain(idle).chain(open).for_each(Seat::leave);
+        spare
+            .into_iter()
+            .chain(idle)
+            .chain(line.into_blocks())
+            .for_each(|seat| seat.leave());
     }
 
     /// All blocks on this thread, as they are drawn.
@@ -390,7 +433,7 @@ impl Grid {
                     false => schedule.below(in_line.len() as u64) as usize,
                 };
                 let index = in_line.remove(next);
-                let place = idle.last().map_or(places, |seat| seat.block.env.seat);
+                let place = idle.last().map_or(places, |seat| seat.team.env().seat);
                 let Some(seat) = self.enter(index, at, idle.pop(), place) else {
                     return;
                 };
@@ -405,15 +448,15 @@ impl Grid {
             }
             let turn = schedule.below(open.len() as u64) as usize;
             let (seat, spins) = &mut open[turn];
-            at.set(seat.block.env.ctaid);
-            let drawn = seat.block.drawn_turn(schedule);
-            match self.checked(drawn, &seat.block.env) {
+            at.set(seat.team.env().ctaid);
+            let drawn = seat.team.drawn_turn(schedule);
+            match self.checked(drawn, seat.team.env()) {
                 Ok(Turn::Done) => {
                     idle.push(open.swap_remove(turn).0);
                     open.iter_mut().for_each(|(_, spins)| *spins = false);
                 }
-                Ok(turn @ (Turn::Yield | Turn::Drawn)) => {
-                    *spins |= matches!(turn, Turn::Yield);
+                Ok(turn @ (Turn::Spins | Turn::Long | Turn::Drawn | Turn::Waits)) => {
+                    *spins |= !matches!(turn, Turn::Drawn | Turn::Waits);
                     if !self.may_go_on() {
                         break;
                     }
@@ -425,7 +468,7 @@ impl Grid {
             }
         }
         let open = open.into_iter().map(|(seat, _)| seat);
-        idle.into_iter().chain(open).for_each(Seat::leave);
+        idle.into_iter().chain(open).for_each(|seat| seat.leave());
     }
 
     /// Block `index` starts, as `at` is told, in the seat that another one has left or in a new one. `None`: there is
@@ -454,7 +497,7 @@ impl Grid {
                 }
             },
         };
-        seat.block.start(ctaid);
+        seat.team.start(ctaid);
         Some(seat)
     }
 
@@ -464,30 +507,35 @@ impl Grid {
         !self.has_stopped() && self.children.get().is_none_or(|children| self.accept(children.help()))
     }
 
-    /// Memory and state for a block; the error is the number of bytes that could not be had.
+    /// Memory and state for a block, or a cluster; the error is the number of bytes that could not be had.
     fn place(&self, number: u32) -> Result<Seat<'_>, u64> {
+        let peers = self.launch.peers();
         let shared = u64::from(self.shared_bytes).next_multiple_of(256);
         let local_bytes = u64::from(self.local_stride) * u64::from(self.bundles * self.kernel.width * WARP as u32);
-        let scratch = Scratch::of(shared + GUARD + local_bytes + 256)?;
-        let base = scratch.0.start();
-        let env = BlockEnv {
+        // Shared windows first, each where its rank says, then the local ones.
+        let first_local = u64::from(peers - 1) * peers::STRIDE + shared + GUARD;
+        let local_window = local_bytes.next_multiple_of(256) + 256;
+        let used = u64::from(peers) * (shared + local_window);
+        let scratch = Scratch::of(first_local + u64::from(peers) * local_window, used)?;
+        let base = scratch.region.start();
+        let team = Team::new((0..peers).map(|rank| BlockEnv {
             env: self,
             view: self.view,
             ctaid: [0; 3],
-            seat: number,
-            shared: base,
+            seat: number * peers + rank,
+            shared: base + u64::from(rank) * peers::STRIDE,
             shared_bytes: self.shared_bytes,
             shared_window: shared.max(1) as u32,
-            local: base + shared + GUARD,
+            rank,
+            peers,
+            gone: 0,
+            local: base + first_local + u64::from(rank) * local_window,
             local_stride: self.local_stride,
             local_bytes,
             param: self.params.as_ptr() as u64,
             param_bytes: self.launch.params.len() as u32,
-        };
-        Ok(Seat {
-            block: Block::new(env),
-            scratch,
-        })
+        }));
+        Ok(Seat { team, scratch })
     }
 
     fn report(&self, fault: Box<Fault>) {
@@ -550,28 +598,32 @@ thread_local! {
     static KEPT: RefCell<Option<Region>> = const { RefCell::new(None) };
 }
 
-/// Shared and local windows of one block at a time.
-struct Scratch(Region);
+/// Shared and local windows of what runs in one seat.
+struct Scratch {
+    region: Region,
+    /// Bytes of it in which windows lie; between those of a cluster there is nothing.
+    used: u64,
+}
 
 impl Scratch {
-    fn of(bytes: u64) -> Result<Scratch, u64> {
+    fn of(bytes: u64, used: u64) -> Result<Scratch, u64> {
         // A thread that is about to end has kept nothing.
         if let Ok(Some(kept)) = KEPT.try_with(|k| k.borrow_mut().take())
             && kept.bytes() >= bytes
         {
-            return Ok(Scratch(kept));
+            return Ok(Scratch { region: kept, used });
         }
         AddressSpace::get()
             .allocate_internal(bytes, 4096)
-            .map(Scratch)
+            .map(|region| Scratch { region, used })
             .map_err(|_| bytes)
     }
 
     fn keep(self) {
         // A few MB at most stay with a thread.
-        if self.0.bytes() <= 8 << 20 {
+        if self.used <= 8 << 20 {
             // The thread may be ending: then the region just goes.
-            let _ = KEPT.try_with(|k| k.borrow_mut().replace(self.0));
+            let _ = KEPT.try_with(|k| k.borrow_mut().replace(self.region));
         }
     }
 }

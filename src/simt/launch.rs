@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::executables::Executables;
 use super::machine::observe::Watch;
 use super::seed::Seed;
+use crate::isa::mma::Architecture;
 use crate::memory::texture::References;
 
 /// A grid to run.
@@ -16,8 +17,8 @@ pub struct Launch {
     pub kernel: u32,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// `[1, 1, 1]` without clusters.
-    pub cluster: [u32; 3],
+    /// `None`: nobody has asked for clusters.
+    pub cluster: Option<[u32; 3]>,
     pub dynamic_shared: u32,
     /// The parameter block, laid out as [`crate::program::KernelInfo::params`] says.
     pub params: Box<[u8]>,
@@ -29,6 +30,8 @@ pub struct Launch {
     pub grid_id: u64,
     /// What `%nsmid` reads.
     pub multiprocessors: u32,
+    /// Whose tensor cores matrices are multiplied as.
+    pub tensor: Architecture,
     /// Bytes of local memory a lane may use for its call stack (`CU_LIMIT_STACK_SIZE`).
     pub stack_limit: u64,
     /// How long it may run.
@@ -46,6 +49,25 @@ impl Launch {
     /// Threads of a block.
     pub(super) fn threads(&self) -> u32 {
         self.block.iter().product()
+    }
+
+    /// Blocks of a cluster in each dimension: a grid without clusters is one of clusters of a single block (PTX ISA,
+    /// %clusterid).
+    pub(super) fn cluster(&self) -> [u32; 3] {
+        self.cluster.unwrap_or([1; 3])
+    }
+
+    /// How many these are.
+    pub(super) fn peers(&self) -> u32 {
+        self.cluster().iter().product()
+    }
+
+    /// How many blocks or clusters there are in each dimension: what starts together.
+    pub(super) fn starts(&self) -> [u32; 3] {
+        match self.cluster {
+            None => self.grid,
+            Some(shape) => std::array::from_fn(|axis| self.grid[axis] / shape[axis]),
+        }
     }
 
     pub(super) fn envreg(&self, i: u8) -> u32 {

@@ -5,7 +5,9 @@
 //! machine/        what operations do to memory and lanes   executables.rs       a module, with what tiers made of it
 //! interp/         the interpreter: runs one bundle
 //! grid.rs         blocks over threads                      block.rs             one block: bundles, whose turn it is
-//! children.rs     what kernels have launched               pool.rs              the process's workers
+//! cluster.rs      blocks of a cluster, which run together
+//! line.rs         blocks that have begun, in turns         pool.rs              the process's workers
+//! children.rs     what kernels have launched               deadlock.rs          who waits for whom, in words
 //! schedule.rs     the order that is drawn from a seed      seed.rs              random numbers
 //! ```
 //!
@@ -15,11 +17,14 @@
 mod block;
 mod cause;
 mod children;
+mod cluster;
+mod deadlock;
 mod executables;
 mod fault;
 mod grid;
 mod interp;
 mod launch;
+mod line;
 mod machine;
 mod pool;
 mod schedule;

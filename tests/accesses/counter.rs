@@ -7,7 +7,7 @@ use cuda::memory::texture::References;
 use cuda::memory::{AddressSpace, Kind, Request};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
-use cuda::simt::observe::{Access, GridEvent, HeapEvent, Observer, SyncEvent, Watch, Who};
+use cuda::simt::observe::{Access, Completes, GridEvent, HeapEvent, Observer, SyncEvent, Watch, Who};
 use cuda::simt::{self, Executables, Fault, Runtime, Services};
 use parking_lot::Mutex;
 
@@ -90,17 +90,52 @@ impl Observer for Counter {
                 format!("fence {ordering:?}{scope} of {}", count(lanes))
             }
             SyncEvent::Copies { lanes, group } => format!("copies {group:?} of {}", count(lanes)),
+            SyncEvent::BulkCopies { lanes, group, read } => {
+                let of = if *read { "sources of " } else { "" };
+                format!("{of}bulk copies {group:?} of {}", count(lanes))
+            }
+            SyncEvent::Begin {
+                operation,
+                lanes,
+                completes,
+                ..
+            } => {
+                let lanes = lanes.count_ones();
+                match completes {
+                    Completes::Bytes { bytes, .. } => format!("{operation} begins for {lanes}: {bytes} bytes"),
+                    other => format!("{operation} begins for {lanes}: {other:?}"),
+                }
+            }
+            SyncEvent::Mbarrier {
+                lanes,
+                ordering,
+                scope,
+                what,
+                ..
+            } => {
+                let scope = scope.map_or(String::new(), |scope| format!(" {scope:?}"));
+                format!("mbarrier {what:?} {ordering:?}{scope} of {}", lanes.count_ones())
+            }
+            SyncEvent::ClusterArrive { lanes, relaxed } => {
+                let how = if *relaxed { " relaxed" } else { "" };
+                format!("cluster arrive{how} of {}", count(lanes))
+            }
+            SyncEvent::ClusterWait { lanes } => format!("cluster wait of {}", count(lanes)),
             SyncEvent::HostCall { lanes } => format!("host call of {}", count(lanes)),
         });
     }
 
     fn grid(&self, _: u64, event: &GridEvent) {
         self.note(match event {
+            GridEvent::Complete { operation, lanes, .. } => {
+                format!("{operation} is complete for {}", lanes.count_ones())
+            }
             GridEvent::Launch => "launch".to_owned(),
             GridEvent::End => "end".to_owned(),
             GridEvent::Block { .. } => "block".to_owned(),
             GridEvent::BlockEnd { .. } => "block end".to_owned(),
             GridEvent::Release { barrier, .. } => format!("release {barrier}"),
+            GridEvent::ClusterRelease { first, shape } => format!("release cluster of {shape:?} at {first:?}"),
             GridEvent::Transfer {
                 address,
                 bytes,
@@ -258,11 +293,12 @@ impl Run {
             kernel,
             grid: [1; 3],
             block: [threads, 1, 1],
-            cluster: [1; 3],
+            cluster: None,
             dynamic_shared: 0,
             params: params.into(),
             cooperative: false,
             workspace: 0,
+            tensor: Default::default(),
             grid_id: 1,
             multiprocessors: 4,
             stack_limit: 1024,

@@ -189,8 +189,10 @@ fn groups_of_asynchronous_copies_are_told() {
     let expected = [
         "launch",
         "block",
+        "1 begins for 32: Group",
         "copies Commit of 32",
         "copies Wait(2) of 5",
+        "1 is complete for 32",
         "copies WaitAll of 32",
         "block end",
         "end",
@@ -252,4 +254,63 @@ fn barriers_fences_calls_and_blocks_are_told() {
         "end",
     ];
     assert_eq!(events, expected);
+}
+
+#[test]
+fn bulk_copies_and_their_barriers_are_told() {
+    let mut run = Run::new();
+    let text = "
+.version 9.5\n.target sm_120a\n.address_size 64
+.visible .entry bulk(.param .u64 in)
+{
+    .reg .b32 %r<4>;\n    .reg .b64 %rd<3>;\n    .reg .pred %p;
+    .shared .align 16 .b8 window[64];
+    .shared .align 8 .b64 bar;
+    mov.u32 %r1, window;\n    mov.u32 %r2, bar;
+    ld.param.u64 %rd1, [in];
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    mbarrier.arrive.expect_tx.release.cluster.shared::cta.b64 _, [%r2], 32;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 32, [%r2];
+wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%r2], 0;
+    @!%p bra wait;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+    cp.async.bulk.wait_group 0;
+    ret;
+}
+";
+    let input = run.memory.buffer(&[7; 64]);
+    let module = run.load(text).unwrap_or_else(|why| panic!("{why}"));
+    let counter = Arc::new(Counter::of(
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 32, [%r2]",
+    ));
+    run.launch(&module, "bulk", (1, input.to_le_bytes().to_vec()), &counter)
+        .expect("it runs");
+    let expected = [
+        "launch",
+        "block",
+        "mbarrier Init Weak of 1",
+        "mbarrier Arrive Release Cluster of 1",
+        "1 begins for 1: 32 bytes",
+        // It waits, and nobody else gets on.
+        "mbarrier Look { over: 0 } Acquire Cta of 1",
+        "1 is complete for 1",
+        "mbarrier Look { over: 1 } Acquire Cta of 1",
+        "2 begins for 1: BulkGroup",
+        "bulk copies Commit of 1",
+        "sources of bulk copies Wait(0) of 1",
+        "2 is complete for 1",
+        "bulk copies Wait(0) of 1",
+        "block end",
+        "end",
+    ];
+    assert_eq!(counter.events(), expected);
+    let seen: Vec<_> = counter
+        .seen()
+        .iter()
+        .map(|seen| (seen.what.direction, seen.what.bytes))
+        .collect();
+    assert_eq!(seen, [(Direction::Write, 32), (Direction::Read, 32)]);
 }

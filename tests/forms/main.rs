@@ -6,13 +6,19 @@
 //! and random ones. Out: a count for each family of forms executed out of forms in the list, and the names of the rest.
 //! The kernels go through the C ABI, like any program's, at every SIMD level.
 
+#[macro_use]
 #[path = "../../cdylib-tests/c.rs"]
 mod c;
 mod case;
 mod catalogue;
 mod execute;
+mod goldens;
 mod image;
+mod matrix;
 mod model;
+mod multimem;
+mod tensor;
+mod together;
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
@@ -32,6 +38,8 @@ const FAMILIES: &[(&str, usize)] = &[
 ];
 
 const LEVELS: [&str; 3] = ["avx512", "avx2", "baseline"];
+/// Generations of tensor cores; the last is that of the default device, and so runs at every level.
+const ARCHITECTURES: [&str; 6] = ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90", "sm_100"];
 
 fn main() -> ExitCode {
     // `cargo test` passes filters that mean other tests.
@@ -51,15 +59,78 @@ fn main() -> ExitCode {
             .args(filter.iter())
             .env("MARGAY_SIMD", level)
             .env("MARGAY_LOG", "off")
+            .env("MARGAY_DEVICES", multimem::DEVICES.to_string())
+            .status()
+            .is_ok_and(|status| status.success());
+    }
+    for architecture in ARCHITECTURES {
+        println!("matrices as {architecture} multiplies them:");
+        good &= Command::new(&program)
+            .args(filter.iter())
+            .env("MARGAY_SIMD", LEVELS[0])
+            .env("MARGAY_TENSOR_ARCH", architecture)
+            .env("MARGAY_LOG", "off")
             .status()
             .is_ok_and(|status| status.success());
     }
     ExitCode::from(if good { 0 } else { 101 })
 }
 
+/// Forms of matrices that warps hold; those that multiply, where tensor cores of a generation are asked for, and the
+/// results that were measured on these.
+fn matrices(rows: &[catalogue::Row], filter: Option<&str>) -> Vec<String> {
+    let generation = std::env::var_os("MARGAY_TENSOR_ARCH").is_some();
+    // Without optimisation a sample does: models take their time.
+    let step = if cfg!(debug_assertions) && filter.is_none() {
+        13
+    } else {
+        1
+    };
+    let wanted: Vec<&catalogue::Row> = rows
+        .iter()
+        .filter(|row| matches!(row.category, "matrix" | "mma" | "wmma") && row.semantic)
+        .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
+        .filter(|row| !generation || row.form.contains("mma.s"))
+        .step_by(step)
+        .collect();
+    let (made, mut failures) = matrix::run(&wanted);
+    println!("  matrices of warps: {made} of {} forms executed", wanted.len());
+    if generation && filter.is_none_or(|f| f == "goldens") {
+        let (compared, found) = goldens::run(matrix::architecture());
+        println!("  results measured on GPUs: {compared} compared");
+        failures.extend(found);
+    }
+    failures
+}
+
+/// Begins to use the device.
+fn start() {
+    let mut context = std::ptr::null_mut();
+    c::ok(c::cuInit(0));
+    c::ok(c::cuDevicePrimaryCtxRetain(&mut context, 0));
+    c::ok(c::cuCtxSetCurrent(context));
+}
+
+/// What went wrong, as far as there is room for it.
+fn report(failures: &[String]) -> ExitCode {
+    let shown = std::env::var("FORMS_SHOW").ok().and_then(|n| n.parse().ok());
+    let limit = shown.unwrap_or(40);
+    for failure in failures.iter().take(limit) {
+        println!("  {failure}");
+    }
+    if failures.len() > limit {
+        println!("  … and {} more", failures.len() - limit);
+    }
+    ExitCode::from(if failures.is_empty() { 0 } else { 101 })
+}
+
 /// Forms whose name contains `filter`, if there is one.
 fn run(filter: Option<&str>) -> ExitCode {
     let rows = catalogue::rows();
+    start();
+    if std::env::var_os("MARGAY_TENSOR_ARCH").is_some() {
+        return report(&matrices(&rows, filter));
+    }
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut cases = Vec::new();
@@ -79,10 +150,6 @@ fn run(filter: Option<&str>) -> ExitCode {
             None => missing.entry(row.category).or_default().push(row.example),
         }
     }
-    let mut context = std::ptr::null_mut();
-    c::ok(c::cuInit(0));
-    c::ok(c::cuDevicePrimaryCtxRetain(&mut context, 0));
-    c::ok(c::cuCtxSetCurrent(context));
     let mut failures = execute::run(&cases);
     let images: Vec<&catalogue::Row> = rows
         .iter()
@@ -92,26 +159,42 @@ fn run(filter: Option<&str>) -> ExitCode {
     let (made, found) = image::run(&images);
     println!("  textures and surfaces: {made} of {} forms executed", images.len());
     failures.extend(found);
-    let limit = std::env::var("FORMS_SHOW")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(40);
+    let tensors: Vec<&catalogue::Row> = rows
+        .iter()
+        .filter(|row| row.category == "tensor" && !row.form.contains("prefetch"))
+        .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
+        .collect();
+    let (made, found) = tensor::run(&tensors);
+    println!("  tensor copies: {made} of {} forms executed", tensors.len());
+    failures.extend(found);
+    failures.extend(matrices(&rows, filter));
+    let together: Vec<&catalogue::Row> = rows
+        .iter()
+        .filter(|row| matches!(row.category, "warp" | "barrier") && row.semantic)
+        .filter(|row| !row.form.contains("cluster") && !row.form.starts_with("griddepcontrol"))
+        .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
+        .collect();
+    let (made, found) = together::run(&together);
+    println!("  threads that meet: {made} of {} forms executed", together.len());
+    failures.extend(found);
+    let multimem: Vec<&catalogue::Row> = rows
+        .iter()
+        .filter(|row| row.category == "multimem" && row.semantic)
+        .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
+        .collect();
+    let (made, found) = multimem::run(&multimem);
+    println!("  teams of devices: {made} of {} forms executed", multimem.len());
+    failures.extend(found);
     for (family, (made, all)) in &counts {
         println!("  {family}: {made} of {all} forms executed");
         for example in missing.get(family).into_iter().flatten().take(40) {
             println!("    not executed: {example}");
         }
     }
-    for failure in failures.iter().take(limit) {
-        println!("  {failure}");
-    }
-    if failures.len() > limit {
-        println!("  … and {} more", failures.len() - limit);
-    }
     let short = |(family, least): &(&str, usize)| missing.get(family).map_or(0, Vec::len) > *least;
     if filter.is_none() && FAMILIES.iter().any(short) {
         println!("  more forms than before are not executed");
         return ExitCode::from(101);
     }
-    ExitCode::from(if failures.is_empty() { 0 } else { 101 })
+    report(&failures)
 }

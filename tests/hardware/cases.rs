@@ -68,6 +68,7 @@ pub fn run(driver: &Driver, case: &Case, text: &str) -> Result<Outcome, String> 
                 block: launch.block,
                 shared: launch.shared,
                 cooperative: launch.cooperative,
+                cluster: launch.cluster,
             };
             if let Err(Failure(code)) = module.run(&launch, &parameters)? {
                 failure = Some(code);

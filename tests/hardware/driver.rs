@@ -15,6 +15,35 @@ const CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 const CU_JIT_ERROR_LOG_BUFFER: c_int = 5;
 const CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: c_int = 6;
 
+const CU_LAUNCH_ATTRIBUTE_COOPERATIVE: c_uint = 2;
+const CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: c_int = 14;
+const CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: c_uint = 4;
+
+/// `CUlaunchAttribute`.
+#[repr(C)]
+struct Attribute {
+    id: c_uint,
+    pad: c_uint,
+    value: [c_uint; 16],
+}
+
+impl Attribute {
+    fn new(id: c_uint, words: &[c_uint]) -> Attribute {
+        let mut value = [0; 16];
+        value[..words.len()].copy_from_slice(words);
+        Attribute { id, pad: 0, value }
+    }
+}
+
+/// `CUlaunchConfig`: the grid, the block, and dynamic shared memory, …
+#[repr(C)]
+struct Config {
+    sizes: [c_uint; 7],
+    stream: Handle,
+    attributes: *const Attribute,
+    count: c_uint,
+}
+
 /// A library, its first device, and a context.
 pub struct Driver {
     library: Library,
@@ -134,6 +163,7 @@ pub struct Launch<'a> {
     pub block: [u32; 3],
     pub shared: u32,
     pub cooperative: bool,
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl Module<'_> {
@@ -150,7 +180,27 @@ impl Module<'_> {
         .map_err(told)?;
         let mut pointers: Vec<*const c_void> = parameters.iter().map(|bytes| bytes.as_ptr().cast()).collect();
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
-        let launched = if launch.cooperative {
+        if launch.cluster.is_some() {
+            call!(self.driver, "cuFuncSetAttribute"(
+                Handle: function, c_int: CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, c_int: 1
+            ))
+            .map_err(told)?;
+        }
+        let launched = if let Some(shape) = launch.cluster {
+            let attributes = [
+                Attribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &shape),
+                Attribute::new(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &[launch.cooperative.into()]),
+            ];
+            let config = Config {
+                sizes: [gx, gy, gz, bx, by, bz, launch.shared],
+                stream: null_mut(),
+                attributes: attributes.as_ptr(),
+                count: attributes.len() as c_uint,
+            };
+            call!(self.driver, "cuLaunchKernelEx"(
+                *const Config: &config, Handle: function, *mut *const c_void: pointers.as_mut_ptr(), *const Handle: null()
+            ))
+        } else if launch.cooperative {
             call!(self.driver, "cuLaunchCooperativeKernel"(
                 Handle: function, c_uint: gx, c_uint: gy, c_uint: gz, c_uint: bx, c_uint: by, c_uint: bz,
                 c_uint: launch.shared, Handle: null_mut(), *mut *const c_void: pointers.as_mut_ptr()

@@ -351,6 +351,7 @@ impl Sweep {
             block: [256, 1, 1],
             shared: 0,
             cooperative: false,
+            cluster: None,
         };
         let parameters = [
             buffer.address.to_le_bytes().to_vec(),

@@ -8,6 +8,8 @@ pub struct Case {
     /// Images that references of the module are bound to; those of parameters stand there.
     pub images: Vec<Parameter>,
     pub expect: Expect,
+    /// What it expects is one of several outcomes: that without a seed.
+    pub races: bool,
 }
 
 #[derive(Clone)]
@@ -17,6 +19,8 @@ pub struct Launch {
     pub block: [u32; 3],
     pub shared: u32,
     pub cooperative: bool,
+    /// Blocks of a cluster.
+    pub cluster: Option<[u32; 3]>,
     /// `CU_LIMIT_STACK_SIZE`.
     pub stack: u64,
     /// Milliseconds that it may run, if it is meant to run longer.
@@ -102,6 +106,7 @@ pub fn parse(text: &str) -> Result<Case, String> {
         parameters: Vec::new(),
         images: Vec::new(),
         expect: Expect::default(),
+        races: false,
     };
     for (number, line) in statements(text) {
         statement(&mut case, &line).map_err(|error| format!("line {number}: {error}"))?;
@@ -133,6 +138,7 @@ fn statement(case: &mut Case, line: &str) -> Result<(), String> {
     let rest = rest.trim_start_matches(':').trim();
     match keyword {
         "" | "test" | "source" | "note" => {}
+        "race" => case.races = true,
         "launch" => case.launches.push(launch(rest)?),
         "in" | "out" | "inout" | "scratch" | "freed" | "value" => case.parameters.push(parameter(keyword, rest)?),
         "texture" | "surface" => {
@@ -172,6 +178,7 @@ fn launch(text: &str) -> Result<Launch, String> {
         block: [32, 1, 1],
         shared: 0,
         cooperative: false,
+        cluster: None,
         stack: 1024,
         timeout: None,
     };
@@ -187,6 +194,7 @@ fn launch(text: &str) -> Result<Launch, String> {
             "shared" => launch.shared = number()?,
             "stack" => launch.stack = number()?.into(),
             "timeout" => launch.timeout = Some(number()?.into()),
+            "cluster" => launch.cluster = Some(dimensions(value)?),
             "cooperative" => launch.cooperative = value == "yes",
             _ => return Err(format!("unknown key `{key}` of launch")),
         }

@@ -130,7 +130,7 @@ fn launch(
         kernel: kernel as u32,
         grid: launch.grid,
         block: launch.block,
-        cluster: [1; 3],
+        cluster: launch.cluster,
         dynamic_shared: launch.shared,
         params: params.into(),
         cooperative: launch.cooperative,
@@ -147,6 +147,7 @@ fn launch(
         services: Arc::clone(services) as Arc<dyn Services>,
         references: Arc::clone(references),
         family: simt::Family::default(),
+        tensor: Default::default(),
     })
 }
 
@@ -180,10 +181,13 @@ fn code(fault: &Fault) -> u32 {
         Cause::IllegalInstruction { .. } => 715,
         Cause::InvalidPc { .. } => 718,
         Cause::StackOverflow { .. } => 714,
-        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => 719,
+        Cause::Trap | Cause::Texture { .. } | Cause::Misuse { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => {
+            719
+        }
         Cause::Assert => 710,
         Cause::Timeout { .. } => 702,
         Cause::OutOfMemory { .. } => 2,
+        Cause::TensorMemoryLeak { .. } => 721,
         Cause::Invalid { .. } => 218,
     }
 }

@@ -29,11 +29,16 @@ pub fn check(ptxas: &Path, file: &Path) -> Result<(), String> {
     } else {
         target
     };
-    let output = Command::new(ptxas)
-        .args(["-O0", "-c", "-o", "/dev/null", "-arch", target])
-        .arg(file)
-        .output()
-        .map_err(|error| error.to_string())?;
+    let assembled = |options: &[&str]| {
+        let mut command = Command::new(ptxas);
+        command.args(["-O0", "-o", "/dev/null", "-arch", target]).args(options);
+        command.arg(file).output().map_err(|error| error.to_string())
+    };
+    let mut output = assembled(&["-c"])?;
+    // Functions with several results have no ABI, without which the assembler links, too.
+    if String::from_utf8_lossy(&output.stderr).contains("requires ABI") {
+        output = assembled(&[])?;
+    }
     if output.status.success() {
         return Ok(());
     }

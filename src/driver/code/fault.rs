@@ -4,7 +4,7 @@
 use std::fmt::{self, Display, Write};
 
 use crate::driver::Error;
-use crate::memory::{AddressSpace, Nearest};
+use crate::memory::{AddressSpace, Nearest, Relation};
 use crate::program::{Named, Space, demangle};
 use crate::simt::{Cause, Fault, Place, Site, Whose};
 
@@ -16,7 +16,10 @@ pub fn code(cause: &Cause) -> Error {
         Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
         Cause::InvalidPc { .. } => Error::InvalidPc,
         Cause::StackOverflow { .. } => Error::HardwareStackError,
-        Cause::Trap | Cause::Texture { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => Error::LaunchFailed,
+        Cause::Trap | Cause::Texture { .. } | Cause::Misuse { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => {
+            Error::LaunchFailed
+        }
+        Cause::TensorMemoryLeak { .. } => Error::TensorMemoryLeak,
         Cause::Assert => Error::Assert,
         Cause::Timeout { .. } => Error::LaunchTimeout,
         Cause::OutOfMemory { .. } => Error::OutOfMemory,
@@ -123,6 +126,8 @@ fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
         | Cause::StackOverflow { .. }
         | Cause::Trap
         | Cause::Texture { .. }
+        | Cause::Misuse { .. }
+        | Cause::TensorMemoryLeak { .. }
         | Cause::Assert
         | Cause::Timeout { .. }
         | Cause::Deadlock { .. }
@@ -133,9 +138,12 @@ fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
     };
     let space = AddressSpace::get();
     let near = space.nearest(address).filter(Nearest::is_near);
-    // A window and an allocation may both be near: the nearer one is meant.
+    // A window and an allocation may both be near: the nearer one is meant. What holds the address by now may be somebody
+    // who came after the block.
     let window = fault.place.as_ref();
-    let window = window.filter(|place| near.is_none_or(|near| place.distance() <= near.distance()));
+    let is_newer = |near: &Nearest, place: &Place| place.was_ours && matches!(near.relation, Relation::Inside(_));
+    let window =
+        window.filter(|place| near.is_none_or(|near| place.distance() <= near.distance() || is_newer(&near, place)));
     if let Some(place) = window {
         return write!(text, "\n  the address is {}", Window(place));
     }
@@ -182,6 +190,7 @@ impl Display for Window<'_> {
             bytes,
             variable,
             whose,
+            was_ours: _,
         } = self.0;
         // A variable says more than the window that it is in.
         if let Some(variable) = variable {
@@ -191,18 +200,42 @@ impl Display for Window<'_> {
                 .map_or_else(|| bytes.saturating_sub(variable.offset.into()), u64::from);
             relation(f, offset - i64::from(variable.offset), size)?;
             write!(f, "the variable {name} of {}", Bytes(size))?;
-            return write!(f, ", in the block's {} of shared memory", Bytes(*bytes));
+            f.write_str(", in ")?;
+            return shared(f, *whose, *bytes);
         }
         relation(f, *offset, *bytes)?;
         match (space, whose) {
-            (Space::Shared, _) => write!(f, "the block's {} of shared memory", Bytes(*bytes)),
-            (Space::Local, Whose::Own) => write!(f, "the thread's {} of local memory", Bytes(*bytes)),
+            (Space::Shared, whose) => shared(f, *whose, *bytes),
+            (Space::Local, Whose::Own | Whose::Peer { .. } | Whose::Nobody { .. }) => {
+                write!(f, "the thread's {} of local memory", Bytes(*bytes))
+            }
             (Space::Local, Whose::Thread([x, y, z])) => {
                 write!(f, "the {} of local memory of thread ({x},{y},{z})", Bytes(*bytes))
             }
             (Space::Param | Space::Generic | Space::Global | Space::Const, _) => {
                 write!(f, "the kernel's {} of parameters, which are read-only", Bytes(*bytes))
             }
+        }
+    }
+}
+
+/// Whose shared memory it is.
+fn shared(f: &mut fmt::Formatter<'_>, whose: Whose, bytes: u64) -> fmt::Result {
+    let bytes = Bytes(bytes);
+    match whose {
+        Whose::Own | Whose::Thread(_) => write!(f, "the block's {bytes} of shared memory"),
+        Whose::Nobody { rank, blocks } => {
+            write!(
+                f,
+                "the shared memory of a block of rank {rank}; the cluster has {blocks} blocks"
+            )
+        }
+        Whose::Peer { rank, gone } => {
+            write!(
+                f,
+                "the {bytes} of shared memory of the block of rank {rank} in the cluster"
+            )?;
+            f.write_str(if gone { ", which has ended" } else { "" })
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::config;
 use crate::driver::context::Shared;
 use crate::driver::module::Lowered;
 use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
-use crate::driver::{Error, Function, Result, fault, occupancy};
+use crate::driver::{Device, Error, Function, Result, fault, occupancy};
+use crate::isa::mma::Architecture;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::simt::{self, Family, Fault, Services};
 
@@ -118,12 +119,12 @@ pub(in crate::driver) fn describe(
     grids: &AtomicU64,
 ) -> Result<simt::Launch> {
     let shared = &function.shared;
-    let cluster = check(function, config, function.lowered()?, multiprocessors)?;
+    let Shape { grid, cluster } = check(function, config, function.lowered()?, multiprocessors)?;
     let grid_id = grids.fetch_add(1, Ordering::Relaxed);
     Ok(simt::Launch {
         code: Arc::clone(&function.code),
         kernel: function.index,
-        grid: config.grid,
+        grid,
         block: config.block,
         cluster,
         dynamic_shared: config.dynamic_shared,
@@ -132,6 +133,7 @@ pub(in crate::driver) fn describe(
         workspace: workspace.map_or(0, |workspace| workspace.0),
         grid_id,
         multiprocessors,
+        tensor: tensor_architecture(shared.device),
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
         timeout: config::get().timeout,
         seed: config::get().seed.map(|seed| simt::Seed::new(seed, grid_id)),
@@ -141,6 +143,17 @@ pub(in crate::driver) fn describe(
             runtime: function.module().ok().map(|module| module as Arc<dyn simt::Runtime>),
             ..Family::default()
         },
+    })
+}
+
+/// Whose tensor cores multiply: those of `MARGAY_TENSOR_ARCH`, or of the device.
+fn tensor_architecture(device: u32) -> Architecture {
+    config::get().tensor_arch.unwrap_or_else(|| {
+        let devices = Device::all();
+        let (major, minor) = devices
+            .get(device as usize)
+            .map_or((12, 0), |device| device.capability());
+        Architecture::of_capability(major, minor)
     })
 }
 
@@ -178,14 +191,25 @@ impl Drop for Workspace {
     }
 }
 
-/// Whether the shape is one that the device and the function allow; answers the cluster's shape.
+/// How many blocks there are in each dimension, and how many of them in a cluster, if there are to be clusters.
+pub(in crate::driver) struct Shape {
+    pub grid: [u32; 3],
+    pub cluster: Option<[u32; 3]>,
+}
+
+/// Whether the shape is one that the device and the function allow.
 pub(in crate::driver) fn check(
     function: &Function,
     config: &Config,
     lowered: Lowered,
     multiprocessors: u32,
-) -> Result<[u32; 3]> {
-    let Config { grid, block, .. } = *config;
+) -> Result<Shape> {
+    let Config { mut grid, block, .. } = *config;
+    if let (true, Some(shape)) = (function.info.blocks_are_clusters, function.info.required_cluster) {
+        for (blocks, each) in grid.iter_mut().zip(shape) {
+            *blocks = blocks.checked_mul(each).ok_or(Error::InvalidValue)?;
+        }
+    }
     let within = |shape: [u32; 3], limit: [u32; 3]| (0..3).all(|axis| (1..=limit[axis]).contains(&shape[axis]));
     if !within(grid, MAX_GRID) || !within(block, MAX_BLOCK) {
         return Err(Error::InvalidValue);
@@ -217,10 +241,10 @@ pub(in crate::driver) fn check(
     }
     let cluster = match (config.cluster, function.required_cluster()) {
         ([0, 0, 0], None) if function.info.explicit_cluster => return Err(Error::InvalidClusterSize),
-        ([0, 0, 0], None) => [1; 3],
-        ([0, 0, 0], Some(required)) => required,
+        ([0, 0, 0], None) => None,
+        ([0, 0, 0], Some(required)) => Some(required),
         (asked, Some(required)) if asked != required => return Err(Error::InvalidClusterSize),
-        (asked, _) => asked,
+        (asked, _) => Some(asked),
     };
     let most = function.max_cluster(config.portable_cluster);
     let fits = |shape: [u32; 3], whole: [u32; 3]| {
@@ -228,12 +252,12 @@ pub(in crate::driver) fn check(
         let divides = (0..3).all(|axis| shape[axis] > 0 && whole[axis].is_multiple_of(shape[axis]));
         divides && blocks.is_some_and(|blocks| blocks <= most)
     };
-    if cluster != [1; 3] && !(profile.clusters && fits(cluster, grid)) {
+    if cluster.is_some_and(|shape| shape != [1; 3] && !(profile.clusters && fits(shape, grid))) {
         return Err(Error::InvalidClusterSize);
     }
     let preferred = config.preferred_cluster;
     if config.cluster != [0; 3] && preferred != [0; 3] {
-        let multiple = (0..3).all(|axis| preferred[axis].is_multiple_of(cluster[axis]));
+        let multiple = (0..3).all(|axis| preferred[axis].is_multiple_of(config.cluster[axis]));
         if !multiple || !fits(preferred, grid) {
             return Err(Error::InvalidClusterSize);
         }
@@ -247,7 +271,7 @@ pub(in crate::driver) fn check(
             return Err(Error::CooperativeLaunchTooLarge);
         }
     }
-    Ok(cluster)
+    Ok(Shape { grid, cluster })
 }
 
 /// The parameter block.

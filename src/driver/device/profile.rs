@@ -192,6 +192,8 @@ impl Profile {
             127 => return clusters,
             // NUMA_ID and HOST_NUMA_ID: none
             131 | 134 => return -1,
+            // MULTICAST_SUPPORTED
+            132 => 1,
             // MEM_DECOMPRESS_ALGORITHM_MASK, MEM_DECOMPRESS_MAXIMUM_LENGTH
             136 => COMPRESSIONS,
             137 => LONGEST_COMPRESSED as u32,

@@ -1,9 +1,10 @@
 //! Multicast objects: one range of memory of each device of a team, under common addresses.
 //!
-//! What reaches all devices at once are the `multimem` instructions of kernels, which are not executed yet;
-//! `CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED` says 0 until they are. Ordinary accesses by multicast addresses are defined for
-//! nobody, but in a team of one device they can only mean its memory, and that is what a mapping shows. In a larger team
-//! they would miss all devices but one: kernels may not make them.
+//! What reaches all devices at once are the `multimem` instructions of kernels: they look the address up in
+//! [`memory::multicast`](crate::memory::multicast), and find there for each device of the team a range in which this
+//! object shows what the device has bound. Ordinary accesses by multicast addresses are defined for nobody, but in a team
+//! of one device they can only mean its memory, and that is what a mapping shows. In a larger team they would miss all
+//! devices but one: kernels may not make them.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::driver::handle::{self, Registry};
 use crate::driver::shared_file::{Purpose, SharedFile};
 use crate::driver::virtual_memory::{self, GRANULARITY, Physical};
 use crate::driver::{Device, Error, Handle, Result, context};
-use crate::memory::{AddressSpace, Kind, Request};
+use crate::memory::{AddressSpace, Kind, Range, Request, multicast};
 
 pub struct Multicast {
     handle: Handle,
@@ -45,12 +46,22 @@ struct Binding {
     from: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Mapping {
     start: u64,
     bytes: u64,
     /// Map bits, of bound parts.
     bits: u8,
+    /// In a larger team: where each device's memory is shown, in the order of their numbers.
+    members: Arc<[Range]>,
+}
+
+impl Mapping {
+    /// Where a device's memory is shown.
+    fn of(&self, devices: &[i32], device: i32) -> u64 {
+        let member = devices.iter().filter(|&&other| other < device).count();
+        self.members.get(member).map_or(self.start, |range| range.start)
+    }
 }
 
 static MULTICASTS: Registry<Multicast> = Registry::new();
@@ -161,7 +172,7 @@ impl Multicast {
             physical: Arc::clone(physical),
             from,
         });
-        for mapping in state.mappings.clone() {
+        for mapping in &state.mappings {
             self.show(&state, mapping)?;
         }
         Ok(())
@@ -198,7 +209,7 @@ impl Multicast {
             return Err(Error::InvalidValue);
         }
         state.bound.retain(|one| !touched(one));
-        for mapping in state.mappings.clone() {
+        for mapping in &state.mappings {
             self.show(&state, mapping)?;
         }
         Ok(())
@@ -229,49 +240,110 @@ impl Multicast {
         AddressSpace::get()
             .map_file(start, self.empty.as_fd(), 0, &request)
             .map_err(|_| Error::OutOfMemory)?;
-        let mapping = Mapping { start, bytes, bits: 0 };
-        state.mappings.push(mapping);
-        self.show(&state, mapping)
+        let members = match self.members(&state.devices, bytes) {
+            Ok(members) => members,
+            Err(error) => {
+                AddressSpace::get().unmap_file(start);
+                return Err(error);
+            }
+        };
+        let mapping = Mapping {
+            start,
+            bytes,
+            bits: 0,
+            members,
+        };
+        multicast::publish(multicast::Team {
+            start,
+            bytes,
+            members: match self.team {
+                1 => Box::new([start]),
+                _ => mapping.members.iter().map(|range| range.start).collect(),
+            },
+        });
+        state.mappings.push(mapping.clone());
+        self.show(&state, &mapping)
+    }
+
+    /// Ranges that show nothing yet, one for each device of a larger team.
+    fn members(&self, devices: &[i32], bytes: u64) -> Result<Arc<[Range]>> {
+        let space = AddressSpace::get();
+        let mut devices = devices.to_vec();
+        devices.sort_unstable();
+        let mut members: Vec<Range> = Vec::new();
+        for device in devices.into_iter().filter(|_| self.team > 1) {
+            let request = Request {
+                device: device as u32,
+                ..Request::new(Kind::Device, bytes)
+            };
+            let mapped = space.reserve_range(bytes, GRANULARITY).and_then(|range| {
+                let shown = space.map_file(range.start, self.empty.as_fd(), 0, &request);
+                shown.map(|_| range).inspect_err(|_| space.release_range(range))
+            });
+            match mapped {
+                Ok(range) => members.push(range),
+                Err(_) => {
+                    hide(&members);
+                    return Err(Error::OutOfMemory);
+                }
+            }
+        }
+        Ok(members.into())
     }
 
     /// `cuMemUnmap`, after the addresses have been emptied.
     pub(in crate::driver) fn forget(&self, start: u64) {
-        self.state.lock().mappings.retain(|mapping| mapping.start != start);
+        multicast::withdraw(start);
+        self.state.lock().mappings.retain(|mapping| {
+            if mapping.start == start {
+                hide(&mapping.members);
+            }
+            mapping.start != start
+        });
     }
 
-    /// `cuMemSetAccess`: 801 where kernels would have to reach several devices.
+    /// `cuMemSetAccess`
     pub(in crate::driver) fn set_access(&self, start: u64, bits: u8) -> Result<()> {
         let mut state = self.state.lock();
-        if self.team > 1 && bits != 0 {
-            tracing::warn!("kernels cannot use a multicast address of several devices: multimem is not executed yet");
-            return Err(Error::NotSupported);
-        }
         let Some(mapping) = state.mappings.iter_mut().find(|mapping| mapping.start == start) else {
             return Err(Error::InvalidValue);
         };
         mapping.bits = bits;
-        let mapping = *mapping;
-        self.show(&state, mapping)
+        let mapping = mapping.clone();
+        self.show(&state, &mapping)
     }
 
     /// Shows what is bound now; kernels reach that and nothing else.
-    fn show(&self, state: &State, mapping: Mapping) -> Result<()> {
+    fn show(&self, state: &State, mapping: &Mapping) -> Result<()> {
         let space = AddressSpace::get();
-        space.set_access(mapping.start, 0);
-        space
-            .replace_file(mapping.start, mapping.bytes, self.empty.as_fd(), 0)
-            .map_err(|_| Error::OutOfMemory)?;
-        if self.team > 1 {
-            return Ok(());
+        let empty = |start| {
+            space.set_access(start, 0);
+            space
+                .replace_file(start, mapping.bytes, self.empty.as_fd(), 0)
+                .map_err(|_| Error::OutOfMemory)
+        };
+        empty(mapping.start)?;
+        for member in &*mapping.members {
+            empty(member.start)?;
         }
         for one in state.bound.iter().filter(|one| one.offset < mapping.bytes) {
             let bytes = one.bytes.min(mapping.bytes - one.offset);
-            let first = mapping.start + one.offset;
+            let start = mapping.of(&state.devices, one.device);
+            let first = start + one.offset;
             space
                 .replace_file(first, bytes, one.physical.file(), one.from)
                 .map_err(|_| Error::OutOfMemory)?;
-            space.set_access_of_part(mapping.start, first, bytes, mapping.bits);
+            space.set_access_of_part(start, first, bytes, mapping.bits);
         }
         Ok(())
+    }
+}
+
+/// Gives back ranges of members.
+fn hide(members: &[Range]) {
+    let space = AddressSpace::get();
+    for &range in members {
+        space.unmap_file(range.start);
+        space.release_range(range);
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use super::super::calls::launch;
 use super::super::launch::{Arguments, Config, tests::RUNNER};
 use super::*;
-use crate::simt::{Cause, Fault, Launch};
+use crate::simt::{Cause, Fault, Launch, Place, Whose};
 
 const EMPTY: &str = "
 .version 8.0
@@ -295,4 +295,40 @@ fn launch_and_synchronise_cost_little() {
         alloc::free(alloc::device(1 << 16).unwrap()).unwrap();
     });
     measure("synchronise an idle context", 2000, &|| own.0.synchronize().unwrap());
+}
+
+/// The report is written after the grid, whose memory another context's allocation may have by then.
+#[test]
+fn a_report_tells_a_window_from_the_allocation_that_has_its_place_now() {
+    use crate::driver::code::fault;
+    use crate::program::Space;
+
+    let own = Own::new();
+    let newer = alloc::device(4192).unwrap();
+    let fault = |was_ours, past: u64| Fault {
+        place: Some(Place {
+            space: Space::Shared,
+            offset: 200 + past as i64,
+            bytes: 200,
+            variable: None,
+            whose: Whose::Own,
+            was_ours,
+        }),
+        ..Fault::of_launch(
+            Cause::IllegalAddress {
+                address: newer + 200 + past,
+                bytes: 4,
+                write: true,
+                space: Space::Generic,
+            },
+            &"kernel".into(),
+        )
+    };
+    let window = "the address is 4 bytes past the end of the block's 200 bytes of shared memory";
+    let allocation = format!("the address is 204 bytes inside an allocation of 4192 bytes at {newer:#x}");
+    let text = fault::report(&fault(true, 4));
+    assert!(text.contains(window) && !text.contains("allocation"), "{text}");
+    let text = fault::report(&fault(false, 4));
+    assert!(text.contains(&allocation), "{text}");
+    drop(own);
 }

@@ -289,14 +289,22 @@ impl Op {
             | Op::Rcp { .. }
             | Op::Sqrt { .. }
             | Op::Abs { .. }
-            | Op::Neg { .. }
             | Op::Min { .. }
             | Op::Max { .. }
             | Op::MinAbs { .. }
             | Op::MaxAbs { .. }
             | Op::Copysign { .. }
             | Op::Testp { .. } => None,
+            Op::Neg { format } => Some(Contractible::Negation(match format {
+                Scalar::F32 { ftz } => Format::F32 { ftz, sat: false },
+                Scalar::F64 => Format::F64,
+            })),
         }
+    }
+
+    /// Divisions and roots that are rounded correctly.
+    pub(super) fn is_routine(self) -> bool {
+        matches!(self, Op::Div { .. } | Op::Rcp { .. } | Op::Sqrt { .. })
     }
 }
 

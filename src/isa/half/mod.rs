@@ -254,7 +254,6 @@ impl Op {
             | Op::FmaBf16 { .. }
             | Op::FmaOobF16 { .. }
             | Op::FmaOobBf16 { .. }
-            | Op::Neg { .. }
             | Op::Abs { .. }
             | Op::Ex2 { .. }
             | Op::Tanh { .. }
@@ -263,6 +262,12 @@ impl Op {
             | Op::MixedAdd { .. }
             | Op::MixedSub { .. }
             | Op::MixedFma { .. } => None,
+            Op::Neg { format } => match format {
+                Plain::F16 { x2, ftz } => Some(Contractible::Negation(Format::F16 { x2, ftz, sat: false })),
+                Plain::Bf16 { x2: false } => Some(Contractible::Negation(Format::Bf16 { x2: false })),
+                // The assembler makes a product with −1 of it, which it does not look through.
+                Plain::Bf16 { x2: true } => None,
+            },
         }
     }
 }

@@ -360,6 +360,18 @@ impl Op {
             | Op::Dp2a { .. } => None,
         }
     }
+
+    /// Divisions of 64 bits.
+    pub(super) fn is_routine(self) -> bool {
+        matches!(
+            self,
+            Op::Div {
+                ty: IntType::U64 | IntType::S64
+            } | Op::Rem {
+                ty: IntType::U64 | IntType::S64
+            }
+        )
+    }
 }
 
 impl fmt::Display for Op {

@@ -75,6 +75,15 @@ impl Narrow {
             sign,
         }
     }
+    /// The number that such bits are, but for `s2f6` and `ue8m0`.
+    pub(in crate::isa) fn number(self, bits: u32) -> f32 {
+        widen(self, bits)
+    }
+    /// The nearest number's bits, even where two are as near, the greatest finite one's beyond it, for formats that have a
+    /// sign and an exponent.
+    pub(in crate::isa) fn nearest(self, value: f32) -> u32 {
+        narrow(self, value, SATFINITE)
+    }
     /// Bits that an element takes of a packed operand.
     #[inline(always)]
     fn bits(self) -> u32 {

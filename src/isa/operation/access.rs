@@ -129,7 +129,7 @@ impl Access {
 pub enum AtomicOp { Add, Min, Max, And, Or, Xor, Inc, Dec, Exch, Cas }
 
 impl AtomicOp {
-    fn from_word(word: &str) -> Option<AtomicOp> {
+    pub(in crate::isa) fn from_word(word: &str) -> Option<AtomicOp> {
         Some(match word {
             "add" => AtomicOp::Add,
             "min" => AtomicOp::Min,
@@ -143,6 +143,22 @@ impl AtomicOp {
             "cas" => AtomicOp::Cas,
             _ => return None,
         })
+    }
+
+    /// As written behind a dot.
+    pub fn word(self) -> &'static str {
+        match self {
+            AtomicOp::Add => "add",
+            AtomicOp::Min => "min",
+            AtomicOp::Max => "max",
+            AtomicOp::And => "and",
+            AtomicOp::Or => "or",
+            AtomicOp::Xor => "xor",
+            AtomicOp::Inc => "inc",
+            AtomicOp::Dec => "dec",
+            AtomicOp::Exch => "exch",
+            AtomicOp::Cas => "cas",
+        }
     }
 }
 
@@ -207,7 +223,7 @@ pub struct ReadModifyWrite {
 }
 
 impl ReadModifyWrite {
-    pub(super) fn read(w: Words) -> Option<ReadModifyWrite> {
+    pub(in crate::isa) fn read(w: Words) -> Option<ReadModifyWrite> {
         Some(ReadModifyWrite {
             op: w.find(AtomicOp::from_word)?,
             ty: AtomicType::of(w.ty(0))?,

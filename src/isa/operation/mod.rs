@@ -1,6 +1,7 @@
 //! What an instruction does, typed: one variant for every kind of line in the table.
 
 mod access;
+mod fidelity;
 mod image;
 mod warp;
 
@@ -12,7 +13,7 @@ pub use self::image::{Attribute, Coordinates, Detail, Geometry, Opaque, Outside,
 pub use self::warp::{Barrier, BarrierOp, ReduxOp, ShuffleMode, VoteMode};
 use super::types::{LongBits, Space, Type, Vector};
 use super::words::Words;
-use super::{Compute, table::Meaning, video};
+use super::{Compute, Joint, table::Meaning, video};
 
 /// What an instruction does. Operands are the text's: an operation knows what they mean, not which they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +85,8 @@ pub enum Operation {
     StackSave,
     StackRestore,
     CopyAsync(CopyAsync),
+    /// For threads together, or beside them.
+    Joint(Joint),
     /// `tex`, `tld4`
     Texture(Texture),
     /// `txq`; `level`: of one level.
@@ -128,7 +131,7 @@ impl Operation {
             | Operation::Nanosleep => None,
             Operation::Barrier(_) | Operation::WarpBarrier | Operation::Fence(_) | Operation::Shuffle { .. }
             | Operation::Vote { .. } | Operation::Match { .. } | Operation::Redux { .. } | Operation::Activemask
-            | Operation::Elect => None,
+            | Operation::Elect | Operation::Joint(_) => None,
             Operation::Hint(_) | Operation::Later => None,
         }
     }
@@ -148,7 +151,7 @@ impl Operation {
             | Operation::Nanosleep => false,
             Operation::Barrier(_) | Operation::WarpBarrier | Operation::Fence(_) | Operation::Shuffle { .. }
             | Operation::Vote { .. } | Operation::Match { .. } | Operation::Redux { .. } | Operation::Activemask
-            | Operation::Elect => false,
+            | Operation::Elect | Operation::Joint(_) => false,
             Operation::Texture(_) | Operation::TextureQuery { .. } | Operation::IsHandle(_)
             | Operation::SurfaceLoad(_) | Operation::SurfaceStore(_) | Operation::SurfaceReduce { .. }
             | Operation::SurfaceQuery { .. } => false,
@@ -208,6 +211,7 @@ pub(super) fn read(meaning: Meaning, w: Words) -> Option<Operation> {
         Meaning::StackSave => Operation::StackSave,
         Meaning::StackRestore => Operation::StackRestore,
         Meaning::CopyAsync => Operation::CopyAsync(CopyAsync::read(w)?),
+        Meaning::Joint(read) => Operation::Joint(read(w)?),
         Meaning::Texture => Operation::Texture(Texture::read(w)?),
         Meaning::TextureQuery => Operation::TextureQuery {
             attribute: w.find(Attribute::from_word)?,

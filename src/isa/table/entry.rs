@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::isa::Compute;
 use crate::isa::operation::Advice;
 use crate::isa::video::Opcode;
 use crate::isa::words::Words;
+use crate::isa::{Compute, Joint};
 
 /// An instruction, like a page of the manual: its syntax lines, what words of its opcodes need beyond what their line
 /// does, what they ask of each other, and what was legal once. A mnemonic has several pages where families share it.
@@ -109,6 +109,7 @@ pub(super) const fn line(syntax: &'static str, ptx: (u8, u8), target: u16, meani
 pub enum Meaning {
     Compute(fn(Words) -> Option<Compute>),
     Video(fn(Words) -> Option<Opcode>),
+    Joint(fn(Words) -> Option<Joint>),
     Move, Load, Store, Atomic, Reduction, Branch, BranchIndexed, Call, Return, Exit, Trap, Breakpoint, Nanosleep,
     Barrier, WarpBarrier, Fence, Shuffle, Vote, Match, Redux, Activemask, Elect, ConvertAddress, IsSpace, CreatePolicy,
     Alloca, StackSave, StackRestore, CopyAsync, Texture, TextureQuery, IsHandle, SurfaceLoad, SurfaceStore,
@@ -117,6 +118,14 @@ pub enum Meaning {
     /// Legal, recognised, not executed yet.
     Later,
 }
+
+/// A line of a family of [`Joint`], with the reader that says which of its operations.
+macro_rules! joint {
+    ($family:ident $read:path) => {
+        $crate::isa::table::entry::Meaning::Joint(|words| Some($crate::isa::Joint::$family($read(words)?)))
+    };
+}
+pub(super) use joint;
 
 impl Line {
     /// The first word of the opcode.

@@ -8,7 +8,7 @@
 //! b:u32[0..255]     that type; a constant lies in the range       n:imm   is a constant (`imm~`: limits only warn)
 //! d:v+              `.vN` elements; registers may be wider        d:_     may be thrown away with `_`
 //! a:vid             a part of a register (video instructions)
-//! e:b32!            a register, no constant                       m:pointer  a register with an address, or a variable
+//! e:b32!            a register, no constant; in braces or not     m:pointer  a register with an address, or a variable
 //! t:label, l:list   a label; one of a `.branchtargets` list       a:&     a register, or a variable's address
 //! c:pred?and/or     is there when the opcode has such a word, and only then
 //! d:v~, f:f32~      of `.f32` and `.f16`, registers of any type of that size will do

@@ -130,6 +130,11 @@ impl Body<'_> {
             }
             return Ok(());
         }
+        if let Operand::Address(address) = operand
+            && let Operation::ConvertAddress { to_generic: true, .. } = form.op
+        {
+            return self.element_address(want, address);
+        }
         let value = Value::of(want);
         self.value(Some(want), value, operand)
     }

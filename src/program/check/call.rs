@@ -182,9 +182,18 @@ impl<'a> Body<'a> {
             Operand::Sink(_) if result => Ok(()),
             Operand::Name { name, select, .. } => match self.find(&name.text) {
                 Some(Named::Here(Entity::Register { ty, vector, .. })) if vector == 1 || select.is_some() => {
-                    match formal.dims.is_empty() && agrees(untyped(formal.ty), false, ty) {
+                    let scalar = formal.dims.is_empty() && formal.vector.is_none();
+                    match scalar && agrees(untyped(formal.ty), false, ty) {
                         true => Ok(()),
                         false => what(format!("`{}` is declared `.{}`", name.text, ty.word())),
+                    }
+                }
+                // A vector by its name, for one of as many elements.
+                Some(Named::Here(Entity::Register { ty, vector, .. })) => {
+                    let alike = formal.vector == Some(vector) && agrees(untyped(formal.ty), false, ty);
+                    match formal.space == Space::Reg && alike {
+                        true => Ok(()),
+                        false => what(format!("`{}` is a vector of {vector} `.{}`", name.text, ty.word())),
                     }
                 }
                 Some(Named::Here(Entity::Variable(variable, ..))) => {
@@ -222,6 +231,7 @@ fn untyped(ty: Type) -> Type {
 fn describe(variable: &Variable) -> String {
     match layout::bytes_of(variable) {
         Some(bytes) if !variable.dims.is_empty() => format!("an array of {bytes} bytes"),
+        _ if variable.vector.is_some() => format!("a vector of {} `.{}`", layout::lanes(variable), variable.ty.word()),
         _ => format!("a `.{}`", variable.ty.word()),
     }
 }

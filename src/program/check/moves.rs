@@ -7,7 +7,7 @@ use super::types::{Class, a_type, class};
 use crate::isa::Form;
 use crate::isa::table::signature::{Count, Value};
 use crate::program::layout;
-use crate::ptx::ast::{Instruction, Name, Operand, Space, Span, Type};
+use crate::ptx::ast::{Address, AddressBase, Instruction, Name, Operand, Space, Span, Type};
 use crate::ptx::diagnostic::Diagnostic;
 
 impl Body<'_> {
@@ -45,6 +45,15 @@ impl Body<'_> {
                     self.any_register(element)?;
                 }
             }
+            Operand::Name { name, select: None, .. } if self.is_packed(want, name) => {
+                if let Operand::Name { name, select: None, .. } = from
+                    && self.is_packed(want, name)
+                {
+                    let message = format!("`{}` is a vector", name.text);
+                    return Err(Diagnostic::error(name.span, message)
+                        .label("between vectors, `mov` says how many elements they have"));
+                }
+            }
             _ => self.result(Some(want), value, to, form)?,
         }
         match from {
@@ -66,26 +75,49 @@ impl Body<'_> {
                     name.span,
                     format!("`{}` is a label and has no address", name.text),
                 )),
-                Some(Named::Here(Entity::Register { ty, vector, .. })) if vector > 1 => {
-                    // A vector register packs its elements.
-                    match class(want) == Class::Bits && layout::size_of(ty) * u64::from(vector) == layout::size_of(want)
-                    {
+                Some(Named::Here(Entity::Register { vector, .. })) if vector > 1 => {
+                    match self.is_packed(want, name) {
                         true => Ok(()),
                         false => Err(Diagnostic::error(name.span, format!("`{}` is a vector", name.text))
                             .label(a_type(want, false))),
                     }
                 }
-                Some(Named::Here(Entity::Register { .. })) => {
-                    let plain = Operand::Name {
-                        name: name.clone(),
+                Some(Named::Here(Entity::Register { .. })) | None => self.value(Some(want), value, from),
+            },
+            Operand::Address(address) => self.element_address(want, address),
+            _ => self.value(Some(want), value, from),
+        }
+    }
+
+    /// Whether a name is that of a vector whose elements make one value of such a type: `mov` packs and unpacks it.
+    fn is_packed(&self, want: Type, name: &Name) -> bool {
+        match self.find(&name.text) {
+            Some(Named::Here(Entity::Register { ty, vector, .. })) => {
+                vector > 1
+                    && class(want) == Class::Bits
+                    && layout::size_of(ty) * u64::from(vector) == layout::size_of(want)
+            }
+            _ => false,
+        }
+    }
+
+    /// `var[2]`: the address of an element.
+    pub fn element_address(&mut self, want: Type, address: &Address) -> Outcome {
+        match &address.base {
+            AddressBase::Name(name)
+                if address.subscript && matches!(self.find(&name.text), Some(Named::Here(Entity::Variable(..)))) =>
+            {
+                self.takes_address(want, name)?;
+                match &address.index {
+                    Some(index) => self.any_integer(&Operand::Name {
+                        name: index.clone(),
                         select: None,
                         offset: 0,
-                    };
-                    self.value(Some(want), value, &plain)
+                    }),
+                    None => Ok(()),
                 }
-                None => self.value(Some(want), value, from),
-            },
-            _ => self.value(Some(want), value, from),
+            }
+            _ => Err(Diagnostic::error(address.span, "a value is expected, not an address")),
         }
     }
 

@@ -367,6 +367,8 @@ impl<'a> Body<'a> {
             _ if elements(form, value) > 1 || matches!(value.count, Count::Exactly(_)) => {
                 self.whole_vector(want, value, form, operand)
             }
+            // Scales and the numbers of sparse elements, one register in braces as NVIDIA's headers write them.
+            Operand::Vector(list, _) if value.register && list.len() == 1 => self.value(want, value, &list[0]),
             _ => self.value(want, value, operand),
         }
     }
@@ -413,10 +415,13 @@ impl<'a> Body<'a> {
             ),
             Operand::Negated(inner) => Err(Diagnostic::error(inner.span(), "a sign is not expected here")),
             Operand::Sink(span) => Err(Diagnostic::error(*span, "`_` has no value")),
-            Operand::Name { name, select, .. } => {
+            Operand::Name { name, select, offset } => {
                 let entity = self.find(&name.text);
                 if entity.is_none() {
                     return self.special(name, select.as_ref(), want, value.wider);
+                }
+                if *offset != 0 {
+                    return self.sum(operand, want, value);
                 }
                 if matches!(entity, Some(Named::Here(Entity::Variable(..)) | Named::Function(_))) {
                     return Err(
@@ -429,6 +434,31 @@ impl<'a> Body<'a> {
             }
             Operand::Address(address) => Err(Diagnostic::error(address.span, "a value is expected, not an address")),
             other => Err(Diagnostic::error(other.span(), "one value is expected here")),
+        }
+    }
+
+    /// `%r1+8` is a value wherever one is read, and `var+8` an address: no manual has either, and the assembler takes both
+    /// where integers are expected.
+    fn sum(&mut self, operand: &Operand, want: Type, value: Value) -> Outcome {
+        let Operand::Name { name, select, .. } = operand else {
+            return Ok(());
+        };
+        let integer =
+            |ty| matches!(class(ty), Class::Bits | Class::Integer) && matches!(layout::size_of(ty), 2 | 4 | 8);
+        match self.find(&name.text) {
+            Some(Named::Here(Entity::Variable(..)) | Named::Function(_)) => self.takes_address(want, name),
+            Some(Named::Here(Entity::Register { ty, vector: 1, .. })) if integer(ty) => {
+                let plain = Operand::Name {
+                    name: name.clone(),
+                    select: select.clone(),
+                    offset: 0,
+                };
+                self.register(&plain, want, value.wider)
+            }
+            _ => Err(
+                Diagnostic::error(name.span, format!("a number is added to `{}`", name.text))
+                    .label("an integer register of 16, 32 or 64 bits is expected"),
+            ),
         }
     }
 

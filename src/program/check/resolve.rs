@@ -61,6 +61,7 @@ impl Shape {
             | Operation::StackSave
             | Operation::StackRestore
             | Operation::CopyAsync(_)
+            | Operation::Joint(_)
             | Operation::TextureQuery { .. }
             | Operation::IsHandle(_)
             | Operation::SurfaceLoad(_)

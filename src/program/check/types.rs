@@ -28,8 +28,9 @@ pub fn class(ty: Type) -> Class {
         F16 => Class::Half,
         F16x2 => Class::HalfPair,
         TexRef | SamplerRef | SurfRef => Class::Handle,
-        Bf16 | Bf16x2 | F32x2 | Tf32 | U8x4 | S8x4 | U16x2 | S16x2 | E4m3 | E5m2 | E4m3x2 | E5m2x2 | E3m2x2
-        | E2m3x2 | E2m1x2 | E4m3x4 | E5m2x4 | E3m2x4 | E2m3x4 | E2m1x4 | Ue8m0x2 | Ue5m3x2 | S2f6x2 => Class::Packed,
+        Bf16 | Bf16x2 | F32x2 | Tf32 | U8x4 | S8x4 | U16x2 | S16x2 | E4m3 | E5m2 | E3m2 | E2m3 | E2m1 | E4m3x2
+        | E5m2x2 | E3m2x2 | E2m3x2 | E2m1x2 | E4m3x4 | E5m2x4 | E3m2x4 | E2m3x4 | E2m1x4 | Ue8m0x2 | Ue5m3x2
+        | S2f6x2 => Class::Packed,
     }
 }
 

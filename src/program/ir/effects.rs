@@ -198,6 +198,7 @@ impl<R> Op<R> {
                 proxy: *proxy,
                 ..together
             },
+            Op::Joint(joint) => joint.effects(),
             Op::Shuffle { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect { .. } => meeting,
             Op::Activemask { .. } => Effects {
                 volatile: true,

@@ -8,6 +8,7 @@
 pub mod body;
 mod effects;
 pub mod facts;
+pub mod joint;
 pub mod op;
 mod show;
 pub mod texture;

@@ -8,6 +8,7 @@ use arrayvec::ArrayVec;
 
 use super::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
 use crate::isa::Compute;
+use crate::isa::joint::Joint;
 use crate::isa::lanes::Width;
 pub use crate::isa::operation::{AtomicOp, AtomicType, BarrierOp, ReduxOp, ShuffleMode, VoteMode};
 use crate::program::runtime::{Generation, RuntimeCall};
@@ -114,8 +115,11 @@ pub enum Special {
     // a block's, warp's or lane's own, constant while it lives
     Ctaid(u8), Tid(u8), Laneid, Warpid, Smid, LanemaskEq, LanemaskLt, LanemaskLe, LanemaskGt, LanemaskGe,
     ClusterId(u8), ClusterCtaid(u8), ClusterCtarank,
-    // where the running kernel's shared memory holds that variable of the module ([`Function::shared`])
+    // where the running kernel's shared memory holds that variable of the module ([`Function::shared`]), as an address
     SharedBase(u32),
+    // the address of a byte of the block's own shared memory: its offset, and in the bits above 24 which of its cluster's
+    // blocks it is
+    SharedAddress(i32),
     // change from one reading to the next
     Clock, ClockHi, Clock64, Globaltimer, GlobaltimerLo, GlobaltimerHi, Pm(u8), Pm64(u8),
 }
@@ -136,13 +140,13 @@ impl Special {
         match self {
             Ntid(_) | Nctaid(_) | Nwarpid | Nsmid | Gridid | CurrentGraphExec | Envreg(_) | DynamicSmemSize
             | TotalSmemSize | AggrSmemSize | ReservedSmem(_) | NclusterId(_) | ClusterNctaid(_) | ClusterNctarank
-            | IsExplicitCluster | SharedBase(_) => Lasting::Launch,
+            | IsExplicitCluster | SharedBase(_) | SharedAddress(_) => Lasting::Launch,
             Ctaid(_) | Tid(_) | Laneid | Warpid | Smid | LanemaskEq | LanemaskLt | LanemaskLe | LanemaskGt | LanemaskGe
             | ClusterId(_) | ClusterCtaid(_) | ClusterCtarank => Lasting::Thread,
             Clock | ClockHi | Clock64 | Globaltimer | GlobaltimerLo | GlobaltimerHi | Pm(_) | Pm64(_) => Lasting::Moment,
         }
     }
-    /// The same value in every lane of every block of a launch.
+    /// The same value in every lane of every block that runs in one place: blocks of a cluster keep their ranks.
     pub fn is_launch_constant(self) -> bool {
         self.lasting() == Lasting::Launch
     }
@@ -161,6 +165,16 @@ pub enum CopyGroup {
     Wait(u32),
     /// All copies are, those of no group too.
     WaitAll,
+}
+
+/// An instruction of [`Joint`], with its operands in the order in which its family's lowering puts them.
+#[derive(Clone, Debug)]
+pub struct JointOp<R = Reg> {
+    pub what: Joint,
+    pub addresses: Box<[Address<R>]>,
+    pub src: Box<[R]>,
+    /// `None`: `_`.
+    pub dst: Box<[Option<R>]>,
 }
 
 /// What an instruction does, decided as far as it can be before anything runs.
@@ -313,6 +327,7 @@ pub enum Op<R = Reg> {
     },
     /// `cp.async.commit_group`, `cp.async.wait_group`, `cp.async.wait_all`
     CopyGroup(CopyGroup),
+    Joint(Box<JointOp<R>>),
     Texture(Box<TextureOp<R>>),
     Surface(Box<SurfaceOp<R>>),
     /// `txq`, `suq`: `level` is the level that is asked about.

@@ -314,6 +314,7 @@ impl<R: Display> Display for Op<R> {
             Op::CopyGroup(CopyGroup::Commit) => f.write_str("commit_copies"),
             Op::CopyGroup(CopyGroup::Wait(but)) => write!(f, "wait_copies but {but}"),
             Op::CopyGroup(CopyGroup::WaitAll) => f.write_str("wait_copies"),
+            Op::Joint(op) => op.fmt(f),
             Op::Texture(op) => op.fmt(f),
             Op::Surface(op) => op.fmt(f),
             Op::HandleQuery {
@@ -387,6 +388,18 @@ impl<R: Display> Display for TextureOp<R> {
         match &self.compare {
             Some(compare) => write!(f, " compare {compare}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl<R: Display> Display for JointOp<R> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(&self.what.to_string())?;
+        let sources = self.addresses.iter().map(|address| address as &dyn Display);
+        let sources = sources.chain(self.src.iter().map(|reg| reg as &dyn Display));
+        match &*self.dst {
+            [] => write!(f, " {}", list(sources)),
+            dst => write!(f, " {} ← {}", sinks(dst), list(sources)),
         }
     }
 }

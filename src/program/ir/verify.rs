@@ -212,6 +212,7 @@ fn operands(op: &Op) -> Result<(), String> {
             address(dst)?;
             address(src)
         }
+        Op::Joint(joint) => joint.addresses.iter().try_for_each(address),
         Op::Call { callee, .. } => match callee {
             Callee::Direct(_) => Ok(()),
             Callee::Indirect { address, .. } => is(address, Width::B64),

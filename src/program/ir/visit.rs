@@ -213,6 +213,7 @@ macro_rules! walk {
                     $f(reg, Use);
                 }
             }
+            Op::Joint(op) => op.$walk($f),
             Op::Texture(op) => op.$walk($f),
             Op::Surface(op) => op.$walk($f),
             Op::HandleQuery {
@@ -308,6 +309,45 @@ macro_rules! walk_surface {
             } => $f(value, Use),
         }
     }};
+}
+
+macro_rules! walk_joint {
+    ($op:expr, $f:ident) => {{
+        use Role::{Def, Use};
+        let JointOp {
+            what: _,
+            addresses,
+            src,
+            dst,
+        } = $op;
+        for Address {
+            space: _,
+            register,
+            offset: _,
+        } in addresses
+        {
+            each(register, Use, $f);
+        }
+        each(src, Use, $f);
+        each(dst.into_iter().flatten(), Def, $f);
+    }};
+}
+
+impl<R> JointOp<R> {
+    fn regs<'a>(&'a self, f: &mut impl FnMut(&'a R, Role)) {
+        walk_joint!(self, f);
+    }
+    fn regs_mut<'a>(&'a mut self, f: &mut impl FnMut(&'a mut R, Role)) {
+        walk_joint!(self, f);
+    }
+    fn map<S>(self, f: &mut impl FnMut(R) -> S) -> JointOp<S> {
+        JointOp {
+            what: self.what,
+            addresses: self.addresses.into_iter().map(|address| address.map(f)).collect(),
+            src: list(self.src, f),
+            dst: sinks(self.dst, f),
+        }
+    }
 }
 
 impl<R> TextureOp<R> {
@@ -594,6 +634,7 @@ impl<R> Op<R> {
                 src_size: src_size.map(&mut *f),
                 ignore: ignore.map(|(reg, negated)| (f(reg), negated)),
             },
+            Op::Joint(op) => Op::Joint(Box::new(op.map(f))),
             Op::Texture(op) => Op::Texture(Box::new(op.map(f))),
             Op::Surface(op) => Op::Surface(Box::new(op.map(f))),
             Op::HandleQuery {

@@ -106,9 +106,11 @@ impl<'a> Lower<'a> {
                     }
                 },
                 other => {
-                    let register = self.destination(other, width_of(variable.ty), Fit::Exact)?;
                     let place = self.frame.take(from.bytes, 16);
-                    loads.push((register, place));
+                    let width = width_of(variable.ty);
+                    for (element, place) in parts(other, place) {
+                        loads.push((self.destination(element, width, Fit::Exact)?, place));
+                    }
                     place
                 }
             };
@@ -169,10 +171,12 @@ impl<'a> Lower<'a> {
         {
             return Ok(place);
         }
-        let width = width_of(variable.ty);
-        let register = self.source(operand, width, Fit::Exact, layout::is_float(variable.ty))?;
         let place = self.frame.take(to.bytes, 16);
-        self.store_frame(guard, register, place, operand.span());
+        let width = width_of(variable.ty);
+        for (element, part) in parts(operand, place) {
+            let register = self.source(element, width, Fit::Exact, layout::is_float(variable.ty))?;
+            self.store_frame(guard, register, part, element.span());
+        }
         Ok(place)
     }
 
@@ -221,4 +225,14 @@ fn direct(kind: TargetKind, function: &ast::Function) -> Target<'_> {
         returns: &function.returns,
         params: &function.params,
     }
+}
+
+/// The elements of an argument or result, and where in the parameter's place each lies.
+fn parts(operand: &Operand, place: Place) -> impl Iterator<Item = (&Operand, Place)> {
+    let elements = operand.list();
+    let bytes = place.bytes / elements.len().max(1) as u32;
+    (0..).zip(elements).map(move |(index, element)| {
+        let offset = place.offset + index * bytes;
+        (element, Place { offset, bytes })
+    })
 }

@@ -11,14 +11,11 @@ use super::{Lower, Outcome, bytes_of, width_of};
 use crate::isa::compare::Operands;
 use crate::isa::int::Ordered;
 use crate::isa::lanes::Width;
-use crate::isa::logic::{self, Logical};
-use crate::isa::types::Movable;
+use crate::isa::logic::Logical;
 use crate::isa::{Compare, Compute, Operation};
 use crate::program::check::tree::{Instruction, Object, Operand};
 use crate::program::initialiser::{self, literal};
-use crate::program::ir::{
-    Address, BarrierOp, Element, Guard, Op, Ordering, Reg, Register, Scope, Space, Special, Value,
-};
+use crate::program::ir::{Address, BarrierOp, Element, Guard, Op, Ordering, Register, Scope, Space, Special, Value};
 use crate::program::layout::{self, Place};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{Expr, Init, Item, Name, Span, Type, Variable};
@@ -399,7 +396,7 @@ impl Lower<'_> {
     pub fn file_place(&self, item: u32, member: u32) -> Option<Place> {
         let at = self.tree.file_registers.binary_search(&item).ok()?;
         let Place { offset, bytes } = *self.file_places.get(at)?;
-        let width = stored(width_of(self.variable(Object::Item(item))?.ty)).1;
+        let width = stored(width_of(self.variable(Object::Item(item))?.ty));
         // What lies beyond is of a range that was refused.
         let at = member.checked_mul(width).filter(|&at| at < bytes)?;
         Some(Place {
@@ -418,7 +415,7 @@ impl Lower<'_> {
         let last = self.file_places.last();
         let end = last.map_or(0, |last| last.offset + last.bytes);
         let fits = variable.vector.is_none() && count <= MAX_REGISTERS && alone;
-        let (_, bytes) = stored(width_of(variable.ty));
+        let bytes = stored(width_of(variable.ty));
         let place = Place {
             offset: layout::round_up(end, bytes),
             bytes: if fits { bytes * count } else { bytes * MAX_REGISTERS },
@@ -457,66 +454,15 @@ impl Lower<'_> {
 
     /// The value of a register of file scope.
     pub fn load_persistent(&mut self, place: Place, ty: Type, span: Span) -> Register {
-        let width = width_of(ty);
-        let (as_width, bytes) = stored(width);
-        let loaded = self.body.register(as_width);
-        let (address, reg) = (self.window(place), self.body.reg(loaded));
-        self.push(
-            None,
-            span,
-            Op::Load {
-                address,
-                element: Element {
-                    bytes: bytes as u8,
-                    signed: false,
-                },
-                ordering: Ordering::Weak,
-                scope: None,
-                dst: Box::new([Some(reg)]),
-            },
-        );
-        if width != Width::Pred {
-            return loaded;
-        }
-        let predicate = self.body.register(Width::Pred);
-        let zero = self.constant(as_width, 0);
-        self.compute(
-            Compute::setp(Compare::Ne, Operands::B16),
-            &[predicate],
-            &[loaded, zero],
-            None,
-            span,
-        );
-        predicate
+        let register = self.body.register(width_of(ty));
+        let address = self.window(place);
+        self.fetch(register, address, stored(width_of(ty)), span);
+        register
     }
 
     fn store_persistent(&mut self, guard: Option<Guard>, value: Register, place: Place, span: Span) -> Outcome<()> {
-        let (as_width, bytes) = stored(self.width(value));
-        let value = match self.width(value) {
-            Width::Pred => {
-                let (one, zero) = (self.constant(as_width, 1), self.constant(as_width, 0));
-                let number = self.body.register(as_width);
-                let select = Compute::Logic(logic::Op::Selp { ty: Movable::B16 });
-                self.compute(select, &[number], &[one, zero, value], None, span);
-                number
-            }
-            Width::B16 | Width::B32 | Width::B64 | Width::B128 => value,
-        };
-        let (address, reg): (Address, Reg) = (self.window(place), self.body.reg(value));
-        self.push(
-            guard,
-            span,
-            Op::Store {
-                address,
-                element: Element {
-                    bytes: bytes as u8,
-                    signed: false,
-                },
-                ordering: Ordering::Weak,
-                scope: None,
-                src: Box::new([reg]),
-            },
-        );
+        let address = self.window(place);
+        self.keep(guard, value, address, stored(self.width(value)), span);
         Ok(())
     }
 
@@ -559,10 +505,10 @@ fn spread(operand: &Operand, count: usize) -> Vec<Operand> {
     elements.iter().cloned().chain(zeros).take(count).collect()
 }
 
-/// Predicates lie in memory as 16 bits.
-fn stored(width: Width) -> (Width, u32) {
+/// Bytes of a register of file scope in memory; predicates lie there as 16 bits.
+fn stored(width: Width) -> u32 {
     match width {
-        Width::Pred => (Width::B16, 2),
-        other => (other, bytes_of(other)),
+        Width::Pred => 2,
+        Width::B16 | Width::B32 | Width::B64 | Width::B128 => bytes_of(width),
     }
 }

@@ -5,10 +5,11 @@ use super::moves::integer;
 use super::operand::{Fit, miscounted, unexpected};
 use super::place::Located;
 use super::{Lower, Outcome, width_of};
-use crate::isa::Compute;
+use crate::isa::compare::Operands;
 use crate::isa::lanes::Width;
 use crate::isa::operation::{self, Access, AtomicOp, CacheOperator, CopyAsync, ReadModifyWrite};
-use crate::isa::types::{self, Scope};
+use crate::isa::types::{self, Movable, Scope};
+use crate::isa::{Compare, Compute, logic};
 use crate::program::check::tree::{Base, Instruction, Operand};
 use crate::program::ir::{Address, CopyGroup, Element, Guard, Initial, Op, Ordering, Proxy, Reg, Register, Space};
 use crate::program::layout::{Place, is_signed, size_of};
@@ -187,6 +188,8 @@ impl Lower<'_> {
                 out.offset = 0;
                 Some(dst)
             }
+            // Behind a register stands an address, and the block's own does not begin at 0 in every block of a cluster.
+            (Space::Shared, None) => Some(self.shared_address(0, width)),
             (_, register) => register.map(|reg| reg.number),
         };
         if let Some(part) = part {
@@ -317,42 +320,66 @@ impl Lower<'_> {
             .collect()
     }
 
-    /// A place in the frame → a register.
-    pub fn load_frame(&mut self, register: Register, place: Place, span: Span) {
-        let reg = self.body.reg(register);
+    /// Weakly read bytes → a register. A predicate lies there as a number that is not 0.
+    pub fn fetch(&mut self, register: Register, address: Address, bytes: u32, span: Span) {
+        let predicate = self.width(register) == Width::Pred;
+        let loaded = match predicate {
+            true => self.body.register(Width::B16),
+            false => register,
+        };
+        let reg = self.body.reg(loaded);
         self.push(
             None,
             span,
             Op::Load {
-                address: frame(place),
-                element: Element {
-                    bytes: place.bytes as u8,
-                    signed: false,
-                },
+                address,
+                element: plain(bytes),
                 ordering: Ordering::Weak,
                 scope: None,
                 dst: Box::new([Some(reg)]),
             },
         );
+        if predicate {
+            let zero = self.constant(Width::B16, 0);
+            let is_set = Compute::setp(Compare::Ne, Operands::B16);
+            self.compute(is_set, &[register], &[loaded, zero], None, span);
+        }
     }
 
-    /// A register → a place in the frame.
-    pub fn store_frame(&mut self, guard: Option<Guard>, register: Register, place: Place, span: Span) {
-        let reg = self.body.reg(register);
+    /// A register → bytes, weakly written: what [`Self::fetch`] reads.
+    pub fn keep(&mut self, guard: Option<Guard>, register: Register, address: Address, bytes: u32, span: Span) {
+        let stored = match self.width(register) {
+            Width::Pred => {
+                let (one, zero) = (self.constant(Width::B16, 1), self.constant(Width::B16, 0));
+                let number = self.body.register(Width::B16);
+                let select = Compute::Logic(logic::Op::Selp { ty: Movable::B16 });
+                self.compute(select, &[number], &[one, zero, register], None, span);
+                number
+            }
+            Width::B16 | Width::B32 | Width::B64 | Width::B128 => register,
+        };
+        let reg = self.body.reg(stored);
         self.push(
             guard,
             span,
             Op::Store {
-                address: frame(place),
-                element: Element {
-                    bytes: place.bytes as u8,
-                    signed: false,
-                },
+                address,
+                element: plain(bytes),
                 ordering: Ordering::Weak,
                 scope: None,
                 src: Box::new([reg]),
             },
         );
+    }
+
+    /// A place in the frame → a register.
+    pub fn load_frame(&mut self, register: Register, place: Place, span: Span) {
+        self.fetch(register, frame(place), place.bytes, span);
+    }
+
+    /// A register → a place in the frame.
+    pub fn store_frame(&mut self, guard: Option<Guard>, register: Register, place: Place, span: Span) {
+        self.keep(guard, register, frame(place), place.bytes, span);
     }
 
     /// `atom` (with a destination) and `red`.
@@ -537,6 +564,13 @@ impl Lower<'_> {
             },
         );
         Ok(())
+    }
+}
+
+fn plain(bytes: u32) -> Element {
+    Element {
+        bytes: bytes as u8,
+        signed: false,
     }
 }
 

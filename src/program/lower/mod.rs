@@ -9,6 +9,7 @@
 //! what PTX 1.x alone has.
 
 mod call;
+mod joint;
 mod legacy;
 mod memory;
 mod moves;
@@ -19,6 +20,8 @@ mod several;
 mod sync;
 mod texture;
 
+use std::collections::BTreeSet;
+
 use self::place::{Binding, Located};
 use super::check::tree::{Object, Parameter, Statement, Tree};
 use super::check::{self, Names, Surroundings};
@@ -28,6 +31,7 @@ use super::layout::{self, Place, SHARED_BYTES, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
 use super::passes;
 use crate::config;
+use crate::isa::fidelity::Fidelity;
 use crate::isa::lanes::Width;
 use crate::ptx::ast::{self, Item, Space, Span, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
@@ -89,9 +93,16 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     }
     let kernel = definition.entry;
     let mut body = lower.body;
-    passes::run(&mut body, kernel, config::get().fmad);
+    // Programs built for debuggers are assembled without optimisation.
+    let debug = unit.tree.target.iter().any(|word| &*word.text == "debug");
+    passes::run(&mut body, kernel, config::get().fmad && !debug);
     lower.callees.sort_unstable();
     lower.callees.dedup();
+    let instructions = lower
+        .instructions
+        .into_iter()
+        .map(|(fidelity, text)| (fidelity, text.into()))
+        .collect();
     Ok(Function {
         name: definition.name.text.clone(),
         body,
@@ -104,6 +115,7 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         dynamic_shared: lower.shared.dynamic,
         callees: lower.callees,
         calls_indirectly: lower.calls_indirectly,
+        instructions,
         source: source.clone(),
     })
 }
@@ -164,6 +176,8 @@ struct Lower<'a> {
     register_returns: Vec<(Register, Place)>,
     callees: Vec<u32>,
     calls_indirectly: bool,
+    /// For [`Function::instructions`].
+    instructions: BTreeSet<(Fidelity, &'a str)>,
     errors: Vec<Diagnostic>,
 }
 
@@ -206,6 +220,7 @@ impl<'a> Lower<'a> {
             register_returns: Vec::new(),
             callees: Vec::new(),
             calls_indirectly: false,
+            instructions: BTreeSet::new(),
             errors: Vec::new(),
         };
         lower.current = lower.block();
@@ -277,8 +292,8 @@ impl<'a> Lower<'a> {
         for (parameter, &place) in tree.returns.iter().zip(&signature.returns) {
             match *parameter {
                 Parameter::Register(number) => {
-                    let register = self.first_register(number);
-                    self.register_returns.push((register, place));
+                    let parts = self.parameter_parts(number, place);
+                    self.register_returns.extend(parts);
                 }
                 Parameter::Variable(number) => self.variables[number as usize] = Some(Located::Frame(place)),
             }
@@ -286,8 +301,9 @@ impl<'a> Lower<'a> {
         for (parameter, &place) in tree.params.iter().zip(&signature.params) {
             match *parameter {
                 Parameter::Register(number) => {
-                    let register = self.first_register(number);
-                    self.load_frame(register, place, definition.span);
+                    for (register, place) in self.parameter_parts(number, place) {
+                        self.load_frame(register, place, definition.span);
+                    }
                 }
                 Parameter::Variable(number) => self.variables[number as usize] = Some(Located::Frame(place)),
             }
@@ -427,12 +443,18 @@ impl<'a> Lower<'a> {
         binding
     }
 
-    /// A parameter of the old style: in a register, whatever it is called.
-    fn first_register(&mut self, number: u32) -> Register {
-        match self.binding(number) {
+    /// The registers of a parameter of the old style, and where in the frame each lies.
+    fn parameter_parts(&mut self, number: u32, place: Place) -> impl Iterator<Item = (Register, Place)> + use<> {
+        let first = match self.binding(number) {
             Binding::Registers(first) => first,
             Binding::Persistent(_) => unreachable!("parameters are not of file scope"),
-        }
+        };
+        let declared = self.tree.registers[number as usize];
+        let bytes = layout::size_of(declared.ty) as u32;
+        (0..u32::from(declared.vector)).map(move |element| {
+            let offset = place.offset + element * bytes;
+            (first + element, Place { offset, bytes })
+        })
     }
 
     /// What an item of the module came to when it was linked.

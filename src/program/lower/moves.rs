@@ -3,6 +3,7 @@
 use super::operand::{Fit, miscounted};
 use super::place::Located;
 use super::{Lower, Outcome, bytes_of, width_of};
+use crate::isa::joint::cluster;
 use crate::isa::lanes::Width;
 use crate::isa::types::IntType;
 use crate::isa::{Compute, Form};
@@ -75,6 +76,12 @@ impl Lower<'_> {
         self.body.initial(width, Initial::Special(Special::SharedBase(index)))
     }
 
+    /// The address of a byte of the kernel's shared memory. Those have 32 bits; what is wider is cut when they are used.
+    pub fn shared_address(&mut self, offset: i64, width: Width) -> Register {
+        self.body
+            .initial(width, Initial::Special(Special::SharedAddress(offset as i32)))
+    }
+
     /// A register that holds the address of what is located, in its own space, `offset` bytes on.
     fn address_value(&mut self, located: &Located, offset: i64, width: Width, span: Span) -> Outcome<Register> {
         let add = |value: u64| u128::from(value.wrapping_add_signed(offset));
@@ -82,35 +89,55 @@ impl Lower<'_> {
             Located::Absolute { address, .. } | Located::Function(address) => self.constant(width, add(address)),
             Located::Param(place) => self.constant(width, add(u64::from(place.offset))),
             Located::Shared(index) => match self.shared_offset(index) {
-                Some(at) => self.constant(width, add(u64::from(at))),
+                Some(at) => self.shared_address(i64::from(at).wrapping_add(offset), width),
                 None => {
                     let base = self.shared_base(index, width);
-                    if offset == 0 {
-                        base
-                    } else {
-                        let distance = self.constant(width, offset as u128);
-                        let sum = self.body.register(width);
-                        self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
-                        sum
-                    }
+                    self.beyond(base, offset, span)
                 }
             },
             Located::Frame(place) => {
                 let dst = self.body.register(width);
                 let reg = self.body.reg(dst);
-                let offset = u32::try_from(i64::from(place.offset) + offset)
-                    .map_err(|_| Diagnostic::error(span, "this address lies outside of the frame"))?;
-                self.push(None, span, Op::FrameAddress { dst: reg, offset });
-                dst
+                let whole = u32::try_from(i64::from(place.offset).wrapping_add(offset));
+                let (start, rest) = whole.map_or((place.offset, offset), |at| (at, 0));
+                self.push(
+                    None,
+                    span,
+                    Op::FrameAddress {
+                        dst: reg,
+                        offset: start,
+                    },
+                );
+                self.beyond(dst, rest, span)
             }
         })
     }
 
+    /// A register's value and so many bytes.
+    fn beyond(&mut self, base: Register, offset: i64, span: Span) -> Register {
+        if offset == 0 {
+            return base;
+        }
+        let width = self.width(base);
+        let distance = self.constant(width, offset as u128);
+        let sum = self.body.register(width);
+        self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
+        sum
+    }
+
     /// An address constant as an operand: `var`, `var+8`, `func`; nothing for what is none.
-    fn address_operand(&mut self, operand: &Operand, width: Width) -> Outcome<Option<Register>> {
+    pub fn address_operand(&mut self, operand: &Operand, width: Width) -> Outcome<Option<Register>> {
         let (object, offset, span) = match operand {
             Operand::AddressOf(object, offset, span) => (*object, *offset, *span),
             // `mov.u32 s, a[1]`: the address of an element.
+            Operand::Address(address) if address.index.is_some() && matches!(address.base, Base::Object(..)) => {
+                let place = self.address(operand, ast::Space::Generic)?;
+                let Some(register) = place.register else {
+                    return Ok(None);
+                };
+                let sum = self.beyond(register.number, place.offset, address.span);
+                return self.resize(sum, width, false, address.span).map(Some);
+            }
             Operand::Address(address) => match address.base {
                 Base::Object(object, span) if address.subscript => {
                     (object, address.offset.wrapping_mul(self.element_bytes(object)), span)
@@ -200,14 +227,6 @@ impl Lower<'_> {
     /// once.
     fn mov_source(&mut self, operand: &Operand, width: Width, float: bool, span: Span) -> Outcome<Register> {
         match operand {
-            // `mov.u64 d, %rd1+8`, which no manual has and the assembler takes.
-            Operand::Sum(base, offset) if matches!(width, Width::B32 | Width::B64) => {
-                let base = self.source(&Operand::Register(*base), width, Fit::Exact, false)?;
-                let distance = self.constant(width, *offset as u128);
-                let sum = self.body.register(width);
-                self.compute(Compute::add(integer(width)), &[sum], &[base, distance], None, span);
-                Ok(sum)
-            }
             Operand::Special(special, is, at) => {
                 let register = self.special(*special, *is, width, *at);
                 self.resize(register, width, false, span)
@@ -338,6 +357,9 @@ impl Lower<'_> {
     }
 
     pub fn is_space(&mut self, space: ast::Space, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
+        if space == ast::Space::SharedCluster {
+            return self.cluster(cluster::Op::IsShared, instruction, guard);
+        }
         let [dst, src] = self.operands(instruction)?;
         let dst = self.destination(dst, Width::Pred, Fit::Exact)?;
         let src = match self.address_operand(src, Width::B64)? {

@@ -6,6 +6,7 @@ use super::{Lower, Outcome};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
 use crate::isa::logic::Logical;
+use crate::isa::types::IntType;
 use crate::program::check::tree::{self, Instruction, Operand};
 use crate::program::initialiser::literal;
 use crate::program::ir::{Guard, Initial, Op, Register, Special, Value};
@@ -126,8 +127,13 @@ impl Lower<'_> {
                 Some(first) => self.source_any(first, width, float),
                 None => unexpected(operand),
             },
-            Operand::Sum(..)
-            | Operand::AddressOf(..)
+            // `%r1+8`, `var+8`: no manual has them, and the assembler takes them.
+            Operand::Sum(base, offset) => self.sum(*base, *offset),
+            Operand::AddressOf(_, offset, _) if *offset != 0 => match self.address_operand(operand, width)? {
+                Some(register) => Ok(register),
+                None => unexpected(operand),
+            },
+            Operand::AddressOf(..)
             | Operand::Address(_)
             | Operand::Vector(..)
             | Operand::Whole(..)
@@ -135,6 +141,26 @@ impl Lower<'_> {
             | Operand::Pair(..)
             | Operand::Sink(_) => unexpected(operand),
         }
+    }
+
+    /// A register's value and a number.
+    fn sum(&mut self, base: tree::Register, offset: i64) -> Outcome<Register> {
+        let span = base.span;
+        let ty = match self.tree.registers[base.number as usize].ty {
+            Type::B16 | Type::U16 | Type::S16 => IntType::U16,
+            Type::B32 | Type::U32 | Type::S32 => IntType::U32,
+            Type::B64 | Type::U64 | Type::S64 => IntType::U64,
+            ty => {
+                let message = format!("a number cannot be added to a `.{}` here", ty.word());
+                return Err(Diagnostic::error(span, message));
+            }
+        };
+        let register = self.register(base);
+        let width = self.width(register);
+        let distance = self.constant(width, offset as u128);
+        let sum = self.body.register(width);
+        self.compute(Compute::add(ty), &[sum], &[register, distance], None, span);
+        Ok(sum)
     }
 
     /// The value of a source operand at `width`.

@@ -4,6 +4,7 @@
 use super::operand::{Fit, miscounted, unexpected};
 use super::texture::Access;
 use super::{Lower, Outcome};
+use crate::isa::fidelity::Fidelity;
 use crate::isa::lanes::Width;
 use crate::isa::{Compute, Form, Operation, narrow};
 use crate::program::check::tree::{Instruction, Operand};
@@ -15,10 +16,26 @@ use crate::ptx::diagnostic::Diagnostic;
 impl Lower<'_> {
     pub fn instruction(&mut self, instruction: &Instruction<'_>) -> Outcome<()> {
         let guard = self.guard(instruction.guard.as_ref())?;
+        self.note(instruction);
         if !(self.legacy() && self.vector_instruction(instruction, guard)?) {
             self.select(instruction, guard)?;
         }
         self.store_results(guard, instruction.span)
+    }
+
+    /// What of it concerns [`crate::program::Function::instructions`].
+    fn note(&mut self, instruction: &Instruction<'_>) {
+        let form = &*instruction.form;
+        let momentary = instruction.operands.iter().find(|operand| match operand {
+            Operand::Special(which, ..) => which.is_volatile(),
+            _ => false,
+        });
+        let noted = match (form.op.fidelity(), momentary) {
+            (Fidelity::Exact, Some(operand)) => (Fidelity::Own, self.text(operand.span())),
+            (Fidelity::Exact, None) => (Fidelity::Exact, form.mnemonic()),
+            (other, _) => (other, self.text(instruction.opcode.span)),
+        };
+        self.instructions.insert(noted);
     }
 
     fn select(&mut self, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
@@ -37,6 +54,7 @@ impl Lower<'_> {
             Operation::Atomic(atomic) => self.atomic(atomic, instruction, guard, true),
             Operation::Reduction(atomic) => self.atomic(atomic, instruction, guard, false),
             Operation::CopyAsync(copy) => self.copy_async(copy, instruction, guard),
+            Operation::Joint(joint) => self.joint(joint, instruction, guard),
             Operation::Return { .. } => {
                 self.return_from(guard, span);
                 Ok(())

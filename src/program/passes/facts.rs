@@ -225,6 +225,7 @@ impl Shapes<'_> {
             | Op::StackRestore { .. }
             | Op::CopyAsync { .. }
             | Op::CopyGroup(_)
+            | Op::Joint(_)
             | Op::Texture(_)
             | Op::Surface(_)
             | Op::HandleQuery { .. }
@@ -360,7 +361,8 @@ fn shape_of_initial(initial: Initial) -> Shape {
         | Special::ClusterNctaid(_)
         | Special::ClusterNctarank
         | Special::IsExplicitCluster
-        | Special::SharedBase(_) => Shape::Uniform,
+        | Special::SharedBase(_)
+        | Special::SharedAddress(_) => Shape::Uniform,
     }
 }
 
@@ -387,6 +389,8 @@ fn size_of_initial(initial: Initial, width: Width) -> Size {
             let align = bits.trailing_zeros().min(width);
             (align as u8, Some((bits, bits)))
         }
+        // Which block of a cluster it is stands above these bits.
+        Initial::Special(Special::SharedAddress(offset)) => (offset.trailing_zeros().min(24) as u8, None),
         Initial::Special(special) => (0, range_of_special(special)),
         Initial::Param { .. } => (0, None),
     }
@@ -412,7 +416,7 @@ fn range_of_special(special: Special) -> Option<(u64, u64)> {
         // No program was seen to gain by their limits.
         Nwarpid | Warpid | Nsmid | Smid | DynamicSmemSize | TotalSmemSize | AggrSmemSize | ReservedSmem(_)
         | NclusterId(_) | ClusterId(_) | ClusterNctaid(_) | ClusterCtaid(_) | ClusterNctarank | ClusterCtarank
-        | IsExplicitCluster | SharedBase(_) => None,
+        | IsExplicitCluster | SharedBase(_) | SharedAddress(_) => None,
     }
 }
 

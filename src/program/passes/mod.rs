@@ -11,8 +11,10 @@
 //! | `dead` | | no operation without effect or reader |
 //! | `coalesce` | liveness | copies between registers that can be one, gone |
 //! | `arrange` | the order | blocks numbered by place; unreachable ones gone |
+//! | `accumulators` | the order, the final registers | products of `wgmma` that may be late; waits name their sums |
 //! | `facts` | the final body | what is known of each value |
 
+mod accumulators;
 mod arrange;
 mod coalesce;
 mod contract;
@@ -59,6 +61,9 @@ pub fn run(body: &mut Body, kernel: bool, contract: bool) {
     after("coalesce", body);
     arrange::run(body, &order);
     after("arrange", body);
+    let order: Vec<_> = (0..body.blocks.len() as u32).collect();
+    accumulators::run(body, &order);
+    after("accumulators", body);
     facts::run(body);
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::simt::cause::Cause;
@@ -14,13 +15,17 @@ use super::code::{Code, Executable};
 use super::compile::Pc;
 use super::frame::{Frame, Window};
 
-/// Instructions that a fragment may run before others get a turn.
-pub(super) const SHARE: i64 = 1 << 22;
-/// What going round a loop costs of that share if it looked at memory that others change: such loops spin.
+/// Instructions that a bundle may run before others get a turn; no multiple of [`SPIN`], so that what is left says
+/// whether it went to loops that spin.
+pub(super) const SHARE: i64 = 31 * SPIN + SPIN / 2;
+/// The same as time, for instructions may be heavy.
+pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+/// What going round a loop costs of a share if it looked at memory that others change: such loops spin, and whoever they
+/// wait for comes sooner. Nobody depends on it.
 pub(super) const SPIN: i64 = 1 << 17;
-/// The share of a fragment that runs ahead of one that spins.
+/// The share of a fragment that others have kept waiting.
 pub(super) const CATCH_UP: i64 = 1 << 12;
-/// Instructions between two looks at whether the grid goes on.
+/// Instructions between two looks at the clock and at whether the grid goes on.
 pub(super) const SLICE: i64 = 1 << 13;
 
 /// What the interpreter asks of the grid, besides what operations do.
@@ -37,6 +42,8 @@ pub trait Conditions: Surroundings {
     fn has_stopped(&self) -> bool;
     /// The cause of its end, once its time is over.
     fn overdue(&self) -> Option<Cause>;
+    /// A block has run for some while.
+    fn lasts(&self);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +53,17 @@ pub enum State {
     Barrier(u32),
     /// At a `.sync` operation whose other members have not come yet.
     Gathering,
+    /// Tries its instruction again when the state of the block has changed.
+    Waiting,
+}
+
+/// Who goes on in a bundle.
+pub(super) enum Next {
+    Fragment(usize),
+    /// All wait.
+    Nobody,
+    /// Everybody who is ready had a turn since the share was used up: other bundles come first.
+    Others,
 }
 
 /// Lanes of a bundle that stand at the same place.
@@ -55,10 +73,32 @@ pub struct Fragment {
     pub frame: u32,
     pub mask: [u32; MAX_WARPS],
     pub state: State,
-    /// Had its share while others waited: they go first.
-    pub passed: bool,
+    /// When it last gave way to others, as the bundle counts.
+    pub(super) gave_way: u64,
     /// Nobody else can come to the `.sync` operation where it waits: it goes ahead without them.
     pub(super) forced: bool,
+}
+
+/// What lanes wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// For a barrier of the block.
+    Barrier(u32),
+    /// For lanes of their warp.
+    Members,
+    /// For something else that happens to the block: a barrier in memory, a copy.
+    State,
+}
+
+impl Fragment {
+    /// What it waits for, if it does not run.
+    pub fn waits(&self) -> Waits {
+        match self.state {
+            State::Barrier(id) => Waits::Barrier(id),
+            State::Gathering => Waits::Members,
+            State::Ready | State::Waiting => Waits::State,
+        }
+    }
 }
 
 /// Up to four warps of a block that run as one.
@@ -78,9 +118,19 @@ pub struct Bundle {
     pub(super) affine: Option<(Values, Arc<Executable>)>,
     /// Counts blocks: a window's block-dependent values are stale when its number differs.
     pub(super) epoch: u64,
-    /// What is left of the share: who runs when it is used up passes his turn. It outlasts calls, branches and
-    /// barriers, for a loop may consist of them.
+    /// What is left of the share: who runs when it is used up gives way. It outlasts calls, branches, barriers and the
+    /// block's turns, for a loop may consist of them.
     pub(super) share: i64,
+    /// Counts how often somebody has given way.
+    pub(super) ways: u64,
+    /// Since the bundle's share was used up: fragments that have not given way since then have a turn each.
+    pub(super) fair: Option<u64>,
+    /// Had its share, and goes on in the block's next turn.
+    pub spent: bool,
+    /// The share went to loops that looked at memory of others: somebody waits, as it seems.
+    pub spins: bool,
+    /// When the share began, as far as anybody looked.
+    pub(super) began: Option<Instant>,
     /// What is left of the slice.
     pub(super) slice: i64,
     /// A strong load or an atomic since the last turn of a loop.
@@ -135,6 +185,11 @@ impl Bundle {
             windows: HashMap::new(),
             epoch: 0,
             share: SHARE,
+            ways: 0,
+            fair: None,
+            spent: false,
+            spins: false,
+            began: None,
             slice: SLICE,
             looked: false,
             kernel: Arc::clone(kernel),
@@ -145,7 +200,8 @@ impl Bundle {
     /// All threads back to the kernel's first instruction, in a new block.
     pub fn enter(&mut self, block: &Env<'_>) {
         self.epoch += 1;
-        (self.share, self.looked) = (SHARE, false);
+        (self.share, self.fair, self.spent, self.began) = (SHARE, None, false, None);
+        self.looked = false;
         self.live = self.exist;
         self.fragments.clear();
         self.fragments.push(Fragment {
@@ -153,7 +209,7 @@ impl Bundle {
             frame: 0,
             mask: self.exist,
             state: State::Ready,
-            passed: false,
+            gave_way: self.ways,
             forced: false,
         });
         let place = Place {
@@ -189,24 +245,17 @@ impl Bundle {
         self.first_thread as usize / WARP
     }
 
+    /// Where a fragment stands.
+    pub fn place(&self, fragment: &Fragment) -> (&Executable, Pc) {
+        (&self.frames[fragment.frame as usize].exec, fragment.pc)
+    }
+
     pub fn is_done(&self) -> bool {
         self.fragments.is_empty()
     }
 
     pub fn is_ready(&self) -> bool {
         self.fragments.iter().any(|f| f.state == State::Ready)
-    }
-
-    /// Lets fragments that wait in vain for members of a `.sync` go on without them; `false`: there is none.
-    pub fn force(&mut self) -> bool {
-        match self.fragments.iter().position(|f| f.state == State::Gathering) {
-            Some(i) => {
-                let fragment = &mut self.fragments[i];
-                (fragment.state, fragment.passed, fragment.forced) = (State::Ready, false, true);
-                true
-            }
-            None => false,
-        }
     }
 
     /// Makes one of fragments that stand at the same place of the same frame; unless `all`, only where one waits for
@@ -220,9 +269,10 @@ impl Bundle {
                 let (a, b) = (&self.fragments[i], &self.fragments[j]);
                 let meet = a.pc == b.pc
                     && a.frame == b.frame
+                    && a.forced == b.forced
                     && (all || a.state == State::Gathering || b.state == State::Gathering)
-                    && !matches!(a.state, State::Barrier(_))
-                    && !matches!(b.state, State::Barrier(_));
+                    && !matches!(a.state, State::Barrier(_) | State::Waiting)
+                    && !matches!(b.state, State::Barrier(_) | State::Waiting);
                 if meet {
                     let b = self.fragments.swap_remove(j);
                     self.frames[b.frame as usize].refs -= 1;
@@ -231,7 +281,8 @@ impl Bundle {
                         *x |= y;
                     }
                     a.state = State::Ready;
-                    a.passed &= b.passed;
+                    // The later of the two: otherwise lanes that meet again and again would keep others waiting.
+                    a.gave_way = a.gave_way.max(b.gave_way);
                 } else {
                     j += 1;
                 }
@@ -240,55 +291,86 @@ impl Bundle {
         }
     }
 
-    /// Who runs next: those that have not passed, the deepest, the lowest pc; or whoever is drawn of the first.
+    /// Who runs next: the deepest, and of those the lowest pc; when the share is used up, those that have not given way
+    /// since come first, the one that has waited longest before all. Or whoever is drawn.
     #[inline(always)]
-    pub(super) fn pick(&mut self, drawn: Option<&Schedule>) -> Option<usize> {
-        if let [only] = &mut self.fragments[..] {
-            if std::mem::take(&mut only.passed) {
-                self.share = SHARE;
-            }
-            return (only.state == State::Ready).then_some(0);
-        }
-        self.first_of(drawn).or_else(|| {
-            self.fragments.iter_mut().for_each(|f| f.passed = false);
-            self.share = SHARE;
-            self.first_of(drawn)
-        })
-    }
-
-    /// The same among those that are ready and have not passed.
-    #[inline(always)]
-    fn first_of(&self, drawn: Option<&Schedule>) -> Option<usize> {
-        let may = |f: &Fragment| f.state == State::Ready && !f.passed;
+    pub(super) fn pick(&self, drawn: Option<&Schedule>) -> Next {
+        let ready = |f: &Fragment| f.state == State::Ready;
         if let Some(schedule) = drawn {
-            return schedule.one_of(self.fragments.len(), |i| may(&self.fragments[i]));
+            let one = schedule.one_of(self.fragments.len(), |i| ready(&self.fragments[i]));
+            return one.map_or(Next::Nobody, Next::Fragment);
+        }
+        if let ([only], None) = (&self.fragments[..], self.fair) {
+            return if ready(only) { Next::Fragment(0) } else { Next::Nobody };
         }
         // As one number: the lack of depth, then the pc.
-        let key = |f: &Fragment| u64::from(u32::MAX - self.frames[f.frame as usize].depth) << 32 | u64::from(f.pc);
+        let place = |f: &Fragment| u64::from(u32::MAX - self.frames[f.frame as usize].depth) << 32 | u64::from(f.pc);
+        let waited = |f: &Fragment| if self.fair.is_some() { f.gave_way } else { 0 };
         let mut first = None;
-        for (i, f) in self.fragments.iter().enumerate().filter(|(_, f)| may(f)) {
-            let key = key(f);
+        for (i, f) in self.fragments.iter().enumerate().filter(|(_, f)| ready(f)) {
+            let key = (waited(f), place(f));
             if first.is_none_or(|(least, _)| key < least) {
                 first = Some((key, i));
             }
         }
-        first.map(|(_, i)| i)
+        match (first, self.fair) {
+            (None, _) => Next::Nobody,
+            (Some(((waited, _), _)), Some(since)) if waited >= since => Next::Others,
+            (Some((_, i)), _) => Next::Fragment(i),
+        }
+    }
+
+    /// Fragment `at` gives way to others of the bundle; to all of them, once the share is used up. `true`: to other
+    /// bundles, where it is drawn who goes on in this one.
+    pub(super) fn give_way(&mut self, at: usize, drawn: Option<&Schedule>) -> bool {
+        if self.fair.is_none() {
+            // Instructions alone use up no more than there is.
+            self.spins = self.share < -CATCH_UP;
+        }
+        if drawn.is_some() {
+            self.share = SHARE;
+            return true;
+        }
+        self.ways += 1;
+        self.fragments[at].gave_way = self.ways;
+        if self.share <= 0 && self.fair.is_none() {
+            self.fair = Some(self.ways);
+        }
+        if self.fair.is_some() {
+            self.share = CATCH_UP;
+        }
+        false
+    }
+
+    /// Fragment `at` waits, and so gives way.
+    pub(super) fn wait(&mut self, at: usize, state: State) {
+        self.fragments[at].state = state;
+        self.ways += 1;
+        self.fragments[at].gave_way = self.ways;
+    }
+
+    /// Everybody had a turn: a new share.
+    pub(super) fn begin_share(&mut self) {
+        (self.share, self.fair) = (SHARE, None);
+    }
+
+    /// The block has its next turn.
+    pub fn resume(&mut self) {
+        (self.spent, self.began) = (false, None);
     }
 
     /// Where fragment `at` meets others of its frame: the lowest pc above its own, and one more than the highest below
-    /// (0: none); and whether others have had their share. Unless it meets `all`, only those that wait for others.
+    /// (0: none). Unless it meets `all`, only those that wait for others.
     #[inline(always)]
-    pub(super) fn bounds(&self, at: usize, all: bool) -> (Pc, Pc, bool) {
+    pub(super) fn bounds(&self, at: usize, all: bool) -> (Pc, Pc) {
         let f = &self.fragments[at];
         let mut limit = Pc::MAX;
         let mut floor = 0;
-        let mut passed = false;
         for (i, other) in self.fragments.iter().enumerate() {
-            passed |= i != at && other.passed;
             let counts = match other.state {
                 State::Ready => all,
                 State::Gathering => true,
-                State::Barrier(_) => false,
+                State::Barrier(_) | State::Waiting => false,
             };
             if i == at || other.frame != f.frame || !counts {
                 continue;
@@ -299,7 +381,7 @@ impl Bundle {
                 floor = floor.max(other.pc + 1);
             }
         }
-        (limit, floor, passed)
+        (limit, floor)
     }
 
     /// Lanes `taken` of fragment `at` go to `target`, the others to `next`.
@@ -338,14 +420,10 @@ impl Bundle {
         }
         let gone = self.fragments.swap_remove(at);
         self.release(gone.frame);
-    }
-
-    /// Whether anybody else of this bundle may still come to where fragment `at` waits.
-    pub(super) fn could_gather(&self, at: usize) -> bool {
-        self.fragments
-            .iter()
-            .enumerate()
-            .any(|(i, f)| i != at && f.state == State::Ready)
+        // Nobody waits for those who are gone.
+        for f in self.fragments.iter_mut().filter(|f| f.state == State::Gathering) {
+            f.state = State::Ready;
+        }
     }
 }
 

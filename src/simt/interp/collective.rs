@@ -2,7 +2,7 @@
 
 use super::compile::Slot;
 use crate::program::{Op, Value};
-use crate::simt::machine::{Copy, Cx, Operations, RawFault, warp, window};
+use crate::simt::machine::{Cx, Operations, RawFault, warp, window};
 
 /// The member mask that an instruction waits for; `None`: it does not wait.
 pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
@@ -12,6 +12,8 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
         | Op::Redux { members, .. }
         | Op::Elect { members, .. } => Some(*members),
         Op::Shuffle { members, .. } | Op::Vote { members, .. } => *members,
+        // Lanes that have exited are no members.
+        Op::Joint(joint) => joint.what.takes_whole_warps().then_some(Value::Immediate(u32::MAX)),
         Op::Compute { .. }
         | Op::Load { .. }
         | Op::Store { .. }
@@ -91,23 +93,6 @@ pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> O
                 src,
             } => window::convert_address(cx, *space, *to_generic, *dst, *src),
             Op::IsSpace { space, dst, src } => window::is_space(cx, *space, *dst, *src),
-            Op::CopyAsync {
-                dst,
-                src,
-                bytes,
-                src_size,
-                ignore,
-            } => {
-                let copy = Copy {
-                    dst,
-                    src,
-                    bytes: *bytes,
-                    src_size: *src_size,
-                    ignore: *ignore,
-                };
-                return (machine.copy_async)(cx, &copy);
-            }
-            Op::CopyGroup(group) => (machine.copy_group)(cx, *group),
             Op::Texture(op) => return (machine.texture)(op, cx),
             Op::Surface(op) => return (machine.surface)(op, cx),
             Op::HandleQuery {
@@ -128,6 +113,9 @@ pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> O
             | Op::Breakpoint
             | Op::Barrier { .. }
             | Op::Nanosleep
+            | Op::Joint(_)
+            | Op::CopyAsync { .. }
+            | Op::CopyGroup(_)
             | Op::Alloca { .. }
             | Op::StackSave { .. }
             | Op::StackRestore { .. }

@@ -166,7 +166,7 @@ mod tests {
         drop(used);
         let again = Window::new(size);
         assert_eq!(again.regs(), start, "the thread has kept it");
-        // SAFETY: as above; nobody writes it meanwhile.
+        // SAFETY: the window lives, has so many bytes, and nobody else has it.
         let bytes = unsafe { std::slice::from_raw_parts(again.regs(), size as usize) };
         assert!(bytes.iter().all(|&byte| byte == 0));
         assert_eq!(again.epoch, 0);

@@ -22,9 +22,10 @@ pub mod code;
 mod collective;
 pub mod compile;
 mod frame;
+mod gather;
 mod rare;
 mod run;
 
 pub use affine::Runs;
-pub use bundle::{Bundle, Conditions, Located, located};
+pub use bundle::{Bundle, Conditions, Fragment, Located, Waits, located};
 pub use run::Pause;

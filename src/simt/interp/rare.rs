@@ -3,11 +3,13 @@
 use crate::isa::lanes::{MAX_WARPS, Mask};
 use crate::program::{BarrierOp, Op as Operation};
 use crate::simt::cause::Cause;
-use crate::simt::machine::barrier::{Arrival, Barriers, Tally, write_reduction};
+use crate::simt::machine::barrier::{Arrival, Tally, write_reduction};
+use crate::simt::machine::joint::{self, Step};
 use crate::simt::machine::slots::first_lane;
-use crate::simt::machine::{Cx, RawFault, warp};
+use crate::simt::machine::state::State as BlockState;
+use crate::simt::machine::{Copy, Cx, Env, RawFault, warp};
 
-use super::bundle::{Bundle, State};
+use super::bundle::{Bundle, Fragment, State};
 use super::code::{Code, Executable};
 use super::collective;
 use super::compile::{Pc, Slot};
@@ -25,6 +27,12 @@ pub enum Rare {
     Fault(RawFault),
 }
 
+impl Rare {
+    fn of(outcome: Option<RawFault>) -> Rare {
+        outcome.map_or(Rare::Next, Rare::Fault)
+    }
+}
+
 impl Bundle {
     pub(super) fn rare(
         &mut self,
@@ -32,7 +40,7 @@ impl Bundle {
         op: &Operation<Slot>,
         full: bool,
         cx: &mut Cx<'_>,
-        barriers: &mut Barriers,
+        state: &mut BlockState,
         exec: &Executable,
     ) -> Rare {
         let machine = exec.machine;
@@ -53,19 +61,49 @@ impl Bundle {
                     threads: *threads,
                     pred: *pred,
                 };
+                let taken = cx.mask.lanes;
                 // SAFETY: the operands are slots of the code that runs, whose window `cx` has.
-                let id = match unsafe { (machine.barrier)(cx, barriers, &arrival) } {
+                cx.mask.lanes = unsafe { arrival.alike(cx) };
+                // SAFETY: the operands are slots of the code that runs, whose window `cx` has.
+                let id = match unsafe { (machine.barrier)(cx, &mut state.barriers, &arrival) } {
                     Ok(id) => id,
                     Err(fault) => return Rare::Fault(fault),
                 };
-                let at = self.leave(at, cx.mask.lanes, pc);
+                let mut at = self.leave(at, taken, pc);
+                if cx.mask.lanes != taken {
+                    // The others stay here, and come to barriers of their own.
+                    self.split(at, cx.mask.lanes, pc, pc);
+                    at = self.fragments.len() - 1;
+                }
                 if *op == BarrierOp::Arrive {
                     self.fragments[at].pc = pc + 1;
-                    return if barriers.released() { Rare::Barrier } else { Rare::Left };
+                    return if state.barriers.released() {
+                        Rare::Barrier
+                    } else {
+                        Rare::Left
+                    };
                 }
-                self.fragments[at].state = State::Barrier(id);
+                self.wait(at, State::Barrier(id));
                 Rare::Barrier
             }
+            Operation::CopyAsync {
+                dst,
+                src,
+                bytes,
+                src_size,
+                ignore,
+            } => {
+                let copy = Copy {
+                    dst,
+                    src,
+                    bytes: *bytes,
+                    src_size: *src_size,
+                    ignore: *ignore,
+                };
+                // SAFETY: the operands are slots of the code that runs, whose window `cx` has.
+                Rare::of(unsafe { (machine.copy_async)(cx, &copy, state) })
+            }
+            Operation::CopyGroup(group) => Rare::of((machine.copy_group)(cx, *group, state)),
             Operation::Nanosleep => Rare::Yield,
             Operation::Trap => Rare::Fault(RawFault {
                 cause: Cause::Trap,
@@ -90,36 +128,117 @@ impl Bundle {
                 Err(fault) => Rare::Fault(fault),
             },
             other => {
-                let mut at = at;
                 if let Some(members) = collective::members(other)
                     && !full
                     && !std::mem::take(&mut self.fragments[at].forced)
                 {
-                    let taken = cx.mask.lanes;
                     // SAFETY: the member mask is a number or a slot of the code that runs, whose window `cx` has.
                     let ready = unsafe { warp::gathered(cx, members, &self.live) };
-                    if ready != taken && self.could_gather(at) {
-                        // Lanes whose partners are all there go on; warps of a bundle do not wait for each other.
-                        at = self.leave(at, taken, pc);
-                        if ready != [0; MAX_WARPS] {
-                            cx.mask.lanes = ready;
-                            // SAFETY: `other` is of the code that runs, whose window `cx` has.
-                            if let Some(fault) = unsafe { collective::execute(other, cx, machine) } {
-                                return Rare::Fault(fault);
-                            }
-                            self.split(at, ready, pc, pc + 1);
-                        }
-                        self.fragments[at].state = State::Gathering;
-                        return Rare::Left;
+                    if ready != cx.mask.lanes {
+                        return self.gather((at, pc), other, ready, cx, state, exec);
                     }
                 }
-                // SAFETY: `other` is of the code that runs, whose window `cx` has.
-                match unsafe { collective::execute(other, cx, machine) } {
-                    None => Rare::Next,
-                    Some(fault) => Rare::Fault(fault),
-                }
+                self.together((at, pc), other, cx, state, exec)
             }
         }
+    }
+
+    /// Lanes whose partners are all there go on, for warps of a bundle do not wait for each other; the others wait.
+    fn gather(
+        &mut self,
+        (at, pc): (usize, Pc),
+        op: &Operation<Slot>,
+        ready: [u32; MAX_WARPS],
+        cx: &mut Cx<'_>,
+        state: &mut BlockState,
+        exec: &Executable,
+    ) -> Rare {
+        let waiting: [u32; MAX_WARPS] = std::array::from_fn(|w| cx.mask.lanes[w] & !ready[w]);
+        let at = self.leave(at, cx.mask.lanes, pc);
+        self.wait(at, State::Gathering);
+        if ready != [0; MAX_WARPS] {
+            self.split(at, ready, pc, pc);
+            let apart = self.fragments.len() - 1;
+            self.fragments[apart].state = State::Ready;
+            cx.mask.lanes = ready;
+            let rare = self.together((apart, pc), op, cx, state, exec);
+            match rare {
+                Rare::Next | Rare::Yield => self.fragments[apart].pc = pc + 1,
+                Rare::Left => {}
+                Rare::Fault(_) | Rare::Long | Rare::Barrier => return rare,
+            }
+        }
+        self.resolve(&waiting, cx, exec.machine.watched);
+        Rare::Left
+    }
+
+    /// An instruction all of whose partners are there.
+    fn together(
+        &mut self,
+        (at, pc): (usize, Pc),
+        op: &Operation<Slot>,
+        cx: &mut Cx<'_>,
+        state: &mut BlockState,
+        exec: &Executable,
+    ) -> Rare {
+        if let Operation::Joint(joint) = op {
+            cx.forced = std::mem::take(&mut self.fragments[at].forced);
+            // SAFETY: `joint` is of the code that runs, whose window `cx` has.
+            let step = unsafe { (exec.machine.joint)(joint, cx, state) };
+            return self.after((at, pc), step, cx);
+        }
+        // SAFETY: `op` is of the code that runs, whose window `cx` has.
+        match unsafe { collective::execute(op, cx, exec.machine) } {
+            None => Rare::Next,
+            Some(fault) => Rare::Fault(fault),
+        }
+    }
+
+    /// What became of an instruction that the machine carried out for the lanes of `cx`, at `pc`.
+    fn after(&mut self, (at, pc): (usize, Pc), step: Step, cx: &Cx<'_>) -> Rare {
+        match step {
+            Step::Done => Rare::Next,
+            Step::Pass => Rare::Yield,
+            Step::Fault(fault) => Rare::Fault(fault),
+            Step::Wait { done } => {
+                let at = self.leave(at, cx.mask.lanes, pc);
+                if done != [0; MAX_WARPS] {
+                    self.split(at, done, pc, pc + 1);
+                }
+                self.wait(at, State::Waiting);
+                Rare::Left
+            }
+        }
+    }
+
+    /// Those who wait for something to change try again; `false`: there is none.
+    pub fn wake(&mut self) -> bool {
+        let mut any = false;
+        for f in self.fragments.iter_mut().filter(|f| f.state == State::Waiting) {
+            (f.state, any) = (State::Ready, true);
+        }
+        any
+    }
+
+    /// As [`Self::wake`], without what they wait for.
+    pub fn go_ahead(&mut self) -> bool {
+        let mut any = false;
+        for f in self.fragments.iter_mut().filter(|f| f.state == State::Waiting) {
+            (f.state, f.forced, any) = (State::Ready, true, true);
+        }
+        any
+    }
+
+    /// What a fragment waits for that tries its instruction again when something has changed, for people.
+    pub fn waits_for(&self, f: &Fragment, block: &Env<'_>) -> Option<String> {
+        let exec = &self.frames[f.frame as usize].exec;
+        let Code::Rare(op) = &exec.code[f.pc as usize].code else {
+            return None;
+        };
+        let Operation::Joint(joint) = &**op else { return None };
+        let mut cx = self.context(f, exec, block);
+        // SAFETY: the fragment stands at this instruction of its frame, whose window `cx` has.
+        Some(unsafe { joint::waits_for(joint, &mut cx, first_lane(&f.mask)) })
     }
 
     /// Lets everybody who waits at barrier `id` go on; a reduction's result goes to those that asked.

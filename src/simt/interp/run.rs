@@ -1,16 +1,18 @@
 //! The loop: a fragment's instructions one after the other, until it meets another one, waits, or has had its share.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::isa::lanes::{MAX_WARPS, Mask};
-use crate::program::Ordering;
-use crate::simt::machine::barrier::Barriers;
+use crate::program::{Op as Operation, Ordering};
+use crate::simt::machine::access;
 use crate::simt::machine::slots::first_lane;
+use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Cx, Env, NONE, RawFault};
 use crate::simt::schedule::Schedule;
 
 use super::affine::{Runs, Values};
-use super::bundle::{Bundle, CATCH_UP, Conditions, Fragment, Located, SHARE, SLICE, SPIN, State, located};
+use super::bundle::{Bundle, Conditions, Fragment, Located, Next, PATIENCE, SLICE, SPIN, State, located};
 use super::code::{Code, Executable, Op};
 use super::compile::Pc;
 use super::rare::Rare;
@@ -49,12 +51,12 @@ impl Bundle {
     ///
     /// # Errors
     /// The first fault, with the pc and function in which it happened; also the end of the launch's time.
-    pub fn run(&mut self, block: &BlockEnv<impl Conditions>, barriers: &mut Barriers) -> Result<Pause, Box<Located>> {
+    pub fn run(&mut self, block: &BlockEnv<impl Conditions>, state: &mut BlockState) -> Result<Pause, Box<Located>> {
         // Nothing is drawn as a rule, and fragments of a loop that diverges change often: code without what seeds ask
         // for.
         match block.env.schedule() {
-            None => self.run_by(None, block, barriers),
-            schedule => self.run_by(schedule, block, barriers),
+            None => self.run_by(None, block, state),
+            schedule => self.run_by(schedule, block, state),
         }
     }
 
@@ -63,7 +65,7 @@ impl Bundle {
         &mut self,
         schedule: Option<&Schedule>,
         block: &BlockEnv<impl Conditions>,
-        barriers: &mut Barriers,
+        state: &mut BlockState,
     ) -> Result<Pause, Box<Located>> {
         let apart = schedule.filter(|schedule| schedule.apart);
         loop {
@@ -72,47 +74,54 @@ impl Bundle {
             if self.fragments.len() > 1 {
                 self.merge(meet);
             }
-            let Some(at) = self.pick(apart) else {
-                return Ok(Pause::Waiting);
+            let at = match self.pick(apart) {
+                Next::Fragment(at) => at,
+                Next::Nobody => return Ok(Pause::Waiting),
+                Next::Others => {
+                    self.begin_share();
+                    return Ok(Pause::Share);
+                }
             };
             self.slice -= CHOICE;
             if self.slice < 0 {
                 self.slice = SLICE;
-                if let Some(cause) = block.env.overdue() {
-                    let fragment = &self.fragments[at];
-                    let lane = first_lane(&fragment.mask);
-                    return Err(Box::new(located(self, fragment, RawFault { cause, lane })));
-                }
+                self.look_around(at, block)?;
                 if block.env.has_stopped() {
                     return Ok(Pause::Share);
                 }
             }
-            let (limit, floor, passed) = self.bounds(at, meet);
-            if passed {
-                self.share = self.share.min(CATCH_UP);
+            let (limit, floor) = self.bounds(at, meet);
+            let mut turn = schedule.map_or(SLICE, Schedule::turn).min(self.share).max(1);
+            if state.stuck != 0 {
+                // Does anybody do more than look at barriers again and again?
+                turn = 1;
+                if self.reaches_out(at, block) {
+                    state.stuck = 0;
+                }
             }
-            let turn = schedule.map_or(SLICE, Schedule::turn).min(self.share);
-            let stop = self.run_fragment(at, (limit, floor, turn), block, barriers)?;
-            match stop {
-                Stop::Meets | Stop::Moved | Stop::Turn if self.share > 0 => {}
-                // Whoever is there now, if it has gone elsewhere.
-                Stop::Meets | Stop::Moved | Stop::Turn | Stop::Pass => {
-                    self.share = SHARE;
-                    if let Some(fragment) = self.fragments.get_mut(at) {
-                        fragment.passed = true;
-                    }
-                    let others = self.fragments.iter().any(|f| f.state == State::Ready && !f.passed);
-                    if !others {
-                        return Ok(Pause::Share);
-                    }
+            // An instruction all the same, so that nobody gives way for ever.
+            let mut spent = self.share <= 0 && self.give_way(at, apart);
+            match self.run_fragment(at, (limit, floor, turn), block, state)? {
+                Stop::Meets | Stop::Turn if self.share <= 0 => spent |= self.give_way(at, apart),
+                // Who moved may have become two, or none: whoever is chosen next gives way.
+                Stop::Meets | Stop::Moved | Stop::Turn => {}
+                Stop::Pass => {
+                    self.share = -SPIN;
+                    spent |= self.give_way(at, apart);
                 }
                 Stop::Barrier => {
-                    if barriers.released() {
+                    if state.barriers.released() {
                         // The whole block may go on: let the block tell everybody.
                         return Ok(Pause::Waiting);
                     }
                 }
                 Stop::Fault => unreachable!("faults leave by the error path"),
+            }
+            if state.changed {
+                self.wake();
+            }
+            if spent {
+                return Ok(Pause::Share);
             }
             if schedule.is_some() {
                 return Ok(Pause::Turn);
@@ -120,8 +129,51 @@ impl Bundle {
         }
     }
 
+    /// Whether the next instruction of fragment `at` does something that others than the block may see, or sees something
+    /// that others may change.
+    #[cold]
+    fn reaches_out(&self, at: usize, block: &Env<'_>) -> bool {
+        let fragment = &self.fragments[at];
+        let exec = &*self.frames[fragment.frame as usize].exec;
+        let mut cx = self.context(fragment, exec, block);
+        match &exec.code[fragment.pc as usize].code {
+            // SAFETY: the operands are slots of the frame's window, which `cx` has.
+            Code::Load { mem, .. } | Code::Store { mem, .. } => unsafe { access::leaves_block(&mut cx, mem) },
+            // SAFETY: the operands are slots of the frame's window, which `cx` has.
+            Code::Atomic { atom, .. } => unsafe { access::leaves_block(&mut cx, &atom.mem) },
+            // Barriers in memory are the block's, or of a cluster that stands still as a whole.
+            Code::Rare(op) => op.effects().volatile || matches!(**op, Operation::Syscall { .. }),
+            Code::Exit => true,
+            Code::Lane { .. }
+            | Code::Branch { .. }
+            | Code::BranchIndexed { .. }
+            | Code::BarrierAll { .. }
+            | Code::Call(_)
+            | Code::Return => false,
+        }
+    }
+
+    /// What is done now and then, whatever fragment `at` does: looks at the clock.
+    #[cold]
+    fn look_around(&mut self, at: usize, block: &BlockEnv<impl Conditions>) -> Result<(), Box<Located>> {
+        if let Some(cause) = block.env.overdue() {
+            let fragment = &self.fragments[at];
+            let lane = first_lane(&fragment.mask);
+            return Err(Box::new(located(self, fragment, RawFault { cause, lane })));
+        }
+        block.env.lasts();
+        // The order of a seed has nothing to do with time.
+        if block.env.schedule().is_none() {
+            let now = Instant::now();
+            if now - *self.began.get_or_insert(now) > PATIENCE {
+                self.share = 0;
+            }
+        }
+        Ok(())
+    }
+
     /// What the operations of a fragment see.
-    fn context<'a>(&self, fragment: &Fragment, exec: &'a Executable, block: &'a Env<'a>) -> Cx<'a> {
+    pub(super) fn context<'a>(&self, fragment: &Fragment, exec: &'a Executable, block: &'a Env<'a>) -> Cx<'a> {
         let frame = &self.frames[fragment.frame as usize];
         let values = self.affine.as_ref().map(|(values, _)| values);
         Cx {
@@ -135,9 +187,11 @@ impl Bundle {
             frame: frame.base,
             affine: values.map_or(std::ptr::null(), Values::as_ptr),
             by_warp: values.is_some_and(|values| values.runs == Runs::Warp),
+            forced: false,
             fault: None,
             function: &exec.function,
             span: Default::default(),
+            operation: None,
         }
     }
 
@@ -148,7 +202,7 @@ impl Bundle {
         at: usize,
         (limit, floor, turn): (Pc, Pc, i64),
         block: &BlockEnv<impl Conditions>,
-        barriers: &mut Barriers,
+        state: &mut BlockState,
     ) -> Result<Stop, Box<Located>> {
         let alone = self.fragments.len() == 1;
         let fragment = self.fragments[at].clone();
@@ -251,7 +305,7 @@ impl Bundle {
                         break Stop::Meets;
                     }
                 }
-                Code::Rare(op) => match self.rare((at, pc), op, full, &mut cx, barriers, exec) {
+                Code::Rare(op) => match self.rare((at, pc), op, full, &mut cx, state, exec) {
                     Rare::Next => pc += 1,
                     Rare::Yield => {
                         pc += 1;
@@ -271,7 +325,7 @@ impl Bundle {
                 },
                 Code::BarrierAll { .. } if full && block.env.bundles() == 1 => pc += 1,
                 Code::BarrierAll { .. } | Code::BranchIndexed { .. } | Code::Call(_) | Code::Return | Code::Exit => {
-                    break self.leave_code((at, pc), &op.code, &mut cx, barriers, block.env.max_depth());
+                    break self.leave_code((at, pc), &op.code, &mut cx, state, block.env.max_depth());
                 }
             }
         };
@@ -299,15 +353,17 @@ impl Bundle {
         (at, pc): (usize, Pc),
         code: &Code,
         cx: &mut Cx<'_>,
-        barriers: &mut Barriers,
+        state: &mut BlockState,
         max_depth: u64,
     ) -> Stop {
         let taken = cx.mask.lanes;
         match code {
             Code::BarrierAll { id } => {
                 let at = self.leave(at, taken, pc);
-                self.fragments[at].state = State::Barrier(*id);
-                barriers.arrive(*id, self.first_warp(), &taken[..self.warps as usize], None);
+                self.wait(at, State::Barrier(*id));
+                state
+                    .barriers
+                    .arrive(*id, self.first_warp(), &taken[..self.warps as usize], None);
                 return Stop::Barrier;
             }
             Code::BranchIndexed { index, targets } => {
@@ -324,12 +380,12 @@ impl Bundle {
             }
             Code::Return => {
                 if self.ret(at, taken, pc, cx) {
-                    barriers.left(self.first_warp(), self.live_by_warp());
+                    state.barriers.left(self.first_warp(), self.live_by_warp());
                 }
             }
             Code::Exit => {
                 self.exit(at, taken, pc);
-                barriers.left(self.first_warp(), self.live_by_warp());
+                state.barriers.left(self.first_warp(), self.live_by_warp());
             }
             Code::Lane { .. }
             | Code::Load { .. }

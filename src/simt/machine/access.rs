@@ -11,10 +11,11 @@ use crate::isa::lanes::{WARP, Width};
 use crate::memory::{AddressSpace, READ, View, WRITE};
 use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
+use crate::simt::cause::Cause;
 
-use super::context::{Cx, NONE, RawFault};
+use super::context::{Cx, Env, NONE, RawFault};
 use super::observe::{Access, Direction};
-use super::slots::Slot;
+use super::slots::{Slot, bits, read};
 
 /// A memory access: where the address comes from, which slots carry data.
 pub struct MemOp {
@@ -131,6 +132,7 @@ pub(super) fn tell<const WATCHED: bool>(
             ordering: op.ordering,
             scope: op.scope,
             proxy,
+            operation: cx.operation,
         };
         observer.access(&cx.who(op.span), &access);
     }
@@ -158,9 +160,76 @@ pub(super) fn tell_one<const WATCHED: bool>(
             ordering: Ordering::Weak,
             scope: None,
             proxy,
+            operation: cx.operation,
         };
         observer.access(&cx.who(cx.span), &access);
     }
+}
+
+/// Lines of a tile that a warp names by one address, that of its first active lane: line `i` lies `offsets[i]` bytes
+/// behind it and stands for lane `i`, whose bit `lines` has; `bytes` of each, from a multiple of `align`. `false`: the warp
+/// may not, and `cx.fault` says which line.
+///
+/// # Safety
+/// `op.register` is a slot of the running window.
+pub unsafe fn tile<const WATCHED: bool>(
+    cx: &mut Cx<'_>,
+    op: &MemOp,
+    w: usize,
+    (lines, offsets): (u32, &Lanes),
+    (bytes, align): (u64, u64),
+    direction: Direction,
+    out: &mut Lanes,
+) -> bool {
+    let first = cx.mask.lanes[w].trailing_zeros() as usize % WARP;
+    let register = if op.register == NONE {
+        0
+    } else {
+        let width = if op.narrow { Width::B32 } else { Width::B64 };
+        let slot = Slot {
+            offset: op.register,
+            width,
+        };
+        // SAFETY: the register is a slot of the running window, which has a value for each lane of the warp.
+        unsafe { read(cx.regs, slot, w * WARP + first) }
+    };
+    let base = register.wrapping_add(op.offset as u64);
+    let block = cx.block;
+    // By itself an offset is the block's own; an address in a register says whose it is.
+    let start = match op.register {
+        NONE => block.shared_start(),
+        _ => 0,
+    };
+    for i in bits(lines) {
+        let mut at = base.wrapping_add(offsets[i]);
+        match op.space {
+            Space::Shared => {
+                let address = (at as u32).wrapping_add(start);
+                let Ok(there) = block.in_cluster(address, bytes) else {
+                    let fault = RawFault::illegal(
+                        address.into(),
+                        bytes,
+                        direction.writes(),
+                        w * WARP + first,
+                        Space::Shared,
+                    );
+                    cx.fault = Some(fault);
+                    return false;
+                };
+                at = there;
+            }
+            // A tile in the lanes' own memory has a generic address, of the first lane's.
+            Space::Generic | Space::Global | Space::Const | Space::Local | Space::Param => {}
+        }
+        if !check_range(cx, op.space, w * WARP + first, at, (bytes, align), direction) {
+            return false;
+        }
+        out[i] = at;
+    }
+    if WATCHED {
+        tell::<WATCHED>(cx, op, w, lines, out, bytes, direction, Proxy::Generic);
+    }
+    true
 }
 
 /// A range that one lane names by a generic address.
@@ -185,6 +254,30 @@ pub fn one<const WATCHED: bool>(
     }
     if WATCHED {
         tell_one::<WATCHED>(cx, lane, (address, bytes), Space::Generic, direction, Proxy::Generic);
+    }
+    Ok(())
+}
+
+/// A range that one lane reaches by an operation, at an address that it does not name itself.
+///
+/// # Errors
+/// It is not the kernel's.
+pub(super) fn one_of<const WATCHED: bool>(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    lane: usize,
+    (address, bytes): (u64, u64),
+    direction: Direction,
+) -> Result<(), RawFault> {
+    if !allowed(cx, lane, address, bytes, direction.bits()) {
+        let space = Space::Generic;
+        return Err(RawFault::illegal(address, bytes, direction.writes(), lane, space));
+    }
+    if WATCHED {
+        let mut addresses: Lanes = [0; WARP];
+        addresses[lane % WARP] = address;
+        let one = 1 << (lane % WARP);
+        tell::<WATCHED>(cx, op, lane / WARP, one, &addresses, bytes, direction, Proxy::Generic);
     }
     Ok(())
 }
@@ -264,19 +357,19 @@ pub(super) unsafe fn addresses(
     match op.space {
         Space::Generic | Space::Global | Space::Const => {}
         Space::Shared => {
+            // By itself an offset is the block's own; an address in a register says whose it is.
+            let start = match op.register {
+                NONE => 0,
+                _ => u64::from(block.shared_start()),
+            };
             let mut high = 0u64;
             for (i, a) in out.iter_mut().enumerate() {
-                *a &= 0xffff_ffff;
+                *a = a.wrapping_sub(start) & 0xffff_ffff;
                 let active = u64::from(active >> i & 1).wrapping_neg();
                 high = high.max(*a & active);
             }
             if high + bytes > u64::from(block.shared_bytes) {
-                let lane = (0..WARP)
-                    .find(|&i| active >> i & 1 == 1 && out[i] + bytes > u64::from(block.shared_bytes))
-                    .expect("some active lane is beyond the window");
-                let lane = (out[lane], w * WARP + lane);
-                cx.fault = Some(RawFault::illegal(lane.0, bytes, write, lane.1, Space::Shared));
-                return false;
+                return beyond(cx, w, active, bytes, write, out);
             }
             for a in out.iter_mut() {
                 *a = a.wrapping_add(block.shared);
@@ -310,6 +403,33 @@ pub(super) unsafe fn addresses(
     true
 }
 
+/// Shared addresses that are not all in the block's own window, from whose start `out` counts: other blocks of the cluster have
+/// theirs.
+#[cold]
+#[inline(never)]
+fn beyond(cx: &mut Cx<'_>, w: usize, active: u32, bytes: u64, write: bool, out: &mut Lanes) -> bool {
+    for (i, a) in out.iter_mut().enumerate() {
+        if active >> i & 1 == 0 {
+            continue;
+        }
+        let address = (*a as u32).wrapping_add(cx.block.shared_start());
+        match cx.block.in_cluster(address, bytes) {
+            Ok(at) => *a = at,
+            Err(_) => {
+                cx.fault = Some(RawFault::illegal(
+                    address.into(),
+                    bytes,
+                    write,
+                    w * WARP + i,
+                    Space::Shared,
+                ));
+                return false;
+            }
+        }
+    }
+    true
+}
+
 /// Whether lane `lane` may touch `[address, address + bytes)`: arena pages, the block's shared and its own local window,
 /// parameters, host ranges.
 #[inline(always)]
@@ -322,7 +442,8 @@ pub fn allowed(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u8) -> 
 fn allowed_elsewhere(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u8) -> bool {
     let b = cx.block;
     let within = |base: u64, len: u64| address >= base && bytes <= len && address - base <= len - bytes;
-    within(b.shared, u64::from(b.shared_bytes))
+    let shared = u32::try_from(address.wrapping_sub(b.cluster_shared()));
+    shared.is_ok_and(|shared| b.in_cluster(shared, bytes).is_ok())
         || within(cx.local(lane), u64::from(b.local_stride))
         || (bits == READ && within(b.param, u64::from(b.param_bytes)))
         || AddressSpace::get().host_range_contains(address, bytes, bits)
@@ -331,6 +452,43 @@ fn allowed_elsewhere(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u
 /// Whether kernels of any grid may touch a range: what stays when a block has gone.
 pub fn anybody(view: View, address: u64, bytes: u64, bits: u8) -> bool {
     bytes == 0 || view.check(address, bytes, bits) || AddressSpace::get().host_range_contains(address, bytes, bits)
+}
+
+/// Whether an access reaches memory that others than the threads of the block may see; one that is not allowed does not.
+///
+/// # Safety
+/// `op.register` is a slot of the running window.
+pub unsafe fn leaves_block(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    if windowed(op.space) || op.space == Space::Const {
+        return false;
+    }
+    let within = |x: u64, base: u64, len: u64| x.wrapping_sub(base) < len;
+    (0..cx.mask.warps as usize).any(|w| {
+        let mut at: Lanes = [0; WARP];
+        // SAFETY: the caller promises it of the register. Addresses of these spaces are formed without a check.
+        unsafe { addresses(cx, op, w, cx.mask.lanes[w], 1, Direction::Read, &mut at) };
+        let block = cx.block;
+        bits(cx.mask.lanes[w])
+            .any(|i| block.shared_address(at[i]).is_none() && !within(at[i], block.local, block.local_bytes))
+    })
+}
+
+/// Whether memory that was checked before is still there, as an asynchronous operation completes.
+///
+/// # Errors
+/// It is not.
+pub(super) fn still(env: &Env<'_>, address: u64, bytes: u64, direction: Direction) -> Result<(), Cause> {
+    let within = |base: u64, len: u64| address >= base && bytes <= len && address - base <= len - bytes;
+    // Windows of a cluster's blocks stay as long as one of them runs.
+    let last = address.saturating_add(bytes.saturating_sub(1));
+    let is_there = (env.shared_address(address).is_some() && env.shared_address(last).is_some())
+        || within(env.local, env.local_bytes)
+        || within(env.param, env.param_bytes.into())
+        || anybody(env.view, address, bytes, direction.bits());
+    match is_there {
+        true => Ok(()),
+        false => Err(RawFault::illegal(address, bytes, direction.writes(), 0, Space::Generic).cause),
+    }
 }
 
 /// Whether an address that the program gave by space needs no map check: its window was checked when it was formed.
@@ -404,6 +562,9 @@ pub(super) fn check_range(
 ) -> bool {
     // Where the instruction names a window, that its first byte lies there was checked when the address was formed.
     if !allowed(cx, lane, address, bytes, direction.bits()) {
+        // Addresses of a window count from its start.
+        let start = if space == Space::Shared { cx.block.shared } else { 0 };
+        let address = address.wrapping_sub(start);
         cx.fault = Some(RawFault::illegal(address, bytes, direction.writes(), lane, space));
         return false;
     }
@@ -532,6 +693,9 @@ pub(super) unsafe fn pattern(
     let good = match op.space {
         Space::Generic | Space::Global | Space::Const => block.view.check(first, extent, bits),
         Space::Shared => {
+            if op.register != NONE {
+                first = first.wrapping_sub(block.shared_start().into());
+            }
             let good = first <= u64::from(u32::MAX) && first + extent <= u64::from(block.shared_bytes);
             first = first.wrapping_add(block.shared);
             good

@@ -202,9 +202,7 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
     // A generic address follows the rule of the memory that it lands in.
     let block = cx.block;
     let within = |at: u64, base: u64, bytes: u64| at.wrapping_sub(base) < bytes;
-    let flushes = |at: u64| {
-        op.ftz && !within(at, block.shared, block.shared_bytes.into()) && !within(at, block.local, block.local_bytes)
-    };
+    let flushes = |at: u64| op.ftz && block.shared_address(at).is_none() && !within(at, block.local, block.local_bytes);
     for w in 0..cx.mask.warps as usize {
         let active = cx.mask.lanes[w];
         if active == 0 {
@@ -269,50 +267,104 @@ fn one_address(a: &Lanes, active: u32) -> bool {
     a.iter().enumerate().all(|(i, &x)| active >> i & 1 == 0 || x == first)
 }
 
-/// The function for an operation on a type; the instruction table lets no other pair through.
+/// Something made of an operation on a type. `COMBINE`: what several lanes bring may be summed up before.
+trait Chooser {
+    type Chosen;
+    fn choose<K: Rmw, const COMBINE: bool>(self) -> Self::Chosen;
+}
+
+struct Lanewise<const WATCHED: bool>;
+
+impl<const WATCHED: bool> Chooser for Lanewise<WATCHED> {
+    type Chosen = AtomicFn;
+    fn choose<K: Rmw, const COMBINE: bool>(self) -> AtomicFn {
+        run::<K, WATCHED, COMBINE>
+    }
+}
+
+struct OneElement;
+
+impl Chooser for OneElement {
+    type Chosen = Element;
+    fn choose<K: Rmw, const COMBINE: bool>(self) -> Element {
+        Element {
+            bytes: size_of::<K::Cell>(),
+            apply: |at, value, ftz| {
+                // SAFETY: who calls `apply` promises that both are there, and `at` aligned.
+                unsafe {
+                    let value = (value as *const K::Cell).read_unaligned();
+                    K::Cell::update(at as *mut K::Cell, |old| K::apply(old, value, value, ftz));
+                }
+            },
+        }
+    }
+}
+
+/// An operation on one element of memory, without a result.
+#[derive(Clone, Copy)]
+pub struct Element {
+    pub bytes: usize,
+    /// Of the element at the first address, which is a multiple of its size, with the value at the second one; whether
+    /// subnormals of `f32` are flushed.
+    ///
+    /// # Safety
+    /// Both can be reached, and the first written.
+    pub apply: unsafe fn(u64, u64, bool),
+}
+
+/// The operation on one element; the instruction table lets no other pair through.
+pub fn element(op: AtomicOp, ty: AtomicType) -> Element {
+    choose(op, ty, OneElement)
+}
+
+/// The function for an operation on a type.
 pub fn function<const WATCHED: bool>(op: AtomicOp, ty: AtomicType) -> AtomicFn {
+    choose(op, ty, Lanewise::<WATCHED>)
+}
+
+fn choose<C: Chooser>(op: AtomicOp, ty: AtomicType, chooser: C) -> C::Chosen {
     use AtomicOp::*;
     use AtomicType::*;
     match (op, ty) {
-        (Add, U32 | S32 | B32) => run::<AddU32, WATCHED, true>,
-        (Add, U64 | S64 | B64) => run::<AddU64, WATCHED, true>,
-        (Add, F32) => run::<AddF32, WATCHED, false>,
-        (Add, F64) => run::<AddF64, WATCHED, false>,
-        (Add, F16) => run::<AddF16, WATCHED, false>,
-        (Add, F16x2) => run::<AddF16x2, WATCHED, false>,
-        (Add, Bf16) => run::<AddBf16, WATCHED, false>,
-        (Add, Bf16x2) => run::<AddBf16x2, WATCHED, false>,
-        (Min, U32 | B32) => run::<MinU32, WATCHED, true>,
-        (Min, S32) => run::<MinS32, WATCHED, true>,
-        (Min, U64 | B64) => run::<MinU64, WATCHED, true>,
-        (Min, S64) => run::<MinS64, WATCHED, true>,
-        (Min, F16) => run::<MinF16, WATCHED, false>,
-        (Min, F16x2) => run::<MinF16x2, WATCHED, false>,
-        (Min, Bf16) => run::<MinBf16, WATCHED, false>,
-        (Min, Bf16x2) => run::<MinBf16x2, WATCHED, false>,
-        (Max, U32 | B32) => run::<MaxU32, WATCHED, true>,
-        (Max, S32) => run::<MaxS32, WATCHED, true>,
-        (Max, U64 | B64) => run::<MaxU64, WATCHED, true>,
-        (Max, S64) => run::<MaxS64, WATCHED, true>,
-        (Max, F16) => run::<MaxF16, WATCHED, false>,
-        (Max, F16x2) => run::<MaxF16x2, WATCHED, false>,
-        (Max, Bf16) => run::<MaxBf16, WATCHED, false>,
-        (Max, Bf16x2) => run::<MaxBf16x2, WATCHED, false>,
-        (And, U32 | S32 | B32) => run::<And32, WATCHED, true>,
-        (And, U64 | S64 | B64) => run::<And64, WATCHED, true>,
-        (Or, U32 | S32 | B32) => run::<Or32, WATCHED, true>,
-        (Or, U64 | S64 | B64) => run::<Or64, WATCHED, true>,
-        (Xor, U32 | S32 | B32) => run::<Xor32, WATCHED, true>,
-        (Xor, U64 | S64 | B64) => run::<Xor64, WATCHED, true>,
-        (Inc, _) => run::<Inc32, WATCHED, false>,
-        (Dec, _) => run::<Dec32, WATCHED, false>,
-        (Exch, U32 | S32 | B32 | F32) => run::<Exch32, WATCHED, false>,
-        (Exch, U64 | S64 | B64 | F64) => run::<Exch64, WATCHED, false>,
-        (Exch, B128) => run::<Exch128, WATCHED, false>,
-        (Cas, B16 | F16 | Bf16) => run::<Cas16, WATCHED, false>,
-        (Cas, U32 | S32 | B32 | F32) => run::<Cas32, WATCHED, false>,
-        (Cas, U64 | S64 | B64 | F64) => run::<Cas64, WATCHED, false>,
-        (Cas, B128) => run::<Cas128, WATCHED, false>,
+        (Add, U32 | S32 | B32) => chooser.choose::<AddU32, true>(),
+        (Add, U64 | S64 | B64) => chooser.choose::<AddU64, true>(),
+        (Add, F32) => chooser.choose::<AddF32, false>(),
+        (Add, F64) => chooser.choose::<AddF64, false>(),
+        (Add, F16) => chooser.choose::<AddF16, false>(),
+        (Add, F16x2) => chooser.choose::<AddF16x2, false>(),
+        (Add, Bf16) => chooser.choose::<AddBf16, false>(),
+        (Add, Bf16x2) => chooser.choose::<AddBf16x2, false>(),
+        (Min, U32 | B32) => chooser.choose::<MinU32, true>(),
+        (Min, S32) => chooser.choose::<MinS32, true>(),
+        (Min, U64 | B64) => chooser.choose::<MinU64, true>(),
+        (Min, S64) => chooser.choose::<MinS64, true>(),
+        (Min, F16) => chooser.choose::<MinF16, false>(),
+        (Min, F16x2) => chooser.choose::<MinF16x2, false>(),
+        (Min, Bf16) => chooser.choose::<MinBf16, false>(),
+        (Min, Bf16x2) => chooser.choose::<MinBf16x2, false>(),
+        (Max, U32 | B32) => chooser.choose::<MaxU32, true>(),
+        (Max, S32) => chooser.choose::<MaxS32, true>(),
+        (Max, U64 | B64) => chooser.choose::<MaxU64, true>(),
+        (Max, S64) => chooser.choose::<MaxS64, true>(),
+        (Max, F16) => chooser.choose::<MaxF16, false>(),
+        (Max, F16x2) => chooser.choose::<MaxF16x2, false>(),
+        (Max, Bf16) => chooser.choose::<MaxBf16, false>(),
+        (Max, Bf16x2) => chooser.choose::<MaxBf16x2, false>(),
+        (And, U32 | S32 | B32) => chooser.choose::<And32, true>(),
+        (And, U64 | S64 | B64) => chooser.choose::<And64, true>(),
+        (Or, U32 | S32 | B32) => chooser.choose::<Or32, true>(),
+        (Or, U64 | S64 | B64) => chooser.choose::<Or64, true>(),
+        (Xor, U32 | S32 | B32) => chooser.choose::<Xor32, true>(),
+        (Xor, U64 | S64 | B64) => chooser.choose::<Xor64, true>(),
+        (Inc, _) => chooser.choose::<Inc32, false>(),
+        (Dec, _) => chooser.choose::<Dec32, false>(),
+        (Exch, U32 | S32 | B32 | F32) => chooser.choose::<Exch32, false>(),
+        (Exch, U64 | S64 | B64 | F64) => chooser.choose::<Exch64, false>(),
+        (Exch, B128) => chooser.choose::<Exch128, false>(),
+        (Cas, B16 | F16 | Bf16) => chooser.choose::<Cas16, false>(),
+        (Cas, U32 | S32 | B32 | F32) => chooser.choose::<Cas32, false>(),
+        (Cas, U64 | S64 | B64 | F64) => chooser.choose::<Cas64, false>(),
+        (Cas, B128) => chooser.choose::<Cas128, false>(),
         (op, ty) => unreachable!("a program never holds an atomic {op:?} of {ty:?}"),
     }
 }

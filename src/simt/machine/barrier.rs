@@ -8,7 +8,7 @@ use crate::program::{BarrierOp, Value};
 
 use super::context::{Cx, RawFault};
 use super::observe::SyncEvent;
-use super::slots::{Slot, first_lane, lanes, predicate, value, write};
+use super::slots::{Slot, bits, first_lane, lanes, predicate, value, write};
 
 /// Named barriers of a block.
 const BARRIERS: usize = 16;
@@ -24,6 +24,8 @@ pub struct Tally {
 struct Barrier {
     /// Lanes that have arrived, by warp.
     arrived: Vec<u32>,
+    /// Arrivals of lanes that had arrived before, and did not wait: they count, too.
+    again: u32,
     threads: Option<u32>,
     tally: Tally,
 }
@@ -54,7 +56,7 @@ impl Barriers {
     fn clear(&mut self, id: usize) {
         let b = &mut self.all[id];
         b.arrived.iter_mut().for_each(|m| *m = 0);
-        b.threads = None;
+        (b.threads, b.again) = (None, 0);
         b.tally = Tally::default();
     }
 
@@ -74,6 +76,7 @@ impl Barriers {
         barrier.arrived.resize(warps, 0);
         barrier.threads = barrier.threads.or(threads);
         for (arrived, lanes) in barrier.arrived[first_warp..].iter_mut().zip(lanes) {
+            barrier.again += (*arrived & lanes).count_ones();
             *arrived |= lanes;
         }
         self.used |= 1 << id;
@@ -107,7 +110,7 @@ impl Barriers {
                     (_, 0) => WARP as u32,
                     (some, _) => some.count_ones(),
                 };
-                lanes().map(count).sum::<u32>() >= n
+                lanes().map(count).sum::<u32>() + b.again >= n
             }
         };
         if complete {
@@ -132,26 +135,28 @@ impl Barriers {
         Some((id, tally))
     }
 
-    /// Who waits where, for people.
-    pub fn describe(&self) -> String {
-        let mut out = Vec::new();
-        for id in (0..BARRIERS).filter(|id| self.used >> id & 1 == 1) {
-            let b = &self.all[id];
-            let arrived: u32 = b.arrived.iter().map(|m| m.count_ones()).sum();
-            if arrived > 0 {
-                let live: u32 = self.live.iter().map(|m| m.count_ones()).sum();
-                let wanted = b
-                    .threads
-                    .map_or_else(|| format!("all {live} remaining"), |n| n.to_string());
-                out.push(format!("barrier {id}: {arrived} threads wait, {wanted} are needed"));
-            }
-        }
-        if out.is_empty() {
-            "nobody waits at a barrier".into()
-        } else {
-            out.join("; ")
+    /// How far a barrier is.
+    pub fn count(&self, id: u32) -> Count<impl Iterator<Item = u32>> {
+        let b = &self.all[id as usize];
+        let missing = self.live.iter().enumerate().flat_map(|(w, live)| {
+            let come = b.arrived.get(w).copied().unwrap_or(0);
+            bits(live & !come).map(move |lane| (w * WARP + lane) as u32)
+        });
+        Count {
+            wanted: b.threads,
+            come: b.arrived.iter().map(|lanes| lanes.count_ones()).sum::<u32>() + b.again,
+            missing,
         }
     }
+}
+
+/// How far a barrier is.
+pub struct Count<T> {
+    /// How many it waits for; `None`: for all.
+    pub wanted: Option<u32>,
+    pub come: u32,
+    /// The threads that have neither come nor exited.
+    pub missing: T,
 }
 
 /// `bar`, `barrier`, as the instruction gives it.
@@ -160,6 +165,29 @@ pub struct Arrival {
     pub id: Value<Slot>,
     pub threads: Option<Value<Slot>>,
     pub pred: Option<(Slot, bool)>,
+}
+
+impl Arrival {
+    /// The lanes of the mask that name the same barrier and count as the first one (PTX ISA, barrier: on sm_70 and later
+    /// each thread arrives by itself).
+    ///
+    /// # Safety
+    /// Slots lie in the running window.
+    pub unsafe fn alike(&self, cx: &Cx<'_>) -> [u32; MAX_WARPS] {
+        let mut alike = cx.mask.lanes;
+        let operands = [Some(self.id), self.threads];
+        for operand in operands.into_iter().flatten() {
+            if let Value::Register(_) = operand {
+                // SAFETY: the operand is a slot of the running window, which has the lanes of the mask.
+                let of = |lane: usize| unsafe { value(cx.regs, operand, lane) };
+                let first = of(first_lane(&cx.mask.lanes));
+                for lane in lanes(&cx.mask.lanes).filter(|&lane| of(lane) != first) {
+                    alike[lane / WARP] &= !(1 << (lane % WARP));
+                }
+            }
+        }
+        alike
+    }
 }
 
 /// The lanes of the mask come to a barrier, whose number is the result. Whether they wait there, the instruction says.

@@ -32,6 +32,10 @@ pub trait Surroundings: Sync {
     fn can_wait(&self) -> bool;
     /// Runs what is in line, to its end; `false`: it failed, and the grid ends with that.
     fn wait(&self) -> bool;
+    /// Takes a block or a cluster from those of the grid that have not started, which then never do: its first block.
+    fn cancel(&self) -> Option<[u32; 3]>;
+    /// A number below `n`, drawn; `None`: nothing is, for want of a seed.
+    fn draw(&self, n: u64) -> Option<u64>;
 }
 
 /// A block as its lanes see it, in a grid of which those who run it know more than its operations do ([`Env`]).
@@ -44,6 +48,11 @@ pub struct BlockEnv<G: ?Sized> {
     pub shared: u64,
     pub shared_bytes: u32,
     pub shared_window: u32,
+    /// Which of its cluster's blocks it is, of how many ([`super::peers`]), and those that have ended, by bit. A block without
+    /// a cluster is the only one of its own.
+    pub rank: u32,
+    pub peers: u32,
+    pub gone: u32,
     /// Local window of thread 0; thread `t` has `[local + t·stride, …)`.
     pub local: u64,
     pub local_stride: u32,
@@ -80,10 +89,14 @@ pub struct Cx<'a> {
     pub affine: *const Line,
     /// Those count through each warp by itself.
     pub by_warp: bool,
+    /// It goes ahead without what it waits for: nobody else gets on, or it has waited for long.
+    pub forced: bool,
     pub fault: Option<RawFault>,
     /// The running function, and the instruction where an operation does not bring its own; for observers.
     pub function: &'a Function,
     pub span: Span,
+    /// The asynchronous operation whose accesses are told; for observers.
+    pub operation: Option<u64>,
 }
 
 impl<'a> Cx<'a> {
@@ -91,6 +104,11 @@ impl<'a> Cx<'a> {
     #[inline(always)]
     pub fn local(&self, lane: usize) -> u64 {
         self.block.local + (u64::from(self.first_thread) + lane as u64) * u64::from(self.block.local_stride)
+    }
+
+    /// The number of the bundle's first warp in the block.
+    pub fn first_warp(&self) -> usize {
+        self.first_thread as usize / WARP
     }
 
     pub fn launch(&self) -> &'a Launch {
@@ -109,7 +127,7 @@ impl<'a> Cx<'a> {
 
     /// Tells the observer of what synchronises lanes.
     #[inline(always)]
-    pub(super) fn synchronised<const WATCHED: bool>(&self, event: impl FnOnce() -> SyncEvent) {
+    pub(in crate::simt) fn synchronised<const WATCHED: bool>(&self, event: impl FnOnce() -> SyncEvent) {
         if WATCHED && let Some(observer) = self.block.env.watch().observer() {
             observer.synchronise(&self.who(self.span), &event());
         }
@@ -154,6 +172,21 @@ impl RawFault {
                 address,
                 bytes: bytes as u32,
             },
+            lane,
+        }
+    }
+
+    /// What is to reach all members of a team, by an address that stands for none.
+    #[cold]
+    pub(super) fn no_team(address: u64, bytes: u64, lane: usize) -> RawFault {
+        let why = format!("multimem of {bytes} bytes at {address:#x}, which is no multicast address");
+        RawFault::misuse(why, lane)
+    }
+
+    #[cold]
+    pub fn misuse(why: String, lane: usize) -> RawFault {
+        RawFault {
+            cause: Cause::Misuse { why },
             lane,
         }
     }

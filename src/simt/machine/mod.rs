@@ -14,28 +14,43 @@
 //! atomic.rs      atom, red                                  copy.rs        cp.async
 //! texture.rs     tex, tld4, txq, istypep                    surface.rs     suld, sust, sured
 //! warp.rs        shfl, vote, match, redux, elect, fences    barrier.rs     bar, barrier: who has come
+//! cluster.rs     barrier.cluster: who has come
 //! window.rs      cvta, isspacep, frame addresses            special.rs     special registers, initial values
+//! peers.rs       shared memory of the other blocks of a cluster
 //! frame.rs       arguments and results of calls             slots.rs       one lane of a register
+//! tensor.rs      what tensor copies do to memory           tensor_memory.rs  tcgen05's memory, and who has which columns
+//! joint/         barriers in memory, asynchronous copies, clusters, matrices: a family a file
+//! asynchronous/  what goes on without its threads           mbarrier.rs    the object behind a barrier in memory
+//! state.rs       what a block keeps beside its windows      step.rs        how an operation for several threads ends
 //! syscall.rs     vprintf, malloc, free, __assertfail        format.rs      formatted output
 //! device_runtime.rs  what kernels call that launch kernels  queue.rs       what they have put in line
 //! ```
 
 pub mod access;
+pub mod asynchronous;
 mod atomic;
 pub mod barrier;
+pub mod cluster;
 mod context;
 mod copy;
 mod device_runtime;
 mod format;
 pub mod frame;
+pub mod joint;
+pub mod mbarrier;
 pub mod observe;
 mod operations;
+pub mod peers;
 pub mod queue;
 mod raw;
 pub mod slots;
 pub mod special;
+pub mod state;
+mod step;
 mod surface;
 mod syscall;
+mod tensor;
+mod tensor_memory;
 mod texture;
 mod transfer;
 pub mod warp;

@@ -59,6 +59,8 @@ pub struct Access<'a> {
     pub ordering: Ordering,
     pub scope: Option<Scope>,
     pub proxy: Proxy,
+    /// The asynchronous operation that makes it, some time between [`SyncEvent::Begin`] and [`GridEvent::Complete`].
+    pub operation: Option<u64>,
 }
 
 /// What orders a lane's accesses against those of others. Masks are of the bundle's warps.
@@ -78,15 +80,80 @@ pub enum SyncEvent {
         scope: Option<Scope>,
         proxy: Proxy,
     },
-    /// `cp.async`: copies of these lanes become a group, or have been waited for. A copy itself is told as accesses,
-    /// when it is made; until the wait, nobody may count on it.
+    /// `cp.async`: copies of these lanes become a group, or have been waited for.
     Copies { lanes: [u32; MAX_WARPS], group: CopyGroup },
+    /// `barrier.cluster.arrive`; unless `relaxed`, it releases what these lanes have done.
+    ClusterArrive { lanes: [u32; MAX_WARPS], relaxed: bool },
+    /// `barrier.cluster.wait` of lanes that go on behind it.
+    ClusterWait { lanes: [u32; MAX_WARPS] },
+    /// Likewise of bulk copies; with `read`, only their sources are free again.
+    BulkCopies {
+        lanes: [u32; MAX_WARPS],
+        group: CopyGroup,
+        read: bool,
+    },
+    /// Lanes of one warp begin something that goes on without them. Its accesses are told now, by the instruction that
+    /// began it, with this number; they are made until its end is told ([`GridEvent::Complete`]), and nobody may count on
+    /// them before he has seen that end in the way that `completes` names.
+    Begin {
+        operation: u64,
+        warp: usize,
+        lanes: u32,
+        completes: Completes,
+    },
+    /// Lanes of one warp do something to barriers in memory, at these addresses.
+    Mbarrier {
+        warp: usize,
+        lanes: u32,
+        addresses: [u64; WARP],
+        ordering: Ordering,
+        scope: Option<Scope>,
+        what: MbarrierEvent,
+    },
     /// The context is asked for something: output, memory, launches.
     HostCall { lanes: [u32; MAX_WARPS] },
 }
 
+/// How the end of an asynchronous operation is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completes {
+    /// By a group of `cp.async`, or an arrival that `cp.async.mbarrier.arrive` asks for.
+    Group,
+    /// By a group of bulk copies.
+    BulkGroup,
+    /// By the phase of the mbarrier at this address, which counts so many bytes.
+    Bytes { barrier: u64, bytes: u32 },
+    /// By the phase of the mbarrier at this address, at which it arrives.
+    Arrival { barrier: u64 },
+    /// By nothing but the kernel's end, or what follows in the order of its kind.
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MbarrierEvent {
+    Init,
+    Invalidate,
+    /// More bytes are to come.
+    Expect,
+    /// Bytes have come.
+    Complete,
+    Arrive,
+    /// An arrival is asked for, when the thread's copies (`cp.async`) are complete.
+    CopiesArrive,
+    /// These lanes found the phase over, of those that looked.
+    Look {
+        over: u32,
+    },
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GridEvent {
+    /// An asynchronous operation has been done, for these lanes of the warp that began it.
+    Complete {
+        block: [u32; 3],
+        operation: u64,
+        lanes: u32,
+    },
     Launch,
     End,
     /// A block starts; its windows hold nothing that it may count on.
@@ -105,6 +172,12 @@ pub enum GridEvent {
     },
     BlockEnd {
         block: [u32; 3],
+    },
+    /// All threads of a cluster have come to its barrier.
+    ClusterRelease {
+        /// The cluster's first block, and how many it has in each dimension.
+        first: [u32; 3],
+        shape: [u32; 3],
     },
     /// A row of a copy or fill that a kernel of the grid has put in line, before it is done.
     Transfer {

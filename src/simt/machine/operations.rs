@@ -11,8 +11,10 @@ use super::barrier::{self, Barriers};
 use super::context::{Cx, Outcome, RawFault};
 use super::copy::{self, Copy};
 use super::frame::{self, Between};
+use super::joint::{self, Step};
 use super::observe::Watch;
 use super::slots::Slot;
+use super::state::State;
 use super::{surface, syscall, texture, transfer, warp};
 
 /// Loads and stores, as functions of element, slot and strength.
@@ -22,6 +24,9 @@ pub type Stores = fn(Element, Width, Ordering) -> AccessFn;
 /// Carries out a system call whose arguments and results lie in the frame of a callee.
 pub type SyscallFn = fn(Syscall, &[Copy3], &[Copy3], &mut Cx<'_>) -> Result<(), RawFault>;
 
+/// Carries out an instruction that the machine does for threads together, or beside them.
+pub type JointFn = unsafe fn(&joint::Operands, &mut Cx<'_>, &mut State) -> Step;
+
 /// Slots that are passed lie in the running window; what is `unsafe` counts on that, and on nothing else.
 pub struct Operations {
     /// Somebody looks: a tier then takes no short cut around an operation.
@@ -29,8 +34,9 @@ pub struct Operations {
     pub load: Loads,
     pub store: Stores,
     pub atomic: fn(AtomicOp, AtomicType) -> AtomicFn,
-    pub copy_async: unsafe fn(&mut Cx<'_>, &Copy<'_>) -> Outcome,
-    pub copy_group: fn(&Cx<'_>, CopyGroup),
+    pub copy_async: unsafe fn(&mut Cx<'_>, &Copy<'_>, &mut State) -> Outcome,
+    pub joint: JointFn,
+    pub copy_group: fn(&Cx<'_>, CopyGroup, &mut State) -> Outcome,
     pub texture: unsafe fn(&TextureOp<Slot>, &mut Cx<'_>) -> Outcome,
     pub surface: unsafe fn(&SurfaceOp<Slot>, &mut Cx<'_>) -> Outcome,
     pub query: unsafe fn(&mut Cx<'_>, Slot, Attribute, Option<Slot>, Slot) -> Outcome,
@@ -60,6 +66,7 @@ impl Operations {
             store: transfer::store_fn::<WATCHED>,
             atomic: atomic::function::<WATCHED>,
             copy_async: copy::copy_async::<WATCHED>,
+            joint: joint::execute::<WATCHED>,
             copy_group: copy::group::<WATCHED>,
             texture: texture::fetch::<WATCHED>,
             surface: surface::access::<WATCHED>,

@@ -63,6 +63,16 @@ pub unsafe fn read(regs: *mut u8, slot: Slot, lane: usize) -> u64 {
     }
 }
 
+/// One lane of a slot of 128 bits.
+///
+/// # Safety
+/// As for [`read`]; the slot is of that width.
+pub unsafe fn read_wide(regs: *mut u8, slot: Slot, lane: usize) -> u128 {
+    debug_assert_eq!(slot.width, Width::B128);
+    // SAFETY: the slot has 16 bytes for each lane of the window at `regs`, aligned to that, as the caller promises.
+    unsafe { *(regs.add(slot.offset as usize) as *const u128).add(lane) }
+}
+
 /// Writes one lane of an integer slot, truncated to its width.
 ///
 /// # Safety

@@ -124,24 +124,22 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         DynamicSmemSize => u128::from(launch().dynamic_shared),
         TotalSmemSize | AggrSmemSize => u128::from(block.shared_bytes),
         ReservedSmem(_) => 0,
-        // A grid without clusters is one of clusters of a single block (PTX ISA, %clusterid).
-        NclusterId(i) => axis(&launch().grid, i) / axis(&launch().cluster, i).max(1),
-        ClusterNctaid(i) => axis(&launch().cluster, i),
-        ClusterNctarank => launch().cluster.iter().map(|&x| u128::from(x)).product(),
-        IsExplicitCluster => u128::from(launch().cluster != [1, 1, 1]),
+        NclusterId(i) => axis(&launch().grid, i) / axis(&launch().cluster(), i).max(1),
+        ClusterNctaid(i) => axis(&launch().cluster(), i),
+        ClusterNctarank => u128::from(launch().peers()),
+        IsExplicitCluster => u128::from(launch().cluster.is_some()),
         SharedBase(i) => {
             let shared = &block.env.kernel().shared;
-            shared
+            let offset = shared
                 .binary_search_by_key(&i, |(index, _)| *index)
-                .map_or(0, |at| u128::from(shared[at].1))
+                .map_or(0, |at| shared[at].1);
+            u128::from(block.shared_start()) + u128::from(offset)
         }
+        SharedAddress(offset) => i128::from(block.shared_start()).wrapping_add(offset.into()) as u128,
         Ctaid(i) => axis(&block.ctaid, i),
-        ClusterId(i) => axis(&block.ctaid, i) / axis(&launch().cluster, i).max(1),
-        ClusterCtaid(i) => axis(&block.ctaid, i) % axis(&launch().cluster, i).max(1),
-        ClusterCtarank => {
-            let at = |i: usize| block.ctaid[i] % launch().cluster[i].max(1);
-            u128::from(at(0) + launch().cluster[0] * (at(1) + launch().cluster[1] * at(2)))
-        }
+        ClusterId(i) => axis(&block.ctaid, i) / axis(&launch().cluster(), i).max(1),
+        ClusterCtaid(i) => axis(&block.ctaid, i) % axis(&launch().cluster(), i).max(1),
+        ClusterCtarank => u128::from(block.rank),
         Smid => u128::from(block.seat % launch().multiprocessors.max(1)),
         Tid(i) => {
             let [x, y, _] = launch().block;

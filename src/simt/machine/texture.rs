@@ -350,7 +350,7 @@ unsafe fn fetch_warp(op: &TextureOp<Slot>, cx: &Cx<'_>, bound: &Bound, warp: usi
     let done = match Level::current() {
         // SAFETY: the level is one that the CPU was found to have.
         Level::Avx512 => unsafe { fetch_avx512(bound, &fetches, view, &mut texels) },
-        // SAFETY: likewise: the CPU was found to have AVX2 and what goes with it.
+        // SAFETY: the CPU was found to have AVX2 and what goes with it.
         Level::Avx2 => unsafe { fetch_avx2(bound, &fetches, view, &mut texels) },
         Level::Baseline => fetch_baseline(bound, &fetches, view, &mut texels),
     };

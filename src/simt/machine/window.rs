@@ -5,7 +5,8 @@ use crate::isa::lanes::WARP;
 use crate::memory::{READ, WRITE};
 use crate::program::{Space, Special};
 
-use super::context::{Cx, LANES};
+use super::context::{Cx, Env, LANES};
+use super::peers;
 use super::slots::{Slot, lanes, read, write};
 use super::special::{self, Place};
 
@@ -55,7 +56,7 @@ pub unsafe fn frame_address(cx: &Cx<'_>, dst: Slot, offset: u32) {
 pub unsafe fn convert_address(cx: &Cx<'_>, space: Space, to_generic: bool, dst: Slot, src: Slot) {
     for lane in lanes(&cx.mask.lanes) {
         let base = match space {
-            Space::Shared => cx.block.shared,
+            Space::Shared => cx.block.cluster_shared(),
             Space::Local => cx.local(lane),
             Space::Param => cx.block.param,
             Space::Generic | Space::Global | Space::Const => 0,
@@ -87,6 +88,19 @@ pub unsafe fn is_space(cx: &Cx<'_>, space: Space, dst: Slot, src: Slot) {
     }
 }
 
+/// Whether a range lies in shared memory of the running block, or of another one of its cluster that has not ended.
+pub fn is_shared(block: &Env<'_>, address: u64, bytes: u64) -> bool {
+    let shared = u32::try_from(address.wrapping_sub(block.cluster_shared()));
+    shared.is_ok_and(|shared| block.in_cluster(shared, bytes).is_ok())
+}
+
+/// What lies at `address` in its block's shared window, in the block of this rank of the cluster; `None`: there is none, or
+/// it has ended.
+pub fn in_block(block: &Env<'_>, address: u64, rank: u32) -> Option<u64> {
+    let there = peers::address_in(block.shared_address(address)?, rank);
+    block.in_cluster(there, 0).ok()
+}
+
 fn in_space(cx: &Cx<'_>, space: Space, x: u64) -> bool {
     let b = cx.block;
     let within = |base: u64, len: u64| x.wrapping_sub(base) < len;
@@ -99,7 +113,7 @@ fn in_space(cx: &Cx<'_>, space: Space, x: u64) -> bool {
         Space::Local => local,
         Space::Param => param,
         Space::Const => constant(),
-        Space::Global => !shared && !local && !param && !constant(),
+        Space::Global => b.shared_address(x).is_none() && !local && !param && !constant(),
         Space::Generic => true,
     }
 }

@@ -5,7 +5,9 @@ mod compare;
 mod float;
 pub mod image;
 mod integer;
+pub mod matrix;
 mod memory;
+pub mod tensor;
 
 pub use memory::NAN;
 

@@ -1,0 +1,191 @@
+//! Blocks that have begun on a worker and wait for their next turn, and when others start beside them.
+//!
+//! A round gives each of them a turn, alternately from either end, so that a chain of blocks each of which waits for its
+//! neighbour unwinds in one round whatever its direction. Between rounds more blocks start: at once where somebody spins, for
+//! the block that he waits for may not have started; else only when the round has seen an end, or nothing for long.
+
+use std::time::{Duration, Instant};
+
+/// After so long without an end another block starts, though none seems to wait.
+const LONG: Duration = Duration::from_millis(100);
+
+/// `T` is a block and where it runs.
+pub struct Line<T> {
+    /// In the order of their start; those that have ended or have their turn leave a gap until the round is over.
+    open: Vec<Option<T>>,
+    /// Set aside in their first turn.
+    fresh: Vec<T>,
+    /// How many had their turn in this round, from the end at which it began.
+    had: usize,
+    backwards: bool,
+    /// The last one that had its turn comes from a round.
+    old: bool,
+    /// Blocks that may start before the round goes on.
+    room: usize,
+    /// Most that are open at a time.
+    most: usize,
+    all_at_once: bool,
+    spins: bool,
+    ended: bool,
+    last_start: Option<Instant>,
+}
+
+impl<T> Line<T> {
+    /// A line of at most `most` blocks, or as many as there are, `all_at_once`.
+    pub fn new(most: usize, all_at_once: bool) -> Line<T> {
+        Line {
+            open: Vec::new(),
+            fresh: Vec::new(),
+            had: 0,
+            backwards: true,
+            old: false,
+            room: 0,
+            most,
+            all_at_once,
+            spins: false,
+            ended: false,
+            last_start: None,
+        }
+    }
+
+    /// Whether a block may start now.
+    pub fn has_room(&mut self) -> bool {
+        if self.had == self.open.len() {
+            self.begin_round();
+        }
+        self.room > 0 || self.open.is_empty()
+    }
+
+    /// A block has started, and has its first turn.
+    pub fn started(&mut self) {
+        self.room = self.room.saturating_sub(1);
+        self.old = false;
+    }
+
+    /// Whose turn it is; `None`: there is nobody. To be asked after [`Line::has_room`].
+    pub fn next(&mut self) -> Option<T> {
+        while self.had < self.open.len() {
+            self.had += 1;
+            let place = self.place();
+            if let Some(block) = self.open[place].take() {
+                self.old = true;
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// The block that had its turn has ended.
+    pub fn ended(&mut self) {
+        self.ended = true;
+    }
+
+    /// The block that had its turn waits for the next one; whether it `spins`.
+    pub fn set_aside(&mut self, block: T, spins: bool) {
+        self.spins |= spins;
+        if self.old {
+            let place = self.place();
+            self.open[place] = Some(block);
+        } else {
+            self.fresh.push(block);
+        }
+    }
+
+    /// All who are left.
+    pub fn into_blocks(self) -> impl Iterator<Item = T> {
+        self.open.into_iter().flatten().chain(self.fresh)
+    }
+
+    /// Where the last one stands that had its turn in the round.
+    fn place(&self) -> usize {
+        if self.backwards {
+            self.open.len() - self.had
+        } else {
+            self.had - 1
+        }
+    }
+
+    fn begin_round(&mut self) {
+        self.open.retain(Option::is_some);
+        self.open.extend(self.fresh.drain(..).map(Some));
+        if self.open.is_empty() {
+            (self.had, self.ended) = (0, false);
+            return;
+        }
+        (self.had, self.backwards) = (0, !self.backwards);
+        let open = self.open.len();
+        self.room = if self.all_at_once {
+            usize::MAX
+        } else if self.spins || self.nothing_for_long() {
+            (1 + open / 8).min(self.most.saturating_sub(open))
+        } else {
+            usize::from(self.ended)
+        };
+        (self.spins, self.ended) = (false, false);
+    }
+
+    fn nothing_for_long(&mut self) -> bool {
+        let now = Instant::now();
+        let long = now - *self.last_start.get_or_insert(now) > LONG;
+        if self.ended || long {
+            self.last_start = Some(now);
+        }
+        long
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Turns of `line` until a block starts or `count` are over.
+    fn turns(line: &mut Line<u32>, count: usize, spins: bool) -> Vec<u32> {
+        let mut order = Vec::new();
+        while order.len() < count && !line.has_room() {
+            let block = line.next().expect("somebody is there");
+            order.push(block);
+            line.set_aside(block, spins);
+        }
+        order
+    }
+
+    fn start(line: &mut Line<u32>, block: u32, spins: bool) {
+        assert!(line.has_room());
+        line.started();
+        line.set_aside(block, spins);
+    }
+
+    #[test]
+    fn who_spins_lets_others_start_and_rounds_turn_about() {
+        let mut line = Line::new(4, false);
+        start(&mut line, 0, true);
+        start(&mut line, 1, true);
+        assert_eq!(turns(&mut line, 9, true), [0]);
+        start(&mut line, 2, true);
+        assert_eq!(turns(&mut line, 9, true), [1, 0]);
+        start(&mut line, 3, true);
+        // No more than four.
+        assert_eq!(turns(&mut line, 9, true), [0, 1, 2, 3, 2, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn who_works_goes_on_alone() {
+        let mut line = Line::new(100, false);
+        start(&mut line, 0, false);
+        assert_eq!(turns(&mut line, 5, false), [0; 5]);
+        // Until it has ended.
+        assert!(!line.has_room());
+        assert_eq!(line.next(), Some(0));
+        line.ended();
+        assert!(line.has_room());
+    }
+
+    #[test]
+    fn all_of_a_cooperative_grid_start() {
+        let mut line = Line::new(1, true);
+        for block in 0..1000 {
+            start(&mut line, block, false);
+        }
+        assert_eq!(line.into_blocks().count(), 1000);
+    }
+}

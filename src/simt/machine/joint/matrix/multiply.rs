@@ -1,0 +1,256 @@
+//! `mma`, `wmma.mma`: from fragments to codes, through [`mma`], and back.
+
+use std::cell::RefCell;
+
+use super::{Word, fragment, put, word};
+use crate::isa::Level;
+use crate::isa::joint::matrix::{Kind, Multiply};
+use crate::isa::lanes::WARP;
+use crate::isa::mma::{self, Accumulator, Metadata, Product, Scratch, Tiles, Unit, stride};
+use crate::simt::machine::context::Cx;
+use crate::simt::machine::slots::{Slot, bits, read, write};
+use crate::simt::machine::step::Operands;
+
+/// What a product needs room for.
+#[derive(Default)]
+struct Work {
+    a: Vec<u32>,
+    b: Vec<u32>,
+    d: Vec<u32>,
+    /// A sparse A as it came.
+    elements: Vec<u32>,
+    kept: Vec<u128>,
+    scale_a: Vec<u8>,
+    scale_b: Vec<u8>,
+    doubles: [Vec<f64>; 3],
+    scratch: Scratch,
+}
+
+thread_local! {
+    static WORK: RefCell<Work> = RefCell::default();
+}
+
+/// Most registers of an operand.
+const MOST: usize = 8;
+
+/// # Safety
+/// Slots of `operands` lie in the running window, which has warp `w`, with the widths that lowering gives them.
+pub unsafe fn execute(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize) {
+    WORK.with_borrow_mut(|work| {
+        // SAFETY: the slots lie in the running window.
+        unsafe {
+            match op.kind {
+                _ if op.container == 64 => doubles(op, operands, cx, w, work),
+                Kind::QuadPairs { a_rows, b_rows } => quad_pairs(op, (a_rows, b_rows), operands, cx, w, work),
+                Kind::Mma | Kind::Wmma => fragments(op, operands, cx, w, work),
+            }
+        }
+    });
+}
+
+/// The registers of `slots`, and room for their number.
+///
+/// # Safety
+/// The slots lie in the running window and have 32 bits; nobody writes them while the references live.
+unsafe fn words<'a>(cx: &Cx<'_>, slots: &[Slot], w: usize) -> arrayvec::ArrayVec<&'a Word, MOST> {
+    // SAFETY: the caller's.
+    slots.iter().map(|slot| unsafe { word(cx, *slot, w) }).collect()
+}
+
+/// # Safety
+/// As for [`execute`].
+unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, work: &mut Work) {
+    let (a, rest) = operands.src.split_at(op.a_registers());
+    let (b, rest) = rest.split_at(op.b_registers());
+    let (c, rest) = rest.split_at(op.registers(op.c));
+    // What is the same for all lanes is read from the first active one.
+    let first = w * WARP + cx.mask.lanes[w].trailing_zeros() as usize % WARP;
+    // SAFETY: the sources are slots of 32 bits of the running window; nothing is written before they are read.
+    let (a, b, c) = unsafe { (words(cx, a, w), words(cx, b, w), words(cx, c, w)) };
+    let product = op.product();
+    fragment::gather_b(&op, &b, &mut work.b);
+    fragment::gather_c(&op, &c, &mut work.d);
+    let scales = if op.sparse {
+        let of = Metadata::of(op.a, op.container == 4);
+        // SAFETY: metadata and selector are slots of 32 bits of the running window.
+        let (lanes, selector) = unsafe { (word(cx, rest[0], w), read(cx.regs, rest[1], first) as u32) };
+        let rows = fragment::metadata(&op, of, lanes, selector);
+        fragment::gather_a(&op, &a, &mut work.elements);
+        let size = (product.m, stride(product.m), product.k);
+        work.a.resize(product.k * stride(product.m), 0);
+        work.kept.resize(product.m, 0);
+        mma::expand(of, size, &work.elements, &rows, &mut work.a, &mut work.kept);
+        &rest[2..]
+    } else {
+        fragment::gather_a(&op, &a, &mut work.a);
+        rest
+    };
+    work.scale_a.clear();
+    work.scale_b.clear();
+    if let (Some(scaling), [scale_a, byte_a, thread_a, scale_b, byte_b, thread_b]) = (op.scaling, scales) {
+        // SAFETY: factors are slots of 32 bits, the others of 16, of the running window.
+        unsafe {
+            let id = |slot: &Slot| read(cx.regs, *slot, first) as u32;
+            let ids = (id(byte_a), id(thread_a));
+            fragment::row_scales(word(cx, *scale_a, w), ids, scaling.factors, &mut work.scale_a);
+            let ids = (id(byte_b), id(thread_b));
+            fragment::column_scales(word(cx, *scale_b, w), ids, scaling.factors, &mut work.scale_b);
+        }
+    }
+    multiply(&product, cx, work);
+    if op.saturate && op.d != Accumulator::S32 {
+        saturate(op.d, &mut work.d);
+    }
+    for (register, &dst) in operands.dst.iter().enumerate() {
+        // SAFETY: destinations are slots of 32 bits of the running window.
+        unsafe { put(cx, dst, w, &fragment::scatter_d(&op, &work.d, register)) };
+    }
+}
+
+fn multiply(product: &Product, cx: &Cx<'_>, work: &mut Work) {
+    let tiles = Tiles {
+        a: &work.a,
+        b: &work.b,
+        kept: &work.kept,
+        scale_a: &work.scale_a,
+        scale_b: &work.scale_b,
+        d: &mut work.d,
+    };
+    mma::multiply(product, cx.launch().tensor, Unit::Mma, tiles, &mut work.scratch);
+}
+
+/// `.satfinite` of `wmma.mma` on halves: infinities become the largest numbers, NaN becomes zero (PTX ISA 6.0, wmma.mma).
+fn saturate(d: Accumulator, results: &mut [u32]) {
+    let (infinity, sign) = match d {
+        Accumulator::F16 => (0x7c00, 0x8000),
+        Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => (0x7f80_0000, 0x8000_0000),
+    };
+    for result in results {
+        let magnitude = *result & !sign;
+        if magnitude == infinity {
+            *result = *result & sign | (infinity - 1);
+        } else if magnitude > infinity {
+            *result = 0;
+        }
+    }
+}
+
+/// `mma.m8n8k4` of halves: lanes 4q to 4q + 3 and 16 + 4q to 19 + 4q multiply matrices of their own (PTX ISA, Matrix
+/// Fragments for mma.m8n8k4 with .f16).
+///
+/// # Safety
+/// As for [`execute`].
+unsafe fn quad_pairs(
+    op: Multiply,
+    (a_rows, b_rows): (bool, bool),
+    operands: &Operands,
+    cx: &Cx<'_>,
+    w: usize,
+    work: &mut Work,
+) {
+    // SAFETY: the sources are slots of 32 bits of the running window.
+    let sources: Vec<Word> = operands.src.iter().map(|slot| unsafe { *word(cx, *slot, w) }).collect();
+    let (a, rest) = sources.split_at(2);
+    let (b, c) = rest.split_at(2);
+    let half =
+        |registers: &[Word], element: usize, lane: usize| registers[element / 2][lane] >> (16 * (element % 2)) & 0xffff;
+    let mut results = vec![[0; WARP]; operands.dst.len()];
+    let product = op.product();
+    let stride = stride(product.m);
+    work.a.resize(product.k * stride, 0);
+    work.b.resize(product.k * product.n, 0);
+    work.d.resize(product.n * stride, 0);
+    for quad in 0..4 {
+        // The lanes of a quad pair by the row of A, or the column of B, that they have.
+        let lane = |at: usize| 16 * (at / 4) + 4 * quad + at % 4;
+        for at in 0..8 {
+            for k in 0..4 {
+                // Row by row a lane has four elements along k of a row of its own, else four rows of a column.
+                let (holder, element) = if a_rows {
+                    (lane(at), k)
+                } else {
+                    (lane(at / 4 * 4 + k), at % 4)
+                };
+                work.a[k * stride + at] = half(a, element, holder);
+                let (holder, element) = if b_rows {
+                    (lane(at / 4 * 4 + k), at % 4)
+                } else {
+                    (lane(at), k)
+                };
+                work.b[at * product.k + k] = half(b, element, holder);
+            }
+        }
+        let place = |accumulator, element: usize, at: usize| match accumulator {
+            Accumulator::F16 => (at, element),
+            // Rows and columns are shared out in pairs.
+            Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => {
+                ((at & 5) + (element & 2), (element & 4) + (at & 2) + (element & 1))
+            }
+        };
+        for at in 0..8 {
+            for element in 0..8 {
+                let (row, column) = place(op.c, element, at);
+                work.d[column * stride + row] = match op.c {
+                    Accumulator::F16 => half(c, element, lane(at)),
+                    Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => c[element][lane(at)],
+                };
+            }
+        }
+        multiply(&product, cx, work);
+        for at in 0..8 {
+            for element in 0..8 {
+                let (row, column) = place(op.d, element, at);
+                let result = work.d[column * stride + row];
+                match op.d {
+                    Accumulator::F16 => results[element / 2][lane(at)] |= result << (16 * (element % 2)),
+                    Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => results[element][lane(at)] = result,
+                }
+            }
+        }
+    }
+    for (dst, result) in operands.dst.iter().zip(&results) {
+        // SAFETY: destinations are slots of 32 bits of the running window.
+        unsafe { put(cx, *dst, w, result) };
+    }
+}
+
+/// # Safety
+/// As for [`execute`].
+unsafe fn doubles(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, work: &mut Work) {
+    let (m, n, k) = (
+        usize::from(op.shape.m),
+        usize::from(op.shape.n),
+        usize::from(op.shape.k),
+    );
+    let (a, rest) = operands.src.split_at(op.a_registers());
+    let (b, c) = rest.split_at(op.b_registers());
+    // SAFETY: the sources are slots of 64 bits of the running window.
+    let get = |slot: &Slot, lane: usize| f64::from_bits(unsafe { read(cx.regs, *slot, w * WARP + lane) });
+    let [to_a, to_b, to_d] = &mut work.doubles;
+    to_a.resize(m * k, 0.0);
+    to_b.resize(n * k, 0.0);
+    to_d.resize(m * n, 0.0);
+    for lane in 0..WARP {
+        for (register, slot) in a.iter().enumerate() {
+            let (row, column) = fragment::double(m, k, register, lane);
+            to_a[column * m + row] = get(slot, lane);
+        }
+        for (register, slot) in b.iter().enumerate() {
+            let (column, row) = fragment::double(8, k, register, lane);
+            to_b[column * k + row] = get(slot, lane);
+        }
+        for (register, slot) in c.iter().enumerate() {
+            let at = fragment::double_accumulator(m, register, lane);
+            to_d[at.column * m + at.row] = get(slot, lane);
+        }
+    }
+    mma::multiply_f64(Level::current(), (m, n, k), op.rounding, to_a, to_b, to_d);
+    for (register, dst) in operands.dst.iter().enumerate() {
+        let Some(dst) = *dst else { continue };
+        for lane in bits(cx.mask.lanes[w]) {
+            let at = fragment::double_accumulator(m, register, lane);
+            // SAFETY: the destination is a slot of 64 bits of the running window.
+            unsafe { write(cx.regs, dst, w * WARP + lane, to_d[at.column * m + at.row].to_bits()) };
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `wgmma` and `tcgen05`: every form that NVIDIA's assembler takes becomes a kernel, with descriptors, layouts, metadata and
+//! scale factors drawn at random, and what it computes is compared with models written from the manual and from CuTe's
+//! canonical layouts, which share nothing with the library.
+//!
+//! Elements are small whole numbers, so that every product is exact whatever an architecture does with bits: what is
+//! tested here is which elements are multiplied and where results go. The bits are tested with the library of products.
+//! The kernels go through the C ABI, at every SIMD level. Without optimisation, a sample of the forms is run.
+
+#[path = "../../cdylib-tests/c.rs"]
+mod c;
+mod device;
+mod memory;
+mod multiply;
+mod numbers;
+mod shared;
+mod warpgroup;
+
+use std::process::{Command, ExitCode};
+
+const LEVELS: [&str; 3] = ["avx512", "avx2", "baseline"];
+
+/// Executes a form of this shape and compares.
+type Check = fn(&str, &str) -> Result<(), String>;
+
+fn main() -> ExitCode {
+    let filter: Option<String> = std::env::args().skip(1).find(|a| !a.starts_with('-'));
+    if std::env::args().any(|a| a == "--list") {
+        println!("tensor_cores: test");
+        return ExitCode::SUCCESS;
+    }
+    if std::env::var_os("MARGAY_SIMD").is_some() {
+        return run(filter.as_deref());
+    }
+    let program = std::env::current_exe().expect("a running program has a file");
+    let mut good = true;
+    for level in LEVELS {
+        println!("tensor cores at level {level}:");
+        good &= Command::new(&program)
+            .args(filter.iter())
+            .env("MARGAY_SIMD", level)
+            .env("MARGAY_DEVICE", "sm_100")
+            .env("MARGAY_LOG", "off")
+            .status()
+            .is_ok_and(|status| status.success());
+    }
+    ExitCode::from(if good { 0 } else { 101 })
+}
+
+/// Forms whose name contains `filter`, if there is one; every so many of them without optimisation.
+fn run(filter: Option<&str>) -> ExitCode {
+    let step = match (cfg!(debug_assertions), filter) {
+        (true, None) => 41,
+        _ => 1,
+    };
+    device::start();
+    let rows = rows();
+    let mut failures = 0;
+    let families: [(&str, Check); 2] = [("wgmma", warpgroup::run), ("tcgen05", tcgen05)];
+    for (family, one) in families {
+        let forms: Vec<_> = rows
+            .iter()
+            .filter(|(category, form, _)| category == family && filter.is_none_or(|f| form.contains(f)))
+            .collect();
+        // Pairs of blocks need a cluster, which no kernel here has.
+        let (mut executed, mut left_out) = (0, 0);
+        for (_, form, shape) in forms.iter().step_by(step) {
+            if form.contains("cta_group::2") {
+                left_out += 1;
+                continue;
+            }
+            executed += 1;
+            if let Err(why) = one(form, shape) {
+                failures += 1;
+                if failures <= 40 {
+                    println!("  {form} {shape}: {why}");
+                }
+            }
+        }
+        println!(
+            "  {family}: {executed} of {} forms executed, {left_out} for pairs of blocks left out",
+            forms.len()
+        );
+    }
+    ExitCode::from(if failures == 0 { 0 } else { 101 })
+}
+
+fn tcgen05(form: &str, shape: &str) -> Result<(), String> {
+    match form.split('.').nth(1) {
+        Some("mma") => multiply::run(form, shape),
+        _ => memory::run(form, shape),
+    }
+}
+
+/// Category, form and shape of operands.
+fn rows() -> Vec<(String, String, String)> {
+    let packed = include_bytes!("../data/forms.tsv.zst");
+    let text = String::from_utf8(zstd::decode_all(&packed[..]).expect("intact")).expect("text");
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
+    let column = |name: &str| header.iter().position(|h| *h == name).expect("the column is there");
+    let (category, form, shape) = (column("category"), column("form"), column("shape"));
+    lines
+        .map(|line| line.split('\t').collect::<Vec<_>>())
+        .filter(|cells| matches!(cells[category], "wgmma" | "tcgen05"))
+        .map(|cells| (cells[category].into(), cells[form].into(), cells[shape].into()))
+        .collect()
+}
