@@ -7,6 +7,7 @@ mod image;
 mod info;
 mod isa;
 mod ptx;
+mod ptxas;
 mod run;
 
 use clap::{ArgMatches, Command};
@@ -23,12 +24,19 @@ const SUBCOMMANDS: &[Subcommand] = &[
     (image::command, image::run),
     (ptx::command, ptx::run),
     (isa::command, isa::run),
+    (ptxas::command, ptxas::run),
 ];
 
 fn main() -> ExitCode {
     // A reader that has seen enough (`margay image … | head`) ends the command, as it does any other.
     // SAFETY: no other thread runs yet, and SIG_DFL is no handler of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    // Under the name of the program for which it stands in.
+    let mut words = std::env::args_os();
+    let name = words.next().map(std::path::PathBuf::from).unwrap_or_default();
+    if name.file_name() == Some(std::ffi::OsStr::new("ptxas")) {
+        return ptxas::assemble(words);
+    }
     let command = Command::new("margay")
         .about("Runs CUDA programs on the CPU")
         .version(env!("CARGO_PKG_VERSION"))

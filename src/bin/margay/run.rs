@@ -21,6 +21,12 @@ pub fn command() -> Command {
             "Also preload the library (LD_PRELOAD), for programs that look for the driver in fixed places (RPATH)",
         ))
         .arg(
+            Arg::new("fidelity")
+                .long("fidelity")
+                .action(ArgAction::SetTrue)
+                .help("At the end, list the instructions of all kernels that ran by how exact their results are"),
+        )
+        .arg(
             Arg::new("program")
                 .value_name("CMD")
                 .num_args(1..)
@@ -54,6 +60,10 @@ pub fn run(matches: &ArgMatches) -> Outcome {
             prepend(library.as_os_str(), ":", std::env::var_os("LD_PRELOAD")),
         );
     }
+    if matches.get_flag("fidelity") {
+        command.env("MARGAY_FIDELITY", "1");
+    }
+    keep_ptx(&mut command, directory);
     let error = command.exec();
     eprintln!("margay run: {}: {error}", program.display());
     // As shells have it: 127 for what is not there, 126 for what cannot be started.
@@ -62,6 +72,20 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     } else {
         126
     }))
+}
+
+/// Programs that start NVIDIA's assembler or compiler find ours, which keep PTX.
+fn keep_ptx(command: &mut std::process::Command, directory: &Path) {
+    let folder = directory.join("companions/bin");
+    if !folder.is_dir() || !cuda::config::read().companions {
+        return;
+    }
+    command.env("PATH", prepend(folder.as_os_str(), ":", std::env::var_os("PATH")));
+    for variable in ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"] {
+        if std::env::var_os(variable).is_none() {
+            command.env(variable, folder.join("ptxas"));
+        }
+    }
 }
 
 fn prepend(first: &OsStr, separator: &str, rest: Option<OsString>) -> OsString {

@@ -10,6 +10,8 @@
 //! lies beside this library, NVIDIA's library of that name is found, and it is not loaded yet. Otherwise nothing happens:
 //! a program that has no such compiler at hand finds none.
 
+mod python;
+
 use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -64,6 +66,15 @@ pub fn at_init() {
         return;
     }
     load();
+    if config::read().companions
+        && let Some(folder) = folder()
+        && python::tell(&mapped_files(), folder)
+    {
+        tracing::info!(
+            "Triton is told of an assembler that keeps PTX: {}",
+            folder.join("bin/ptxas").display()
+        );
+    }
     for ((name, _), outcome) in COMPANIONS.iter().zip(outcomes().clone()) {
         match outcome {
             None => tracing::debug!("no companion for {name}: they are switched off, or not beside this library"),
@@ -101,10 +112,18 @@ fn advice_for(mapped: &[PathBuf]) -> Option<String> {
             "CuPy made it with NVRTC. {why}; or set CUPY_COMPILE_WITH_PTX=1."
         ));
     }
-    if loaded("numba_cuda") || loaded("cupy_backends") {
+    if loaded("triton") && !folder().is_some_and(|folder| folder.join("bin/ptxas").is_file()) {
+        return Some(
+            "Triton made it with ptxas. Margay's stand-in would keep the PTX; put the folder `companions` of its build \
+             beside libcuda.so.1"
+                .into(),
+        );
+    }
+    if loaded("triton") || loaded("numba_cuda") || loaded("cupy_backends") {
         return Some(
             "The program may have it from a cache of compiled kernels: empty CuPy's (CUPY_CACHE_DIR, else \
-             ~/.cupy/kernel_cache) and Numba's (NUMBA_CACHE_DIR, else __pycache__)."
+             ~/.cupy/kernel_cache), Numba's (NUMBA_CACHE_DIR, else __pycache__) and Triton's (TRITON_CACHE_DIR, else \
+             ~/.triton/cache)."
                 .into(),
         );
     }

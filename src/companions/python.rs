@@ -1,0 +1,128 @@
+//! Python programs that start NVIDIA's assembler as a program of its own: Triton's is named by variables of its environment,
+//! which it looks up in `os.environ` whenever it compiles. Python reads the process's environment only when it starts, so
+//! the variables are set in that dictionary, by Python's own functions, which are part of the process.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use libloading::os::unix::Library;
+
+/// The variables by which Triton finds its assembler, for architectures before and since Blackwell.
+const VARIABLES: [&CStr; 2] = [c"TRITON_PTXAS_PATH", c"TRITON_PTXAS_BLACKWELL_PATH"];
+
+/// What is used of Python's C API; all of it is in the stable ABI.
+struct Python {
+    is_initialized: unsafe extern "C" fn() -> c_int,
+    ensure: unsafe extern "C" fn() -> c_int,
+    release: unsafe extern "C" fn(c_int),
+    import: unsafe extern "C" fn(*const c_char) -> *mut c_void,
+    attribute: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
+    text: unsafe extern "C" fn(*const c_char) -> *mut c_void,
+    call: unsafe extern "C" fn(*mut c_void, *mut c_void, ...) -> *mut c_void,
+    clear: unsafe extern "C" fn(),
+    forget: unsafe extern "C" fn(*mut c_void),
+}
+
+/// An object of Python's, held by this reference; null where a call failed.
+struct Object<'p>(&'p Python, *mut c_void);
+
+impl Drop for Object<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the reference is this object's own, and the lock of the interpreter is held while objects live
+        // (`Python::name_assembler`).
+        unsafe { (self.0.forget)(self.1) };
+    }
+}
+
+impl Python {
+    /// That of this process, if it has one.
+    fn of_process() -> Option<Python> {
+        let process = Library::this();
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: the type is the one that Python's manual gives for this name (Python/C API, stable ABI).
+                *unsafe { process.get($name) }.ok()?
+            };
+        }
+        Some(Python {
+            is_initialized: function!(b"Py_IsInitialized\0"),
+            ensure: function!(b"PyGILState_Ensure\0"),
+            release: function!(b"PyGILState_Release\0"),
+            import: function!(b"PyImport_ImportModule\0"),
+            attribute: function!(b"PyObject_GetAttrString\0"),
+            text: function!(b"PyUnicode_DecodeFSDefault\0"),
+            call: function!(b"PyObject_CallMethodObjArgs\0"),
+            clear: function!(b"PyErr_Clear\0"),
+            forget: function!(b"Py_DecRef\0"),
+        })
+    }
+
+    /// Names an assembler, where the program names none. Gives whether Python took it.
+    fn name_assembler(&self, program: &CStr) -> bool {
+        // SAFETY: it may be called at any time.
+        if unsafe { (self.is_initialized)() } == 0 {
+            return false;
+        }
+        // SAFETY: Python is initialised; a thread may ask for the interpreter's lock whether it has it or not.
+        let state = unsafe { (self.ensure)() };
+        let done = self.set_variables(program);
+        // SAFETY: the lock is held. An error must not be left for whoever calls us.
+        unsafe {
+            (self.clear)();
+            (self.release)(state);
+        }
+        done
+    }
+
+    /// The lock of the interpreter is held.
+    fn set_variables(&self, program: &CStr) -> bool {
+        // SAFETY: the lock is held, names are NUL-terminated, and objects are references that we own, or null: those
+        // end the way by `?`.
+        let set = || unsafe {
+            let os = is(Object(self, (self.import)(c"os".as_ptr())))?;
+            let environ = is(Object(self, (self.attribute)(os.1, c"environ".as_ptr())))?;
+            let method = is(Object(self, (self.text)(c"setdefault".as_ptr())))?;
+            let value = is(Object(self, (self.text)(program.as_ptr())))?;
+            for variable in VARIABLES {
+                let name = is(Object(self, (self.text)(variable.as_ptr())))?;
+                let end = std::ptr::null_mut::<c_void>();
+                is(Object(self, (self.call)(environ.1, method.1, name.1, value.1, end)))?;
+            }
+            Some(())
+        };
+        set().is_some()
+    }
+}
+
+fn is(object: Object<'_>) -> Option<Object<'_>> {
+    (!object.1.is_null()).then_some(object)
+}
+
+/// Tells Triton, if it is part of this process, of the assembler in the folder of companions. Gives whether it knows now.
+pub fn tell(mapped: &[impl AsRef<Path>], folder: &Path) -> bool {
+    let triton = mapped
+        .iter()
+        .any(|file| file.as_ref().components().any(|part| part.as_os_str() == "triton"));
+    let assembler = folder.join("bin/ptxas");
+    if !triton || !assembler.is_file() {
+        return false;
+    }
+    let Ok(program) = CString::new(assembler.as_os_str().as_bytes()) else {
+        return false;
+    };
+    Python::of_process().is_some_and(|python| python.name_assembler(&program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_python_is_left_alone() {
+        let folder = std::env::temp_dir();
+        assert!(!tell(&["/usr/lib/libc.so.6"], &folder));
+        assert!(!tell(&["/env/site-packages/triton/_C/libtriton.so"], &folder));
+        assert!(Python::of_process().is_none());
+    }
+}
