@@ -28,6 +28,7 @@ pub mod narrow;
 mod number;
 pub mod operation;
 mod sfu;
+pub mod shuffle;
 mod simd;
 mod soft;
 pub mod table;

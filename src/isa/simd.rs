@@ -26,6 +26,11 @@ pub enum Level {
 impl Level {
     /// The best level that this CPU has.
     pub fn detect() -> Level {
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(Level::ask)
+    }
+
+    fn ask() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2")
@@ -119,6 +124,18 @@ pub trait Cpu: 'static {
         let mut values = [0; WARP];
         for lane in 0..WARP {
             values[lane] = table[indices[lane] as usize & (N - 1)];
+        }
+        values
+    }
+    /// `run[index]` for each lane, by the five low bits of indices.
+    ///
+    /// # Safety
+    /// The caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn permute(run: &[u32; WARP], indices: &[u32; WARP]) -> [u32; WARP] {
+        let mut values = [0; WARP];
+        for lane in 0..WARP {
+            values[lane] = run[indices[lane] as usize & (WARP - 1)];
         }
         values
     }
@@ -220,6 +237,28 @@ impl Cpu for Avx2 {
             }
         }
         halves
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn permute(run: &[u32; WARP], indices: &[u32; WARP]) -> [u32; WARP] {
+        use std::arch::x86_64::*;
+        let mut values = [0; WARP];
+        // SAFETY: the caller has AVX2; eight words at a time lie in the arrays.
+        unsafe {
+            let words = |at: usize| _mm256_loadu_si256(run.as_ptr().add(at).cast());
+            let [a, b, c, d] = [words(0), words(8), words(16), words(24)];
+            for at in (0..WARP).step_by(8) {
+                let index = _mm256_loadu_si256(indices.as_ptr().add(at).cast());
+                // Permutations take three bits of an index, blends the sign: the other two, shifted there.
+                let pick = |words| _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(words, index));
+                let bit_3 = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(index));
+                let bit_4 = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(index));
+                let low = _mm256_blendv_ps(pick(a), pick(b), bit_3);
+                let high = _mm256_blendv_ps(pick(c), pick(d), bit_3);
+                _mm256_storeu_ps(values.as_mut_ptr().add(at).cast(), _mm256_blendv_ps(low, high, bit_4));
+            }
+        }
+        values
     }
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
@@ -324,6 +363,22 @@ impl Cpu for Avx512 {
                     let bit_6 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(64));
                     value = _mm512_mask_blend_epi32(bit_6, value, of_64(64));
                 }
+                _mm512_storeu_si512(values.as_mut_ptr().add(at).cast(), value);
+            }
+        }
+        values
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn permute(run: &[u32; WARP], indices: &[u32; WARP]) -> [u32; WARP] {
+        use std::arch::x86_64::*;
+        let mut values = [0; WARP];
+        // SAFETY: the caller has AVX-512; sixteen words at a time lie in the arrays.
+        unsafe {
+            let words = |at: usize| _mm512_loadu_si512(run.as_ptr().add(at).cast());
+            for at in (0..WARP).step_by(16) {
+                let index = _mm512_loadu_si512(indices.as_ptr().add(at).cast());
+                let value = _mm512_permutex2var_epi32(words(0), index, words(16));
                 _mm512_storeu_si512(values.as_mut_ptr().add(at).cast(), value);
             }
         }

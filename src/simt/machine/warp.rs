@@ -7,7 +7,8 @@
 
 use std::sync::atomic;
 
-use crate::isa::lanes::{MAX_WARPS, WARP};
+use crate::isa::lanes::{MAX_WARPS, Operands, WARP, Width};
+use crate::isa::shuffle;
 use crate::program::{Ordering, Proxy, ReduxOp, Scope, ShuffleMode, Value, VoteMode};
 
 use super::context::Cx;
@@ -22,6 +23,10 @@ pub unsafe fn gathered(cx: &Cx<'_>, members: Value<Slot>, live: &[u32; MAX_WARPS
     let mut ready = [0; MAX_WARPS];
     for (w, ready) in ready.iter_mut().enumerate().take(cx.mask.warps as usize) {
         let active = cx.mask.lanes[w];
+        if let Value::Immediate(named) = members {
+            *ready = if named & live[w] & !active == 0 { active } else { 0 };
+            continue;
+        }
         for i in bits(active) {
             // SAFETY: `members` is a number or a slot of the running window, and lane `i` of warp `w` is one of the
             // mask's.
@@ -52,6 +57,50 @@ impl Warp {
         unsafe { write(self.regs, slot, self.first + lane, value) };
     }
 
+    /// Writes the same value in all active lanes.
+    unsafe fn put_all(&self, slot: Slot, value: u32) {
+        // SAFETY: the slot lies in the window `regs`, which has this warp's 32 lanes; runs are aligned to 64 bytes.
+        unsafe {
+            if self.active == u32::MAX && slot.width == Width::B32 {
+                let run = self
+                    .regs
+                    .add(slot.offset as usize)
+                    .cast::<[u32; WARP]>()
+                    .add(self.first / WARP);
+                *run = [value; WARP];
+            } else {
+                bits(self.active).for_each(|lane| self.put(slot, lane, value.into()));
+            }
+        }
+    }
+
+    /// Who takes part with each lane, where that is the same for all active ones: without member masks, all of them.
+    unsafe fn common_partners(&self, members: Option<Value<Slot>>) -> Option<u32> {
+        match members {
+            None => Some(self.active),
+            Some(Value::Immediate(named)) => Some(named & self.active),
+            Some(Value::Register(_)) => {
+                // SAFETY: `members` is a slot of the window `regs`, which has this warp's 32 lanes.
+                let partners = |lane| unsafe { self.partners(members, lane) };
+                let first = partners(self.active.trailing_zeros() as usize);
+                bits(self.active).all(|lane| partners(lane) == first).then_some(first)
+            }
+        }
+    }
+
+    /// Writes in each active lane what `result` makes of its partners.
+    unsafe fn put_by_partners(&self, members: Option<Value<Slot>>, dst: Slot, result: impl Fn(u32) -> u32) {
+        // SAFETY: `members` and `dst` are slots of the window `regs`, or a number.
+        unsafe {
+            if let Some(partners) = self.common_partners(members) {
+                return self.put_all(dst, result(partners));
+            }
+            let mut results = [0; WARP];
+            bits(self.active).for_each(|lane| results[lane] = result(self.partners(members, lane)));
+            bits(self.active).for_each(|lane| self.put(dst, lane, results[lane].into()));
+        }
+    }
+
     /// Who takes part with a lane; without member masks, all that are active.
     unsafe fn partners(&self, members: Option<Value<Slot>>, lane: usize) -> u32 {
         let named = |members| {
@@ -77,24 +126,21 @@ fn warps(cx: &Cx<'_>) -> impl Iterator<Item = (usize, Warp)> {
 /// # Safety
 /// Slots lie in the running window, here and below.
 pub unsafe fn shuffle(cx: &Cx<'_>, mode: ShuffleMode, dst: Slot, dst_pred: Option<Slot>, [a, b, c]: [Slot; 3]) {
-    for (_, warp) in warps(cx) {
-        // SAFETY: `a`, `b` and `c` are slots of the running window; all 32 lanes of a warp have a value in each.
-        let get = |slot: Slot, i: usize| unsafe { warp.get(slot, i) as u32 };
-        let source: [u32; WARP] = std::array::from_fn(|i| get(a, i));
-        let mut moved = [(0u32, false); WARP];
-        for i in bits(warp.active) {
-            moved[i] = shuffled(mode, &source, i as u32, get(b, i), get(c, i));
-        }
-        for i in bits(warp.active) {
-            // SAFETY: `dst` and `dst_pred` are slots of the running window.
-            unsafe {
-                warp.put(dst, i, u64::from(moved[i].0));
-                if let Some(p) = dst_pred {
-                    warp.put(p, i, u64::from(moved[i].1));
-                }
-            }
-        }
-    }
+    let operands = Operands {
+        dst: [dst.offset, dst_pred.map_or(0, |predicate| predicate.offset)],
+        src: [a.offset, b.offset, c.offset, 0],
+        imm: 0,
+    };
+    let kernel = shuffle::kernel(mode, dst_pred.is_some());
+    let all = cx.mask.lanes.iter().take(cx.mask.warps as usize);
+    let run = if all.clone().all(|lanes| *lanes == u32::MAX) {
+        kernel.full
+    } else {
+        kernel.masked
+    };
+    // SAFETY: the operands are slots of the running window, of 32 bits and a predicate, and all 32 lanes of a warp have a
+    // value in each; kernels are of the level that the CPU was found to have.
+    unsafe { run(cx.regs, &operands, &cx.mask) }
 }
 
 /// `vote`, `vote.sync`
@@ -105,19 +151,14 @@ pub unsafe fn vote(cx: &Cx<'_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), m
     for (w, warp) in warps(cx) {
         // SAFETY: the predicate is a slot of the running window.
         let set = unsafe { predicate(cx.regs, pred.0, pred.1) }[w];
-        let mut result = [0u32; WARP];
-        for i in bits(warp.active) {
-            // SAFETY: `members` is a number or a slot of the running window.
-            let group = unsafe { warp.partners(members, i) };
-            result[i] = match mode {
-                VoteMode::All => u32::from(set & group == group),
-                VoteMode::Any => u32::from(set & group != 0),
-                VoteMode::Uni => u32::from(set & group == group || set & group == 0),
-                VoteMode::Ballot => set & group,
-            };
-        }
-        // SAFETY: `dst` is a slot of the running window.
-        bits(warp.active).for_each(|i| unsafe { warp.put(dst, i, u64::from(result[i])) });
+        let result = |group: u32| match mode {
+            VoteMode::All => u32::from(set & group == group),
+            VoteMode::Any => u32::from(set & group != 0),
+            VoteMode::Uni => u32::from(set & group == group || set & group == 0),
+            VoteMode::Ballot => set & group,
+        };
+        // SAFETY: `members` and `dst` are slots of the running window, or a number.
+        unsafe { warp.put_by_partners(members, dst, result) };
     }
 }
 
@@ -127,17 +168,14 @@ pub unsafe fn vote(cx: &Cx<'_>, mode: VoteMode, dst: Slot, pred: (Slot, bool), m
 /// As for [`shuffle`].
 pub unsafe fn match_lanes(cx: &Cx<'_>, all: bool, dst: Slot, dst_pred: Option<Slot>, a: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
+        // SAFETY: `a` is a slot of the running window, in which all 32 lanes of a warp have a value.
+        let values: [u64; WARP] = std::array::from_fn(|lane| unsafe { warp.get(a, lane) });
         let mut result = [0u32; WARP];
         for i in bits(warp.active) {
-            // SAFETY: `members` and `a` are slots of the running window, or a number; partners are lanes of this warp.
-            unsafe {
-                let group = warp.partners(Some(members), i);
-                let mine = warp.get(a, i);
-                result[i] = bits(group).fold(0, |m, j| m | u32::from(warp.get(a, j) == mine) << j);
-                if all && result[i] != group {
-                    result[i] = 0;
-                }
-            }
+            // SAFETY: `members` is a slot of the running window, or a number.
+            let group = unsafe { warp.partners(Some(members), i) };
+            let same = (0..WARP).fold(0, |same, j| same | u32::from(values[j] == values[i]) << j);
+            result[i] = if all && same & group != group { 0 } else { same & group };
         }
         for i in bits(warp.active) {
             // SAFETY: `dst` and `dst_pred` are slots of the running window.
@@ -157,17 +195,15 @@ pub unsafe fn match_lanes(cx: &Cx<'_>, all: bool, dst: Slot, dst_pred: Option<Sl
 /// As for [`shuffle`].
 pub unsafe fn redux(cx: &Cx<'_>, op: ReduxOp, dst: Slot, a: Slot, members: Value<Slot>) {
     for (_, warp) in warps(cx) {
-        let mut result = [0u32; WARP];
-        for i in bits(warp.active) {
-            // SAFETY: `members` is a number or a slot of the running window.
-            let group = unsafe { warp.partners(Some(members), i) };
-            // SAFETY: `a` is a slot of the running window, lane `j` one of this warp's.
-            let mut values = bits(group).map(|j| unsafe { warp.get(a, j) as u32 });
+        // SAFETY: `a` is a slot of the running window, in which all 32 lanes of a warp have a value.
+        let values: [u32; WARP] = std::array::from_fn(|lane| unsafe { warp.get(a, lane) as u32 });
+        let result = |group: u32| {
+            let mut values = bits(group).map(|lane| values[lane]);
             let first = values.next().unwrap_or(0);
-            result[i] = finish_redux(op, values.fold(first, |x, y| reduced(op, x, y)));
-        }
-        // SAFETY: `dst` is a slot of the running window.
-        bits(warp.active).for_each(|i| unsafe { warp.put(dst, i, u64::from(result[i])) });
+            finish_redux(op, values.fold(first, |x, y| reduced(op, x, y)))
+        };
+        // SAFETY: `members` and `dst` are slots of the running window, or a number.
+        unsafe { warp.put_by_partners(Some(members), dst, result) };
     }
 }
 
@@ -178,7 +214,7 @@ pub unsafe fn redux(cx: &Cx<'_>, op: ReduxOp, dst: Slot, a: Slot, members: Value
 pub unsafe fn activemask(cx: &Cx<'_>, dst: Slot) {
     for (_, warp) in warps(cx) {
         // SAFETY: `dst` is a slot of the running window.
-        bits(warp.active).for_each(|i| unsafe { warp.put(dst, i, u64::from(warp.active)) });
+        unsafe { warp.put_all(dst, warp.active) };
     }
 }
 
@@ -229,26 +265,6 @@ pub unsafe fn warp_barrier<const WATCHED: bool>(cx: &Cx<'_>, members: Value<Slot
         }
         cx.synchronised::<WATCHED>(|| SyncEvent::Warp { warp, members: named });
     }
-}
-
-/// What lane `lane` receives, and whether its source was in range (PTX ISA, shfl.sync: the formula as it stands there).
-fn shuffled(mode: ShuffleMode, source: &[u32; WARP], lane: u32, b: u32, c: u32) -> (u32, bool) {
-    let b = b & 0x1f;
-    let clamp = c & 0x1f;
-    let segment = c >> 8 & 0x1f;
-    let max = (lane & segment) | (clamp & !segment);
-    let min = lane & segment;
-    let (from, in_range) = match mode {
-        ShuffleMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max as i32),
-        ShuffleMode::Down => (lane + b, lane + b <= max),
-        ShuffleMode::Bfly => (lane ^ b, lane ^ b <= max),
-        ShuffleMode::Idx => {
-            let from = min | (b & !segment);
-            (from, from <= max)
-        }
-    };
-    let from = if in_range { from } else { lane };
-    (source[from as usize & 31], in_range)
 }
 
 fn reduced(op: ReduxOp, x: u32, y: u32) -> u32 {
@@ -302,24 +318,6 @@ fn float_extreme(x: u32, y: u32, abs: bool, nan: bool, max: bool) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Expectations worked out by hand from the formulas of PTX ISA, shfl.sync.
-    #[test]
-    fn shuffles_follow_the_manual() {
-        let lanes: [u32; WARP] = std::array::from_fn(|i| i as u32 + 100);
-        // up by 3, whole warp (c = 0): lanes 0 to 2 keep their own.
-        assert_eq!(shuffled(ShuffleMode::Up, &lanes, 2, 3, 0), (102, false));
-        assert_eq!(shuffled(ShuffleMode::Up, &lanes, 3, 3, 0), (100, true));
-        // down by 1, whole warp (c = 31): lane 31 keeps its own.
-        assert_eq!(shuffled(ShuffleMode::Down, &lanes, 31, 1, 31), (131, false));
-        assert_eq!(shuffled(ShuffleMode::Down, &lanes, 30, 1, 31), (131, true));
-        // width 8: segment mask 0b11000, clamp 31 (down) or 0 (up).
-        let c = (0b11000 << 8) | 31;
-        assert_eq!(shuffled(ShuffleMode::Down, &lanes, 7, 1, c), (107, false));
-        assert_eq!(shuffled(ShuffleMode::Idx, &lanes, 13, 2, c), (110, true));
-        assert_eq!(shuffled(ShuffleMode::Bfly, &lanes, 5, 2, c), (107, true));
-        assert_eq!(shuffled(ShuffleMode::Up, &lanes, 8, 1, 0b11000 << 8), (108, false));
-    }
 
     #[test]
     fn float_reductions_prefer_numbers() {
