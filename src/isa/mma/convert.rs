@@ -50,26 +50,28 @@ pub fn to_f32(sum: f64) -> f32 {
     if small { f32::from_bits(subnormal) } else { normal }
 }
 
-/// As [`to_f32`], and 13 bits behind the point.
+/// What [`to_f32`] made, with 13 bits behind the point.
 #[inline(always)]
-pub fn to_e8m13(sum: f64) -> f32 {
-    f32::from_bits(to_f32(sum).to_bits() & !0x3ff)
+pub fn to_e8m13(narrow: f32) -> f32 {
+    f32::from_bits(narrow.to_bits() & !0x3ff)
 }
 
-/// An `f32` that rounds to the `f16` that the sum rounds to: what is lost shows in its last bit.
+/// Of what [`to_f32`] made of `sum`, an `f32` that rounds to the `f16` that the sum rounds to: what is lost shows in its
+/// last bit.
 #[inline(always)]
-pub fn to_odd(sum: f64) -> f32 {
+pub fn to_odd(narrow: f32, sum: f64) -> f32 {
     let lost = sum.to_bits() & ((1 << 29) - 1) != 0;
-    f32::from_bits(to_f32(sum).to_bits() | u32::from(lost))
+    f32::from_bits(narrow.to_bits() | u32::from(lost))
 }
 
 /// One sum, converted, as `f32` holds it.
 #[inline(always)]
 pub fn convert(sum: f64, outcome: Outcome) -> f32 {
+    let narrow = to_f32(sum);
     match outcome {
-        Outcome::F32 => to_f32(sum),
-        Outcome::E8m13 => to_e8m13(sum),
-        Outcome::F16 => number::widen_f16(number::narrow_f16(to_odd(sum))),
+        Outcome::F32 => narrow,
+        Outcome::E8m13 => to_e8m13(narrow),
+        Outcome::F16 => number::widen_f16(number::narrow_f16(to_odd(narrow, sum))),
     }
 }
 

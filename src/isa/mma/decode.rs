@@ -1,6 +1,7 @@
 //! From codes of elements to numbers that vectors can multiply.
 
 use super::level::{self, Kernel};
+use super::rule::Order;
 use super::vector::Vector;
 use super::{Element, LANES};
 use crate::isa::simd::Level;
@@ -62,9 +63,18 @@ pub struct Operand {
     pub exponents: Vec<i32>,
     /// Whether there is an infinity or a NaN among them.
     pub special: bool,
+    /// Room to arrange them.
+    spare: Vec<f32>,
+    spare_exponents: Vec<i32>,
 }
 
 impl Operand {
+    /// Puts elements in the order in which they are summed: of every `k` runs of so many neighbours.
+    pub fn arrange(&mut self, order: Order, k: usize, run: usize) {
+        arrange(&mut self.values, &mut self.spare, order, k, run);
+        arrange(&mut self.exponents, &mut self.spare_exponents, order, k, run);
+    }
+
     /// Decodes. `apart` keeps exponents out of the values, for formats whose products `f32` could not hold.
     pub fn decode(&mut self, level: Level, element: Element, apart: bool, codes: &[u32]) {
         // Whole vectors: what is beyond the codes stays zero.
@@ -80,6 +90,16 @@ impl Operand {
     }
 }
 
+fn arrange<T: Copy>(values: &mut [T], spare: &mut Vec<T>, order: Order, k: usize, run: usize) {
+    for part in values.chunks_exact_mut(k * run) {
+        spare.clear();
+        spare.extend_from_slice(part);
+        for (at, to) in part.chunks_exact_mut(run).enumerate() {
+            to.copy_from_slice(&spare[order.column(at, k) * run..][..run]);
+        }
+    }
+}
+
 struct Floats<const APART: bool>;
 
 impl<const APART: bool> Kernel for Floats<APART> {
@@ -90,8 +110,10 @@ impl<const APART: bool> Kernel for Floats<APART> {
         match format {
             F16 => floats::<APART>(F16, codes, to),
             BF16 => floats::<APART>(BF16, codes, to),
+            TF32 => floats::<APART>(TF32, codes, to),
             E4M3 => floats::<APART>(E4M3, codes, to),
             E5M2 => floats::<APART>(E5M2, codes, to),
+            E2M1 => floats::<APART>(E2M1, codes, to),
             format => floats::<APART>(format, codes, to),
         }
     }
@@ -99,6 +121,8 @@ impl<const APART: bool> Kernel for Floats<APART> {
 
 const F16: Format = format(Element::F16).unwrap();
 const BF16: Format = format(Element::Bf16).unwrap();
+const TF32: Format = format(Element::Tf32).unwrap();
+const E2M1: Format = format(Element::E2m1).unwrap();
 const E4M3: Format = format(Element::E4m3).unwrap();
 const E5M2: Format = format(Element::E5m2).unwrap();
 

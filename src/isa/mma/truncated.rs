@@ -7,7 +7,7 @@
 
 use super::decode::Operand;
 use super::level::{self, Kernel};
-use super::rule::{Outcome, Truncated};
+use super::rule::{Order, Outcome, Truncated};
 use super::vector::Vector;
 use super::{Element, LANES, Product, Scratch, Tiles, convert, single, stride};
 use crate::isa::lanes::WARP;
@@ -31,6 +31,10 @@ pub fn multiply(level: Level, product: &Product, rule: &Truncated, tiles: Tiles,
     let mut special = a.special | b.special;
     if product.scaling.is_some() {
         special |= scale(product, a, b, tiles.scale_a, tiles.scale_b);
+    }
+    if rule.order != Order::Ascending {
+        a.arrange(rule.order, product.k, stride(product.m));
+        b.arrange(rule.order, product.k, 1);
     }
     let c = special.then(|| tiles.d.to_vec());
     let work = Work {
@@ -104,10 +108,6 @@ impl<const APART: bool> Kernel for Sum<APART> {
 #[inline(always)]
 unsafe fn blocks<C: Vector, const APART: bool, const OUTCOME: usize>(work: Work<'_>) {
     let Work { product, rule, a, b, d } = work;
-    let mut order = [0u16; 256];
-    for (at, column) in order[..product.k].iter_mut().enumerate() {
-        *column = rule.order.column(at, product.k) as u16;
-    }
     let stride = stride(product.m);
     for n in (0..product.n).step_by(COLUMNS) {
         for m in (0..product.m).step_by(LANES) {
@@ -123,20 +123,31 @@ unsafe fn blocks<C: Vector, const APART: bool, const OUTCOME: usize>(work: Work<
             if rule.separate {
                 c = [0.0; TILE];
             }
-            for block in order[..product.k].chunks(rule.block) {
-                let at = Place {
-                    a,
-                    b,
-                    block,
+            for first in (0..product.k).step_by(rule.block) {
+                let size = rule.block.min(product.k - first);
+                let rows = first * stride + m..(first + size) * stride;
+                let rows = Part {
+                    values: &a.values[rows.clone()],
+                    exponents: &a.exponents[rows],
+                };
+                let mut columns = [rows; COLUMNS];
+                for (j, column) in columns.iter_mut().enumerate() {
+                    let from = (n + j) * product.k + first;
+                    *column = Part {
+                        values: &b.values[from..][..size],
+                        exponents: &b.exponents[from..][..size],
+                    };
+                }
+                let place = Place {
+                    size,
                     stride,
-                    k: product.k,
-                    m,
-                    n,
+                    rows,
+                    columns,
                 };
                 // SAFETY: the caller's.
                 unsafe {
-                    let exponents = align::<C>(&at, &c, rule.floor, least);
-                    let sums = products::<C, APART>(&at, &exponents, rule.fraction);
+                    let exponents = align::<C>(&place, &c, rule.floor, least);
+                    let sums = products::<C, APART>(&place, &exponents, rule.fraction);
                     finish::<C, OUTCOME>(&sums, &exponents, rule.fraction, &mut c);
                 }
                 least = convert::least(product.d);
@@ -156,26 +167,27 @@ unsafe fn blocks<C: Vector, const APART: bool, const OUTCOME: usize>(work: Work<
     }
 }
 
-/// Where a block lies in the operands.
+/// A block of the operands.
 struct Place<'a> {
-    a: &'a Operand,
-    b: &'a Operand,
-    /// The columns of A that it takes.
-    block: &'a [u16],
+    /// Columns of A, and rows of B.
+    size: usize,
+    /// From a column of A to the next.
     stride: usize,
-    k: usize,
-    m: usize,
-    n: usize,
+    /// Of A, from the first of sixteen rows on.
+    rows: Part<'a>,
+    columns: [Part<'a>; COLUMNS],
 }
 
-impl Place<'_> {
-    /// Sixteen rows of a column of A.
-    #[inline(always)]
-    fn rows<'t, T>(&self, from: &'t [T], column: usize) -> &'t [T; LANES] {
-        from[column * self.stride + self.m..]
-            .first_chunk()
-            .expect("columns are whole")
-    }
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    values: &'a [f32],
+    exponents: &'a [i32],
+}
+
+/// Sixteen rows of column `at` of A.
+#[inline(always)]
+fn rows<T>(from: &[T], at: usize, stride: usize) -> &[T; LANES] {
+    from[at * stride..].first_chunk().expect("columns are whole")
 }
 
 /// The sixteen lanes of a column of a tile.
@@ -189,20 +201,23 @@ fn lanes<T>(tile: &Block<T>, j: usize) -> &[T; LANES] {
 /// # Safety
 /// The caller is compiled with the features of `C`.
 #[inline(always)]
-unsafe fn align<C: Vector>(at: &Place, c: &Block<f32>, floor: i32, least: i32) -> Block<i32> {
+unsafe fn align<C: Vector>(place: &Place, c: &Block<f32>, floor: i32, least: i32) -> Block<i32> {
     let mut largest = [floor; TILE];
     for i in 0..TILE {
         largest[i] = floor.max(convert::exponent(c[i], least));
     }
     // SAFETY: the caller's.
     unsafe {
-        let mut vectors: [C::Ints; COLUMNS] = std::array::from_fn(|j| C::ints(lanes(&largest, j)));
-        for &column in at.block {
-            let column = usize::from(column);
-            let rows = C::ints(at.rows(&at.a.exponents, column));
-            for (j, vector) in vectors.iter_mut().enumerate() {
-                let other = C::int(at.b.exponents[(at.n + j) * at.k + column]);
-                *vector = C::max(*vector, C::add(rows, other));
+        let mut vectors = [C::int(0); COLUMNS];
+        let mut columns: [&[i32]; COLUMNS] = [&[]; COLUMNS];
+        for j in 0..COLUMNS {
+            vectors[j] = C::ints(lanes(&largest, j));
+            columns[j] = &place.columns[j].exponents[..place.size];
+        }
+        for at in 0..place.size {
+            let rows = C::ints(rows(place.rows.exponents, at, place.stride));
+            for j in 0..COLUMNS {
+                vectors[j] = C::max(vectors[j], C::add(rows, C::int(columns[j][at])));
             }
         }
         for (vector, lanes) in vectors.into_iter().zip(largest.as_chunks_mut().0) {
@@ -217,7 +232,7 @@ unsafe fn align<C: Vector>(at: &Place, c: &Block<f32>, floor: i32, least: i32) -
 /// # Safety
 /// The caller is compiled with the features of `C`.
 #[inline(always)]
-unsafe fn products<C: Vector, const APART: bool>(at: &Place, exponents: &Block<i32>, fraction: i32) -> Block<f64> {
+unsafe fn products<C: Vector, const APART: bool>(place: &Place, exponents: &Block<i32>, fraction: i32) -> Block<f64> {
     // Biased powers of two that products are multiplied with; where they are cut off above there are no products.
     let mut powers = [0i32; TILE];
     for i in 0..TILE {
@@ -225,26 +240,36 @@ unsafe fn products<C: Vector, const APART: bool>(at: &Place, exponents: &Block<i
         powers[i] = if APART { power } else { power.min(254) };
     }
     let mut sums = [0f64; TILE];
-    for chunk in at.block.chunks(CHUNK) {
+    for first in (0..place.size).step_by(CHUNK) {
+        let size = CHUNK.min(place.size - first);
+        let mut of_columns: [&[f32]; COLUMNS] = [&[]; COLUMNS];
+        let mut exponents: [&[i32]; COLUMNS] = [&[]; COLUMNS];
+        for j in 0..COLUMNS {
+            of_columns[j] = &place.columns[j].values[first..][..size];
+            exponents[j] = &place.columns[j].exponents[first..][..size];
+        }
+        let from = first * place.stride;
+        let (values, own) = (&place.rows.values[from..], &place.rows.exponents[from..]);
         // SAFETY: the caller's; terms are below 2^(2 + fraction), and no fraction has more than 25 bits.
         unsafe {
-            let powers: [C::Ints; COLUMNS] = std::array::from_fn(|j| C::ints(lanes(&powers, j)));
             let mut vectors = [C::int(0); COLUMNS];
-            for &column in chunk {
-                let column = usize::from(column);
-                let values = C::floats(at.rows(&at.a.values, column));
-                let own = C::ints(at.rows(&at.a.exponents, column));
-                for (j, vector) in vectors.iter_mut().enumerate() {
-                    let place = (at.n + j) * at.k + column;
-                    let product = C::mul(values, C::float(at.b.values[place]));
+            let mut of_lanes = vectors;
+            for j in 0..COLUMNS {
+                of_lanes[j] = C::ints(lanes(&powers, j));
+            }
+            for at in 0..size {
+                let values = C::floats(rows(values, at, place.stride));
+                let own = C::ints(rows(own, at, place.stride));
+                for j in 0..COLUMNS {
+                    let product = C::mul(values, C::float(of_columns[j][at]));
                     let power = if APART {
-                        let both = C::add(own, C::int(at.b.exponents[place]));
+                        let both = C::add(own, C::int(exponents[j][at]));
                         // What is far below the last bit stays below it.
-                        C::max(C::add(both, powers[j]), C::int(27))
+                        C::max(C::add(both, of_lanes[j]), C::int(27))
                     } else {
-                        powers[j]
+                        of_lanes[j]
                     };
-                    *vector = C::add(*vector, C::truncate(C::mul(product, C::power(power))));
+                    vectors[j] = C::add(vectors[j], C::truncate(C::mul(product, C::power(power))));
                 }
             }
             let mut sum = [0i32; TILE];
@@ -270,18 +295,24 @@ unsafe fn finish<C: Vector, const OUTCOME: usize>(
     fraction: i32,
     c: &mut Block<f32>,
 ) {
-    let mut result = [0f32; TILE];
+    let mut powers = [0; TILE];
     for i in 0..TILE {
-        let finite = if c[i].is_finite() { c[i] } else { 0.0 };
-        let term = f64::from(finite) * convert::power(fraction - exponents[i]);
-        // SAFETY: terms are below 2^(1 + fraction), and no fraction has more than 25 bits.
-        let sum = sums[i] + f64::from(unsafe { term.to_int_unchecked::<i32>() });
-        let sum = sum * convert::power(exponents[i] - fraction);
-        result[i] = match OUTCOME {
-            0 => convert::to_f32(sum),
-            1 => convert::to_e8m13(sum),
-            _ => convert::to_odd(sum),
+        powers[i] = fraction - exponents[i];
+    }
+    let mut result = [0f32; TILE];
+    for (j, result) in result.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        // SAFETY: the caller's; terms are below 2^(1 + fraction), and no fraction has more than 25 bits.
+        let (sums, narrow) = unsafe {
+            let sums = C::close(lanes(sums, j), lanes(c, j), lanes(&powers, j));
+            (sums, C::to_f32(&sums))
         };
+        for l in 0..LANES {
+            result[l] = match OUTCOME {
+                0 => narrow[l],
+                1 => convert::to_e8m13(narrow[l]),
+                _ => convert::to_odd(narrow[l], sums[l]),
+            };
+        }
     }
     if OUTCOME == 2 {
         for run in result.as_chunks_mut::<WARP>().0 {

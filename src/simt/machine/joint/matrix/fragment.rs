@@ -8,7 +8,7 @@
 use super::Word;
 use crate::isa::joint::matrix::{Multiply, Role, Tile};
 use crate::isa::lanes::WARP;
-use crate::isa::mma::{Accumulator, Element, Metadata, stride};
+use crate::isa::mma::{Accumulator, Element, Kernel, Metadata, Vector, stride};
 
 /// A place in a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,6 @@ pub fn corner(tile: Tile, register: usize, part: usize, lane: usize) -> Corner {
 #[derive(Clone, Copy)]
 struct Codes {
     each: usize,
-    bits: usize,
     shift: u32,
     mask: u32,
 }
@@ -93,7 +92,6 @@ fn codes(op: &Multiply, element: Element) -> Codes {
     let own = element.bits();
     Codes {
         each: (32 / bits).max(1),
-        bits,
         // Four bits in a byte lie in its middle (PTX ISA, mma, .kind::f8f6f4).
         shift: if bits == 8 && element == Element::E2m1 { 2 } else { 0 },
         mask: if own >= 32 { u32::MAX } else { (1 << own) - 1 },
@@ -106,100 +104,190 @@ pub fn depth(op: &Multiply) -> usize {
     if op.a == Element::B1 { k / 32 } else { k }
 }
 
+/// Where the codes of an operand's registers go.
+pub struct Gather<'a> {
+    pub op: &'a Multiply,
+    pub registers: &'a [&'a Word],
+    pub to: &'a mut Vec<u32>,
+}
+
 /// The codes of A, column by column, from its registers.
-pub fn gather_a(op: &Multiply, registers: &[&Word], to: &mut Vec<u32>) {
-    let codes = codes(op, op.a);
-    let rows = usize::from(op.shape.m);
-    let (stride, words) = (stride(rows), depth(op) / codes.each);
-    to.resize(depth(op) * stride, 0);
-    for (register, lanes) in registers.iter().enumerate() {
-        let (row, word) = multiplicand(rows, words, register);
-        for of_group in 0..GROUP {
-            for part in 0..codes.each {
-                let column = &mut to[((word + of_group) * codes.each + part) * stride + row..][..8];
-                let down = (part * codes.bits) as u32 + codes.shift;
-                for (group, to) in column.iter_mut().enumerate() {
-                    *to = lanes[GROUP * group + of_group] >> down & codes.mask;
-                }
+pub struct GatherA;
+
+impl Kernel for GatherA {
+    type Arguments<'a> = Gather<'a>;
+    #[inline(always)]
+    unsafe fn run<C: Vector>(work: Gather<'_>) {
+        let codes = codes(work.op, work.op.a);
+        // SAFETY: the caller's.
+        unsafe {
+            match codes.each {
+                1 => gather_a::<C, 1>(work, codes),
+                2 => gather_a::<C, 2>(work, codes),
+                4 => gather_a::<C, 4>(work, codes),
+                _ => gather_a::<C, 8>(work, codes),
             }
         }
     }
 }
 
 /// The codes of B, column by column, from its registers.
-pub fn gather_b(op: &Multiply, registers: &[&Word], to: &mut Vec<u32>) {
-    let codes = codes(op, op.b);
-    let k = if op.b == Element::B1 {
-        op.shape.k / 32
-    } else {
-        op.shape.k
-    };
-    let k = usize::from(k);
-    to.resize(k * usize::from(op.shape.n), 0);
-    for (register, lanes) in registers.iter().enumerate() {
-        let (column, word) = multiplicand(8, k / codes.each, register);
-        // Four lanes have neighbouring words.
-        let run = GROUP * codes.each;
-        for (group, words) in lanes.as_chunks::<GROUP>().0.iter().enumerate() {
-            let row = &mut to[(column + group) * k + word * codes.each..][..run];
-            for (word, to) in words.iter().zip(row.chunks_exact_mut(codes.each)) {
-                let mut rest = *word >> codes.shift;
-                for to in to {
-                    *to = rest & codes.mask;
-                    rest = rest.wrapping_shr(codes.bits as u32);
+pub struct GatherB;
+
+impl Kernel for GatherB {
+    type Arguments<'a> = Gather<'a>;
+    #[inline(always)]
+    unsafe fn run<C: Vector>(work: Gather<'_>) {
+        let codes = codes(work.op, work.op.b);
+        // SAFETY: the caller's.
+        unsafe {
+            match codes.each {
+                1 => gather_b::<C, 1>(work, codes),
+                2 => gather_b::<C, 2>(work, codes),
+                4 => gather_b::<C, 4>(work, codes),
+                _ => gather_b::<C, 8>(work, codes),
+            }
+        }
+    }
+}
+
+/// Where word `at` of four columns of eight rows comes from: lane `4 · row + column`.
+const BY_COLUMN: [u32; WARP] = {
+    let mut lanes = [0; WARP];
+    let mut at = 0;
+    while at < WARP {
+        lanes[at] = (at % 8 * GROUP + at / 8) as u32;
+        at += 1;
+    }
+    lanes
+};
+
+/// Where the word of lane `at` comes from in four columns of eight rows.
+const BY_LANE: [u32; WARP] = {
+    let mut words = [0; WARP];
+    let mut at = 0;
+    while at < WARP {
+        words[at] = (at % GROUP * 8 + at / GROUP) as u32;
+        at += 1;
+    }
+    words
+};
+
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn gather_a<C: Vector, const EACH: usize>(Gather { op, registers, to }: Gather<'_>, codes: Codes) {
+    let rows = usize::from(op.shape.m);
+    let (stride, words) = (stride(rows), depth(op) / EACH);
+    to.resize(depth(op) * stride, 0);
+    for (register, &lanes) in registers.iter().enumerate() {
+        let (row, word) = multiplicand(rows, words, register);
+        // SAFETY: the caller's.
+        let columns = unsafe { C::permute(lanes, &BY_COLUMN) };
+        for (of_group, column) in columns.as_chunks::<8>().0.iter().enumerate() {
+            for part in 0..EACH {
+                let to = &mut to[((word + of_group) * EACH + part) * stride + row..][..8];
+                let down = (part * 32 / EACH) as u32 + codes.shift;
+                for (to, word) in to.iter_mut().zip(column) {
+                    *to = word >> down & codes.mask;
                 }
             }
         }
     }
 }
 
-/// The codes of C, column by column, from its registers.
-pub fn gather_c(op: &Multiply, registers: &[&Word], to: &mut Vec<u32>) {
-    let rows = usize::from(op.shape.m);
-    let stride = stride(rows);
-    to.resize(stride * usize::from(op.shape.n), 0);
-    let mut put = |element: usize, lanes: &Word, down: u32, mask: u32| {
-        let first = accumulator(rows, element);
-        for of_group in 0..GROUP {
-            let column = &mut to[(first.column + 2 * of_group) * stride + first.row..][..8];
-            for (group, to) in column.iter_mut().enumerate() {
-                *to = lanes[GROUP * group + of_group] >> down & mask;
-            }
-        }
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn gather_b<C: Vector, const EACH: usize>(Gather { op, registers, to }: Gather<'_>, codes: Codes) {
+    let k = match op.b {
+        Element::B1 => usize::from(op.shape.k) / 32,
+        _ => op.shape.k.into(),
     };
-    for (register, lanes) in registers.iter().enumerate() {
-        match op.c {
-            Accumulator::F16 => {
-                put(2 * register, lanes, 0, 0xffff);
-                put(2 * register + 1, lanes, 16, 0xffff);
+    to.resize(k * usize::from(op.shape.n), 0);
+    for (register, &lanes) in registers.iter().enumerate() {
+        let (column, word) = multiplicand(8, k / EACH, register);
+        // Of each `WARP / EACH` lanes, all codes: those of a column are neighbours.
+        for part in 0..EACH {
+            let indices: [u32; WARP] = std::array::from_fn(|at| ((part * WARP + at) / EACH) as u32);
+            // SAFETY: the caller's.
+            let mut found = unsafe { C::permute(lanes, &indices) };
+            for (at, code) in found.iter_mut().enumerate() {
+                *code = *code >> ((at % EACH * 32 / EACH) as u32 + codes.shift) & codes.mask;
             }
-            Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => put(register, lanes, 0, u32::MAX),
+            let groups = WARP / (GROUP * EACH).min(WARP);
+            for (group, found) in found.chunks_exact(WARP / groups).enumerate() {
+                let first = (column + (part * WARP + group * found.len()) / (GROUP * EACH)) * k + word * EACH;
+                to[first..][..found.len()].copy_from_slice(found);
+            }
         }
     }
 }
 
-/// A register of D.
-pub fn scatter_d(op: &Multiply, from: &[u32], register: usize) -> Word {
-    let rows = usize::from(op.shape.m);
-    let stride = stride(rows);
-    let mut word = [0; WARP];
-    let mut add = |element: usize, up: u32| {
-        let first = accumulator(rows, element);
-        for of_group in 0..GROUP {
-            let column = &from[(first.column + 2 * of_group) * stride + first.row..][..8];
-            for (group, value) in column.iter().enumerate() {
-                word[GROUP * group + of_group] |= value << up;
+/// The codes of C, column by column, from its registers.
+pub struct GatherC;
+
+impl Kernel for GatherC {
+    type Arguments<'a> = Gather<'a>;
+    #[inline(always)]
+    unsafe fn run<C: Vector>(Gather { op, registers, to }: Gather<'_>) {
+        let rows = usize::from(op.shape.m);
+        let stride = stride(rows);
+        to.resize(stride * usize::from(op.shape.n), 0);
+        let mut put = |element: usize, columns: &Word, down: u32, mask: u32| {
+            let first = accumulator(rows, element);
+            for (of_group, column) in columns.as_chunks::<8>().0.iter().enumerate() {
+                let to = &mut to[(first.column + 2 * of_group) * stride + first.row..][..8];
+                for (to, word) in to.iter_mut().zip(column) {
+                    *to = word >> down & mask;
+                }
+            }
+        };
+        for (register, &lanes) in registers.iter().enumerate() {
+            // SAFETY: the caller's.
+            let columns = unsafe { C::permute(lanes, &BY_COLUMN) };
+            match op.c {
+                Accumulator::F16 => {
+                    put(2 * register, &columns, 0, 0xffff);
+                    put(2 * register + 1, &columns, 16, 0xffff);
+                }
+                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => put(register, &columns, 0, u32::MAX),
             }
         }
-    };
-    match op.d {
-        Accumulator::F16 => {
-            add(2 * register, 0);
-            add(2 * register + 1, 16);
-        }
-        Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => add(register, 0),
     }
-    word
+}
+
+/// The registers of D, from its codes: one after the other into `to`.
+pub struct ScatterD;
+
+impl Kernel for ScatterD {
+    type Arguments<'a> = (&'a Multiply, &'a [u32], &'a mut [Word]);
+    #[inline(always)]
+    unsafe fn run<C: Vector>((op, from, to): Self::Arguments<'_>) {
+        let rows = usize::from(op.shape.m);
+        let stride = stride(rows);
+        for (register, to) in to.iter_mut().enumerate() {
+            let mut words = [0; WARP];
+            let mut add = |element: usize, up: u32| {
+                let first = accumulator(rows, element);
+                for (of_group, words) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    let column = &from[(first.column + 2 * of_group) * stride + first.row..][..8];
+                    for (word, value) in words.iter_mut().zip(column) {
+                        *word |= value << up;
+                    }
+                }
+            };
+            match op.d {
+                Accumulator::F16 => {
+                    add(2 * register, 0);
+                    add(2 * register + 1, 16);
+                }
+                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => add(register, 0),
+            }
+            // SAFETY: the caller's.
+            *to = unsafe { C::permute(&words, &BY_LANE) };
+        }
+    }
 }
 
 /// Row and column of a register of A, and column and row of one of B, of `f64`.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use super::fragment::{Gather, GatherA, GatherB, GatherC, ScatterD};
 use super::{Word, fragment, put, word};
 use crate::isa::Level;
 use crate::isa::joint::matrix::{Kind, Multiply};
@@ -68,21 +69,23 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
     // SAFETY: the sources are slots of 32 bits of the running window; nothing is written before they are read.
     let (a, b, c) = unsafe { (words(cx, a, w), words(cx, b, w), words(cx, c, w)) };
     let product = op.product();
-    fragment::gather_b(&op, &b, &mut work.b);
-    fragment::gather_c(&op, &c, &mut work.d);
+    let level = Level::current();
+    let gather = |registers, to| Gather { op: &op, registers, to };
+    mma::run::<GatherB>(level, gather(&b, &mut work.b));
+    mma::run::<GatherC>(level, gather(&c, &mut work.d));
     let scales = if op.sparse {
         let of = Metadata::of(op.a, op.container == 4);
         // SAFETY: metadata and selector are slots of 32 bits of the running window.
         let (lanes, selector) = unsafe { (word(cx, rest[0], w), read(cx.regs, rest[1], first) as u32) };
         let rows = fragment::metadata(&op, of, lanes, selector);
-        fragment::gather_a(&op, &a, &mut work.elements);
+        mma::run::<GatherA>(level, gather(&a, &mut work.elements));
         let size = (product.m, stride(product.m), product.k);
         work.a.resize(product.k * stride(product.m), 0);
         work.kept.resize(product.m, 0);
         mma::expand(of, size, &work.elements, &rows, &mut work.a, &mut work.kept);
         &rest[2..]
     } else {
-        fragment::gather_a(&op, &a, &mut work.a);
+        mma::run::<GatherA>(level, gather(&a, &mut work.a));
         rest
     };
     work.scale_a.clear();
@@ -101,9 +104,12 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
     if op.saturate && op.d != Accumulator::S32 {
         saturate(op.d, &mut work.d);
     }
-    for (register, &dst) in operands.dst.iter().enumerate() {
+    let mut results = [[0; WARP]; MOST];
+    let results = &mut results[..operands.dst.len()];
+    mma::run::<ScatterD>(level, (&op, &work.d, results));
+    for (&dst, result) in operands.dst.iter().zip(results) {
         // SAFETY: destinations are slots of 32 bits of the running window.
-        unsafe { put(cx, dst, w, &fragment::scatter_d(&op, &work.d, register)) };
+        unsafe { put(cx, dst, w, result) };
     }
 }
 
