@@ -9,6 +9,7 @@ use crate::code::*;
 use crate::test_name;
 
 functions! {
+    cuGetExportTable(table: *mut *const c_void, id: *const [u8; 16]);
     cuModuleLoadFatBinary(module: *mut CUmodule, image: *const c_void);
     cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule);
     cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule);
@@ -390,5 +391,41 @@ fn options_of_the_compiler_are_checked_and_answered() {
             cuModuleLoadDataEx(&mut module, good.as_ptr().cast(), 1, options, values),
             CUDA_ERROR_INVALID_VALUE
         );
+    }
+}
+
+/// The private table by which cuFFT finds the only kernel of a module.
+#[test]
+fn a_module_tells_its_functions_one_by_one() {
+    type Tell = unsafe extern "C" fn(*mut Vec<(CUfunction, CUmodule)>, CUfunction, CUmodule);
+    type EachFunction =
+        unsafe extern "C" fn(CUcontext, CUmodule, Option<Tell>, *mut Vec<(CUfunction, CUmodule)>) -> c_uint;
+    const ID: [u8; 16] = [
+        0x6e, 0x16, 0x3f, 0xbe, 0xb9, 0x58, 0x44, 0x4d, 0x83, 0x5c, 0xe1, 0x82, 0xaf, 0xf1, 0x99, 0x1e,
+    ];
+    unsafe extern "C" fn tell(told: *mut Vec<(CUfunction, CUmodule)>, function: CUfunction, of: CUmodule) {
+        // SAFETY: the test's own vector, which it does not touch meanwhile.
+        unsafe { (*told).push((function, of)) };
+    }
+
+    let context = context();
+    let mut table = null();
+    ok(cuGetExportTable(&mut table, &ID));
+    // SAFETY: word 7 of this table is such a function.
+    let each = unsafe { std::mem::transmute::<*const c_void, EachFunction>(*table.cast::<*const c_void>().add(7)) };
+    let one = module(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry only() { ret; }\n");
+    let three = module(THREE);
+    let mut told = Vec::new();
+    // SAFETY: the function takes handles, whatever they are, and gives `tell` what it is handed for it.
+    unsafe {
+        assert_eq!(each(context, one, Some(tell), &mut told), 1);
+        assert_eq!(told, [(function(one, "only"), one)]);
+        told.clear();
+        assert_eq!(each(context, three, Some(tell), &mut told), 3);
+        assert!(told.contains(&(function(three, "second"), three)));
+        assert_eq!(each(context, three, None, null_mut()), 3);
+        told.clear();
+        assert_eq!(each(context, null_mut(), Some(tell), &mut told), 0);
+        assert!(told.is_empty());
     }
 }

@@ -14,6 +14,7 @@ mod integrity;
 mod logctl;
 mod rthooks;
 mod tab213;
+mod toolsmodule;
 mod toolstls;
 
 #[cfg(test)]
@@ -30,7 +31,7 @@ const ROOM: usize = 160;
 pub(super) struct Table<const NAME: usize>([*const c_void; ROOM]);
 
 /// The tables' names, which are ours, for messages.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "CUDART",
     "RTHOOKS",
     "TOOLSTLS",
@@ -39,6 +40,7 @@ const NAMES: [&str; 8] = [
     "CTXCHECK",
     "TAB213",
     "LOGCTL",
+    "TOOLSMODULE",
 ];
 
 // SAFETY: never written, and what it points to is code.
@@ -143,6 +145,7 @@ pub(super) fn find(id: &[u8; 16]) -> Option<*const c_void> {
         ctxcheck::ID => ctxcheck::TABLE.address(),
         tab213::ID => tab213::TABLE.address(),
         logctl::ID => logctl::TABLE.address(),
+        toolsmodule::ID => toolsmodule::TABLE.address(),
         _ => return None,
     })
 }
@@ -160,6 +163,7 @@ mod tests {
         assert_eq!(logctl::TABLE.word(0) as usize, 24);
         assert_eq!(toolstls::TABLE.word(0) as usize, 24);
         assert_eq!(tab213::TABLE.word(0) as usize, 688);
+        assert_eq!(toolsmodule::TABLE.word(0) as usize, 64);
         assert!(cls::TABLE.word(3).is_null());
     }
 
