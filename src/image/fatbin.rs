@@ -31,6 +31,7 @@ const UNIT_LIMIT: usize = 1 << 16;
 const KIND_PTX: u16 = 1;
 const KIND_CUBIN: u16 = 2;
 const KIND_LTO_IR: u16 = 8;
+const KIND_TILE_IR: u16 = 0x80;
 const KIND_CONTAINER: u16 = 0x100;
 
 const FLAG_LZ4: u64 = 0x2000;
@@ -434,6 +435,7 @@ impl Kind {
             KIND_PTX => Kind::Ptx,
             KIND_CUBIN => Kind::Cubin,
             KIND_LTO_IR => Kind::LtoIr,
+            KIND_TILE_IR => Kind::TileIr,
             other => Kind::Other(other),
         }
     }

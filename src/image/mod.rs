@@ -77,6 +77,8 @@ pub enum Kind {
     LtoIr,
     /// LLVM's, as NVIDIA's compilers exchange it (NVVM).
     Bitcode,
+    /// Kernels over tiles (CUDA Tile IR Reference, Binary Format), which cuBLAS brings for devices that it does not know.
+    TileIr,
     /// A number nobody has explained to us.
     Other(u16),
 }
@@ -88,6 +90,7 @@ impl fmt::Display for Kind {
             Kind::Cubin => f.write_str("machine code"),
             Kind::LtoIr => f.write_str("LTO-IR"),
             Kind::Bitcode => f.write_str("NVVM bitcode"),
+            Kind::TileIr => f.write_str("Tile IR"),
             Kind::Other(number) => write!(f, "entries of unknown kind {number:#x}"),
         }
     }
@@ -395,6 +398,8 @@ impl Format {
         const LTO_IR_MAGIC: [u8; 4] = 0x7F4E_43ED_u32.to_le_bytes();
         /// LLVM language reference, "Bitcode File Format".
         const BITCODE_MAGIC: [u8; 4] = *b"BC\xC0\xDE";
+        /// The first half of `\x7fTileIR\0` (CUDA Tile IR Reference, Binary Format).
+        const TILE_IR_MAGIC: [u8; 4] = *b"\x7fTil";
         match head.get(..4).and_then(|magic| <[u8; 4]>::try_from(magic).ok()) {
             Some(fatbin::WRAPPER_MAGIC) => Format::Wrapper,
             Some(fatbin::FATBIN_MAGIC) => Format::Fatbin,
@@ -404,6 +409,7 @@ impl Format {
             Some(linked::MAGIC) => Format::Linked,
             Some(LTO_IR_MAGIC) => Format::Intermediate(Kind::LtoIr),
             Some(BITCODE_MAGIC) => Format::Intermediate(Kind::Bitcode),
+            Some(TILE_IR_MAGIC) => Format::Intermediate(Kind::TileIr),
             _ => Format::Unknown,
         }
     }

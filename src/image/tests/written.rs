@@ -47,6 +47,26 @@ fn all_fields_and_encodings_come_through() {
     }
 }
 
+/// CUDA Tile IR: entries of kind 0x80, and bare images that begin `7f "TileIR" 00`, as cuBLAS holds both.
+#[test]
+fn tile_ir_is_named_and_loads_without_code() {
+    let entry = Entry {
+        kind: 0x80,
+        ..write::cubin(100)
+    };
+    let fatbin = from_bytes(&write::fatbin(&[write::entry(&entry)])).unwrap();
+    assert_eq!(fatbin.summary(), "Tile IR for sm_100");
+    let bare = b"\x7fTileIR\0\x0d\x01\0\0";
+    for image in [fatbin, from_bytes(bare).unwrap(), load(bare.as_ptr()).unwrap()] {
+        assert!(image.units.is_empty());
+        let message = image.no_ptx_message(|| None).unwrap();
+        assert!(
+            message.contains("it holds Tile IR") && message.contains("Margay does not run Tile IR"),
+            "{message}"
+        );
+    }
+}
+
 #[test]
 fn containers_of_all_encodings() {
     let second = TEXT.replace("80", "90");
