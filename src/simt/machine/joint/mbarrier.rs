@@ -371,18 +371,22 @@ unsafe fn look<const WATCHED: bool>(wait: Wait, operands: &Operands, cx: &mut Cx
         if let Err(fault) = unsafe { addresses(cx, &mem, w, active, &mut at) } {
             return Step::Fault(fault);
         }
+        // Neighbours mostly ask the same: they get the same answer, and wait in the same loop.
+        let mut asked = None;
         for i in bits(active) {
             let lane = w * WARP + i;
-            // SAFETY: the slots lie in the running window, and the address is that of 8 bytes of shared memory.
-            let found = unsafe {
-                let phase = read(cx.regs, operands.src[0], lane);
-                found(wait, (at[i], phase), cx, state)
+            // SAFETY: the slot lies in the running window.
+            let question = (at[i], unsafe { read(cx.regs, operands.src[0], lane) });
+            let answer = match asked {
+                Some((same, answer)) if same == question => answer,
+                // SAFETY: the address is that of 8 bytes of shared memory.
+                _ => match unsafe { found(wait, question, cx, state) } {
+                    Ok(answer) => answer,
+                    Err(cause) => return Step::Fault(RawFault { cause, lane }),
+                },
             };
-            let object = match found {
-                Ok(Some(object)) => object,
-                Ok(None) => continue,
-                Err(cause) => return Step::Fault(RawFault { cause, lane }),
-            };
+            asked = Some((question, answer));
+            let Some(object) = answer else { continue };
             *over |= 1 << i;
             // SAFETY: results are slots of the running window, `lane` is of the mask.
             unsafe {
