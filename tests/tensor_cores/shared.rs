@@ -139,26 +139,30 @@ impl Layout {
 
 /// Fills units with codes of a type.
 pub fn fill(bytes: &mut [u8], ty: Type, dense: bool, random: &mut Random) {
+    let (count, bits) = match (ty, dense) {
+        (Type::E2m1, true) => (32, 4),
+        (Type::E2m1, false) => (16, 4),
+        (Type::E3m2 | Type::E2m3, _) => (16, 6),
+        (Type::B1, _) => (0, 0),
+        _ => (128 / ty.bits(), ty.bits()),
+    };
+    let codes = [-2, -1, 0, 0, 1, 1, 2, 0].map(|value: i32| match ty {
+        Type::B1 => 0,
+        Type::U8 => u128::from(ty.encode(value.abs())),
+        ty => u128::from(ty.encode(value)),
+    });
     for unit in bytes.chunks_mut(16) {
-        let (count, bits) = match (ty, dense) {
-            (Type::E2m1, true) => (32, 4),
-            (Type::E2m1, false) => (16, 4),
-            (Type::E3m2 | Type::E2m3, _) => (16, 6),
-            (Type::B1, _) => (4, 32),
-            _ => (128 / ty.bits(), ty.bits()),
-        };
+        let mut drawn = u128::from(random.next()) | u128::from(random.next()) << 64;
         // What is in the gaps does not matter.
-        let mut value: u128 = match bits {
-            4 if !dense => u128::from(random.next()) << 64,
-            6 => u128::from(random.next() as u32) << 96,
+        let mut value: u128 = match (ty, bits) {
+            (Type::B1, _) => drawn,
+            (_, 4) if !dense => drawn << 64,
+            (_, 6) => drawn << 96,
             _ => 0,
         };
         for i in 0..count {
-            let code = match ty {
-                Type::B1 => random.next() as u32,
-                ty => ty.draw(random),
-            };
-            value |= u128::from(code) << (i * bits);
+            value |= codes[(drawn & 7) as usize] << (i * bits);
+            drawn >>= 3;
         }
         unit.copy_from_slice(&value.to_le_bytes()[..unit.len()]);
     }

@@ -117,23 +117,33 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         b_layout.of_wgmma(),
         u64::from(add),
     ];
-    launch(&text, BYTES as u32, &parameters)?;
+    launch(&text, 1, BYTES as u32, &parameters)?;
     let found = sums.words();
+    // Bits stay as they are.
+    let value = |ty: Type, code: u32| if ty == Type::B1 { code as i32 } else { ty.decode(code) };
+    let columns: Vec<Vec<i32>> = (0..n)
+        .map(|column| {
+            let codes = (0..k).map(|at| b_layout.code(&bytes, b, false, column, at));
+            codes.map(|code| value(b, code)).collect()
+        })
+        .collect();
     for row in 0..64 {
-        for column in 0..n {
-            let element = |k: usize| match registers {
-                true => fragment(&fragments, a, row, k),
-                false => a_layout.code(&bytes, a, false, row, k),
-            };
-            let mut total = if add { before[row * n + column] } else { 0 };
-            let depths = (0..kept).map(|at| if sparse { pick[row][at] } else { at });
-            for (at, depth) in depths.enumerate() {
-                let other = b_layout.code(&bytes, b, false, column, depth);
-                total += match a {
-                    Type::B1 => (element(at) & other).count_ones() as i32,
-                    _ => turn_a * turn_b * a.decode(element(at)) * b.decode(other),
+        let of_row: Vec<(usize, i32)> = (0..kept)
+            .map(|at| {
+                let code = match registers {
+                    true => fragment(&fragments, a, row, at),
+                    false => a_layout.code(&bytes, a, false, row, at),
                 };
-            }
+                (if sparse { pick[row][at] } else { at }, value(a, code))
+            })
+            .collect();
+        for column in 0..n {
+            let products = of_row.iter().map(|&(depth, element)| match a {
+                Type::B1 => (element & columns[column][depth]).count_ones() as i32,
+                _ => element * columns[column][depth],
+            });
+            let start = if add { before[row * n + column] } else { 0 };
+            let total = start + turn_a * turn_b * products.sum::<i32>();
             let (at, shift) = place(sum, row, column);
             let width = if sum == Sum::F16 { 0xffff } else { u32::MAX };
             let value = found[at] >> shift & width;
