@@ -2,18 +2,25 @@
 //! scale factors drawn at random, and what it computes is compared with models written from the manual and from CuTe's
 //! canonical layouts, which share nothing with the library.
 //!
-//! Elements are small whole numbers, so that every product is exact whatever an architecture does with bits: what is
-//! tested here is which elements are multiplied and where results go. The bits are tested with the library of products.
+//! Elements of these are small whole numbers, so that every product is exact whatever an architecture does with bits: what is
+//! tested is which elements are multiplied and where results go. `bits.rs` compares the bits, with results that were
+//! measured on GPUs and with a model of them.
 //! The kernels go through the C ABI, at every SIMD level. Without optimisation, a sample of the forms is run.
 
+mod bits;
 #[path = "../../cdylib-tests/c.rs"]
 mod c;
 mod device;
 mod kernel;
+#[path = "../forms/measured.rs"]
+mod measured;
 mod memory;
 mod multiply;
 mod numbers;
+#[path = "../forms/model/products.rs"]
+mod products;
 mod shared;
+mod sums;
 mod warpgroup;
 
 use std::process::{Command, ExitCode};
@@ -73,6 +80,18 @@ fn run(filter: Option<&str>) -> ExitCode {
             }
         }
         println!("  {family}: {executed} of {} forms executed", forms.len());
+    }
+    if filter.is_none_or(|filter| filter == "bits") {
+        let (measured, modelled) = (bits::measured(), bits::modelled());
+        for why in measured.failures.iter().chain(&modelled.failures) {
+            println!("  {why}");
+        }
+        failures += measured.failures.len() + modelled.failures.len();
+        let of_model = measured.modelled + modelled.modelled;
+        println!(
+            "  sums: {} as measured on GPUs, {of_model} as the model has them",
+            measured.measured
+        );
     }
     ExitCode::from(if failures == 0 { 0 } else { 101 })
 }

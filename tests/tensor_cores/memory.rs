@@ -54,7 +54,11 @@ fn managed(form: &str, shape: &str, random: &mut Random) -> Result<(), String> {
             statements.commit = format!("{form} [%rd{at}]{blocks};");
         }
     }
-    copy(&format!("tcgen05.cp.cta_group::{}.128x256b", group.number), &statements, random)
+    copy(
+        &format!("tcgen05.cp.cta_group::{}.128x256b", group.number),
+        &statements,
+        random,
+    )
 }
 
 /// Lane and column of register `r` of thread `t` in a warp's window, by CuTe's layouts of `SM100_TMEM_LOAD_…`: coordinates of
@@ -184,7 +188,12 @@ fn transfer(form: &str, random: &mut Random) -> Result<(), String> {
     let text = Statements::of(Group::ONE).kernel(4, registers, &body, store);
     let (before, after) = (Buffer::of(&memory), Buffer::of(&memory));
     let (data, found) = (Buffer::of(&values), Buffer::of(&vec![0u32; 128 * 8]));
-    launch(&text, 1, 0, &[before.address, after.address, data.address, found.address])?;
+    launch(
+        &text,
+        1,
+        0,
+        &[before.address, after.address, data.address, found.address],
+    )?;
 
     let place = |thread: usize, r: usize| {
         let (l, c) = cell(shape, thread % 32, r, 0);
@@ -328,7 +337,10 @@ fn copy(form: &str, statements: &Statements, random: &mut Random) -> Result<(), 
         (SIZE - TILE) as u32,
         &[before.address, after.address, tile.address, layout.of_tcgen05()],
     )?;
-    for (block, row) in group.taking_part().flat_map(|block| (0..rows).map(move |row| (block, row))) {
+    for (block, row) in group
+        .taking_part()
+        .flat_map(|block| (0..rows).map(move |row| (block, row)))
+    {
         let bytes = &shared[block];
         let lanes: Vec<usize> = match () {
             () if form.contains("02_13") => vec![row, row + 64],

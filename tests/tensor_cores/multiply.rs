@@ -9,28 +9,30 @@ use crate::memory::same;
 use crate::numbers::{Random, Sum, Type};
 use crate::shared::{Layout, fill};
 
-const A_BYTES: usize = 72 << 10;
+pub const A_BYTES: usize = 72 << 10;
 /// Bytes of shared memory: A's, then B's, of which each block of a pair has half.
 const BYTES: [usize; 2] = [200 << 10, 136 << 10];
 
 /// What the instruction descriptor says.
-struct Product {
-    a: Type,
-    b: Type,
-    sum: Sum,
-    m: usize,
-    n: usize,
-    k: usize,
-    sparse: bool,
+#[derive(Clone)]
+pub struct Product {
+    pub a: Type,
+    pub b: Type,
+    pub sum: Sum,
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub sparse: bool,
     /// Two elements of four bits a byte.
-    nibbles: bool,
-    scale: Option<Scale>,
+    pub nibbles: bool,
+    pub scale: Option<Scale>,
 }
 
-struct Scale {
-    factors: usize,
-    ue4m3: bool,
-    ids: [usize; 2],
+#[derive(Clone)]
+pub struct Scale {
+    pub factors: usize,
+    pub ue4m3: bool,
+    pub ids: [usize; 2],
 }
 
 /// Where D, A and metadata have their rows (PTX ISA, Data Path Layout Organization).
@@ -77,7 +79,11 @@ impl Place {
     /// Columns of D that lie beside each other: factors of B's columns are there twice where D is folded into halves (CuTe,
     /// `TmemAllocMode::ScaleFactorDuplicated2by2`).
     fn folds(&self) -> usize {
-        if self.group.is_pair() && self.m == 128 && !self.sparse { 2 } else { 1 }
+        if self.group.is_pair() && self.m == 128 && !self.sparse {
+            2
+        } else {
+            1
+        }
     }
 }
 
@@ -168,7 +174,7 @@ impl Product {
         }
     }
 
-    fn descriptor(&self, turns: [bool; 2], transposes: [bool; 2], selector: usize) -> u32 {
+    pub fn descriptor(&self, turns: [bool; 2], transposes: [bool; 2], selector: usize) -> u32 {
         let sum = match self.sum {
             Sum::F16 => 0,
             Sum::F32 => 1,
@@ -195,6 +201,21 @@ impl Product {
 
     fn kept(&self) -> usize {
         if self.sparse { self.k / 2 } else { self.k }
+    }
+
+    /// Where A's element `at` is in a row of tensor memory: word and bit; and its code there.
+    pub fn in_row(&self, at: usize, code: u32) -> (usize, usize, u32) {
+        let each = match self.a {
+            Type::Tf32 => 1,
+            Type::F16 | Type::Bf16 => 2,
+            _ if self.nibbles => 8,
+            _ => 4,
+        };
+        let code = match (self.a, self.nibbles) {
+            (Type::E2m1, false) => code << 2,
+            _ => code,
+        };
+        (at / each, at % each * 32 / each, code)
     }
 }
 
@@ -281,26 +302,15 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
     }
     let mut rows_of_a = vec![vec![0i32; kept]; m];
     if tensor_a {
-        let each = match a {
-            Type::Tf32 => 1,
-            Type::F16 | Type::Bf16 => 2,
-            _ if product.nibbles => 8,
-            _ => 4,
-        };
         for (row, values) in rows_of_a.iter_mut().enumerate() {
             let l = place.lane(row);
             for (at, value) in values.iter_mut().enumerate().take(kept) {
                 let code = a.draw(random);
                 *value = a.decode(code);
-                let code = if a == Type::E2m1 && !product.nibbles {
-                    code << 2
-                } else {
-                    code
-                };
-                let inside = at % each * 32 / each;
+                let (word_of_row, inside, code) = product.in_row(at, code);
                 // A is there twice where D is folded into halves (CuTe, `TmemAllocMode::Duplicated`).
                 for copy in 0..place.folds() {
-                    let word = (l + 64 * copy) * COLUMNS + columns.a + at / each;
+                    let word = (l + 64 * copy) * COLUMNS + columns.a + word_of_row;
                     if inside == 0 {
                         memory[word] = 0;
                     }
@@ -366,8 +376,8 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
     let of_b = |column: usize| {
         let each = n / place.folds();
         let (fold, column, copies) = (column / each, column % each, 4 / place.folds());
-        let lanes = (0..group.number * copies)
-            .map(|i| 128 * (i / copies) + 32 * (fold * copies + i % copies) + column % 32);
+        let lanes =
+            (0..group.number * copies).map(|i| 128 * (i / copies) + 32 * (fold * copies + i % copies) + column % 32);
         (lanes.collect(), column / 32)
     };
     let scale_a = factors(random, &mut memory, columns.scale_a, m, ids[0], &of_a);
@@ -398,7 +408,10 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
     if has_disabled {
         operands.push(format!(
             "{{{}}}",
-            (0..disabled_words).map(|i| format!("%off{i}")).collect::<Vec<_>>().join(", ")
+            (0..disabled_words)
+                .map(|i| format!("%off{i}"))
+                .collect::<Vec<_>>()
+                .join(", ")
         ));
     }
     operands.push("%p5".into());

@@ -118,6 +118,21 @@ impl Layout {
 
     /// The code at line `line`, place `k`: `dense` elements of four bits have no gaps.
     pub fn code(&self, bytes: &[u8], ty: Type, dense: bool, line: usize, k: usize) -> u32 {
+        let (at, shift, mask) = self.bits(ty, dense, line, k);
+        let unit = u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen"));
+        (unit >> shift) as u32 & mask
+    }
+
+    /// Puts a code there.
+    pub fn set(&self, bytes: &mut [u8], ty: Type, dense: bool, (line, k): (usize, usize), code: u32) {
+        let (at, shift, mask) = self.bits(ty, dense, line, k);
+        let unit = u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen"));
+        let unit = unit & !(u128::from(mask) << shift) | u128::from(code & mask) << shift;
+        bytes[at..at + 16].copy_from_slice(&unit.to_le_bytes());
+    }
+
+    /// The unit of an element, and its bits in there.
+    fn bits(&self, ty: Type, dense: bool, line: usize, k: usize) -> (usize, usize, u32) {
         let each = match (ty, dense) {
             (Type::E2m1, true) => 32,
             (Type::B1, _) => 128,
@@ -127,13 +142,12 @@ impl Layout {
             false => (self.offset(line, k / each), k % each),
             true => (self.offset(k, line / each), line % each),
         };
-        let unit = u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen"));
         let bits = match (ty, dense) {
             (Type::E2m1, _) => 4,
             (Type::E3m2 | Type::E2m3, _) => 6,
             _ => ty.bits(),
         };
-        (unit >> (inside * bits)) as u32 & (u32::MAX >> (32 - bits))
+        (at, inside * bits, u32::MAX >> (32 - bits))
     }
 }
 

@@ -5,10 +5,10 @@ use crate::numbers::{Random, Sum, Type};
 use crate::shared::{Layout, fill};
 
 /// Bytes of shared memory: A's, then B's.
-const A_BYTES: usize = 48 << 10;
-const BYTES: usize = 176 << 10;
+pub const A_BYTES: usize = 48 << 10;
+pub const BYTES: usize = 176 << 10;
 
-fn ty(word: &str) -> Option<Type> {
+pub fn ty(word: &str) -> Option<Type> {
     Some(match word {
         "f16" => Type::F16,
         "bf16" => Type::Bf16,
@@ -160,7 +160,7 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
 
 /// The word, of 128 for each thread, and the bit in it where D has an element (PTX ISA, Register Fragments for
 /// wgmma.mma_async, Figure "D fragment").
-fn place(sum: Sum, row: usize, column: usize) -> (usize, usize) {
+pub fn place(sum: Sum, row: usize, column: usize) -> (usize, usize) {
     let (warp, upper, quad) = (row / 16, row % 16 / 8, row % 8);
     let thread = warp * 32 + quad * 4 + column % 8 / 2;
     let element = column / 8 * 4 + upper * 2 + column % 2;
@@ -170,13 +170,18 @@ fn place(sum: Sum, row: usize, column: usize) -> (usize, usize) {
     }
 }
 
-/// A's element in the registers of a warp: 16 bytes a thread, each word with neighbours along k.
-fn fragment(bytes: &[u8], ty: Type, row: usize, k: usize) -> u32 {
+/// A's element in the registers of a warp: 16 bytes a thread, each word with neighbours along k. The first byte of its
+/// register, and its first bit there.
+pub fn in_fragment(ty: Type, row: usize, k: usize) -> (usize, usize) {
     let bit = k * ty.bits();
     let (word, inside) = (bit / 32, bit % 32);
     let thread = row / 16 * 32 + row % 8 * 4 + word % 4;
     let register = word / 4 * 2 + row % 16 / 8;
-    let at = thread * 16 + register * 4;
+    (thread * 16 + register * 4, inside)
+}
+
+fn fragment(bytes: &[u8], ty: Type, row: usize, k: usize) -> u32 {
+    let (at, inside) = in_fragment(ty, row, k);
     let word = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
     word >> inside & (u32::MAX >> (32 - ty.bits()))
 }
@@ -223,16 +228,17 @@ fn draw_metadata(
     }
 }
 
-struct Form {
-    count: usize,
-    registers: bool,
-    sparse: bool,
-    selector: usize,
-    turns: Option<(i32, i32)>,
-    transposes: Option<(bool, bool)>,
+/// What a form's operands are.
+pub struct Form {
+    pub count: usize,
+    pub registers: bool,
+    pub sparse: bool,
+    pub selector: usize,
+    pub turns: Option<(i32, i32)>,
+    pub transposes: Option<(bool, bool)>,
 }
 
-fn kernel(opcode: &str, form: &Form) -> String {
+pub fn kernel(opcode: &str, form: &Form) -> String {
     let list = |prefix: &str, count: usize| {
         let names: Vec<String> = (0..count).map(|i| format!("%{prefix}{i}")).collect();
         format!("{{{}}}", names.join(", "))

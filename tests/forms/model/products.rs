@@ -188,6 +188,7 @@ fn block(terms: &[(Number, Number, i32)], c: Number, fraction: i32, floor: i32, 
 
 /// A product's element: codes of A's row and B's column (with the columns that A has, if it is sparse), factors of both, C.
 pub fn dot(rule: &Rule, a: &[u64], b: &[u64], kept: &[usize], factors: [&[u8]; 2], c: u64) -> u64 {
+    assert_eq!(kept.len(), if rule.sparse { rule.k / 2 } else { rule.k });
     match rule.a {
         "f64" => return doubles(rule, a, b, c),
         "s8" | "u8" | "s4" | "u4" | "b1" => return integers(rule, a, b, kept, c),
