@@ -1,6 +1,8 @@
 //! Kernels around one instruction of `tcgen05`: tensor memory is filled from a buffer, the instruction is executed, and all
 //! of tensor memory is written back. Those of `.cta_group::2` are clusters of two blocks, of which one begins what both do.
 
+use std::ops::Range;
+
 use crate::numbers::Random;
 
 pub const COLUMNS: usize = 512;
@@ -44,7 +46,7 @@ impl Group {
     }
 
     /// The blocks that take part in what one thread begins.
-    pub fn taking_part(self) -> std::ops::Range<usize> {
+    pub fn taking_part(self) -> Range<usize> {
         match self.is_pair() {
             true => 0..2,
             false => self.issuer..self.issuer + 1,
@@ -200,18 +202,25 @@ tcgen05.fence::after_thread_sync;
     }
 }
 
-/// Copies `bytes` of shared memory from `%rd{from}`, to each block its own.
-pub fn to_shared(from: usize, bytes: usize) -> String {
-    format!(
-        "mul.lo.u32 %r5, %r1, 16; mov.u32 %r6, tile; mul.wide.u32 %rd23, %rank, {bytes}; add.u64 %rd23, %rd23, %rd{from};
-loop:
+/// Copies shared memory, which has `size` bytes with what is before [`TILE`], from `%rd{from}`, to each block its own: these
+/// ranges of it.
+pub fn to_shared(from: usize, size: usize, ranges: &[Range<usize>]) -> String {
+    let own = format!(
+        "mov.u32 %r6, tile; mul.wide.u32 %rd23, %rank, {}; add.u64 %rd23, %rd23, %rd{from};\n",
+        size - TILE
+    );
+    let loops = ranges.iter().enumerate().map(|(i, range)| {
+        let (first, end) = (range.start - TILE, range.end - TILE);
+        format!(
+            "mad.lo.u32 %r5, %r1, 16, {first};
+loop{i}:
 cvt.u64.u32 %rd22, %r5; add.u64 %rd22, %rd22, %rd23; add.u32 %r7, %r6, %r5;
 ld.global.v4.b32 {{%r10, %r11, %r12, %r13}}, [%rd22]; st.shared.v4.b32 [%r7], {{%r10, %r11, %r12, %r13}};
-add.u32 %r5, %r5, 2048; setp.lt.u32 %p4, %r5, {bytes}; @%p4 bra loop;
-fence.proxy.async;
-bar.sync 0;
+add.u32 %r5, %r5, 2048; setp.lt.u32 %p4, %r5, {end}; @%p4 bra loop{i};
 "
-    )
+        )
+    });
+    own + &loops.collect::<String>() + "fence.proxy.async;\nbar.sync 0;\n"
 }
 
 /// A thread's words of tensor memory from or to `%rd20`.

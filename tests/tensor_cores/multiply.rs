@@ -268,13 +268,15 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         true => ((lines * ty.bits()).div_ceil(128), k),
         false => (lines, k * bits(ty) / 8),
     };
-    let a_layout = Layout::draw(random, modes(a_mn, a), a_mn, TILE, extent(a_mn, rows_each, kept, a));
+    let a_extent = extent(a_mn, rows_each, kept, a);
+    let a_layout = Layout::draw(random, modes(a_mn, a), a_mn, TILE, a_extent);
     let b_extent = extent(b_mn, columns_each + shift, k, b);
     let b_layout = Layout::draw(random, modes(b_mn, b), b_mn, A_BYTES, b_extent);
     let mut shared = vec![vec![0u8; size]; group.blocks];
+    let used = [TILE..a_layout.end(a_extent), A_BYTES..b_layout.end(b_extent)];
     for bytes in &mut shared {
-        fill(&mut bytes[..A_BYTES], a, product.nibbles, random);
-        fill(&mut bytes[A_BYTES..], b, product.nibbles, random);
+        fill(&mut bytes[used[0].clone()], a, product.nibbles, random);
+        fill(&mut bytes[used[1].clone()], b, product.nibbles, random);
     }
 
     // Tensor memory: D, A, metadata, factors, one behind the other.
@@ -442,7 +444,7 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         operands.join(", ")
     );
     let statements = Statements::of(group);
-    let body = to_shared(3, size - TILE) + &statements.by_one(&set);
+    let body = to_shared(3, size, &used) + &statements.by_one(&set);
     let text = statements.kernel(6, ".reg .b32 %off<8>;", &body, true);
     let (first, after) = (Buffer::of(&memory), Buffer::of(&memory));
     let tiles: Vec<u8> = shared.iter().flat_map(|bytes| &bytes[TILE..]).copied().collect();

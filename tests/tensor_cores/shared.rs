@@ -72,6 +72,17 @@ impl Layout {
         }
     }
 
+    /// Behind all of its units, for `lines` and `depth` as in [`Self::draw`].
+    pub fn end(&self, (lines, depth): (usize, usize)) -> usize {
+        let (lines, units) = match self.mn_major {
+            false => (lines, depth.div_ceil(16)),
+            true => (depth, lines),
+        };
+        let all = (0..lines).flat_map(|line| (0..units).map(move |unit| (line, unit)));
+        let last = all.map(|(line, unit)| self.offset(line, unit)).max();
+        last.unwrap_or(self.start) + 16
+    }
+
     /// The offset of unit `unit` of the neighbours, `line` lines on.
     pub fn offset(&self, line: usize, unit: usize) -> usize {
         let rows = if self.mode == 129 { 4 } else { 8 };

@@ -75,7 +75,7 @@ mov.u32 %r23, {:#x}; setp.ne.u64 %p5, %rd6, 0;
 tcgen05.mma.cta_group::1.{kind} [%t], {a}, %rd5, %r23, {factors}%p5;",
             product.descriptor([false; 2], [false; 2], 0)
         );
-        let body = to_shared(3, BYTES - TILE) + &statements.by_one(&set);
+        let body = to_shared(3, BYTES, &[TILE..BYTES]) + &statements.by_one(&set);
         let kernel = Kernel::load(&statements.kernel(6, "", &body, true), (BYTES - TILE) as u32)?;
         let layouts = Self::layouts(&product, [TILE, multiply::A_BYTES], random);
         Ok(Multiplier {
