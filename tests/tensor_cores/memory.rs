@@ -1,6 +1,8 @@
 //! `tcgen05` but for its products: transfers between registers and tensor memory, copies from shared memory, shifts, and
 //! how tensor memory is managed. All of it, or all registers, are looked at.
 
+use std::slice::from_ref;
+
 use crate::device::{Buffer, launch};
 use crate::kernel::{COLUMNS, Group, Statements, TILE, WORDS, to_shared};
 use crate::numbers::Random;
@@ -326,7 +328,7 @@ fn copy(form: &str, statements: &Statements, random: &mut Random) -> Result<(), 
     let first_lane = if rows == 4 { random.below(32) } else { 0 };
     let mut memory = group.image(random);
     let what = format!("add.u32 %r9, %t, {};\n{form} [%r9], %rd4;", first_lane << 16 | column);
-    let body = to_shared(3, SIZE, &[TILE..SIZE]) + &statements.by_one(&what);
+    let body = to_shared(3, SIZE, from_ref(&(TILE..SIZE))) + &statements.by_one(&what);
     let text = statements.kernel(4, "", &body, true);
     let (before, after) = (Buffer::of(&memory), Buffer::of(&memory));
     let tiles: Vec<u8> = shared.iter().flat_map(|bytes| &bytes[TILE..]).copied().collect();

@@ -1,5 +1,7 @@
 //! Products of given matrices: 64 rows and columns by `wgmma`, 128 by `tcgen05.mma`.
 
+use std::slice::from_ref;
+
 use crate::device::{Buffer, Kernel};
 use crate::kernel::{COLUMNS, Group, Statements, TILE, WORDS, to_shared};
 use crate::multiply::{self, Product};
@@ -75,7 +77,7 @@ mov.u32 %r23, {:#x}; setp.ne.u64 %p5, %rd6, 0;
 tcgen05.mma.cta_group::1.{kind} [%t], {a}, %rd5, %r23, {factors}%p5;",
             product.descriptor([false; 2], [false; 2], 0)
         );
-        let body = to_shared(3, BYTES, &[TILE..BYTES]) + &statements.by_one(&set);
+        let body = to_shared(3, BYTES, from_ref(&(TILE..BYTES))) + &statements.by_one(&set);
         let kernel = Kernel::load(&statements.kernel(6, "", &body, true), (BYTES - TILE) as u32)?;
         let layouts = Self::layouts(&product, [TILE, multiply::A_BYTES], random);
         Ok(Multiplier {
