@@ -11,11 +11,18 @@ const KERNELS: &str = "
 {
     .reg .f32 %a;
     .reg .b32 %t;
+    .reg .pred %p;
     mov.f32 %a, 0f3f800000;
     add.f32 %a, %a, %a;
     ex2.approx.ftz.f32 %a, %a;
     mov.u32 %t, %clock;
     call helper, ();
+    mov.b32 %t, 0;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra over;
+    ways: .branchtargets over, over;
+    brx.idx %t, ways;
+over:
     ret;
 }
 .visible .entry only_there()
@@ -40,7 +47,7 @@ fn kernels_that_ran_are_listed_by_how_exact_they_are() {
     let table = table.unwrap_or_else(|| panic!("no table in {:?}", run.stderr));
     let wanted = "
   exact
-    add, mov, ret
+    add, bra, brx, call, mov, ret, setp
   exact as far as public
     ex2.approx.ftz.f32
   within the manual's bounds

@@ -1,23 +1,14 @@
-//! Results that were measured on GPUs (`goldens/tensor-core` beside the repository: F. Khattak, M. Mikaitis), through
-//! kernels: each row of a set is an element on the diagonal of a product of a warp, or of a warpgroup.
+//! Results that were measured on GPUs, through kernels: each row of a set is an element on the diagonal of a product of a
+//! warp. Those of warpgroups are compared in `tests/tensor_cores`.
 
 use std::ffi::CString;
-use std::path::PathBuf;
 use std::ptr::null_mut;
 
 use crate::c::*;
 use crate::matrix::{AREA, RECORD, bit, get, put};
+use crate::measured::{Set, code, pattern, sets};
 use crate::model::matrix as model;
-
-/// A set of rows; all values are `f32` patterns.
-struct Set {
-    name: String,
-    input: &'static str,
-    half: bool,
-    k: usize,
-    /// A, B, C, D.
-    rows: Vec<[Vec<u32>; 4]>,
-}
+use crate::model::products::half;
 
 /// Devices whose tensor cores are those of a compute capability.
 fn devices(architecture: u32) -> &'static [&'static str] {
@@ -31,99 +22,13 @@ fn devices(architecture: u32) -> &'static [&'static str] {
     }
 }
 
-fn sets(device: &str) -> Option<Vec<Set>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/goldens/tensor-core");
-    let bytes = std::fs::read(folder.join(format!("{device}.txt.gz"))).ok()?;
-    // RFC 1952: ten bytes, the file's name if bit 3 of the flags is set, and eight bytes behind the data.
-    let name = match bytes[3] & 8 {
-        0 => 0,
-        _ => bytes[10..].iter().position(|&byte| byte == 0).expect("a name ends") + 1,
-    };
-    let text = miniz_oxide::inflate::decompress_to_vec(&bytes[10 + name..bytes.len() - 8]).expect("intact");
-    let mut sets: Vec<Set> = Vec::new();
-    for line in String::from_utf8(text).expect("text").lines() {
-        if let Some(head) = line.strip_prefix("# set ") {
-            let field = |name: &str| {
-                head.split(' ')
-                    .find_map(|field| field.strip_prefix(name))
-                    .expect("a field")
-            };
-            sets.push(Set {
-                name: format!("{device} {head}"),
-                input: match field("in=") {
-                    "fp16" => "f16",
-                    "bf16" => "bf16",
-                    "tf32" => "tf32",
-                    "E4M3" => "e4m3",
-                    "E5M2" => "e5m2",
-                    other => panic!("{other}"),
-                },
-                half: field("out=") == "fp16",
-                k: field("k=").parse().expect("a number"),
-                rows: Vec::new(),
-            });
-        } else if !line.starts_with('#') {
-            let words = |part: &str| {
-                let words = part.split_whitespace();
-                words
-                    .map(|word| u32::from_str_radix(word, 16).expect("a word"))
-                    .collect()
-            };
-            let parts: Vec<Vec<u32>> = line.split(';').map(words).collect();
-            sets.last_mut()?.rows.push(parts.try_into().expect("four parts"));
-        }
-    }
-    Some(sets)
-}
-
-/// The code of a number that the format has: `f32`'s fields, moved.
-fn code(ty: &str, pattern: u32) -> u64 {
-    let (exponent, fraction, bias) = match ty {
-        "tf32" => return pattern.into(),
-        "bf16" => return u64::from(pattern >> 16),
-        "f16" => (5, 10, 15),
-        "e4m3" => (4, 3, 7),
-        _ => (5, 2, 15),
-    };
-    let sign = u64::from(pattern >> 31) << (exponent + fraction);
-    let magnitude = f32::from_bits(pattern & 0x7fff_ffff);
-    let least = 2f32.powi(1 - bias);
-    let unit = 2f32.powi(1 - bias - fraction);
-    if magnitude < least {
-        return sign | (magnitude / unit) as u64;
-    }
-    let field = (pattern >> 23 & 0xff) as i32 - 127 + bias;
-    sign | (field as u64) << fraction | u64::from(pattern & 0x7f_ffff) >> (23 - fraction)
-}
-
-/// `f32`'s pattern of a result.
-fn pattern(half: bool, code: u64) -> u32 {
-    if !half {
-        return code as u32;
-    }
-    let magnitude = code & 0x7fff;
-    let value = match (magnitude >> 10, magnitude & 0x3ff) {
-        (0, low) => low as f32 * 2f32.powi(-24),
-        (31, 0) => f32::INFINITY,
-        (31, _) => f32::from_bits(0x7fff_ffff),
-        (field, low) => (1024 + low) as f32 * 2f32.powi(field as i32 - 25),
-    };
-    value.to_bits() | (code as u32 & 0x8000) << 16
-}
-
-/// The instruction that a set stands for: whether it is `wgmma`, its name, its rows.
-fn instruction(set: &Set, architecture: u32) -> (bool, String, usize) {
+/// The instruction that a set stands for; none if it is `wgmma`.
+fn instruction(set: &Set, architecture: u32) -> Option<String> {
     let (d, k, ty) = (if set.half { "f16" } else { "f32" }, set.k, set.input);
-    match () {
-        () if architecture == 70 => (false, format!("mma.sync.aligned.m8n8k4.row.col.{d}.f16.f16.{d}"), 8),
-        () if architecture == 90 && k == 32 && !set.half => {
-            (true, format!("wgmma.mma_async.sync.aligned.m64n8k32.f32.{ty}.{ty}"), 64)
-        }
-        () => (
-            false,
-            format!("mma.sync.aligned.m16n8k{k}.row.col.{d}.{ty}.{ty}.{d}"),
-            16,
-        ),
+    match architecture {
+        70 => Some(format!("mma.sync.aligned.m8n8k4.row.col.{d}.f16.f16.{d}")),
+        90 if k == 32 && !set.half => None,
+        _ => Some(format!("mma.sync.aligned.m16n8k{k}.row.col.{d}.{ty}.{ty}.{d}")),
     }
 }
 
@@ -142,7 +47,10 @@ pub fn run(architecture: u32) -> (usize, Vec<String>) {
             continue;
         };
         for set in &sets {
-            match one(set, architecture) {
+            let Some(opcode) = instruction(set, architecture) else {
+                continue;
+            };
+            match one(set, architecture, &opcode) {
                 Ok(()) => compared += set.rows.len(),
                 Err(why) => failures.push(format!("{}: {why}", set.name)),
             }
@@ -151,8 +59,7 @@ pub fn run(architecture: u32) -> (usize, Vec<String>) {
     (compared, failures)
 }
 
-fn one(set: &Set, architecture: u32) -> Result<(), String> {
-    let (warpgroup, opcode, m) = instruction(set, architecture);
+fn one(set: &Set, architecture: u32, opcode: &str) -> Result<(), String> {
     let quads = architecture == 70;
     let (bits, c_bits) = (model::bits(set.input, ""), if set.half { 16 } else { 32 });
     let rows_each = if quads { 32 } else { 8 };
@@ -197,23 +104,17 @@ fn one(set: &Set, architecture: u32) -> Result<(), String> {
                 )
             };
             put(area, 8 * lane * RECORD + bit(bits, e), bits, code(set.input, a[k]));
-            if warpgroup {
-                // Rows of sixteen bytes, eight to a core matrix, in the last lane's record.
-                let byte = 31 * RECORD + 256 + k / 16 * 128 + i * 16 + k % 16;
-                put(area, 8 * byte, 8, code(set.input, b[k]));
-            } else {
-                put(
-                    area,
-                    8 * other * RECORD + 128 * a_count + bit(bits, f),
-                    bits,
-                    code(set.input, b[k]),
-                );
-            }
+            put(
+                area,
+                8 * other * RECORD + 128 * a_count + bit(bits, f),
+                bits,
+                code(set.input, b[k]),
+            );
         }
         let (lane, e) = place(i);
         // C is given as the `f32` that it was before it became a half.
         let c = if set.half {
-            model::half(f32::from_bits(c[0]).into())
+            half(f32::from_bits(c[0]).into())
         } else {
             c[0].into()
         };
@@ -234,52 +135,26 @@ fn one(set: &Set, architecture: u32) -> Result<(), String> {
             body += &format!("ld.global.b32 %{name}{i}, [%from+{}];\n", 16 * (first + i));
         }
     }
-    if warpgroup {
-        body = format!(
-            ".shared .align 128 .b8 tile[256]; .reg .b64 %desc; mov.u32 %d0, tile;
-mad.lo.u32 %d1, %lane, 2, %d0; mad.wide.u32 %desc, %lane, 2, %area; add.u64 %desc, %desc, {};
-ld.global.b16 %h, [%desc]; st.shared.b16 [%d1], %h; bar.sync 0; fence.proxy.async;
-shr.u32 %d0, %d0, 4; cvt.u64.u32 %desc, %d0; or.b64 %desc, %desc, {};
-setp.ne.u32 %p, 0, 0;\n",
-            31 * RECORD + 256,
-            // Leading and stride offsets, in units of sixteen bytes.
-            8u64 << 16 | 8u64 << 32
-        ) + &body;
-        for i in 0..a_count {
-            // The other warps have rows of zeros.
-            body += &format!("@%idle mov.b32 %a{i}, 0;\n");
-        }
-        body += &format!(
-            "wgmma.fence.sync.aligned;\n{opcode} {}, {}, %desc, %p, 1, 1;\n\
-             wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n",
-            list("c", c_count),
-            list("a", a_count)
-        );
-        body += "@%idle ret;\n";
-    } else {
-        let [a, b, c] = [("a", a_count), ("b", b_count), ("c", c_count)].map(|(name, count)| list(name, count));
-        body += &format!("{opcode} {c}, {a}, {b}, {c};\n");
-    }
+    let [a, b, c] = [("a", a_count), ("b", b_count), ("c", c_count)].map(|(name, count)| list(name, count));
+    body += &format!("{opcode} {c}, {a}, {b}, {c};\n");
     for i in 0..c_count {
         body += &format!("st.global.b32 [%to+{}], %c{i};\n", 16 * i);
     }
     let (version, target) = if architecture == 70 {
         ("6.4", "sm_70")
     } else {
-        ("8.8", "sm_90a")
+        ("8.8", "sm_90")
     };
     let text = format!(
         ".version {version}\n.target {target}\n.address_size 64
-.visible .entry k(.param .u64 from, .param .u64 to)\n{{ .reg .b32 %a<8>, %b<8>, %d<2>, %lane, %warp, %in_warp;
-.reg .{} %c<8>; .reg .b16 %h; .reg .b64 %from, %to, %area; .reg .pred %p, %idle;
+.visible .entry k(.param .u64 from, .param .u64 to)\n{{ .reg .b32 %a<8>, %b<8>, %lane, %warp; .reg .{} %c<8>; .reg .b64 %from, %to;
 ld.param.u64 %from, [from]; ld.param.u64 %to, [to]; mov.u32 %warp, %ctaid.x; mov.u32 %lane, %tid.x;
-setp.ge.u32 %idle, %lane, 32; and.b32 %in_warp, %lane, 31;
-mad.wide.u32 %area, %warp, {AREA}, %from; mad.wide.u32 %to, %warp, {AREA}, %to;
-mad.wide.u32 %from, %in_warp, {RECORD}, %area; mad.wide.u32 %to, %in_warp, {RECORD}, %to;
+mad.wide.u32 %from, %warp, {AREA}, %from; mad.wide.u32 %to, %warp, {AREA}, %to;
+mad.wide.u32 %from, %lane, {RECORD}, %from; mad.wide.u32 %to, %lane, {RECORD}, %to;
 {body}ret; }}\n",
         if set.half { "b32" } else { "f32" }
     );
-    let found = launched(&text, warps, m / 64 * 96 + 32, &memory)?;
+    let found = launched(&text, warps, &memory)?;
     for (at, [_, _, _, d]) in set.rows.iter().enumerate() {
         let (lane, e) = place(at % rows_each);
         let result = get(&found[at / rows_each * AREA + lane * RECORD..], bit(c_bits, e), c_bits);
@@ -301,7 +176,7 @@ fn quad_place(half: bool, (lane, i): (usize, usize)) -> (usize, usize) {
     }
 }
 
-fn launched(text: &str, blocks: usize, threads: usize, memory: &[u8]) -> Result<Vec<u8>, String> {
+fn launched(text: &str, blocks: usize, memory: &[u8]) -> Result<Vec<u8>, String> {
     let source = CString::new(text).expect("text");
     let (mut module, mut function) = (null_mut(), null_mut());
     let (mut from, mut to) = (0, 0);
@@ -319,7 +194,7 @@ fn launched(text: &str, blocks: usize, threads: usize, memory: &[u8]) -> Result<
         blocks as u32,
         1,
         1,
-        threads as u32,
+        32,
         1,
         1,
         0,

@@ -15,6 +15,7 @@ mod execute;
 mod goldens;
 mod image;
 mod matrix;
+mod measured;
 mod model;
 mod multimem;
 mod tensor;

@@ -8,7 +8,8 @@ use std::ptr::null_mut;
 use crate::c::*;
 use crate::catalogue::Row;
 use crate::execute::Random;
-use crate::model::matrix::{self as model, Rule};
+use crate::model::matrix as model;
+use crate::model::products::{self, Rule};
 
 /// Warps of a launch, a block each.
 const WARPS: usize = 5;
@@ -118,6 +119,7 @@ impl<'a> Case<'a> {
             factors,
             factor_type: if self.has("ue4m3") { "ue4m3" } else { "ue8m0" },
             quad_pair: self.has("m8n8k4") && a == "f16",
+            warpgroup: false,
         }
     }
 
@@ -622,7 +624,7 @@ fn multiplied(case: &Case, memory: &[u8], found: &[u8]) -> Result<(), String> {
     for (row, a) in rows.iter().enumerate() {
         for (column, b) in columns.iter().enumerate() {
             let c = element(PLACES[2], rule.c, row * n + column);
-            let expected = finite(&rule, model::dot(&rule, a, b, &kept, [&[], &[]], c));
+            let expected = finite(&rule, products::dot(&rule, a, b, &kept, [&[], &[]], c));
             let bits = model::bits(rule.d, "");
             let result = get(found, (row * n + column) * bits, bits);
             if !model::same(rule.d, result, expected) {
@@ -704,7 +706,7 @@ fn fragments(case: &Case, memory: &[u8], found: &[u8]) -> Result<(), String> {
                     .collect()
             };
             let (one, other) = (factors(0), factors(1));
-            let expected = model::dot(&rule, &a, &b[column], &kept, [&one, &other], c[row][column]);
+            let expected = products::dot(&rule, &a, &b[column], &kept, [&one, &other], c[row][column]);
             let lane = (0..32)
                 .flat_map(|lane| (0..m * n / 32).map(move |i| (lane, i)))
                 .find(|&(lane, i)| model::c(m, lane, i) == (row, column));
@@ -831,7 +833,7 @@ fn quad_pairs(case: &Case, rule: &Rule, memory: &[u8], found: &[u8]) -> Result<(
         for &lane in &lanes {
             for i in 0..8 {
                 let (row, column) = place(rule.d, lane, i);
-                let expected = model::dot(rule, &a[row], &b[column], &[0, 1, 2, 3], [&[], &[]], c[row][column]);
+                let expected = products::dot(rule, &a[row], &b[column], &[0, 1, 2, 3], [&[], &[]], c[row][column]);
                 let bits = model::bits(rule.d, "");
                 let result = get(&found[lane * RECORD..], bit(bits, i), bits);
                 if result != expected {

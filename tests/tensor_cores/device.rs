@@ -40,37 +40,64 @@ impl Drop for Buffer {
     }
 }
 
-/// Runs `text`'s kernel `k` with one block of 128 threads.
-pub fn launch(text: &str, shared: u32, parameters: &[u64]) -> Result<(), String> {
-    let bytes = CString::new(text).expect("text");
-    let (mut module, mut function) = (null_mut(), null_mut());
-    match cuModuleLoadData(&mut module, bytes.as_ptr().cast()) {
-        CUDA_SUCCESS => {}
-        error => return Err(format!("load: error {error}\n{text}")),
+/// A kernel `k` with blocks of 128 threads.
+pub struct Kernel {
+    module: CUmodule,
+    function: CUfunction,
+    shared: u32,
+}
+
+impl Kernel {
+    pub fn load(text: &str, shared: u32) -> Result<Kernel, String> {
+        let bytes = CString::new(text).expect("text");
+        let (mut module, mut function) = (null_mut(), null_mut());
+        match cuModuleLoadData(&mut module, bytes.as_ptr().cast()) {
+            CUDA_SUCCESS => {}
+            error => return Err(format!("load: error {error}\n{text}")),
+        }
+        ok(cuModuleGetFunction(&mut function, module, c"k".as_ptr()));
+        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        ok(cuFuncSetAttribute(function, 8, shared as i32));
+        Ok(Kernel {
+            module,
+            function,
+            shared,
+        })
     }
-    ok(cuModuleGetFunction(&mut function, module, c"k".as_ptr()));
-    // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    ok(cuFuncSetAttribute(function, 8, shared as i32));
-    let mut pointers: Vec<*mut c_void> = parameters.iter().map(|p| (&raw const *p).cast_mut().cast()).collect();
-    let mut ended = cuLaunchKernel(
-        function,
-        1,
-        1,
-        1,
-        128,
-        1,
-        1,
-        shared,
-        null_mut(),
-        pointers.as_mut_ptr(),
-        null_mut(),
-    );
-    if ended == CUDA_SUCCESS {
-        ended = cuCtxSynchronize();
+
+    pub fn launch(&self, blocks: usize, parameters: &[u64]) -> Result<(), String> {
+        let mut pointers: Vec<*mut c_void> = parameters.iter().map(|p| (&raw const *p).cast_mut().cast()).collect();
+        let mut ended = cuLaunchKernel(
+            self.function,
+            blocks as u32,
+            1,
+            1,
+            128,
+            1,
+            1,
+            self.shared,
+            null_mut(),
+            pointers.as_mut_ptr(),
+            null_mut(),
+        );
+        if ended == CUDA_SUCCESS {
+            ended = cuCtxSynchronize();
+        }
+        match ended {
+            CUDA_SUCCESS => Ok(()),
+            error => Err(format!("error {error}")),
+        }
     }
-    if ended != CUDA_SUCCESS {
-        return Err(format!("error {ended}"));
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        // After an error of a launch the context does nothing any more.
+        cuModuleUnload(self.module);
     }
-    ok(cuModuleUnload(module));
-    Ok(())
+}
+
+/// Runs `text`'s kernel once, with so many blocks.
+pub fn launch(text: &str, blocks: usize, shared: u32, parameters: &[u64]) -> Result<(), String> {
+    Kernel::load(text, shared)?.launch(blocks, parameters)
 }

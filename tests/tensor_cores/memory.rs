@@ -1,152 +1,66 @@
-//! `tcgen05` but for its products: transfers between registers and tensor memory, copies from shared memory, allocation.
-//!
-//! Tensor memory is filled from a buffer, the form is executed, and all of it, or all registers, are looked at.
+//! `tcgen05` but for its products: transfers between registers and tensor memory, copies from shared memory, shifts, and
+//! how tensor memory is managed. All of it, or all registers, are looked at.
+
+use std::slice::from_ref;
 
 use crate::device::{Buffer, launch};
+use crate::kernel::{COLUMNS, Group, Statements, TILE, WORDS, to_shared};
 use crate::numbers::Random;
 use crate::shared::{Layout, fill};
 
-pub const COLUMNS: usize = 512;
-const LANES: usize = 128;
-
-/// Tensor memory with random words.
-pub fn image(random: &mut Random) -> Vec<u32> {
-    (0..LANES * COLUMNS).map(|_| random.next() as u32).collect()
-}
-
-/// A kernel that fills tensor memory from `%rd1`, runs `body`, and, if `%rd2` is to have it, writes it back. `%t` is the
-/// address of the warp's lanes, `%r1` the thread.
-pub fn kernel(parameters: usize, registers: &str, body: &str, back: bool, group: &str) -> String {
-    let list: Vec<String> = (0..128).map(|i| format!("%v{i}")).collect();
-    let list = list.join(", ");
-    let through = |load: bool| -> String {
-        (0..4)
-            .map(|part| {
-                let words = |what: &str| -> String {
-                    (0..32)
-                        .map(|i| {
-                            let four: Vec<String> = (0..4).map(|j| format!("%v{}", 4 * i + j)).collect();
-                            let at = 512 * part + 16 * i;
-                            let four = four.join(", ");
-                            match what {
-                                "ld" => format!("ld.global.v4.b32 {{{four}}}, [%rd20+{at}];\n"),
-                                _ => format!("st.global.v4.b32 [%rd20+{at}], {{{four}}};\n"),
-                            }
-                        })
-                        .collect()
-                };
-                let column = 128 * part;
-                match load {
-                    true => format!(
-                        "{}add.u32 %r9, %t, {column};\ntcgen05.st.sync.aligned.32x32b.x128.b32 [%r9], {{{list}}};\n",
-                        words("ld")
-                    ),
-                    false => format!(
-                        "add.u32 %r9, %t, {column};\ntcgen05.ld.sync.aligned.32x32b.x128.b32 {{{list}}}, [%r9];\n\
-                         tcgen05.wait::ld.sync.aligned;\n{}",
-                        words("st")
-                    ),
-                }
-            })
-            .collect()
-    };
-    let fill = through(true);
-    let dump = match back {
-        true => format!("add.u64 %rd20, %rd2, %rd21;\n{}", through(false)),
-        false => String::new(),
-    };
-    let names: Vec<String> = (1..=parameters).map(|i| format!(".param .u64 p{i}")).collect();
-    let loads: String = (1..=parameters)
-        .map(|i| format!("ld.param.u64 %rd{i}, [p{i}];\n"))
-        .collect();
-    format!(
-        ".version 9.5
-.target sm_107a
-.address_size 64
-.extern .shared .align 1024 .b8 tile[];
-.shared .align 8 .b8 base[8];
-.shared .align 8 .b8 barrier[8];
-.visible .entry k({names})
-{{
-.reg .b32 %v<128>, %r<32>, %t; .reg .b64 %rd<32>; .reg .pred %p<8>;
-{registers}
-{loads}
-mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; shl.b32 %r3, %r2, 21;
-setp.ne.u32 %p1, %r2, 0;
-@%p1 bra allocated;
-tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [base], 512;
-allocated:
-bar.sync 0;
-ld.shared.b32 %t, [base];
-add.u32 %t, %t, %r3;
-mul.wide.u32 %rd21, %r1, 2048;
-add.u64 %rd20, %rd1, %rd21;
-{fill}
-tcgen05.wait::st.sync.aligned;
-bar.sync 0;
-{body}
-bar.sync 0;
-{dump}
-bar.sync 0;
-@%p1 bra done;
-ld.shared.b32 %r4, [base];
-tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %r4, 512;
-tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned;
-done:
-ret;
-}}
-",
-        names = names.join(", "),
-    )
-}
-
-/// One thread does something in tensor memory, and all wait for it.
-pub fn by_one(what: &str, group: &str) -> String {
-    format!(
-        "setp.ne.u32 %p2, %r1, 0;
-@%p2 bra wait_for_it;
-mbarrier.init.shared.b64 [barrier], 1;
-{what}
-tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster.b64 [barrier];
-wait_for_it:
-bar.sync 0;
-poll:
-mbarrier.try_wait.parity.shared.b64 %p3, [barrier], 0;
-@!%p3 bra poll;
-tcgen05.fence::after_thread_sync;
-"
-    )
-}
-
-/// Copies `bytes` of shared memory from `%rd{from}`.
-pub fn to_shared(from: usize, bytes: usize) -> String {
-    format!(
-        "mul.lo.u32 %r5, %r1, 16; mov.u32 %r6, tile;
-loop:
-cvt.u64.u32 %rd22, %r5; add.u64 %rd22, %rd22, %rd{from}; add.u32 %r7, %r6, %r5;
-ld.global.v4.b32 {{%r10, %r11, %r12, %r13}}, [%rd22]; st.shared.v4.b32 [%r7], {{%r10, %r11, %r12, %r13}};
-add.u32 %r5, %r5, 2048; setp.lt.u32 %p4, %r5, {bytes}; @%p4 bra loop;
-fence.proxy.async;
-bar.sync 0;
-"
-    )
-}
-
-/// The offset of dynamic shared memory: behind the variables of the kernel, aligned.
-pub const TILE: usize = 1024;
-
 pub fn run(form: &str, shape: &str) -> Result<(), String> {
     let random = &mut Random::of(&format!("{form} {shape}"));
-    let mnemonic: String = form.split('.').nth(1).unwrap_or_default().into();
-    match &*mnemonic {
+    let group = Group::of(form, random);
+    match form.split('.').nth(1).unwrap_or_default() {
         // They are part of every kernel here.
-        "alloc" | "dealloc" | "relinquish_alloc_permit" | "commit" | "wait::ld" | "wait::st" => Ok(()),
-        "fence::before_thread_sync" | "fence::after_thread_sync" => Ok(()),
+        "wait::ld" | "wait::st" | "fence::before_thread_sync" | "fence::after_thread_sync" => Ok(()),
+        "alloc" | "dealloc" | "relinquish_alloc_permit" | "commit" => managed(form, shape, random),
         "ld" | "st" => transfer(form, random),
-        "cp" => copy(form, random),
-        "shift" => shift(random),
+        "cp" => copy(form, &Statements::of(group), random),
+        "shift" => shift(group, random),
         other => Err(format!("no case for {other}")),
     }
+}
+
+/// A copy in a kernel in which the form manages tensor memory.
+fn managed(form: &str, shape: &str, random: &mut Random) -> Result<(), String> {
+    let mut group = Group::of(form, random);
+    if form.contains("multicast") {
+        // There is somebody else to tell.
+        group.blocks = 2;
+        group.issuer = random.below(2);
+    }
+    let mut statements = Statements::of(group);
+    let columns = match shape.ends_with("imm") {
+        true => "512",
+        false => "%r16",
+    };
+    match form.split('.').nth(1).unwrap_or_default() {
+        "alloc" => {
+            let at = if form.contains("shared::cta") { 26 } else { 25 };
+            statements.alloc = format!("mov.u32 %r16, 512; {form} [%rd{at}], {columns};");
+        }
+        "dealloc" => {
+            // What was given back can be had again.
+            let (alloc, free) = (&statements.alloc, format!("{form} %r4, {columns};"));
+            statements.dealloc = format!("mov.u32 %r16, 512; {free}\n{alloc}\nld.shared.b32 %r4, [base];\n{free}");
+        }
+        "relinquish_alloc_permit" => statements.relinquish = format!("{form};"),
+        _ => {
+            let at = if form.contains("shared::cluster") { 28 } else { 27 };
+            let blocks = match shape.split_once(',') {
+                Some((_, "r16")) => ", %h1",
+                Some(_) => ", %r14",
+                None => "",
+            };
+            statements.commit = format!("{form} [%rd{at}]{blocks};");
+        }
+    }
+    copy(
+        &format!("tcgen05.cp.cta_group::{}.128x256b", group.number),
+        &statements,
+        random,
+    )
 }
 
 /// Lane and column of register `r` of thread `t` in a warp's window, by CuTe's layouts of `SM100_TMEM_LOAD_…`: coordinates of
@@ -200,7 +114,7 @@ fn transfer(form: &str, random: &mut Random) -> Result<(), String> {
     }
     let column = random.below(COLUMNS - used + 1);
     let lane = if shape == "32x32b" { 0 } else { 16 * random.below(2) };
-    let mut memory = image(random);
+    let mut memory = Group::ONE.image(random);
     if reduced {
         // Values that are often equal, with numbers that are none.
         for word in &mut memory {
@@ -273,10 +187,15 @@ fn transfer(form: &str, random: &mut Random) -> Result<(), String> {
         }
     };
     let registers = ".reg .f32 %f<128>, %g; .reg .b32 %m<8>, %h;";
-    let text = kernel(4, registers, &body, store, "1");
+    let text = Statements::of(Group::ONE).kernel(4, registers, &body, store);
     let (before, after) = (Buffer::of(&memory), Buffer::of(&memory));
     let (data, found) = (Buffer::of(&values), Buffer::of(&vec![0u32; 128 * 8]));
-    launch(&text, 0, &[before.address, after.address, data.address, found.address])?;
+    launch(
+        &text,
+        1,
+        0,
+        &[before.address, after.address, data.address, found.address],
+    )?;
 
     let place = |thread: usize, r: usize| {
         let (l, c) = cell(shape, thread % 32, r, 0);
@@ -378,8 +297,9 @@ pub fn same(what: &str, found: &[u32], expected: &[u32]) -> Result<(), String> {
     match found.iter().zip(expected).position(|(f, e)| f != e) {
         None => Ok(()),
         Some(i) => Err(format!(
-            "{what}: word {i} (lane {}, column {}) is {:#x}, expected {:#x}",
-            i / COLUMNS,
+            "{what}: word {i} (block {}, lane {}, column {}) is {:#x}, expected {:#x}",
+            i / WORDS,
+            i % WORDS / COLUMNS,
             i % COLUMNS,
             found[i],
             expected[i]
@@ -387,8 +307,10 @@ pub fn same(what: &str, found: &[u32], expected: &[u32]) -> Result<(), String> {
     }
 }
 
-/// `tcgen05.cp`: rows of a core-matrix layout in shared memory, to lanes as the manual's table of shapes says.
-fn copy(form: &str, random: &mut Random) -> Result<(), String> {
+/// `tcgen05.cp`: rows of a core-matrix layout in shared memory, to lanes as the manual's table of shapes says. Of a pair each
+/// block copies what is in its own shared memory.
+fn copy(form: &str, statements: &Statements, random: &mut Random) -> Result<(), String> {
+    let group = statements.group;
     let (rows, units) = match () {
         () if form.contains("128x256b") => (128, 2),
         () if form.contains("128x128b") => (128, 1),
@@ -398,25 +320,30 @@ fn copy(form: &str, random: &mut Random) -> Result<(), String> {
     };
     const SIZE: usize = 96 << 10;
     let layout = Layout::draw(random, &[0, 32, 64, 128], false, TILE, (rows, 16 * units));
-    let mut bytes = vec![0u8; SIZE];
-    fill(&mut bytes, crate::numbers::Type::B1, false, random);
+    let mut shared = vec![vec![0u8; SIZE]; group.blocks];
+    for bytes in &mut shared {
+        fill(bytes, crate::numbers::Type::B1, false, random);
+    }
     let column = random.below(COLUMNS - 4 * units + 1);
     let first_lane = if rows == 4 { random.below(32) } else { 0 };
-    let mut memory = image(random);
-    let body = to_shared(3, SIZE - TILE)
-        + &by_one(
-            &format!("add.u32 %r9, %t, {};\n{form} [%r9], %rd4;", first_lane << 16 | column),
-            "1",
-        );
-    let text = kernel(4, "", &body, true, "1");
+    let mut memory = group.image(random);
+    let what = format!("add.u32 %r9, %t, {};\n{form} [%r9], %rd4;", first_lane << 16 | column);
+    let body = to_shared(3, SIZE, from_ref(&(TILE..SIZE))) + &statements.by_one(&what);
+    let text = statements.kernel(4, "", &body, true);
     let (before, after) = (Buffer::of(&memory), Buffer::of(&memory));
-    let tile = Buffer::of(&bytes[TILE..]);
+    let tiles: Vec<u8> = shared.iter().flat_map(|bytes| &bytes[TILE..]).copied().collect();
+    let tile = Buffer::of(&tiles);
     launch(
         &text,
+        group.blocks,
         (SIZE - TILE) as u32,
         &[before.address, after.address, tile.address, layout.of_tcgen05()],
     )?;
-    for row in 0..rows {
+    for (block, row) in group
+        .taking_part()
+        .flat_map(|block| (0..rows).map(move |row| (block, row)))
+    {
+        let bytes = &shared[block];
         let lanes: Vec<usize> = match () {
             () if form.contains("02_13") => vec![row, row + 64],
             () if form.contains("01_23") => {
@@ -440,7 +367,8 @@ fn copy(form: &str, random: &mut Random) -> Result<(), String> {
                 .collect();
             for (j, word) in out.chunks(4).enumerate() {
                 for lane in &lanes {
-                    memory[lane * COLUMNS + column + 4 * unit + j] = u32::from_le_bytes(word.try_into().expect("four"));
+                    let at = block * WORDS + lane * COLUMNS + column + 4 * unit + j;
+                    memory[at] = u32::from_le_bytes(word.try_into().expect("four"));
                 }
             }
         }
@@ -448,23 +376,24 @@ fn copy(form: &str, random: &mut Random) -> Result<(), String> {
     same("tensor memory", &after.words(), &memory)
 }
 
-fn shift(random: &mut Random) -> Result<(), String> {
+fn shift(group: Group, random: &mut Random) -> Result<(), String> {
     let column = random.below(COLUMNS - 8 + 1);
     let quarter = random.below(4);
-    let mut memory = image(random);
-    let body = by_one(
-        &format!(
-            "add.u32 %r9, %t, {};\ntcgen05.shift.cta_group::1.down [%r9];",
-            quarter << 21 | column
-        ),
-        "1",
-    );
-    let text = kernel(2, "", &body, true, "1");
+    let mut memory = group.image(random);
+    let statements = Statements::of(group);
+    let body = statements.by_one(&format!(
+        "add.u32 %r9, %t, {};\ntcgen05.shift.cta_group::{}.down [%r9];",
+        quarter << 21 | column,
+        group.number
+    ));
+    let text = statements.kernel(2, "", &body, true);
     let (before, after) = (Buffer::of(&memory), Buffer::of(&memory));
-    launch(&text, 0, &[before.address, after.address])?;
-    for lane in 32 * quarter..32 * quarter + 31 {
-        for c in column..column + 8 {
-            memory[lane * COLUMNS + c] = memory[(lane + 1) * COLUMNS + c];
+    launch(&text, group.blocks, 0, &[before.address, after.address])?;
+    for block in group.taking_part() {
+        for lane in 32 * quarter..32 * quarter + 31 {
+            for at in block * WORDS + lane * COLUMNS + column..block * WORDS + lane * COLUMNS + column + 8 {
+                memory[at] = memory[at + COLUMNS];
+            }
         }
     }
     same("tensor memory", &after.words(), &memory)

@@ -1,44 +1,93 @@
 //! `tcgen05.mma`: random instruction descriptors, layouts, metadata and factors; all of tensor memory is compared.
+//!
+//! Of a pair of blocks each has half of the rows of A and of D, and half of the columns of B (CuTe's `SM100_MMA_…_2x1SM`:
+//! `ALayout`, `BLayout`, `CLayout`), at the same addresses.
 
 use crate::device::{Buffer, launch};
-use crate::memory::{COLUMNS, TILE, by_one, image, kernel, same, to_shared};
+use crate::kernel::{COLUMNS, Group, Statements, TILE, to_shared};
+use crate::memory::same;
 use crate::numbers::{Random, Sum, Type};
 use crate::shared::{Layout, fill};
 
-const A_BYTES: usize = 72 << 10;
-const BYTES: usize = 200 << 10;
+pub const A_BYTES: usize = 72 << 10;
+/// Bytes of shared memory: A's, then B's, of which each block of a pair has half.
+const BYTES: [usize; 2] = [200 << 10, 136 << 10];
 
 /// What the instruction descriptor says.
-struct Product {
-    a: Type,
-    b: Type,
-    sum: Sum,
-    m: usize,
-    n: usize,
-    k: usize,
-    sparse: bool,
+#[derive(Clone)]
+pub struct Product {
+    pub a: Type,
+    pub b: Type,
+    pub sum: Sum,
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub sparse: bool,
     /// Two elements of four bits a byte.
-    nibbles: bool,
-    scale: Option<Scale>,
+    pub nibbles: bool,
+    pub scale: Option<Scale>,
 }
 
-struct Scale {
-    factors: usize,
-    ue4m3: bool,
-    ids: [usize; 2],
+#[derive(Clone)]
+pub struct Scale {
+    pub factors: usize,
+    pub ue4m3: bool,
+    pub ids: [usize; 2],
 }
 
 /// Where D, A and metadata have their rows (PTX ISA, Data Path Layout Organization).
-fn lane(ws: bool, m: usize, half: usize, row: usize, column: usize, n: usize) -> (usize, usize) {
-    match (ws, m) {
-        (true, 32) => (row + 32 * (column / (n / 4)), column % (n / 4)),
-        (true, 64) => (row + 64 * (column / (n / 2)), column % (n / 2)),
-        (false, 64) => (row / 16 * 32 + row % 16 + half, column),
-        _ => (row, column),
+#[derive(Clone, Copy)]
+struct Place {
+    group: Group,
+    ws: bool,
+    sparse: bool,
+    m: usize,
+    n: usize,
+    /// The first of 16 lanes.
+    half: usize,
+}
+
+impl Place {
+    fn rows_each(&self) -> usize {
+        self.m / self.group.number
+    }
+
+    /// The block that has a row.
+    fn block(&self, row: usize) -> usize {
+        row / self.rows_each()
+    }
+
+    /// Lane (of all blocks, one behind the other) and column of an element of D.
+    fn of(&self, row: usize, column: usize) -> (usize, usize) {
+        let Place { ws, m, n, half, .. } = *self;
+        let (block, row) = (self.block(row), row % self.rows_each());
+        let (lane, column) = match (self.group.is_pair(), ws, m) {
+            (false, true, 32) => (row + 32 * (column / (n / 4)), column % (n / 4)),
+            (false, true, 64) => (row + 64 * (column / (n / 2)), column % (n / 2)),
+            (false, false, 64) => (row / 16 * 32 + row % 16 + half, column),
+            (true, _, 128) if self.sparse => (row / 16 * 32 + row % 16, column),
+            (true, _, 128) => (row + 64 * (column / (n / 2)), column % (n / 2)),
+            _ => (row, column),
+        };
+        (128 * block + lane, column)
+    }
+
+    fn lane(&self, row: usize) -> usize {
+        self.of(row, 0).0
+    }
+
+    /// Columns of D that lie beside each other: factors of B's columns are there twice where D is folded into halves (CuTe,
+    /// `TmemAllocMode::ScaleFactorDuplicated2by2`).
+    fn folds(&self) -> usize {
+        if self.group.is_pair() && self.m == 128 && !self.sparse {
+            2
+        } else {
+            1
+        }
     }
 }
 
-fn kinds(form: &str, random: &mut Random) -> Product {
+fn kinds(form: &str, group: Group, random: &mut Random) -> Product {
     let any8 = [Type::E4m3, Type::E5m2, Type::E2m3, Type::E3m2, Type::E2m1];
     let (a, b, sum) = match () {
         () if form.contains("kind::f16") => {
@@ -70,6 +119,11 @@ fn kinds(form: &str, random: &mut Random) -> Product {
     let ws = form.contains(".ws");
     let scaled = form.contains("block_scale");
     let (m, n) = match (ws, scaled) {
+        // Of sparse products with factors CUTLASS has those of 256 rows alone.
+        _ if group.is_pair() => {
+            let whole = form.contains("ashift") || scaled && sparse || random.below(2) == 0;
+            (if whole { 256 } else { 128 }, 32 * (1 + random.below(8)))
+        }
         (true, _) => (random.one(&[32, 64, 128]), random.one(&[64, 128, 256])),
         (false, true) => (128, 16 * (1 + random.below(16))),
         (false, false) if form.contains("ashift") || random.below(2) == 0 => (128, 16 * (1 + random.below(16))),
@@ -120,7 +174,7 @@ impl Product {
         }
     }
 
-    fn descriptor(&self, turns: [bool; 2], transposes: [bool; 2], selector: usize) -> u32 {
+    pub fn descriptor(&self, turns: [bool; 2], transposes: [bool; 2], selector: usize) -> u32 {
         let sum = match self.sum {
             Sum::F16 => 0,
             Sum::F32 => 1,
@@ -148,6 +202,21 @@ impl Product {
     fn kept(&self) -> usize {
         if self.sparse { self.k / 2 } else { self.k }
     }
+
+    /// Where A's element `at` is in a row of tensor memory: word and bit; and its code there.
+    pub fn in_row(&self, at: usize, code: u32) -> (usize, usize, u32) {
+        let each = match self.a {
+            Type::Tf32 => 1,
+            Type::F16 | Type::Bf16 => 2,
+            _ if self.nibbles => 8,
+            _ => 4,
+        };
+        let code = match (self.a, self.nibbles) {
+            (Type::E2m1, false) => code << 2,
+            _ => code,
+        };
+        (at / each, at % each * 32 / each, code)
+    }
 }
 
 /// What a form's other operands are.
@@ -161,13 +230,24 @@ struct Columns {
 
 pub fn run(form: &str, shape: &str) -> Result<(), String> {
     let random = &mut Random::of(&format!("{form} {shape}"));
-    let product = kinds(form, random);
+    let group = Group::of(form, random);
+    let product = kinds(form, group, random);
     let Product { a, b, sum, m, n, k, .. } = product;
     let ws = form.contains(".ws");
     let kept = product.kept();
     let tensor_a =
         shape.matches("[r32]").count() - usize::from(product.sparse) - 2 * usize::from(product.scale.is_some()) == 2;
     let half = if !ws && m == 64 { 16 * random.below(2) } else { 0 };
+    let place = Place {
+        group,
+        ws,
+        sparse: product.sparse,
+        m,
+        n,
+        half,
+    };
+    let (rows_each, columns_each) = (place.rows_each(), n / group.number);
+    let size = BYTES[group.number - 1];
     let wide = |ty: Type| matches!(ty, Type::E3m2 | Type::E2m3 | Type::E2m1);
     let mn = |random: &mut Random, ty| !wide(ty) && random.below(2) == 1;
     let (a_mn, b_mn) = (!tensor_a && mn(random, a), mn(random, b));
@@ -188,14 +268,19 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         true => ((lines * ty.bits()).div_ceil(128), k),
         false => (lines, k * bits(ty) / 8),
     };
-    let a_layout = Layout::draw(random, modes(a_mn, a), a_mn, TILE, extent(a_mn, m, kept, a));
-    let b_layout = Layout::draw(random, modes(b_mn, b), b_mn, A_BYTES, extent(b_mn, n + shift, k, b));
-    let mut bytes = vec![0u8; BYTES];
-    fill(&mut bytes[..A_BYTES], a, product.nibbles, random);
-    fill(&mut bytes[A_BYTES..], b, product.nibbles, random);
+    let a_extent = extent(a_mn, rows_each, kept, a);
+    let a_layout = Layout::draw(random, modes(a_mn, a), a_mn, TILE, a_extent);
+    let b_extent = extent(b_mn, columns_each + shift, k, b);
+    let b_layout = Layout::draw(random, modes(b_mn, b), b_mn, A_BYTES, b_extent);
+    let mut shared = vec![vec![0u8; size]; group.blocks];
+    let used = [TILE..a_layout.end(a_extent), A_BYTES..b_layout.end(b_extent)];
+    for bytes in &mut shared {
+        fill(&mut bytes[used[0].clone()], a, product.nibbles, random);
+        fill(&mut bytes[used[1].clone()], b, product.nibbles, random);
+    }
 
     // Tensor memory: D, A, metadata, factors, one behind the other.
-    let mut memory = image(random);
+    let mut memory = group.image(random);
     let columns = Columns {
         d: random.below(8),
         a: 300,
@@ -208,7 +293,7 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         for column in 0..n {
             let value = random.below(9) as i32 - 4;
             before[row * n + column] = value;
-            let (l, c) = lane(ws, m, half, row, column, n);
+            let (l, c) = place.of(row, column);
             let high = if sum == Sum::F16 {
                 (random.next() as u32) << 16
             } else {
@@ -219,37 +304,35 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
     }
     let mut rows_of_a = vec![vec![0i32; kept]; m];
     if tensor_a {
-        let each = match a {
-            Type::Tf32 => 1,
-            Type::F16 | Type::Bf16 => 2,
-            _ if product.nibbles => 8,
-            _ => 4,
-        };
         for (row, values) in rows_of_a.iter_mut().enumerate() {
-            let (l, _) = lane(ws, m, half, row, 0, n);
+            let l = place.lane(row);
             for (at, value) in values.iter_mut().enumerate().take(kept) {
                 let code = a.draw(random);
                 *value = a.decode(code);
-                let code = if a == Type::E2m1 && !product.nibbles {
-                    code << 2
-                } else {
-                    code
-                };
-                let (word, inside) = (l * COLUMNS + columns.a + at / each, at % each * 32 / each);
-                if inside == 0 {
-                    memory[word] = 0;
+                let (word_of_row, inside, code) = product.in_row(at, code);
+                // A is there twice where D is folded into halves (CuTe, `TmemAllocMode::Duplicated`).
+                for copy in 0..place.folds() {
+                    let word = (l + 64 * copy) * COLUMNS + columns.a + word_of_row;
+                    if inside == 0 {
+                        memory[word] = 0;
+                    }
+                    memory[word] |= code << inside;
                 }
-                memory[word] |= code << inside;
             }
         }
         if form.contains("ashift") {
-            rows_of_a.remove(0);
-            rows_of_a.push(rows_of_a[m - 2].clone());
+            // The last row of each block's tensor memory stays.
+            for rows in rows_of_a.chunks_mut(rows_each) {
+                for row in 1..rows_each {
+                    rows[row - 1] = rows[row].clone();
+                }
+            }
         }
     } else {
         for (row, values) in rows_of_a.iter_mut().enumerate() {
             for (at, value) in values.iter_mut().enumerate() {
-                *value = a.decode(a_layout.code(&bytes, a, product.nibbles, row, at));
+                let bytes = &shared[place.block(row)];
+                *value = a.decode(a_layout.code(bytes, a, product.nibbles, row % rows_each, at));
             }
         }
     }
@@ -257,12 +340,15 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         Type::F16 | Type::Bf16 | Type::Tf32 if product.sparse => random.below(2),
         _ => 0,
     };
-    let place = |row| lane(ws, m, half, row, 0, n).0;
-    let pick = metadata(random, &product, (columns.metadata, selector), place, &mut memory);
-    let factors = |random: &mut Random, memory: &mut [u32], column: usize, rows: usize, id: usize| -> Vec<Vec<i32>> {
+    let of_row = |row| place.lane(row);
+    let pick = metadata(random, &product, (columns.metadata, selector), of_row, &mut memory);
+    // Of so many rows; `lanes` says in which lanes a row's factors are, and in which word behind the first.
+    type Lanes<'a> = &'a dyn Fn(usize) -> (Vec<usize>, usize);
+    let factors = |random: &mut Random, memory: &mut [u32], column: usize, rows: usize, id: usize, lanes: Lanes| {
         let Some(scale) = &product.scale else { return Vec::new() };
         (0..rows)
-            .map(|row| {
+            .map(|row| -> Vec<i32> {
+                let (lanes, word) = lanes(row);
                 (0..scale.factors)
                     .map(|i| {
                         let power = random.below(3);
@@ -271,8 +357,8 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
                         } else {
                             127 + power as u32
                         };
-                        for copy in 0..4 {
-                            let at = (row % 32 + 32 * copy) * COLUMNS + column + row / 32;
+                        for lane in &lanes {
+                            let at = lane * COLUMNS + column + word;
                             let shift = 8 * (id + i);
                             memory[at] = memory[at] & !(0xff << shift) | code << shift;
                         }
@@ -283,14 +369,28 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
             .collect()
     };
     let ids = product.scale.as_ref().map_or([0, 0], |scale| scale.ids);
-    let scale_a = factors(random, &mut memory, columns.scale_a, m, ids[0]);
-    let scale_b = factors(random, &mut memory, columns.scale_b, n, ids[1]);
+    // Each block has those of its rows, and of all columns; all warps' lanes have them, or the columns of their half.
+    let of_a = |row: usize| {
+        let (block, row) = (place.block(row), row % rows_each);
+        let lanes = (0..4).map(|copy| 128 * block + 32 * copy + row % 32);
+        (lanes.collect(), row / 32)
+    };
+    let of_b = |column: usize| {
+        let each = n / place.folds();
+        let (fold, column, copies) = (column / each, column % each, 4 / place.folds());
+        let lanes =
+            (0..group.number * copies).map(|i| 128 * (i / copies) + 32 * (fold * copies + i % copies) + column % 32);
+        (lanes.collect(), column / 32)
+    };
+    let scale_a = factors(random, &mut memory, columns.scale_a, m, ids[0], &of_a);
+    let scale_b = factors(random, &mut memory, columns.scale_b, n, ids[1], &of_b);
 
     let turn = |random: &mut Random| a != Type::S8 && a != Type::U8 && random.below(2) == 1;
     let turns = [turn(random), turn(random)];
     let add = random.below(4) != 0;
-    let disabled: Vec<u32> = (0..4).map(|_| random.next() as u32 & random.next() as u32).collect();
-    let has_disabled = shape.contains("{r32*4}");
+    let disabled: Vec<u32> = (0..8).map(|_| random.next() as u32 & random.next() as u32).collect();
+    let disabled_words = 4 * group.number;
+    let has_disabled = shape.contains(&format!("{{r32*{disabled_words}}}"));
     let divides = shape.ends_with("imm");
     // The manual has it for floats alone; the assembler takes it for integers, too.
     let divide = divides && sum != Sum::S32;
@@ -310,7 +410,10 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
     if has_disabled {
         operands.push(format!(
             "{{{}}}",
-            (26..30).map(|i| format!("%r{i}")).collect::<Vec<_>>().join(", ")
+            (0..disabled_words)
+                .map(|i| format!("%off{i}"))
+                .collect::<Vec<_>>()
+                .join(", ")
         ));
     }
     operands.push("%p5".into());
@@ -332,7 +435,7 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         set += &format!("{text}mov.u32 %r{register}, %r9;\n");
     }
     for (i, word) in disabled.iter().enumerate() {
-        set += &format!("mov.u32 %r{}, {word:#x};\n", 26 + i);
+        set += &format!("mov.u32 %off{i}, {word:#x};\n");
     }
     set += &format!(
         "mov.u32 %r23, {:#x};\nsetp.{}.u32 %p5, %r9, %r9;\n{form} {};",
@@ -340,10 +443,12 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         if add { "eq" } else { "ne" },
         operands.join(", ")
     );
-    let body = to_shared(3, BYTES - TILE) + &by_one(&set, "1");
-    let text = kernel(6, "", &body, true, "1");
+    let statements = Statements::of(group);
+    let body = to_shared(3, size, &used) + &statements.by_one(&set);
+    let text = statements.kernel(6, ".reg .b32 %off<8>;", &body, true);
     let (first, after) = (Buffer::of(&memory), Buffer::of(&memory));
-    let tile = Buffer::of(&bytes[TILE..]);
+    let tiles: Vec<u8> = shared.iter().flat_map(|bytes| &bytes[TILE..]).copied().collect();
+    let tile = Buffer::of(&tiles);
     let parameters = [
         first.address,
         after.address,
@@ -352,7 +457,7 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         b_layout.of_tcgen05(),
         mask.bits,
     ];
-    launch(&text, (BYTES - TILE) as u32, &parameters)?;
+    launch(&text, group.blocks, (size - TILE) as u32, &parameters)?;
 
     let sign = if turns[0] != turns[1] { -1 } else { 1 };
     let parts = match (ws, m) {
@@ -363,17 +468,18 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
     let skipped: Vec<bool> = (0..n).map(|column| zero && mask.skips(column, n, parts)).collect();
     let columns_of_b: Vec<Vec<i32>> = (0..n)
         .map(|column| {
+            let (bytes, line) = (&shared[column / columns_each], column % columns_each + shift);
             (0..k)
                 .map(|at| match skipped[column] {
                     true => 0,
-                    false => b.decode(b_layout.code(&bytes, b, product.nibbles, column + shift, at)),
+                    false => b.decode(b_layout.code(bytes, b, product.nibbles, line, at)),
                 })
                 .collect()
         })
         .collect();
     for row in 0..m {
         for column in 0..n {
-            let (l, c) = lane(ws, m, half, row, column, n);
+            let (l, c) = place.of(row, column);
             if has_disabled && disabled[l / 32] >> (l % 32) & 1 == 1 {
                 continue;
             }

@@ -42,8 +42,25 @@ impl Type {
         }
     }
 
+    /// As opcodes have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::F16 => "f16",
+            Type::Bf16 => "bf16",
+            Type::Tf32 => "tf32",
+            Type::E4m3 => "e4m3",
+            Type::E5m2 => "e5m2",
+            Type::E3m2 => "e3m2",
+            Type::E2m3 => "e2m3",
+            Type::E2m1 => "e2m1",
+            Type::S8 => "s8",
+            Type::U8 => "u8",
+            Type::B1 => "b1",
+        }
+    }
+
     /// Exponent and fraction bits of floats.
-    fn format(self) -> Option<(u32, u32)> {
+    pub fn format(self) -> Option<(u32, u32)> {
         Some(match self {
             Type::F16 => (5, 10),
             Type::Bf16 => (8, 7),

@@ -72,6 +72,17 @@ impl Layout {
         }
     }
 
+    /// Behind all of its units, for `lines` and `depth` as in [`Self::draw`].
+    pub fn end(&self, (lines, depth): (usize, usize)) -> usize {
+        let (lines, units) = match self.mn_major {
+            false => (lines, depth.div_ceil(16)),
+            true => (depth, lines),
+        };
+        let all = (0..lines).flat_map(|line| (0..units).map(move |unit| (line, unit)));
+        let last = all.map(|(line, unit)| self.offset(line, unit)).max();
+        last.unwrap_or(self.start) + 16
+    }
+
     /// The offset of unit `unit` of the neighbours, `line` lines on.
     pub fn offset(&self, line: usize, unit: usize) -> usize {
         let rows = if self.mode == 129 { 4 } else { 8 };
@@ -118,6 +129,21 @@ impl Layout {
 
     /// The code at line `line`, place `k`: `dense` elements of four bits have no gaps.
     pub fn code(&self, bytes: &[u8], ty: Type, dense: bool, line: usize, k: usize) -> u32 {
+        let (at, shift, mask) = self.bits(ty, dense, line, k);
+        let unit = u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen"));
+        (unit >> shift) as u32 & mask
+    }
+
+    /// Puts a code there.
+    pub fn set(&self, bytes: &mut [u8], ty: Type, dense: bool, (line, k): (usize, usize), code: u32) {
+        let (at, shift, mask) = self.bits(ty, dense, line, k);
+        let unit = u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen"));
+        let unit = unit & !(u128::from(mask) << shift) | u128::from(code & mask) << shift;
+        bytes[at..at + 16].copy_from_slice(&unit.to_le_bytes());
+    }
+
+    /// The unit of an element, and its bits in there.
+    fn bits(&self, ty: Type, dense: bool, line: usize, k: usize) -> (usize, usize, u32) {
         let each = match (ty, dense) {
             (Type::E2m1, true) => 32,
             (Type::B1, _) => 128,
@@ -127,38 +153,41 @@ impl Layout {
             false => (self.offset(line, k / each), k % each),
             true => (self.offset(k, line / each), line % each),
         };
-        let unit = u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen"));
         let bits = match (ty, dense) {
             (Type::E2m1, _) => 4,
             (Type::E3m2 | Type::E2m3, _) => 6,
             _ => ty.bits(),
         };
-        (unit >> (inside * bits)) as u32 & (u32::MAX >> (32 - bits))
+        (at, inside * bits, u32::MAX >> (32 - bits))
     }
 }
 
 /// Fills units with codes of a type.
 pub fn fill(bytes: &mut [u8], ty: Type, dense: bool, random: &mut Random) {
+    let (count, bits) = match (ty, dense) {
+        (Type::E2m1, true) => (32, 4),
+        (Type::E2m1, false) => (16, 4),
+        (Type::E3m2 | Type::E2m3, _) => (16, 6),
+        (Type::B1, _) => (0, 0),
+        _ => (128 / ty.bits(), ty.bits()),
+    };
+    let codes = [-2, -1, 0, 0, 1, 1, 2, 0].map(|value: i32| match ty {
+        Type::B1 => 0,
+        Type::U8 => u128::from(ty.encode(value.abs())),
+        ty => u128::from(ty.encode(value)),
+    });
     for unit in bytes.chunks_mut(16) {
-        let (count, bits) = match (ty, dense) {
-            (Type::E2m1, true) => (32, 4),
-            (Type::E2m1, false) => (16, 4),
-            (Type::E3m2 | Type::E2m3, _) => (16, 6),
-            (Type::B1, _) => (4, 32),
-            _ => (128 / ty.bits(), ty.bits()),
-        };
+        let mut drawn = u128::from(random.next()) | u128::from(random.next()) << 64;
         // What is in the gaps does not matter.
-        let mut value: u128 = match bits {
-            4 if !dense => u128::from(random.next()) << 64,
-            6 => u128::from(random.next() as u32) << 96,
+        let mut value: u128 = match (ty, bits) {
+            (Type::B1, _) => drawn,
+            (_, 4) if !dense => drawn << 64,
+            (_, 6) => drawn << 96,
             _ => 0,
         };
         for i in 0..count {
-            let code = match ty {
-                Type::B1 => random.next() as u32,
-                ty => ty.draw(random),
-            };
-            value |= u128::from(code) << (i * bits);
+            value |= codes[(drawn & 7) as usize] << (i * bits);
+            drawn >>= 3;
         }
         unit.copy_from_slice(&value.to_le_bytes()[..unit.len()]);
     }

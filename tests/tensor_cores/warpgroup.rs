@@ -5,10 +5,10 @@ use crate::numbers::{Random, Sum, Type};
 use crate::shared::{Layout, fill};
 
 /// Bytes of shared memory: A's, then B's.
-const A_BYTES: usize = 48 << 10;
-const BYTES: usize = 176 << 10;
+pub const A_BYTES: usize = 48 << 10;
+pub const BYTES: usize = 176 << 10;
 
-fn ty(word: &str) -> Option<Type> {
+pub fn ty(word: &str) -> Option<Type> {
     Some(match word {
         "f16" => Type::F16,
         "bf16" => Type::Bf16,
@@ -117,23 +117,33 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
         b_layout.of_wgmma(),
         u64::from(add),
     ];
-    launch(&text, BYTES as u32, &parameters)?;
+    launch(&text, 1, BYTES as u32, &parameters)?;
     let found = sums.words();
+    // Bits stay as they are.
+    let value = |ty: Type, code: u32| if ty == Type::B1 { code as i32 } else { ty.decode(code) };
+    let columns: Vec<Vec<i32>> = (0..n)
+        .map(|column| {
+            let codes = (0..k).map(|at| b_layout.code(&bytes, b, false, column, at));
+            codes.map(|code| value(b, code)).collect()
+        })
+        .collect();
     for row in 0..64 {
-        for column in 0..n {
-            let element = |k: usize| match registers {
-                true => fragment(&fragments, a, row, k),
-                false => a_layout.code(&bytes, a, false, row, k),
-            };
-            let mut total = if add { before[row * n + column] } else { 0 };
-            let depths = (0..kept).map(|at| if sparse { pick[row][at] } else { at });
-            for (at, depth) in depths.enumerate() {
-                let other = b_layout.code(&bytes, b, false, column, depth);
-                total += match a {
-                    Type::B1 => (element(at) & other).count_ones() as i32,
-                    _ => turn_a * turn_b * a.decode(element(at)) * b.decode(other),
+        let of_row: Vec<(usize, i32)> = (0..kept)
+            .map(|at| {
+                let code = match registers {
+                    true => fragment(&fragments, a, row, at),
+                    false => a_layout.code(&bytes, a, false, row, at),
                 };
-            }
+                (if sparse { pick[row][at] } else { at }, value(a, code))
+            })
+            .collect();
+        for column in 0..n {
+            let products = of_row.iter().map(|&(depth, element)| match a {
+                Type::B1 => (element & columns[column][depth]).count_ones() as i32,
+                _ => element * columns[column][depth],
+            });
+            let start = if add { before[row * n + column] } else { 0 };
+            let total = start + turn_a * turn_b * products.sum::<i32>();
             let (at, shift) = place(sum, row, column);
             let width = if sum == Sum::F16 { 0xffff } else { u32::MAX };
             let value = found[at] >> shift & width;
@@ -150,7 +160,7 @@ pub fn run(form: &str, shape: &str) -> Result<(), String> {
 
 /// The word, of 128 for each thread, and the bit in it where D has an element (PTX ISA, Register Fragments for
 /// wgmma.mma_async, Figure "D fragment").
-fn place(sum: Sum, row: usize, column: usize) -> (usize, usize) {
+pub fn place(sum: Sum, row: usize, column: usize) -> (usize, usize) {
     let (warp, upper, quad) = (row / 16, row % 16 / 8, row % 8);
     let thread = warp * 32 + quad * 4 + column % 8 / 2;
     let element = column / 8 * 4 + upper * 2 + column % 2;
@@ -160,13 +170,18 @@ fn place(sum: Sum, row: usize, column: usize) -> (usize, usize) {
     }
 }
 
-/// A's element in the registers of a warp: 16 bytes a thread, each word with neighbours along k.
-fn fragment(bytes: &[u8], ty: Type, row: usize, k: usize) -> u32 {
+/// A's element in the registers of a warp: 16 bytes a thread, each word with neighbours along k. The first byte of its
+/// register, and its first bit there.
+pub fn in_fragment(ty: Type, row: usize, k: usize) -> (usize, usize) {
     let bit = k * ty.bits();
     let (word, inside) = (bit / 32, bit % 32);
     let thread = row / 16 * 32 + row % 8 * 4 + word % 4;
     let register = word / 4 * 2 + row % 16 / 8;
-    let at = thread * 16 + register * 4;
+    (thread * 16 + register * 4, inside)
+}
+
+fn fragment(bytes: &[u8], ty: Type, row: usize, k: usize) -> u32 {
+    let (at, inside) = in_fragment(ty, row, k);
     let word = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
     word >> inside & (u32::MAX >> (32 - ty.bits()))
 }
@@ -213,16 +228,17 @@ fn draw_metadata(
     }
 }
 
-struct Form {
-    count: usize,
-    registers: bool,
-    sparse: bool,
-    selector: usize,
-    turns: Option<(i32, i32)>,
-    transposes: Option<(bool, bool)>,
+/// What a form's operands are.
+pub struct Form {
+    pub count: usize,
+    pub registers: bool,
+    pub sparse: bool,
+    pub selector: usize,
+    pub turns: Option<(i32, i32)>,
+    pub transposes: Option<(bool, bool)>,
 }
 
-fn kernel(opcode: &str, form: &Form) -> String {
+pub fn kernel(opcode: &str, form: &Form) -> String {
     let list = |prefix: &str, count: usize| {
         let names: Vec<String> = (0..count).map(|i| format!("%{prefix}{i}")).collect();
         format!("{{{}}}", names.join(", "))

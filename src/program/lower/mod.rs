@@ -350,6 +350,7 @@ impl<'a> Lower<'a> {
             }
             Statement::Instruction(instruction) => self.instruction(instruction),
             Statement::Branch { guard, label, span } => {
+                self.note_exact("bra");
                 let guard = self.guard(guard.as_ref())?;
                 self.branch(guard, *label, *span);
                 Ok(())
@@ -360,10 +361,12 @@ impl<'a> Lower<'a> {
                 targets,
                 span,
             } => {
+                self.note_exact("brx");
                 let guard = self.guard(guard.as_ref())?;
                 self.branch_indexed(guard, index, *targets, *span)
             }
             Statement::Call(call) => {
+                self.note_exact("call");
                 let guard = self.guard(call.guard.as_ref())?;
                 self.call(call, guard)?;
                 self.store_results(guard, call.span)

@@ -38,6 +38,11 @@ impl Lower<'_> {
         self.instructions.insert(noted);
     }
 
+    /// Of statements that go elsewhere, of which the tree keeps no form.
+    pub fn note_exact(&mut self, name: &'static str) {
+        self.instructions.insert((Fidelity::Exact, name));
+    }
+
     fn select(&mut self, instruction: &Instruction<'_>, guard: Option<Guard>) -> Outcome<()> {
         let form = &*instruction.form;
         let span = instruction.span;
