@@ -121,6 +121,7 @@ impl Observer for Counter {
                 format!("cluster arrive{how} of {}", count(lanes))
             }
             SyncEvent::ClusterWait { lanes } => format!("cluster wait of {}", count(lanes)),
+            SyncEvent::Fabric { lanes, what } => format!("fabric {what:?} of {}", count(lanes)),
             SyncEvent::HostCall { lanes } => format!("host call of {}", count(lanes)),
         });
     }
