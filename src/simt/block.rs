@@ -341,9 +341,10 @@ impl<'l> Block<'l> {
         let mut why = deadlock::describe(&self.bundles, &self.state.barriers, &self.env);
         let held = self.state.asynchronous.held();
         if held > 0 {
+            let (s, have) = if held == 1 { ("", "has") } else { ("s", "have") };
             let _ = write!(
                 why,
-                "\n  {held} fabric operations have not been submitted (fabric.submit)"
+                "\n  {held} fabric operation{s} {have} not been submitted (fabric.submit)"
             );
         }
         why

@@ -298,6 +298,7 @@ impl Run {
             dynamic_shared: 0,
             params: params.into(),
             cooperative: false,
+            device: 0,
             workspace: 0,
             tensor: Default::default(),
             grid_id: 1,

@@ -9,8 +9,8 @@ use std::ptr::null_mut;
 use crate::c::*;
 use crate::catalogue::Row;
 use crate::execute::Random;
-use crate::model::reduction::{bytes_of, fill, get, reduced, same, updated};
-use crate::multimem::{DEVICES, cuMemCreate, mapped};
+use crate::multimem::{DEVICES, cuMemCreate, fill, mapped};
+use crate::reduction::{bytes_of, get, reduced, same, updated};
 
 /// `CUlogicalEndpointProp`.
 #[repr(C)]

@@ -18,6 +18,7 @@ mod image;
 mod matrix;
 mod model;
 mod multimem;
+mod reduction;
 mod tensor;
 mod together;
 

@@ -7,7 +7,6 @@ pub mod image;
 mod integer;
 pub mod matrix;
 mod memory;
-pub mod reduction;
 pub mod tensor;
 
 pub use memory::NAN;

@@ -1,8 +1,6 @@
 //! Reductions of elements in memory and of elements that several devices have: numbers in `f64` that are rounded here, and
 //! integers.
 
-use crate::execute::Random;
-
 /// Digits behind the point, least exponent of a normal number, greatest number; beyond it, infinity or that number.
 struct Format {
     fraction: i32,
@@ -242,47 +240,4 @@ pub fn reduced(op: &str, number: &str, sums: &str, values: &[u64]) -> u64 {
 
 pub fn same(number: &str, a: u64, b: u64) -> bool {
     a == b || number == "f64" && f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()
-}
-
-/// Numbers that make something of themselves: random bits, near each other, edge values.
-pub fn fill(random: &mut Random, number: &str, bytes: &mut [u8]) {
-    let size = bytes_of(number);
-    for chunk in bytes.chunks_mut(size) {
-        let any = random.next();
-        let word = match (random.next() % 4, number) {
-            (0, _) => any,
-            (1, "f32") => 0x3f80_0000 ^ (any & 0x8060_ffff),
-            (1, "f16") => 0x3c00 ^ (any & 0x83ff),
-            (1, "bf16") => 0x3f80 ^ (any & 0x80ff),
-            (1, "f64") => 0x3ff0_0000_0000_0000 ^ (any & 0x800f_0000_ffff_ffff),
-            (1, "e4m3") => 0x38 ^ (any & 0x8f),
-            (1, "e5m2") => 0x3c ^ (any & 0x87),
-            (2, "f32") => [
-                0,
-                1 << 31,
-                0x7f80_0000,
-                0xff80_0000,
-                0x7fc0_0001,
-                1,
-                0x807f_ffff,
-                0x7f7f_ffff,
-            ][any as usize % 8],
-            (2, "f16") => [0, 0x8000, 0x7c00, 0xfc00, 0x7e01, 1, 0x83ff, 0x7bff][any as usize % 8],
-            (2, "bf16") => [0, 0x8000, 0x7f80, 0xff80, 0x7fc1, 1, 0x807f, 0x7f7f][any as usize % 8],
-            (2, "e4m3") => [0, 0x80, 0x7e, 0xfe, 0x7f, 1, 0x87, 0x77][any as usize % 8],
-            (2, "e5m2") => [0, 0x80, 0x7b, 0xfc, 0x7f, 1, 0x83, 0x7c][any as usize % 8],
-            (2, _) => [
-                0,
-                u64::MAX,
-                i64::MAX as u64,
-                i64::MIN as u64,
-                0x8000_0000,
-                0x7fff_ffff,
-                1,
-                2,
-            ][any as usize % 8],
-            _ => any & 0x0303_0303_0303_0303,
-        };
-        chunk.copy_from_slice(&word.to_le_bytes()[..size]);
-    }
 }
