@@ -222,8 +222,11 @@ impl Issue<'_> {
         }
         if endpoint.missing > 0 {
             return self.misuse(&format!(
-                "{} devices of the team of logical endpoint {id} have not been added",
-                endpoint.missing
+                "logical endpoint {id} is not complete: {} still to be added to its team",
+                match endpoint.missing {
+                    1 => "one device is".to_owned(),
+                    devices => format!("{devices} devices are"),
+                }
             ));
         }
         let device = cx.launch().device;
