@@ -53,7 +53,7 @@ fn every_line_is_read() {
         }
     }
     assert!(
-        lines > 300 && opcodes.len() > 20_000,
+        lines > 300 && opcodes.len() > 18_000,
         "{lines} lines, {} opcodes",
         opcodes.len()
     );
