@@ -435,6 +435,27 @@ fn compare(number: &str, size: usize, is: &[u8], expected: &[u8]) -> Result<(), 
     }
 }
 
+/// Reductions of tensors, which the assembler takes and the list lacks: like the stores that it has.
+pub fn tensor_reductions(stores: &[&Row]) -> Vec<Row> {
+    let ops = ["add", "min", "max", "and", "or", "xor"];
+    let stores = stores.iter().filter(|row| row.form.contains("try_put"));
+    let leak = |text: String| &*Box::leak(text.into_boxed_str());
+    let reduction = |(row, op): (&&Row, &str)| {
+        let changed = |text: &str| {
+            leak(
+                text.replace("try_put", "try_red")
+                    .replace(".sys.b128", &format!(".sys.{op}")),
+            )
+        };
+        Row {
+            form: changed(row.form),
+            example: changed(row.example),
+            ..**row
+        }
+    };
+    stores.zip(ops.into_iter().cycle()).map(reduction).collect()
+}
+
 /// How many forms were executed, and what went wrong; `rows` are not those of tensors.
 pub fn run(rows: &[&Row], endpoints: &Endpoints) -> (usize, Vec<String>) {
     let mut random = Random::of("fabric");

@@ -117,9 +117,13 @@ fn fabric(rows: &[catalogue::Row], filter: Option<&str>) -> (usize, usize, Vec<S
     }
     let endpoints = fabric::Endpoints::new();
     let (mut made, mut failures) = fabric::run(&others, &endpoints);
-    let (more, found) = tensor::run(&tensors, Some(&endpoints));
-    made += more;
-    failures.extend(found);
+    let reductions = fabric::tensor_reductions(&tensors);
+    for tensors in [tensors.clone(), reductions.iter().collect()] {
+        let (more, found) = tensor::run(&tensors, Some(&endpoints));
+        made += more;
+        failures.extend(found);
+    }
+    made -= reductions.len();
     (made, tensors.len() + others.len(), failures)
 }
 
