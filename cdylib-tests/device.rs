@@ -19,7 +19,6 @@ functions! {
     cuDeviceGetCliqueCount(count: *mut usize, device: CUdevice);
     cuDeviceGetCliqueInfo(information: *mut c_void, count: *mut usize, device: CUdevice);
     cuDeviceGetFabricClusterUuid(uuid: *mut [u8; 16], device: CUdevice);
-    cuLogicalEndpointIdReserve(base: *mut u64, count: c_uint);
     cuFlushGPUDirectRDMAWrites(target: c_int, scope: c_int);
 }
 
@@ -147,10 +146,9 @@ fn bad_questions_about_devices_are_refused() {
             cuDeviceGetCliqueCount(&mut width, 0),
             cuDeviceGetCliqueInfo(null_mut(), &mut width, 0),
             cuDeviceGetFabricClusterUuid(&mut uuid, 0),
-            cuLogicalEndpointIdReserve(&mut 0, 1),
             cuFlushGPUDirectRDMAWrites(0, 100),
         ],
-        [NOT_SUPPORTED; 8]
+        [NOT_SUPPORTED; 7]
     );
 }
 

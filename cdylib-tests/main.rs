@@ -49,6 +49,7 @@ mod library;
 mod linker;
 mod litmus;
 mod little_memory;
+mod logical_endpoint;
 mod logs;
 mod managed;
 mod memory;

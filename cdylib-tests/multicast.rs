@@ -64,8 +64,6 @@ functions! {
     cuDeviceGetFabricClusterUuid(uuid: *mut [u8; 16], device: CUdevice);
     cuDeviceGetCliqueCount(count: *mut usize, device: CUdevice);
     cuDeviceGetCliqueInfo(info: *mut c_void, count: *mut usize, device: CUdevice);
-    cuLogicalEndpointIdReserve(base: *mut c_uint, count: c_uint);
-    cuLogicalEndpointGetLimits(alignment: *mut u64, most: *mut u64, prop: *const c_void);
 }
 
 const ALLOW: [c_uint; 3] = [1, 0, 3];
@@ -260,15 +258,10 @@ fn objects_are_checked() {
     }
     ok(cuMulticastUnbind(object, 0, 0, step));
     // There is no fabric.
-    let (mut uuid, mut count, mut base, mut supported) = ([0; 16], 0, 0, 9);
+    let (mut uuid, mut count, mut supported) = ([0; 16], 0, 9);
     assert_eq!(cuDeviceGetFabricClusterUuid(&mut uuid, 0), 801);
     assert_eq!(cuDeviceGetCliqueCount(&mut count, 0), 801);
     assert_eq!(cuDeviceGetCliqueInfo(null_mut(), &mut count, 0), 801);
-    assert_eq!(cuLogicalEndpointIdReserve(&mut base, 1), 801);
-    assert_eq!(
-        cuLogicalEndpointGetLimits(null_mut(), null_mut(), std::ptr::null()),
-        801
-    );
     ok(cuDeviceGetAttribute(&mut supported, 132, 0));
     assert_eq!(supported, 1);
     ok(cuCtxDestroy(context));

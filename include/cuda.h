@@ -1123,6 +1123,17 @@ typedef enum CUjitInputType_enum {
     CU_JIT_NUM_INPUT_TYPES = 6,
 } CUjitInputType_enum;
 
+typedef enum CUlogicalEndpointType_enum {
+    CU_LOGICAL_ENDPOINT_TYPE_INVALID = 0,
+    CU_LOGICAL_ENDPOINT_TYPE_UNICAST = 1,
+    CU_LOGICAL_ENDPOINT_TYPE_MULTICAST = 2,
+} CUlogicalEndpointType_enum;
+
+typedef enum CUlogicalEndpointIpcHandleType_enum {
+    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_NONE = 0,
+    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC = 1,
+} CUlogicalEndpointIpcHandleType_enum;
+
 typedef enum CUlogLevel_enum {
     CU_LOG_LEVEL_ERROR = 0,
     CU_LOG_LEVEL_WARNING = 1,
@@ -1149,17 +1160,6 @@ typedef enum CUcliqueType_enum {
     CU_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT = 2,
     CU_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT = 3,
 } CUcliqueType_enum;
-
-typedef enum CUlogicalEndpointType_enum {
-    CU_LOGICAL_ENDPOINT_TYPE_INVALID = 0,
-    CU_LOGICAL_ENDPOINT_TYPE_UNICAST = 1,
-    CU_LOGICAL_ENDPOINT_TYPE_MULTICAST = 2,
-} CUlogicalEndpointType_enum;
-
-typedef enum CUlogicalEndpointIpcHandleType_enum {
-    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_NONE = 0,
-    CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC = 1,
-} CUlogicalEndpointIpcHandleType_enum;
 
 typedef enum CUdevice_P2PAttribute_enum {
     CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK = 1,
@@ -3016,46 +3016,6 @@ typedef struct CUlinkState_st *CUlinkState;
 
 typedef enum CUjitInputType_enum CUjitInputType;
 
-typedef enum CUlogLevel_enum CUlogLevel;
-
-typedef void (*CUlogsCallback)(void *data, CUlogLevel logLevel, char *message, size_t length);
-
-typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
-
-typedef unsigned int CUlogIterator;
-
-typedef enum CUmemRangeHandleType_enum CUmemRangeHandleType;
-
-typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
-
-typedef struct CUsurfref_st *CUsurfref;
-
-typedef unsigned long long CUmemGenericAllocationHandle_v1;
-
-typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
-
-typedef struct CUmulticastObjectProp_st {
-    unsigned int numDevices;
-    size_t size;
-    unsigned long long handleTypes;
-    unsigned long long flags;
-} CUmulticastObjectProp_st;
-
-typedef struct CUmulticastObjectProp_st CUmulticastObjectProp_v1;
-
-typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
-
-typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
-
-typedef enum CUcliqueType_enum CUcliqueType;
-
-typedef struct CUcliqueInfo_st {
-    CUcliqueType type;
-    unsigned int id;
-} CUcliqueInfo_st;
-
-typedef struct CUcliqueInfo_st CUcliqueInfo;
-
 typedef enum CUlogicalEndpointType_enum CUlogicalEndpointType;
 
 typedef struct CUlogicalEndpointProp_struct_anonymous_unicast {
@@ -3080,7 +3040,47 @@ typedef struct CUlogicalEndpointProp_struct {
 
 typedef struct CUlogicalEndpointProp_struct CUlogicalEndpointProp;
 
+typedef unsigned long long CUmemGenericAllocationHandle_v1;
+
+typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
+
 typedef enum CUlogicalEndpointIpcHandleType_enum CUlogicalEndpointIpcHandleType;
+
+typedef enum CUlogLevel_enum CUlogLevel;
+
+typedef void (*CUlogsCallback)(void *data, CUlogLevel logLevel, char *message, size_t length);
+
+typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
+
+typedef unsigned int CUlogIterator;
+
+typedef enum CUmemRangeHandleType_enum CUmemRangeHandleType;
+
+typedef enum CUmoduleLoadingMode_enum CUmoduleLoadingMode;
+
+typedef struct CUsurfref_st *CUsurfref;
+
+typedef struct CUmulticastObjectProp_st {
+    unsigned int numDevices;
+    size_t size;
+    unsigned long long handleTypes;
+    unsigned long long flags;
+} CUmulticastObjectProp_st;
+
+typedef struct CUmulticastObjectProp_st CUmulticastObjectProp_v1;
+
+typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
+
+typedef enum CUmulticastGranularity_flags_enum CUmulticastGranularity_flags;
+
+typedef enum CUcliqueType_enum CUcliqueType;
+
+typedef struct CUcliqueInfo_st {
+    CUcliqueType type;
+    unsigned int id;
+} CUcliqueInfo_st;
+
+typedef struct CUcliqueInfo_st CUcliqueInfo;
 
 typedef size_t (*CUoccupancyB2DSize)(int blockSize);
 
@@ -4376,6 +4376,43 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
 
 CUresult cuLinkDestroy(CUlinkState state);
 
+CUresult cuLogicalEndpointIdReserve(CUlogicalEndpointId *baseLeId, cuuint32_t count);
+
+CUresult cuLogicalEndpointIdRelease(CUlogicalEndpointId baseLeId, cuuint32_t count);
+
+CUresult cuLogicalEndpointCreate(CUlogicalEndpointId leId, const CUlogicalEndpointProp *prop);
+
+CUresult cuLogicalEndpointAddDevice(CUlogicalEndpointId leId, CUdevice dev);
+
+CUresult cuLogicalEndpointDestroy(CUlogicalEndpointId leId);
+
+CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId leId,
+                                   CUdevice dev,
+                                   cuuint64_t offset,
+                                   void *ptr,
+                                   cuuint64_t size,
+                                   unsigned long long flags);
+
+CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId leId,
+                                  CUdevice dev,
+                                  cuuint64_t offset,
+                                  CUmemGenericAllocationHandle memHandle,
+                                  cuuint64_t memOffset,
+                                  cuuint64_t size,
+                                  unsigned long long flags);
+
+CUresult cuLogicalEndpointUnbind(CUlogicalEndpointId leId, CUdevice dev, cuuint64_t offset, cuuint64_t size);
+
+CUresult cuLogicalEndpointExport(void *handle, CUlogicalEndpointId leId, CUlogicalEndpointIpcHandleType handleType);
+
+CUresult cuLogicalEndpointImport(CUlogicalEndpointId leId,
+                                 const void *handle,
+                                 CUlogicalEndpointIpcHandleType handleType);
+
+CUresult cuLogicalEndpointGetLimits(cuuint64_t *bindAlignment, cuuint64_t *maxSize, const CUlogicalEndpointProp *prop);
+
+CUresult cuLogicalEndpointQuery(CUlogicalEndpointId leId, cuuint32_t count, int *queryStatus);
+
 CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out);
 
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
@@ -4532,43 +4569,6 @@ CUresult cuDeviceGetFabricClusterUuid(CUuuid *uuid, CUdevice dev);
 CUresult cuDeviceGetCliqueCount(size_t *count, CUdevice dev);
 
 CUresult cuDeviceGetCliqueInfo(CUcliqueInfo *cliqueInfo, size_t *count, CUdevice dev);
-
-CUresult cuLogicalEndpointIdReserve(CUlogicalEndpointId *baseLeId, cuuint32_t count);
-
-CUresult cuLogicalEndpointIdRelease(CUlogicalEndpointId baseLeId, cuuint32_t count);
-
-CUresult cuLogicalEndpointCreate(CUlogicalEndpointId leId, const CUlogicalEndpointProp *prop);
-
-CUresult cuLogicalEndpointAddDevice(CUlogicalEndpointId leId, CUdevice dev);
-
-CUresult cuLogicalEndpointDestroy(CUlogicalEndpointId leId);
-
-CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId leId,
-                                   CUdevice dev,
-                                   cuuint64_t offset,
-                                   void *ptr,
-                                   cuuint64_t size,
-                                   unsigned long long flags);
-
-CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId leId,
-                                  CUdevice dev,
-                                  cuuint64_t offset,
-                                  CUmemGenericAllocationHandle memHandle,
-                                  cuuint64_t memOffset,
-                                  cuuint64_t size,
-                                  unsigned long long flags);
-
-CUresult cuLogicalEndpointUnbind(CUlogicalEndpointId leId, CUdevice dev, cuuint64_t offset, cuuint64_t size);
-
-CUresult cuLogicalEndpointExport(void *handle, CUlogicalEndpointId leId, CUlogicalEndpointIpcHandleType handleType);
-
-CUresult cuLogicalEndpointImport(CUlogicalEndpointId leId,
-                                 const void *handle,
-                                 CUlogicalEndpointIpcHandleType handleType);
-
-CUresult cuLogicalEndpointGetLimits(cuuint64_t *bindAlignment, cuuint64_t *maxSize, const CUlogicalEndpointProp *prop);
-
-CUresult cuLogicalEndpointQuery(CUlogicalEndpointId leId, cuuint32_t count, int *queryStatus);
 
 CUresult cuFabricCpyBatchAsync(size_t numOps,
                                CUDA_FABRIC_COPY_BATCH_OP *opList,

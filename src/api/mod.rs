@@ -47,6 +47,7 @@ mod jit;
 mod legacy_launch;
 mod library;
 mod linker;
+mod logical_endpoint;
 mod logs;
 mod memory;
 mod memset;

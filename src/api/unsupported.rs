@@ -58,10 +58,13 @@ pub fn narrow(symbol: &'static str) -> Answer {
     )
 }
 
-/// No device here is part of a fabric: `CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` and
-/// `…_LOGICAL_ENDPOINT_…_SUPPORTED` say 0.
+/// No device here is connected to those of other machines: `CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED` and
+/// `…_LOGICAL_ENDPOINT_SUPPORTED_HANDLE_TYPES` say 0. Logical endpoints are of the process that makes them.
 pub fn fabric(symbol: &'static str) -> Answer {
-    refuse(symbol, "no device here is connected to others by a fabric")
+    refuse(
+        symbol,
+        "no device here is connected to those of other machines by a fabric",
+    )
 }
 
 /// Deprecated since CUDA 11.0: profilers are told what to do on their command line.

@@ -46,7 +46,7 @@ use crate::memory::AddressSpace;
 
 pub use code::{calls, fault, launch, linker, module, occupancy};
 pub use context::green;
-pub use memory::{alloc, batch, copies, copy, decompress, managed, multicast, pointer, pool, virtual_memory};
+pub use memory::{alloc, batch, copies, copy, decompress, endpoint, managed, multicast, pointer, pool, virtual_memory};
 pub use process::{checkpoint, coredump};
 pub use sharing::{external, ipc, semaphore};
 pub use streams::{event, stream};

@@ -12,17 +12,21 @@
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
 //! multicast.rs  addresses that stand for one of each member of a team
+//! endpoint.rs   numbers that stand for memory of devices
+//! published.rs  lists that the driver changes and kernels read
 //! life.rs    who is told of allocations and frees
 //! tensor_map/  how bulk copies go through tensors   swizzle.rs  how they, and matrix products, lay out shared memory
 //! ```
 
 mod blocks;
 pub mod caller;
+pub mod endpoint;
 mod guard;
 mod hosts;
 pub mod life;
 pub mod multicast;
 mod nearest;
+mod published;
 mod ranges;
 mod space;
 pub mod swizzle;

@@ -1,5 +1,6 @@
 //! One block (CTA): its bundles, whose turn it is, and who goes on when a barrier is complete.
 
+use std::fmt::Write;
 use std::slice;
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
@@ -337,7 +338,16 @@ impl<'l> Block<'l> {
 
     /// Who waits where and for whom, for people.
     pub fn waits(&self) -> String {
-        deadlock::describe(&self.bundles, &self.state.barriers, &self.env)
+        let mut why = deadlock::describe(&self.bundles, &self.state.barriers, &self.env);
+        let held = self.state.asynchronous.held();
+        if held > 0 {
+            let (s, have) = if held == 1 { ("", "has") } else { ("s", "have") };
+            let _ = write!(
+                why,
+                "\n  {held} fabric operation{s} {have} not been submitted (fabric.submit)"
+            );
+        }
+        why
     }
 
     pub fn deadlock(&self) -> Located {

@@ -28,6 +28,8 @@ pub struct Launch {
     /// `grid.sync()`, an ordinary device allocation; 0 unless the launch is cooperative.
     pub workspace: u64,
     pub grid_id: u64,
+    /// Which device it runs on: teams have some as members, and others not.
+    pub device: u32,
     /// What `%nsmid` reads.
     pub multiprocessors: u32,
     /// Whose tensor cores matrices are multiplied as.

@@ -157,6 +157,7 @@ fn launch(functions: Vec<Compiled>, grid: u32, block: u32) -> Launch {
         cooperative: false,
         workspace: 0,
         grid_id: 1,
+        device: 0,
         multiprocessors: 16,
         tensor: Default::default(),
         stack_limit: 1024,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cuda::memory::texture::References;
 use cuda::memory::{AddressSpace, Kind, Request};
-use cuda::program::{Allocate, AllocateError, LinkError, Module};
+use cuda::program::{Allocate, AllocateError, LinkError, Module, Proxy};
 use cuda::ptx::{self, Source};
 use cuda::simt::observe::{Access, Completes, GridEvent, HeapEvent, Observer, SyncEvent, Watch, Who};
 use cuda::simt::{self, Executables, Fault, Runtime, Services};
@@ -18,6 +18,7 @@ use crate::expect::What;
 pub struct Seen {
     pub lanes: u32,
     pub what: What,
+    pub proxy: Proxy,
 }
 
 /// Keeps the accesses of one statement, and all that synchronises.
@@ -73,7 +74,8 @@ impl Observer for Counter {
             scope: access.scope,
         };
         let lanes = access.lanes.count_ones();
-        self.seen.lock().push(Seen { lanes, what });
+        let proxy = access.proxy;
+        self.seen.lock().push(Seen { lanes, what, proxy });
     }
 
     fn synchronise(&self, _: &Who<'_>, event: &SyncEvent) {
@@ -121,6 +123,7 @@ impl Observer for Counter {
                 format!("cluster arrive{how} of {}", count(lanes))
             }
             SyncEvent::ClusterWait { lanes } => format!("cluster wait of {}", count(lanes)),
+            SyncEvent::Fabric { lanes, what } => format!("fabric {what:?} of {}", count(lanes)),
             SyncEvent::HostCall { lanes } => format!("host call of {}", count(lanes)),
         });
     }
@@ -297,6 +300,7 @@ impl Run {
             dynamic_shared: 0,
             params: params.into(),
             cooperative: false,
+            device: 0,
             workspace: 0,
             tensor: Default::default(),
             grid_id: 1,

@@ -31,6 +31,7 @@ impl Runtime for Bare {
             workspace: 0,
             tensor: parent.tensor,
             grid_id: parent.grid_id + 1,
+            device: parent.device,
             multiprocessors: parent.multiprocessors,
             stack_limit: parent.stack_limit,
             timeout: parent.timeout,

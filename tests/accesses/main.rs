@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 use case::{Case, Memory, THREADS, WINDOW};
 use counter::{Counter, Run, Seen};
+use cuda::memory::endpoint::{self, Endpoint, Member};
+use cuda::program::{Ordering, Proxy};
 use cuda::simt::observe::Direction;
 use expect::Expected;
 
@@ -313,4 +315,82 @@ wait:
         .map(|seen| (seen.what.direction, seen.what.bytes))
         .collect();
     assert_eq!(seen, [(Direction::Write, 32), (Direction::Read, 32)]);
+}
+
+#[test]
+fn fabric_operations_and_their_submission_are_told() {
+    const PUT: &str = "fabric.try_put.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric\
+                       .counted::bytes.relaxed.sys.b128 [%r1, %rd1, %rd2], [%r2], 32, [%r3]";
+    let mut run = Run::new();
+    let text = format!(
+        "
+.version 9.5\n.target sm_100\n.address_size 64
+.visible .entry fabric(.param .u64 id)
+{{
+    .reg .b32 %r<4>;\n    .reg .b64 %rd<3>;\n    .reg .pred %p;
+    .shared .align 16 .b8 window[32];
+    .shared .align 8 .b64 bar;
+    mov.u32 %r2, window;\n    mov.u32 %r3, bar;
+    ld.param.u32 %r1, [id];\n    mov.b64 %rd1, 16;\n    mov.b64 %rd2, 256;
+    mbarrier.init.layout::v1.shared::cta.b64 [%r3], 1;
+    mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%r3], 2;
+    {PUT};
+    fabric.submit.commit_group;
+    fabric.wait.sync_restrict::read 0;
+    fence.proxy.fabric::generic.alias.release.sys;
+wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%r3], 0;
+    @!%p bra wait;
+    ret;
+}}
+"
+    );
+    let members = [0, 1].map(|device| Member {
+        device,
+        start: run.memory.buffer(&[0; 512]),
+    });
+    let id = 4711;
+    endpoint::publish(Endpoint {
+        id,
+        is_team: true,
+        bytes: 512,
+        counts: true,
+        missing: 0,
+        members: Box::new(members),
+    });
+    let module = run.load(&text).unwrap_or_else(|why| panic!("{why}"));
+    let counter = Arc::new(Counter::of(PUT));
+    run.launch(&module, "fabric", (1, u64::from(id).to_le_bytes().to_vec()), &counter)
+        .expect("it runs");
+    endpoint::withdraw(id);
+    let expected = [
+        "launch",
+        "block",
+        "mbarrier Init Weak of 1",
+        "mbarrier Arrive Release Cta of 1",
+        "1 begins for 1: 2 bytes",
+        "fabric Submit(Group) of 1",
+        "fabric WaitReads(0) of 1",
+        "fence Release Sys of 1",
+        "mbarrier Look { over: 0 } Acquire Cta of 1",
+        "1 is complete for 1",
+        "mbarrier Look { over: 1 } Acquire Cta of 1",
+        "block end",
+        "end",
+    ];
+    assert_eq!(counter.events(), expected);
+    let seen: Vec<_> = counter
+        .seen()
+        .iter()
+        .map(|seen| (seen.what.direction, seen.what.bytes, seen.what.ordering, seen.proxy))
+        .collect();
+    let by_fabric = |direction, bytes| (direction, bytes, Ordering::Relaxed, Proxy::Fabric);
+    let expected = [
+        (Direction::Read, 32, Ordering::Weak, Proxy::Async),
+        by_fabric(Direction::Write, 32),
+        by_fabric(Direction::Write, 32),
+        by_fabric(Direction::Atomic, 8),
+        by_fabric(Direction::Atomic, 8),
+    ];
+    assert_eq!(seen, expected);
 }

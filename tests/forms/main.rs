@@ -12,12 +12,14 @@ mod c;
 mod case;
 mod catalogue;
 mod execute;
+mod fabric;
 mod goldens;
 mod image;
 mod matrix;
 mod measured;
 mod model;
 mod multimem;
+mod reduction;
 mod tensor;
 mod together;
 
@@ -104,6 +106,28 @@ fn matrices(rows: &[catalogue::Row], filter: Option<&str>) -> Vec<String> {
     failures
 }
 
+/// Forms of fabric operations, those of tensors among them: how many were executed, of how many, and what went wrong.
+fn fabric(rows: &[catalogue::Row], filter: Option<&str>) -> (usize, usize, Vec<String>) {
+    let (tensors, others): (Vec<&catalogue::Row>, Vec<&catalogue::Row>) = rows
+        .iter()
+        .filter(|row| row.category == "fabric")
+        .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
+        .partition(|row| row.form.contains(".tensor"));
+    if tensors.is_empty() && others.is_empty() {
+        return (0, 0, Vec::new());
+    }
+    let endpoints = fabric::Endpoints::new();
+    let (mut made, mut failures) = fabric::run(&others, &endpoints);
+    let reductions = fabric::tensor_reductions(&tensors);
+    for tensors in [tensors.clone(), reductions.iter().collect()] {
+        let (more, found) = tensor::run(&tensors, Some(&endpoints));
+        made += more;
+        failures.extend(found);
+    }
+    made -= reductions.len();
+    (made, tensors.len() + others.len(), failures)
+}
+
 /// Begins to use the device.
 fn start() {
     let mut context = std::ptr::null_mut();
@@ -165,7 +189,7 @@ fn run(filter: Option<&str>) -> ExitCode {
         .filter(|row| row.category == "tensor" && !row.form.contains("prefetch"))
         .filter(|row| filter.is_none_or(|f| row.form.contains(f)))
         .collect();
-    let (made, found) = tensor::run(&tensors);
+    let (made, found) = tensor::run(&tensors, None);
     println!("  tensor copies: {made} of {} forms executed", tensors.len());
     failures.extend(found);
     failures.extend(matrices(&rows, filter));
@@ -185,6 +209,9 @@ fn run(filter: Option<&str>) -> ExitCode {
         .collect();
     let (made, found) = multimem::run(&multimem);
     println!("  teams of devices: {made} of {} forms executed", multimem.len());
+    failures.extend(found);
+    let (made, all, found) = fabric(&rows, filter);
+    println!("  fabric: {made} of {all} forms executed");
     failures.extend(found);
     for (family, (made, all)) in &counts {
         println!("  {family}: {made} of {all} forms executed");

@@ -1,6 +1,6 @@
 //! Forms of tensor copies, and of what changes tensor maps: each with a map, a box and a tensor drawn for it. A block
 //! fills its shared memory, makes the copy of the example and waits for it; all of shared memory, or of the tensor, is
-//! compared with the model.
+//! compared with the model. Tensors of fabric operations lie in memory of devices that a logical endpoint names.
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -8,7 +8,9 @@ use std::ptr::null_mut;
 use crate::c::*;
 use crate::catalogue::Row;
 use crate::execute::Random;
+use crate::fabric::Endpoints;
 use crate::model::tensor::{self as model, Spec, TF32, TF32_FTZ, U4_ALIGN16, U6_ALIGN16, Way, swizzled};
+use crate::multimem::DEVICES;
 
 /// Bytes of shared memory that are looked at, of the tensor's memory, and cases of a module.
 const BOX: usize = 32 << 10;
@@ -130,7 +132,8 @@ impl<'a> Case<'a> {
         let what = match () {
             () if words[0] == "tensormap" && words[1] == "replace" => What::Replace,
             () if words[0] == "tensormap" => What::CopyMap,
-            () if words[1] == "reduce" => What::Reduce,
+            () if words[1] == "reduce" || words[1] == "try_red" => What::Reduce,
+            () if words[1] == "try_put" => What::Store,
             () if words.contains(&"bulk_group") => What::Store,
             () => What::Load,
         };
@@ -261,6 +264,24 @@ impl<'a> Case<'a> {
 
     fn has(&self, word: &str) -> bool {
         self.words.contains(&word)
+    }
+
+    fn is_fabric(&self) -> bool {
+        self.words[0] == "fabric"
+    }
+
+    /// What a barrier counts of the box: bytes that come, or units of 16 that go.
+    fn counted(&self) -> (i64, i64) {
+        let (_, bytes, _) = self.spec.packing();
+        let whole = self.spec.pieces(&self.start, &self.way).len() as i64 * bytes;
+        (
+            whole,
+            if self.has("mbarrier::complete_tx::16B") {
+                whole / 16
+            } else {
+                whole
+            },
+        )
     }
 
     /// What the instruction says in the map's stead, the map has otherwise.
@@ -466,12 +487,11 @@ impl<'a> Case<'a> {
     }
 
     fn kernel(&self, name: &str) -> String {
-        let (_, bytes, _) = self.spec.packing();
-        let counted = self.spec.pieces(&self.start, &self.way).len() as i64 * bytes;
+        let (whole, counted) = self.counted();
         let is_load = !matches!(self.what, What::Store | What::Reduce);
         let mut t = format!(
             ".visible .entry {name}(.param .align 64 .b8 tm[128], .param .u64 shared, .param .u64 to, .param .u64 tensor, \
-             .param .u64 scratch)\n{{\n.reg .pred %p<4>; .reg .b8 %b<4>; .reg .b16 %rs<60>; .reg .b32 %r<64>, %t<8>; \
+             .param .u64 scratch, .param .u32 id)\n{{\n.reg .pred %p<4>; .reg .b8 %b<4>; .reg .b16 %rs<60>; .reg .b32 %r<64>, %t<8>; \
              .reg .b64 %rd<12>, %u<8>;\n\
              .shared .align 1024 .b8 box[{BOX}]; .shared .align 128 .b8 made[128]; .shared .align 8 .b64 bar;\n\
              ld.param.u64 %u1, [shared]; ld.param.u64 %u2, [to]; mov.u32 %t1, %tid.x; shl.b32 %t1, %t1, 2;\n\
@@ -489,7 +509,15 @@ impl<'a> Case<'a> {
             "mov.b64 %rd3, box; add.u64 %rd3, %rd3, {}; mov.b64 %rd4, bar; mov.b64 %rd7, 0;\n",
             self.offset
         );
-        t += &format!("ld.param.u64 %rd2, [tensor]; add.u64 %rd2, %rd2, {};\n", self.spec.base);
+        t += &match self.is_fabric() {
+            false => format!("ld.param.u64 %rd2, [tensor]; add.u64 %rd2, %rd2, {};\n", self.spec.base),
+            true => format!(
+                "mov.b64 %rd0, %u6; ld.param.u32 %r1, [id]; mov.b64 %rd2, {}; mov.b64 %rd5, bar; mov.b64 %rd6, {}; \
+                 mov.b32 %r4, {whole};\n",
+                self.spec.base,
+                Endpoints::COUNTER
+            ),
+        };
         let rows = match self.way {
             Way::Rows(rows) => vec![self.start[0], rows[0], rows[1], rows[2], rows[3]],
             _ => self.start[..self.spec.rank].to_vec(),
@@ -513,8 +541,9 @@ impl<'a> Case<'a> {
         for (index, value) in info.iter().enumerate() {
             t += &format!("mov.b16 %rs{}, {value};\n", 20 + index);
         }
-        if is_load {
-            let layout = if self.pattern.is_some() { ".layout::v1" } else { "" };
+        if is_load || self.is_fabric() {
+            let reports = self.pattern.is_some() || self.is_fabric();
+            let layout = if reports { ".layout::v1" } else { "" };
             t += &format!(
                 "mbarrier.init{layout}.shared.b64 [bar], 1; mbarrier.arrive.expect_tx.shared.b64 _, [bar], {counted};\n"
             );
@@ -531,7 +560,11 @@ impl<'a> Case<'a> {
                 );
             }
         }
-        t += "\n";
+        t += if self.is_fabric() { "\nfabric.submit;\n" } else { "\n" };
+        if !is_load && self.is_fabric() {
+            t += "again: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra again;\nwait: ret;\n}\n";
+            return t;
+        }
         if !is_load {
             t += "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nwait: ret;\n}\n";
             return t;
@@ -637,6 +670,24 @@ impl<'a> Case<'a> {
         }
     }
 
+    fn reduction(&self) -> &str {
+        let known = ["add", "min", "max", "inc", "dec", "and", "or", "xor"];
+        let found = self.words.iter().find(|word| known.contains(word));
+        found.expect("it is there")
+    }
+
+    /// Bytes that a store with a counter writes.
+    fn came(&self) -> u64 {
+        let (_, bytes, _) = self.spec.packing();
+        let pieces = self.spec.pieces(&self.start, &self.way);
+        let inside = pieces.iter().filter(|piece| piece.from.is_some()).count();
+        if self.has("counted::bytes") {
+            inside as u64 * bytes as u64
+        } else {
+            0
+        }
+    }
+
     /// What the tensor holds after a store or a reduction.
     fn stored(&self, tensor: &mut [u8], shared: &[u8]) {
         let (_, bytes, pitch) = self.spec.packing();
@@ -659,17 +710,7 @@ impl<'a> Case<'a> {
                 What::Reduce => {
                     let width = reduced_bytes(self.spec.element);
                     for (old, value) in target.chunks_exact_mut(width).zip(data.chunks_exact(width)) {
-                        reduce(
-                            self.words[self
-                                .words
-                                .iter()
-                                .position(|w| *w == "shared::cta")
-                                .expect("it is there")
-                                + 1],
-                            self.spec.element,
-                            old,
-                            value,
-                        );
+                        reduce(self.reduction(), self.spec.element, old, value);
                     }
                 }
                 _ => target.copy_from_slice(&data[..bytes as usize]),
@@ -760,27 +801,48 @@ fn reduce(op: &str, element: u32, old: &mut [u8], value: &[u8]) {
 }
 
 /// Device memory that all cases use.
-struct Bench {
+struct Bench<'a> {
+    endpoints: Option<&'a Endpoints>,
     tensor: CUdeviceptr,
     shared: CUdeviceptr,
     output: CUdeviceptr,
     scratch: CUdeviceptr,
 }
 
-impl Bench {
+impl Bench<'_> {
     fn run(&self, case: &Case, function: CUfunction) -> Result<(), String> {
-        let (mut tensor, shared) = (case.tensor(), case.shared());
-        ok(cuMemcpyHtoD(self.tensor, tensor.as_ptr().cast(), TENSOR));
+        let (tensor, shared) = (case.tensor(), case.shared());
+        let is_team = case.has("multimem");
+        let id = self.endpoints.map_or(0, |endpoints| endpoints.id(is_team));
+        // Where the tensor lies, and whether the instruction reaches it there.
+        let own = match self.endpoints {
+            None => vec![(self.tensor, true)],
+            Some(endpoints) => (0..DEVICES)
+                .map(|device| (endpoints.own[device], Endpoints::has(is_team, device)))
+                .collect(),
+        };
+        for (at, _) in &own {
+            ok(cuMemcpyHtoD(*at, tensor.as_ptr().cast(), TENSOR));
+            if self.endpoints.is_some() {
+                ok(cuMemcpyHtoD(
+                    at + Endpoints::COUNTER,
+                    1_u64.to_le_bytes().as_ptr().cast(),
+                    8,
+                ));
+            }
+        }
         ok(cuMemcpyHtoD(self.shared, shared.as_ptr().cast(), BOX));
         ok(cuMemsetD8(self.scratch, 0, 128));
         let mut map = case.encode(self.tensor)?;
         let (mut a, mut b, mut c, mut d) = (self.shared, self.output, self.tensor, self.scratch);
+        let mut id = id;
         let mut parameters = [
             (&raw mut map).cast(),
             (&raw mut a).cast(),
             (&raw mut b).cast(),
             (&raw mut c).cast(),
             (&raw mut d).cast(),
+            (&raw mut id).cast(),
         ];
         ok(cuLaunchKernel(
             function,
@@ -806,15 +868,16 @@ impl Bench {
         }
         let mut found = vec![0; TENSOR];
         if matches!(case.what, What::Store | What::Reduce) {
-            ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), self.tensor, TENSOR));
-            case.stored(&mut tensor, &shared);
-            return match (0..TENSOR).find(|&at| found[at] != tensor[at]) {
-                None => Ok(()),
-                Some(at) => Err(format!(
-                    "byte {at} of the tensor is {:#x}, expected {:#x}: {:?} {:?} at {:?}",
-                    found[at], tensor[at], case.spec, case.way, case.start
-                )),
-            };
+            for &(at, reached) in &own {
+                let mut expected = tensor.clone();
+                let mut count = 1;
+                if reached {
+                    case.stored(&mut expected, &shared);
+                    count += case.came();
+                }
+                self.compare(case, (at, &mut found), &expected, count)?;
+            }
+            return Ok(());
         }
         ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), self.output, BOX));
         case.check(&shared, &found[..BOX], &tensor)?;
@@ -834,8 +897,36 @@ impl Bench {
     }
 }
 
+impl Bench<'_> {
+    /// What lies in memory after a store or a reduction, and what its counter says.
+    fn compare(
+        &self,
+        case: &Case,
+        (at, found): (CUdeviceptr, &mut [u8]),
+        expected: &[u8],
+        count: u64,
+    ) -> Result<(), String> {
+        ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), at, TENSOR));
+        if let Some(differs) = (0..TENSOR).find(|&at| found[at] != expected[at]) {
+            return Err(format!(
+                "byte {differs} of the tensor is {:#x}, expected {:#x}: {:?} {:?} at {:?}",
+                found[differs], expected[differs], case.spec, case.way, case.start
+            ));
+        }
+        if self.endpoints.is_none() {
+            return Ok(());
+        }
+        let mut is = [0; 8];
+        ok(cuMemcpyDtoH(is.as_mut_ptr().cast(), at + Endpoints::COUNTER, 8));
+        match u64::from_le_bytes(is) {
+            is if is == count => Ok(()),
+            is => Err(format!("{is} bytes counted, expected {count}")),
+        }
+    }
+}
+
 /// What went wrong, a line each, and how many forms were executed.
-pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
+pub fn run(rows: &[&Row], endpoints: Option<&Endpoints>) -> (usize, Vec<String>) {
     let mut failures = Vec::new();
     let mut cases = Vec::new();
     for row in rows {
@@ -845,6 +936,7 @@ pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
         }
     }
     let mut bench = Bench {
+        endpoints,
         tensor: 0,
         shared: 0,
         output: 0,

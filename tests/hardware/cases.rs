@@ -21,10 +21,11 @@ pub struct Outcome {
 /// A stack that drivers allow each thread.
 const STACK: u64 = 512 << 10;
 
-/// Whether the case asks for what only a test inside the library can do: images, which nothing here makes; a buffer that is
+/// Whether the case asks for what only a test inside the library can do: images and logical endpoints, which nothing here makes; a buffer that is
 /// freed before the launch; a kernel that ends by its time limit; a stack that `cuCtxSetLimit` refuses.
 pub fn is_left_out(case: &Case) -> bool {
-    let images = case.parameters.iter().any(|one| matches!(one.role, Role::Image(_))) || !case.images.is_empty();
+    let made = |role| matches!(role, Role::Image(_) | Role::Endpoint(_));
+    let images = case.parameters.iter().any(|one| made(one.role)) || !case.images.is_empty();
     let freed = case.parameters.iter().any(|one| one.freed);
     let limits = case
         .launches
@@ -43,7 +44,7 @@ pub fn run(driver: &Driver, case: &Case, text: &str) -> Result<Outcome, String> 
         buffers.push(match parameter.role {
             Role::Buffer => Some(driver.buffer(&bytes(parameter.ty, &parameter.before))?),
             Role::Value => None,
-            Role::Image(_) => return Err("images are not made here".to_owned()),
+            Role::Image(_) | Role::Endpoint(_) => return Err("images and endpoints are not made here".to_owned()),
         });
     }
     let parameters: Vec<Vec<u8>> = case

@@ -49,6 +49,15 @@ pub enum Role {
     Value,
     /// The handle of a texture, or of a surface.
     Image(Image),
+    /// The number of a logical endpoint, whose memory holds the elements.
+    Endpoint(Endpoint),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Endpoint {
+    /// A multicast endpoint of two devices, each with the same before and afterwards.
+    pub team: bool,
+    pub counted: bool,
 }
 
 /// Texels `channels` values each, row by row, slice by slice; of several levels one after the other.
@@ -140,7 +149,9 @@ fn statement(case: &mut Case, line: &str) -> Result<(), String> {
         "" | "test" | "source" | "note" => {}
         "race" => case.races = true,
         "launch" => case.launches.push(launch(rest)?),
-        "in" | "out" | "inout" | "scratch" | "freed" | "value" => case.parameters.push(parameter(keyword, rest)?),
+        "in" | "out" | "inout" | "scratch" | "freed" | "value" | "endpoint" => {
+            case.parameters.push(parameter(keyword, rest)?)
+        }
         "texture" | "surface" => {
             let (image, bound) = image(keyword == "surface", rest)?;
             if bound {
@@ -215,7 +226,7 @@ fn dimensions(text: &str) -> Result<[u32; 3], String> {
     Ok(out)
 }
 
-/// `NAME: TYPE[COUNT] {sorted} {within BOUND} {= VALUES}`; of `inout`, `= BEFORE -> AFTER`.
+/// `NAME: TYPE[COUNT] {sorted} {within BOUND} {= VALUES}`; of `inout` and `endpoint`, `= BEFORE -> AFTER`.
 fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
     let (name, rest) = text.split_once(':').ok_or("expected NAME: TYPE")?;
     let (shape, values) = match rest.split_once('=') {
@@ -236,8 +247,14 @@ fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
     };
     let ty = Type::parse(ty).ok_or_else(|| format!("unknown type `{ty}`"))?;
     let (mut sorted, mut within) = (false, Within::Exact);
+    let mut endpoint = Endpoint {
+        team: false,
+        counted: false,
+    };
     while let Some(word) = words.next() {
         match word {
+            "team" if keyword == "endpoint" => endpoint.team = true,
+            "counted" if keyword == "endpoint" => endpoint.counted = true,
             "sorted" => sorted = true,
             "within" => within = bound(words.next().unwrap_or_default(), words.next().unwrap_or_default())?,
             _ => return Err(format!("`{word}`? expected `sorted` or `within`")),
@@ -256,7 +273,7 @@ fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
             let never = u128::from_le_bytes([0xcd; 16]) & if ty.bytes == 16 { !0 } else { (1 << (8 * ty.bytes)) - 1 };
             before = vec![never; after.len()];
         }
-        "inout" => {
+        "inout" | "endpoint" => {
             let (first, second) = values
                 .and_then(|v| v.split_once("->"))
                 .ok_or("expected BEFORE -> AFTER")?;
@@ -265,7 +282,11 @@ fn parameter(keyword: &str, text: &str) -> Result<Parameter, String> {
         }
         _ => before.resize(count.ok_or("a buffer without values needs a length")?, 0),
     }
-    let role = if keyword == "value" { Role::Value } else { Role::Buffer };
+    let role = match keyword {
+        "value" => Role::Value,
+        "endpoint" => Role::Endpoint(endpoint),
+        _ => Role::Buffer,
+    };
     Ok(Parameter {
         name: name.trim().to_owned(),
         ty,

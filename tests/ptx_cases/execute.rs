@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cuda::memory::endpoint::{self, Endpoint, Member};
 use cuda::memory::texture::References;
 use cuda::memory::{AddressSpace, Kind, Request, caller};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
 use cuda::simt::{self, Cause, Executables, Fault, Services};
 
-use crate::case::{Case, Launch, Role};
+use crate::case::{Case, Launch, Parameter, Role};
 use crate::image;
 use crate::verdict::{self, bytes};
 
@@ -35,12 +37,27 @@ pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<Opt
         .parameters
         .iter()
         .map(|parameter| match parameter.role {
-            Role::Buffer | Role::Image(_) => memory.buffer(&bytes(parameter.ty, &parameter.before)).map(Some),
+            Role::Buffer | Role::Image(_) | Role::Endpoint(_) => {
+                memory.buffer(&bytes(parameter.ty, &parameter.before)).map(Some)
+            }
             Role::Value => Ok(None),
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let mut endpoints = Endpoints::default();
+    let mut others = Vec::new();
+    for (parameter, start) in case.parameters.iter().zip(&buffers) {
+        if let (Role::Endpoint(is), Some(start)) = (parameter.role, *start) {
+            let mut members = vec![start];
+            if is.team {
+                let other = memory.buffer(&bytes(parameter.ty, &parameter.before))?;
+                members.push(other);
+                others.push((parameter, other));
+            }
+            endpoints.publish(parameter, is.team, is.counted, &members);
+        }
+    }
     let mut references = Vec::new();
-    let mut bound = Vec::new();
+    let mut bound = others;
     for parameter in &case.images {
         let address = memory.buffer(&bytes(parameter.ty, &parameter.before))?;
         let variable = module.globals.iter().find(|global| *global.name == *parameter.name);
@@ -60,7 +77,12 @@ pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<Opt
     let services = Arc::new(Test::default());
     let mut fault = None;
     for (number, launch) in (0..).zip(&case.launches) {
-        let mut launch = self::launch(case, launch, &code, &buffers, &references, &services, &mut memory)?;
+        let given = Given {
+            buffers: &buffers,
+            endpoints: &endpoints,
+            references: &references,
+        };
+        let mut launch = self::launch(case, launch, &code, &given, &services, &mut memory)?;
         launch.seed = seed.map(|seed| simt::Seed::new(seed, number));
         if let Err(found) = simt::run(Arc::new(launch)) {
             fault = Some(found);
@@ -84,12 +106,18 @@ pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<Opt
     if report.is_empty() { Ok(fault) } else { Err(report) }
 }
 
+/// What a case's kernels are handed.
+struct Given<'a> {
+    buffers: &'a [Option<u64>],
+    endpoints: &'a Endpoints,
+    references: &'a References,
+}
+
 fn launch(
     case: &Case,
     launch: &Launch,
     code: &Arc<Executables>,
-    buffers: &[Option<u64>],
-    references: &References,
+    given: &Given<'_>,
     services: &Arc<Test>,
     memory: &mut Memory,
 ) -> Result<simt::Launch, String> {
@@ -110,8 +138,9 @@ fn launch(
         ));
     }
     let mut params = vec![0u8; info.param_bytes as usize];
-    for ((parameter, buffer), &(offset, size)) in case.parameters.iter().zip(buffers).zip(&info.params) {
+    for ((parameter, buffer), &(offset, size)) in case.parameters.iter().zip(given.buffers).zip(&info.params) {
         let raw = match (parameter.role, buffer) {
+            (Role::Endpoint(_), _) => given.endpoints.number(parameter).to_le_bytes().to_vec(),
             (Role::Image(_), Some(address)) => image::object(parameter, *address)?.to_le_bytes().to_vec(),
             (_, Some(address)) => address.to_le_bytes().to_vec(),
             (_, None) => bytes(parameter.ty, &parameter.before),
@@ -140,12 +169,13 @@ fn launch(
             0
         },
         grid_id: 1,
+        device: 0,
         multiprocessors: 4,
         stack_limit: launch.stack,
         timeout: Some(launch.timeout.map_or(PATIENCE, Duration::from_millis)),
         seed: None,
         services: Arc::clone(services) as Arc<dyn Services>,
-        references: Arc::clone(references),
+        references: Arc::clone(given.references),
         family: simt::Family::default(),
         tensor: Default::default(),
     })
@@ -189,6 +219,41 @@ fn code(fault: &Fault) -> u32 {
         Cause::OutOfMemory { .. } => 2,
         Cause::TensorMemoryLeak { .. } => 721,
         Cause::Invalid { .. } => 218,
+    }
+}
+
+/// Logical endpoints of one case: what parameter each is, and its number.
+#[derive(Default)]
+struct Endpoints(Vec<(String, u32)>);
+
+impl Endpoints {
+    /// Members are devices 0, 1, …, each with all of the parameter's elements.
+    fn publish(&mut self, parameter: &Parameter, is_team: bool, counts: bool, members: &[u64]) {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let member = |(device, &start)| Member { device, start };
+        endpoint::publish(Endpoint {
+            id,
+            is_team,
+            bytes: (parameter.ty.bytes * parameter.before.len()) as u64,
+            counts,
+            missing: 0,
+            members: (0..).zip(members).map(member).collect(),
+        });
+        self.0.push((parameter.name.clone(), id));
+    }
+
+    fn number(&self, parameter: &Parameter) -> u32 {
+        let found = self.0.iter().find(|(name, _)| *name == parameter.name);
+        found.map_or(0, |(_, id)| *id)
+    }
+}
+
+impl Drop for Endpoints {
+    fn drop(&mut self) {
+        for (_, id) in &self.0 {
+            endpoint::withdraw(*id);
+        }
     }
 }
 

@@ -73,9 +73,16 @@ fn trial(root: &Path, file: &Path, level: &str) -> Trial {
 /// The same under seeds: what a correct program computes does not depend on the schedule.
 fn seeded(root: &Path, file: &Path) -> Trial {
     let (label, path) = (name(root, file), file.to_path_buf());
-    let about_order = ["progress/", "barrier/", "atomic/", "asynchronous/", "cluster/"]
-        .iter()
-        .any(|folder| label.starts_with(folder));
+    let about_order = [
+        "progress/",
+        "barrier/",
+        "atomic/",
+        "asynchronous/",
+        "cluster/",
+        "fabric/",
+    ]
+    .iter()
+    .any(|folder| label.starts_with(folder));
     let seeds = std::env::var("PTX_CASES_SEEDS")
         .ok()
         .and_then(|seeds| seeds.parse().ok());

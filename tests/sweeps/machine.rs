@@ -97,6 +97,7 @@ pub fn launch(module: &Arc<Module>, entry: &str, threads: usize, params: [u64; 2
         dynamic_shared: 0,
         params: params.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<u8>>().into(),
         cooperative: false,
+        device: 0,
         workspace: 0,
         grid_id: 1,
         multiprocessors: MULTIPROCESSORS,

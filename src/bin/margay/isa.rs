@@ -49,13 +49,7 @@ pub fn run(matches: &ArgMatches) -> Outcome {
 
 fn show(line: &table::Line, note: &str, out: &mut String) {
     let (major, minor) = line.ptx;
-    let later = if line.is_executed() { "" } else { ", not executed yet" };
-    let _ = writeln!(
-        out,
-        "{:<64} PTX {major}.{minor}, sm_{}{note}{later}",
-        line.head(),
-        line.target
-    );
+    let _ = writeln!(out, "{:<64} PTX {major}.{minor}, sm_{}{note}", line.head(), line.target);
     for group in line.groups() {
         let _ = writeln!(out, "    {group}");
     }

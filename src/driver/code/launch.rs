@@ -132,6 +132,7 @@ pub(in crate::driver) fn describe(
         cooperative: config.cooperative,
         workspace: workspace.map_or(0, |workspace| workspace.0),
         grid_id,
+        device: shared.device,
         multiprocessors,
         tensor: tensor_architecture(shared.device),
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),

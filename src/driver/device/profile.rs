@@ -199,6 +199,8 @@ impl Profile {
             137 => LONGEST_COMPRESSED as u32,
             // HOST_MEMORY_POOLS_SUPPORTED, LOCALITY_DOMAIN_COUNT, LOCALITY_DOMAIN_MULTIPROCESSOR_COUNT
             144 | 149 => 1,
+            // LOGICAL_ENDPOINT_UNICAST, _MULTICAST, _COUNTED_OPS, _UNICAST_ACCESS_ON_OWNER_DEVICE_SUPPORTED
+            153..=156 => 1,
             157 => multiprocessors(),
             // TENSOR_MAP_LARGE_TENSOR_MIN_SIZE: the class of an allocation has no effect
             160 => i32::MAX as u32,

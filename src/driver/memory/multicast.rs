@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::binding::{self, Binding, Bindings, is_granular};
 use crate::driver::handle::{self, Registry};
 use crate::driver::shared_file::{Purpose, SharedFile};
 use crate::driver::virtual_memory::{self, GRANULARITY, Physical};
@@ -32,18 +33,8 @@ pub struct Multicast {
 #[derive(Default)]
 struct State {
     devices: Vec<i32>,
-    bound: Vec<Binding>,
+    bound: Bindings,
     mappings: Vec<Mapping>,
-}
-
-/// Memory of a device, at an offset of the object.
-struct Binding {
-    device: i32,
-    offset: u64,
-    bytes: u64,
-    physical: Arc<Physical>,
-    /// The part of the memory.
-    from: u64,
 }
 
 #[derive(Clone)]
@@ -65,10 +56,6 @@ impl Mapping {
 }
 
 static MULTICASTS: Registry<Multicast> = Registry::new();
-
-fn is_granular(values: &[u64]) -> bool {
-    values.iter().all(|value| value.is_multiple_of(GRANULARITY))
-}
 
 /// What `cuMulticastCreate` and `cuMulticastGetGranularity` take: at most as many devices as there are.
 pub fn check(team: u32, bytes: u64) -> Result<()> {
@@ -145,33 +132,21 @@ impl Multicast {
         from: u64,
         bytes: u64,
     ) -> Result<()> {
-        let fits = |first: u64, size: u64| first.checked_add(bytes).is_some_and(|end| end <= size);
-        if bytes == 0
-            || !is_granular(&[offset, from, bytes])
-            || !fits(offset, self.bytes)
-            || !fits(from, physical.bytes())
-        {
-            return Err(Error::InvalidValue);
-        }
         let device = device.unwrap_or(physical.device()).ordinal();
-        let mut state = self.state.lock();
-        self.check_complete(&state)?;
-        if !state.devices.contains(&device) {
-            return Err(Error::InvalidDevice);
-        }
-        let overlaps = |other: &Binding| {
-            other.device == device && other.offset < offset + bytes && offset < other.offset + other.bytes
-        };
-        if state.bound.iter().any(overlaps) {
-            return Err(Error::InvalidValue);
-        }
-        state.bound.push(Binding {
+        let binding = Binding {
             device,
             offset,
             bytes,
             physical: Arc::clone(physical),
             from,
-        });
+        };
+        binding.check(self.bytes)?;
+        let mut state = self.state.lock();
+        self.check_complete(&state)?;
+        if !state.devices.contains(&device) {
+            return Err(Error::InvalidDevice);
+        }
+        state.bound.add(binding)?;
         for mapping in &state.mappings {
             self.show(&state, mapping)?;
         }
@@ -192,23 +167,13 @@ impl Multicast {
     /// # Errors
     /// 1 unless it is one or more whole bindings, 101 for a device outside of the team.
     pub fn unbind(&self, device: &Device, offset: u64, bytes: u64) -> Result<()> {
-        let end = offset.checked_add(bytes).ok_or(Error::InvalidValue)?;
-        if bytes == 0 || !is_granular(&[offset, bytes]) || end > self.bytes {
-            return Err(Error::InvalidValue);
-        }
+        binding::check_range(offset, bytes, self.bytes)?;
         if !self.state.lock().devices.contains(&device.ordinal()) {
             return Err(Error::InvalidDevice);
         }
         context::drain_all();
         let mut state = self.state.lock();
-        let touched =
-            |one: &Binding| one.device == device.ordinal() && one.offset < end && offset < one.offset + one.bytes;
-        let whole = |one: &Binding| offset <= one.offset && one.offset + one.bytes <= end;
-        let mut found = state.bound.iter().filter(|one| touched(one)).peekable();
-        if found.peek().is_none() || !found.all(whole) {
-            return Err(Error::InvalidValue);
-        }
-        state.bound.retain(|one| !touched(one));
+        state.bound.remove(device.ordinal(), (offset, bytes), self.bytes)?;
         for mapping in &state.mappings {
             self.show(&state, mapping)?;
         }

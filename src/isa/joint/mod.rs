@@ -6,6 +6,7 @@
 
 pub mod bulk;
 pub mod cluster;
+pub mod fabric;
 pub mod matrix;
 pub mod mbarrier;
 pub mod multimem;
@@ -28,6 +29,7 @@ pub enum Joint {
     Warpgroup(warpgroup::Op),
     Tcgen05(tcgen05::Op),
     Multimem(multimem::Op),
+    Fabric(fabric::Op),
 }
 
 impl Joint {
@@ -35,9 +37,12 @@ impl Joint {
     pub fn fidelity(self) -> Fidelity {
         match self {
             Joint::Matrix(_) | Joint::Warpgroup(_) | Joint::Tcgen05(_) => Fidelity::AsMeasured,
-            Joint::Mbarrier(_) | Joint::Bulk(_) | Joint::Tensor(_) | Joint::Cluster(_) | Joint::Multimem(_) => {
-                Fidelity::Exact
-            }
+            Joint::Mbarrier(_)
+            | Joint::Bulk(_)
+            | Joint::Tensor(_)
+            | Joint::Cluster(_)
+            | Joint::Multimem(_)
+            | Joint::Fabric(_) => Fidelity::Exact,
         }
     }
 
@@ -52,6 +57,7 @@ impl Joint {
             Joint::Warpgroup(op) => op.takes_whole_warps(),
             Joint::Tcgen05(op) => op.takes_whole_warps(),
             Joint::Multimem(op) => op.takes_whole_warps(),
+            Joint::Fabric(op) => op.takes_whole_warps(),
         }
     }
 }
@@ -68,6 +74,7 @@ impl fmt::Display for Joint {
             Joint::Warpgroup(op) => op.fmt(f),
             Joint::Tcgen05(op) => op.fmt(f),
             Joint::Multimem(op) => op.fmt(f),
+            Joint::Fabric(op) => op.fmt(f),
         }
     }
 }

@@ -64,7 +64,7 @@ pub enum Scalar { U32, S32, U64, S64, F32, F64, F16, Bf16, E4m3, E5m2 }
 pub enum Precision { F16, F32 }
 
 impl Reduction {
-    fn read(w: Words) -> Option<Reduction> {
+    pub(super) fn read(w: Words) -> Option<Reduction> {
         let (of, packed) = match w.ty(0) {
             Type::U32 | Type::B32 => (Scalar::U32, 1),
             Type::S32 => (Scalar::S32, 1),
@@ -94,6 +94,19 @@ impl Reduction {
                 () => None,
             },
         })
+    }
+
+    /// How sums are rounded, if the opcode says.
+    pub(super) fn sums_word(self) -> Option<&'static str> {
+        self.sums.map(|sums| match sums {
+            Precision::F32 => "acc::f32",
+            Precision::F16 => "acc::f16",
+        })
+    }
+
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        self.of.bits() as usize / 8 * usize::from(self.packed)
     }
 
     /// Of one element, whose bits these are on each device.
@@ -271,11 +284,7 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Op::LoadReduce { reduction, access } => {
-                let sums = reduction.sums.map(|sums| match sums {
-                    Precision::F32 => "acc::f32",
-                    Precision::F16 => "acc::f16",
-                });
-                let op = reduction.op.word();
+                let (op, sums) = (reduction.op.word(), reduction.sums_word());
                 opcode!(f, "multimem.ld_reduce", op, sums, access.vector(), access.ty)
             }
             Op::Store { access } => opcode!(f, "multimem.st", access.vector(), access.ty),

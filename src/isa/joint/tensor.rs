@@ -181,7 +181,7 @@ pub struct Places {
 }
 
 impl Tensor {
-    fn read(w: Words) -> Option<Tensor> {
+    pub(super) fn read(w: Words) -> Option<Tensor> {
         let dims = w.find(|word| word.strip_suffix('d')?.parse().ok())?;
         let over = match () {
             () if w.has("override::global_dim") || w.has("override::global_dim_stride") => Override::Sizes,
@@ -229,7 +229,7 @@ impl Tensor {
         }
     }
 
-    fn over(self) -> (&'static str, &'static str) {
+    pub(super) fn over(self) -> (&'static str, &'static str) {
         match (self.over, self.dims) {
             (Override::None, _) => ("", ""),
             (Override::Address, _) => (".override::global_address", ""),

@@ -103,8 +103,7 @@ impl Operation {
             | Operation::SurfaceStore(_)
             | Operation::SurfaceReduce { .. }
             | Operation::SurfaceQuery { .. }
-            | Operation::Hint(_)
-            | Operation::Later => Fidelity::Exact,
+            | Operation::Hint(_) => Fidelity::Exact,
         }
     }
 }

@@ -107,8 +107,6 @@ pub enum Operation {
     },
     /// No effect on results.
     Hint(Advice),
-    /// Legal, recognised, not executed yet: a kernel that reaches it is refused at load with a message.
-    Later,
 }
 
 impl Operation {
@@ -132,7 +130,7 @@ impl Operation {
             Operation::Barrier(_) | Operation::WarpBarrier | Operation::Fence(_) | Operation::Shuffle { .. }
             | Operation::Vote { .. } | Operation::Match { .. } | Operation::Redux { .. } | Operation::Activemask
             | Operation::Elect | Operation::Joint(_) => None,
-            Operation::Hint(_) | Operation::Later => None,
+            Operation::Hint(_) => None,
         }
     }
 
@@ -155,7 +153,7 @@ impl Operation {
             Operation::Texture(_) | Operation::TextureQuery { .. } | Operation::IsHandle(_)
             | Operation::SurfaceLoad(_) | Operation::SurfaceStore(_) | Operation::SurfaceReduce { .. }
             | Operation::SurfaceQuery { .. } => false,
-            Operation::Hint(_) | Operation::Later => false,
+            Operation::Hint(_) => false,
         }
     }
 }
@@ -228,6 +226,5 @@ pub(super) fn read(meaning: Meaning, w: Words) -> Option<Operation> {
             attribute: w.find(Attribute::from_word)?,
         },
         Meaning::Hint(advice) => Operation::Hint(advice),
-        Meaning::Later => Operation::Later,
     })
 }

@@ -1,11 +1,11 @@
 //! Asynchronous operations and their completion: mbarriers, bulk and tensor copies, clusters, multimem, fabric.
 
 use super::entry::Fragments::Tensor;
-use super::entry::Meaning::{CreatePolicy, Hint, Later};
+use super::entry::Meaning::{CreatePolicy, Hint};
 use super::entry::Then::Without;
 use super::entry::{F100, F100_F120, F100_F120_A90, Instruction, instruction, joint, line, need, rule};
 use super::memory::{ACCESS, UPDATE};
-use crate::isa::joint::{bulk, cluster, mbarrier, multimem, tensor};
+use crate::isa::joint::{bulk, cluster, fabric, mbarrier, multimem, tensor};
 use crate::isa::operation::Advice;
 
 macro_rules! barrier {
@@ -45,9 +45,22 @@ macro_rules! multimem {
         "; .scope = { .cta, .cluster, .gpu, .sys }; .minmax = { .min, .max }; .logic = { .and, .or, .xor }; .bits = { .b32, .b64 }; .ordered = { .u32, .s32, .u64, .s64 }; .sum = { .u32, .s32, .u64, .f64, .f32, .v2.f32, .v4.f32 }; .half = { .v2.half1, .v4.half1, .v8.half1, .v2.half2, .v4.half2 }; .half1 = { .f16, .bf16 }; .half2 = { .f16x2, .bf16x2 }; .eight = { .eight4, .v2.eight2, .v2.eight4, .v4.eight1, .v4.eight2, .v4.eight4, .v8.eight1, .v8.eight2 }; .eight1 = { .e4m3, .e5m2 }; .eight2 = { .e4m3x2, .e5m2x2 }; .eight4 = { .e4m3x4, .e5m2x4 }"
     };
 }
+/// What fabric operations complete by: bytes that have come, or units of 16 bytes that have gone.
 macro_rules! fabric {
-    () => {
-        "; .space = { .shared, .shared::cta }; .dim = { .1d, .2d, .3d, .4d, .5d }; .over = { .override::global_address{.sizes} }; .sizes = { .override::global_dim, .override::global_dim_stride }; .op = { .and, .or, .xor, .add, .inc, .dec, .min, .max, .exch, .cas }; .vec = { .v2, .v4, .v8 }; .type = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f16, .f16x2, .bf16, .bf16x2, .f32, .f64, .e5m2, .e5m2x2, .e5m2x4, .e4m3, .e4m3x2, .e4m3x4 }"
+    (come) => {
+        ".shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric"
+    };
+    (gone) => {
+        ".shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric"
+    };
+    (types) => {
+        "; .minmax = { .min, .max }; .logic = { .and, .or, .xor }; .bits = { .b32, .b64 }; .ordered = { .u32, .s32, .u64, .s64 }; .half = { .f16, .bf16 }; .half2 = { .f16x2, .bf16x2 }; .eight = { .e4m3, .e5m2 }"
+    };
+    (tensor) => {
+        "; .dim = { .1d, .2d, .3d, .4d, .5d }; .over = { .override::global_address{.sizes} }; .sizes = { .override::global_dim, .override::global_dim_stride }"
+    };
+    (map) => {
+        "sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag]"
     };
 }
 
@@ -201,20 +214,25 @@ pub static INSTRUCTIONS: &[Instruction] = &[
     ]),
 
     instruction("fabric", &[
-        line(concat!("fabric.try_put.async{.multimem}.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}{.cp_mask}.relaxed.sys{.vec}.type [endpoint:u32, address:u64, counted:u64?counted::bytes], [src]:shared, size:u32[0../16], [mbar]:shared{, byteMask:u16?cp_mask}{, cache-policy}", fabric!()), (9, 3), 100, Later),
-        line(concat!("fabric.try_put.async.tensor{.multimem}.dim.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}.over.relaxed.sys.type [map:pointer, endpoint:u32, address:u64, counted:u64?counted::bytes, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [src]:shared, size:u32[0../16], [mbar]:shared{, cache-policy}", fabric!()), (9, 3), 100, Later),
-        line(concat!("fabric.try_get.async.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric{.L2::cache_hint}.relaxed.sys.type [dst]:shared, [endpoint:u32, address:u64], size:u32[0../16], [mbar]:shared{, cache-policy}", fabric!()), (9, 3), 100, Later),
-        line(concat!("fabric.try_get.async.tensor.dim.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric{.L2::cache_hint}.over.relaxed.sys.type [dst]:shared, [map:pointer, endpoint:u32, address:u64, sizes:frag?override::global_dim/override::global_dim_stride, strides:frag?override::global_dim_stride, upper:u16?override::global_dim_stride, coords:frag], [mbar]:shared{, cache-policy}", fabric!()), (9, 3), 100, Later),
-        line(concat!("fabric.try_red.async{.multimem}.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}.relaxed.sys.op{.noftz}{.vec}.type [endpoint:u32, address:u64, counted:u64?counted::bytes], [src]:shared, size:u32[0../16], [mbar]:shared{, cache-policy}", fabric!()), (9, 3), 100, Later),
-        line(concat!("fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric{.L2::cache_hint}.relaxed.sys.op{.noftz}{.vec}.type [endpoint:u32, address:u64], [dst]:shared, [src]:shared, [mbar]:shared{, cache-policy}", fabric!()), (9, 3), 100, Later),
-        line(concat!("fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric{.L2::cache_hint}.relaxed.sys.op{.acc}{.noftz}{.vec}.type.sync [dst]:shared, [endpoint:u32, address:u64], size:u32[0../16], [mbar]:shared, membermask:u32; .acc = { .acc::f32, .acc::f16 }", fabric!()), (9, 3), 100, Later),
-        line("fabric.submit{.kind}; .kind = { .commit_group, .op_restrict::fetching }", (9, 3), 100, Later),
-        line("fabric.wait.kind n:imm; .kind = { .sync_restrict::read, .sync_restrict::reads }", (9, 3), 100, Later),
-        line("fabric.wait.sync_restrict::reads", (9, 3), 100, Later),
+        line(concat!("fabric.try_put.async{.multimem}", fabric!(gone), "{.counted::bytes}{.L2::cache_hint}{.cp_mask}.relaxed.sys.b128 [endpoint:u32, address:u64, counter:u64?counted::bytes], [src]:shared, size:u32, [mbar]:shared{, byteMask:u16?cp_mask}{, cache-policy}"), (9, 3), 100, joint!(Fabric fabric::read)),
+        line(concat!("fabric.try_put.async.tensor{.multimem}.dim.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}.over.relaxed.sys.b128 [map:pointer, endpoint:u32, address:u64, counter:u64?counted::bytes, ", fabric!(map), ", [src]:shared, size:u32, [mbar]:shared{, cache-policy}", fabric!(tensor)), (9, 4), 107, joint!(Fabric fabric::read)),
+        line(concat!("fabric.try_get.async", fabric!(come), "{.L2::cache_hint}.relaxed.sys.b128 [dst]:shared, [endpoint:u32, address:u64], size:u32, [mbar]:shared{, cache-policy}"), (9, 3), 100, joint!(Fabric fabric::read)),
+        line(concat!("fabric.try_get.async.tensor.dim.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric{.L2::cache_hint}.over.relaxed.sys.b128 [dst]:shared, [map:pointer, endpoint:u32, address:u64, ", fabric!(map), ", [mbar]:shared{, cache-policy}", fabric!(tensor)), (9, 4), 107, joint!(Fabric fabric::read)),
+        line(concat!("fabric.try_red.async{.multimem}", fabric!(gone), "{.counted::bytes}{.L2::cache_hint}.relaxed.sys.reduction [endpoint:u32, address:u64, counter:u64?counted::bytes], [src]:shared, size:u32, [mbar]:shared{, cache-policy}; .reduction = { .add.sum, .minmax.ordered, .minmax.half, .logic.bits }; .sum = { .u32, .u64, .f16, .bf16, .f32, .f64 }", fabric!(types)), (9, 3), 100, joint!(Fabric fabric::read)),
+        line(concat!("fabric.try_red.async.tensor{.multimem}.dim.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted::bytes}{.L2::cache_hint}.over.relaxed.sys.red [map:pointer, endpoint:u32, address:u64, counter:u64?counted::bytes, ", fabric!(map), ", [src]:shared, size:u32, [mbar]:shared{, cache-policy}; .red = { .add, .min, .max, .and, .or, .xor }", fabric!(tensor)), (9, 4), 107, joint!(Fabric fabric::read)),
+        line(concat!("fabric.try_atom.async", fabric!(gone), "{.L2::cache_hint}.relaxed.sys.reduction [endpoint:u32, address:u64], [dst]:shared, [src]:shared, [mbar]:shared{, cache-policy}; .reduction = { .add.sum, .minmax.ordered, .minmax.half2, .logic.bits, .swap.any }; .sum = { .u32, .u64, .f16x2, .bf16x2, .f32, .f64 }; .swap = { .exch, .cas }; .any = { .b32, .b64, .b128 }", fabric!(types)), (9, 4), 100, joint!(Fabric fabric::read)),
+        line(concat!("fabric.try_pullred.async.multimem", fabric!(come), ".relaxed.sys.reduction.sync [dst]:shared, [endpoint:u32, address:u64], size:u32, [mbar]:shared, membermask:imm[4294967295]; .reduction = { .add.sum, .add.acc::f32.half, .add.acc.eight, .minmax.ordered, .minmax.half, .minmax.eight, .logic.bits }; .sum = { .u32, .u64, .f16, .bf16, .f32 }; .acc = { .acc::f32, .acc::f16 }", fabric!(types)), (9, 3), 100, joint!(Fabric fabric::read)),
+        line("fabric.submit{.kind}; .kind = { .commit_group, .op_restrict::fetching }", (9, 3), 100, joint!(Fabric fabric::read)),
+        line("fabric.wait.kind n:imm; .kind = { .sync_restrict::read, .sync_restrict::reads }", (9, 3), 100, joint!(Fabric fabric::read)),
+        line("fabric.wait.sync_restrict::reads", (9, 3), 100, joint!(Fabric fabric::read)),
     ]).fragments(Tensor).needs(&[
         need("acc::f16/acc::f32/e4m3/e5m2", (9, 3), F100_F120),
-        need("1d/override::global_address", (9, 4), "107f"),
+        need("1d/2d/3d/4d/5d/override::global_address", (9, 4), "107f"),
         need("bf16x2/try_atom", (9, 4), "100"),
         need("commit_group/sync_restrict::read", (9, 5), "100"),
+    ]).rules(&[
+        rule("counted::bytes", Without("cp_mask")),
+        rule("override::global_dim", Without("2d 3d 4d 5d")),
+        rule("override::global_dim_stride", Without("1d")),
     ]),
 ];

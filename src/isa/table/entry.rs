@@ -115,8 +115,6 @@ pub enum Meaning {
     Alloca, StackSave, StackRestore, CopyAsync, Texture, TextureQuery, IsHandle, SurfaceLoad, SurfaceStore,
     SurfaceReduce, SurfaceQuery,
     Hint(Advice),
-    /// Legal, recognised, not executed yet.
-    Later,
 }
 
 /// A line of a family of [`Joint`], with the reader that says which of its operations.
@@ -165,11 +163,6 @@ impl Line {
             }
         }
         groups
-    }
-
-    /// Whether programs that use it run; if not, it is read and refused with a message when a kernel is prepared.
-    pub fn is_executed(&self) -> bool {
-        !matches!(self.meaning, Meaning::Later)
     }
 }
 

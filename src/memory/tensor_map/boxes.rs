@@ -291,6 +291,12 @@ impl TensorBox {
         }
     }
 
+    /// The same box of a tensor that starts elsewhere.
+    pub fn moved(self, address: u64) -> TensorBox {
+        let map = TensorMap { address, ..self.map };
+        TensorBox { map, ..self }
+    }
+
     /// Bytes that a copy to shared memory counts: all of the box, whether they lie in the tensor or not, without gaps.
     pub fn transferred(&self) -> u32 {
         self.rows * self.units * self.unit.global

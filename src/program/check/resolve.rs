@@ -34,7 +34,7 @@ impl Shape {
             Operation::Move { .. } => Shape::Move,
             Operation::Video(opcode) => Shape::Video(opcode),
             Operation::Texture(_) => Shape::Texture,
-            Operation::Hint(_) | Operation::Later => Shape::Ignored,
+            Operation::Hint(_) => Shape::Ignored,
             Operation::Compute(_)
             | Operation::Load(_)
             | Operation::Store(_)

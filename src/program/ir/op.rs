@@ -103,6 +103,8 @@ pub enum Proxy {
     Tensormap,
     Texture,
     Surface,
+    /// By a logical endpoint.
+    Fabric,
 }
 
 /// A special register that is not constant for a launch or a block, read where it stands, or needed at set-up.

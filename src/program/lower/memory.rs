@@ -460,7 +460,8 @@ impl Lower<'_> {
                 | Named::AsyncSharedCluster
                 | Named::AsyncGeneric,
             ) => Proxy::Async,
-            Some(Named::Alias | Named::FabricFabric | Named::FabricGeneric | Named::GenericFabric) => Proxy::Alias,
+            Some(Named::Alias) => Proxy::Alias,
+            Some(Named::FabricFabric | Named::FabricGeneric | Named::GenericFabric) => Proxy::Fabric,
         };
         let ordering = match fence.ordering {
             Some(types::Ordering::Sc) => Ordering::Sc,

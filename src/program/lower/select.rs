@@ -129,7 +129,6 @@ impl Lower<'_> {
             Operation::SurfaceStore(surface) => self.surface(surface, Access::Store, instruction, guard),
             Operation::SurfaceReduce { op, surface } => self.surface(surface, Access::Reduce(op), instruction, guard),
             Operation::Hint(_) => Ok(()),
-            Operation::Later => Err(unsupported(instruction)),
             Operation::Branch { .. } | Operation::BranchIndexed { .. } | Operation::Call { .. } => {
                 unreachable!("the check makes statements of their own of them")
             }
@@ -308,12 +307,4 @@ impl Lower<'_> {
         self.start(next);
         Ok(())
     }
-}
-
-/// Legal, and not something that this version executes.
-pub fn unsupported(instruction: &Instruction<'_>) -> Diagnostic {
-    Diagnostic::error(
-        instruction.opcode.span,
-        format!("`{}` is not supported yet", instruction.opcode.text),
-    )
 }

@@ -312,6 +312,43 @@ pub struct Element {
     pub apply: unsafe fn(u64, u64, bool),
 }
 
+struct OldElement;
+
+impl Chooser for OldElement {
+    type Chosen = Fetch;
+    fn choose<K: Rmw, const COMBINE: bool>(self) -> Fetch {
+        Fetch {
+            bytes: size_of::<K::Cell>(),
+            apply: |at, [b, c], old, ftz| {
+                // SAFETY: who calls `apply` promises that all are there, and `at` aligned.
+                unsafe {
+                    let b = (b as *const K::Cell).read_unaligned();
+                    let c = (c as *const K::Cell).read_unaligned();
+                    let was = K::Cell::update(at as *mut K::Cell, |old| K::apply(old, b, c, ftz));
+                    (old as *mut K::Cell).write_unaligned(was);
+                }
+            },
+        }
+    }
+}
+
+/// An operation on one element of memory, whose old value is the result.
+#[derive(Clone, Copy)]
+pub struct Fetch {
+    pub bytes: usize,
+    /// Of the element at the first address, which is a multiple of its size, with the values at the next two, of which
+    /// `cas` alone has a second; where the old one goes, and whether subnormals of `f32` are flushed.
+    ///
+    /// # Safety
+    /// All can be reached, and the first and the last written.
+    pub apply: unsafe fn(u64, [u64; 2], u64, bool),
+}
+
+/// The operation with a result; the instruction table lets no other pair through.
+pub fn fetch(op: AtomicOp, ty: AtomicType) -> Fetch {
+    choose(op, ty, OldElement)
+}
+
 /// The operation on one element; the instruction table lets no other pair through.
 pub fn element(op: AtomicOp, ty: AtomicType) -> Element {
     choose(op, ty, OneElement)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::isa::joint::fabric::Submit;
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{CopyGroup, Function, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
@@ -110,6 +111,8 @@ pub enum SyncEvent {
         scope: Option<Scope>,
         what: MbarrierEvent,
     },
+    /// Lanes let their fabric operations go on, or wait until those have read their sources.
+    Fabric { lanes: [u32; MAX_WARPS], what: FabricEvent },
     /// The context is asked for something: output, memory, launches.
     HostCall { lanes: [u32; MAX_WARPS] },
 }
@@ -121,12 +124,21 @@ pub enum Completes {
     Group,
     /// By a group of bulk copies.
     BulkGroup,
-    /// By the phase of the mbarrier at this address, which counts so many bytes.
+    /// By the phase of the mbarrier at this address, which counts so many bytes, or units of 16 bytes where something is
+    /// written to logical endpoints.
     Bytes { barrier: u64, bytes: u32 },
     /// By the phase of the mbarrier at this address, at which it arrives.
     Arrival { barrier: u64 },
     /// By nothing but the kernel's end, or what follows in the order of its kind.
     Nothing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FabricEvent {
+    /// Until then nothing of an operation happens.
+    Submit(Submit),
+    /// But for so many groups.
+    WaitReads(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

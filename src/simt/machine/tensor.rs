@@ -47,6 +47,17 @@ impl Place {
         }
     }
 
+    /// Bytes of global memory that lie in the tensor.
+    pub fn written(&self) -> u64 {
+        let mut bytes = 0;
+        let unit = u64::from(self.tensor.unit().global);
+        let Ok(()) = self.tensor.rows(|row| {
+            bytes += u64::from(row.last - row.first) * unit;
+            Ok::<(), std::convert::Infallible>(())
+        });
+        bytes
+    }
+
     /// The runs of global memory that a row has inside the tensor: address, where they stand in the row's buffer,
     /// bytes.
     fn runs(&self, row: &Row) -> impl Iterator<Item = (u64, usize, usize)> + use<> {

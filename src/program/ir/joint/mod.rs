@@ -3,6 +3,7 @@
 
 mod bulk;
 mod cluster;
+mod fabric;
 mod matrix;
 mod mbarrier;
 mod multimem;
@@ -25,6 +26,7 @@ impl<R> JointOp<R> {
             Joint::Warpgroup(op) => warpgroup::effects(op, self),
             Joint::Tcgen05(op) => tcgen05::effects(op, self),
             Joint::Multimem(op) => multimem::effects(op, self),
+            Joint::Fabric(op) => fabric::effects(op, self),
         }
     }
 }

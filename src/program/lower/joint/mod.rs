@@ -2,6 +2,7 @@
 
 mod bulk;
 mod cluster;
+mod fabric;
 mod matrix;
 mod mbarrier;
 mod multimem;
@@ -25,6 +26,7 @@ impl Lower<'_> {
             Joint::Warpgroup(op) => self.warpgroup(op, instruction, guard),
             Joint::Tcgen05(op) => self.tcgen05(op, instruction, guard),
             Joint::Multimem(op) => self.multimem(op, instruction, guard),
+            Joint::Fabric(op) => self.fabric(op, instruction, guard),
         }
     }
 }

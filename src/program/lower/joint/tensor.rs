@@ -75,27 +75,37 @@ impl Lower<'_> {
                 "a tensor map and coordinates are expected here",
             ));
         };
-        let map = self.tensor_map(map)?;
         let mut src = Vec::new();
-        let mut middle = middle.iter();
+        let map = self.tensor_part(over, (map, middle.iter(), coordinates), &mut src)?;
+        Ok((map, src))
+    }
+
+    /// The map, what is said in its stead, and coordinates: the map's address, and what else becomes sources.
+    pub(super) fn tensor_part<'o>(
+        &mut self,
+        over: Override,
+        (map, mut middle, coordinates): (&Operand, impl Iterator<Item = &'o Operand>, &Operand),
+        src: &mut Vec<Reg>,
+    ) -> Outcome<Address> {
         let mut next = || {
             middle
                 .next()
-                .ok_or_else(|| Diagnostic::error(*span, "an operand is missing here"))
+                .ok_or_else(|| Diagnostic::error(coordinates.span(), "an operand is missing before this one"))
         };
+        let map = self.tensor_map(map)?;
         if over != Override::None {
-            self.words(std::slice::from_ref(next()?), Width::B64, &mut src)?;
+            self.words(std::slice::from_ref(next()?), Width::B64, src)?;
         }
         if over == Override::Sizes {
             let sizes = next()?.list();
-            self.words(sizes, Width::B16, &mut src)?;
+            self.words(sizes, Width::B16, src)?;
             if sizes.len() > 1 {
-                self.words(next()?.list(), Width::B32, &mut src)?;
-                self.words(std::slice::from_ref(next()?), Width::B16, &mut src)?;
+                self.words(next()?.list(), Width::B32, src)?;
+                self.words(std::slice::from_ref(next()?), Width::B16, src)?;
             }
         }
-        self.words(coordinates.list(), Width::B32, &mut src)?;
-        Ok((map, src))
+        self.words(coordinates.list(), Width::B32, src)?;
+        Ok(map)
     }
 
     /// A register with a generic address, or the name of a variable.

@@ -124,15 +124,19 @@ impl State {
             self.complete(env, 0)?;
         }
         self.asynchronous.groups.clear();
+        self.asynchronous.fabric_groups.clear();
         Ok(())
     }
 
     /// The block has ended, or the cluster: everything completes, and what lay in shared memory is no more.
     ///
     /// # Errors
-    /// Memory of theirs is gone, or tensor memory is still allocated.
+    /// Memory of theirs is gone, tensor memory is still allocated, or fabric operations were never submitted.
     pub fn end(&mut self, env: &Env<'_>) -> Result<(), Cause> {
         self.finish(env)?;
+        if let Some(held) = self.asynchronous.held.first() {
+            return Err(held.unsubmitted());
+        }
         self.asynchronous.barriers.clear();
         match self.tensor.left() {
             0 => Ok(()),
@@ -173,7 +177,7 @@ impl State {
     }
 
     /// Completes operation `i`.
-    fn complete(&mut self, env: &Env<'_>, i: usize) -> Result<(), Cause> {
+    pub(super) fn complete(&mut self, env: &Env<'_>, i: usize) -> Result<(), Cause> {
         let mut operation = self.asynchronous.operations.remove(i);
         let report = operation.work.finish(env)?;
         env.env.watch().grid(
@@ -186,12 +190,12 @@ impl State {
         );
         match operation.completion {
             Completion::Nothing | Completion::Group => Ok(()),
-            Completion::Bytes { barrier, bytes } => {
+            Completion::Bytes { barrier, bytes: count } | Completion::Fabric { barrier, count } => {
                 let over = change(env, barrier, |object| {
                     if report.set {
                         object.report(report.value)?;
                     }
-                    object.complete(bytes.into())
+                    object.complete(count.into())
                 })?;
                 self.changed |= over;
                 Ok(())

@@ -17,17 +17,22 @@
 //! checks and tells accesses through `access.rs`, and begins it. Memory that is not the block's own may have gone
 //! meanwhile: a `Work` asks again before it touches it (`access::still`).
 //!
+//! Fabric operations begin in two steps ([`fabric`]): what a thread has not submitted does not happen.
+//!
 //! Blocks of a cluster may see each other's operations: those that end at another block's barrier have to be found by
 //! who waits there. Whoever runs a cluster lets its blocks have them in turn ([`Asynchronous::hand_over`]).
 
 mod completion;
 pub mod copies;
+mod fabric;
 
 use crate::simt::cause::Cause;
 
 use self::copies::Copies;
 use super::context::{Cx, Env};
 use super::mbarrier::{Places, Report};
+
+const WARP: u32 = crate::isa::lanes::WARP as u32;
 
 /// The thread that began something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +69,16 @@ pub enum Completion {
     Bytes { barrier: u64, bytes: u32 },
     /// An arrival at the mbarrier at this address.
     Arrival { barrier: u64 },
+    /// So much has come or gone through a logical endpoint, for the mbarrier at this address.
+    Fabric { barrier: u64, count: u32 },
 }
 
 impl Completion {
     fn barrier(self) -> Option<u64> {
         match self {
-            Completion::Bytes { barrier, .. } | Completion::Arrival { barrier } => Some(barrier),
+            Completion::Bytes { barrier, .. }
+            | Completion::Arrival { barrier }
+            | Completion::Fabric { barrier, .. } => Some(barrier),
             Completion::Nothing | Completion::Group => None,
         }
     }
@@ -118,6 +127,24 @@ struct Group {
     before: u64,
 }
 
+/// A fabric operation that has begun, and is not submitted yet: until then nothing of it happens.
+pub struct Held {
+    pub operation: Operation,
+    /// Threads of its owner's warp that have begun it together.
+    pub lanes: u32,
+    /// It reads from an endpoint.
+    pub fetches: bool,
+}
+
+impl Held {
+    fn is_of(&self, owner: Owner) -> bool {
+        let own = self.operation.owner;
+        own.block == owner.block
+            && own.thread / WARP == owner.thread / WARP
+            && self.lanes >> (owner.thread % WARP) & 1 == 1
+    }
+}
+
 /// What is under way of a block, or of the blocks of a cluster.
 #[derive(Default)]
 pub struct Asynchronous {
@@ -128,6 +155,9 @@ pub struct Asynchronous {
     operations: Vec<Operation>,
     /// Groups that are not complete, oldest first.
     groups: Vec<Group>,
+    held: Vec<Held>,
+    /// Groups of fabric operations, oldest first.
+    fabric_groups: Vec<Group>,
     next: u64,
 }
 
@@ -143,17 +173,24 @@ impl Asynchronous {
     pub fn hand_over(&mut self, to: &mut Asynchronous) {
         std::mem::swap(&mut self.operations, &mut to.operations);
         std::mem::swap(&mut self.groups, &mut to.groups);
+        std::mem::swap(&mut self.held, &mut to.held);
+        std::mem::swap(&mut self.fabric_groups, &mut to.fabric_groups);
         std::mem::swap(&mut self.next, &mut to.next);
         std::mem::swap(&mut self.barriers, &mut to.barriers);
     }
 
     /// Whether nothing is left of a block.
     pub fn is_fresh(&self) -> bool {
-        self.is_idle() && self.barriers.is_empty()
+        self.is_idle() && self.barriers.is_empty() && self.held.is_empty()
     }
 
     pub fn is_idle(&self) -> bool {
         self.operations.is_empty() && self.copies.is_idle()
+    }
+
+    /// How many fabric operations have not been submitted.
+    pub fn held(&self) -> usize {
+        self.held.len()
     }
 
     /// The one that has to complete first if operation `i` is to complete.

@@ -3,6 +3,7 @@
 mod bulk;
 mod cluster;
 mod descriptor;
+mod fabric;
 mod matrix;
 mod mbarrier;
 mod multimem;
@@ -30,7 +31,8 @@ pub unsafe fn waits_for(operands: &Operands, cx: &mut Cx<'_>, lane: usize) -> St
         | Joint::Matrix(_)
         | Joint::Warpgroup(_)
         | Joint::Tcgen05(_)
-        | Joint::Multimem(_) => format!("at {}", operands.what),
+        | Joint::Multimem(_)
+        | Joint::Fabric(_) => format!("at {}", operands.what),
     }
 }
 
@@ -48,6 +50,7 @@ pub unsafe fn execute<const WATCHED: bool>(operands: &Operands, cx: &mut Cx<'_>,
             Joint::Warpgroup(op) => warpgroup::execute::<WATCHED>(op, operands, cx, &mut state.products),
             Joint::Tcgen05(op) => tcgen05::execute::<WATCHED>(op, operands, cx, state),
             Joint::Multimem(op) => multimem::execute::<WATCHED>(op, operands, cx, state),
+            Joint::Fabric(op) => fabric::execute::<WATCHED>(op, operands, cx, state),
         }
     }
 }

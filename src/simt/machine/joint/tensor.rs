@@ -18,7 +18,7 @@ use crate::simt::machine::tensor::{self, Place, pieces};
 use crate::simt::machine::window;
 
 /// Where boxes lie in shared memory: at multiples of so many bytes (CUDA Programming Guide, Tensor Memory Access).
-const BOX: u64 = 128;
+pub(super) const BOX: u64 = 128;
 const BARRIER: u64 = 8;
 const MAP: u64 = tensor_map::BYTES as u64;
 
@@ -56,21 +56,22 @@ pub(super) unsafe fn execute<const WATCHED: bool>(
 }
 
 /// An instruction for a warp of the bundle. Its operands are slots of the running window: what all here count on.
-struct Warp<'a> {
-    operands: &'a Operands,
-    warp: usize,
+#[derive(Clone, Copy)]
+pub(super) struct Warp<'a> {
+    pub(super) operands: &'a Operands,
+    pub(super) warp: usize,
 }
 
 type Outcome<T = ()> = Result<T, RawFault>;
 
 impl Warp<'_> {
-    fn lane(&self, i: usize) -> usize {
+    pub(super) fn lane(&self, i: usize) -> usize {
         self.warp * WARP + i
     }
 
     /// The address of an operand for lane `i` of the warp, as the process knows it, from where `bytes` are the
     /// kernel's.
-    unsafe fn address(
+    pub(super) unsafe fn address(
         &self,
         address: &Address<Slot>,
         i: usize,
@@ -90,22 +91,22 @@ impl Warp<'_> {
         Err(fault.unwrap_or_else(|| RawFault::illegal(at, bytes, false, self.lane(i), op.space)))
     }
 
-    unsafe fn source(&self, index: usize, i: usize, cx: &Cx<'_>) -> u64 {
+    pub(super) unsafe fn source(&self, index: usize, i: usize, cx: &Cx<'_>) -> u64 {
         // SAFETY: the slot is an operand, and the lane one of the mask's.
         unsafe { slots::read(cx.regs, self.operands.src[index], self.lane(i)) }
     }
 
-    fn misuse<T>(&self, i: usize, why: &str) -> Outcome<T> {
+    pub(super) fn misuse<T>(&self, i: usize, why: &str) -> Outcome<T> {
         let what = self.operands.what;
         Err(RawFault::misuse(format!("{what}: {why}"), self.lane(i)))
     }
 
-    /// The box that the instruction names by the map at `map`.
-    unsafe fn tensor_box<const WATCHED: bool>(
+    /// The box that the instruction names by the map at `map`; an address in the map's stead counts from `base`.
+    pub(super) unsafe fn tensor_box<const WATCHED: bool>(
         &self,
         (tensor, multicast): (Tensor, bool),
         map: &Address<Slot>,
-        writes: bool,
+        (writes, base): (bool, u64),
         i: usize,
         cx: &mut Cx<'_>,
     ) -> Outcome<TensorBox> {
@@ -138,7 +139,7 @@ impl Warp<'_> {
             .map(|index| value(index, cx) as i32)
             .collect();
         if let Some(index) = places.address {
-            map.address = value(index, cx);
+            map.address = base.wrapping_add(value(index, cx));
         }
         if tensor.over == Override::Sizes {
             for (dimension, index) in places.sizes.clone().enumerate() {
@@ -201,7 +202,7 @@ impl Warp<'_> {
     }
 
     /// Tells of all of the box in shared memory.
-    fn tell_shared<const WATCHED: bool>(&self, place: &Place, direction: Direction, i: usize, cx: &Cx<'_>) {
+    pub(super) fn tell_shared<const WATCHED: bool>(&self, place: &Place, direction: Direction, i: usize, cx: &Cx<'_>) {
         if !WATCHED {
             return;
         }
@@ -228,7 +229,7 @@ impl Warp<'_> {
         let multicast = load.multicast.is_some();
         // SAFETY: the operands are slots, as the caller promises, here and below.
         let (boxed, to, barrier) = unsafe {
-            let boxed = self.tensor_box::<WATCHED>((load.tensor, multicast), map, false, i, cx)?;
+            let boxed = self.tensor_box::<WATCHED>((load.tensor, multicast), map, (false, 0), i, cx)?;
             let to = self.address(to, i, (boxed.extent(), BOX), Direction::Write, cx)?;
             let barrier = self.address(barrier, i, (BARRIER, BARRIER), Direction::Atomic, cx)?;
             (boxed, to, barrier)
@@ -308,7 +309,7 @@ impl Warp<'_> {
         };
         // SAFETY: the operands are slots, as the caller promises.
         let (boxed, from) = unsafe {
-            let boxed = self.tensor_box::<WATCHED>((store.tensor, false), map, true, i, cx)?;
+            let boxed = self.tensor_box::<WATCHED>((store.tensor, false), map, (true, 0), i, cx)?;
             let from = self.address(from, i, (boxed.extent(), BOX), Direction::Read, cx)?;
             (boxed, from)
         };
@@ -430,7 +431,7 @@ impl Warp<'_> {
 }
 
 /// The box at an address in shared memory, of which places count from the start of its block's window.
-fn place(tensor: TensorBox, address: u64, cx: &Cx<'_>) -> Place {
+pub(super) fn place(tensor: TensorBox, address: u64, cx: &Cx<'_>) -> Place {
     let offset = address.wrapping_sub(cx.block.shared) % peers::STRIDE;
     Place {
         tensor,

@@ -493,6 +493,7 @@ pub(super) fn tell_begin<const WATCHED: bool>(
             Completion::Nothing => Completes::Nothing,
             Completion::Group => Completes::BulkGroup,
             Completion::Bytes { barrier, bytes } => Completes::Bytes { barrier, bytes },
+            Completion::Fabric { barrier, count: bytes } => Completes::Bytes { barrier, bytes },
             Completion::Arrival { barrier } => Completes::Arrival { barrier },
         },
     });
