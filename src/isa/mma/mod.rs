@@ -29,14 +29,14 @@ mod vector;
 
 pub use self::decode::Operand;
 pub use self::double::multiply_f64;
-pub use self::level::{Kernel, run};
+pub(crate) use self::level::{Kernel, run};
 pub use self::product::{
     Accumulator, Architecture, BitOp, Element, LANES, Product, ScaleType, Scaling, Tiles, Unit, stride,
 };
 pub use self::rule::{Order, Outcome, Rule, Truncated};
 pub use self::scratch::Scratch;
 pub use self::sparse::{Metadata, expand};
-pub use self::vector::Vector;
+pub(crate) use self::vector::Vector;
 use super::simd::Level;
 
 /// `D = A·B + C`, as the unit of that architecture computes it. What an architecture lacks is computed as by the first one

@@ -214,6 +214,10 @@ unsafe fn align<C: Vector>(place: &Place, c: &Block<f32>, floor: i32, least: i32
             vectors[j] = C::ints(lanes(&largest, j));
             columns[j] = &place.columns[j].exponents[..place.size];
         }
+        #[expect(
+            clippy::needless_range_loop,
+            reason = "four columns and the rows are walked side by side"
+        )]
         for at in 0..place.size {
             let rows = C::ints(rows(place.rows.exponents, at, place.stride));
             for j in 0..COLUMNS {
@@ -254,8 +258,8 @@ unsafe fn products<C: Vector, const APART: bool>(place: &Place, exponents: &Bloc
         unsafe {
             let mut vectors = [C::int(0); COLUMNS];
             let mut of_lanes = vectors;
-            for j in 0..COLUMNS {
-                of_lanes[j] = C::ints(lanes(&powers, j));
+            for (j, of_lanes) in of_lanes.iter_mut().enumerate() {
+                *of_lanes = C::ints(lanes(&powers, j));
             }
             for at in 0..size {
                 let values = C::floats(rows(values, at, place.stride));

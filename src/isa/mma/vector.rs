@@ -61,8 +61,8 @@ macro_rules! vector {
                 // SAFETY: the vectors together are the array; the caller has the features.
                 unsafe {
                     let mut vectors = [$load_floats(lanes.as_ptr()); $count];
-                    for i in 1..$count {
-                        vectors[i] = $load_floats(lanes.as_ptr().add(i * $each));
+                    for (i, vector) in vectors.iter_mut().enumerate().skip(1) {
+                        *vector = $load_floats(lanes.as_ptr().add(i * $each));
                     }
                     vectors
                 }
@@ -72,8 +72,8 @@ macro_rules! vector {
                 // SAFETY: the vectors together are the array; the caller has the features.
                 unsafe {
                     let mut vectors = [$load_ints(lanes.as_ptr().cast()); $count];
-                    for i in 1..$count {
-                        vectors[i] = $load_ints(lanes.as_ptr().add(i * $each).cast());
+                    for (i, vector) in vectors.iter_mut().enumerate().skip(1) {
+                        *vector = $load_ints(lanes.as_ptr().add(i * $each).cast());
                     }
                     vectors
                 }
@@ -102,8 +102,8 @@ macro_rules! vector {
                 // SAFETY: the caller has the features.
                 unsafe {
                     let mut results = [$truncate(a[0]); $count];
-                    for i in 1..$count {
-                        results[i] = $truncate(a[i]);
+                    for (result, a) in results.iter_mut().zip(a).skip(1) {
+                        *result = $truncate(a);
                     }
                     results
                 }
@@ -131,8 +131,8 @@ macro_rules! vector {
                 // SAFETY: the caller has the features.
                 unsafe {
                     let mut results = [$cast($shift::<23>(a[0])); $count];
-                    for i in 1..$count {
-                        results[i] = $cast($shift::<23>(a[i]));
+                    for (result, a) in results.iter_mut().zip(a).skip(1) {
+                        *result = $cast($shift::<23>(a));
                     }
                     results
                 }
