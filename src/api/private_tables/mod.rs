@@ -1,4 +1,5 @@
 //! The tables that NVIDIA's runtime asks for by UUID (`cuGetExportTable`): undocumented, and no program starts without them.
+//! One is ours, for a companion.
 //!
 //! A table's address is the same for the life of the process. One file per table; each slot says who calls it, when,
 //! and what is known of it: observed calls and published descriptions, nothing else.
@@ -12,6 +13,7 @@ mod cudart;
 mod hmac_md2;
 mod integrity;
 mod logctl;
+mod management;
 mod rthooks;
 mod tab213;
 mod toolstls;
@@ -30,7 +32,7 @@ const ROOM: usize = 160;
 pub(super) struct Table<const NAME: usize>([*const c_void; ROOM]);
 
 /// The tables' names, which are ours, for messages.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "CUDART",
     "RTHOOKS",
     "TOOLSTLS",
@@ -39,6 +41,7 @@ const NAMES: [&str; 8] = [
     "CTXCHECK",
     "TAB213",
     "LOGCTL",
+    "MANAGEMENT",
 ];
 
 // SAFETY: never written, and what it points to is code.
@@ -143,6 +146,7 @@ pub(super) fn find(id: &[u8; 16]) -> Option<*const c_void> {
         ctxcheck::ID => ctxcheck::TABLE.address(),
         tab213::ID => tab213::TABLE.address(),
         logctl::ID => logctl::TABLE.address(),
+        management::ID => management::TABLE.address(),
         _ => return None,
     })
 }
@@ -158,6 +162,7 @@ mod tests {
         assert_eq!(integrity::TABLE.word(0) as usize, 24);
         assert_eq!(ctxcheck::TABLE.word(0) as usize, 40);
         assert_eq!(logctl::TABLE.word(0) as usize, 24);
+        assert_eq!(management::TABLE.word(0) as usize, 64);
         assert_eq!(toolstls::TABLE.word(0) as usize, 24);
         assert_eq!(tab213::TABLE.word(0) as usize, 688);
         assert!(cls::TABLE.word(3).is_null());
