@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char HELP[] =
     "nvidia-smi of Margay: the devices of its libcuda.so.1, and the processes that use them.\n"
@@ -266,8 +267,12 @@ int main(int count, char **words) {
         puts("No devices were found");
         return NOTHING_FOUND;
     }
-    if (request.file && !freopen(request.file, "w", stdout)) {
-        return wrong("%s cannot be written.", request.file);
+    if (request.file) {
+        FILE *file = fopen(request.file, "we");
+        if (!file || dup2(fileno(file), STDOUT_FILENO) < 0) {
+            return wrong("%s cannot be written.", request.file);
+        }
+        fclose(file);
     }
     if (request.mode != LIST && request.mode != PROCESSES) {
         let_time_pass(&selection);

@@ -138,11 +138,9 @@ static bool state(const struct subject *about, unsigned which, char *text) {
 }
 
 static bool compute_mode(const struct subject *about, unsigned which, char *text) {
-    static const char *const WORDS[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
     (void)which;
-    unsigned mode = 0;
-    nvmlReturn_t result = nvmlDeviceGetComputeMode(about->device, &mode);
-    return mode < 4 && text_of(result, text, WORDS[mode]);
+    const char *mode = read_compute_mode(about->device);
+    return mode && text_of(NVML_SUCCESS, text, mode);
 }
 
 static bool process_number(const struct subject *about, unsigned which, char *text) {

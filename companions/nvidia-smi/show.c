@@ -16,6 +16,13 @@ void write_time(char *text, size_t room, const char *format, bool milliseconds) 
     }
 }
 
+const char *read_compute_mode(nvmlDevice_t handle) {
+    static const char *const WORDS[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
+    unsigned mode = 0;
+    nvmlReturn_t result = nvmlDeviceGetComputeMode(handle, &mode);
+    return result == NVML_SUCCESS && mode < sizeof WORDS / sizeof *WORDS ? WORDS[mode] : NULL;
+}
+
 void read_device(nvmlDevice_t handle, struct device *device) {
     nvmlDeviceAttributes_t attributes = {0};
     *device = (struct device){.index = 0};
@@ -30,6 +37,8 @@ void read_device(nvmlDevice_t handle, struct device *device) {
     nvmlDeviceGetClockInfo(handle, NVML_CLOCK_SM, &device->graphics_clock);
     nvmlDeviceGetClockInfo(handle, NVML_CLOCK_MEM, &device->memory_clock);
     device->multiprocessors = attributes.multiprocessorCount;
+    const char *mode = read_compute_mode(handle);
+    device->compute_mode = mode ? mode : "N/A";
 }
 
 nvmlProcessInfo_t *read_processes(nvmlDevice_t handle, unsigned *count) {
@@ -82,8 +91,8 @@ void print_table(const struct selection *selection) {
     for (unsigned i = 0; i < selection->count; i++) {
         struct device device;
         read_device(selection->devices[i], &device);
-        printf("| %3u  %-34.34s | %-22.22s | %7u%%     Default |\n", device.index, device.name, device.pci.busId,
-               device.utilization.gpu);
+        printf("| %3u  %-34.34s | %-22.22s | %7u%% %11.11s |\n", device.index, device.name, device.pci.busId,
+               device.utilization.gpu, device.compute_mode);
         snprintf(text, sizeof text, "%lluMiB / %lluMiB", device.memory.used >> 20, device.memory.total >> 20);
         printf("| %-39s | %22s | %20s |\n", "", text, "");
         rule(COLUMNS);
@@ -145,7 +154,7 @@ void print_details(const struct selection *selection) {
         entry(1, "Product Name", device.name);
         entry(1, "GPU UUID", device.uuid);
         number(1, "Minor Number", device.index, "");
-        entry(1, "Compute Mode", "Default");
+        entry(1, "Compute Mode", device.compute_mode);
         snprintf(text, sizeof text, "%d.%d", device.major, device.minor);
         entry(1, "Compute Capability", text);
         number(1, "Multiprocessors", device.multiprocessors, "");

@@ -27,6 +27,7 @@ struct format {
 struct device {
     unsigned index;
     char name[96], uuid[96];
+    const char *compute_mode;
     nvmlPciInfo_t pci;
     int major, minor;
     nvmlMemory_t memory;
@@ -35,6 +36,8 @@ struct device {
 };
 
 void read_device(nvmlDevice_t handle, struct device *device);
+/* NULL if it has none that is known. */
+const char *read_compute_mode(nvmlDevice_t handle);
 
 /* The processes on a device; the caller frees them. NULL if there are none. */
 nvmlProcessInfo_t *read_processes(nvmlDevice_t handle, unsigned *count);
@@ -48,7 +51,7 @@ void list_process_fields(void);
 void print_table(const struct selection *selection);
 void print_details(const struct selection *selection);
 
-/* Takes from NVML as long as it has something: `2026/11/22 14:28:26.123`, `Sun Nov 22 14:28:26 2026`. */
+/* The time of day, by a format of strftime. */
 void write_time(char *text, size_t room, const char *format, bool milliseconds);
 
 #endif

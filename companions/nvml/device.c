@@ -232,7 +232,8 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 static const struct {
     unsigned major, minor, architecture, cores;
 } GENERATIONS[] = {
-    {7, 0, 5, 64}, {7, 5, 6, 64}, {8, 0, 7, 64}, {8, 6, 7, 128}, {8, 9, 8, 128}, {9, 0, 9, 128}, {10, 0, 10, 128}, {12, 0, 10, 128},
+    {7, 0, 5, 64},  {7, 5, 6, 64},  {8, 0, 7, 64},    {8, 6, 7, 128},
+    {8, 9, 8, 128}, {9, 0, 9, 128}, {10, 0, 10, 128}, {12, 0, 10, 128},
 };
 
 static int generation(nvmlDevice_t device) {
@@ -336,7 +337,8 @@ nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t one, nvmlDevice_t other, int *ar
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status) {
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, nvmlGpuP2PCapsIndex_t index,
+                                    nvmlGpuP2PStatus_t *status) {
     REQUIRE(is_device(one) && is_device(other) && one != other && status);
     /* CUdevice_P2PAttribute; there is no NVLink. */
     enum { ACCESS = 2, NATIVE_ATOMICS = 3 };

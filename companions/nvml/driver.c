@@ -19,7 +19,8 @@ static struct nvmlDevice_st devices[MOST_DEVICES];
 static unsigned count;
 static atomic_uint users;
 
-const struct driver *driver(void) { return atomic_load(&users) ? found : NULL; }
+bool is_initialised(void) { return atomic_load(&users) > 0; }
+const struct driver *driver(void) { return found; }
 int cuda_version(void) { return version; }
 unsigned device_count(void) { return count; }
 nvmlDevice_t device_at(unsigned index) { return &devices[index]; }

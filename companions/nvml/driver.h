@@ -48,7 +48,9 @@ struct nvmlDevice_st {
 
 enum { MOST_DEVICES = 64 };
 
-/* The driver, between nvmlInit and nvmlShutdown; NULL otherwise. */
+/* Whether it is between nvmlInit and the nvmlShutdown that goes with it. */
+bool is_initialised(void);
+/* The driver, from the first nvmlInit on. */
 const struct driver *driver(void);
 int cuda_version(void);
 unsigned device_count(void);
@@ -64,7 +66,7 @@ bool is_event_set(nvmlEventSet_t set);
 /* What nearly every function begins with. */
 #define REQUIRE(condition)                     \
     do {                                       \
-        if (!driver()) {                       \
+        if (!is_initialised()) {               \
             return NVML_ERROR_UNINITIALIZED;   \
         }                                      \
         if (!(condition)) {                    \

@@ -4,7 +4,7 @@
 /* They take at most six arguments, integers and pointers, which x86-64 passes in registers whatever they are: one shape serves
  * for all. A shorter call leaves rubbish in the others, which nobody looks at. */
 static nvmlReturn_t refuse(const char *name, const char *letters, const intptr_t *arguments) {
-    if (!driver()) {
+    if (!is_initialised()) {
         return NVML_ERROR_UNINITIALIZED;
     }
     for (int i = 0; letters[i]; i++) {

@@ -338,7 +338,8 @@ static void nonsense_is_refused(void) {
     FAILS(INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex_v2(3, &other));
     FAILS(INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex_v2(~0u, &other));
     FAILS(INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex_v2(0, NULL));
-    const char *const uuids[] = {"", "GPU", "GPU-4d617267", "GPU-4d617267-6179-4000-8000-0000000000030", "4d617267-6179-4000-8000-000000000000"};
+    const char *const uuids[] = {"", "GPU", "GPU-4d617267", "GPU-4d617267-6179-4000-8000-0000000000030",
+                                 "4d617267-6179-4000-8000-000000000000"};
     for (unsigned i = 0; i < sizeof uuids / sizeof *uuids; i++) {
         FAILS(NOT_FOUND, nvmlDeviceGetHandleByUUID(uuids[i], &other));
     }
