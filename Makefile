@@ -55,7 +55,8 @@ companions: build
 clients: setup build
 	clients/cuda/run --jobs $(JOBS)
 
-# Programs of Numba and CuPy, from the Python package index (about 340 MB to fetch the first time); no part of `make test`.
+# Programs of Numba, CuPy and NVML's tools, from the Python package index (about 340 MB to fetch the first time); no part of
+# `make test`.
 clients-python: build
 	clients/python/run
 
