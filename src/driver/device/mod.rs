@@ -18,7 +18,7 @@ pub use board::Board;
 
 /// `cuDriverGetVersion`.
 pub const VERSION: i32 = 13050;
-/// The release by which management tools know a driver: the branch that brought CUDA 13.5, and no release of NVIDIA's in it.
+/// The release by which management tools know a driver: a number of our own, as high as drivers of CUDA 13.5 have.
 pub const RELEASE: &CStr = c"615.00.00";
 
 pub struct Device {
