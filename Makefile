@@ -16,6 +16,7 @@ build:
 	@ln -sf ../../target/release/libcuda.so build/lib/libcuda.so.1
 	@ln -sf libcuda.so.1 build/lib/libcuda.so
 	CC="$(CC)" companions/build target/release
+	@ln -sf ../../target/release/libnvidia-ml.so.1 build/lib/libnvidia-ml.so.1
 	@ln -sfn ../../target/release/companions build/lib/companions
 
 setup:
@@ -46,7 +47,7 @@ unit:
 examples: setup build
 	CC="$(CC)" c-examples/run
 
-# The libraries that make Python's clients keep PTX, with ours in the place of NVIDIA's behind them.
+# The libraries that make Python's clients keep PTX, with ours in the place of NVIDIA's behind them; NVML and nvidia-smi.
 companions: build
 	CC="$(CC)" companions/tests/run
 
@@ -54,7 +55,8 @@ companions: build
 clients: setup build
 	clients/cuda/run --jobs $(JOBS)
 
-# Programs of Numba and CuPy, from the Python package index (about 340 MB to fetch the first time); no part of `make test`.
+# Programs of Numba, CuPy and NVML's tools, from the Python package index (about 340 MB to fetch the first time); no part of
+# `make test`.
 clients-python: build
 	clients/python/run
 

@@ -9,6 +9,8 @@
 //! is loaded; `cuInit` looks once more, for what the program has loaded in between. *Whether*: where the folder `companions`
 //! lies beside this library, NVIDIA's library of that name is found, and it is not loaded yet. Otherwise nothing happens:
 //! a program that has no such compiler at hand finds none.
+//!
+//! The companion for NVML is not among them: it lies beside this library, and programs load it themselves.
 
 mod python;
 

@@ -47,7 +47,7 @@ use crate::memory::AddressSpace;
 pub use code::{calls, fault, launch, linker, module, occupancy};
 pub use context::green;
 pub use memory::{alloc, batch, copies, copy, decompress, endpoint, managed, multicast, pointer, pool, virtual_memory};
-pub use process::{checkpoint, coredump};
+pub use process::{checkpoint, coredump, record};
 pub use sharing::{external, ipc, semaphore};
 pub use streams::{event, stream};
 pub use textures::{array, reference, texture};
@@ -61,7 +61,7 @@ use streams::{memory_operation, pump};
 use textures::format;
 
 pub use context::Context;
-pub use device::{Device, VERSION};
+pub use device::{Board, Device, RELEASE, VERSION};
 pub use error::{Error, Result};
 pub use event::Event;
 pub use format::bytes as format_bytes;
@@ -97,9 +97,15 @@ pub fn init(flags: u32) -> Result<()> {
     }
     extern "C" fn in_child() {
         STAGE.store(Stage::Orphan as u8, Ordering::Release);
+        record::leave();
     }
-    // SAFETY: the handler only stores to an atomic, and the library is never unloaded.
+    // SAFETY: the handler only stores to an atomic and asks the system for a page, and the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    record::publish(
+        Device::all()
+            .iter()
+            .map(|device| (device.ordinal() as u32, device.number())),
+    );
     context::set_contents(contents::CONTENTS);
     memory::place::set_spare(contents::SPARE);
     STAGE.store(Stage::Ready as u8, Ordering::Release);

@@ -150,6 +150,18 @@ pub struct OutOfMemory;
 struct Usage {
     limit: AtomicU64,
     used: AtomicU64,
+    /// Where others look for what is used, if anywhere.
+    shown: OnceCell<&'static AtomicU64>,
+}
+
+impl Usage {
+    fn new(limit: u64) -> Usage {
+        Usage {
+            limit: AtomicU64::new(limit),
+            used: AtomicU64::new(0),
+            shown: OnceCell::new(),
+        }
+    }
 }
 
 pub(super) struct State {
@@ -260,14 +272,8 @@ impl AddressSpace {
                 freed: VecDeque::new(),
             }),
             hosts: HostRanges::new(),
-            usage: std::array::from_fn(|_| Usage {
-                limit: AtomicU64::new(u64::MAX),
-                used: AtomicU64::new(0),
-            }),
-            host_usage: Usage {
-                limit: AtomicU64::new(physical_memory()),
-                used: AtomicU64::new(0),
-            },
+            usage: std::array::from_fn(|_| Usage::new(u64::MAX)),
+            host_usage: Usage::new(physical_memory()),
             next_id: AtomicU64::new(1),
         })
     }
@@ -280,6 +286,11 @@ impl AddressSpace {
     /// How much a device may have at most.
     pub fn set_limit(&self, device: u32, bytes: u64) {
         self.usage[device as usize].limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// From now on `place` says how many bytes a device has in use, too. To be called before any are.
+    pub fn show_used(&self, device: u32, place: &'static AtomicU64) {
+        let _ = self.usage[device as usize].shown.set(place);
     }
 
     /// Bytes in use on a device.
@@ -465,13 +476,20 @@ impl AddressSpace {
             used.checked_add(charge)
                 .filter(|sum| *sum <= usage.limit.load(Ordering::Relaxed))
         });
-        taken.map(drop).map_err(|_| OutOfMemory)
+        taken.map_err(|_| OutOfMemory)?;
+        if let Some(shown) = usage.shown.get() {
+            shown.fetch_add(charge, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     pub(super) fn discharge(&self, kind: Kind, device: u32, bytes: u64) {
         if let Some(usage) = self.charged(kind, device) {
             let charge = bytes.next_multiple_of(Request::MIN_ALIGN);
             usage.used.fetch_sub(charge, Ordering::Relaxed);
+            if let Some(shown) = usage.shown.get() {
+                shown.fetch_sub(charge, Ordering::Relaxed);
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 //! The tables that NVIDIA's runtime asks for by UUID (`cuGetExportTable`): undocumented, and no program starts without them.
+//! One is ours, for a companion.
 //!
 //! A table's address is the same for the life of the process. One file per table; each slot says who calls it, when,
 //! and what is known of it: observed calls and published descriptions, nothing else.
@@ -12,6 +13,7 @@ mod cudart;
 mod hmac_md2;
 mod integrity;
 mod logctl;
+mod management;
 mod rthooks;
 mod tab213;
 mod toolsmodule;
@@ -31,7 +33,7 @@ const ROOM: usize = 160;
 pub(super) struct Table<const NAME: usize>([*const c_void; ROOM]);
 
 /// The tables' names, which are ours, for messages.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "CUDART",
     "RTHOOKS",
     "TOOLSTLS",
@@ -41,6 +43,7 @@ const NAMES: [&str; 9] = [
     "TAB213",
     "LOGCTL",
     "TOOLSMODULE",
+    "MANAGEMENT",
 ];
 
 // SAFETY: never written, and what it points to is code.
@@ -146,6 +149,7 @@ pub(super) fn find(id: &[u8; 16]) -> Option<*const c_void> {
         tab213::ID => tab213::TABLE.address(),
         logctl::ID => logctl::TABLE.address(),
         toolsmodule::ID => toolsmodule::TABLE.address(),
+        management::ID => management::TABLE.address(),
         _ => return None,
     })
 }
@@ -161,6 +165,7 @@ mod tests {
         assert_eq!(integrity::TABLE.word(0) as usize, 24);
         assert_eq!(ctxcheck::TABLE.word(0) as usize, 40);
         assert_eq!(logctl::TABLE.word(0) as usize, 24);
+        assert_eq!(management::TABLE.word(0) as usize, 64);
         assert_eq!(toolstls::TABLE.word(0) as usize, 24);
         assert_eq!(tab213::TABLE.word(0) as usize, 688);
         assert_eq!(toolsmodule::TABLE.word(0) as usize, 64);

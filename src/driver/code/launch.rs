@@ -8,7 +8,7 @@ use crate::config;
 use crate::driver::context::Shared;
 use crate::driver::module::Lowered;
 use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
-use crate::driver::{Device, Error, Function, Result, fault, occupancy};
+use crate::driver::{Device, Error, Function, Result, fault, occupancy, record};
 use crate::isa::mma::Architecture;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::simt::{self, Family, Fault, Services};
@@ -100,6 +100,7 @@ impl Prepared {
         if let Some(workspace) = &self.workspace {
             workspace.clear();
         }
+        let _busy = record::kernel_runs(self.shared.device);
         if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
             self.shared.fail(fault::code(&fault.cause), &fault::report(&fault));
         }

@@ -30,6 +30,7 @@ use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
 use super::per_thread::{Held, PerThread};
+use super::process::record;
 use super::process::room::room_to_work;
 use super::stream::{Point, Role, check_host_function, making};
 use super::{Device, Error, Green, Handle, Result, Stream, pump};
@@ -319,6 +320,9 @@ impl Context {
             green: None,
         });
         CONTEXTS.insert(context.handle, &context);
+        if !is_primary {
+            record::context_begins(context.shared.device);
+        }
         context
     }
 
@@ -520,7 +524,15 @@ impl Context {
     }
 
     fn set_life(&self, life: Life) {
-        self.life.store(life as u8, Ordering::Release);
+        let before = self.life.swap(life as u8, Ordering::AcqRel);
+        // A green context is the primary one under another handle.
+        if self.green.is_none() && before != life as u8 {
+            if life == Life::Active {
+                record::context_begins(self.shared.device);
+            } else if before == Life::Active as u8 {
+                record::context_ends(self.shared.device);
+            }
+        }
     }
 
     pub(super) fn alive(&self) -> Result<()> {

@@ -1,28 +1,29 @@
 //! Devices: what `cuDevice*` answers.
 //!
-//! Which devices there are is read once, from the configuration (`MARGAY_DEVICE`, `MARGAY_DEVICES`, `MARGAY_MEMORY`)
-//! and `CUDA_VISIBLE_DEVICES`; a [`Device`] lives as long as the process.
+//! Which devices there are is read once, from the configuration (`MARGAY_DEVICE`, `MARGAY_DEVICES`, `MARGAY_MEMORY`), and
+//! which of them the process sees, at its first look, from `CUDA_VISIBLE_DEVICES`; a [`Device`] lives as long as the process.
 
+mod board;
 mod library;
 pub(super) mod profile;
 
+use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 
 use super::{Context, Error, Result};
-use crate::config;
-use crate::memory::{AddressSpace, MAX_DEVICES};
+use crate::memory::AddressSpace;
 use profile::Profile;
+
+pub use board::Board;
 
 /// `cuDriverGetVersion`.
 pub const VERSION: i32 = 13050;
+/// The release by which management tools know a driver: a number of our own, as high as drivers of CUDA 13.5 have.
+pub const RELEASE: &CStr = c"615.00.00";
 
 pub struct Device {
     ordinal: u32,
-    /// Its number among all devices, visible or not: what makes it the same device in every process.
-    number: u32,
-    profile: &'static Profile,
-    name: String,
-    memory: u64,
+    board: &'static Board,
     primary: OnceLock<Arc<Context>>,
 }
 
@@ -41,33 +42,19 @@ impl Device {
     pub fn all() -> &'static [Device] {
         static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
         DEVICES.get_or_init(|| {
-            let config = config::get();
-            let profile = profile::by_name(&config.device).unwrap_or_else(|| {
-                let names: Vec<&str> = profile::PROFILES.iter().map(|profile| profile.name).collect();
-                tracing::warn!(
-                    "MARGAY_DEVICE={}: no such profile; there are {}",
-                    config.device,
-                    names.join(", ")
-                );
-                profile::default()
-            });
-            let total = config.devices.min(MAX_DEVICES as u32);
+            let boards = Board::all();
             let visible = std::env::var_os("CUDA_VISIBLE_DEVICES");
+            let total = boards.len() as u32;
             let numbers = match &visible {
                 Some(list) => visible_devices(&list.to_string_lossy(), total),
                 None => (0..total).collect(),
             };
-            // More than the machine has would be a promise that the system's out-of-memory killer breaks.
-            let machine = crate::memory::physical_memory() / 4 * 3 / (64 << 20) * (64 << 20);
-            let memory = config.memory.unwrap_or(profile.memory.min(machine.max(64 << 20)));
             let devices = numbers.into_iter().enumerate().map(|(ordinal, number)| {
-                AddressSpace::get().set_limit(ordinal as u32, memory);
+                let board = &boards[number as usize];
+                AddressSpace::get().set_limit(ordinal as u32, board.memory);
                 Device {
                     ordinal: ordinal as u32,
-                    number,
-                    profile,
-                    name: format!("Margay virtual GPU ({})", profile.name),
-                    memory,
+                    board,
                     primary: OnceLock::new(),
                 }
             });
@@ -86,7 +73,9 @@ impl Device {
             (parts.next().is_none()).then_some((domain, bus, device, function))
         };
         let wanted = parse().ok_or(Error::InvalidValue)?;
-        let found = Device::all().iter().find(|device| (0, device.bus(), 0, 0) == wanted);
+        let found = Device::all()
+            .iter()
+            .find(|device| (0, device.board.bus(), 0, 0) == wanted);
         found.ok_or(Error::InvalidDevice)
     }
 
@@ -96,53 +85,43 @@ impl Device {
 
     /// Its number in every process, whichever devices that shows.
     pub(super) fn number(&self) -> u32 {
-        self.number
+        self.board.number
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        &self.board.name
     }
 
     /// Any `CUdevice_attribute`: 0 for numbers that mean nothing (start-up of cudart fails on an error).
     pub fn attribute(&self, number: i32) -> i32 {
         match number {
-            // PCI_BUS_ID
-            33 => self.bus() as i32,
-            // MULTI_GPU_BOARD_GROUP_ID: each is a board of its own
-            85 => self.number as i32,
             // COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR
             75 if library::asks() => library::UNKNOWN.0 as i32,
             76 if library::asks() => library::UNKNOWN.1 as i32,
-            number => self.profile.attribute(number),
+            number => self.board.attribute(number),
         }
     }
 
     pub(super) fn profile(&self) -> &'static Profile {
-        self.profile
+        self.board.profile
     }
 
     pub fn capability(&self) -> (u32, u32) {
-        self.profile.capability
+        self.board.capability()
     }
 
     /// Ours alone (the first bytes spell our name), and the same in every process.
     pub fn uuid(&self) -> [u8; 16] {
-        let mut uuid = *b"Margay\x40\x00\x80\x00\x00\x00\x00\x00\x00\x00";
-        uuid[12..].copy_from_slice(&self.number.to_be_bytes());
-        uuid
+        self.board.uuid()
     }
 
     pub fn total_memory(&self) -> u64 {
-        self.memory
-    }
-
-    fn bus(&self) -> u32 {
-        self.number + 1
+        self.board.memory
     }
 
     /// `dddd:bb:dd.0`
     pub fn pci_bus_id(&self) -> String {
-        format!("0000:{:02x}:00.0", self.bus())
+        self.board.pci_bus_id()
     }
 
     /// The primary context: its handle exists before it is retained.
@@ -157,14 +136,7 @@ impl Device {
 
     /// `cuDeviceGetP2PAttribute`: 1 performance rank, 2 access, 3 native atomics, 4 array access.
     pub fn p2p_attribute(&self, attribute: u32, peer: &Device) -> Result<i32> {
-        if self.ordinal == peer.ordinal {
-            return Err(Error::InvalidDevice);
-        }
-        match attribute {
-            1 | 5 => Ok(0),
-            2..=4 => Ok(1),
-            _ => Err(Error::InvalidValue),
-        }
+        self.board.p2p_attribute(attribute, peer.board)
     }
 
     /// Multiprocessors, and how few of them a part of the device may have, all at once and in steps (CUDA programming guide,

@@ -4,6 +4,7 @@
 //! checkpoint.rs  calls that wait while the process is locked     coredump.rs  dumps after faults
 //! per_thread.rs  what outlives a thread's storage                stage.rs     whether calls may go ahead
 //! fidelity.rs    how exact what ran was, as a table at the end
+//! record.rs      what other processes see of this one
 //! room.rs        whether there is memory to work with
 //! ```
 
@@ -11,5 +12,6 @@ pub mod checkpoint;
 pub mod coredump;
 pub(super) mod fidelity;
 pub(super) mod per_thread;
+pub mod record;
 pub(super) mod room;
 pub(super) mod stage;

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::driver::{Error, Result};
@@ -26,6 +27,8 @@ pub(in crate::driver) enum Purpose {
     Event,
     /// `cuMemPoolExportToShareableHandle`.
     Pool,
+    /// What a process shows of itself.
+    Process,
 }
 
 impl Purpose {
@@ -35,6 +38,7 @@ impl Purpose {
             Purpose::Memory => "ipc",
             Purpose::Event => "event",
             Purpose::Pool => "pool",
+            Purpose::Process => "process",
         }
     }
 }
@@ -173,6 +177,25 @@ impl SharedFile {
             file,
             bytes: status.st_size as u64,
             number,
+        })
+    }
+
+    /// The files for a purpose that processes keep, this one among them, as far as it may look at them; to be read.
+    pub fn of_processes(purpose: Purpose) -> impl Iterator<Item = (u32, File)> {
+        let prefix = format!("/memfd:margay-{}-", purpose.name());
+        let is_one = move |link: &Path| {
+            let found = std::fs::read_link(link);
+            found.is_ok_and(|found| found.as_os_str().as_bytes().starts_with(prefix.as_bytes()))
+        };
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        numbers.filter_map(move |process| {
+            let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).ok()?;
+            // First of all by name: opening what it is not (a pipe, a device) could have effects.
+            let mut links = descriptors.flatten().map(|entry| entry.path());
+            let file = File::open(links.find(|link| is_one(link))?).ok()?;
+            // It may have been another one by then.
+            is_one(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).then_some((process, file))
         })
     }
 
