@@ -26,9 +26,9 @@ class Lines(unittest.TextTestResult):
     def name(self, test):
         return test.id().removeprefix("warp.")
 
-    def startTest(self, test):
-        super().startTest(test)
-        self.bad = False
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.bad = set()
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -40,9 +40,10 @@ class Lines(unittest.TextTestResult):
 
     def bad_once(self, test):
         # A test with parts may fail in several, and while it is put away.
-        if not getattr(self, "bad", False):
-            suite.line("failed", self.name(test).replace(" ", ""))
-        self.bad = True
+        name = self.name(test)
+        if name not in self.bad:
+            suite.line("failed", name)
+        self.bad.add(name)
 
     def addFailure(self, test, error):
         super().addFailure(test, error)
