@@ -4,7 +4,7 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples companions clients clients-python bench header clean
+.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-all bench header clean
 
 all: build
 
@@ -59,6 +59,13 @@ clients: setup build
 # `make test`.
 clients-python: build
 	clients/python/run
+
+# Programs of other clients in Python, each with an environment of its own, and samples of their own tests.
+clients-triton clients-warp clients-tinygrad: clients-%: build
+	clients/python/run $* --suites
+
+clients-all: build
+	clients/python/run all --suites
 
 # Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
 bench: build

@@ -1,0 +1,64 @@
+"""A sample of tinygrad's own tests, from its repository (which `run` fetches): the files for devices that do without torch.
+
+The first argument is the folder of the sources; they are the tinygrad that is tested, so that tests and library belong together.
+"""
+
+import os
+import sys
+
+import suite
+
+FILES = """
+test/test_tiny.py test/backend/test_uops.py test/backend/test_jit.py test/backend/test_graph.py test/backend/test_symbolic_ops.py
+test/backend/test_symbolic_jit.py test/backend/test_setitem.py test/backend/test_subbuffer.py test/backend/test_linearizer.py
+test/backend/test_tensor_variable.py test/backend/test_transcendental.py test/backend/test_encodings.py
+test/backend/test_renderer_failures.py test/backend/test_custom_kernel.py test/backend/test_softmax_fusion.py
+test/backend/test_opt_gemm.py test/backend/test_const_folding.py test/backend/test_rangeify.py test/backend/test_to_numpy.py
+test/backend/test_zero_copy.py test/backend/test_stunning.py test/backend/test_pickle.py
+""".split()
+
+
+class Lines:
+    """A line for each test that ran, by what became of it."""
+
+    def __init__(self):
+        self.reasons = {}
+
+    def pytest_runtest_makereport(self, item, call):
+        # A test that compares with tinygrad's device CPU compiles for it with clang, which has nothing to do with this one.
+        missing = call.excinfo and call.excinfo.errisinstance(FileNotFoundError)
+        if missing and call.excinfo.value.filename == "clang":
+            self.reasons[item.nodeid] = "clang is not installed"
+
+    def pytest_runtest_logreport(self, report):
+        name = report.nodeid.replace(" ", "").removeprefix("test/")
+        if report.nodeid in self.reasons:
+            if report.failed:
+                suite.line("skipped", name, self.reasons[report.nodeid])
+        elif report.failed:
+            suite.line("failed", name)
+        elif report.skipped:
+            # What a test's authors expect to fail, and does, is as it should be.
+            expected = hasattr(report, "wasxfail")
+            suite.line("passed" if expected else "skipped", name, None if expected else report.longrepr[2])
+        elif report.when == "call":
+            suite.line("passed", name)
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            suite.line("failed", report.nodeid)
+
+
+def run_file(name):
+    import pytest
+
+    os.chdir(SOURCE)
+    sys.path.insert(0, SOURCE)
+    # Not captured on descriptors: the lines go to the process's own output.
+    pytest.main(["--capture=sys", "-q", "-p", "no:cacheprovider", "--tb=short", name], plugins=[Lines()])
+
+
+# Tests start processes that import this file.
+if __name__ == "__main__":
+    SOURCE = sys.argv[1]
+    suite.main(FILES, run_file, sys.argv[2:])
