@@ -21,6 +21,9 @@ impl Axis {
     };
 }
 
+/// Beyond it there are whole numbers only.
+const FAR: f64 = 9_007_199_254_740_992.0;
+
 /// `floor`, and as a number: the baseline of x86-64 has no instruction for it.
 #[inline(always)]
 fn floor(value: f64) -> (f64, i64) {
@@ -54,6 +57,8 @@ pub fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
             within if within < size_f => within,
             beyond => 2.0 * size_f - beyond,
         },
+        // The numbers of texels far away are more than an integer holds.
+        AddressMode::Wrap if position.abs() > FAR && position.is_finite() => position.rem_euclid(size_f),
         _ => position,
     };
     if !pair {
