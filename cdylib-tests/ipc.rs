@@ -371,6 +371,8 @@ fn an_event_of_one_process_holds_up_another() {
     // Only interprocess events have handles, and only other processes open them.
     ok(cuEventCreate(&mut event, 2));
     assert_eq!(cuIpcGetEventHandle(&mut handle, event), CUDA_ERROR_INVALID_HANDLE);
+    // Warp tells by the handle that there is none.
+    assert_eq!(handle.0, NO_HANDLE.0);
     assert_eq!(cuIpcGetEventHandle(&mut handle, null_mut()), CUDA_ERROR_INVALID_HANDLE);
     assert_eq!(cuIpcGetEventHandle(null_mut(), event), CUDA_ERROR_INVALID_VALUE);
     ok(cuEventDestroy(event));

@@ -14,6 +14,8 @@ fn bytes(reserved: [c_char; 64]) -> [u8; 64] {
 
 pub fn ipc_get_event_handle(_: &Arc<Context>, handle: Out<CUipcEventHandle>, event: CUevent) -> Answer {
     handle.required()?;
+    // Programs look for zeros there when it has failed.
+    handle.set(CUipcEventHandle { reserved: [0; 64] })?;
     let reserved = Event::from_handle(event as usize)?.ipc_handle()?;
     handle.set(CUipcEventHandle {
         reserved: reserved.map(|byte| byte as c_char),
