@@ -70,7 +70,7 @@ fn parameters_come_back_and_can_be_changed() {
             ..packed
         },
         KernelParams {
-            grid: [1, 1, 0],
+            grid: [1, 1, 1 << 16],
             ..packed
         },
     ] {

@@ -33,6 +33,7 @@ mod external;
 mod fault;
 mod fidelity;
 mod first_versions;
+mod graph_branches;
 mod graph_launches;
 mod graph_leftovers;
 mod graph_memory;

@@ -98,7 +98,7 @@ pub(in crate::driver) fn launch(from: u64, graph: u64, stream: u64) -> Result<()
 }
 
 /// Runs a plan of the host's launch and all graphs that come of it.
-pub(super) fn run(exec: &Arc<Exec>, plan: &Plan, shared: &Shared, occasion: &Occasion) {
+pub(super) fn run(exec: &Arc<Exec>, plan: &Arc<Plan>, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
     // The host orders launches of one graph itself.
     exec.environment.lock().running = true;
     plan.run(shared, occasion);
@@ -116,7 +116,7 @@ pub(super) fn run(exec: &Arc<Exec>, plan: &Plan, shared: &Shared, occasion: &Occ
         }
         next.environment.lock().running = true;
         if !shared.has_failed() {
-            next.plan().run(shared, &Occasion::default());
+            next.plan().run(shared, &Arc::default());
         }
         ended(&next, &mut stack);
     }

@@ -208,7 +208,8 @@ impl Exec {
     /// `cuGraphLaunch`: after all that is in the stream, and after earlier launches of this graph.
     ///
     /// # Errors
-    /// 1 when memory of an earlier launch has not been freed, or memory that it is to free is not allocated.
+    /// 1 when memory of an earlier launch has not been freed, or memory that it is to free is not allocated, or a kernel has
+    /// no blocks.
     pub fn launch(self: &Arc<Exec>, stream: &Arc<Stream>) -> Result<()> {
         stream.shared.check()?;
         if let Some(capture) = stream.admit()? {
@@ -225,6 +226,9 @@ impl Exec {
         }
         let mut last = self.last.lock();
         let plan = Arc::clone(&self.state.lock().plan);
+        if !plan.is_fit() {
+            return Err(Error::InvalidValue);
+        }
         let left_over = self.take_memory(&plan)?;
         if let Some(point) = last
             .take()
@@ -245,19 +249,20 @@ impl Exec {
                 .collect(),
         };
         let recordings = occasion.recordings.clone();
+        let (occasion, shared) = (Arc::new(occasion), Arc::clone(&stream.shared));
         stream.shared.printer.flush();
         let users = Arc::clone(&self.users);
         let task_plan = Arc::clone(&plan);
         self.uploaded.store(true, Ordering::Release);
         let for_device = self.is_for_device().then(|| Arc::clone(self));
-        let ticket = stream.enqueue(Command::Always(Box::new(move |shared| {
+        let ticket = stream.enqueue(Command::Always(Box::new(move |_| {
             for memory in left_over {
                 memory.leave();
             }
             task_plan.start_conditionals();
             match &for_device {
-                Some(exec) => device::run(exec, &task_plan, shared, &occasion),
-                None => task_plan.run(shared, &occasion),
+                Some(exec) => device::run(exec, &task_plan, &shared, &occasion),
+                None => task_plan.run(&shared, &occasion),
             }
             drop(users);
         })));

@@ -18,6 +18,7 @@
 //! (manual, "Graph object thread safety"), so that one lock for each graph is enough; a graph's lock is held while one of
 //! a node is taken, never the other way round, and never two graphs' at once.
 
+mod branches;
 mod capture;
 mod conditional;
 mod device;

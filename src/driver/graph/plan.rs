@@ -2,8 +2,8 @@
 //!
 //! A plan knows no streams, beyond the points that a launch waits for.
 //!
-//! Child graphs are laid out in line; bodies of conditional nodes are blocks of their own. Steps run one after the other:
-//! a grid has all threads of the process anyway.
+//! Child graphs are laid out in line; bodies of conditional nodes are blocks of their own. Steps that do not depend on each
+//! other run side by side ([`super::branches`]): one may wait for what another does.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use super::super::launch::Prepared;
 use super::super::semaphore;
 use super::super::stream::{Point, as_host_function};
 use super::super::streams::recording::Recording;
+use super::branches::{self, Block};
 use super::device_node;
 use super::exec::{INVALID_STRUCTURE, NODE_OPERATION_NOT_SUPPORTED};
 use super::snapshot::SnapshotNode;
@@ -28,8 +29,8 @@ pub(super) struct Plan {
     /// The executable graph, for kernels that ask for it; 0 when they may not launch graphs.
     graph: Handle,
     steps: Vec<Step>,
-    /// Numbers of steps; the first block is the graph's own.
-    blocks: Vec<Vec<u32>>,
+    /// The first one is the graph's own.
+    blocks: Vec<Block>,
     /// Steps by the nodes that they were made from.
     by_node: HashMap<Handle, u32>,
     /// Memory that the plan allocates; whether it frees it, too.
@@ -42,6 +43,8 @@ pub(super) struct Plan {
     pub records: Vec<(u32, Arc<Event>)>,
     /// Steps that copy to memory of the program that is not pinned, as far as they are enabled.
     to_pageable: BTreeSet<u32>,
+    /// Steps that cannot run as they are, as far as they are enabled.
+    unfit: BTreeSet<u32>,
 }
 
 #[derive(Clone)]
@@ -53,6 +56,8 @@ struct Step {
 
 enum Action {
     Kernel(Prepared),
+    /// A kernel without blocks: programs make the node first and say how many it has before they launch the graph.
+    NoBlocks,
     /// Kernels may change it.
     Updatable(Arc<DeviceNode>),
     Copy(CopyNode),
@@ -88,8 +93,8 @@ impl Plan {
             graph,
             ..Plan::default()
         };
-        plan.blocks.push(Vec::new());
-        plan.lay_out(snapshot, 0, false)?;
+        plan.blocks.push(Block::default());
+        plan.lay_out(snapshot, 0, false, &[])?;
         let freed: Vec<Arc<GraphMemory>> = std::mem::take(&mut plan.frees);
         for memory in freed {
             match plan
@@ -105,7 +110,14 @@ impl Plan {
         Ok(plan)
     }
 
-    fn lay_out(&mut self, snapshot: &Snapshot, block: usize, in_body: bool) -> Result<(), InstantiateError> {
+    /// Adds a graph's steps to a block, after the places `entry`; answers the places at its end.
+    fn lay_out(
+        &mut self,
+        snapshot: &Snapshot,
+        block: usize,
+        in_body: bool,
+        entry: &[u32],
+    ) -> Result<Vec<u32>, InstantiateError> {
         let before: Vec<Vec<usize>> = snapshot
             .nodes
             .iter()
@@ -116,10 +128,30 @@ impl Plan {
             result: INVALID_STRUCTURE,
             node: snapshot.nodes[index].handle,
         })?;
+        // By node: the places at its end.
+        let mut ends: Vec<Vec<u32>> = vec![Vec::new(); snapshot.nodes.len()];
+        let mut is_last = vec![true; snapshot.nodes.len()];
         for index in order {
             let node = &snapshot.nodes[index];
-            match &*node.work {
-                Work::Child(_) => self.lay_out(&node.nested[0], block, in_body)?,
+            let mut after: Vec<u32> = match before[index].is_empty() {
+                true => entry.to_vec(),
+                false => before[index]
+                    .iter()
+                    .flat_map(|index| ends[*index].iter().copied())
+                    .collect(),
+            };
+            after.sort_unstable();
+            after.dedup();
+            before[index].iter().for_each(|index| is_last[*index] = false);
+            ends[index] = match &*node.work {
+                Work::Child(_) => {
+                    let ends = self.lay_out(&node.nested[0], block, in_body, &after)?;
+                    match ends.len() {
+                        0 | 1 => ends,
+                        // One place to wait for, instead of all of them for each node that does.
+                        _ => vec![self.add_step(block, &ends, Action::Nothing, false)],
+                    }
+                }
                 Work::Allocate(_) | Work::Free(_) if in_body => {
                     return Err(InstantiateError {
                         error: Error::NotSupported,
@@ -127,68 +159,92 @@ impl Plan {
                         node: node.handle,
                     });
                 }
-                work => {
-                    match work {
-                        Work::Allocate(memory) => self.allocations.push((Arc::clone(memory), false)),
-                        Work::Free(memory) => self.frees.push(Arc::clone(memory)),
-                        _ => {}
-                    }
-                    let blocks = node
-                        .nested
-                        .iter()
-                        .map(|body| {
-                            let number = self.blocks.len();
-                            self.blocks.push(Vec::new());
-                            self.lay_out(body, number, true)?;
-                            Ok(number as u32)
-                        })
-                        .collect::<Result<Box<[u32]>, InstantiateError>>()?;
-                    let action = Action::new(&node.work, blocks, self.graph).map_err(|error| InstantiateError {
-                        error,
-                        result: 1,
-                        node: node.handle,
-                    })?;
-                    let number = self.steps.len() as u32;
-                    self.steps.push(Step {
-                        action: Arc::new(action),
-                        is_enabled: true,
-                        can_be_disabled: matches!(
-                            node.work.node_type(),
-                            NodeType::Kernel | NodeType::Copy | NodeType::Set
-                        ),
-                    });
-                    self.note_copies(number);
-                    self.by_node.insert(node.handle, number);
-                    self.blocks[block].push(number);
-                    match work {
-                        Work::WaitEvent(event) => self.wait_nodes.push((number, Arc::clone(event))),
-                        Work::RecordEvent(event) => self.records.push((number, Arc::clone(event))),
-                        _ => {}
-                    }
-                }
-            }
+                _ => vec![self.lay_out_node(node, block, &after)?],
+            };
         }
-        Ok(())
+        if snapshot.nodes.is_empty() {
+            return Ok(entry.to_vec());
+        }
+        let last = ends.into_iter().zip(is_last).filter(|(_, is_last)| *is_last);
+        Ok(last.flat_map(|(places, _)| places).collect())
+    }
+
+    /// Adds what one node does, and its bodies; answers its place in the block.
+    fn lay_out_node(&mut self, node: &SnapshotNode, block: usize, after: &[u32]) -> Result<u32, InstantiateError> {
+        match &*node.work {
+            Work::Allocate(memory) => self.allocations.push((Arc::clone(memory), false)),
+            Work::Free(memory) => self.frees.push(Arc::clone(memory)),
+            _ => {}
+        }
+        let blocks = node
+            .nested
+            .iter()
+            .map(|body| {
+                let number = self.blocks.len();
+                self.blocks.push(Block::default());
+                self.lay_out(body, number, true, &[])?;
+                Ok(number as u32)
+            })
+            .collect::<Result<Box<[u32]>, InstantiateError>>()?;
+        let action = Action::new(&node.work, blocks, self.graph).map_err(|error| InstantiateError {
+            error,
+            result: 1,
+            node: node.handle,
+        })?;
+        let can_be_disabled = matches!(node.work.node_type(), NodeType::Kernel | NodeType::Copy | NodeType::Set);
+        let number = self.steps.len() as u32;
+        let place = self.add_step(block, after, action, can_be_disabled);
+        self.by_node.insert(node.handle, number);
+        match &*node.work {
+            Work::WaitEvent(event) => self.wait_nodes.push((number, Arc::clone(event))),
+            Work::RecordEvent(event) => self.records.push((number, Arc::clone(event))),
+            _ => {}
+        }
+        Ok(place)
+    }
+
+    fn add_step(&mut self, block: usize, after: &[u32], action: Action, can_be_disabled: bool) -> u32 {
+        let number = self.steps.len() as u32;
+        self.steps.push(Step {
+            action: Arc::new(action),
+            is_enabled: true,
+            can_be_disabled,
+        });
+        self.note(number);
+        self.blocks[block].add(number, after)
     }
 
     /// An event that the plan records before it waits for it has been reached by then.
     fn list_events(&mut self) {
         let mut waits = self.wait_nodes.clone();
         let records = &self.records;
-        waits.retain(|(at, event)| !records.iter().any(|(record, of)| record < at && Arc::ptr_eq(of, event)));
+        let blocks = &self.blocks;
+        let precedes = |record: u32, wait: u32| blocks.iter().any(|block| block.precedes(record, wait));
+        waits.retain(|(at, event)| {
+            !records
+                .iter()
+                .any(|(record, of)| Arc::ptr_eq(of, event) && precedes(*record, *at))
+        });
         self.waits = waits;
     }
 
-    /// A step has changed: does it copy to pageable memory?
-    fn note_copies(&mut self, number: u32) {
+    /// A step has changed: what must a launch know of it?
+    fn note(&mut self, number: u32) {
         let step = &self.steps[number as usize];
         // Batches of copies are not waited for outside of graphs either.
-        match &*step.action {
-            Action::Copy(node) if step.is_enabled && copy::fills_pageable(node.dst, node.shape) => {
-                self.to_pageable.insert(number)
-            }
-            _ => self.to_pageable.remove(&number),
-        };
+        let fills = matches!(&*step.action, Action::Copy(node) if copy::fills_pageable(node.dst, node.shape));
+        let is_unfit = matches!(&*step.action, Action::NoBlocks);
+        for (list, belongs) in [(&mut self.to_pageable, fills), (&mut self.unfit, is_unfit)] {
+            match belongs && step.is_enabled {
+                true => list.insert(number),
+                false => list.remove(&number),
+            };
+        }
+    }
+
+    /// Whether all of it could run as it is.
+    pub fn is_fit(&self) -> bool {
+        self.unfit.is_empty()
     }
 
     /// Whether a launch copies to memory of the program that is not pinned.
@@ -205,7 +261,7 @@ impl Plan {
             _ => Box::default(),
         };
         step.action = Arc::new(Action::new(&node.work, blocks, self.graph)?);
-        self.note_copies(number);
+        self.note(number);
         let list = match &*node.work {
             Work::WaitEvent(event) => Some((&mut self.wait_nodes, event)),
             Work::RecordEvent(event) => Some((&mut self.records, event)),
@@ -226,7 +282,7 @@ impl Plan {
             return Err(Error::InvalidValue);
         }
         step.is_enabled = is_enabled;
-        self.note_copies(number);
+        self.note(number);
         Ok(())
     }
 
@@ -239,26 +295,32 @@ impl Plan {
     }
 
     /// Runs all of it; ends early once the context has failed, but frees what it has to.
-    pub fn run(&self, shared: &Shared, occasion: &Occasion) {
+    pub fn run(self: &Arc<Plan>, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
         self.run_block(0, shared, occasion);
     }
 
-    fn run_block(&self, block: usize, shared: &Shared, occasion: &Occasion) {
-        for number in &self.blocks[block] {
-            let step = &self.steps[*number as usize];
-            if !step.is_enabled {
-                continue;
-            }
-            if shared.has_failed() && !matches!(*step.action, Action::Free(_)) {
-                continue;
-            }
-            self.run_step(*number, &step.action, shared, occasion);
+    fn run_block(self: &Arc<Plan>, block: usize, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
+        match self.blocks[block].in_a_row() {
+            Some(steps) => steps.iter().for_each(|number| self.run_step(*number, shared, occasion)),
+            None => branches::run(self, block, shared, occasion),
         }
     }
 
-    fn run_step(&self, number: u32, action: &Action, shared: &Shared, occasion: &Occasion) {
+    pub(super) fn block(&self, number: usize) -> &Block {
+        &self.blocks[number]
+    }
+
+    /// Does what a step says, if it is to be done.
+    pub(super) fn run_step(self: &Arc<Plan>, number: u32, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
+        let step = &self.steps[number as usize];
+        if step.is_enabled && (!shared.has_failed() || matches!(*step.action, Action::Free(_))) {
+            self.act(number, &step.action, shared, occasion);
+        }
+    }
+
+    fn act(self: &Arc<Plan>, number: u32, action: &Action, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
         match action {
-            Action::Nothing => {}
+            Action::Nothing | Action::NoBlocks => {}
             Action::Kernel(kernel) => kernel.run(),
             Action::Updatable(node) => node.run(),
             Action::Copy(node) => {
@@ -340,6 +402,7 @@ fn gone(shared: &Shared, what: &str) {
 impl Action {
     fn new(work: &Arc<Work>, blocks: Box<[u32]>, graph: Handle) -> Result<Action> {
         Ok(match &**work {
+            Work::Kernel(node) if node.config.grid.contains(&0) => Action::NoBlocks,
             Work::Kernel(node) => match &node.updatable {
                 None => Action::Kernel(device_node::prepare(node, graph)?),
                 Some(updatable) => {

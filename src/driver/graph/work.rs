@@ -221,13 +221,12 @@ impl Work {
     /// Whether it could run as it is: shapes, ranges, alignment.
     pub(super) fn check(&self) -> Result<()> {
         match self {
-            Work::Kernel(node) => launch::check(
-                &node.function,
-                &node.config,
-                node.function.lowered()?,
-                multiprocessors(),
-            )
-            .map(drop),
+            Work::Kernel(node) => {
+                // Without blocks it must not be launched, but it can be there: the number may come later.
+                let grid = node.config.grid.map(|blocks| blocks.max(1));
+                let config = launch::Config { grid, ..node.config };
+                launch::check(&node.function, &config, node.function.lowered()?, multiprocessors()).map(drop)
+            }
             Work::Copy(node) => copy::check_box(node.dst, node.src, node.shape),
             Work::Set(node) => node.prepare().map(drop),
             Work::CopyBatch(node) => node

@@ -26,9 +26,18 @@ pub(in crate::driver) const TURN: u32 = 64;
 pub(in crate::driver) const GREATEST_PRIORITY: i32 = -5;
 const LEVELS: usize = 6;
 
+/// What a thread is to take up.
+enum Ready {
+    Stream(Arc<Stream>),
+    /// A part of what a stream is doing, which the thread that runs that one waits for.
+    Part(Part),
+}
+
+type Part = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct State {
-    ready: [VecDeque<Arc<Stream>>; LEVELS],
+    ready: [VecDeque<Ready>; LEVELS],
     spinning: usize,
     sleeping: usize,
     threads: usize,
@@ -36,7 +45,7 @@ struct State {
 
 struct Pumps {
     state: Mutex<State>,
-    /// Streams in `ready`, readable without the lock.
+    /// How many are in `ready`, readable without the lock.
     count: AtomicUsize,
     /// Not one thread is there.
     nobody: AtomicBool,
@@ -63,10 +72,23 @@ pub(in crate::driver) fn several_cores() -> bool {
 
 /// Puts a stream in line. The caller has marked it as queued.
 pub(in crate::driver) fn schedule(stream: Arc<Stream>) {
-    let pumps = pumps();
     let level = (-stream.priority()).clamp(0, LEVELS as i32 - 1) as usize;
+    queue(level, Ready::Stream(stream));
+}
+
+/// Has another thread run a part of what a stream is doing, before any stream that is in line. Where no thread can be had
+/// nobody does: the caller must be able to do without.
+pub(in crate::driver) fn help(part: Part) {
+    queue(LEVELS - 1, Ready::Part(part));
+}
+
+fn queue(level: usize, ready: Ready) {
+    let pumps = pumps();
     let mut state = pumps.state.lock();
-    state.ready[level].push_back(stream);
+    match ready {
+        Ready::Stream(_) => state.ready[level].push_back(ready),
+        Ready::Part(_) => state.ready[level].push_front(ready),
+    }
     pumps.count.fetch_add(1, Ordering::Release);
     if state.threads == 0 {
         start(pumps, &mut state);
@@ -112,7 +134,14 @@ fn run() {
     block_signals();
     let pumps = pumps();
     loop {
-        finish(next(pumps), Stream::pump_in_turn);
+        match next(pumps) {
+            Ready::Stream(stream) => finish(stream, Stream::pump_in_turn),
+            Ready::Part(part) => {
+                if let Err(defect) = defect::catch(part) {
+                    tracing::error!("{defect}\n  at the end of a part of a stream's work");
+                }
+            }
+        }
     }
 }
 
@@ -124,16 +153,22 @@ fn finish(stream: Arc<Stream>, work: impl FnOnce(&Arc<Stream>)) {
     }
 }
 
-fn next(pumps: &Pumps) -> Arc<Stream> {
+fn next(pumps: &Pumps) -> Ready {
     let mut state = pumps.state.lock();
     loop {
-        if let Some(stream) = state.ready.iter_mut().rev().find_map(VecDeque::pop_front) {
+        if let Some(ready) = state.ready.iter_mut().rev().find_map(VecDeque::pop_front) {
             let left = pumps.count.fetch_sub(1, Ordering::Relaxed) - 1;
-            if !stream.claim() {
+            if let Ready::Stream(stream) = &ready
+                && !stream.claim()
+            {
                 // Counted as one that looks out, as it will in a moment: nobody need be woken meanwhile. The stream may end
                 // here, with all that hangs on it.
                 state.spinning += 1;
-                MutexGuard::unlocked(&mut state, || finish(stream, |_| {}));
+                MutexGuard::unlocked(&mut state, || {
+                    if let Ready::Stream(stream) = ready {
+                        finish(stream, |_| {});
+                    }
+                });
                 state.spinning -= 1;
                 continue;
             }
@@ -142,7 +177,7 @@ fn next(pumps: &Pumps) -> Arc<Stream> {
             } else if left > 0 && state.spinning == 0 {
                 pumps.wake.notify_one();
             }
-            return stream;
+            return ready;
         }
         if state.spinning == 0 && !pumps.spin.is_zero() {
             state.spinning += 1;

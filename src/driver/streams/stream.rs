@@ -633,7 +633,7 @@ pub fn as_host_function(call: impl FnOnce()) {
 }
 
 /// Runs what may touch registered host memory: that the program has taken away becomes the context's error.
-fn guarded<R>(shared: &Shared, work: impl FnOnce() -> R) -> R {
+pub(in crate::driver) fn guarded<R>(shared: &Shared, work: impl FnOnce() -> R) -> R {
     let gone = AtomicU64::new(0);
     let result = {
         let _guarded = memory::guard(&gone);
