@@ -17,6 +17,10 @@ static int addressed(int i, int n, cudaTextureAddressMode mode)
     switch (mode) {
     case cudaAddressModeWrap: return ((i % n) + n) % n;
     case cudaAddressModeBorder: return i < 0 || i >= n ? -1 : i;
+    case cudaAddressModeMirror: {
+        int within = ((i % (2 * n)) + 2 * n) % (2 * n);
+        return within < n ? within : 2 * n - 1 - within;
+    }
     default: return i < 0 ? 0 : i >= n ? n - 1 : i;
     }
 }
@@ -24,13 +28,7 @@ static int addressed(int i, int n, cudaTextureAddressMode mode)
 // x: as the kernel gives it.
 static Axis axis(double x, int n, cudaTextureAddressMode mode, bool normalized, bool linear)
 {
-    if (normalized) {
-        if (mode == cudaAddressModeMirror) {
-            double whole = std::floor(x);
-            x = std::fmod(std::fabs(whole), 2.0) == 0 ? x - whole : 1 - (x - whole);
-        }
-        x *= n;
-    }
+    if (normalized) x *= n;
     Axis a;
     if (!linear) {
         a.index[0] = a.index[1] = addressed((int)std::floor(x), n, mode);

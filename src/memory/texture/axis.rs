@@ -1,4 +1,5 @@
-//! One direction of a position → the texels that it touches (CUDA C++ Programming Guide, Texture Fetching).
+//! One direction of a position → the texels that it touches (CUDA C++ Programming Guide, Texture Fetching; mirrored as in
+//! OpenGL 4.6 Core, 8.14.2: by their numbers).
 
 use super::AddressMode;
 
@@ -43,7 +44,13 @@ fn addressed(mode: AddressMode, index: i64, size: u32) -> Option<u32> {
     match mode {
         AddressMode::Wrap => Some(index.rem_euclid(i64::from(size)) as u32),
         AddressMode::Border => (0..=last).contains(&index).then_some(index as u32),
-        AddressMode::Clamp | AddressMode::Mirror => Some(index.clamp(0, last) as u32),
+        AddressMode::Clamp => Some(index.clamp(0, last) as u32),
+        // Odd repetitions run backwards. It is the texel that is mirrored: positions would meet the other of two at ties.
+        AddressMode::Mirror => {
+            let period = 2 * i64::from(size);
+            let within = index.rem_euclid(period);
+            Some(within.min(period - 1 - within) as u32)
+        }
     }
 }
 
@@ -52,13 +59,10 @@ fn addressed(mode: AddressMode, index: i64, size: u32) -> Option<u32> {
 pub fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
     let size_f = f64::from(size);
     let position = match mode {
-        // Odd repetitions run backwards.
-        AddressMode::Mirror => match position.rem_euclid(2.0 * size_f) {
-            within if within < size_f => within,
-            beyond => 2.0 * size_f - beyond,
-        },
         // The numbers of texels far away are more than an integer holds.
-        AddressMode::Wrap if position.abs() > FAR && position.is_finite() => position.rem_euclid(size_f),
+        AddressMode::Wrap | AddressMode::Mirror if position.abs() > FAR && position.is_finite() => {
+            position.rem_euclid(2.0 * size_f)
+        }
         _ => position,
     };
     if !pair {

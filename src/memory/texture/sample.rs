@@ -337,7 +337,8 @@ impl<'a, S: Sight> Reader<'a, S> {
             let whole = level.floor();
             return (whole as usize, (whole as usize + 1).min(last), level - whole);
         }
-        let nearest = ((level + 0.5).ceil() - 1.0).max(0.0) as usize;
+        // Halfway between two it is the coarser one.
+        let nearest = (level + 0.5).floor() as usize;
         (nearest.min(last), nearest.min(last), 0.0)
     }
 

@@ -81,9 +81,23 @@ fn nearest_is_the_floor_after_addressing() {
     for (x, expected) in [(-0.25, 8.0), (1.25, 2.0), (7.5, 4.0), (-3.0, 1.0)] {
         assert_eq!(read(&wrap, x), expected, "{x}");
     }
-    // 1.25: floor is odd, so 1 - 0.25 = 0.75, texel 3.
+    // 1.25: texel 5 of the repetitions, which is texel 2 mirrored. NVIDIA Warp's tests expect it of devices; the guide's
+    // 1 - frac(x) = 0.75 would be texel 3.
     let mirror = mode(AddressMode::Mirror, true);
-    for (x, expected) in [(0.3, 2.0), (1.25, 8.0), (1.3, 4.0), (1.9, 1.0), (-0.1, 1.0), (2.3, 2.0)] {
+    for (x, expected) in [
+        (0.3, 2.0),
+        (1.0, 8.0),
+        (1.25, 4.0),
+        (1.3, 4.0),
+        (1.5, 2.0),
+        (1.9, 1.0),
+        (2.0, 1.0),
+        (2.3, 2.0),
+        (-0.1, 1.0),
+        (-0.25, 1.0),
+        (-512.75 + 2.0, 4.0),
+        (1e30, 1.0),
+    ] {
         assert_eq!(read(&mirror, x), expected, "{x}");
     }
     // Repetition needs fractions of the size.
@@ -201,6 +215,40 @@ fn gradients_choose_levels() {
     assert_eq!((one.level, one.probes), (2.0, 1));
     let two = level::footprint([0.25, 0.0, 0.0], [0.0, 0.125, 0.0], [16.0, 16.0, 1.0], 8);
     assert_eq!((two.level, two.probes, two.step), (1.0, 2, [0.125, 0.0, 0.0]));
+}
+
+#[test]
+fn halfway_between_levels_the_nearest_is_the_coarser() {
+    // NVIDIA Warp's tests expect it of devices.
+    let mut texture = row(&TEXELS, Sampler::default());
+    let finest = texture.image.levels[0];
+    let level = |bytes| Level {
+        address: finest.address + bytes,
+        width: 1,
+        ..finest
+    };
+    texture.image.levels = Box::new([0, 4, 8].map(level));
+    for (level, expected) in [
+        (-1.0, 1.0),
+        (0.49, 1.0),
+        (0.5, 2.0),
+        (1.0, 2.0),
+        (1.5, 4.0),
+        (2.5, 4.0),
+        (f32::NAN, 1.0),
+    ] {
+        let fetch = Fetch {
+            geometry: Geometry::D1,
+            layer: 0,
+            at: Probe::Position([0.0; 3]),
+            offset: [0; 3],
+            detail: Detail::Level(level),
+            compare: None,
+            gather: None,
+        };
+        let texel = texture.fetch(&texture.sampler, &fetch, AddressSpace::get().view());
+        assert_eq!(f32::from_bits(texel.expect("an array")[0]), expected, "{level}");
+    }
 }
 
 /// A cube of which each face has its own number in all texels.

@@ -52,15 +52,8 @@ impl Axis {
 
     /// Of positions in texels, as they are before addressing.
     #[inline(always)]
-    pub fn fill(&mut self, position: &mut Run<f64>, size: u32, mode: AddressMode, pair: bool) {
+    pub fn fill(&mut self, position: &Run<f64>, size: u32, mode: AddressMode, pair: bool) {
         let size_f = f64::from(size);
-        if mode == AddressMode::Mirror {
-            let (period, inverse) = (2.0 * size_f, 0.5 / size_f);
-            for position in position.iter_mut() {
-                let within = remainder(*position, period, inverse);
-                *position = if within < size_f { within } else { period - within };
-            }
-        }
         let mut raw = [0_i32; LANES];
         if pair {
             for lane in 0..LANES {
@@ -92,7 +85,17 @@ impl Axis {
                         index[lane] = unsafe { within.to_int_unchecked::<i32>() } as u32;
                     }
                 }
-                AddressMode::Clamp | AddressMode::Mirror => {
+                AddressMode::Mirror => {
+                    let (period, inverse) = (2.0 * size_f, 0.5 / size_f);
+                    for lane in 0..LANES {
+                        let within = remainder(f64::from(raw[lane] + step), period, inverse);
+                        let mirrored = period - 1.0 - within;
+                        let within = if within < mirrored { within } else { mirrored };
+                        // SAFETY: less than the size.
+                        index[lane] = unsafe { within.to_int_unchecked::<i32>() } as u32;
+                    }
+                }
+                AddressMode::Clamp => {
                     for lane in 0..LANES {
                         index[lane] = (raw[lane] + step).max(0).min(last) as u32;
                     }

@@ -316,7 +316,7 @@ impl<'a, const D: usize> Warp<'a, D> {
             if farthest >= FAR.to_bits() << 1 {
                 return Err(Rare);
             }
-            axes[i].fill(&mut position, sizes[i], self.mode(i), pair);
+            axes[i].fill(&position, sizes[i], self.mode(i), pair);
         }
         Ok(())
     }
