@@ -575,6 +575,128 @@ pub(super) fn check_range(
     true
 }
 
+/// Distances of one warp's lanes from a place.
+pub type Distances = [u32; WARP];
+
+/// Where the lanes `active` of warp `w` may touch `bytes` (a power of two), for lanes that are near each other: a place, and
+/// in `out` each active lane's distance from it. `None`: the long way has to look.
+///
+/// # Safety
+/// `op.register` is a slot of the running window.
+#[inline(always)]
+pub(super) unsafe fn near(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    bytes: u64,
+    direction: Direction,
+    out: &mut Distances,
+) -> Option<u64> {
+    // SAFETY: the caller vouches for the register.
+    unsafe {
+        match (op.space, op.narrow) {
+            (Space::Shared, true) => in_window(cx, op, w, active, bytes, out),
+            (Space::Generic | Space::Global | Space::Const, false) if op.register != NONE => {
+                nearby(cx, op, w, active, bytes, direction, out)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// 32, as a number that the compiler does not know: a loop of that length becomes one of vectors, where one of 32 would be
+/// taken apart before, lane by lane.
+#[inline(always)]
+pub(super) fn warp() -> usize {
+    std::hint::black_box(WARP).min(WARP)
+}
+
+/// As [`near`], from the start of the block's own shared window.
+///
+/// # Safety
+/// `op.register` is a 32-bit slot of the running window.
+#[inline(always)]
+unsafe fn in_window(cx: &Cx<'_>, op: &MemOp, w: usize, active: u32, bytes: u64, out: &mut Distances) -> Option<u64> {
+    let block = cx.block;
+    let start = (op.offset as u32).wrapping_sub(block.shared_start());
+    // SAFETY: the register is a slot of the running window, and a B32 slot holds `warps × [u32; 32]`, written or not.
+    let mut values = unsafe { &*(cx.regs.add(op.register as usize) as *const Distances).add(w) };
+    let mut on_a_line = [0; WARP];
+    if op.affine != NONE {
+        // SAFETY: the bundle runs code that names such values, so it has them.
+        let (first, step) = unsafe { line(cx, op, w) };
+        for (i, value) in on_a_line[..warp()].iter_mut().enumerate() {
+            *value = (first as u32).wrapping_add((step as u32).wrapping_mul(i as u32));
+        }
+        values = &on_a_line;
+    }
+    let lanes = warp();
+    // Alignment is that of the address, not of the distance.
+    let (mut high, mut all) = (0, block.shared as u32);
+    for (i, (at, value)) in out[..lanes].iter_mut().zip(&values[..lanes]).enumerate() {
+        *at = value.wrapping_add(start);
+        let touched = *at & (active >> i & 1).wrapping_neg();
+        high = high.max(touched);
+        all |= touched;
+    }
+    let good = u64::from(high) + bytes <= u64::from(block.shared_bytes) && u64::from(all) & (bytes - 1) == 0;
+    good.then_some(block.shared)
+}
+
+/// How far lanes may be from each other to be near.
+const NEAR: u64 = 1 << 16;
+
+/// As [`near`], in the arena.
+///
+/// # Safety
+/// `op.register` is a 64-bit slot of the running window.
+#[inline(always)]
+unsafe fn nearby(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    bytes: u64,
+    direction: Direction,
+    out: &mut Distances,
+) -> Option<u64> {
+    // SAFETY: the register is a slot of the running window, and a B64 slot holds `warps × [u64; 32]`, written or not.
+    let mut values = unsafe { &*(cx.regs.add(op.register as usize) as *const Lanes).add(w) };
+    let mut on_a_line = [0; WARP];
+    if op.affine != NONE {
+        // SAFETY: the bundle runs code that names such values, so it has them.
+        let (first, step) = unsafe { line(cx, op, w) };
+        for (i, value) in on_a_line[..warp()].iter_mut().enumerate() {
+            *value = first.wrapping_add(step.wrapping_mul(i as u64));
+        }
+        values = &on_a_line;
+    }
+    let lanes = warp();
+    let start = values[active.trailing_zeros() as usize % WARP].wrapping_sub(NEAR);
+    let (mut beyond, mut low, mut high, mut all) = (0, u32::MAX, 0, 0);
+    for (i, (at, value)) in out[..lanes].iter_mut().zip(&values[..lanes]).enumerate() {
+        let on = u64::from(active >> i & 1).wrapping_neg();
+        // Lanes that take no part are where the first one is that does.
+        let far = (value.wrapping_sub(start) & on) | (NEAR & !on);
+        beyond |= far >> 32;
+        *at = far as u32;
+        low = low.min(*at);
+        high = high.max(*at);
+        all |= *at;
+    }
+    let base = start.wrapping_add(op.offset as u64);
+    let span = u64::from(high.wrapping_sub(low));
+    let good = beyond == 0
+        && span < NEAR
+        && (u64::from(all) | base) & (bytes - 1) == 0
+        && cx
+            .block
+            .view
+            .check(base.wrapping_add(low.into()), span + bytes, direction.bits());
+    good.then_some(base)
+}
+
 /// How the addresses of lanes that all take part follow each other, where that is simple; range and alignment are checked
 /// then.
 pub(super) enum Pattern {

@@ -7,10 +7,11 @@ use crate::isa::Level;
 use crate::isa::lanes::{WARP, Width};
 use crate::program::{Element, Ordering};
 
-use super::access::{self, AccessFn, Lanes, MemOp, Pattern, pattern};
+use super::access::{self, AccessFn, Distances, Lanes, MemOp, Pattern, pattern};
 use super::context::{Cx, NONE};
 use super::observe::Direction;
 use super::raw::{Convert, Raw, load_whole, store_whole};
+use super::slots::bits;
 
 #[inline(always)]
 fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
@@ -153,6 +154,105 @@ unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize,
     true
 }
 
+/// Lanes that blocks of 16 threads in a row, which tiles mostly have, put side by side.
+const ROW: usize = 16;
+
+/// What the lanes of each row are apart: nothing, or `bytes`; `None` if a row follows no such pattern.
+#[inline(always)]
+fn rows(distances: &Distances, bytes: u32) -> Option<[u32; WARP / ROW]> {
+    let (length, mut steps, mut differ) = (access::warp() / 2, [0; WARP / ROW], 0);
+    for (row, step) in distances.chunks_exact(ROW).zip(&mut steps) {
+        *step = row[1].wrapping_sub(row[0]);
+        if *step != 0 && *step != bytes {
+            return None;
+        }
+        for (i, at) in row[..length].iter().enumerate() {
+            differ |= at ^ row[0].wrapping_add(*step * i as u32);
+        }
+    }
+    (differ == 0).then_some(steps)
+}
+
+/// Loads what lies at distances from a place.
+///
+/// # Safety
+/// All elements may be read at each active lane's; slots are those of the running window.
+#[inline(always)]
+unsafe fn load_near<T: Convert<D>, D: Raw, const SIGNED: bool>(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    place: u64,
+    distances: &Distances,
+) {
+    let place = place as *const u8;
+    let rows = match active {
+        u32::MAX => rows(distances, size_of::<T>() as u32 * op.data.len() as u32),
+        _ => None,
+    };
+    for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+        // SAFETY: what the caller vouches for.
+        unsafe {
+            let dst = (cx.regs.add(slot as usize) as *mut [D; WARP]).add(w) as *mut D;
+            if let Some(steps) = rows {
+                for (row, step) in steps.into_iter().enumerate() {
+                    let from = (place.wrapping_add(distances[row * ROW] as usize) as *const T).add(k);
+                    let to = dst.add(row * ROW);
+                    if step == 0 {
+                        (to as *mut [D; ROW]).write([from.read().widen(SIGNED); ROW]);
+                    } else {
+                        for i in 0..ROW {
+                            *to.add(i) = from.add(i * op.data.len()).read().widen(SIGNED);
+                        }
+                    }
+                }
+                continue;
+            }
+            // One by one: a compiler that may read ahead runs out of registers.
+            if active == u32::MAX {
+                for (i, at) in distances.iter().enumerate() {
+                    *dst.add(i) = (place.wrapping_add(*at as usize) as *const T)
+                        .add(k)
+                        .read()
+                        .widen(SIGNED);
+                }
+            } else {
+                for i in bits(active) {
+                    let at = place.wrapping_add(distances[i] as usize) as *const T;
+                    *dst.add(i) = at.add(k).read().widen(SIGNED);
+                }
+            }
+        }
+    }
+}
+
+/// Stores likewise; of lanes that name the same place the last one wins.
+///
+/// # Safety
+/// All elements may be written at each active lane's; slots are those of the running window.
+#[inline(always)]
+unsafe fn store_near<T: Convert<D>, D: Raw>(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    place: u64,
+    distances: &Distances,
+) {
+    let place = place as *mut u8;
+    for (k, &slot) in op.data.iter().enumerate() {
+        // SAFETY: what the caller vouches for.
+        unsafe {
+            let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
+            for i in bits(active) {
+                let to = (place.wrapping_add(distances[i] as usize) as *mut T).add(k);
+                to.write(T::narrow(src.add(i).read()));
+            }
+        }
+    }
+}
+
 /// Whether all lanes of all warps of the bundle take part.
 #[inline(always)]
 fn everybody(cx: &Cx<'_>) -> bool {
@@ -179,6 +279,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
         }
         let n = op.data.len();
         let bytes = size_of::<T>() as u64 * n as u64;
+        let mut distances = [0; WARP];
         for w in 0..cx.mask.warps as usize {
             let active = cx.mask.lanes[w];
             if active == 0 {
@@ -186,6 +287,14 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
             }
             // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
             if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED>(cx, op, w, WARP) } {
+                continue;
+            }
+            // SAFETY: the address register is a slot of the running window.
+            if quick
+                && let Some(place) = unsafe { access::near(cx, op, w, active, bytes, Direction::Read, &mut distances) }
+            {
+                // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
+                unsafe { load_near::<T, D, SIGNED>(cx, op, w, active, place, &distances) };
                 continue;
             }
             let mut a: Lanes = [0; WARP];
@@ -251,6 +360,7 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
         }
         let n = op.data.len();
         let bytes = size_of::<T>() as u64 * n as u64;
+        let mut distances = [0; WARP];
         for w in 0..cx.mask.warps as usize {
             let active = cx.mask.lanes[w];
             if active == 0 {
@@ -258,6 +368,14 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
             }
             // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
             if quick && active == u32::MAX && unsafe { store_simple::<T, D>(cx, op, w, WARP) } {
+                continue;
+            }
+            // SAFETY: the address register is a slot of the running window.
+            if quick
+                && let Some(place) = unsafe { access::near(cx, op, w, active, bytes, Direction::Write, &mut distances) }
+            {
+                // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
+                unsafe { store_near::<T, D>(cx, op, w, active, place, &distances) };
                 continue;
             }
             let mut a: Lanes = [0; WARP];
