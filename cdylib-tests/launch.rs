@@ -249,9 +249,14 @@ fn arguments_go_by_pointers_or_in_one_buffer() {
     let mut extra = [buffer, bytes_at, size, count_at, end];
     assert_eq!(with(&mut extra, pointers.as_mut_ptr()), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(raw(four, [1; 3], [1; 3], 0, null_mut()), CUDA_ERROR_INVALID_VALUE);
-    let mut short = 31_usize;
+    let mut short = 16_usize;
     let mut extra = [buffer, bytes_at, size, (&raw mut short).cast(), end];
     assert_eq!(with(&mut extra, null_mut()), CUDA_ERROR_INVALID_VALUE);
+    // It may end within the last parameter, as NCCL has it.
+    short = 24;
+    let mut extra = [buffer, bytes_at, size, (&raw mut short).cast(), end];
+    ok(with(&mut extra, null_mut()));
+    assert_eq!(read(to, 6), [expected[0], expected[1], expected[2], expected[3], 0, 0]);
     let mut extra = [size, count_at, end];
     assert_eq!(with(&mut extra, null_mut()), CUDA_ERROR_INVALID_VALUE);
     let mut extra = [number(3), bytes_at, end];

@@ -339,7 +339,7 @@ nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t one, nvmlDevice_t other, int *ar
 
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, nvmlGpuP2PCapsIndex_t index,
                                     nvmlGpuP2PStatus_t *status) {
-    REQUIRE(is_device(one) && is_device(other) && one != other && status);
+    REQUIRE(is_device(one) && is_device(other) && status);
     /* CUdevice_P2PAttribute; there is no NVLink. */
     enum { ACCESS = 2, NATIVE_ATOMICS = 3 };
     bool has = false;
@@ -347,10 +347,11 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, nvmlGp
     case NVML_P2P_CAPS_INDEX_READ:
     case NVML_P2P_CAPS_INDEX_WRITE:
     case NVML_P2P_CAPS_INDEX_PCI:
-        has = driver()->peer_attribute(one->number, other->number, ACCESS) == 1;
+        /* NCCL asks for all pairs. */
+        has = one == other || driver()->peer_attribute(one->number, other->number, ACCESS) == 1;
         break;
     case NVML_P2P_CAPS_INDEX_ATOMICS:
-        has = driver()->peer_attribute(one->number, other->number, NATIVE_ATOMICS) == 1;
+        has = one == other || driver()->peer_attribute(one->number, other->number, NATIVE_ATOMICS) == 1;
         break;
     case NVML_P2P_CAPS_INDEX_NVLINK:
         break;
