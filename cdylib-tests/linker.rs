@@ -459,6 +459,25 @@ fn the_device_runtime_library_is_provided_here() {
     ok(cuLinkDestroy(state));
 }
 
+/// PyCUDA finds one beside Margay's stand-in for nvcc.
+#[test]
+fn a_library_without_members_adds_nothing() {
+    context();
+    let folder = std::env::temp_dir().join(format!("margay-empty-library-{}", std::process::id()));
+    let path = folder.with_extension("a");
+    std::fs::write(&path, "!<arch>\n").unwrap();
+    let state = create();
+    ok(add_file(state, LIBRARY, &path));
+    ok(add(state, LIBRARY, b"!<arch>\n", c"nothing"));
+    std::fs::write(&path, "!<arch>x").unwrap();
+    assert_ne!(add_file(state, LIBRARY, &path), CUDA_SUCCESS);
+    std::fs::remove_file(&path).unwrap();
+    assert_ne!(add(state, LIBRARY, b"!<arch>\nrubbish", c"rubbish"), CUDA_SUCCESS);
+    ok(add_text(state, ".visible .entry k() { ret; }"));
+    launch(function(load(state), "k"), 1, 1, &[]);
+    ok(cuLinkDestroy(state));
+}
+
 #[test]
 fn bad_calls_of_the_linker_are_refused() {
     context();

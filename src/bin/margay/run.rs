@@ -86,6 +86,10 @@ fn keep_ptx(command: &mut std::process::Command, directory: &Path) {
             command.env(variable, folder.join("ptxas"));
         }
     }
+    // JAX takes the assembler from the toolkit that it is told of.
+    if std::env::var_os("CUDA_ROOT").is_none() {
+        command.env("CUDA_ROOT", directory.join("companions"));
+    }
 }
 
 fn prepend(first: &OsStr, separator: &str, rest: Option<OsString>) -> OsString {

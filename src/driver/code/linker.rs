@@ -26,6 +26,10 @@ static LINKERS: Registry<Linker> = Registry::new();
 
 /// `CUjitInputType`: cubin, PTX, fat binary, object, library; NVVM is the last.
 const INPUT_TYPES: u32 = 5;
+/// `CU_JIT_INPUT_LIBRARY`.
+const LIBRARY: u32 = 4;
+/// What `ar` makes of nothing.
+const EMPTY_LIBRARY: &[u8] = b"!<arch>\n";
 
 impl Linker {
     /// `cuLinkCreate`: `symbols` are where variables are that no input defines.
@@ -48,6 +52,14 @@ impl Linker {
         self.handle
     }
 
+    /// A library without members: linkers take it.
+    fn add_nothing(&self) -> Result<Remarks, LoadError> {
+        match self.image.get() {
+            Some(_) => Err(Error::InvalidValue.into()),
+            None => Ok(Remarks::default()),
+        }
+    }
+
     fn add(&self, kind: u32, code: impl FnOnce() -> Result<Arc<Code>, LoadError>) -> Result<Remarks, LoadError> {
         if kind > INPUT_TYPES || self.image.get().is_some() {
             return Err(Error::InvalidValue.into());
@@ -68,6 +80,9 @@ impl Linker {
     /// # Errors
     /// What the image room, the parser or the rules of the language have against it; 209 without PTX.
     pub fn add_data(&self, kind: u32, bytes: &[u8], name: &str) -> Result<Remarks, LoadError> {
+        if kind == LIBRARY && bytes == EMPTY_LIBRARY {
+            return self.add_nothing();
+        }
         self.add(kind, || Code::from_bytes_named(bytes, name))
     }
 
@@ -76,6 +91,10 @@ impl Linker {
     /// # Errors
     /// As [`Linker::add_data`].
     pub fn add_file(&self, kind: u32, path: &Path) -> Result<Remarks, LoadError> {
+        let is_as_long = || std::fs::metadata(path).is_ok_and(|file| file.len() == EMPTY_LIBRARY.len() as u64);
+        if kind == LIBRARY && is_as_long() && std::fs::read(path).is_ok_and(|bytes| bytes == EMPTY_LIBRARY) {
+            return self.add_nothing();
+        }
         self.add(kind, || Code::from_file(path))
     }
 
