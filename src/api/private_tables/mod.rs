@@ -10,6 +10,7 @@
 mod cls;
 mod ctxcheck;
 mod cudart;
+mod cupti;
 mod hmac_md2;
 mod integrity;
 mod logctl;
@@ -33,7 +34,7 @@ const ROOM: usize = 160;
 pub(super) struct Table<const NAME: usize>([*const c_void; ROOM]);
 
 /// The tables' names, which are ours, for messages.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "CUDART",
     "RTHOOKS",
     "TOOLSTLS",
@@ -44,6 +45,8 @@ const NAMES: [&str; 10] = [
     "LOGCTL",
     "TOOLSMODULE",
     "MANAGEMENT",
+    "CUPTI",
+    "CUPTI_STATE",
 ];
 
 // SAFETY: never written, and what it points to is code.
@@ -150,6 +153,8 @@ pub(super) fn find(id: &[u8; 16]) -> Option<*const c_void> {
         logctl::ID => logctl::TABLE.address(),
         toolsmodule::ID => toolsmodule::TABLE.address(),
         management::ID => management::TABLE.address(),
+        cupti::ID => cupti::TABLE.address(),
+        cupti::STATE_ID => cupti::STATE.address(),
         _ => return None,
     })
 }
