@@ -176,7 +176,8 @@ impl Module {
         link::link(units, known, allocate)
     }
 
-    /// Lowers `function` and all that it can reach, if that has not happened yet.
+    /// Lowers `function` and all that it reaches by direct calls, if that has not happened yet. What it may call by address is
+    /// lowered when it does: libraries have tables of hundreds of functions, of which a launch calls one.
     ///
     /// # Errors
     /// What the instruction table or the type rules refuse.
@@ -188,24 +189,12 @@ impl Module {
         }
         let mut seen = HashSet::from([function]);
         let mut work = vec![root.clone()];
-        let mut indirect = false;
         // What was prepared before has all that it reaches lowered.
         let is_new = |function: u32| self.functions[function as usize].prepared.get().is_none();
         while let Some(next) = work.pop() {
             for &callee in &next.callees {
                 if is_new(callee) && seen.insert(callee) {
                     work.push(self.lowered(callee)?);
-                }
-            }
-            if next.calls_indirectly && !std::mem::replace(&mut indirect, true) {
-                for &target in self.address_taken() {
-                    // One that does not lower matters only if it is called; the executor then asks again.
-                    if is_new(target)
-                        && seen.insert(target)
-                        && let Ok(lowered) = self.lowered(target)
-                    {
-                        work.push(lowered);
-                    }
                 }
             }
         }
