@@ -191,11 +191,11 @@ fn nodes_come_after_what_they_depend_on_in_graphs_of_any_shape() {
         let (mut nodes, mut edges): (Vec<CUgraphNode>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
         for (at, turn) in turns.iter().enumerate() {
             let mut before = Vec::new();
-            for earlier in 0..at {
+            for (earlier, node) in nodes.iter().enumerate() {
                 random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 if (random >> 16) % 40 < shape {
                     edges.push((earlier, at));
-                    before.push(nodes[earlier]);
+                    before.push(*node);
                 }
             }
             nodes.push(host(graph, note, turn, &before));

@@ -289,13 +289,14 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
             if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED>(cx, op, w, WARP) } {
                 continue;
             }
-            // SAFETY: the address register is a slot of the running window.
-            if quick
-                && let Some(place) = unsafe { access::near(cx, op, w, active, bytes, Direction::Read, &mut distances) }
-            {
-                // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
-                unsafe { load_near::<T, D, SIGNED>(cx, op, w, active, place, &distances) };
-                continue;
+            if quick {
+                // SAFETY: the address register is a slot of the running window.
+                let near = unsafe { access::near(cx, op, w, active, bytes, Direction::Read, &mut distances) };
+                if let Some(place) = near {
+                    // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
+                    unsafe { load_near::<T, D, SIGNED>(cx, op, w, active, place, &distances) };
+                    continue;
+                }
             }
             let mut a: Lanes = [0; WARP];
             // SAFETY: the address register is a slot of the running window.
@@ -370,13 +371,14 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
             if quick && active == u32::MAX && unsafe { store_simple::<T, D>(cx, op, w, WARP) } {
                 continue;
             }
-            // SAFETY: the address register is a slot of the running window.
-            if quick
-                && let Some(place) = unsafe { access::near(cx, op, w, active, bytes, Direction::Write, &mut distances) }
-            {
-                // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
-                unsafe { store_near::<T, D>(cx, op, w, active, place, &distances) };
-                continue;
+            if quick {
+                // SAFETY: the address register is a slot of the running window.
+                let near = unsafe { access::near(cx, op, w, active, bytes, Direction::Write, &mut distances) };
+                if let Some(place) = near {
+                    // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
+                    unsafe { store_near::<T, D>(cx, op, w, active, place, &distances) };
+                    continue;
+                }
             }
             let mut a: Lanes = [0; WARP];
             // SAFETY: the address register is a slot of the running window.
