@@ -1,6 +1,6 @@
 //! NVIDIA's math libraries choose among kernels by the device's compute capability, and for one that they know they take
-//! machine code without PTX beside it. To cuBLAS and cuRAND, and to nobody else, devices are of a capability that these do not
-//! know yet: then they take what has PTX. (Others would be misled: CuPy and Numba compile for what a device says it is.)
+//! machine code without PTX beside it. To cuBLAS, cuRAND and cuFFT, and to nobody else, devices are of a capability that these
+//! do not know yet: then they take what has PTX. (Others would be misled: CuPy and Numba compile for what a device says it is.)
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ fn comes_from_one<'a>(files: impl Iterator<Item = &'a [u8]>) -> bool {
 }
 
 fn is_one(name: &[u8]) -> bool {
-    [&b"libcublas"[..], b"libcurand"]
+    [&b"libcublas"[..], b"libcurand", b"libcufft"]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
@@ -116,6 +116,7 @@ mod tests {
             "/lib/libcudart.so.13",
             "/lib/libcurand.so.10"
         ]));
+        assert!(from(&["/lib/libcufft.so.12", "/wheels/cupy/cuda/cufft.so"]));
         assert!(!from(&["/wheels/cupy/_core/core.so", "/lib/libcublas.so.13"]));
         assert!(!from(&["/lib/libcudart.so.13", "program"]));
         assert!(!from(&["/lib/libcusolver.so.12", "program"]));
