@@ -332,6 +332,21 @@ fn images_of_every_kind_are_loaded_or_refused() {
     }
 }
 
+/// NCCL asks for dozens of kernels of one image, and does without them.
+#[test]
+fn that_an_image_has_no_ptx_is_said_once() {
+    let run = alone(test_name!(), &[("MARGAY_LOG", "error")], || {
+        context();
+        for name in ["sass.fatbin", "add.cubin", "sass.fatbin", "add.cubin"] {
+            let (mut module, (_, bytes)) = (null_mut(), data(name));
+            let answer = cuModuleLoadData(&mut module, bytes.as_ptr().cast());
+            assert_eq!(answer, CUDA_ERROR_NO_BINARY_FOR_GPU);
+        }
+    });
+    let lines = run.stderr.lines().filter(|line| line.contains("holds no PTX"));
+    assert_eq!(lines.count(), 2, "{}", run.stderr);
+}
+
 #[test]
 fn options_of_the_compiler_are_checked_and_answered() {
     context();

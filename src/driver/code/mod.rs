@@ -11,11 +11,13 @@ pub mod module;
 pub mod occupancy;
 pub(super) mod runtime_error;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::process::room::room_to_work;
 use super::{Device, Error, Result};
@@ -23,6 +25,9 @@ use crate::companions;
 use crate::image::{self, ErrorKind, Image, ImageError};
 use crate::program::{LinkError, check};
 use crate::ptx::{self, Source, ast, diagnostic::Diagnostics};
+
+/// Messages about images that are remembered, so as not to be told again.
+const MOST_TOLD: usize = 256;
 
 /// Why code was not loaded: the code, and words for the JIT log buffers (`CU_JIT_ERROR_LOG_BUFFER`).
 #[derive(Clone, Debug)]
@@ -37,9 +42,22 @@ impl LoadError {
         LoadError { error, log }
     }
 
-    /// Says it in the log, for programs that do not ask for it.
+    /// Says it in the log, for programs that do not ask for it. That an image has no PTX is said once for each image: NCCL
+    /// asks for dozens of kernels of one, and does without them.
     pub(super) fn logged(self) -> LoadError {
-        tracing::error!("{}: {}", self.error, self.log);
+        static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        let is_repeated = self.error == Error::NoBinaryForGpu && {
+            let mut told = TOLD.lock();
+            let is_known = told.contains(&self.log);
+            if !is_known && told.len() < MOST_TOLD {
+                told.insert(self.log.clone());
+            }
+            is_known
+        };
+        match is_repeated {
+            true => tracing::debug!("{}: {}", self.error, self.log),
+            false => tracing::error!("{}: {}", self.error, self.log),
+        }
         self
     }
 }
