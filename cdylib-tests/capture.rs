@@ -396,6 +396,44 @@ fn a_capture_says_what_it_records_into_and_after_what() {
     );
 }
 
+/// NCCL leaves its second stream behind so, and ends the capture in the first.
+#[test]
+fn a_stream_need_not_come_back_with_nodes_that_it_was_given() {
+    let world = World::new();
+    let (a, b) = (world.stream, stream(1));
+    let fork = event();
+    for given in [false, true] {
+        begin(a);
+        ok(cuEventRecord(fork, a));
+        ok(cuStreamWaitEvent(b, fork, 0));
+        ok(world.launch(0, 1, a));
+        let (mut found, mut id, mut graph, mut now, mut count) = (-1, 0, null_mut(), null(), 0);
+        ok(cuStreamGetCaptureInfo(
+            a,
+            &mut found,
+            &mut id,
+            &mut graph,
+            &mut now,
+            null_mut(),
+            &mut count,
+        ));
+        let mut kernel = nodes(graph)[0];
+        let mut by_hand = null_mut();
+        ok(cuGraphAddEmptyNode(&mut by_hand, graph, &kernel, 1));
+        ok(cuStreamUpdateCaptureDependencies(b, &mut kernel, null(), 1, 1));
+        ok(cuStreamUpdateCaptureDependencies(b, &mut by_hand, null(), 1, 1));
+        if given {
+            let graph = end(a);
+            assert_eq!((nodes(graph).len(), status(b)), (2, NONE));
+            ok(cuGraphDestroy(graph));
+        } else {
+            // What it records itself has to be joined as ever.
+            ok(world.launch(1, 1, b));
+            end_with(a, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+        }
+    }
+}
+
 #[test]
 fn a_stream_records_into_a_graph_that_is_there() {
     let world = World::new();

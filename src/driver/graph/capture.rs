@@ -52,6 +52,9 @@ pub(in crate::driver) struct Tail {
     capture: Arc<Capture>,
     is_origin: bool,
     before: Vec<Dependency>,
+    /// Nodes that `cuStreamUpdateCaptureDependencies` has put there: work of the program's own graph calls, which has to be
+    /// joined no more than other nodes that it adds. NCCL leaves its second stream behind so.
+    given: HashSet<u32>,
     /// What `cuStreamGetCaptureInfo` has handed out.
     shown: (Box<[Handle]>, Box<[EdgeData]>),
 }
@@ -196,7 +199,8 @@ impl Capture {
         streams.iter().filter_map(Weak::upgrade).all(|stream| {
             let tail = stream.tail().lock();
             let tail = tail.as_ref().filter(|tail| std::ptr::eq(&*tail.capture, self));
-            tail.is_none_or(|tail| tail.before.iter().all(|(node, _)| reached.contains(&node.id)))
+            let is_joined = |tail: &Tail, node: &Node| tail.given.contains(&node.id) || reached.contains(&node.id);
+            tail.is_none_or(|tail| tail.before.iter().all(|(node, _)| is_joined(tail, node)))
         })
     }
 }
@@ -403,6 +407,7 @@ impl Stream {
         if replace {
             tail.before.clear();
         }
+        tail.given.extend(nodes.iter().map(|(node, _)| node.id));
         tail.depend_on(&nodes);
         Ok(())
     }
@@ -485,6 +490,7 @@ impl Tail {
             capture,
             is_origin,
             before,
+            given: HashSet::new(),
             shown: Default::default(),
         }
     }
