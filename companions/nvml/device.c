@@ -60,7 +60,8 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
     for (unsigned i = 0; i < device_count(); i++) {
         char text[41];
         write_uuid(device_at(i), text);
-        if (same_letters(text, uuid)) {
+        /* cuda.core asks with the driver's spelling, which has no "GPU-". */
+        if (same_letters(text, uuid) || same_letters(text + strlen("GPU-"), uuid)) {
             *device = device_at(i);
             return NVML_SUCCESS;
         }
