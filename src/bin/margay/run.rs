@@ -53,12 +53,18 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         "LD_LIBRARY_PATH",
         prepend(directory.as_os_str(), ":", std::env::var_os("LD_LIBRARY_PATH")),
     );
+    let mut preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    // JAX asks the driver only where it finds NVIDIA's device files.
+    let devices = directory.join("companions/libdevices.so");
+    if cuda::config::read().companions && devices.is_file() && !Path::new("/dev/nvidiactl").exists() {
+        preloaded = prepend(devices.as_os_str(), ":", Some(preloaded));
+    }
     // Under another name the loader does not find it in the directory, but recognises it by its SONAME once loaded.
     if matches.get_flag("preload") || name != Some(OsStr::new(LIBRARY)) {
-        command.env(
-            "LD_PRELOAD",
-            prepend(library.as_os_str(), ":", std::env::var_os("LD_PRELOAD")),
-        );
+        preloaded = prepend(library.as_os_str(), ":", Some(preloaded));
+    }
+    if !preloaded.is_empty() {
+        command.env("LD_PRELOAD", preloaded);
     }
     if matches.get_flag("fidelity") {
         command.env("MARGAY_FIDELITY", "1");
