@@ -25,9 +25,15 @@ def initialize_from_pytest_config(request):
 class Lines:
     """A line for each test that ran, by what became of it."""
 
+    def __init__(self):
+        self.bad = set()
+
     def pytest_runtest_logreport(self, report):
         name = report.nodeid.replace(" ", "")
-        if report.failed:
+        if hasattr(report, "context"):
+            # A part of a test, whose own report comes later and does not tell.
+            self.bad |= {name} if report.failed else set()
+        elif report.failed or (report.when == "call" and name in self.bad):
             suite.line("failed", name)
         elif report.skipped:
             # What a test's authors expect to fail, and does, is as it should be.

@@ -38,9 +38,11 @@ class Lines:
 
 
 def run_file(name):
+    # Tests of arrays with billions of elements fill 9 and 17 GB and compute for hours; they ask how much there is.
+    os.environ["MARGAY_MEMORY"] = "4G"
     # The package there is not built: the installed one is meant.
     os.chdir(next(pathlib.Path(SOURCE).glob("pycuda-*/test")))
-    options = ["--capture=sys", "-q", "-p", "no:cacheprovider", "--tb=short", "--rootdir=."]
+    options = ["--capture=sys", "-q", "-p", "no:cacheprovider", "--tb=short", "--durations=15", "--rootdir=."]
     pytest.main([*options, name], plugins=[Lines()])
 
 
