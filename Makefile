@@ -4,7 +4,7 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-all bench header clean
+.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-all bench header clean
 
 all: build
 
@@ -64,7 +64,11 @@ clients-python: build
 clients-triton clients-warp clients-tinygrad: clients-%: build
 	clients/python/run $* --suites
 
-clients-all: build
+# PyCUDA is built from its sources, and starts nvcc.
+clients-pycuda: setup build
+	clients/python/run pycuda --suites
+
+clients-all: setup build
 	clients/python/run all --suites
 
 # Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
