@@ -4,7 +4,7 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-all bench header clean
+.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-cuda-python clients-jax clients-nccl clients-all bench header clean
 
 all: build
 
@@ -60,8 +60,8 @@ clients: setup build
 clients-python: build
 	clients/python/run
 
-# Programs of other clients in Python, each with an environment of its own, and samples of their own tests.
-clients-triton clients-warp clients-tinygrad: clients-%: build
+# Programs of other clients in Python, each with an environment of its own (JAX's takes 5 GB), and samples of their own tests.
+clients-triton clients-warp clients-tinygrad clients-cuda-python clients-jax clients-nccl: clients-%: build
 	clients/python/run $* --suites
 
 clients-all: build
