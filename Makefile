@@ -4,7 +4,7 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-all bench header clean
+.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-full bench header clean
 
 all: build
 
@@ -51,25 +51,27 @@ examples: setup build
 companions: build
 	CC="$(CC)" companions/tests/run
 
-# CUDA C++ programs by an unmodified nvcc, with three runtimes, in two ways of loading.
+# CUDA C++ programs by an unmodified nvcc, with three runtimes, in two ways of loading; and programs of Python's clients, of those
+# whose packages are not larger than a few hundred megabytes.
 clients: setup build
 	clients/cuda/run --jobs $(JOBS)
+	clients/python/run sample
 
-# Programs of Numba, CuPy and NVML's tools, from the Python package index (about 340 MB to fetch the first time); no part of
-# `make test`.
+# Programs of Numba, CuPy and NVML's tools, from the Python package index (about 340 MB to fetch the first time).
 clients-python: build
 	clients/python/run
 
-# Programs of other clients in Python, each with an environment of its own, and samples of their own tests.
-clients-triton clients-warp clients-tinygrad: clients-%: build
+# Programs of other clients in Python, each with an environment of its own (JAX's takes 5 GB), and samples of their own tests.
+clients-triton clients-warp clients-tinygrad clients-cuda-python clients-jax clients-nccl: clients-%: build
 	clients/python/run $* --suites
 
 # PyCUDA is built from its sources, and starts nvcc.
 clients-pycuda: setup build
 	clients/python/run pycuda --suites
 
-clients-all: setup build
-	clients/python/run all --suites
+# Everything, with the whole of the clients' own tests: hours.
+clients-full: clients
+	clients/python/run all --suites --full --libraries
 
 # Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
 bench: build
