@@ -1,6 +1,6 @@
 """What samples of clients' own tests have in common: each file runs in a process of its own, so that a crash costs only one.
 
-The process prints a line for each test, as checks do. What it says besides is shown if it ends in another way.
+The process prints a line for each test, as checks do, among what it says besides.
 """
 
 import os
@@ -9,6 +9,7 @@ import sys
 import time
 
 LIMIT = 900
+LIMIT_FULL = 4 * 3600
 # Tests put descriptor 1 aside to look at what is printed; the lines are not theirs.
 OUTPUT = os.dup(1)
 
@@ -19,20 +20,24 @@ def line(outcome, name, reason=None):
     os.write(OUTPUT, f"\n{text}\n".encode())
 
 
-def main(files, run_file, arguments):
-    """Runs these files, or those that are arguments, by `run_file` in a process each."""
+def main(files, run_file, arguments, every=None):
+    """Runs these files, or those that are arguments, by `run_file` in a process each; `every` file after `--full`."""
     if arguments[:1] == ["--file"]:
         run_file(arguments[1])
         return
+    before = sys.argv[: len(sys.argv) - len(arguments)]
+    limit = LIMIT
+    if arguments[:1] == ["--full"]:
+        files, limit, arguments = every() if every else files, LIMIT_FULL, arguments[1:]
     for file in arguments or files:
         start = time.monotonic()
-        command = [sys.executable, *sys.argv[: len(sys.argv) - len(arguments)], "--file", file]
+        command = [sys.executable, *before, "--file", file]
         try:
-            ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
-            text, problem = ended.stdout, ended.returncode and f"exit status {ended.returncode}"
-        except subprocess.TimeoutExpired as late:
-            text, problem = late.stdout or b"", f"still running after {LIMIT} s"
-        sys.stdout.write(text.decode(errors="replace"))
+            # What it says is seen as it comes.
+            ended = subprocess.run(command, stderr=subprocess.STDOUT, timeout=limit)
+            problem = ended.returncode and f"exit status {ended.returncode}"
+        except subprocess.TimeoutExpired:
+            problem = f"still running after {limit} s"
         if problem:
             line("failed", file)
             print(f"{file}: {problem}")
