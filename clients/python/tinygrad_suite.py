@@ -66,8 +66,9 @@ def run_file(name):
 
     os.chdir(SOURCE)
     sys.path.insert(0, SOURCE)
-    # Not captured on descriptors: the lines go to the process's own output.
-    pytest.main(["--capture=sys", "-q", "-p", "no:cacheprovider", "--tb=short", name], plugins=[Lines()])
+    # Not captured on descriptors: the lines go to the process's own output. Other traces than Python's own are made with its
+    # parser, which gives up after deep recursions, and pytest with it.
+    pytest.main(["--capture=sys", "-q", "-p", "no:cacheprovider", "--tb=native", name], plugins=[Lines()])
 
 
 # Tests start processes that import this file.
