@@ -1,10 +1,12 @@
-"""A sample of Warp's own tests, which are in its package: those of cuda:0 and those that name no device.
+"""A sample of Warp's own tests, which are in its package: those of cuda:0 and those that name no device; `--full` for all of them.
 
 A file's name is an argument to run it alone: `clients/python/run warp_suite tests.test_copy`. Tests of the CPU, which Warp has
 a compiler of its own for, are left out.
 """
 
 import importlib
+import importlib.util
+import pathlib
 import re
 import sys
 import unittest
@@ -18,6 +20,13 @@ tests.cuda.test_kernel_attributes tests.cuda.test_occupancy tests.cuda.test_capt
 tests.cuda.test_array_fill_capture tests.cuda.test_cluster_dim tests.test_atomic tests.test_copy tests.test_assert
 tests.test_print tests.test_utils tests.test_runlength_encode tests.tile.test_tile_reduce
 """.split()
+
+
+def every():
+    """The files of all tests but the CPU's, in order of folders."""
+    package = pathlib.Path(importlib.util.find_spec("warp").origin).parent
+    there = (path.relative_to(package).with_suffix("") for path in package.glob("tests/**/test_*.py"))
+    return sorted(".".join(path.parts) for path in there if not path.name.startswith("test_cpu_"))
 
 
 class Lines(unittest.TextTestResult):
@@ -83,4 +92,4 @@ def run_file(name):
 
 # Tests start processes that import this file.
 if __name__ == "__main__":
-    suite.main(FILES, run_file, sys.argv[1:])
+    suite.main(FILES, run_file, sys.argv[1:], every)
