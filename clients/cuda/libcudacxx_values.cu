@@ -2,7 +2,12 @@
 // limits, algorithms, functions and big integers. The host does the same sums with C++17's own library, or by hand.
 #include "check.h"
 
+#if __has_include(<cuda/std/algorithm>)
 #include <cuda/std/algorithm>
+#else
+// Before CCCL 3.
+#include <cuda/std/__algorithm_>
+#endif
 #include <cuda/std/array>
 #include <cuda/std/bit>
 #include <cuda/std/bitset>
@@ -92,7 +97,7 @@ const int threads = 64;
             bits <<= t % 9, bits.flip(3), bits ^= LIBRARY::bitset<70>((unsigned)t);                                    \
             sum += (long long)bits.count() + bits.test(65) * 1000 + bits.any();                                        \
             sum += LIBRARY::gcd(t * 12, 90) + LIBRARY::lcm(t + 1, 8) + LIBRARY::numeric_limits<short>::max();          \
-            sum += LIBRARY::clamp(t, 10, 20) + LIBRARY::min({t, 40, 3 * t}) + (long long)LIBRARY::hypot(3.0 * t, 4.0 * t); \
+            sum += LIBRARY::clamp(t, 10, 20) + LIBRARY::min({t, 40, 3 * t}) + (long long)LIBRARY::sqrt(25.0 * t * t); \
             return sum;                                                                                                \
         }                                                                                                              \
     }
