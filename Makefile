@@ -4,7 +4,7 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-full bench header clean
+.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full bench header clean
 
 all: build
 
@@ -72,6 +72,14 @@ clients-pycuda: setup build
 # Everything, with the whole of the clients' own tests: hours.
 clients-full: clients
 	clients/python/run all --suites --full --libraries
+
+# Programs of clients in Rust, and their crates' own tests.
+clients-rust: setup build
+	clients/rust/run --suites
+
+# ggml's CUDA backend against its CPU backend, operation by operation: an hour or two to compile before.
+clients-ggml: setup build
+	clients/ggml/run --jobs $(JOBS)
 
 # Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
 bench: build
