@@ -413,7 +413,10 @@ fn beyond(cx: &mut Cx<'_>, w: usize, active: u32, bytes: u64, write: bool, out: 
             continue;
         }
         let address = (*a as u32).wrapping_add(cx.block.shared_start());
-        match cx.block.in_cluster(address, bytes) {
+        match cx
+            .block
+            .in_cluster(address, must_be_there(address.into(), bytes, write))
+        {
             Ok(at) => *a = at,
             Err(_) => {
                 cx.fault = Some(RawFault::illegal(
@@ -430,6 +433,13 @@ fn beyond(cx: &mut Cx<'_>, w: usize, active: u32, bytes: u64, write: bool, out: 
     true
 }
 
+/// How much of an access to shared memory must lie in what the block has. Of a load, its beginning: a multiprocessor gives
+/// shared memory in portions of 128 bytes, and compilers make one vector of loads of which the last is not needed.
+fn must_be_there(address: u64, bytes: u64, write: bool) -> u64 {
+    let aligned = bytes.is_power_of_two() && address & (bytes - 1) == 0;
+    if write || !aligned || bytes > 32 { bytes } else { 1 }
+}
+
 /// Whether lane `lane` may touch `[address, address + bytes)`: arena pages, the block's shared and its own local window,
 /// parameters, host ranges.
 #[inline(always)]
@@ -443,7 +453,8 @@ fn allowed_elsewhere(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u
     let b = cx.block;
     let within = |base: u64, len: u64| address >= base && bytes <= len && address - base <= len - bytes;
     let shared = u32::try_from(address.wrapping_sub(b.cluster_shared()));
-    shared.is_ok_and(|shared| b.in_cluster(shared, bytes).is_ok())
+    let asked = must_be_there(address, bytes, bits != READ);
+    shared.is_ok_and(|shared| b.in_cluster(shared, asked).is_ok())
         || within(cx.local(lane), u64::from(b.local_stride))
         || (bits == READ && within(b.param, u64::from(b.param_bytes)))
         || AddressSpace::get().host_range_contains(address, bytes, bits)
