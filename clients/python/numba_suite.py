@@ -23,11 +23,15 @@ cudadrv/test_nvjitlink.py cudadrv/test_nvrtc.py cudadrv/test_nvvm_driver.py cuda
 cudadrv/test_reset_device.py cudadrv/test_runtime.py cudadrv/test_select_device.py cudadrv/test_streams.py
 cudapy/test_alignment.py cudapy/test_analysis.py cudapy/test_array.py cudapy/test_array_args.py cudapy/test_array_methods.py
 cudapy/test_atomics.py cudapy/test_bfloat16.py cudapy/test_blackscholes.py cudapy/test_boolean.py cudapy/test_byteflow.py
-cudapy/test_constmem.py cudapy/test_cooperative_groups.py cudapy/test_errors.py cudapy/test_exception.py cudapy/test_ipc.py
-cudapy/test_localmem.py cudapy/test_montecarlo.py cudapy/test_multigpu.py cudapy/test_multiprocessing.py
-cudapy/test_multithreads.py cudapy/test_print.py cudapy/test_random.py cudapy/test_reduction.py cudapy/test_sm.py
-cudapy/test_sm_creation.py cudapy/test_stream_api.py cudapy/test_sync.py cudapy/test_userexc.py cudapy/test_warp_ops.py
-nrt/test_nrt.py nrt/test_nrt_refct.py
+cudapy/test_compiler.py cudapy/test_complex.py cudapy/test_constmem.py cudapy/test_cooperative_groups.py
+cudapy/test_cuda_array_interface.py cudapy/test_debug.py cudapy/test_device_func.py cudapy/test_dispatcher.py
+cudapy/test_errors.py cudapy/test_exception.py cudapy/test_flow_control.py cudapy/test_gufunc.py cudapy/test_intrinsics.py
+cudapy/test_ipc.py cudapy/test_lineinfo.py cudapy/test_localmem.py cudapy/test_mandel.py cudapy/test_matmul.py
+cudapy/test_montecarlo.py cudapy/test_multigpu.py cudapy/test_multiprocessing.py cudapy/test_multithreads.py
+cudapy/test_print.py cudapy/test_random.py cudapy/test_record_dtype.py cudapy/test_recursion.py cudapy/test_reduction.py
+cudapy/test_sm.py cudapy/test_sm_creation.py cudapy/test_stream_api.py cudapy/test_sync.py cudapy/test_userexc.py
+cudapy/test_warp_ops.py doc_examples/test_cg.py doc_examples/test_ffi.py doc_examples/test_random.py
+doc_examples/test_reduction.py nrt/test_nrt.py nrt/test_nrt_refct.py
 """.split()
 
 
