@@ -11,8 +11,27 @@ import pytest
 
 import suite
 
+# Files that compile within a minute or two.
 FILES = """
-cudapy/test_atomics.py
+benchmarks/test_kernel_launch.py core/test_itanium_mangler.py core/test_serialize.py cudadrv/test_array_attr.py
+cudadrv/test_context_stack.py cudadrv/test_cuda_array_slicing.py cudadrv/test_cuda_auto_context.py
+cudadrv/test_cuda_devicerecord.py cudadrv/test_cuda_driver.py cudadrv/test_cuda_memory.py cudadrv/test_cuda_ndarray.py
+cudadrv/test_deallocations.py cudadrv/test_detect.py cudadrv/test_emm_plugins.py cudadrv/test_events.py
+cudadrv/test_host_alloc.py cudadrv/test_init.py cudadrv/test_inline_ptx.py cudadrv/test_is_fp16.py
+cudadrv/test_linkable_code.py cudadrv/test_linker.py cudadrv/test_managed_alloc.py cudadrv/test_module_callbacks.py
+cudadrv/test_nvjitlink.py cudadrv/test_nvrtc.py cudadrv/test_nvvm_driver.py cudadrv/test_pinned.py cudadrv/test_profiler.py
+cudadrv/test_reset_device.py cudadrv/test_runtime.py cudadrv/test_select_device.py cudadrv/test_streams.py
+cudapy/test_alignment.py cudapy/test_analysis.py cudapy/test_array.py cudapy/test_array_args.py cudapy/test_array_methods.py
+cudapy/test_atomics.py cudapy/test_bfloat16.py cudapy/test_blackscholes.py cudapy/test_boolean.py cudapy/test_byteflow.py
+cudapy/test_compiler.py cudapy/test_complex.py cudapy/test_constmem.py cudapy/test_cooperative_groups.py
+cudapy/test_cuda_array_interface.py cudapy/test_debug.py cudapy/test_device_func.py cudapy/test_dispatcher.py
+cudapy/test_errors.py cudapy/test_exception.py cudapy/test_flow_control.py cudapy/test_gufunc.py cudapy/test_intrinsics.py
+cudapy/test_ipc.py cudapy/test_lineinfo.py cudapy/test_localmem.py cudapy/test_mandel.py cudapy/test_matmul.py
+cudapy/test_montecarlo.py cudapy/test_multigpu.py cudapy/test_multiprocessing.py cudapy/test_multithreads.py
+cudapy/test_print.py cudapy/test_random.py cudapy/test_record_dtype.py cudapy/test_recursion.py cudapy/test_reduction.py
+cudapy/test_sm.py cudapy/test_sm_creation.py cudapy/test_stream_api.py cudapy/test_sync.py cudapy/test_userexc.py
+cudapy/test_warp_ops.py doc_examples/test_cg.py doc_examples/test_ffi.py doc_examples/test_random.py
+doc_examples/test_reduction.py nrt/test_nrt.py nrt/test_nrt_refct.py
 """.split()
 
 
@@ -69,4 +88,4 @@ def run_file(name):
 
 # Tests start processes that import this file.
 if __name__ == "__main__":
-    suite.main(FILES, run_file, sys.argv[1:])
+    suite.main(FILES, run_file, sys.argv[1:], every)
