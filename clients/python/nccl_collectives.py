@@ -214,6 +214,51 @@ def everybody_to_everybody():
             np.testing.assert_array_equal(result, [array[me] for array in given])
 
 
+def member(rank, ranks, device, identity):
+    """One member of a group that others join from elsewhere; gives what its sum is."""
+    runtime("cudaSetDevice", device)
+    joined = Pointer()
+    nccl("ncclCommInitRank", ctypes.byref(joined), ranks, identity, rank)
+    array = Array(device, np.full(1000, rank + 1, np.float32))
+    nccl("ncclAllReduce", array.place, array.place, Size(1000), TYPES["float32"], SUM, joined, None)
+    runtime("cudaDeviceSynchronize")
+    result = array.get()
+    nccl("ncclCommDestroy", joined)
+    return result
+
+
+@check
+def a_thread_for_each_device():
+    identity = Id()
+    nccl("ncclGetUniqueId", ctypes.byref(identity))
+    found = [None] * 2
+
+    def run(rank):
+        found[rank] = member(rank, 2, rank, identity)
+
+    threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(250)
+    for result in found:
+        np.testing.assert_array_equal(result, np.full(1000, 3))
+
+
+@check
+def a_process_for_each_device():
+    identity = Id()
+    nccl("ncclGetUniqueId", ctypes.byref(identity))
+    command = [sys.executable, __file__, "--member"]
+    text = bytes(identity).hex()
+    processes = [
+        subprocess.Popen([*command, str(rank), text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(2)
+    ]
+    for process in processes:
+        said = process.communicate(timeout=250)[0].decode()
+        assert process.returncode == 0 and said.split()[-1:] == ["right"], said
+
+
 @check
 def captured_in_a_graph():
     both = group(2)
@@ -244,51 +289,6 @@ def captured_in_a_graph():
     # The sum, and twice doubled.
     for array in arrays:
         np.testing.assert_array_equal(array.get(), 4 * (given[0] + given[1]))
-
-
-def member(rank, ranks, device, identity):
-    """One member of a group that others join from elsewhere; gives what its sum is."""
-    runtime("cudaSetDevice", device)
-    joined = Pointer()
-    nccl("ncclCommInitRank", ctypes.byref(joined), ranks, identity, rank)
-    array = Array(device, np.full(1000, rank + 1, np.float32))
-    nccl("ncclAllReduce", array.place, array.place, Size(1000), TYPES["float32"], SUM, joined, None)
-    runtime("cudaDeviceSynchronize")
-    result = array.get()
-    nccl("ncclCommDestroy", joined)
-    return result
-
-
-@check
-def a_thread_for_each_device():
-    identity = Id()
-    nccl("ncclGetUniqueId", ctypes.byref(identity))
-    found = [None] * 2
-
-    def run(rank):
-        found[rank] = member(rank, 2, rank, identity)
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in found:
-        np.testing.assert_array_equal(result, np.full(1000, 3))
-
-
-@check
-def a_process_for_each_device():
-    identity = Id()
-    nccl("ncclGetUniqueId", ctypes.byref(identity))
-    command = [sys.executable, __file__, "--member"]
-    text = bytes(identity).hex()
-    processes = [
-        subprocess.Popen([*command, str(rank), text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(2)
-    ]
-    for process in processes:
-        said = process.communicate(timeout=250)[0].decode()
-        assert process.returncode == 0 and said.split()[-1:] == ["right"], said
 
 
 if sys.argv[1:2] == ["--member"]:

@@ -176,32 +176,29 @@ impl Corner {
             )?);
         }
         let one_row = shape.height <= 1 && shape.depth <= 1;
-        let invalid = CUresult::CUDA_ERROR_INVALID_VALUE;
-        let row_end = (self.x as u64).checked_add(shape.width).ok_or(invalid)?;
-        let slice_end = (self.y as u64).checked_add(shape.height).ok_or(invalid)?;
-        // The manual bounds them "if specified": with 0 there is nothing between the rows, and between the slices.
-        let pitch = if self.pitch == 0 { row_end } else { self.pitch as u64 };
-        let rows = if self.rows == 0 { slice_end } else { self.rows as u64 };
-        require(pitch >= row_end || one_row && self.y == 0 && self.z == 0)?;
-        require(rows >= slice_end || shape.depth <= 1 && self.z == 0)?;
+        let row_end = (self.x as u64).checked_add(shape.width);
+        let slice_end = (self.y as u64).checked_add(shape.height);
+        require(row_end.is_some_and(|end| self.pitch as u64 >= end || one_row && self.y == 0 && self.z == 0))?;
+        require(slice_end.is_some_and(|end| self.rows as u64 >= end || shape.depth <= 1 && self.z == 0))?;
         let base = match self.kind {
             CUmemorytype::CU_MEMORYTYPE_HOST => self.host,
             CUmemorytype::CU_MEMORYTYPE_DEVICE | CUmemorytype::CU_MEMORYTYPE_UNIFIED => self.device,
             _ => return Err(CUresult::CUDA_ERROR_INVALID_VALUE),
         };
-        let rows_before = (self.z as u128) * u128::from(rows) + self.y as u128;
-        let first = u128::from(base) + rows_before * u128::from(pitch) + self.x as u128;
+        let rows_before = (self.z as u128) * (self.rows as u128) + self.y as u128;
+        let first = u128::from(base) + rows_before * (self.pitch as u128) + self.x as u128;
         let first = u64::try_from(first).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)?;
         let place = match self.kind {
             CUmemorytype::CU_MEMORYTYPE_HOST => Place::Host(first),
             CUmemorytype::CU_MEMORYTYPE_DEVICE => Place::Device(first),
             _ => Place::Unified(first),
         };
-        // With one row or slice the distances mean nothing, and may be too small in the record.
+        // With one row or slice the distances mean nothing, and may be 0 in the record.
+        let pitch = (self.pitch as u64).max(shape.width);
         Ok(End {
             place,
-            pitch: pitch.max(shape.width),
-            rows: rows.max(shape.height),
+            pitch,
+            rows: (self.rows as u64).max(shape.height),
         })
     }
 }
