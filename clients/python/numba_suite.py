@@ -80,6 +80,8 @@ def every():
 
 
 def run_file(name):
+    # Tests of caches look for them where they are without it.
+    os.environ.pop("NUMBA_CACHE_DIR", None)
     module = "numba.cuda.tests." + name.removesuffix(".py").replace("/", ".")
     # Not captured on descriptors: the lines go to the process's own output.
     options = ["--capture=sys", "-q", "-p", "no:cacheprovider", "--tb=short", "--benchmark-disable", f"--rootdir={folder()}"]
