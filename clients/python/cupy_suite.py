@@ -8,7 +8,6 @@ in them one of 15 parametrizations and data types, which is a setting of CuPy's 
 
 import os
 import pathlib
-import re
 import shutil
 import sys
 import time
@@ -63,28 +62,17 @@ def every():
     return sorted((name for name in there if not name.startswith(NOT_HERE)), key=lambda name: ("ndimage" in name, name))
 
 
-class Lines:
-    """A line for each test that ran, by what became of it."""
+class Lines(suite.Lines):
+    """Besides, why a test failed, and which ones are slow."""
 
     def pytest_runtest_logreport(self, report):
-        # `clients/python/run` takes a name as one word.
-        name = re.sub(r"\s", "", report.nodeid)
+        super().pytest_runtest_logreport(report)
         if report.failed:
-            suite.line("failed", name)
             crash = getattr(report.longrepr, "reprcrash", None)
             os.write(suite.OUTPUT, f"because {' '.join(str(crash.message if crash else report.longrepr).split())[:500]}\n".encode())
-        elif report.skipped:
-            # What a test's authors expect to fail, and does, is as it should be.
-            expected = hasattr(report, "wasxfail")
-            suite.line("passed" if expected else "skipped", name, None if expected else report.longrepr[2])
-        elif report.when == "call":
-            suite.line("passed", name)
         if report.duration > 20:
-            os.write(suite.OUTPUT, f"slow {report.duration:.0f} s {name} ({report.when})\n".encode())
+            os.write(suite.OUTPUT, f"slow {report.duration:.0f} s {self.name(report)} ({report.when})\n".encode())
 
-    def pytest_collectreport(self, report):
-        if report.failed:
-            suite.line("failed", report.nodeid)
 
 
 def run_file(name):

@@ -41,31 +41,27 @@ def initialize_from_pytest_config(request):
     request.cls._dump_failed_filechecks = False
 
 
-class Lines:
-    """A line for each test that ran, by what became of it."""
+class Lines(suite.Lines):
+    """Subtests are parts of a test, whose own report comes later and does not tell of them."""
 
     def __init__(self):
         self.bad = set()
 
     def pytest_runtest_logreport(self, report):
-        name = report.nodeid.replace(" ", "")
+        name = self.name(report)
         if hasattr(report, "context"):
-            # A part of a test, whose own report comes later and does not tell.
             self.bad |= {name} if report.failed else set()
-        elif report.failed or (report.when == "call" and name in self.bad):
+        elif report.passed and report.when == "call" and name in self.bad:
             suite.line("failed", name)
-        elif report.skipped:
-            # What a test's authors expect to fail, and does, is as it should be.
-            expected = hasattr(report, "wasxfail")
-            suite.line("passed" if expected else "skipped", name, None if expected else report.longrepr[2])
-        elif report.when == "call":
-            suite.line("passed", name)
+        else:
+            super().pytest_runtest_logreport(report)
 
     def pytest_collectreport(self, report):
-        if report.failed:
-            suite.line("failed", report.nodeid)
-        elif report.skipped:
+        if report.skipped:
             suite.line("skipped", report.nodeid, report.longrepr[2])
+        else:
+            super().pytest_collectreport(report)
+
 
 
 def folder():

@@ -18,32 +18,13 @@ FILES = "test_driver.py test_cumath.py test_gpuarray.py".split()
 suite.LIMIT = 3600
 
 
-class Lines:
-    """A line for each test that ran, by what became of it."""
-
-    def pytest_runtest_logreport(self, report):
-        name = report.nodeid.replace(" ", "")
-        if report.failed:
-            suite.line("failed", name)
-        elif report.skipped:
-            # What a test's authors expect to fail, and does, is as it should be.
-            expected = hasattr(report, "wasxfail")
-            suite.line("passed" if expected else "skipped", name, None if expected else report.longrepr[2])
-        elif report.when == "call":
-            suite.line("passed", name)
-
-    def pytest_collectreport(self, report):
-        if report.failed:
-            suite.line("failed", report.nodeid)
-
-
 def run_file(name):
     # Tests of arrays with billions of elements fill 9 and 17 GB and compute for hours; they ask how much there is.
     os.environ["MARGAY_MEMORY"] = "4G"
     # The package there is not built: the installed one is meant.
     os.chdir(next(pathlib.Path(SOURCE).glob("pycuda-*/test")))
     options = ["--capture=sys", "-q", "-p", "no:cacheprovider", "--tb=short", "--durations=15", "--rootdir=."]
-    pytest.main([*options, name], plugins=[Lines()])
+    pytest.main([*options, name], plugins=[suite.Lines()])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ The process prints a line for each test, as checks do, among what it says beside
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,29 @@ def line(outcome, name, reason=None):
     # At once: a crash must not lose the lines before it.
     text = f"{outcome} {name}" + (f": {' '.join(str(reason).split())[:150]}" if reason else "")
     os.write(OUTPUT, f"\n{text}\n".encode())
+
+
+class Lines:
+    """For pytest: a line for each test that ran, by what became of it."""
+
+    def name(self, report):
+        # `run` takes a name as one word.
+        return re.sub(r"\s", "", report.nodeid)
+
+    def pytest_runtest_logreport(self, report):
+        name = self.name(report)
+        if report.failed:
+            line("failed", name)
+        elif report.skipped:
+            # What a test's authors expect to fail, and does, is as it should be.
+            expected = hasattr(report, "wasxfail")
+            line("passed" if expected else "skipped", name, None if expected else report.longrepr[2])
+        elif report.when == "call":
+            line("passed", name)
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            line("failed", report.nodeid)
 
 
 def main(files, run_file, arguments, every=None):

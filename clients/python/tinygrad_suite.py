@@ -28,11 +28,14 @@ def every():
     return ["test/test_tiny.py", *sorted(there, key=lambda name: (name.endswith("test_ops.py"), name))]
 
 
-class Lines:
-    """A line for each test that ran, by what became of it."""
+class Lines(suite.Lines):
+    """What is missing here is a reason to skip a test."""
 
     def __init__(self):
         self.reasons = {}
+
+    def name(self, report):
+        return super().name(report).removeprefix("test/")
 
     def pytest_runtest_makereport(self, item, call):
         # A test that compares with tinygrad's device CPU compiles for it with clang, which has nothing to do with this one.
@@ -41,24 +44,17 @@ class Lines:
             self.reasons[item.nodeid] = "clang is not installed"
 
     def pytest_runtest_logreport(self, report):
-        name = report.nodeid.replace(" ", "").removeprefix("test/")
-        if report.nodeid in self.reasons:
-            if report.failed:
-                suite.line("skipped", name, self.reasons[report.nodeid])
+        if report.nodeid not in self.reasons:
+            super().pytest_runtest_logreport(report)
         elif report.failed:
-            suite.line("failed", name)
-        elif report.skipped:
-            # What a test's authors expect to fail, and does, is as it should be.
-            expected = hasattr(report, "wasxfail")
-            suite.line("passed" if expected else "skipped", name, None if expected else report.longrepr[2])
-        elif report.when == "call":
-            suite.line("passed", name)
+            suite.line("skipped", self.name(report), self.reasons[report.nodeid])
 
     def pytest_collectreport(self, report):
         if report.failed and "No module named 'torch'" in str(report.longrepr):
             suite.line("skipped", report.nodeid, "torch is not installed")
-        elif report.failed:
-            suite.line("failed", report.nodeid)
+        else:
+            super().pytest_collectreport(report)
+
 
 
 def run_file(name):
