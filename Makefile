@@ -77,7 +77,7 @@ clients-full: clients
 clients-rust: setup build
 	clients/rust/run --suites
 
-# ggml's CUDA backend against its CPU backend, operation by operation: an hour or two to compile before.
+# ggml's CUDA backend against its CPU backend, operation by operation; compiling it before is long.
 clients-ggml: setup build
 	clients/ggml/run --jobs $(JOBS)
 

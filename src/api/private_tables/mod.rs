@@ -174,6 +174,8 @@ mod tests {
         assert_eq!(toolstls::TABLE.word(0) as usize, 24);
         assert_eq!(tab213::TABLE.word(0) as usize, 688);
         assert_eq!(toolsmodule::TABLE.word(0) as usize, 64);
+        assert_eq!(cupti::TABLE.word(0) as usize, 24);
+        assert_eq!(cupti::STATE.word(0) as usize, 32);
         assert!(cls::TABLE.word(3).is_null());
     }
 
@@ -195,7 +197,12 @@ mod tests {
         for slot in [4, 39, 51] {
             assert_eq!(call(tab213::TABLE.word(slot)), CUresult::CUDA_SUCCESS);
         }
+        // cuptiGetVersion calls this one, and no other.
+        assert_eq!(call(cupti::STATE.word(3)), CUresult::CUDA_SUCCESS);
         for table in [
+            cupti::TABLE.word(1),
+            cupti::STATE.word(2),
+            cupti::STATE.word(4),
             toolstls::TABLE.word(1),
             cudart::TABLE.word(13),
             integrity::TABLE.word(2),
@@ -224,6 +231,10 @@ mod tests {
             0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9,
         ];
         assert_eq!(find(&id), Some(cudart::TABLE.address()));
+        let state = [
+            0xd7, 0xbd, 0x8a, 0xf8, 0xe7, 0xac, 0xca, 0x4a, 0xbd, 0xbc, 0xfb, 0x1f, 0x1b, 0x3f, 0xcf, 0x33,
+        ];
+        assert_eq!(find(&state), Some(cupti::STATE.address()));
         assert_eq!(find(&[0; 16]), None);
     }
 }
