@@ -168,7 +168,73 @@ pub const VARIABLES: &[Variable] = &[
             Ok(())
         },
     },
+    Variable {
+        name: "MARGAY_JIT",
+        default: "auto",
+        meaning: "which kernels to compile to machine code, if libmargay-jit.so is there: auto (those that run for long) always off",
+        set: |config, value| {
+            config.jit = match value {
+                "off" => Jit::Off,
+                "auto" => Jit::Auto,
+                "always" => Jit::Always,
+                _ => return Err("expected off, auto or always".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_JIT_CACHE",
+        default: "",
+        meaning: "folder that keeps compiled kernels; off = keep none (default: margay in XDG_CACHE_HOME, else ~/.cache/margay)",
+        set: |config, value| {
+            config.jit_cache = match value {
+                "" => CacheFolder::Usual,
+                "off" => CacheFolder::Off,
+                folder => CacheFolder::At(PathBuf::from(folder)),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_JIT_CACHE_SIZE",
+        default: "256M",
+        meaning: "how much that folder may hold, as in 64M or 1G: the kernels that were not used for longest go first",
+        set: |config, value| {
+            config.jit_cache_size = size(value)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_JIT_LIBRARY",
+        default: "",
+        meaning: "the compiler's library (default: libmargay-jit.so beside libcuda.so.1)",
+        set: |config, value| {
+            config.jit_library = (!value.is_empty()).then(|| PathBuf::from(value));
+            Ok(())
+        },
+    },
 ];
+
+/// Which kernels are compiled to machine code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jit {
+    Off,
+    /// Those for which it pays.
+    #[default]
+    Auto,
+    /// All that can be.
+    Always,
+}
+
+/// Where compiled kernels are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CacheFolder {
+    Off,
+    /// Where the user's caches are.
+    #[default]
+    Usual,
+    At(PathBuf),
+}
 
 /// The settings in effect.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -201,6 +267,14 @@ pub struct Config {
     pub fidelity: bool,
     /// `MARGAY_COMPANIONS`
     pub companions: bool,
+    /// `MARGAY_JIT`
+    pub jit: Jit,
+    /// `MARGAY_JIT_CACHE`
+    pub jit_cache: CacheFolder,
+    /// `MARGAY_JIT_CACHE_SIZE` in bytes.
+    pub jit_cache_size: u64,
+    /// `MARGAY_JIT_LIBRARY`; `None` = beside this library.
+    pub jit_library: Option<PathBuf>,
     /// What was not understood, one sentence each, for the log.
     pub problems: Vec<String>,
 }
@@ -334,6 +408,8 @@ mod tests {
         );
         assert_eq!((config.timeout, config.simd.as_str()), (None, "avx512"));
         assert_eq!((config.seed, config.companions), (None, true));
+        assert_eq!((config.jit, &config.jit_cache), (Jit::Auto, &CacheFolder::Usual));
+        assert_eq!((config.jit_cache_size, &config.jit_library), (256 << 20, &None));
         assert!(config.threads >= 1);
         assert!(config.problems.is_empty());
         // Setting a variable to nothing is not setting it.
@@ -352,6 +428,10 @@ mod tests {
             ("MARGAY_SIMD", "avx2"),
             ("MARGAY_LOG_FILE", "/tmp/log.%p"),
             ("MARGAY_COMPANIONS", "0"),
+            ("MARGAY_JIT", "always"),
+            ("MARGAY_JIT_CACHE", "/tmp/kernels"),
+            ("MARGAY_JIT_CACHE_SIZE", "1M"),
+            ("MARGAY_JIT_LIBRARY", "/opt/libmargay-jit.so"),
         ]);
         assert_eq!(config.problems, Vec::<String>::new());
         assert_eq!(
@@ -363,6 +443,9 @@ mod tests {
         assert_eq!((config.simd.as_str(), config.seed), ("avx2", Some(0xfeed)));
         assert_eq!(config.log_file, Some("/tmp/log.%p".into()));
         assert!(!config.companions);
+        assert_eq!((config.jit, config.jit_cache_size), (Jit::Always, 1 << 20));
+        assert_eq!(config.jit_cache, CacheFolder::At("/tmp/kernels".into()));
+        assert_eq!(config.jit_library, Some("/opt/libmargay-jit.so".into()));
     }
 
     #[test]
