@@ -23,6 +23,7 @@ pub fn install() {
     unsafe {
         llvm::LLVMInstallFatalErrorHandler(fatal);
         llvm::install_bad_alloc_error_handler(bad_alloc, ptr::null_mut());
+        llvm::install_out_of_memory_new_handler();
     }
 }
 

@@ -104,10 +104,13 @@ unsafe extern "C" {
     pub fn LLVMDisposeErrorMessage(message: *mut c_char);
 }
 
-/// `llvm::install_bad_alloc_error_handler`, of which there is no C function: without it LLVM ends the process when memory is
-/// short.
+/// What there is no C function for: without these LLVM ends the process when memory is short.
 pub type BadAllocHandler = extern "C" fn(*mut c_void, *const c_char, bool);
 unsafe extern "C" {
+    /// `llvm::install_bad_alloc_error_handler`
     #[link_name = "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_"]
     pub fn install_bad_alloc_error_handler(handler: BadAllocHandler, data: *mut c_void);
+    /// `llvm::install_out_of_memory_new_handler`: C++'s `new` calls that handler, too.
+    #[link_name = "_ZN4llvm33install_out_of_memory_new_handlerEv"]
+    pub fn install_out_of_memory_new_handler();
 }

@@ -351,6 +351,58 @@ fn in_a_child_llvm_gives_up() {
 }
 
 #[test]
+fn when_memory_is_short_the_process_lives_on() {
+    let (well, text) = child("in_a_child_memory_is_short");
+    assert!(well && text.contains("1 passed"), "{text}");
+}
+
+#[repr(C)]
+struct Limit {
+    now: u64,
+    most: u64,
+}
+
+const RLIMIT_AS: c_int = 9;
+
+unsafe extern "C" {
+    fn getrlimit(what: c_int, limit: *mut Limit) -> c_int;
+    fn setrlimit(what: c_int, limit: *const Limit) -> c_int;
+}
+
+#[test]
+#[ignore = "breaks the library: runs in a process of its own"]
+fn in_a_child_memory_is_short() {
+    let lines: String = (0..1_000_000)
+        .map(|i| format!("  %v{} = mul i32 %v{i}, %x\n", i + 1))
+        .collect();
+    let ir = format!("define i32 @f(i32 %x, i32 %v0) {{\n{lines}  ret i32 %v1000000\n}}");
+    compile(KERNEL, 1, OBJECT).unwrap();
+    let mut before = Limit { now: 0, most: 0 };
+    // SAFETY: both are valid limits, of this process alone.
+    unsafe { getrlimit(RLIMIT_AS, &mut before) };
+    let work = move || compile_flags(&ir, "", Some("verify"), 0, OBJECT, 0).is_ok();
+    let (send, receive) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
+        let now = pages * 4096 + (32 << 20);
+        let limit = Limit { now, ..before };
+        // SAFETY: as above.
+        unsafe { setrlimit(RLIMIT_AS, &limit) };
+        let _ = send.send(work());
+    });
+    let begin = Instant::now();
+    while (jit().broken)().is_null() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        assert!(receive.try_recv().is_err(), "it should not have fitted");
+        thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: as above.
+    unsafe { setrlimit(RLIMIT_AS, &before) };
+    assert!(compile(KERNEL, 1, OBJECT).is_err());
+}
+
+#[test]
 fn a_process_may_end_while_threads_compile() {
     for _ in 0..10 {
         let (well, text) = child("in_a_child_the_process_ends");
