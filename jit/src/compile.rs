@@ -106,7 +106,7 @@ impl Job<'_> {
         // SAFETY: the machine is alive; the layout is ours.
         let layout = unsafe { Owned(llvm::LLVMCreateTargetDataLayout(machine.0), llvm::LLVMDisposeTargetData) };
         // The parser must know the layout: it fills in the alignments that the text leaves out.
-        let mut text = String::with_capacity(self.ir.len() + 128);
+        let mut text = String::with_capacity(self.ir.len() + 160);
         if !self.ir.contains("target datalayout") {
             // SAFETY: the layout is alive, and its text is ours.
             let layout = unsafe { take(llvm::LLVMCopyStringRepOfTargetData(layout.0)) };
@@ -117,10 +117,15 @@ impl Job<'_> {
 
         let mut module = ptr::null_mut();
         let mut message = ptr::null_mut();
-        // SAFETY: the buffer is a copy, which the parser consumes; the module is ours from here on.
+        text.push('\0');
+        // SAFETY: the buffer is the text without the NUL at its end, which outlives it: the parser consumes it. The module is ours
+        // from here on.
         unsafe {
-            let buffer =
-                llvm::LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"kernel".as_ptr());
+            let len = text.len() - 1;
+            let buffer = llvm::LLVMCreateMemoryBufferWithMemoryRange(text.as_ptr().cast(), len, c"kernel".as_ptr(), 1);
+            if buffer.is_null() {
+                return Err("no memory for the text".into());
+            }
             if llvm::LLVMParseIRInContext(context.0, buffer, &mut module, &mut message) != 0 {
                 return Err(take(message));
             }

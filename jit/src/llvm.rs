@@ -46,10 +46,11 @@ unsafe extern "C" {
     pub fn LLVMGetDiagInfoSeverity(info: *mut DiagnosticInfo) -> c_uint;
     pub fn LLVMGetDiagInfoDescription(info: *mut DiagnosticInfo) -> *mut c_char;
 
-    pub fn LLVMCreateMemoryBufferWithMemoryRangeCopy(
+    pub fn LLVMCreateMemoryBufferWithMemoryRange(
         data: *const c_char,
         length: usize,
         name: *const c_char,
+        has_nul_after_it: c_int,
     ) -> *mut MemoryBuffer;
     pub fn LLVMGetBufferStart(buffer: *mut MemoryBuffer) -> *const c_char;
     pub fn LLVMGetBufferSize(buffer: *mut MemoryBuffer) -> usize;

@@ -385,7 +385,7 @@ fn in_a_child_memory_is_short() {
     thread::spawn(move || {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
-        let now = pages * 4096 + (32 << 20);
+        let now = pages * 4096 + (64 << 20);
         let limit = Limit { now, ..before };
         // SAFETY: as above.
         unsafe { setrlimit(RLIMIT_AS, &limit) };
