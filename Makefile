@@ -16,6 +16,8 @@ build:
 	@ln -sf ../../target/release/libcuda.so build/lib/libcuda.so.1
 	@ln -sf libcuda.so.1 build/lib/libcuda.so
 	CC="$(CC)" companions/build target/release
+	@CC="$(CC)" CARGO="$(CARGO)" jit/build target/release
+	@if [ -e target/release/libmargay-jit.so ]; then ln -sf ../../target/release/libmargay-jit.so build/lib/libmargay-jit.so; fi
 	@ln -sf ../../target/release/libnvidia-ml.so.1 build/lib/libnvidia-ml.so.1
 	@ln -sfn ../../target/release/companions build/lib/companions
 
@@ -36,12 +38,14 @@ test: setup
 
 lint:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path jit/Cargo.toml --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	python3 tests/ptx/reference.py --check
 	scripts/import-circles
 
 unit:
 	$(CARGO) test --release --workspace
+	@CC="$(CC)" CARGO="$(CARGO)" jit/test target/release
 
 # C programs over the driver API, against NVIDIA's header and against ours.
 examples: setup build
