@@ -104,6 +104,28 @@ impl View {
         })
     }
 
+    /// The pages around an address that have all of `bits`, as far as there is no gap and within a gigabyte: where they
+    /// begin, and how many bytes they have; none where the address's own page has not.
+    pub fn around(&self, address: u64, bits: u8) -> (u64, u64) {
+        /// As many pages in either direction.
+        const FAR: u64 = 1 << 18;
+        let offset = address.wrapping_sub(self.base);
+        if offset >= self.len {
+            return (0, 0);
+        }
+        // SAFETY: the page lies in the arena.
+        let has = |page: u64| unsafe { (*self.map.add(page as usize)).load(Ordering::Relaxed) } & bits == bits;
+        let page = offset >> PAGE_BITS;
+        if !has(page) {
+            return (0, 0);
+        }
+        let least = page.saturating_sub(FAR);
+        let most = (page + FAR).min((self.len >> PAGE_BITS) - 1);
+        let first = (least..page).rev().take_while(|&page| has(page)).last().unwrap_or(page);
+        let last = (page + 1..=most).take_while(|&page| has(page)).last().unwrap_or(page);
+        (self.base + (first << PAGE_BITS), (last + 1 - first) << PAGE_BITS)
+    }
+
     /// Whether the address lies in the arena at all.
     #[inline(always)]
     pub fn contains(&self, address: u64) -> bool {

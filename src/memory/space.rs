@@ -223,6 +223,9 @@ impl Drop for Region {
 
 static SPACE: OnceCell<AddressSpace> = OnceCell::new();
 
+/// [`AddressSpace::version`]
+static VERSION: AtomicU64 = AtomicU64::new(0);
+
 impl AddressSpace {
     /// The process's, which [`AddressSpace::prepare`] has found room for, or finds now.
     pub fn get() -> &'static AddressSpace {
@@ -658,7 +661,13 @@ impl AddressSpace {
         }
     }
 
+    /// Counts changes of what kernels may touch: what was found out about addresses before one is void.
+    pub fn version(&self) -> u64 {
+        VERSION.load(Ordering::Acquire)
+    }
+
     pub(super) fn mark(&self, allocation: &Allocation, bits: u8) {
+        VERSION.fetch_add(1, Ordering::Release);
         let first = (allocation.start - self.view.base) >> PAGE_BITS;
         for page in first..first + allocation.pages {
             // SAFETY: the pages of an allocation lie in the arena.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::config::{self, Jit};
 use crate::defect::{self, Defect};
 use crate::isa::lanes::WARP;
 use crate::memory::{self, AddressSpace, Region, View};
@@ -25,6 +26,7 @@ use super::cluster::Team;
 use super::interp::Located;
 use super::interp::affine::Runs;
 use super::interp::code::Executable;
+use super::jit;
 use super::line::Line;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::peers;
@@ -209,7 +211,14 @@ impl Grid {
             width /= 2;
         }
         let watch = launch.services.watch();
-        let kernel = launch.code.executable(launch.kernel, &function, width, &watch);
+        let native = (schedule.is_none() && watch.observer().is_none() && config::get().jit == Jit::Always)
+            .then(|| launch.code.native(launch.kernel, &function, jit::rows(launch.block)))
+            .flatten();
+        if native.is_some() {
+            width = 1;
+        }
+        let kernel =
+            native.unwrap_or_else(|| launch.code.executable(launch.kernel, &function, width, &watch));
         let stride = local_stride(launch, &function);
         let mut params =
             vec![ParameterLine([0; PARAMETER_ALIGNMENT]); launch.params.len().div_ceil(PARAMETER_ALIGNMENT)];

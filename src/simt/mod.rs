@@ -3,7 +3,7 @@
 //! ```text
 //! launch.rs       what to run, and whom it asks outside    cause.rs, fault.rs   why a launch ended early, and where
 //! machine/        what operations do to memory and lanes   executables.rs       a module, with what tiers made of it
-//! interp/         the interpreter: runs one bundle
+//! interp/         the interpreter: runs one bundle         jit/                  code made by LLVM, for one warp
 //! grid.rs         blocks over threads                      block.rs             one block: bundles, whose turn it is
 //! cluster.rs      blocks of a cluster, which run together
 //! line.rs         blocks that have begun, in turns         pool.rs              the process's workers
@@ -23,6 +23,7 @@ mod executables;
 mod fault;
 mod grid;
 mod interp;
+mod jit;
 mod launch;
 mod line;
 mod machine;

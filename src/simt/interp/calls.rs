@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{Function, Initial};
 use crate::simt::cause::Cause;
+use crate::simt::jit::Rows;
 use crate::simt::machine::frame::Between;
 use crate::simt::machine::slots::{Slot, first_lane, lanes, read, write};
 use crate::simt::machine::special::{self, Place};
@@ -32,7 +33,8 @@ impl Bundle {
         let taken = cx.mask.lanes;
         let mut at = self.leave(at, taken, pc);
         let lane = first_lane(&taken);
-        let width = self.frames[self.fragments[at].frame as usize].exec.width;
+        let caller = &self.frames[self.fragments[at].frame as usize].exec;
+        let width = (caller.width, caller.native.as_ref().map(|native| native.rows));
         let exec = if call.function != NONE {
             match call.resolved.get().and_then(Weak::upgrade) {
                 Some(exec) => exec,
@@ -272,7 +274,7 @@ impl Bundle {
 fn executable(
     cx: &Cx<'_>,
     index: u32,
-    width: u32,
+    (width, rows): (u32, Option<Rows>),
     lane: usize,
     fits: impl FnOnce(&Function) -> Result<(), String>,
 ) -> Result<Arc<Executable>, RawFault> {
@@ -280,5 +282,10 @@ fn executable(
     let lowered = code.module.prepare(index).map_err(|d| d.to_string());
     let function = lowered.and_then(|function| fits(&function).map(|()| function));
     let function = function.map_err(|why| RawFault::instruction(why, lane))?;
+    if let Some(rows) = rows
+        && let Some(exec) = code.native(index, &function, rows)
+    {
+        return Ok(exec);
+    }
     Ok(code.executable(index, &function, width, cx.block.env.watch()))
 }

@@ -8,6 +8,7 @@ use crate::isa::lanes::{LaneKernel, Operands};
 use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Op as Operation, Role, Special, Value};
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
+use crate::simt::jit::{self, Input, Native, Rows};
 use crate::simt::machine::observe::Watch;
 use crate::simt::machine::special;
 use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
@@ -100,6 +101,8 @@ pub struct Executable {
     pub affine: Option<Affine>,
     /// Of a lean form: where its instructions stand in the function's code.
     pcs: Option<Vec<Pc>>,
+    /// Compiled code, for one warp.
+    pub native: Option<Arc<Native>>,
 }
 
 /// The forms of one function.
@@ -108,6 +111,8 @@ struct Forms {
     compiled: OnceLock<Arc<Compiled>>,
     /// For bundles of 1, 2 and 4 warps.
     executable: [OnceLock<Arc<Executable>>; 3],
+    /// With compiled code, by how the rows of a block lie; none where the interpreter has to do.
+    native: [OnceLock<Option<Arc<Executable>>>; 3],
 }
 
 impl Executables {
@@ -141,6 +146,35 @@ impl Executables {
     }
 }
 
+impl Executables {
+    /// The form of `function` with compiled code, for blocks whose rows lie like this; it is compiled if it is not yet. `None`:
+    /// the interpreter has to do.
+    pub fn native(&self, index: u32, function: &Arc<Function>, rows: Rows) -> Option<Arc<Executable>> {
+        let cell = &self.forms::<Forms>(index).native[rows as usize];
+        cell.get_or_init(|| {
+            let compiled = self.compiled(index, function);
+            let input = Input {
+                body: &function.body,
+                starts: &compiled.starts,
+                slots: &compiled.slots,
+                window: compiled.window,
+            };
+            let native = match jit::make(&function.name, &input, rows) {
+                Ok(native) => native,
+                Err(why) => {
+                    tracing::debug!(kernel = &*function.name, why, "left to the interpreter");
+                    return None;
+                }
+            };
+            let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
+            exec.lean = None;
+            exec.native = Some(native);
+            Some(Arc::new(exec))
+        })
+        .clone()
+    }
+}
+
 impl Executable {
     fn build(compiled: &Arc<Compiled>, width: u32, machine: &'static Operations) -> Executable {
         let op = |i: &Instr| build_op(i, width, machine);
@@ -169,6 +203,7 @@ impl Executable {
             lean: None,
             affine: None,
             pcs: None,
+            native: None,
         };
         exec.lean = compiled
             .affine
@@ -237,6 +272,7 @@ impl Executable {
             lean: None,
             affine: Some(affine),
             pcs: Some(pcs),
+            native: None,
         }
     }
 

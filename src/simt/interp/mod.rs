@@ -12,7 +12,7 @@
 //! bundle.rs   fragments: who goes next, who meets         run.rs        the loop over a fragment's instructions
 //! rare.rs     what leaves the loop's quick path           collective.rs what a warp does together
 //! calls.rs    calls, returns, the stack                   frame.rs      register windows, activations of functions
-//! affine.rs   values that follow the lane's number
+//! affine.rs   values that follow the lane's number     native.rs     fragments in compiled code
 //! ```
 
 pub mod affine;
@@ -23,6 +23,7 @@ mod collective;
 pub mod compile;
 mod frame;
 mod gather;
+mod native;
 mod rare;
 mod run;
 

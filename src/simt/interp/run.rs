@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::isa::lanes::{MAX_WARPS, Mask};
 use crate::program::{Op as Operation, Ordering};
+use crate::simt::jit::Native;
 use crate::simt::machine::access;
 use crate::simt::machine::slots::first_lane;
 use crate::simt::machine::state::State as BlockState;
@@ -90,7 +91,26 @@ impl Bundle {
                     return Ok(Pause::Share);
                 }
             }
-            let (limit, floor) = self.bounds(at, meet);
+            let (mut limit, floor) = self.bounds(at, meet);
+            if let Some(native) = self.native_of(at)
+                && schedule.is_none()
+                && state.stuck == 0
+            {
+                let pc = self.fragments[at].pc;
+                if (limit, floor) == (Pc::MAX, 0)
+                    && let Some(entry) = native.entry(pc)
+                    && self.run_native(at, (&native, entry), block, state)?
+                {
+                    if state.changed {
+                        self.wake();
+                    }
+                    if self.share <= 0 && self.give_way(at, apart) {
+                        return Ok(Pause::Share);
+                    }
+                    continue;
+                }
+                limit = limit.min(native.next_entry(pc));
+            }
             let mut turn = schedule.map_or(SLICE, Schedule::turn).min(self.share).max(1);
             if state.stuck != 0 {
                 // Does anybody do more than look at barriers again and again?
@@ -127,6 +147,12 @@ impl Bundle {
                 return Ok(Pause::Turn);
             }
         }
+    }
+
+    /// The code of the function in which fragment `at` is.
+    #[inline(always)]
+    fn native_of(&self, at: usize) -> Option<Arc<Native>> {
+        self.frames[self.fragments[at].frame as usize].exec.native.clone()
     }
 
     /// Whether the next instruction of fragment `at` does something that others than the block may see, or sees something

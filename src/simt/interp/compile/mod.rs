@@ -36,6 +36,9 @@ pub struct Compiled {
     pub prologue: Vec<Instr>,
     /// Kernels: what follows the lane's number and need not be computed lane by lane.
     pub affine: Option<Affine>,
+    /// Where each block of the body begins, and each register's place in the window: for other tiers.
+    pub starts: Vec<Pc>,
+    pub slots: Vec<Option<u32>>,
 }
 
 impl Compiled {
@@ -103,6 +106,8 @@ impl Compiled {
             initial: initial(body, &allocation.offsets),
             prologue,
             affine: found,
+            starts: ranges.iter().map(|range| range.start).collect(),
+            slots: allocation.offsets,
             function: Arc::clone(function),
         };
         if cfg!(debug_assertions)

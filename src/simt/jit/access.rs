@@ -1,0 +1,605 @@
+//! Loads and stores: where lanes find memory in a simple pattern, and it is certain that they may, LLVM's own accesses;
+//! else the interpreter's ([`Emit::step`]), which checks each address and reports what is wrong.
+//!
+//! What is certain: an instruction remembers among which addresses it was the last time ([`super::context::Extent`]), and
+//! windows have their length.
+
+use std::mem::offset_of;
+
+use crate::isa::lanes::Width;
+use crate::program::{Address, Element, Op, Reg, Space};
+
+use super::Pc;
+use super::compute::bits_of;
+use super::context::{Context, Extent};
+use super::emit::Emit;
+use super::plan::Kind;
+use super::text::Form;
+
+/// Where the lanes of an access go.
+enum Place {
+    /// One address, or one a part, from which lanes follow each other by so many bytes: none, or an access's.
+    Lines { at: Vec<String>, step: u64 },
+    /// Pointers, a part at a time.
+    Lanes { at: Vec<String> },
+}
+
+/// What is accessed, and whether it has to be looked at the long way.
+struct Located {
+    place: Place,
+    bad: String,
+    site: Option<usize>,
+    /// An address that may be read in any case, once nothing is bad.
+    safe: String,
+}
+
+impl Emit<'_> {
+    /// A weak load; `false`: not of a kind that is known here.
+    pub(super) fn load(
+        &mut self,
+        address: &Address,
+        element: Element,
+        dst: &[Option<Reg>],
+        op: &Op,
+        pc: Pc,
+    ) -> bool {
+        let bytes = u64::from(element.bytes) * dst.len() as u64;
+        if element.bytes > 8
+            || bytes > 32
+            || !bytes.is_power_of_two()
+            || dst.iter().flatten().any(|reg| reg.width == Width::B128)
+        {
+            return false;
+        }
+        let Some(located) = self.locate(address, bytes, false) else {
+            return false;
+        };
+        let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
+        self.rarely(&located.bad, &slow, &fast);
+        self.text.label(&slow);
+        self.step(op, pc, located.site);
+        self.jump(&done);
+        self.text.label(&fast);
+        let bits = u32::from(element.bytes) * 8;
+        let size = u64::from(element.bytes);
+        let wide = |this: &mut Self, form: Form, reg: Reg, value: &str| {
+            let to = bits_of(reg.width).unwrap_or(32);
+            this.text.resize(form, bits, value, to, element.signed)
+        };
+        match &located.place {
+            Place::Lines { at, step: 0 } => {
+                for (k, reg) in dst.iter().enumerate() {
+                    let Some(reg) = *reg else { continue };
+                    let mut values = Vec::new();
+                    for base in at {
+                        let pointer = self.pointer(base, k as u64 * size);
+                        let value = self.text.value(format!("load i{bits}, ptr {pointer}, align {size}"));
+                        values.push(wide(self, Form::One, reg, &value));
+                    }
+                    self.write_same(reg, &values);
+                }
+            }
+            Place::Lines { at, .. } => {
+                let count = dst.len() as u64;
+                let lanes = u64::from(self.lanes);
+                let mut all = Vec::new();
+                for part in 0..self.parts {
+                    let (base, offset) = match &at[..] {
+                        [one] => (one.clone(), part as u64 * lanes * bytes),
+                        many => (many[part].clone(), 0),
+                    };
+                    let pointer = self.pointer(&base, offset);
+                    let ty = format!("<{} x i{bits}>", lanes * count);
+                    all.push(self.text.value(format!("load {ty}, ptr {pointer}, align {size}")));
+                }
+                for (k, reg) in dst.iter().enumerate() {
+                    let Some(reg) = *reg else { continue };
+                    let values: Vec<String> = all
+                        .iter()
+                        .map(|value| {
+                            let value = match count {
+                                1 => value.clone(),
+                                _ => {
+                                    let ty = format!("<{} x i{bits}>", lanes * count);
+                                    let picks: Vec<String> =
+                                        (0..lanes).map(|lane| format!("i32 {}", lane * count + k as u64)).collect();
+                                    self.text.value(format!(
+                                        "shufflevector {ty} {value}, {ty} poison, <{lanes} x i32> <{}>",
+                                        picks.join(", ")
+                                    ))
+                                }
+                            };
+                            wide(self, self.form(), reg, &value)
+                        })
+                        .collect();
+                    self.write_lanes(reg, &values);
+                }
+            }
+            Place::Lanes { at } => {
+                let mut at = at.clone();
+                if let Some(mask) = self.mask.clone() {
+                    let safe = self.text.value(format!("inttoptr i64 {} to ptr", located.safe));
+                    let safe = self.splat("ptr", &safe);
+                    let ty = format!("<{} x ptr>", self.lanes);
+                    at = at
+                        .iter()
+                        .zip(&mask)
+                        .map(|(at, mask)| self.text.select(self.form(), &ty, mask, at, &safe))
+                        .collect();
+                }
+                // Two words at a time.
+                let pairs = bits == 32 && dst.len().is_multiple_of(2);
+                let mut k = 0;
+                while k < dst.len() {
+                    let offset = k as u64 * size;
+                    if pairs {
+                        let both = self.gather(&at, offset, 64, size);
+                        for (half, reg) in dst[k..k + 2].iter().enumerate() {
+                            let Some(reg) = *reg else { continue };
+                            let values: Vec<String> = both
+                                .iter()
+                                .map(|value| {
+                                    let form = self.form();
+                                    let by = form.constant(64, 32 * half as u64);
+                                    let value = self.text.binary("lshr", &form.int(64), value, &by);
+                                    let value = self.text.resize(form, 64, &value, 32, false);
+                                    wide(self, form, reg, &value)
+                                })
+                                .collect();
+                            self.write_lanes(reg, &values);
+                        }
+                        k += 2;
+                        continue;
+                    }
+                    if let Some(reg) = dst[k] {
+                        let values: Vec<String> = self
+                            .gather(&at, offset, bits, size)
+                            .iter()
+                            .map(|value| wide(self, self.form(), reg, value))
+                            .collect();
+                        self.write_lanes(reg, &values);
+                    }
+                    k += 1;
+                }
+            }
+        }
+        self.jump(&done);
+        self.text.label(&done);
+        true
+    }
+
+    fn gather(&mut self, at: &[String], offset: u64, bits: u32, align: u64) -> Vec<String> {
+        let form = self.form();
+        let (ty, lanes) = (form.int(bits), self.lanes);
+        at.iter()
+            .map(|at| {
+                let at = self.further(at, offset);
+                let ones = form.constant(1, 1);
+                self.text.value(format!(
+                    "call {ty} @llvm.masked.gather.v{lanes}i{bits}.v{lanes}p0(<{lanes} x ptr> {at}, i32 {align}, <{lanes} x i1> {ones}, {ty} poison)"
+                ))
+            })
+            .collect()
+    }
+
+    fn further(&mut self, at: &str, offset: u64) -> String {
+        match offset {
+            0 => at.to_owned(),
+            _ => self
+                .text
+                .value(format!("getelementptr i8, <{} x ptr> {at}, i64 {offset}", self.lanes)),
+        }
+    }
+
+    fn pointer(&mut self, base: &str, offset: u64) -> String {
+        let base = self.text.value(format!("inttoptr i64 {base} to ptr"));
+        match offset {
+            0 => base,
+            _ => self.text.value(format!("getelementptr i8, ptr {base}, i64 {offset}")),
+        }
+    }
+
+    /// A weak store; `false`: not of a kind that is known here.
+    pub(super) fn store(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
+        let bytes = u64::from(element.bytes) * src.len() as u64;
+        if element.bytes > 8
+            || bytes > 32
+            || !bytes.is_power_of_two()
+            || src.iter().any(|reg| reg.width == Width::B128)
+        {
+            return false;
+        }
+        let Some(located) = self.locate(address, bytes, true) else {
+            return false;
+        };
+        let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
+        self.rarely(&located.bad, &slow, &fast);
+        self.text.label(&slow);
+        self.step(op, pc, located.site);
+        self.jump(&done);
+        self.text.label(&fast);
+        let bits = u32::from(element.bytes) * 8;
+        let size = u64::from(element.bytes);
+        let form = self.form();
+        let ty = form.int(bits);
+        let lanes = u64::from(self.lanes);
+        let values: Vec<Vec<String>> = src
+            .iter()
+            .map(|&reg| {
+                let from = bits_of(reg.width).unwrap_or(32);
+                self.lanes_of(reg, false)
+                    .iter()
+                    .map(|value| self.text.resize(form, from, value, bits, false))
+                    .collect()
+            })
+            .collect();
+        match &located.place {
+            Place::Lines { at, step: 0 } => {
+                // The last lane's stays.
+                for (number, base) in at.iter().enumerate() {
+                    let part = if at.len() == 1 { self.parts - 1 } else { number };
+                    for (k, values) in values.iter().enumerate() {
+                        let last = self
+                            .text
+                            .value(format!("extractelement {ty} {}, i64 {}", values[part], lanes - 1));
+                        let pointer = self.pointer(base, k as u64 * size);
+                        self.text.line(format!("store i{bits} {last}, ptr {pointer}, align {size}"));
+                    }
+                }
+            }
+            Place::Lines { at, .. } => {
+                let mask = self.mask.clone();
+                for part in 0..self.parts {
+                    let (base, offset) = match &at[..] {
+                        [one] => (one.clone(), part as u64 * lanes * bytes),
+                        many => (many[part].clone(), 0),
+                    };
+                    let pointer = self.pointer(&base, offset);
+                    if let Some(mask) = &mask {
+                        self.text.line(format!(
+                            "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {}, ptr {pointer}, i32 {size}, {} {})",
+                            values[0][part],
+                            form.int(1),
+                            mask[part]
+                        ));
+                        continue;
+                    }
+                    let these: Vec<String> = values.iter().map(|values| values[part].clone()).collect();
+                    let whole = self.interleave(&these, bits);
+                    let count = lanes * these.len() as u64;
+                    self.text
+                        .line(format!("store <{count} x i{bits}> {whole}, ptr {pointer}, align {size}"));
+                }
+            }
+            Place::Lanes { at } => {
+                let mut at = at.clone();
+                if let Some(mask) = self.mask.clone() {
+                    let nowhere = self.nowhere();
+                    let nowhere = self.text.value(format!("inttoptr i64 {nowhere} to ptr"));
+                    let nowhere = self.splat("ptr", &nowhere);
+                    let ty = format!("<{lanes} x ptr>");
+                    at = at
+                        .iter()
+                        .zip(&mask)
+                        .map(|(at, mask)| self.text.select(form, &ty, mask, at, &nowhere))
+                        .collect();
+                }
+                let ones = form.constant(1, 1);
+                for (k, values) in values.iter().enumerate() {
+                    for (part, value) in values.iter().enumerate() {
+                        let to = self.further(&at[part], k as u64 * size);
+                        self.text.line(format!(
+                            "call void @llvm.masked.scatter.v{lanes}i{bits}.v{lanes}p0({ty} {value}, <{lanes} x ptr> {to}, i32 {size}, <{lanes} x i1> {ones})"
+                        ));
+                    }
+                }
+            }
+        }
+        self.jump(&done);
+        self.text.label(&done);
+        true
+    }
+
+    /// Elements of vectors one after the other: the first of each, the second of each, and so on.
+    fn interleave(&mut self, values: &[String], bits: u32) -> String {
+        let lanes = self.lanes as usize;
+        let mut joined: Vec<String> = values.to_vec();
+        let mut length = lanes;
+        // Side by side, two at a time.
+        while joined.len() > 1 {
+            let ty = format!("<{length} x i{bits}>");
+            let order: Vec<String> = (0..2 * length).map(|at| format!("i32 {at}")).collect();
+            let order = order.join(", ");
+            joined = joined
+                .chunks(2)
+                .map(|pair| {
+                    let second = pair.get(1).map_or("poison", String::as_str);
+                    self.text.value(format!(
+                        "shufflevector {ty} {}, {ty} {second}, <{} x i32> <{order}>",
+                        pair[0],
+                        2 * length
+                    ))
+                })
+                .collect();
+            length *= 2;
+        }
+        if values.len() == 1 {
+            return joined[0].clone();
+        }
+        let ty = format!("<{length} x i{bits}>");
+        let order: Vec<String> = (0..lanes)
+            .flat_map(|lane| (0..values.len()).map(move |k| format!("i32 {}", k * lanes + lane)))
+            .collect();
+        self.text.value(format!(
+            "shufflevector {ty} {}, {ty} poison, <{length} x i32> <{}>",
+            joined[0],
+            order.join(", ")
+        ))
+    }
+
+    /// Forms the addresses of an access, and finds out whether all is well with them. `None`: for the interpreter.
+    fn locate(&mut self, address: &Address, bytes: u64, store: bool) -> Option<Located> {
+        let kind = match address.register {
+            None => Kind::SAME,
+            Some(reg) => self.kind(reg.number),
+        };
+        let narrow = address.register.is_some_and(|reg| reg.width == Width::B32);
+        if matches!(address.space, Space::Generic | Space::Global | Space::Const) && narrow {
+            return None;
+        }
+        // What is simple as a line: one address, or one access after the other.
+        let width = if narrow { 32 } else { 64 };
+        let line = match kind {
+            Kind::Line { step, .. } => {
+                let step = if narrow { u64::from(step as u32) } else { step };
+                let simple = step == 0 || step == bytes;
+                let masked_store = store && self.mask.is_some() && (step == 0 || bytes < 4 || bytes > 8);
+                (simple && !masked_store && address.space != Space::Local).then_some(step)
+            }
+            Kind::Vector => None,
+            Kind::Unknown | Kind::Window => return None,
+        };
+        match line {
+            Some(step) => self.locate_line(address, bytes, step, width),
+            None => self.locate_lanes(address, bytes, width),
+        }
+    }
+
+    fn or(&mut self, a: Option<String>, b: String) -> Option<String> {
+        Some(match a {
+            None => b,
+            Some(a) => self.text.binary("or", "i1", &a, &b),
+        })
+    }
+
+    /// A new site: its number, and the extent that it has found.
+    fn site(&mut self, extent: u64) -> (usize, String, String) {
+        let site = self.sites.len();
+        self.sites.push(extent);
+        let extents = self.field(offset_of!(Context, extents), "ptr", true);
+        let at = self.place(&extents, site * size_of::<Extent>());
+        let low = self.text.value(format!("load i64, ptr {at}"));
+        let at = self.place(&at, offset_of!(Extent, room));
+        let room = self.text.value(format!("load i64, ptr {at}"));
+        (site, low, room)
+    }
+
+    fn locate_line(&mut self, address: &Address, bytes: u64, step: u64, width: u32) -> Option<Located> {
+        let (bases, absolute) = match address.register {
+            Some(reg) => (self.line_of(reg, false).0, false),
+            None => (vec!["0".to_owned()], true),
+        };
+        let lanes = if bases.len() == 1 { 32 } else { u64::from(self.lanes) };
+        let extent = if step == 0 { bytes } else { lanes * bytes };
+        let offset = address.offset;
+        let mut bad = None;
+        let mut at = Vec::new();
+        let mut site = None;
+        let mut safe = String::new();
+        match address.space {
+            Space::Generic | Space::Global | Space::Const => {
+                let (number, low, room) = self.site(extent);
+                site = Some(number);
+                for base in bases {
+                    let address = self.text.value(format!("add i64 {base}, {offset}"));
+                    let distance = self.text.value(format!("sub i64 {address}, {low}"));
+                    let beyond = self.text.value(format!("icmp uge i64 {distance}, {room}"));
+                    bad = self.or(bad, beyond);
+                    at.push(address);
+                }
+                safe = low;
+            }
+            Space::Shared => {
+                let shared = self.field(offset_of!(Context, shared), "i64", true);
+                let all = self.field(offset_of!(Context, shared_bytes), "i64", true);
+                let start = self.field(offset_of!(Context, shared_start), "i64", true);
+                for base in bases {
+                    let mut distance = match width {
+                        32 => self.text.value(format!("zext i32 {base} to i64")),
+                        _ => base,
+                    };
+                    distance = self.text.value(format!("add i64 {distance}, {offset}"));
+                    if !absolute {
+                        distance = self.text.value(format!("sub i64 {distance}, {start}"));
+                    }
+                    distance = self.text.value(format!("and i64 {distance}, 4294967295"));
+                    let end = self.text.value(format!("add i64 {distance}, {extent}"));
+                    let beyond = self.text.value(format!("icmp ugt i64 {end}, {all}"));
+                    bad = self.or(bad, beyond);
+                    at.push(self.text.value(format!("add i64 {shared}, {distance}")));
+                }
+            }
+            Space::Param => {
+                let param = self.field(offset_of!(Context, param), "i64", true);
+                let all = self.field(offset_of!(Context, param_bytes), "i64", true);
+                for base in bases {
+                    let wide = match (width, absolute) {
+                        (32, false) => self.text.value(format!("zext i32 {base} to i64")),
+                        _ => base,
+                    };
+                    let distance = self.text.value(format!("add i64 {wide}, {offset}"));
+                    let end = self.text.value(format!("add i64 {distance}, {extent}"));
+                    let beyond = self.text.value(format!("icmp ugt i64 {end}, {all}"));
+                    bad = self.or(bad, beyond);
+                    let beyond = self.text.value(format!("icmp ugt i64 {distance}, {all}"));
+                    bad = self.or(bad, beyond);
+                    at.push(self.text.value(format!("add i64 {param}, {distance}")));
+                }
+            }
+            Space::Local => return None,
+        }
+        if bytes > 1 {
+            for address in at.clone() {
+                let low = self.text.value(format!("and i64 {address}, {}", bytes - 1));
+                let crooked = self.text.value(format!("icmp ne i64 {low}, 0"));
+                bad = self.or(bad, crooked);
+            }
+        }
+        Some(Located {
+            place: Place::Lines { at, step },
+            bad: bad?,
+            site,
+            safe,
+        })
+    }
+
+    fn locate_lanes(&mut self, address: &Address, bytes: u64, width: u32) -> Option<Located> {
+        let form = self.form();
+        let (wide, narrow) = (form.int(64), form.int(32));
+        let offset = address.offset as u64;
+        let values = match address.register {
+            Some(reg) => self.lanes_of(reg, false),
+            None => vec![form.constant(width, 0); self.parts],
+        };
+        let mask = self.mask.clone();
+        let mut bad = Vec::new();
+        let mut crooked = Vec::new();
+        let mut at = Vec::new();
+        let mut site = None;
+        let safe;
+        match address.space {
+            Space::Generic | Space::Global | Space::Const => {
+                let (number, low, room) = self.site(bytes);
+                site = Some(number);
+                let (lows, rooms) = (self.splat("i64", &low), self.splat("i64", &room));
+                for value in values {
+                    let by = form.constant(64, offset);
+                    let address = self.text.binary("add", &wide, &value, &by);
+                    let distance = self.text.binary("sub", &wide, &address, &lows);
+                    bad.push(self.text.value(format!("icmp uge {wide} {distance}, {rooms}")));
+                    if bytes > 1 {
+                        let low = self.text.binary("and", &wide, &address, &form.constant(64, bytes - 1));
+                        crooked.push(
+                            self.text
+                                .value(format!("icmp ne {wide} {low}, {}", form.constant(64, 0))),
+                        );
+                    }
+                    let lanes = self.lanes;
+                    at.push(
+                        self.text
+                            .value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")),
+                    );
+                }
+                safe = low;
+            }
+            Space::Shared => {
+                let shared = self.field(offset_of!(Context, shared), "i64", true);
+                let all = self.field(offset_of!(Context, shared_bytes), "i64", true);
+                let base = self.text.value(format!("inttoptr i64 {shared} to ptr"));
+                let mut by = format!("{}", offset as u32 as i32);
+                if address.register.is_some() {
+                    let start = self.field(offset_of!(Context, shared_start), "i64", true);
+                    let start = self.text.value(format!("trunc i64 {start} to i32"));
+                    by = self.text.value(format!("sub i32 {by}, {start}"));
+                }
+                let by = self.splat("i32", &by);
+                // The least distance that is too far; without room for any, all are.
+                let room = self.text.value(format!("sub i64 {all}, {}", bytes - 1));
+                let room = self.text.value(format!("call i64 @llvm.smax.i64(i64 {room}, i64 0)"));
+                let room = self.text.value(format!("trunc i64 {room} to i32"));
+                let rooms = self.splat("i32", &room);
+                for value in values {
+                    let value = self.text.resize(form, width, &value, 32, false);
+                    let distance = self.text.binary("add", &narrow, &value, &by);
+                    bad.push(self.text.value(format!("icmp uge {narrow} {distance}, {rooms}")));
+                    if bytes > 1 {
+                        // The window starts at a multiple of any access.
+                        let low = self.text.binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
+                        crooked.push(
+                            self.text
+                                .value(format!("icmp ne {narrow} {low}, {}", form.constant(32, 0))),
+                        );
+                    }
+                    at.push(
+                        self.text
+                            .value(format!("getelementptr i8, ptr {base}, {narrow} {distance}")),
+                    );
+                }
+                safe = shared;
+            }
+            Space::Local => {
+                let local = self.field(offset_of!(Context, local), "i64", true);
+                let stride = self.field(offset_of!(Context, local_stride), "i64", true);
+                let mut by = (offset as u32).to_string();
+                if address.register.is_none() {
+                    let frame = self.field(offset_of!(Context, frame), "i64", true);
+                    let frame = self.text.value(format!("trunc i64 {frame} to i32"));
+                    by = self.text.value(format!("add i32 {frame}, {}", offset as u32 as i32));
+                }
+                let by = self.splat("i32", &by);
+                let room = self.text.value(format!("sub i64 {stride}, {}", bytes - 1));
+                let room = self.text.value(format!("call i64 @llvm.smax.i64(i64 {room}, i64 0)"));
+                let room = self.text.value(format!("trunc i64 {room} to i32"));
+                let rooms = self.splat("i32", &room);
+                let strides = self.splat("i64", &stride);
+                for (part, value) in values.into_iter().enumerate() {
+                    let value = self.text.resize(form, width, &value, 32, false);
+                    let distance = self.text.binary("add", &narrow, &value, &by);
+                    bad.push(self.text.value(format!("icmp uge {narrow} {distance}, {rooms}")));
+                    if bytes > 1 {
+                        let low = self.text.binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
+                        crooked.push(
+                            self.text
+                                .value(format!("icmp ne {narrow} {low}, {}", form.constant(32, 0))),
+                        );
+                    }
+                    let numbers: Vec<String> = (0..self.lanes)
+                        .map(|lane| format!("i64 {}", part as u32 * self.lanes + lane))
+                        .collect();
+                    let numbers = format!("<{}>", numbers.join(", "));
+                    let own = self.text.binary("mul", &wide, &strides, &numbers);
+                    let start = self.splat("i64", &local);
+                    let own = self.text.binary("add", &wide, &own, &start);
+                    let distance = self.text.resize(form, 32, &distance, 64, false);
+                    let address = self.text.binary("add", &wide, &own, &distance);
+                    let lanes = self.lanes;
+                    at.push(
+                        self.text
+                            .value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")),
+                    );
+                }
+                safe = local;
+            }
+            Space::Param => return None,
+        }
+        let one = form.int(1);
+        let mut wrong = Vec::new();
+        for part in 0..self.parts {
+            let mut this = bad[part].clone();
+            if let Some(crooked) = crooked.get(part) {
+                this = self.text.binary("or", &one, &this, crooked);
+            }
+            if let Some(mask) = &mask {
+                this = self.text.binary("and", &one, &this, &mask[part]);
+            }
+            wrong.push(this);
+        }
+        let bad = self.any(&wrong);
+        Some(Located {
+            place: Place::Lanes { at },
+            bad,
+            site,
+            safe,
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! What compiled code and the interpreter hand each other: one structure, laid out as C would, whose places the emitter
+//! knows.
+
+use crate::isa::lanes::{LaneFn, Mask, Operands};
+
+use super::Pc;
+
+/// Lanes that have left the code, and the instruction before which they stand.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Cut {
+    pub pc: Pc,
+    pub lanes: u32,
+}
+
+/// Addresses that the last access of an instruction found itself among: from `low` on, `room` bytes in which an access may
+/// begin. The least of addresses, and no room: none.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Extent {
+    pub low: u64,
+    pub room: u64,
+}
+
+impl Extent {
+    pub const NONE: Extent = Extent { low: 0, room: 0 };
+}
+
+/// An operation that a kernel of the interpreter carries out, on lanes in scratch memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct LaneCall {
+    pub run: LaneFn,
+    pub operands: Operands,
+    pub mask: Mask,
+}
+
+/// What the code says when it returns.
+pub mod outcome {
+    /// All lanes have left it: [`super::Context::cuts`] says where they stand.
+    pub const LEFT: u32 = 0;
+    /// A fault, which the helper has taken down.
+    pub const FAULT: u32 = 1;
+    /// Lanes differ in what the code takes for the same: nothing was done.
+    pub const NOT_ENTERED: u32 = 2;
+}
+
+/// What [`Context::step`] answers.
+pub mod step {
+    pub const DONE: u32 = 0;
+    pub const FAULT: u32 = 1;
+    /// Somebody is missing: nothing was done.
+    pub const MISSING: u32 = 2;
+}
+
+/// Where lanes that take no part in a store write to.
+pub const SCRATCH: usize = 64;
+
+/// The code's one argument besides registers.
+#[repr(C)]
+pub struct Context {
+    /// Carries out the instruction at a place of the interpreter's code, for lanes of the warp, on registers in the window; then
+    /// looks up the extent of that site.
+    pub step: extern "C" fn(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32,
+    /// Carries out a call on scratch memory.
+    pub lane: extern "C" fn(call: *const LaneCall, scratch: *mut u8),
+    pub calls: *const LaneCall,
+    pub extents: *mut Extent,
+    /// The block's shared window: where it lies, what its first byte is called, how long it is; where offsets of generic
+    /// addresses count from.
+    pub shared: u64,
+    pub shared_start: u64,
+    pub shared_bytes: u64,
+    pub cluster_shared: u64,
+    /// Local memory of the warp's first lane, bytes from one lane to the next, where the frame starts.
+    pub local: u64,
+    pub local_stride: u64,
+    pub frame: u64,
+    pub param: u64,
+    pub param_bytes: u64,
+    /// Instructions until the code is to return.
+    pub budget: i64,
+    pub cut_count: u64,
+    /// As many as a warp has lanes.
+    pub cuts: [Cut; 32],
+    pub scratch: [u8; SCRATCH],
+}
+
+/// Code of a kernel or a function, for one warp: its context, its window, the number of the entry, the lanes that enter.
+pub type Entry = unsafe extern "C" fn(*mut Context, *mut u8, u32, u32) -> u32;

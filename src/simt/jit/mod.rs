@@ -1,0 +1,156 @@
+//! The second tier: code of the CPU's vectors for one warp, made by LLVM.
+//!
+//! It makes the interpreter quicker and takes nothing away from it. Compiled code works on the interpreter's windows and
+//! fragments: lanes that stand at one place *enter* it, run as far as it goes, and *leave* it at places that the interpreter
+//! knows, with their registers back in the window. What code does not do itself (barriers, calls, whatever may wait) is
+//! such a place; what it does rarely, the interpreter's operations do for it on the spot ([`context::Context::step`]).
+//!
+//! ```text
+//! plan.rs     where code is cut, which registers are one number a warp, who is elsewhere meanwhile
+//! emit.rs     flow and registers as LLVM's text          text.rs     names, types, constants
+//! compute.rs  operations on registers                    access.rs   loads and stores
+//! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
+//! object.rs   its objects, loaded                        cache.rs    and kept on disk
+//! ```
+//!
+//! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
+//! of its code and of its registers ([`Input`]).
+
+mod access;
+mod cache;
+mod compute;
+pub mod context;
+mod emit;
+mod library;
+mod object;
+mod plan;
+mod text;
+
+use std::sync::Arc;
+
+use crate::isa::Level;
+use context::{Entry, LaneCall};
+use library::{Emit, Library};
+use object::Code;
+use plan::Plan;
+
+pub use emit::{Input, part_lanes};
+pub use plan::Rows;
+
+/// Index into the interpreter's code.
+pub type Pc = u32;
+
+/// What a turn of a loop costs that looks at what others change; the interpreter counts the same.
+pub const SPIN: i64 = 1 << 17;
+
+/// Code of a function, for one warp of blocks whose rows lie in one way.
+pub struct Native {
+    /// It holds the memory in which `run` lies.
+    _code: Code,
+    pub run: Entry,
+    pub calls: Box<[LaneCall]>,
+    /// The number of the entry at each place of the interpreter's code.
+    entries: Box<[Option<u32>]>,
+    /// The next place with an entry behind each.
+    next: Box<[Pc]>,
+    /// Bytes that an access reaches from its address, by site.
+    pub sites: Box<[u64]>,
+    pub rows: Rows,
+}
+
+// SAFETY: calls are pointers to functions and numbers; code is not written to once it is loaded.
+unsafe impl Send for Native {}
+// SAFETY: what it says for `Send`.
+unsafe impl Sync for Native {}
+
+impl Native {
+    /// The entry at a place of the interpreter's code.
+    #[inline(always)]
+    pub fn entry(&self, pc: Pc) -> Option<u32> {
+        self.entries.get(pc as usize).copied().flatten()
+    }
+
+    /// The first place behind `pc` where there is one.
+    #[inline(always)]
+    pub fn next_entry(&self, pc: Pc) -> Pc {
+        self.next.get(pc as usize).copied().unwrap_or(Pc::MAX)
+    }
+}
+
+/// How the rows of a block of this shape lie in warps.
+pub fn rows(block: [u32; 3]) -> Rows {
+    Rows::of(block, part_lanes(Level::current()))
+}
+
+/// The text that is made of a body, for people, and its parts.
+///
+/// # Errors
+/// The body is left to the interpreter, and why.
+pub fn text(input: &Input<'_>, rows: Rows, level: Level) -> Result<String, &'static str> {
+    let plan = Plan::of(input.body, input.starts, rows)?;
+    Ok(emit::emit(input, &plan, level).ir)
+}
+
+/// Compiles a body.
+///
+/// # Errors
+/// It is left to the interpreter: there is no compiler, it refuses, or the body is not for it.
+pub fn make(name: &str, input: &Input<'_>, rows: Rows) -> Result<Arc<Native>, String> {
+    let level = Level::current();
+    let plan = Plan::of(input.body, input.starts, rows)?;
+    let made = emit::emit(input, &plan, level);
+    if let Some(folder) = std::env::var_os("MARGAY_JIT_DUMP") {
+        let _ = std::fs::write(std::path::Path::new(&folder).join(format!("{name}.ll")), &made.ir);
+    }
+    let library = Library::get()?;
+    let began = std::time::Instant::now();
+    let features = emit::features(level);
+    let key = cache::key(&[library.version().as_bytes(), features.as_bytes(), made.ir.as_bytes()]);
+    let (object, kept) = match cache::get(&key) {
+        Some(object) => (object, true),
+        None => {
+            let object = library.compile(&made.ir, features, 1, Emit::Object)?;
+            cache::put(&key, &object);
+            (object, false)
+        }
+    };
+    let code = Code::load(&object, outside)?;
+    let run = code.symbol(emit::NAME).ok_or("its code is missing")?;
+    // SAFETY: the function that the emitter has made under this name has this type.
+    let run = unsafe { std::mem::transmute::<*const u8, Entry>(run) };
+    tracing::debug!(kernel = name, kept, bytes = code.bytes(), elapsed = ?began.elapsed(), "compiled");
+    let places = made.entries.iter().map(|&(pc, _)| pc as usize + 1).max().unwrap_or(0);
+    let mut entries = vec![None; places];
+    for &(pc, number) in &made.entries {
+        // Of units at one place the first one leads to the others.
+        entries[pc as usize].get_or_insert(number);
+    }
+    let mut next = vec![Pc::MAX; places];
+    let mut last = Pc::MAX;
+    for pc in (0..places).rev() {
+        next[pc] = last;
+        if entries[pc].is_some() {
+            last = pc as Pc;
+        }
+    }
+    Ok(Arc::new(Native {
+        _code: code,
+        run,
+        calls: made.calls.into(),
+        entries: entries.into(),
+        next: next.into(),
+        sites: made.sites.into(),
+        rows,
+    }))
+}
+
+/// What code calls besides its context's helpers: the little that LLVM makes calls of by itself.
+fn outside(name: &str) -> Option<*const u8> {
+    let address = match name {
+        "memcpy" => libc::memcpy as *const u8,
+        "memset" => libc::memset as *const u8,
+        "memmove" => libc::memmove as *const u8,
+        _ => return None,
+    };
+    Some(address)
+}

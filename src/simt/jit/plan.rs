@@ -1,0 +1,853 @@
+//! What is decided of a body before any code is made of it: where code is cut, which registers are one number for a warp,
+//! where lanes may be elsewhere meanwhile.
+//!
+//! **Units.** Blocks are cut into *units* before and after every instruction at which lanes may have to leave the code for
+//! the interpreter. A unit where they leave *sticks*: always (barriers, calls, exits), or perhaps (an operation whose
+//! partners may be missing, a sum that must not wrap around).
+//!
+//! **Who is elsewhere.** Code runs the lanes that stand in the lowest unit first, as the interpreter does; the others are
+//! *pending* at units further down, or stuck. [`Plan::others`] says for each unit where that may be while it runs. It
+//! follows from branches that divide lanes, and from nothing else: lanes that enter the code stand at one place.
+//!
+//! **Registers.** A register whose value is the same in all lanes of the warp, or grows by a constant from lane to lane, is
+//! kept as one number, that of lane 0: a *line*. Where a block's rows are shorter than a warp, but whole parts of it as
+//! long as the CPU's vectors, it is one number a part. Such a number is right for the lanes that are at the same place. So
+//! a register is no line if it is written while lanes that are elsewhere still want what it held.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ops::Range;
+
+use crate::isa::lanes::Width;
+use crate::program::{Body, End, Guard, Initial, Inst, Linear, Op, Ordering, Register, Role, Space, Special};
+
+use super::Pc;
+
+/// A unit's number; the place where lanes stick before unit `u` has the number of all units more.
+pub type Node = u32;
+
+/// Whether lanes leave the code before a unit's first instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stick {
+    Never,
+    Perhaps,
+    Always,
+}
+
+/// How a unit ends.
+#[derive(Clone, Debug)]
+pub enum Exit {
+    /// Nothing runs after it.
+    None,
+    To(Node),
+    Branch {
+        guard: Guard,
+        taken: Node,
+        fall: Node,
+    },
+}
+
+/// A stretch of a block.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    pub block: u32,
+    pub insts: Range<usize>,
+    /// Where the interpreter's code has its first instruction.
+    pub pc: Pc,
+    pub stick: Stick,
+    pub exit: Exit,
+    /// Lanes may come here from the interpreter.
+    pub entry: bool,
+}
+
+impl Unit {
+    fn successors(&self, mut f: impl FnMut(Node)) {
+        match &self.exit {
+            Exit::None => {}
+            Exit::To(to) => f(*to),
+            Exit::Branch { taken, fall, .. } => {
+                f(*fall);
+                f(*taken);
+            }
+        }
+    }
+}
+
+/// How a register's value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing was written to it, as far as anybody has looked.
+    Unknown,
+    /// One number, or one a part, from which it grows by `step` with each lane.
+    Line { step: u64, parts: bool },
+    /// A number a lane.
+    Vector,
+    /// In the interpreter's window only.
+    Window,
+}
+
+impl Kind {
+    pub const SAME: Kind = Kind::Line { step: 0, parts: false };
+
+    fn meet(self, other: Kind) -> Kind {
+        match (self, other) {
+            (Kind::Unknown, kind) | (kind, Kind::Unknown) => kind,
+            (Kind::Line { step: a, parts: p }, Kind::Line { step: b, parts: q }) if a == b => Kind::Line {
+                step: a,
+                parts: p | q,
+            },
+            (Kind::Window, _) | (_, Kind::Window) => Kind::Window,
+            _ => Kind::Vector,
+        }
+    }
+
+    pub fn is_line(self) -> bool {
+        matches!(self, Kind::Line { .. } | Kind::Unknown)
+    }
+}
+
+/// How the threads of a block lie along its x axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rows {
+    /// `%tid.x` counts up through each warp.
+    Warp,
+    /// Through parts of it, as long as the CPU's vectors of 32 bits.
+    Part,
+    /// Rows end anywhere.
+    Any,
+}
+
+impl Rows {
+    /// For a block of this shape and parts of so many lanes.
+    pub fn of([x, y, z]: [u32; 3], part: u32) -> Rows {
+        if y * z == 1 || x.is_multiple_of(32) {
+            Rows::Warp
+        } else if x.is_multiple_of(part) {
+            Rows::Part
+        } else {
+            Rows::Any
+        }
+    }
+}
+
+/// A set of registers.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Set(Vec<u64>);
+
+impl Set {
+    fn new(registers: usize) -> Set {
+        Set(vec![0; registers.div_ceil(64)])
+    }
+    pub fn has(&self, register: Register) -> bool {
+        self.0[register as usize / 64] >> (register % 64) & 1 != 0
+    }
+    fn insert(&mut self, register: Register) {
+        self.0[register as usize / 64] |= 1 << (register % 64);
+    }
+    fn remove(&mut self, register: Register) {
+        self.0[register as usize / 64] &= !(1 << (register % 64));
+    }
+    fn add(&mut self, other: &Set) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+    pub fn iter(&self) -> impl Iterator<Item = Register> + '_ {
+        self.0.iter().enumerate().flat_map(|(word, &bits)| {
+            let mut rest = bits;
+            std::iter::from_fn(move || {
+                (rest != 0).then(|| {
+                    let bit = rest.trailing_zeros();
+                    rest &= rest - 1;
+                    word as u32 * 64 + bit
+                })
+            })
+        })
+    }
+}
+
+/// A body, ready to have code made of it.
+pub struct Plan {
+    pub units: Vec<Unit>,
+    pub kinds: Vec<Kind>,
+    /// Registers that a unit needs, those apart that have their value before the code runs or live in the window.
+    pub live: Vec<Set>,
+    /// Where lanes may be while a unit runs: other units, or stuck.
+    pub others: Vec<BTreeSet<Node>>,
+    /// Floats that arithmetic alone gives: which NaN they are is decided where somebody looks.
+    pub lazy: Vec<bool>,
+    /// Jumps back to a unit: the number of instructions that a turn of the loop has, and whether it looks at what others
+    /// change.
+    pub loops: HashMap<(Node, Node), (u32, bool)>,
+}
+
+/// Bodies with more units, or more places at which lanes may be at the same time, are left to the interpreter.
+const MOST_UNITS: usize = 6000;
+const PATIENCE: usize = 1 << 20;
+
+/// Why no code is made of a body.
+pub type Refusal = &'static str;
+
+/// What an instruction does to the flow of code.
+fn stick_of(inst: &Inst) -> Stick {
+    match &inst.op {
+        Op::Call { .. }
+        | Op::Syscall { .. }
+        | Op::Return
+        | Op::Exit
+        | Op::Trap
+        | Op::Breakpoint
+        | Op::Barrier { .. }
+        | Op::Nanosleep
+        | Op::Alloca { .. }
+        | Op::StackSave { .. }
+        | Op::StackRestore { .. }
+        | Op::Joint(_) => Stick::Always,
+        Op::WarpBarrier { .. }
+        | Op::Match { .. }
+        | Op::Redux { .. }
+        | Op::Elect { .. }
+        | Op::Shuffle { .. }
+        | Op::Vote { .. } => Stick::Perhaps,
+        Op::Compute { op, .. } => match op.linear() {
+            Some(Linear::Widen { .. } | Linear::MulWide { .. } | Linear::MadWide { .. }) => Stick::Perhaps,
+            _ => Stick::Never,
+        },
+        Op::Load { .. }
+        | Op::Store { .. }
+        | Op::Atomic { .. }
+        | Op::Fence { .. }
+        | Op::Activemask { .. }
+        | Op::ReadSpecial { .. }
+        | Op::FrameAddress { .. }
+        | Op::ConvertAddress { .. }
+        | Op::IsSpace { .. }
+        | Op::CopyAsync { .. }
+        | Op::CopyGroup(_)
+        | Op::Texture(_)
+        | Op::Surface(_)
+        | Op::HandleQuery { .. }
+        | Op::IsHandle { .. } => Stick::Never,
+    }
+}
+
+/// Which operand of an operation that widens is the one that must not wrap around, and whether it counts as signed.
+pub fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, bool)> {
+    let steps = |at: usize| matches!(kind(at), Kind::Line { step, .. } if step != 0);
+    match linear {
+        Linear::Widen { signed } => steps(0).then_some((0, signed)),
+        Linear::MulWide { signed } | Linear::MadWide { signed } => match (steps(0), steps(1)) {
+            (true, _) => Some((0, signed)),
+            (false, true) => Some((1, signed)),
+            (false, false) => None,
+        },
+        _ => None,
+    }
+}
+
+impl Plan {
+    /// `starts` says where each block begins in the interpreter's code.
+    ///
+    /// # Errors
+    /// The body is too large, or too tangled.
+    pub fn of(body: &Body, starts: &[Pc], rows: Rows) -> Result<Plan, Refusal> {
+        let units = units(body, starts)?;
+        let registers = body.registers.len();
+        let mut plan = Plan {
+            live: Vec::new(),
+            kinds: vec![Kind::Unknown; registers],
+            others: vec![BTreeSet::new(); units.len()],
+            lazy: vec![false; registers],
+            loops: HashMap::new(),
+            units,
+        };
+        plan.liveness(body);
+        plan.classify(body, rows)?;
+        plan.find_lazy(body);
+        plan.find_loops(body);
+        Ok(plan)
+    }
+
+    pub fn stuck(&self, unit: Node) -> Node {
+        self.units.len() as Node + unit
+    }
+
+    /// The unit at or before which a node stands.
+    pub fn unit_of(&self, node: Node) -> Node {
+        node % self.units.len() as Node
+    }
+
+    pub fn is_stuck(&self, node: Node) -> bool {
+        node as usize >= self.units.len()
+    }
+
+    fn liveness(&mut self, body: &Body) {
+        let registers = body.registers.len();
+        let mut uses = vec![Set::new(registers); self.units.len()];
+        let mut kills = vec![Set::new(registers); self.units.len()];
+        let counts = |register: Register| {
+            !body.is_fixed(register) && body.registers[register as usize].width != Width::B128
+        };
+        for (number, unit) in self.units.iter().enumerate() {
+            let (used, killed) = (&mut uses[number], &mut kills[number]);
+            let mut touch = |register: Register, role: Role, guarded: bool| {
+                if !counts(register) {
+                    return;
+                }
+                match role {
+                    Role::Use if !killed.has(register) => used.insert(register),
+                    // Lanes that a guard leaves out keep what was there.
+                    Role::Def if guarded && !killed.has(register) => used.insert(register),
+                    Role::Def => killed.insert(register),
+                    Role::Use => {}
+                }
+            };
+            for inst in &body.blocks[unit.block as usize].insts[unit.insts.clone()] {
+                if let Some(guard) = &inst.guard {
+                    touch(guard.reg.number, Role::Use, false);
+                }
+                inst.op.regs(|reg, role| touch(reg.number, role, inst.guard.is_some()));
+            }
+            match &unit.exit {
+                Exit::Branch { guard, .. } => touch(guard.reg.number, Role::Use, false),
+                // What the interpreter reads at the end of a block that it ends itself.
+                Exit::None => {
+                    let block = &body.blocks[unit.block as usize];
+                    if unit.insts.end == block.insts.len()
+                        && let Some(register) = block.end.register()
+                    {
+                        touch(register, Role::Use, false);
+                    }
+                }
+                Exit::To(_) => {}
+            }
+        }
+        // What the interpreter goes on to after lanes have left the code.
+        let beyond: Vec<Vec<Node>> = (0..self.units.len() as Node).map(|unit| self.beyond(body, unit)).collect();
+        let mut live = uses.clone();
+        let mut before: Vec<Vec<Node>> = vec![Vec::new(); self.units.len()];
+        for (unit, next) in beyond.iter().enumerate() {
+            for &to in next {
+                before[to as usize].push(unit as Node);
+            }
+        }
+        let mut work: VecDeque<Node> = (0..self.units.len() as Node).rev().collect();
+        let mut queued = vec![true; self.units.len()];
+        while let Some(unit) = work.pop_front() {
+            let at = unit as usize;
+            queued[at] = false;
+            let mut after = Set::new(registers);
+            for &to in &beyond[at] {
+                after.add(&live[to as usize]);
+            }
+            for register in kills[at].iter() {
+                after.remove(register);
+            }
+            after.add(&uses[at]);
+            if after != live[at] {
+                live[at] = after;
+                for &from in &before[at] {
+                    if !std::mem::replace(&mut queued[from as usize], true) {
+                        work.push_back(from);
+                    }
+                }
+            }
+        }
+        self.live = live;
+    }
+
+    /// Units that follow, whoever runs them.
+    fn beyond(&self, body: &Body, unit: Node) -> Vec<Node> {
+        let mut next = Vec::new();
+        let this = &self.units[unit as usize];
+        this.successors(|to| next.push(to));
+        let block = &body.blocks[this.block as usize];
+        if matches!(this.exit, Exit::None) {
+            if this.insts.end < block.insts.len() {
+                next.push(unit + 1);
+            } else if !matches!(block.end, End::Stop) {
+                block.end.successors(|to| next.push(self.first_of(to)));
+            }
+        }
+        next
+    }
+
+    fn first_of(&self, block: u32) -> Node {
+        self.units.partition_point(|unit| unit.block < block) as Node
+    }
+
+    /// Kinds of registers, and who is elsewhere: each depends on the other.
+    fn classify(&mut self, body: &Body, rows: Rows) -> Result<(), Refusal> {
+        for (number, info) in body.registers.iter().enumerate() {
+            self.kinds[number] = match info.initial {
+                _ if info.width == Width::B128 => Kind::Window,
+                Some(initial) => initial_kind(initial, info.width, rows),
+                None => Kind::Unknown,
+            };
+        }
+        let mut divided = vec![false; self.units.len()];
+        let mut demoted = HashSet::new();
+        loop {
+            self.kinds_of_all(body, &demoted);
+            // Branches that divide lanes.
+            let mut changed = false;
+            for number in 0..self.units.len() {
+                let unit = &self.units[number];
+                let divides = match &unit.exit {
+                    Exit::Branch { guard, taken, fall } => {
+                        taken != fall && !self.kinds[guard.reg.number as usize].is_line()
+                    }
+                    Exit::To(_) => {
+                        unit.stick == Stick::Always
+                            && !unit.insts.is_empty()
+                            && body.blocks[unit.block as usize].insts[unit.insts.start]
+                                .guard
+                                .is_some_and(|guard| !self.kinds[guard.reg.number as usize].is_line())
+                    }
+                    Exit::None => false,
+                };
+                changed |= divides && !std::mem::replace(&mut divided[number], true);
+            }
+            if changed {
+                self.find_others(&divided)?;
+            }
+            // Lines that are written while others want what they held.
+            let before = demoted.len();
+            for (number, unit) in self.units.iter().enumerate() {
+                if self.others[number].is_empty() {
+                    continue;
+                }
+                for inst in &body.blocks[unit.block as usize].insts[unit.insts.clone()] {
+                    inst.op.regs(|reg, role| {
+                        if role == Role::Def
+                            && self.kinds[reg.number as usize].is_line()
+                            && self.is_wanted_elsewhere(number as Node, reg.number)
+                        {
+                            demoted.insert(reg.number);
+                        }
+                    });
+                }
+            }
+            // Never written, but by what was never written itself: whatever it holds.
+            for kind in &mut self.kinds {
+                changed |= *kind == Kind::Unknown;
+                if *kind == Kind::Unknown && demoted.len() == before {
+                    *kind = Kind::Vector;
+                }
+            }
+            if !changed && demoted.len() == before {
+                break;
+            }
+        }
+        // Operations that turned out to have nothing to wrap around.
+        for number in 0..self.units.len() {
+            let unit = &self.units[number];
+            if unit.stick == Stick::Perhaps
+                && let Op::Compute { op, src, .. } =
+                    &body.blocks[unit.block as usize].insts[unit.insts.start].op
+                && op
+                    .linear()
+                    .is_none_or(|linear| widened(linear, |at| self.kinds[src[at].number as usize]).is_none())
+            {
+                self.units[number].stick = Stick::Never;
+            }
+        }
+        if divided.iter().any(|&divided| divided) {
+            self.find_others(&divided)?;
+        }
+        Ok(())
+    }
+
+    /// Whether lanes that may be elsewhere while `unit` runs want what a register holds.
+    pub fn is_wanted_elsewhere(&self, unit: Node, register: Register) -> bool {
+        self.others[unit as usize]
+            .iter()
+            .any(|&node| self.live[self.unit_of(node) as usize].has(register))
+    }
+
+    fn kinds_of_all(&mut self, body: &Body, demoted: &HashSet<Register>) {
+        // Each register is what all its writes agree on; from the optimistic side, until nothing changes.
+        let fixed = |register: Register| body.registers[register as usize].initial.is_some();
+        for register in 0..self.kinds.len() as Register {
+            if demoted.contains(&register) && !fixed(register) && self.kinds[register as usize] != Kind::Window {
+                self.kinds[register as usize] = Kind::Vector;
+            }
+        }
+        loop {
+            let mut changed = false;
+            let mut inst = |kinds: &mut Vec<Kind>, inst: &Inst| {
+                let given = given(body, kinds, inst);
+                let apart = inst
+                    .guard
+                    .is_some_and(|guard| !kinds[guard.reg.number as usize].is_line());
+                inst.op.regs(|reg, role| {
+                    if role != Role::Def {
+                        return;
+                    }
+                    let at = reg.number as usize;
+                    let mut new = if apart { Kind::Vector } else { given };
+                    // A predicate is one for the warp, or one a lane.
+                    if reg.width == Width::Pred && !matches!(new, Kind::SAME | Kind::Unknown) {
+                        new = Kind::Vector;
+                    }
+                    let new = kinds[at].meet(new);
+                    changed |= new != kinds[at];
+                    kinds[at] = new;
+                });
+            };
+            for one in &body.prologue {
+                inst(&mut self.kinds, one);
+            }
+            for block in &body.blocks {
+                for one in &block.insts {
+                    inst(&mut self.kinds, one);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+
+    fn find_others(&mut self, divided: &[bool]) -> Result<(), Refusal> {
+        let count = self.units.len() as Node;
+        let mut others = vec![BTreeSet::new(); self.units.len()];
+        let mut seen: HashSet<(Node, Node)> = HashSet::new();
+        let mut work: Vec<(Node, Node)> = Vec::new();
+        let pair = |a: Node, b: Node, work: &mut Vec<(Node, Node)>, seen: &mut HashSet<(Node, Node)>| {
+            let (low, high) = (a.min(b), a.max(b));
+            // Those that are stuck do not run.
+            if low != high && low < count && seen.insert((low, high)) {
+                work.push((low, high));
+            }
+        };
+        for (number, unit) in self.units.iter().enumerate() {
+            if !divided[number] {
+                continue;
+            }
+            match unit.exit {
+                Exit::Branch { taken, fall, .. } => pair(taken, fall, &mut work, &mut seen),
+                Exit::To(to) => pair(to, count + number as Node, &mut work, &mut seen),
+                Exit::None => {}
+            }
+        }
+        let mut patience = PATIENCE;
+        while let Some((start, pending)) = work.pop() {
+            let mut reached: HashSet<Node> = HashSet::new();
+            let mut stack = vec![start];
+            while let Some(unit) = stack.pop() {
+                if !reached.insert(unit) {
+                    continue;
+                }
+                patience = patience.checked_sub(1).ok_or("its flow is too tangled")?;
+                let this = &self.units[unit as usize];
+                others[unit as usize].insert(pending);
+                let mut leads = |to: Node| {
+                    if to == pending {
+                    } else if to > pending || to >= count {
+                        pair(to, pending, &mut work, &mut seen);
+                    } else {
+                        stack.push(to);
+                    }
+                };
+                if this.stick != Stick::Never {
+                    leads(count + unit);
+                }
+                this.successors(&mut leads);
+            }
+        }
+        self.others = others;
+        Ok(())
+    }
+
+    fn find_lazy(&mut self, body: &Body) {
+        let mut lazy: Vec<Option<bool>> = vec![None; body.registers.len()];
+        for inst in body.blocks.iter().flat_map(|block| &block.insts) {
+            let gives = match &inst.op {
+                Op::Compute { op, src, .. } => {
+                    super::compute::gives_any_nan(*op)
+                        || (op.is_copy() && body.constant(src[0].number).is_some_and(|bits| !is_nan(bits as u32)))
+                }
+                _ => false,
+            };
+            inst.op.regs(|reg, role| {
+                if role == Role::Def {
+                    let at = &mut lazy[reg.number as usize];
+                    *at = Some(at.unwrap_or(true) && gives && reg.width == Width::B32);
+                }
+            });
+        }
+        self.lazy = lazy
+            .into_iter()
+            .zip(&body.registers)
+            .map(|(lazy, info)| lazy == Some(true) && info.initial.is_none() && !info.hoisted)
+            .collect();
+    }
+
+    fn find_loops(&mut self, body: &Body) {
+        let mut loops = HashMap::new();
+        for (number, unit) in self.units.iter().enumerate() {
+            let number = number as Node;
+            unit.successors(|to| {
+                if to > number {
+                    return;
+                }
+                let mut count = 0;
+                let mut looks = false;
+                for between in &self.units[to as usize..=number as usize] {
+                    count += between.insts.len() as u32 + 1;
+                    looks |= body.blocks[between.block as usize].insts[between.insts.clone()]
+                        .iter()
+                        .any(|inst| match &inst.op {
+                            Op::Load { ordering, .. } => *ordering != Ordering::Weak,
+                            Op::Atomic { dst, .. } => dst.is_some(),
+                            _ => false,
+                        });
+                }
+                loops.insert((number, to), (count, looks));
+            });
+        }
+        for &(_, to) in loops.keys() {
+            self.units[to as usize].entry = true;
+        }
+        self.loops = loops;
+    }
+}
+
+fn is_nan(bits: u32) -> bool {
+    bits & 0x7fff_ffff > 0x7f80_0000
+}
+
+fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut first = Vec::with_capacity(body.blocks.len());
+    let mut entry = true;
+    for (number, block) in body.blocks.iter().enumerate() {
+        first.push(units.len() as Node);
+        let unit = |insts: Range<usize>, stick, entry| Unit {
+            block: number as u32,
+            pc: starts[number] + insts.start as Pc,
+            insts,
+            stick,
+            exit: Exit::None,
+            entry,
+        };
+        let mut from = 0;
+        for (at, inst) in block.insts.iter().enumerate() {
+            let stick = stick_of(inst);
+            if stick == Stick::Never {
+                continue;
+            }
+            if at > from || (at == 0 && number == 0) {
+                units.push(unit(from..at, Stick::Never, std::mem::take(&mut entry)));
+            }
+            units.push(unit(at..at + 1, stick, std::mem::take(&mut entry)));
+            entry = true;
+            from = at + 1;
+        }
+        let (rest, last) = (from..block.insts.len(), block.insts.len());
+        match block.end {
+            // The interpreter sorts lanes by where they go.
+            End::Indexed { .. } => {
+                if !rest.is_empty() {
+                    units.push(unit(rest, Stick::Never, std::mem::take(&mut entry)));
+                }
+                units.push(unit(last..last, Stick::Always, false));
+            }
+            End::Stop if rest.is_empty() && from > 0 => {}
+            End::Stop | End::Jump { .. } | End::Branch { .. } => {
+                units.push(unit(rest, Stick::Never, std::mem::take(&mut entry)));
+            }
+        }
+        entry = matches!(block.end, End::Indexed { .. });
+        if units.len() > MOST_UNITS {
+            return Err("it is too large");
+        }
+    }
+    let mut indexed = Vec::new();
+    for at in 0..units.len() {
+        let last = units.get(at + 1).is_none_or(|next| next.block != units[at].block);
+        let block = &body.blocks[units[at].block as usize];
+        let guarded = units[at].insts.len() == 1 && block.insts[units[at].insts.start].guard.is_some();
+        let exit = if units[at].stick == Stick::Always && !guarded {
+            Exit::None
+        } else if !last {
+            Exit::To(at as Node + 1)
+        } else {
+            match &block.end {
+                End::Jump { to, .. } => Exit::To(first[*to as usize]),
+                End::Branch {
+                    guard, taken, fall, ..
+                } => {
+                    let (taken, fall) = (first[*taken as usize], first[*fall as usize]);
+                    match taken == fall {
+                        true => Exit::To(fall),
+                        false => Exit::Branch {
+                            guard: *guard,
+                            taken,
+                            fall,
+                        },
+                    }
+                }
+                End::Indexed { targets, .. } => {
+                    indexed.extend(targets.iter().map(|&to| first[to as usize]));
+                    Exit::None
+                }
+                End::Stop => Exit::None,
+            }
+        };
+        units[at].exit = exit;
+    }
+    for to in indexed {
+        units[to as usize].entry = true;
+    }
+    Ok(units)
+}
+
+/// What is in a register before the code runs.
+fn initial_kind(initial: Initial, width: Width, rows: Rows) -> Kind {
+    let special = match initial {
+        Initial::Constant(_) | Initial::Param { .. } => return Kind::SAME,
+        Initial::Special(special) => special,
+    };
+    let kind = match special {
+        Special::Tid(0) => match rows {
+            Rows::Warp => Kind::Line { step: 1, parts: false },
+            Rows::Part => Kind::Line { step: 1, parts: true },
+            Rows::Any => Kind::Vector,
+        },
+        Special::Tid(_) => match rows {
+            Rows::Warp => Kind::SAME,
+            Rows::Part => Kind::Line { step: 0, parts: true },
+            Rows::Any => Kind::Vector,
+        },
+        Special::Laneid => Kind::Line { step: 1, parts: false },
+        Special::LanemaskEq
+        | Special::LanemaskLt
+        | Special::LanemaskLe
+        | Special::LanemaskGt
+        | Special::LanemaskGe
+        | Special::Clock
+        | Special::ClockHi
+        | Special::Clock64
+        | Special::Globaltimer
+        | Special::GlobaltimerLo
+        | Special::GlobaltimerHi
+        | Special::Pm(_)
+        | Special::Pm64(_) => Kind::Vector,
+        Special::Ntid(_)
+        | Special::Nctaid(_)
+        | Special::Nwarpid
+        | Special::Nsmid
+        | Special::Gridid
+        | Special::CurrentGraphExec
+        | Special::Envreg(_)
+        | Special::DynamicSmemSize
+        | Special::TotalSmemSize
+        | Special::AggrSmemSize
+        | Special::ReservedSmem(_)
+        | Special::NclusterId(_)
+        | Special::ClusterNctaid(_)
+        | Special::ClusterNctarank
+        | Special::IsExplicitCluster
+        | Special::Ctaid(_)
+        | Special::Warpid
+        | Special::Smid
+        | Special::ClusterId(_)
+        | Special::ClusterCtaid(_)
+        | Special::ClusterCtarank
+        | Special::SharedBase(_)
+        | Special::SharedAddress(_) => Kind::SAME,
+    };
+    match (width, kind) {
+        (Width::B32 | Width::B64, kind) | (_, kind @ Kind::SAME) => kind,
+        (Width::Pred | Width::B16 | Width::B128, _) => Kind::Vector,
+    }
+}
+
+/// The kind of what an operation gives, without its guard.
+fn given(body: &Body, kinds: &[Kind], inst: &Inst) -> Kind {
+    let of = |register: Register| kinds[register as usize];
+    match &inst.op {
+        Op::Compute { op, src, dst } => {
+            if dst.iter().chain(src).any(|reg| reg.width == Width::B128) {
+                return Kind::Vector;
+            }
+            if src.iter().any(|reg| of(reg.number) == Kind::Unknown) {
+                return Kind::Unknown;
+            }
+            if src.iter().any(|reg| !of(reg.number).is_line()) {
+                return Kind::Vector;
+            }
+            let mut parts = false;
+            let mut steps = [0; 4];
+            for (step, reg) in steps.iter_mut().zip(src) {
+                if let Kind::Line { step: s, parts: p } = of(reg.number) {
+                    *step = s;
+                    parts |= p;
+                }
+            }
+            if steps == [0; 4] {
+                return Kind::Line { step: 0, parts };
+            }
+            let Some(linear) = op.linear().filter(|_| dst.len() == 1) else {
+                return Kind::Vector;
+            };
+            let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
+            let wide = |at: usize| (steps[at] as u32 as i32) as i64 as u64;
+            // A product of a line and a constant; what is not constant may be anything.
+            let product = |a: u64, b: u64, scale: &dyn Fn(usize) -> Option<u64>| match (a, b) {
+                (0, 0) => Some(0),
+                (step, 0) => Some(step.wrapping_mul(scale(1)?)),
+                (0, step) => Some(step.wrapping_mul(scale(0)?)),
+                _ => None,
+            };
+            let wide_constant = |signed: bool| {
+                move |at: usize| {
+                    constant(at).map(|value| match signed {
+                        true => (value as u32 as i32) as i64 as u64,
+                        false => u64::from(value as u32),
+                    })
+                }
+            };
+            let step = match linear {
+                Linear::Copy | Linear::Narrow => Some(steps[0]),
+                Linear::Add => Some(steps[0].wrapping_add(steps[1])),
+                Linear::Sub => Some(steps[0].wrapping_sub(steps[1])),
+                Linear::Mul => product(steps[0], steps[1], &constant),
+                Linear::Mad => product(steps[0], steps[1], &constant).map(|step| step.wrapping_add(steps[2])),
+                Linear::Shl if steps[1] == 0 => constant(1).filter(|&by| by < 64).map(|by| steps[0] << by),
+                Linear::Widen { .. } => Some(wide(0)),
+                Linear::MulWide { signed } => product(wide(0), wide(1), &wide_constant(signed)),
+                Linear::MadWide { signed } => {
+                    product(wide(0), wide(1), &wide_constant(signed)).map(|step| step.wrapping_add(steps[2]))
+                }
+                Linear::Shl | Linear::Compare { .. } => None,
+            };
+            match (step, dst[0].width) {
+                (Some(step), Width::B32) => Kind::Line {
+                    step: u64::from(step as u32),
+                    parts,
+                },
+                (Some(step), Width::B64) => Kind::Line { step, parts },
+                _ => Kind::Vector,
+            }
+        }
+        Op::Load {
+            address,
+            element,
+            ordering: Ordering::Weak,
+            dst,
+            ..
+        } if element.bytes <= 8
+            && dst.iter().flatten().all(|reg| reg.width != Width::B128)
+            && address.space != Space::Local =>
+        {
+            match address.register.map_or(Kind::SAME, |reg| of(reg.number)) {
+                kind @ (Kind::Unknown | Kind::Line { step: 0, .. }) => kind,
+                Kind::Line { .. } | Kind::Vector | Kind::Window => Kind::Vector,
+            }
+        }
+        Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number),
+        _ => Kind::Vector,
+    }
+}

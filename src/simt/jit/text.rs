@@ -1,0 +1,137 @@
+//! LLVM's text: names of values, types, constants.
+
+use std::fmt::Write;
+
+/// What an operation is done on: a number, or as many as a part of a warp has lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    One,
+    Lanes(u32),
+}
+
+impl Form {
+    fn of(self, element: &str) -> String {
+        match self {
+            Form::One => element.to_owned(),
+            Form::Lanes(lanes) => format!("<{lanes} x {element}>"),
+        }
+    }
+    pub fn int(self, bits: u32) -> String {
+        self.of(&format!("i{bits}"))
+    }
+    pub fn float(self, bits: u32) -> String {
+        self.of(match bits {
+            16 => "half",
+            32 => "float",
+            _ => "double",
+        })
+    }
+    /// The end of an intrinsic's name.
+    pub fn suffix(self, element: &str) -> String {
+        match self {
+            Form::One => element.to_owned(),
+            Form::Lanes(lanes) => format!("v{lanes}{element}"),
+        }
+    }
+    /// The same integer everywhere.
+    pub fn constant(self, bits: u32, value: u64) -> String {
+        let value = match bits {
+            1 => (if value & 1 != 0 { "true" } else { "false" }).to_owned(),
+            64 => (value as i64).to_string(),
+            _ => {
+                let spare = 64 - bits;
+                ((value << spare) as i64 >> spare).to_string()
+            }
+        };
+        match self {
+            Form::One => value,
+            Form::Lanes(lanes) => {
+                let one = format!("i{bits} {value}");
+                format!("<{}>", vec![one; lanes as usize].join(", "))
+            }
+        }
+    }
+    /// The same float everywhere, by its bits as a double.
+    pub fn float_constant(self, bits: u32, value: f64) -> String {
+        let one = format!("0x{:016X}", value.to_bits());
+        match self {
+            Form::One => one,
+            Form::Lanes(lanes) => {
+                let one = format!("{} {one}", Form::One.float(bits));
+                format!("<{}>", vec![one; lanes as usize].join(", "))
+            }
+        }
+    }
+}
+
+/// Instructions one below the other, with values numbered through a function.
+#[derive(Default)]
+pub struct Text {
+    pub lines: String,
+    values: u32,
+}
+
+impl Text {
+    /// A fresh name.
+    pub fn name(&mut self, what: &str) -> String {
+        self.values += 1;
+        format!("{what}{}", self.values)
+    }
+    /// A value that an instruction gives.
+    pub fn value(&mut self, instruction: impl AsRef<str>) -> String {
+        let name = self.name("%v");
+        let _ = writeln!(self.lines, "  {name} = {}", instruction.as_ref());
+        name
+    }
+    /// An instruction without a value.
+    pub fn line(&mut self, instruction: impl AsRef<str>) {
+        let _ = writeln!(self.lines, "  {}", instruction.as_ref());
+    }
+    pub fn label(&mut self, label: &str) {
+        let _ = writeln!(self.lines, "{label}:");
+    }
+
+    pub fn binary(&mut self, op: &str, ty: &str, a: &str, b: &str) -> String {
+        self.value(format!("{op} {ty} {a}, {b}"))
+    }
+    pub fn select(&mut self, form: Form, ty: &str, by: &str, a: &str, b: &str) -> String {
+        self.value(format!("select {} {by}, {ty} {a}, {ty} {b}", form.int(1)))
+    }
+    pub fn convert(&mut self, op: &str, from: &str, value: &str, to: &str) -> String {
+        if from == to {
+            return value.to_owned();
+        }
+        self.value(format!("{op} {from} {value} to {to}"))
+    }
+    /// As a float of as many bits.
+    pub fn float(&mut self, form: Form, bits: u32, value: &str) -> String {
+        self.convert("bitcast", &form.int(bits), value, &form.float(bits))
+    }
+    /// As an integer of as many bits.
+    pub fn bits(&mut self, form: Form, bits: u32, value: &str) -> String {
+        self.convert("bitcast", &form.float(bits), value, &form.int(bits))
+    }
+    /// An integer of another width; `signed` says how it grows.
+    pub fn resize(&mut self, form: Form, from: u32, value: &str, to: u32, signed: bool) -> String {
+        let op = match (to > from, signed) {
+            (false, _) => "trunc",
+            (true, false) => "zext",
+            (true, true) => "sext",
+        };
+        self.convert(op, &form.int(from), value, &form.int(to))
+    }
+    /// A call of an intrinsic that takes and gives one type.
+    pub fn intrinsic(&mut self, name: &str, form: Form, element: &str, arguments: &[&str]) -> String {
+        let ty = form.of(match element {
+            "f32" => "float",
+            "f64" => "double",
+            other => other,
+        });
+        let arguments: Vec<String> = arguments.iter().map(|argument| format!("{ty} {argument}")).collect();
+        self.value(format!(
+            "call {ty} @llvm.{name}.{}({})",
+            form.suffix(element),
+            arguments.join(", ")
+        ))
+    }
+}
