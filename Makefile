@@ -4,7 +4,7 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full bench header clean
+.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full bench bench-native header clean
 
 all: build
 
@@ -88,6 +88,10 @@ clients-ggml: setup build
 # Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
 bench: build
 	CC="$(CC)" scripts/bench
+
+# CUDA C as people write it, beside vectorised C for the same CPU. `scripts/bench-native --only NAME --threads 2 --quick`.
+bench-native: setup build
+	scripts/bench-native
 
 # The build makes the header from src/api; this copies it to include/cuda.h, where a test compares the two.
 header:

@@ -1,0 +1,227 @@
+//! The process that holds a library: reads one command a line, runs the kernel, answers with a line.
+//!
+//! `seed N` generates a kernel and runs it; `file PTX SEED BLOCK GRID OUT` runs one that stands in a file, with the input of
+//! its seed, and leaves what memory holds afterwards in OUT. The answer is `ok HASH` or `error WHAT`.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::ptr::{null, null_mut};
+
+use libloading::Library;
+
+use super::generate::{self, SLOTS, STRIDE};
+use super::memory::{OWN, ROWS, SUMS, TABLE};
+use super::random::Random;
+
+/// Threads of the largest launch.
+const MOST: usize = 1024;
+
+/// The library that belongs to this test, beside its executable; `TIERS_LIBRARY` names another.
+pub fn library_path() -> PathBuf {
+    match std::env::var_os("TIERS_LIBRARY") {
+        Some(path) => path.into(),
+        None => std::env::current_exe().unwrap_or_default().with_file_name("libcuda.so"),
+    }
+}
+
+struct Driver {
+    library: Library,
+    /// Input, output, table, own bytes, rows, sums.
+    buffers: [u64; 6],
+}
+
+macro_rules! call {
+    ($driver:expr, $symbol:literal($($value:expr => $type:ty),* $(,)?)) => {{
+        // SAFETY: the type is the manual's, and the library stays loaded for the life of the process.
+        let function = unsafe { $driver.get::<unsafe extern "C" fn($($type),*) -> c_int>($symbol) };
+        let function = function.map_err(|error| error.to_string())?;
+        // SAFETY: every pointer leads to as many bytes as the call reads or writes, and outlives it.
+        match unsafe { function($($value),*) } {
+            0 => Ok(()),
+            code => Err(format!("{}: {code}", $symbol)),
+        }
+    }};
+}
+
+/// Bytes of each buffer for so many threads.
+fn sizes(threads: usize) -> [usize; 6] {
+    [
+        8 * STRIDE * threads,
+        8 * STRIDE * threads,
+        TABLE,
+        OWN * threads,
+        8 * ROWS * threads,
+        SUMS,
+    ]
+}
+
+impl Driver {
+    fn open() -> Result<Driver, String> {
+        // SAFETY: the library's initialisers are our own.
+        let library = unsafe { Library::new(library_path()) }.map_err(|error| error.to_string())?;
+        let (mut device, mut context) = (0 as c_int, null_mut::<c_void>());
+        call!(library, "cuInit"(0 => c_uint))?;
+        call!(library, "cuDeviceGet"(&mut device => *mut c_int, 0 => c_int))?;
+        call!(library, "cuDevicePrimaryCtxRetain"(&mut context => *mut *mut c_void, device => c_int))?;
+        call!(library, "cuCtxSetCurrent"(context => *mut c_void))?;
+        let mut buffers = [0; 6];
+        for (buffer, bytes) in buffers.iter_mut().zip(sizes(MOST)) {
+            call!(library, "cuMemAlloc_v2"(buffer => *mut u64, bytes => usize))?;
+        }
+        Ok(Driver { library, buffers })
+    }
+
+    fn run(&self, text: &str, seed: u64, block: [u32; 3], grid: [u32; 2]) -> Result<Vec<u8>, String> {
+        let text = std::ffi::CString::new(tampered(text)).map_err(|error| error.to_string())?;
+        let library = &self.library;
+        let (mut module, mut function) = (null_mut::<c_void>(), null_mut::<c_void>());
+        call!(library, "cuModuleLoadData"(&mut module => *mut *mut c_void, text.as_ptr().cast() => *const c_void))?;
+        call!(library, "cuModuleGetFunction"(&mut function => *mut *mut c_void, module => *mut c_void, c"k".as_ptr() => *const c_char))?;
+
+        let threads = (block.iter().product::<u32>() * grid.iter().product::<u32>()) as usize;
+        let memory = contents(seed, threads);
+        for (bytes, buffer) in memory.iter().zip(self.buffers) {
+            call!(library, "cuMemcpyHtoD_v2"(buffer => u64, bytes.as_ptr().cast() => *const c_void, bytes.len() => usize))?;
+        }
+        let mut random = Random::new(seed ^ 0x77);
+        let values: [u64; 8] = std::array::from_fn(|_| random.integer());
+        let mut parameters: Vec<*mut c_void> = self
+            .buffers
+            .iter()
+            .map(|buffer| std::ptr::from_ref(buffer).cast_mut().cast())
+            .collect();
+        parameters.push(std::ptr::from_ref(&values).cast_mut().cast());
+        let ([bx, by, bz], [gx, gy]) = (block, grid);
+        call!(library, "cuLaunchKernel"(
+            function => *mut c_void, gx => c_uint, gy => c_uint, 1 => c_uint, bx => c_uint, by => c_uint, bz => c_uint, 0 => c_uint,
+            null_mut() => *mut c_void, parameters.as_mut_ptr() => *mut *mut c_void, null() => *const *mut c_void,
+        ))?;
+        call!(library, "cuCtxSynchronize"())?;
+
+        let mut left = Vec::new();
+        for (which, (bytes, buffer)) in memory.iter().zip(self.buffers).enumerate() {
+            // The input and the table are read only.
+            if which == 0 || which == 2 {
+                continue;
+            }
+            let mut read = vec![0u8; bytes.len()];
+            call!(library, "cuMemcpyDtoH_v2"(read.as_mut_ptr().cast() => *mut c_void, buffer => u64, read.len() => usize))?;
+            left.extend(read);
+        }
+        call!(library, "cuModuleUnload"(module => *mut c_void))?;
+        Ok(left)
+    }
+}
+
+/// What the memory holds at the start. A thread's part does not depend on how many there are.
+fn contents(seed: u64, threads: usize) -> [Vec<u8>; 6] {
+    let [_, output, table, own, rows, sums] = sizes(threads);
+    let mut input = Vec::new();
+    for thread in 0..threads as u64 {
+        let mut random = Random::new(seed ^ (thread + 1) << 32);
+        for (letter, count) in SLOTS {
+            for _ in 0..count {
+                let bits = match letter {
+                    'f' => u64::from((random.float() as f32).to_bits()),
+                    'e' => random.float().to_bits(),
+                    // Halves of floats are close enough to floats.
+                    'x' => u64::from((random.float() as f32).to_bits() >> 16),
+                    'p' => random.next(),
+                    // Small ones often, so that lanes agree now and then.
+                    'r' if random.chance(30) => random.next() & 7,
+                    _ => random.integer(),
+                };
+                input.extend(bits.to_le_bytes());
+            }
+        }
+        input.resize((thread as usize + 1) * 8 * STRIDE, 0);
+    }
+    let mut random = Random::new(seed ^ 0x55);
+    let mut some = |bytes: usize, floats: bool| -> Vec<u8> {
+        let number = |_| match floats && random.chance(50) {
+            true => (random.float() as f32).to_bits(),
+            false => random.next() as u32,
+        };
+        (0..bytes / 4).map(number).flat_map(u32::to_le_bytes).collect()
+    };
+    let table = some(table, true);
+    let sums = some(sums, false);
+    [
+        input,
+        vec![0xab; output],
+        table,
+        some(own, true),
+        some(rows, false),
+        sums,
+    ]
+}
+
+/// For the tests of this test: a library that computes something else, dies, or does not come back.
+fn tampered(text: &str) -> String {
+    match std::env::var("TIERS_TAMPER").as_deref() {
+        Ok("operation") => text.replace(" xor.b32", " or.b32"),
+        Ok("death") if text.contains(" brev.b") => std::process::abort(),
+        Ok("hang") if text.contains(" brev.b") => loop {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        },
+        _ => text.to_string(),
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        (hash ^ u64::from_le_bytes(word))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+    })
+}
+
+fn command(driver: &Driver, line: &str) -> Result<u64, String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let number = |word: &str| word.parse::<u64>().map_err(|error| error.to_string());
+    match words[..] {
+        ["seed", seed] => {
+            let kernel = generate::kernel(number(seed)?);
+            Ok(hash(&driver.run(
+                &kernel.print(),
+                kernel.seed,
+                kernel.block,
+                kernel.grid,
+            )?))
+        }
+        ["file", file, seed, bx, by, bz, gx, gy, out] => {
+            let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+            let size = |word| number(word).map(|size| size as u32);
+            let left = driver.run(
+                &text,
+                number(seed)?,
+                [size(bx)?, size(by)?, size(bz)?],
+                [size(gx)?, size(gy)?],
+            )?;
+            std::fs::write(out, &left).map_err(|error| error.to_string())?;
+            Ok(hash(&left))
+        }
+        _ => Err(format!("no command: {line}")),
+    }
+}
+
+/// Serves until the input ends.
+pub fn serve() {
+    let driver = Driver::open();
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let answer = match &driver {
+            Ok(driver) => command(driver, &line),
+            Err(error) => Err(error.clone()),
+        };
+        match answer {
+            Ok(hash) => println!("ok {hash:016x}"),
+            Err(what) => println!("error {}", what.replace('\n', " ")),
+        }
+        if std::io::stdout().flush().is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The other end of a child: starts it with a configuration, asks, and starts it again when it is gone.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// What became of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The hash of what memory held afterwards.
+    Ran(String),
+    /// A call of the library failed.
+    Failed(String),
+    Died,
+    Hung,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Outcome::Ran(hash) => write!(f, "left {hash}"),
+            Outcome::Failed(what) => write!(f, "failed: {what}"),
+            Outcome::Died => write!(f, "killed its process"),
+            Outcome::Hung => write!(f, "did not end in time"),
+        }
+    }
+}
+
+pub struct Peer {
+    environment: Vec<(String, String)>,
+    /// Whether what the library says goes on to the user.
+    pub loud: bool,
+    running: Option<(Child, Receiver<String>)>,
+}
+
+impl Peer {
+    /// `NAME=VALUE,NAME=VALUE`.
+    pub fn new(configuration: &str) -> Peer {
+        let pair = |text: &str| {
+            text.split_once('=')
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+        };
+        Peer {
+            environment: configuration.split(',').filter_map(pair).collect(),
+            loud: true,
+            running: None,
+        }
+    }
+
+    fn start(&self) -> std::io::Result<(Child, Receiver<String>)> {
+        let mut command = Command::new(std::env::current_exe()?);
+        // The environment of whoever runs the tests must not decide what they find.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("MARGAY_") || text.starts_with("CUDA_") {
+                command.env_remove(&name);
+            }
+        }
+        let stderr = if self.loud { Stdio::inherit() } else { Stdio::null() };
+        let mut child = command
+            .arg("child")
+            .envs([("MARGAY_LOG", "error"), ("MARGAY_THREADS", "1")])
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()?;
+        let (to, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    if to.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok((child, lines))
+    }
+
+    pub fn send(&mut self, command: &str) {
+        if self.running.is_none() {
+            self.running = self.start().ok();
+        }
+        if let Some((child, _)) = &mut self.running
+            && let Some(input) = &mut child.stdin
+        {
+            // One that is gone is found when its answer is missing.
+            let _ = writeln!(input, "{command}");
+        }
+    }
+
+    pub fn answer(&mut self, patience: Duration) -> Outcome {
+        let Some((_, lines)) = &mut self.running else {
+            return Outcome::Died;
+        };
+        let outcome = match lines.recv_timeout(patience) {
+            Ok(line) => match line.split_once(' ') {
+                Some(("ok", hash)) => return Outcome::Ran(hash.to_string()),
+                Some((_, what)) => Outcome::Failed(what.to_string()),
+                None => Outcome::Failed(line),
+            },
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => Outcome::Hung,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Outcome::Died,
+        };
+        // After an error the context may be of no use.
+        self.stop();
+        outcome
+    }
+
+    pub fn stop(&mut self) {
+        if let Some((mut child, _)) = self.running.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
