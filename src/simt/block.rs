@@ -9,7 +9,7 @@ use crate::program::Function;
 use super::cause::Cause;
 use super::children::Children;
 use super::deadlock;
-use super::grid::Grid;
+use super::grid::{Form, Grid};
 use super::interp::{self, Bundle, Conditions, Located, Pause, Runs};
 use super::launch::Launch;
 use super::machine::observe::{GridEvent, Watch};
@@ -20,27 +20,34 @@ use super::machine::{Env, RawFault, Surroundings};
 use super::schedule::Schedule;
 
 /// A block in its grid.
-pub type BlockEnv<'l> = super::machine::BlockEnv<&'l Grid>;
+pub type BlockEnv<'l> = super::machine::BlockEnv<Way<'l>>;
 
-impl Surroundings for &Grid {
+/// A block's grid, and the form in which the block runs its kernel.
+#[derive(Clone, Copy)]
+pub struct Way<'l> {
+    pub grid: &'l Grid,
+    pub form: &'l Form,
+}
+
+impl Surroundings for Way<'_> {
     fn launch(&self) -> &Launch {
-        &self.launch
+        &self.grid.launch
     }
 
     fn kernel(&self) -> &Function {
-        &self.kernel.function
+        &self.form.kernel.function
     }
 
     fn watch(&self) -> &Watch {
-        &self.watch
+        &self.grid.watch
     }
 
     fn block_number(&self, ctaid: [u32; 3]) -> u64 {
-        Grid::block_number(self, ctaid)
+        self.grid.block_number(ctaid)
     }
 
     fn queue(&self) -> &Queue {
-        &self.children().queue
+        &self.grid.children().queue
     }
 
     fn can_wait(&self) -> bool {
@@ -48,47 +55,47 @@ impl Surroundings for &Grid {
     }
 
     fn wait(&self) -> bool {
-        self.accept(self.children().drain())
+        self.grid.accept(self.grid.children().drain())
     }
 
     fn cancel(&self) -> Option<[u32; 3]> {
         // All of a cooperative grid are there from the start.
-        let waiting = (!self.launch.cooperative).then(|| self.take()).flatten();
-        waiting.map(|index| self.ctaid(index))
+        let waiting = (!self.grid.launch.cooperative).then(|| self.grid.take()).flatten();
+        waiting.map(|index| self.grid.ctaid(index))
     }
 
     fn draw(&self, n: u64) -> Option<u64> {
-        self.schedule.as_ref().map(|schedule| schedule.below(n))
+        self.grid.schedule.as_ref().map(|schedule| schedule.below(n))
     }
 }
 
-impl Conditions for &Grid {
+impl Conditions for Way<'_> {
     fn schedule(&self) -> Option<&Schedule> {
-        self.schedule.as_ref()
+        self.grid.schedule.as_ref()
     }
 
     fn bundles(&self) -> u32 {
-        self.bundles
+        self.form.bundles
     }
 
     fn runs(&self) -> Option<Runs> {
-        self.runs
+        self.form.runs
     }
 
     fn max_depth(&self) -> u64 {
-        self.max_depth
+        self.grid.max_depth
     }
 
     fn has_stopped(&self) -> bool {
-        Grid::has_stopped(self)
+        self.grid.has_stopped()
     }
 
     fn overdue(&self) -> Option<Cause> {
-        Grid::overdue(self)
+        self.grid.overdue()
     }
 
     fn lasts(&self) {
-        self.ask_for_help();
+        self.grid.lasts();
     }
 }
 
@@ -120,10 +127,10 @@ pub struct Block<'l> {
 
 impl<'l> Block<'l> {
     pub fn new(env: BlockEnv<'l>) -> Block<'l> {
-        let grid = env.env;
-        let lanes = grid.kernel.width * WARP as u32;
-        let bundles = (0..grid.bundles)
-            .map(|i| Bundle::new(&grid.kernel, i * lanes, (grid.threads - i * lanes).min(lanes), &env))
+        let Way { grid, form } = env.env;
+        let lanes = form.kernel.width * WARP as u32;
+        let bundles = (0..form.bundles)
+            .map(|i| Bundle::new(&form.kernel, i * lanes, (grid.threads - i * lanes).min(lanes), &env))
             .collect();
         Block {
             env,
@@ -330,7 +337,7 @@ impl<'l> Block<'l> {
 
     /// Tells an observer of something that befalls the whole block.
     fn tell(&self, event: impl FnOnce(&BlockEnv<'_>) -> GridEvent) {
-        let grid = self.env.env;
+        let grid = self.env.env.grid;
         if let Some(observer) = grid.watch.observer() {
             observer.grid(grid.launch.grid_id, &event(&self.env));
         }
@@ -374,6 +381,6 @@ pub fn meet(blocks: &mut [Block<'_>]) {
     }
     blocks[0].tell(|env| GridEvent::ClusterRelease {
         first: env.ctaid,
-        shape: env.env.launch.cluster(),
+        shape: env.env.grid.launch.cluster(),
     });
 }

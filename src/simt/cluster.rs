@@ -46,7 +46,7 @@ impl<'l> Team<'l> {
         if let [block] = &mut self.blocks[..] {
             return block.start(first);
         }
-        let [x, y, _] = self.blocks[0].env.env.launch.cluster();
+        let [x, y, _] = self.blocks[0].env.env.grid.launch.cluster();
         for (rank, block) in (0..).zip(&mut self.blocks) {
             let at = [rank % x, rank / x % y, rank / x / y];
             block.env.gone = 0;

@@ -20,13 +20,13 @@ use crate::isa::lanes::WARP;
 use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::{Function, executed};
 
-use super::block::{BlockEnv, Turn};
+use super::block::{BlockEnv, Turn, Way};
 use super::children::Children;
 use super::cluster::Team;
 use super::interp::Located;
 use super::interp::affine::Runs;
-use super::interp::code::Executable;
-use super::jit;
+use super::interp::code::{Executable, NativeForm};
+use super::jit::{self, Rows};
 use super::line::Line;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::peers;
@@ -91,14 +91,15 @@ impl Origin {
 /// A launch under way, shared by those who work on it.
 pub struct Grid {
     pub launch: Arc<Launch>,
-    pub kernel: Arc<Executable>,
+    /// How blocks run that start now.
+    form: Form,
+    /// How they run as soon as their kernel has been compiled.
+    native: OnceLock<Form>,
+    /// What will be the kernel's compiled form.
+    awaited: Option<(Arc<NativeForm>, Rows)>,
     pub schedule: Option<Schedule>,
     pub threads: u32,
-    /// Bundles of a block.
-    pub bundles: u32,
     pub shared_bytes: u32,
-    /// How values follow the lane's number, where they do.
-    pub runs: Option<Runs>,
     pub max_depth: u64,
     /// Who looks on.
     pub watch: Watch,
@@ -122,10 +123,31 @@ pub struct Grid {
     children: OnceLock<Arc<Children>>,
 }
 
+/// A kernel in the form in which blocks run it.
+pub struct Form {
+    pub kernel: Arc<Executable>,
+    /// Bundles of a block.
+    pub bundles: u32,
+    /// How values follow the lane's number, where they do.
+    pub runs: Option<Runs>,
+}
+
+impl Form {
+    fn of(kernel: Arc<Executable>, block: [u32; 3]) -> Form {
+        let warps = block.iter().product::<u32>().div_ceil(WARP as u32);
+        Form {
+            bundles: warps.div_ceil(kernel.width),
+            runs: Runs::of(block, kernel.width),
+            kernel,
+        }
+    }
+}
+
 /// Where one block at a time runs, or the blocks of a cluster: their state and their windows.
 struct Seat<'l> {
     team: Team<'l>,
     scratch: Scratch,
+    form: &'l Form,
 }
 
 /// Someone works on a grid; its end waits until this is dropped, by a panic or otherwise.
@@ -148,7 +170,7 @@ impl Drop for Helper {
 impl Seat<'_> {
     /// Its windows stay with the thread.
     fn leave(self) {
-        let Seat { team, scratch } = self;
+        let Seat { team, scratch, form: _ } = self;
         drop(team);
         scratch.keep();
     }
@@ -167,6 +189,7 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
     grid.watch.grid(grid.launch.grid_id, &GridEvent::Launch);
     grid.take_part(0, true);
     pool::withdraw(&grid);
+    grid.note_time();
     let mut helpers = grid.helpers.lock();
     while *helpers > 0 {
         grid.all_left.wait(&mut helpers);
@@ -211,14 +234,21 @@ impl Grid {
             width /= 2;
         }
         let watch = launch.services.watch();
-        let native = (schedule.is_none() && watch.observer().is_none() && config::get().jit == Jit::Always)
-            .then(|| launch.code.native(launch.kernel, &function, jit::rows(launch.block)))
-            .flatten();
-        if native.is_some() {
-            width = 1;
-        }
-        let kernel =
-            native.unwrap_or_else(|| launch.code.executable(launch.kernel, &function, width, &watch));
+        // Whoever looks on, or draws what runs next, has the interpreter.
+        let rows = jit::rows(launch.block);
+        let compiles = config::get().jit != Jit::Off && schedule.is_none() && watch.observer().is_none();
+        let native = compiles.then(|| launch.code.native(launch.kernel, &function, rows));
+        let (kernel, awaited) = match native.map(|native| (native, native.made())) {
+            Some((_, Some(Some(made)))) => (Arc::clone(made), None),
+            other => {
+                let kernel = launch.code.executable(launch.kernel, &function, width, &watch);
+                let awaited = match other {
+                    Some((native, None)) => Some((Arc::clone(native), rows)),
+                    _ => None,
+                };
+                (kernel, awaited)
+            }
+        };
         let stride = local_stride(launch, &function);
         let mut params =
             vec![ParameterLine([0; PARAMETER_ALIGNMENT]); launch.params.len().div_ceil(PARAMETER_ALIGNMENT)];
@@ -233,12 +263,13 @@ impl Grid {
         let starts: u64 = launch.starts().iter().map(|&x| u64::from(x)).product();
         Ok(Arc::new_cyclic(|this| Grid {
             threads,
-            bundles: warps.div_ceil(width),
+            form: Form::of(kernel, launch.block),
+            native: OnceLock::new(),
+            awaited,
             shared_bytes: match launch.dynamic_shared {
                 0 => function.shared_bytes,
                 dynamic => function.dynamic_shared.max(function.shared_bytes) + dynamic,
             },
-            runs: Runs::of(launch.block, width),
             max_depth: MAX_DEPTH,
             watch,
             local_stride: stride,
@@ -257,7 +288,6 @@ impl Grid {
             helpers: Mutex::new(0),
             all_left: Condvar::new(),
             children: OnceLock::new(),
-            kernel,
             launch: Arc::clone(launch),
         }))
     }
@@ -342,6 +372,37 @@ impl Grid {
         }
     }
 
+    /// The kernel as blocks run it that start now.
+    #[inline(always)]
+    fn form_now(&self) -> &Form {
+        let Some((awaited, _)) = &self.awaited else {
+            return &self.form;
+        };
+        if let Some(native) = self.native.get() {
+            return native;
+        }
+        match awaited.made() {
+            Some(Some(made)) => self
+                .native
+                .get_or_init(|| Form::of(Arc::clone(made), self.launch.block)),
+            _ => &self.form,
+        }
+    }
+
+    /// The kernel has been interpreted since the grid began: perhaps it is compiled now.
+    fn note_time(&self) {
+        if let Some((awaited, rows)) = &self.awaited
+            && self.native.get().is_none()
+        {
+            awaited.interpreted(self.began.elapsed(), &self.form.kernel.compiled, *rows);
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.form.kernel.function.name
+    }
+
     /// Invites workers, if the grid has lasted and has blocks for them.
     pub fn ask_for_help(&self) {
         let lasts = || self.began.elapsed() > ALONE || self.launch.cooperative;
@@ -350,6 +411,22 @@ impl Grid {
             if let Some(this) = self.this.upgrade() {
                 pool::invite(&this, (rest as usize).min(pool::threads() - 1));
             }
+        }
+    }
+
+    /// A block has run for some while: others may help, and the kernel may be worth compiling.
+    pub fn lasts(&self) {
+        self.ask_for_help();
+        if self.awaited.is_some() && self.native.get().is_none() {
+            self.look_at_time();
+        }
+    }
+
+    /// Now and then while it runs; its end counts the whole time once more, which does no harm.
+    #[cold]
+    fn look_at_time(&self) {
+        if self.began.elapsed() > Duration::from_millis(2) {
+            self.note_time();
         }
     }
 
@@ -382,7 +459,7 @@ impl Grid {
                     let Some(seat) = self.enter(index, at, left, number) else {
                         return;
                     };
-                    defect::may_fail(if caller { "launcher" } else { "worker" }, &self.kernel.function.name);
+                    defect::may_fail(if caller { "launcher" } else { "worker" }, self.name());
                     line.started();
                     seat
                 }
@@ -446,7 +523,7 @@ impl Grid {
                 let Some(seat) = self.enter(index, at, idle.pop(), place) else {
                     return;
                 };
-                defect::may_fail("launcher", &self.kernel.function.name);
+                defect::may_fail("launcher", self.name());
                 places = places.max(place + 1);
                 open.iter_mut().for_each(|(_, spins)| *spins = false);
                 open.push((seat, false));
@@ -496,9 +573,17 @@ impl Grid {
             self.report(Box::new(self.fault_of(cause, ctaid)));
             return None;
         }
+        let form = self.form_now();
+        let left = left.and_then(|seat| match std::ptr::eq(seat.form, form) {
+            true => Some(seat),
+            false => {
+                seat.leave();
+                None
+            }
+        });
         let mut seat = match left {
             Some(seat) => seat,
-            None => match self.place(number) {
+            None => match self.place(number, form) {
                 Ok(seat) => Box::new(seat),
                 Err(bytes) => {
                     self.report(Box::new(self.fault_of(Cause::OutOfMemory { bytes }, ctaid)));
@@ -517,10 +602,10 @@ impl Grid {
     }
 
     /// Memory and state for a block, or a cluster; the error is the number of bytes that could not be had.
-    fn place(&self, number: u32) -> Result<Seat<'_>, u64> {
+    fn place<'l>(&'l self, number: u32, form: &'l Form) -> Result<Seat<'l>, u64> {
         let peers = self.launch.peers();
         let shared = u64::from(self.shared_bytes).next_multiple_of(256);
-        let local_bytes = u64::from(self.local_stride) * u64::from(self.bundles * self.kernel.width * WARP as u32);
+        let local_bytes = u64::from(self.local_stride) * u64::from(form.bundles * form.kernel.width * WARP as u32);
         // Shared windows first, each where its rank says, then the local ones.
         let first_local = u64::from(peers - 1) * peers::STRIDE + shared + GUARD;
         let local_window = local_bytes.next_multiple_of(256) + 256;
@@ -528,7 +613,7 @@ impl Grid {
         let scratch = Scratch::of(first_local + u64::from(peers) * local_window, used)?;
         let base = scratch.region.start();
         let team = Team::new((0..peers).map(|rank| BlockEnv {
-            env: self,
+            env: Way { grid: self, form },
             view: self.view,
             ctaid: [0; 3],
             seat: number * peers + rank,
@@ -544,7 +629,7 @@ impl Grid {
             param: self.params.as_ptr() as u64,
             param_bytes: self.launch.params.len() as u32,
         }));
-        Ok(Seat { team, scratch })
+        Ok(Seat { team, scratch, form })
     }
 
     fn report(&self, fault: Box<Fault>) {
@@ -555,7 +640,7 @@ impl Grid {
     fn fault_of(&self, cause: Cause, block: [u32; 3]) -> Fault {
         Fault {
             block,
-            ..Fault::of_launch(cause, &self.kernel.function.name)
+            ..Fault::of_launch(cause, self.name())
         }
     }
 

@@ -39,8 +39,10 @@ impl Bundle {
             match call.resolved.get().and_then(Weak::upgrade) {
                 Some(exec) => exec,
                 None => {
-                    let exec = executable(cx, call.function, width, lane, |_| Ok(()))?;
-                    call.resolved.get_or_init(|| Arc::downgrade(&exec));
+                    let (exec, lasts) = executable(cx, call.function, width, lane, |_| Ok(()))?;
+                    if lasts {
+                        call.resolved.get_or_init(|| Arc::downgrade(&exec));
+                    }
                     exec
                 }
             }
@@ -79,6 +81,7 @@ impl Bundle {
                 }
                 Ok(())
             })?
+            .0
         };
         let mask = self.fragments[at].mask;
         let parent = self.fragments[at].frame;
@@ -277,15 +280,15 @@ fn executable(
     (width, rows): (u32, Option<Rows>),
     lane: usize,
     fits: impl FnOnce(&Function) -> Result<(), String>,
-) -> Result<Arc<Executable>, RawFault> {
+) -> Result<(Arc<Executable>, bool), RawFault> {
     let code = &cx.launch().code;
     let lowered = code.module.prepare(index).map_err(|d| d.to_string());
     let function = lowered.and_then(|function| fits(&function).map(|()| function));
     let function = function.map_err(|why| RawFault::instruction(why, lane))?;
-    if let Some(rows) = rows
-        && let Some(exec) = code.native(index, &function, rows)
-    {
-        return Ok(exec);
-    }
-    Ok(code.executable(index, &function, width, cx.block.env.watch()))
+    let (native, lasts) = match rows {
+        Some(rows) => code.native_callee(index, &function, rows),
+        None => (None, true),
+    };
+    let exec = native.unwrap_or_else(|| code.executable(index, &function, width, cx.block.env.watch()));
+    Ok((exec, lasts))
 }

@@ -2,8 +2,11 @@
 //! accesses bound to the function that carries them out. Made once per function and width, kept with the function.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
+use crate::config::{self, Jit};
 use crate::isa::lanes::{LaneKernel, Operands};
 use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Op as Operation, Role, Special, Value};
 use crate::ptx::ast::Span;
@@ -112,7 +115,76 @@ struct Forms {
     /// For bundles of 1, 2 and 4 warps.
     executable: [OnceLock<Arc<Executable>>; 3],
     /// With compiled code, by how the rows of a block lie; none where the interpreter has to do.
-    native: [OnceLock<Option<Arc<Executable>>>; 3],
+    native: [Arc<NativeForm>; 3],
+}
+
+/// A function's form with compiled code, for blocks whose rows lie in one way: there, to come, or never.
+#[derive(Default)]
+pub struct NativeForm {
+    made: OnceLock<Option<Arc<Executable>>>,
+    asked: AtomicBool,
+    /// For how long the function has been interpreted, in nanoseconds of all threads.
+    interpreted: AtomicU64,
+}
+
+impl NativeForm {
+    /// What has been made so far; `Some(None)`: nothing will be.
+    #[inline(always)]
+    pub fn made(&self) -> Option<Option<&Arc<Executable>>> {
+        self.made.get().map(Option::as_ref)
+    }
+
+    /// Compiles it, unless that is done.
+    fn make(&self, compiled: &Arc<Compiled>, rows: Rows) -> Option<&Arc<Executable>> {
+        let made = self.made.get_or_init(|| {
+            let function = &compiled.function;
+            let input = Input {
+                body: &function.body,
+                starts: &compiled.starts,
+                slots: &compiled.slots,
+                window: compiled.window,
+            };
+            match jit::make(&function.name, &input, rows) {
+                Ok(native) => {
+                    let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
+                    exec.lean = None;
+                    exec.native = Some(native);
+                    Some(Arc::new(exec))
+                }
+                Err(why) => {
+                    tracing::debug!(kernel = &*function.name, why, "left to the interpreter");
+                    None
+                }
+            }
+        });
+        made.as_ref()
+    }
+
+    /// Has it compiled by another thread, once.
+    fn ask(self: &Arc<Self>, compiled: &Arc<Compiled>, rows: Rows) {
+        if self.asked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));
+        jit::later(move || {
+            form.make(&compiled, rows);
+        });
+    }
+
+    /// The function has been interpreted for some time more: once that promises to be worth it, it is compiled.
+    pub fn interpreted(self: &Arc<Self>, time: Duration, compiled: &Arc<Compiled>, rows: Rows) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let so_far = self.interpreted.fetch_add(time, Ordering::Relaxed).saturating_add(time);
+        if so_far > worth(compiled) {
+            self.ask(compiled, rows);
+        }
+    }
+}
+
+/// After how many nanoseconds in the interpreter a function is compiled: what has run for so long will run for as long
+/// again, more often than not, and compiling takes a multiple of it.
+fn worth(compiled: &Compiled) -> u64 {
+    1_000_000 + 30_000 * compiled.code.len() as u64
 }
 
 impl Executables {
@@ -147,31 +219,26 @@ impl Executables {
 }
 
 impl Executables {
-    /// The form of `function` with compiled code, for blocks whose rows lie like this; it is compiled if it is not yet. `None`:
-    /// the interpreter has to do.
-    pub fn native(&self, index: u32, function: &Arc<Function>, rows: Rows) -> Option<Arc<Executable>> {
-        let cell = &self.forms::<Forms>(index).native[rows as usize];
-        cell.get_or_init(|| {
-            let compiled = self.compiled(index, function);
-            let input = Input {
-                body: &function.body,
-                starts: &compiled.starts,
-                slots: &compiled.slots,
-                window: compiled.window,
-            };
-            let native = match jit::make(&function.name, &input, rows) {
-                Ok(native) => native,
-                Err(why) => {
-                    tracing::debug!(kernel = &*function.name, why, "left to the interpreter");
-                    return None;
-                }
-            };
-            let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
-            exec.lean = None;
-            exec.native = Some(native);
-            Some(Arc::new(exec))
-        })
-        .clone()
+    /// The form of `function` with compiled code, for blocks whose rows lie like this; with `MARGAY_JIT=always` it is there.
+    pub fn native(&self, index: u32, function: &Arc<Function>, rows: Rows) -> &Arc<NativeForm> {
+        let form = &self.forms::<Forms>(index).native[rows as usize];
+        if config::get().jit == Jit::Always && form.made().is_none() {
+            form.make(self.compiled(index, function), rows);
+        }
+        form
+    }
+
+    /// The same of a function that compiled code calls: it is compiled soon. `None`: it is not there yet, or never will be, which
+    /// the second value says.
+    pub fn native_callee(&self, index: u32, function: &Arc<Function>, rows: Rows) -> (Option<Arc<Executable>>, bool) {
+        let form = self.native(index, function, rows);
+        match form.made() {
+            Some(made) => (made.cloned(), true),
+            None => {
+                form.ask(self.compiled(index, function), rows);
+                (None, false)
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 //! compute.rs  operations on registers                    access.rs   loads and stores
 //! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
 //! object.rs   its objects, loaded                        cache.rs    and kept on disk
+//! worker.rs   the thread that compiles
 //! ```
 //!
 //! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
@@ -25,6 +26,7 @@ mod library;
 mod object;
 mod plan;
 mod text;
+mod worker;
 
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ use plan::Plan;
 
 pub use emit::{Input, part_lanes};
 pub use plan::Rows;
+pub use worker::later;
 
 /// Index into the interpreter's code.
 pub type Pc = u32;
