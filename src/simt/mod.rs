@@ -9,6 +9,7 @@
 //! line.rs         blocks that have begun, in turns         pool.rs              the process's workers
 //! children.rs     what kernels have launched               deadlock.rs          who waits for whom, in words
 //! schedule.rs     the order that is drawn from a seed      seed.rs              random numbers
+//! listing.rs     compiled code, for people
 //! ```
 //!
 //! Knowledge goes down: grid, block and children know the interpreter, which knows the machine, which knows none of
@@ -26,6 +27,7 @@ mod interp;
 mod jit;
 mod launch;
 mod line;
+mod listing;
 mod machine;
 mod pool;
 mod schedule;
@@ -37,6 +39,7 @@ pub use cause::{Cause, HOST_MEMORY_GONE};
 pub use children::run;
 pub use executables::Executables;
 pub use fault::{Fault, Place, Site, Whose};
+pub use listing::{Listing, listing};
 pub use launch::{Family, GraphUpdate, Launch, Runtime, Services, Shape};
 pub use machine::observe;
 pub use seed::Seed;

@@ -7,6 +7,7 @@ use cuda::program::{Allocate, AllocateError, LinkError, Module, check};
 use cuda::ptx;
 use cuda::ptx::ast::{self, Item};
 use cuda::ptx::diagnostic::Diagnostics;
+use cuda::simt::{self, Listing};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,6 +50,26 @@ pub fn command() -> Command {
                         .long("entry")
                         .value_name("NAME")
                         .help("Only this kernel or function"),
+                )
+                .arg(
+                    Arg::new("llvm")
+                        .long("llvm")
+                        .action(ArgAction::SetTrue)
+                        .conflicts_with("asm")
+                        .help("As LLVM's text, which is made for one warp"),
+                )
+                .arg(
+                    Arg::new("asm")
+                        .long("asm")
+                        .action(ArgAction::SetTrue)
+                        .help("As the assembly that LLVM makes of it"),
+                )
+                .arg(
+                    Arg::new("block")
+                        .long("block")
+                        .value_name("X,Y,Z")
+                        .default_value("256")
+                        .help("With --llvm and --asm: for blocks of this shape"),
                 ),
         )
 }
@@ -178,6 +199,12 @@ fn lower(matches: &ArgMatches) -> Outcome {
         Err(error) => return Err(format!("{file}: {error}")),
     };
     let wanted = matches.get_one::<String>("entry");
+    let listing = match (matches.get_flag("llvm"), matches.get_flag("asm")) {
+        (true, _) => Some(Listing::Llvm),
+        (_, true) => Some(Listing::Assembly),
+        _ => None,
+    };
+    let block = shape(matches.get_one::<String>("block").map_or("", String::as_str))?;
     let mut code = ExitCode::SUCCESS;
     let mut any = false;
     for (index, entry) in module.functions.iter().enumerate() {
@@ -187,7 +214,18 @@ fn lower(matches: &ArgMatches) -> Outcome {
         any = true;
         match module.prepare(index as u32) {
             Ok(function) => {
-                let written = write!(std::io::stdout().lock(), "#{index} {function}");
+                let text = match listing {
+                    None => format!("#{index} {function}"),
+                    Some(what) => match simt::listing(&function, entry.entry, block, what) {
+                        Ok(text) => text,
+                        Err(why) => {
+                            eprintln!("{}: {why}", entry.name);
+                            code = ExitCode::FAILURE;
+                            continue;
+                        }
+                    },
+                };
+                let written = write!(std::io::stdout().lock(), "{text}");
                 written.map_err(|error| format!("standard output: {error}"))?;
             }
             Err(found) => {
@@ -199,6 +237,24 @@ fn lower(matches: &ArgMatches) -> Outcome {
     match wanted {
         Some(name) if !any => Err(format!("{file} defines no `{name}`")),
         _ => Ok(code),
+    }
+}
+
+/// The sizes of a block: `256`, `16,16`, `8,8,4`.
+fn shape(text: &str) -> Result<[u32; 3], String> {
+    let mut shape = [1; 3];
+    let mut given = text.split(',');
+    for (size, given) in shape.iter_mut().zip(given.by_ref()) {
+        *size = given
+            .trim()
+            .parse()
+            .ok()
+            .filter(|size| (1..=1024).contains(size))
+            .ok_or(format!("`{text}` is no block's shape"))?;
+    }
+    match given.next() {
+        None => Ok(shape),
+        Some(_) => Err(format!("`{text}` has more than three sizes")),
     }
 }
 

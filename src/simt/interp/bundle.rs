@@ -14,6 +14,7 @@ use super::affine::{Runs, Values};
 use super::code::{Code, Executable};
 use super::compile::Pc;
 use super::frame::{Frame, Window};
+use super::native::Run;
 
 /// Instructions that a bundle may run before others get a turn; no multiple of [`SPIN`], so that what is left says
 /// whether it went to loops that spin.
@@ -135,6 +136,8 @@ pub struct Bundle {
     pub(super) slice: i64,
     /// A strong load or an atomic since the last turn of a loop.
     pub(super) looked: bool,
+    /// What compiled code sees, once it has run.
+    pub(super) native: Option<Box<Run>>,
 }
 
 impl Bundle {
@@ -192,6 +195,7 @@ impl Bundle {
             began: None,
             slice: SLICE,
             looked: false,
+            native: None,
             kernel: Arc::clone(kernel),
             affine,
         }

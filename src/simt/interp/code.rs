@@ -11,7 +11,7 @@ use crate::isa::lanes::{LaneKernel, Operands};
 use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Op as Operation, Role, Special, Value};
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
-use crate::simt::jit::{self, Input, Native, Rows};
+use crate::simt::jit::{self, For, Input, Native, Rows};
 use crate::simt::machine::observe::Watch;
 use crate::simt::machine::special;
 use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
@@ -105,7 +105,7 @@ pub struct Executable {
     /// Of a lean form: where its instructions stand in the function's code.
     pcs: Option<Vec<Pc>>,
     /// Compiled code, for one warp.
-    pub native: Option<Arc<Native>>,
+    pub native: Option<Compilation>,
 }
 
 /// The forms of one function.
@@ -137,25 +137,16 @@ impl NativeForm {
     /// Compiles it, unless that is done.
     fn make(&self, compiled: &Arc<Compiled>, rows: Rows) -> Option<&Arc<Executable>> {
         let made = self.made.get_or_init(|| {
-            let function = &compiled.function;
-            let input = Input {
-                body: &function.body,
-                starts: &compiled.starts,
-                slots: &compiled.slots,
-                window: compiled.window,
-            };
-            match jit::make(&function.name, &input, rows) {
-                Ok(native) => {
-                    let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
-                    exec.lean = None;
-                    exec.native = Some(native);
-                    Some(Arc::new(exec))
-                }
-                Err(why) => {
-                    tracing::debug!(kernel = &*function.name, why, "left to the interpreter");
-                    None
-                }
-            }
+            let all = compile(compiled, rows, For::All)?;
+            let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
+            exec.lean = None;
+            exec.native = Some(Compilation {
+                rows,
+                all,
+                some: OnceLock::new(),
+                asked: AtomicBool::new(false),
+            });
+            Some(Arc::new(exec))
         });
         made.as_ref()
     }
@@ -178,6 +169,52 @@ impl NativeForm {
         if so_far > worth(compiled) {
             self.ask(compiled, rows);
         }
+    }
+}
+
+/// Compiled code of a function.
+pub struct Compilation {
+    pub rows: Rows,
+    /// For warps all of whose lanes are there.
+    pub all: Native,
+    /// For others, once there is such a warp; none where the interpreter has to do.
+    some: OnceLock<Option<Native>>,
+    asked: AtomicBool,
+}
+
+fn compile(compiled: &Compiled, rows: Rows, whom: For) -> Option<Native> {
+    let function = &compiled.function;
+    let input = Input {
+        body: &function.body,
+        starts: &compiled.starts,
+        slots: &compiled.slots,
+        window: compiled.window,
+    };
+    jit::make(&function.name, &input, rows, whom)
+        .inspect_err(|why| tracing::debug!(kernel = &*function.name, why, "left to the interpreter"))
+        .ok()
+}
+
+impl Executable {
+    /// Code for warps that lack lanes. `None`: it is not there yet, and is compiled now, or never will be.
+    pub fn native_for_some(self: &Arc<Self>) -> Option<&Native> {
+        let native = self.native.as_ref()?;
+        if let Some(some) = native.some.get() {
+            return some.as_ref();
+        }
+        if config::get().jit == Jit::Always {
+            let some = native.some.get_or_init(|| compile(&self.compiled, native.rows, For::Some));
+            return some.as_ref();
+        }
+        if !native.asked.swap(true, Ordering::Relaxed) {
+            let this = Arc::clone(self);
+            jit::later(move || {
+                if let Some(native) = &this.native {
+                    native.some.get_or_init(|| compile(&this.compiled, native.rows, For::Some));
+                }
+            });
+        }
+        None
     }
 }
 

@@ -2,86 +2,92 @@
 //! have become.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{RefCell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::isa::lanes::{MAX_WARPS, Mask};
+use arrayvec::ArrayVec;
+
+use crate::isa::lanes::{MAX_WARPS, Mask, Width};
 use crate::memory::{AddressSpace, READ, WRITE};
-use crate::program::Op as Operation;
+use crate::program::{Op as Operation, Space};
+use crate::ptx::ast::Span;
 use crate::simt::jit::Native;
 use crate::simt::jit::context::{Context, Cut, Extent, LaneCall, SCRATCH, outcome, step};
 use crate::simt::machine::slots::{Slot, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{BlockEnv, Copy, Cx, MemOp, NONE, RawFault, warp};
+use crate::simt::machine::{BlockEnv, Copy, Cx, Env, MemOp, NONE, RawFault, warp};
 
-use super::bundle::{Bundle, Conditions, Located, State};
+use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::code::{Code, Executable};
 use super::collective;
 use super::compile::Pc;
-use crate::isa::lanes::Width;
-use crate::program::Space;
 
 /// Instructions that code runs until it comes back for a look at the clock.
 const BUDGET: i64 = 1 << 19;
 
-/// What the helpers know besides what code sees.
+/// What the helpers know besides what code sees. A bundle has one, of which most stays from one time to the next.
 #[repr(C)]
-struct Run<'a, 'b> {
+pub(super) struct Run {
     /// First, so that code's context is this.
     context: Context,
-    cx: &'a mut Cx<'b>,
-    state: &'a mut BlockState,
-    exec: &'a Executable,
-    native: &'a Native,
+    regs: *mut u8,
+    /// The block, whose lifetime nothing here knows: it is there while code runs.
+    block: *const Env<'static>,
+    state: *mut BlockState,
+    exec: *const Executable,
+    native: *const Native,
+    first_thread: u32,
+    frame: u32,
     live: [u32; MAX_WARPS],
     /// The instruction that a helper was asked for last.
     pc: Pc,
+    fault: Option<RawFault>,
     /// A helper has panicked: it goes on when code has returned.
     panic: Option<Box<dyn Any + Send>>,
+    /// Where the function's accesses go.
+    extents: Option<Arc<Extents>>,
 }
 
-/// Extents of one function's sites, as the thread has seen them.
-struct Extents {
-    native: usize,
+// SAFETY: the pointers are followed while code runs, and set before each time.
+unsafe impl Send for Run {}
+
+/// Extents of one function's sites, as a thread has seen them.
+pub(super) struct Extents {
+    id: u64,
     /// The state of the address space for which they hold.
-    version: u64,
-    extents: Box<[Extent]>,
+    version: AtomicU64,
+    extents: UnsafeCell<Box<[Extent]>>,
 }
+
+// SAFETY: a thread's extents are used by the bundles that it runs, one after the other; a bundle stays with its thread.
+unsafe impl Send for Extents {}
+// SAFETY: what it says for `Send`.
+unsafe impl Sync for Extents {}
 
 thread_local! {
     /// Of the functions that the thread has run last.
-    static EXTENTS: RefCell<Vec<Extents>> = const { RefCell::new(Vec::new()) };
+    static EXTENTS: RefCell<ArrayVec<Arc<Extents>, 8>> = const { RefCell::new(ArrayVec::new_const()) };
 }
 
-/// Functions of which a thread remembers extents.
-const REMEMBERED: usize = 8;
-
-/// The extents of a function's sites. They stay where they are until the thread has run some other functions.
-fn extents(native: &Native) -> *mut Extent {
-    let key = std::ptr::from_ref(native) as usize;
-    let version = AddressSpace::get().version();
+/// The extents of a function's sites.
+fn extents(native: &Native) -> Arc<Extents> {
     EXTENTS.with(|all| {
         let mut all = all.borrow_mut();
-        let at = match all.iter().position(|one| one.native == key && one.extents.len() == native.sites.len()) {
-            Some(at) => at,
-            None => {
-                if all.len() == REMEMBERED {
-                    all.remove(0);
-                }
-                all.push(Extents {
-                    native: key,
-                    version,
-                    extents: vec![Extent::NONE; native.sites.len()].into(),
-                });
-                all.len() - 1
-            }
-        };
-        let one = &mut all[at];
-        if one.version != version {
-            one.extents.fill(Extent::NONE);
-            one.version = version;
+        if let Some(one) = all.iter().find(|one| one.id == native.id) {
+            return Arc::clone(one);
         }
-        one.extents.as_mut_ptr()
+        if all.is_full() {
+            all.remove(0);
+        }
+        let one = Arc::new(Extents {
+            id: native.id,
+            version: AtomicU64::new(u64::MAX),
+            extents: UnsafeCell::new(vec![Extent::NONE; native.sites.len()].into()),
+        });
+        all.push(Arc::clone(&one));
+        one
     })
 }
 
@@ -98,69 +104,75 @@ impl Bundle {
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
     ) -> Result<bool, Box<Located>> {
-        let fragment = self.fragments[at].clone();
-        let exec = std::sync::Arc::clone(&self.frames[fragment.frame as usize].exec);
-        let mut cx = self.context(&fragment, &exec, block);
-        let regs = cx.regs;
+        let Fragment { pc, frame: number, mask, .. } = self.fragments[at];
+        let frame = &self.frames[number as usize];
+        let (regs, base) = (frame.regs(), frame.base);
+        let exec = Arc::as_ptr(&frame.exec);
+        let block: &Env<'_> = block;
+        // SAFETY: only the lifetime changes; the pointer is followed while `block` is borrowed here.
+        let erased = unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) };
         let budget = self.share.clamp(1, BUDGET);
-        let context = Context {
-            step: step_for,
-            lane: lane_call,
-            calls: native.calls.as_ptr(),
-            extents: extents(native),
-            shared: block.shared,
-            shared_start: u64::from(cx.block.shared_start()),
-            shared_bytes: u64::from(block.shared_bytes),
-            cluster_shared: cx.block.cluster_shared(),
-            local: cx.local(0),
-            local_stride: u64::from(block.local_stride),
-            frame: u64::from(cx.frame),
-            param: block.param,
-            param_bytes: u64::from(block.param_bytes),
-            budget,
-            cut_count: 0,
-            cuts: [Cut::default(); 32],
-            scratch: [0; SCRATCH],
-        };
-        let mut run = Run {
-            context,
-            cx: &mut cx,
-            state,
-            exec: &exec,
-            native,
-            live: self.live,
-            pc: fragment.pc,
-            panic: None,
-        };
-        // SAFETY: the code was made for this executable, in whose window the fragment runs; the context's pointers are to
-        // what lives until it returns; the entry is one of its own.
-        let outcome = unsafe { (native.run)(&raw mut run.context, regs, entry, fragment.mask[0]) };
+        let first_thread = self.first_thread;
+        let run = self.native.get_or_insert_with(|| Box::new(Run::new(block, first_thread)));
+        run.block = erased;
+        run.state = state;
+        run.regs = regs;
+        run.pc = pc;
+        run.live = self.live;
+        run.frame = base;
+        run.exec = exec;
+        if run.extents.as_ref().is_none_or(|extents| extents.id != native.id) {
+            run.native = native;
+            let extents = extents(native);
+            run.context.calls = native.calls.as_ptr();
+            // SAFETY: the thread is here, and not in code.
+            run.context.extents = unsafe { &mut *extents.extents.get() }.as_mut_ptr();
+            run.extents = Some(extents);
+        }
+        let version = AddressSpace::get().version();
+        if let Some(extents) = &run.extents
+            && extents.version.load(Ordering::Relaxed) != version
+        {
+            // SAFETY: the thread is here, and not in code.
+            unsafe { &mut *extents.extents.get() }.fill(Extent::NONE);
+            extents.version.store(version, Ordering::Relaxed);
+        }
+        run.context.frame = u64::from(base);
+        run.context.budget = budget;
+        run.context.cut_count = 0;
+        let context = std::ptr::from_mut::<Run>(run).cast::<Context>();
+        // SAFETY: the code was made for this executable, in whose window the fragment runs; what the context points to lives
+        // until it returns; the entry is one of its own.
+        let outcome = unsafe { (native.run)(context, regs, entry, mask[0]) };
         if let Some(panic) = run.panic.take() {
             resume_unwind(panic);
         }
-        let (pc, fault) = (run.pc, run.cx.fault.take());
-        let (count, cuts, left) = (run.context.cut_count as usize, run.context.cuts, run.context.budget);
         match outcome {
             outcome::LEFT => {}
             outcome::NOT_ENTERED => return Ok(false),
             _ => {
-                let lane = first_lane(&fragment.mask);
+                let lane = first_lane(&mask);
+                let (pc, fault) = (run.pc, run.fault.take());
                 return Err(Box::new(Located {
                     fault: fault.unwrap_or_else(|| RawFault::instruction("compiled code gave up".into(), lane)),
-                    stack: self.stack(fragment.frame, pc),
+                    stack: self.stack(number, pc),
                     first_thread: self.first_thread,
                 }));
             }
         }
-        let spent = (budget - left).max(1);
+        let spent = (budget - run.context.budget).max(1);
         self.share -= spent;
         self.slice -= spent;
-        for (number, cut) in cuts[..count].iter().enumerate() {
-            let place = match number {
+        let count = run.context.cut_count as usize;
+        let mut gone = ArrayVec::<Cut, 32>::new();
+        for cut_number in 0..count {
+            let cut = self.native.as_ref().map_or_else(Cut::default, |run| run.context.cuts[cut_number]);
+            let place = match cut_number {
                 0 => at,
                 _ => {
-                    self.frames[fragment.frame as usize].refs += 1;
-                    self.fragments.push(fragment.clone());
+                    self.frames[number as usize].refs += 1;
+                    let one = self.fragments[at].clone();
+                    self.fragments.push(one);
                     self.fragments.len() - 1
                 }
             };
@@ -168,8 +180,60 @@ impl Bundle {
             (fragment.pc, fragment.state) = (cut.pc, State::Ready);
             fragment.mask = [0; MAX_WARPS];
             fragment.mask[0] = cut.lanes;
+            let op = &self.frames[number as usize].exec.code[cut.pc as usize];
+            if matches!(op.code, Code::Exit) && op.guard.offset == NONE {
+                gone.push(cut);
+            }
+        }
+        // Lanes that have come to the end need not go there again.
+        for cut in gone {
+            let of = |f: &Fragment| f.frame == number && f.pc == cut.pc && f.mask[0] == cut.lanes;
+            if let Some(at) = self.fragments.iter().position(of) {
+                self.exit(at, [cut.lanes, 0, 0, 0], cut.pc);
+                state.barriers.left(self.first_warp(), self.live_by_warp());
+            }
         }
         Ok(true)
+    }
+}
+
+impl Run {
+    fn new(block: &Env<'_>, first_thread: u32) -> Run {
+        let local = block.local + u64::from(first_thread) * u64::from(block.local_stride);
+        Run {
+            context: Context {
+                step: step_for,
+                lane: lane_call,
+                calls: std::ptr::null(),
+                extents: std::ptr::null_mut(),
+                shared: block.shared,
+                shared_start: u64::from(block.shared_start()),
+                shared_bytes: u64::from(block.shared_bytes),
+                cluster_shared: block.cluster_shared(),
+                local,
+                local_stride: u64::from(block.local_stride),
+                frame: 0,
+                param: block.param,
+                param_bytes: u64::from(block.param_bytes),
+                budget: 0,
+                cut_count: 0,
+                cuts: [Cut::default(); 32],
+                scratch: [0; SCRATCH],
+            },
+            regs: std::ptr::null_mut(),
+            // SAFETY: only the lifetime changes; nobody follows it before it is set again.
+            block: unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) },
+            state: std::ptr::null_mut(),
+            exec: std::ptr::null(),
+            native: std::ptr::null(),
+            first_thread,
+            frame: 0,
+            live: [0; MAX_WARPS],
+            pc: 0,
+            fault: None,
+            panic: None,
+            extents: None,
+        }
     }
 }
 
@@ -183,7 +247,7 @@ extern "C" fn lane_call(call: *const LaneCall, scratch: *mut u8) {
 /// An instruction of the interpreter's code.
 extern "C" fn step_for(context: *mut Context, _regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32 {
     // SAFETY: code passes the context that it was given, which is the first field of a `Run`, and holds no reference to it.
-    let run = unsafe { &mut *context.cast::<Run<'_, '_>>() };
+    let run = unsafe { &mut *context.cast::<Run>() };
     run.pc = pc;
     match catch_unwind(AssertUnwindSafe(|| run.step(pc, lanes, site))) {
         Ok(answer) => answer,
@@ -194,14 +258,29 @@ extern "C" fn step_for(context: *mut Context, _regs: *mut u8, pc: Pc, lanes: u32
     }
 }
 
-impl Run<'_, '_> {
+impl Run {
     fn step(&mut self, pc: Pc, lanes: u32, site: u32) -> u32 {
         let mut mask = [0; MAX_WARPS];
         mask[0] = lanes;
-        self.cx.mask = Mask { warps: 1, lanes: mask };
-        let cx = &mut *self.cx;
-        let machine = self.exec.machine;
-        let done = match &self.exec.code[pc as usize].code {
+        // SAFETY: whoever has entered the code holds all three until it returns, and does nothing with them meanwhile.
+        let (exec, block, state) = unsafe { (&*self.exec, &*self.block, &mut *self.state) };
+        let mut cx = Cx {
+            regs: self.regs,
+            mask: Mask { warps: 1, lanes: mask },
+            block,
+            first_thread: self.first_thread,
+            frame: self.frame,
+            affine: std::ptr::null(),
+            by_warp: false,
+            forced: false,
+            fault: None,
+            function: &exec.function,
+            span: Span::default(),
+            operation: None,
+        };
+        let cx = &mut cx;
+        let machine = exec.machine;
+        let done = match &exec.code[pc as usize].code {
             Code::Lane { kernel, operands } => {
                 // SAFETY: the operands are slots of the window, which `cx` has; kernels are of the CPU's level.
                 unsafe { (kernel.masked)(cx.regs, operands, &cx.mask) };
@@ -211,8 +290,8 @@ impl Run<'_, '_> {
                 // SAFETY: `mem` has slots of the window, which `cx` has.
                 let done = unsafe { run(cx, mem) };
                 if done && site != u32::MAX {
-                    let writes = matches!(self.exec.code[pc as usize].code, Code::Store { .. });
-                    self.remember(pc, site as usize, writes);
+                    let writes = matches!(exec.code[pc as usize].code, Code::Store { .. });
+                    self.remember(cx, mem, site as usize, writes);
                 }
                 done
             }
@@ -235,9 +314,9 @@ impl Run<'_, '_> {
                             ignore: *ignore,
                         };
                         // SAFETY: the operands are slots of the window, which `cx` has.
-                        unsafe { (machine.copy_async)(cx, &copy, self.state) }
+                        unsafe { (machine.copy_async)(cx, &copy, state) }
                     }
-                    Operation::CopyGroup(group) => (machine.copy_group)(cx, *group, self.state),
+                    Operation::CopyGroup(group) => (machine.copy_group)(cx, *group, state),
                     other => {
                         if let Some(members) = collective::members(other) {
                             // SAFETY: the member mask is a number or a slot of the window, which `cx` has.
@@ -260,21 +339,23 @@ impl Run<'_, '_> {
             | Code::Return
             | Code::Exit => unreachable!("code is left before these"),
         };
-        if done { step::DONE } else { step::FAULT }
+        if done {
+            return step::DONE;
+        }
+        self.fault = cx.fault.take();
+        step::FAULT
     }
 
     /// Looks up where an access that was carried out for the lanes of the mask may go without being asked.
-    fn remember(&mut self, pc: Pc, site: usize, writes: bool) {
-        let (Code::Load { mem, .. } | Code::Store { mem, .. }) = &self.exec.code[pc as usize].code else {
-            return;
-        };
+    fn remember(&self, cx: &Cx<'_>, mem: &MemOp, site: usize, writes: bool) {
         if !matches!(mem.space, Space::Generic | Space::Global | Space::Const) {
             return;
         }
-        let address = self.address(mem);
+        let address = address(cx, mem);
         let bits = if writes { WRITE } else { READ };
-        let (low, length) = self.cx.block.view.around(address, bits);
-        let reach = self.native.sites[site];
+        let (low, length) = cx.block.view.around(address, bits);
+        // SAFETY: the code that runs is this one's.
+        let reach = unsafe { &*self.native }.sites[site];
         let extent = Extent {
             low,
             room: (length + 1).saturating_sub(reach),
@@ -282,19 +363,19 @@ impl Run<'_, '_> {
         // SAFETY: there is an extent for each site; nobody else has them, for they are the thread's.
         unsafe { *self.context.extents.add(site) = extent };
     }
+}
 
-    /// The address of the first lane of the mask.
-    fn address(&self, mem: &MemOp) -> u64 {
-        let register = if mem.register == NONE {
-            0
-        } else {
-            let slot = Slot {
-                offset: mem.register,
-                width: if mem.narrow { Width::B32 } else { Width::B64 },
-            };
-            // SAFETY: the address register is a slot of the window, which `cx` has.
-            unsafe { read(self.cx.regs, slot, first_lane(&self.cx.mask.lanes)) }
+/// The address of the first lane of the mask.
+fn address(cx: &Cx<'_>, mem: &MemOp) -> u64 {
+    let register = if mem.register == NONE {
+        0
+    } else {
+        let slot = Slot {
+            offset: mem.register,
+            width: if mem.narrow { Width::B32 } else { Width::B64 },
         };
-        register.wrapping_add(mem.offset as u64)
-    }
+        // SAFETY: the address register is a slot of the window, which `cx` has.
+        unsafe { read(cx.regs, slot, first_lane(&cx.mask.lanes)) }
+    };
+    register.wrapping_add(mem.offset as u64)
 }

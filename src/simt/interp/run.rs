@@ -92,14 +92,16 @@ impl Bundle {
                 }
             }
             let (mut limit, floor) = self.bounds(at, meet);
-            if let Some(native) = self.native_of(at)
-                && schedule.is_none()
+            if schedule.is_none()
                 && state.stuck == 0
+                && let Some((native, entry)) = self.native_of(at)
             {
-                let pc = self.fragments[at].pc;
+                // SAFETY: the fragment's frame keeps its executable, and that its code, until the fragment leaves the frame:
+                // code returns before.
+                let native = unsafe { &*native };
                 if (limit, floor) == (Pc::MAX, 0)
-                    && let Some(entry) = native.entry(pc)
-                    && self.run_native(at, (&native, entry), block, state)?
+                    && let Some(entry) = entry
+                    && self.run_native(at, (native, entry), block, state)?
                 {
                     if state.changed {
                         self.wake();
@@ -109,7 +111,7 @@ impl Bundle {
                     }
                     continue;
                 }
-                limit = limit.min(native.next_entry(pc));
+                limit = limit.min(native.next_entry(self.fragments[at].pc));
             }
             let mut turn = schedule.map_or(SLICE, Schedule::turn).min(self.share).max(1);
             if state.stuck != 0 {
@@ -149,10 +151,20 @@ impl Bundle {
         }
     }
 
-    /// The code of the function in which fragment `at` is.
+    /// The code of the function in which fragment `at` is, and the entry at which the fragment stands.
     #[inline(always)]
-    fn native_of(&self, at: usize) -> Option<Arc<Native>> {
-        self.frames[self.fragments[at].frame as usize].exec.native.clone()
+    fn native_of(&self, at: usize) -> Option<(*const Native, Option<u32>)> {
+        let fragment = &self.fragments[at];
+        let exec = &self.frames[fragment.frame as usize].exec;
+        let native = &exec.native.as_ref()?.all;
+        match native.entry(fragment.pc) {
+            Some((_, masked)) if !masked && fragment.mask[0] != u32::MAX => {
+                let some = exec.native_for_some();
+                let entry = some.and_then(|some| some.entry(fragment.pc));
+                Some((some.unwrap_or(native), entry.map(|(entry, _)| entry)))
+            }
+            entry => Some((native, entry.map(|(entry, _)| entry))),
+        }
     }
 
     /// Whether the next instruction of fragment `at` does something that others than the block may see, or sees something

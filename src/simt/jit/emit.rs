@@ -1,9 +1,12 @@
 //! A planned body as LLVM's text.
 //!
-//! Each unit is emitted twice: for a warp all of whose lanes are there, and under a mask. Branches on which a whole warp
-//! agrees stay in the first version; where lanes part, the second goes on until they are together again. In the second
-//! version lanes that go to a unit are added to the unit's flags; what follows a unit is the lowest one that anybody waits
-//! at ([`Emit::dispatch`]).
+//! A unit is emitted for a warp all of whose lanes are there, and, where lanes may be elsewhere meanwhile, under a mask as
+//! well. Branches on which a whole warp agrees stay in the first version; where lanes part, the second goes on until they are
+//! together again. Under a mask, lanes that go to a unit are added to the unit's flags; what follows a unit is the lowest
+//! one that anybody waits at ([`Emit::dispatch`]).
+//!
+//! Warps that lack lanes for good (at the end of a block, or when some have left the kernel) have code of their own, which
+//! is masked throughout ([`For::Some`]).
 //!
 //! Registers and flags are memory of the function's frame, which LLVM's first pass makes values of. A register of lanes is
 //! as many values as the CPU's vectors ask for (*parts*).
@@ -39,6 +42,8 @@ pub struct Made {
     pub calls: Vec<LaneCall>,
     /// Places of the interpreter's code where lanes may enter, with the number of the entry.
     pub entries: Vec<(Pc, u32)>,
+    /// Those of [`For::All`] where a part of the lanes may enter.
+    pub masked: Vec<u32>,
     /// Bytes that an access reaches from its address, by site.
     pub sites: Vec<u64>,
 }
@@ -66,10 +71,20 @@ pub fn part_lanes(level: Level) -> u32 {
     }
 }
 
+/// For whom code is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// Warps all of whose lanes are there. Where some are, and nobody is elsewhere, they leave.
+    All,
+    /// Any lanes.
+    Some,
+}
+
 pub(super) struct Emit<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) plan: &'a Plan,
     pub(super) level: Level,
+    whom: For,
     /// Lanes of a part, and parts of a warp.
     pub(super) lanes: u32,
     pub(super) parts: usize,
@@ -100,12 +115,13 @@ pub(super) struct Emit<'a> {
 }
 
 /// Makes text of a plan.
-pub fn emit(input: &Input<'_>, plan: &Plan, level: Level) -> Made {
+pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
     let lanes = part_lanes(level);
     let mut emit = Emit {
         input,
         plan,
         level,
+        whom,
         lanes,
         parts: (32 / lanes) as usize,
         text: Text::default(),
@@ -132,6 +148,11 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level) -> Made {
     Made {
         ir,
         calls: emit.calls,
+        masked: entries
+            .iter()
+            .map(|&(_, unit)| unit)
+            .filter(|&unit| whom == For::Some || !plan.others[unit as usize].is_empty())
+            .collect(),
         entries,
         sites: emit.sites,
     }
@@ -187,8 +208,14 @@ impl Emit<'_> {
             self.entry(unit);
         }
         for unit in 0..count {
-            self.unit(unit, true);
-            self.unit(unit, false);
+            if self.whom == For::All {
+                self.unit(unit, true);
+            }
+            if self.is_masked(unit) {
+                self.unit(unit, false);
+            } else {
+                self.joined(unit);
+            }
         }
         // Leaving adds chains for loops that run out of their budget, and no others.
         while let Some(unit) = self.leaves.pop_first() {
@@ -710,7 +737,7 @@ impl Emit<'_> {
             let reg = self.info(register);
             let bits = bits_of(reg.width).unwrap_or(32);
             self.declare(register);
-            let Kind::Line { step, parts } = self.kind(register) else {
+            let Kind::Line { step, parts, .. } = self.kind(register) else {
                 let values = self.load_slot(reg);
                 for (part, value) in values.iter().enumerate() {
                     let (value, ty) = match reg.width {
@@ -758,10 +785,16 @@ impl Emit<'_> {
             self.rarely(&bad, "nowhere", &go);
             self.text.label(&go);
         }
-        let all = self.text.value("icmp eq i32 %lanes, -1");
-        let some = self.text.name("some");
-        self.branch(&all, &format!("F{unit}"), &some);
-        self.text.label(&some);
+        if self.whom == For::All {
+            let all = self.text.value("icmp eq i32 %lanes, -1");
+            let some = self.text.name("some");
+            self.branch(&all, &format!("F{unit}"), &some);
+            self.text.label(&some);
+            if !self.is_masked(unit) {
+                self.jump("nowhere");
+                return;
+            }
+        }
         self.store_flags(unit, &mask);
         self.jump(&format!("M{unit}"));
     }
@@ -856,14 +889,14 @@ impl Emit<'_> {
     }
 
     /// Goes on behind the current unit, under masks: at the lowest unit where somebody waits. Lanes of the unit were added
-    /// to `next`; others may be elsewhere.
-    fn dispatch(&mut self, next: &[Node], from_full: bool) {
+    /// to `next`, unless there are none (`perhaps_nobody`); others may be elsewhere.
+    fn dispatch(&mut self, next: &[Node], from_full: bool, perhaps_nobody: bool) {
         let mut nodes: BTreeSet<Node> = next.iter().copied().collect();
         if !from_full {
             nodes.extend(self.plan.others[self.unit as usize].iter().copied());
         }
         let units: Vec<Node> = nodes.iter().copied().filter(|&node| !self.plan.is_stuck(node)).collect();
-        let anybody_stuck = units.len() < nodes.len();
+        let anybody_stuck = units.len() < nodes.len() || perhaps_nobody;
         let unit = self.unit;
         for (at, &to) in units.iter().enumerate() {
             let last = at + 1 == units.len() && !anybody_stuck;
@@ -893,8 +926,13 @@ impl Emit<'_> {
             }
             self.text.label(&skip);
         }
-        let chain = self.chain(nodes);
-        self.jump(&chain);
+        match nodes.is_empty() {
+            true => self.jump("left"),
+            false => {
+                let chain = self.chain(nodes);
+                self.jump(&chain);
+            }
+        }
     }
 
     /// A turn of a loop is paid for; gives whether there is nothing left.
@@ -918,7 +956,7 @@ impl Emit<'_> {
         if let Some(mask) = self.here.clone() {
             self.add_flags(stuck, &mask);
         }
-        self.dispatch(&[stuck], false);
+        self.dispatch(&[stuck], false, false);
     }
 
     // ---- units -------------------------------------------------------------------------------------------------------------
@@ -934,7 +972,7 @@ impl Emit<'_> {
                 let nobody = vec![self.form().constant(1, 0); self.parts];
                 self.store_flags(unit, &nobody);
             }
-            if self.plan.others[unit as usize].is_empty() {
+            if self.whom == For::All && self.plan.others[unit as usize].is_empty() {
                 let (all, some) = (self.all(&mask), self.text.name("some"));
                 self.branch(&all, &format!("F{unit}"), &some);
                 self.text.label(&some);
@@ -943,9 +981,13 @@ impl Emit<'_> {
         }
         self.here = self.mask.clone();
         let body = self.input.body;
-        if stick == Stick::Always {
+        if matches!(stick, Stick::Always | Stick::Ends) {
             let inst = body.blocks[block].insts.get(insts.start).filter(|_| !insts.is_empty());
-            self.always_sticks(inst.and_then(|inst| inst.guard));
+            let guard = inst.and_then(|inst| inst.guard);
+            match stick {
+                Stick::Ends => self.ends(guard),
+                _ => self.always_sticks(guard),
+            }
             return;
         }
         let here = self.mask.clone();
@@ -956,6 +998,79 @@ impl Emit<'_> {
             (self.guarded, self.mask) = (false, here.clone());
         }
         self.exit();
+    }
+
+    fn is_masked(&self, unit: Node) -> bool {
+        self.whom == For::Some || !self.plan.others[unit as usize].is_empty()
+    }
+
+    /// Lanes come together at a unit while nobody is elsewhere: all of the warp, or they leave.
+    fn joined(&mut self, unit: Node) {
+        (self.unit, self.full, self.guarded, self.mask) = (unit, false, false, None);
+        self.text.label(&format!("M{unit}"));
+        let mask = self.load_flags(unit);
+        let (all, some) = (self.all(&mask), self.text.name("some"));
+        self.branch(&all, &format!("F{unit}"), &some);
+        self.text.label(&some);
+        let chain = self.chain(BTreeSet::from([unit]));
+        self.jump(&chain);
+    }
+
+    /// Threads end: they leave at once, for they want nothing more.
+    fn ends(&mut self, guard: Option<Guard>) {
+        let unit = self.unit;
+        let next = match (&self.plan.units[unit as usize].exit, guard) {
+            (Exit::To(next), Some(guard)) => Some((*next, guard)),
+            _ => None,
+        };
+        let Some((next, guard)) = next else {
+            let bits = self.mask_bits();
+            self.cut(unit, &bits);
+            match self.full {
+                true => self.jump("left"),
+                false => self.dispatch(&[], false, true),
+            }
+            return;
+        };
+        let here = self.mask.clone();
+        let line = self.kind(guard.reg.number).is_line();
+        let (leave, stay) = (self.text.name("leave"), self.text.name("stay"));
+        if line {
+            let holds = self.holds(guard);
+            self.branch(&holds, &leave, &stay);
+            self.text.label(&leave);
+            let bits = self.mask_bits();
+            self.cut(unit, &bits);
+            match self.full {
+                true => self.jump("left"),
+                false => self.dispatch(&[], false, true),
+            }
+            self.text.label(&stay);
+            self.go(next);
+            return;
+        }
+        let mut gone = self.holding(guard);
+        let mut rest = self.not(&gone);
+        if let Some(here) = &here {
+            gone = self.each(here, &gone, "and");
+            rest = self.each(here, &rest, "and");
+        }
+        let bits = self.bits(&gone);
+        let any = self.text.value(format!("icmp ne i32 {bits}, 0"));
+        self.branch(&any, &leave, &stay);
+        self.text.label(&leave);
+        self.cut(unit, &bits);
+        self.store_or_add(next, &rest);
+        self.dispatch(&[next], self.full, true);
+        self.text.label(&stay);
+        self.go(next);
+    }
+
+    fn store_or_add(&mut self, node: Node, mask: &[String]) {
+        match self.full {
+            true => self.store_flags(node, mask),
+            false => self.add_flags(node, mask),
+        }
     }
 
     fn always_sticks(&mut self, guard: Option<Guard>) {
@@ -1005,7 +1120,7 @@ impl Emit<'_> {
         if !self.full {
             let mask = self.mask.clone().unwrap_or_default();
             self.add_flags(to, &mask);
-            self.dispatch(&[to], false);
+            self.dispatch(&[to], false, false);
             return;
         }
         match self.plan.loops.get(&(unit, to)).copied() {
@@ -1040,7 +1155,7 @@ impl Emit<'_> {
             self.store_flags(taken, &holding);
             let rest = self.not(&holding);
             self.store_flags(fall, &rest);
-            self.dispatch(&[taken, fall], true);
+            self.dispatch(&[taken, fall], true, false);
             return;
         }
         let mask = self.mask.clone().unwrap_or_default();
@@ -1049,7 +1164,7 @@ impl Emit<'_> {
         let rest = self.each(&mask, &not, "and");
         self.add_flags(taken, &there);
         self.add_flags(fall, &rest);
-        self.dispatch(&[taken, fall], false);
+        self.dispatch(&[taken, fall], false, false);
     }
 
     fn exit(&mut self) {
@@ -1179,8 +1294,14 @@ impl Emit<'_> {
         let line = dst.iter().all(|reg| self.kind(reg.number).is_line());
         if line {
             self.must_not_wrap(what, src);
-            let sources: Vec<Vec<String>> = src.iter().map(|&reg| self.line_of(reg, raw).0).collect();
             let count = dst.iter().map(|reg| self.bases_of(reg.number)).max().unwrap_or(1);
+            let sources: Vec<Vec<String>> = src
+                .iter()
+                .map(|&reg| {
+                    let (values, step) = self.line_of(reg, raw);
+                    self.by_part(reg, values, step, count)
+                })
+                .collect();
             let mut results: Vec<Vec<String>> = vec![Vec::new(); dst.len()];
             for part in 0..count {
                 let these: Vec<String> = sources
@@ -1300,6 +1421,20 @@ impl Emit<'_> {
                 self.write_lanes(*reg, values);
             }
         }
+    }
+
+    /// The numbers of a line, of as many parts.
+    fn by_part(&mut self, reg: Reg, values: Vec<String>, step: u64, count: usize) -> Vec<String> {
+        if values.len() == count || step == 0 {
+            return values;
+        }
+        let bits = bits_of(reg.width).unwrap_or(32);
+        (0..count as u64)
+            .map(|part| {
+                let further = Form::One.constant(bits, step.wrapping_mul(part * u64::from(self.lanes)));
+                self.text.binary("add", &format!("i{bits}"), &values[0], &further)
+            })
+            .collect()
     }
 
     /// A line that is widened must not wrap around between its lanes: else they leave the code before the instruction.
@@ -1478,7 +1613,7 @@ impl Emit<'_> {
             if reg.width == Width::B128 {
                 continue;
             }
-            if let Kind::Line { step, parts } = self.kind(reg.number) {
+            if let Kind::Line { step, parts, .. } = self.kind(reg.number) {
                 if reg.width == Width::Pred {
                     let at = self.slot(reg.number);
                     let at = self.place("%regs", at);

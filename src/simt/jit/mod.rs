@@ -28,7 +28,7 @@ mod plan;
 mod text;
 mod worker;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::isa::Level;
 use context::{Entry, LaneCall};
@@ -36,7 +36,7 @@ use library::{Emit, Library};
 use object::Code;
 use plan::Plan;
 
-pub use emit::{Input, part_lanes};
+pub use emit::{For, Input, part_lanes};
 pub use plan::Rows;
 pub use worker::later;
 
@@ -46,20 +46,32 @@ pub type Pc = u32;
 /// What a turn of a loop costs that looks at what others change; the interpreter counts the same.
 pub const SPIN: i64 = 1 << 17;
 
+/// LLVM's O1: O2 gains nothing on such code.
+const OPTIMISE: u32 = 1;
+
+/// Bodies of which more text would be made are left to the interpreter.
+const MOST_TEXT: usize = 6 << 20;
+
 /// Code of a function, for one warp of blocks whose rows lie in one way.
 pub struct Native {
     /// It holds the memory in which `run` lies.
     _code: Code,
     pub run: Entry,
     pub calls: Box<[LaneCall]>,
-    /// The number of the entry at each place of the interpreter's code.
-    entries: Box<[Option<u32>]>,
+    /// The number of the entry at each place of the interpreter's code, and whether lanes may enter there of which some
+    /// are missing.
+    entries: Box<[Option<(u32, bool)>]>,
     /// The next place with an entry behind each.
     next: Box<[Pc]>,
     /// Bytes that an access reaches from its address, by site.
     pub sites: Box<[u64]>,
     pub rows: Rows,
+    /// No other code has had it: what is remembered of code is found by it.
+    pub id: u64,
 }
+
+/// What [`Native::id`] was given last.
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: calls are pointers to functions and numbers; code is not written to once it is loaded.
 unsafe impl Send for Native {}
@@ -67,9 +79,9 @@ unsafe impl Send for Native {}
 unsafe impl Sync for Native {}
 
 impl Native {
-    /// The entry at a place of the interpreter's code.
+    /// The entry at a place of the interpreter's code, and whether lanes may enter there of which some are missing.
     #[inline(always)]
-    pub fn entry(&self, pc: Pc) -> Option<u32> {
+    pub fn entry(&self, pc: Pc) -> Option<(u32, bool)> {
         self.entries.get(pc as usize).copied().flatten()
     }
 
@@ -85,25 +97,41 @@ pub fn rows(block: [u32; 3]) -> Rows {
     Rows::of(block, part_lanes(Level::current()))
 }
 
-/// The text that is made of a body, for people, and its parts.
+fn planned(input: &Input<'_>, rows: Rows) -> Result<Plan, plan::Refusal> {
+    Plan::of(input.body, input.starts, (rows, part_lanes(Level::current())))
+}
+
+/// The text that is made of a body, for people.
 ///
 /// # Errors
 /// The body is left to the interpreter, and why.
-pub fn text(input: &Input<'_>, rows: Rows, level: Level) -> Result<String, &'static str> {
-    let plan = Plan::of(input.body, input.starts, rows)?;
-    Ok(emit::emit(input, &plan, level).ir)
+pub fn text(input: &Input<'_>, rows: Rows, whom: For) -> Result<String, &'static str> {
+    Ok(emit::emit(input, &planned(input, rows)?, Level::current(), whom).ir)
+}
+
+/// The assembly that becomes of it.
+///
+/// # Errors
+/// As for [`text`], or there is no compiler.
+pub fn assembly(input: &Input<'_>, rows: Rows, whom: For) -> Result<String, String> {
+    let text = text(input, rows, whom)?;
+    let features = emit::features(Level::current());
+    let made = Library::get()?.compile(&text, features, OPTIMISE, Emit::Assembly)?;
+    Ok(String::from_utf8_lossy(&made).into_owned())
 }
 
 /// Compiles a body.
 ///
 /// # Errors
 /// It is left to the interpreter: there is no compiler, it refuses, or the body is not for it.
-pub fn make(name: &str, input: &Input<'_>, rows: Rows) -> Result<Arc<Native>, String> {
+pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Native, String> {
     let level = Level::current();
-    let plan = Plan::of(input.body, input.starts, rows)?;
-    let made = emit::emit(input, &plan, level);
+    let made = emit::emit(input, &planned(input, rows)?, level, whom);
+    if made.ir.len() > MOST_TEXT {
+        return Err(format!("{} bytes of LLVM's text would take long to compile", made.ir.len()));
+    }
     if let Some(folder) = std::env::var_os("MARGAY_JIT_DUMP") {
-        let _ = std::fs::write(std::path::Path::new(&folder).join(format!("{name}.ll")), &made.ir);
+        let _ = std::fs::write(std::path::Path::new(&folder).join(format!("{name}.{whom:?}.ll")), &made.ir);
     }
     let library = Library::get()?;
     let began = std::time::Instant::now();
@@ -112,7 +140,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows) -> Result<Arc<Native>, St
     let (object, kept) = match cache::get(&key) {
         Some(object) => (object, true),
         None => {
-            let object = library.compile(&made.ir, features, 1, Emit::Object)?;
+            let object = library.compile(&made.ir, features, OPTIMISE, Emit::Object)?;
             cache::put(&key, &object);
             (object, false)
         }
@@ -121,12 +149,12 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows) -> Result<Arc<Native>, St
     let run = code.symbol(emit::NAME).ok_or("its code is missing")?;
     // SAFETY: the function that the emitter has made under this name has this type.
     let run = unsafe { std::mem::transmute::<*const u8, Entry>(run) };
-    tracing::debug!(kernel = name, kept, bytes = code.bytes(), elapsed = ?began.elapsed(), "compiled");
+    tracing::debug!(kernel = name, ?whom, kept, bytes = code.bytes(), elapsed = ?began.elapsed(), "compiled");
     let places = made.entries.iter().map(|&(pc, _)| pc as usize + 1).max().unwrap_or(0);
     let mut entries = vec![None; places];
     for &(pc, number) in &made.entries {
         // Of units at one place the first one leads to the others.
-        entries[pc as usize].get_or_insert(number);
+        entries[pc as usize].get_or_insert((number, made.masked.contains(&number)));
     }
     let mut next = vec![Pc::MAX; places];
     let mut last = Pc::MAX;
@@ -136,7 +164,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows) -> Result<Arc<Native>, St
             last = pc as Pc;
         }
     }
-    Ok(Arc::new(Native {
+    Ok(Native {
         _code: code,
         run,
         calls: made.calls.into(),
@@ -144,7 +172,8 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows) -> Result<Arc<Native>, St
         next: next.into(),
         sites: made.sites.into(),
         rows,
-    }))
+        id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+    })
 }
 
 /// What code calls besides its context's helpers: the little that LLVM makes calls of by itself.

@@ -18,7 +18,8 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 use crate::isa::lanes::Width;
-use crate::program::{Body, End, Guard, Initial, Inst, Linear, Op, Ordering, Register, Role, Space, Special};
+use crate::isa::{Compute, logic};
+use crate::program::{Body, End, Guard, Initial, Inst, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
 
 use super::Pc;
 
@@ -31,6 +32,8 @@ pub enum Stick {
     Never,
     Perhaps,
     Always,
+    /// For good: the thread ends.
+    Ends,
 }
 
 /// How a unit ends.
@@ -77,8 +80,9 @@ impl Unit {
 pub enum Kind {
     /// Nothing was written to it, as far as anybody has looked.
     Unknown,
-    /// One number, or one a part, from which it grows by `step` with each lane.
-    Line { step: u64, parts: bool },
+    /// One number, or one a part, from which it grows by `step` with each lane. The number, or each of them, is a multiple of
+    /// two to the power of `align`.
+    Line { step: u64, parts: bool, align: u8 },
     /// A number a lane.
     Vector,
     /// In the interpreter's window only.
@@ -86,14 +90,42 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const SAME: Kind = Kind::Line { step: 0, parts: false };
+    pub const SAME: Kind = Kind::line(0, false);
+
+    pub const fn line(step: u64, parts: bool) -> Kind {
+        Kind::Line { step, parts, align: 0 }
+    }
+
+    /// Of which a multiple is known.
+    fn aligned(self, to: u32) -> Kind {
+        match self {
+            Kind::Line { step, parts, .. } => Kind::Line {
+                step,
+                parts,
+                align: to.min(63) as u8,
+            },
+            other => other,
+        }
+    }
 
     fn meet(self, other: Kind) -> Kind {
         match (self, other) {
             (Kind::Unknown, kind) | (kind, Kind::Unknown) => kind,
-            (Kind::Line { step: a, parts: p }, Kind::Line { step: b, parts: q }) if a == b => Kind::Line {
+            (
+                Kind::Line {
+                    step: a,
+                    parts: p,
+                    align: n,
+                },
+                Kind::Line {
+                    step: b,
+                    parts: q,
+                    align: m,
+                },
+            ) if a == b => Kind::Line {
                 step: a,
                 parts: p | q,
+                align: n.min(m),
             },
             (Kind::Window, _) | (_, Kind::Window) => Kind::Window,
             _ => Kind::Vector,
@@ -193,7 +225,6 @@ fn stick_of(inst: &Inst) -> Stick {
         Op::Call { .. }
         | Op::Syscall { .. }
         | Op::Return
-        | Op::Exit
         | Op::Trap
         | Op::Breakpoint
         | Op::Barrier { .. }
@@ -202,6 +233,7 @@ fn stick_of(inst: &Inst) -> Stick {
         | Op::StackSave { .. }
         | Op::StackRestore { .. }
         | Op::Joint(_) => Stick::Always,
+        Op::Exit => Stick::Ends,
         Op::WarpBarrier { .. }
         | Op::Match { .. }
         | Op::Redux { .. }
@@ -245,11 +277,11 @@ pub fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, b
 }
 
 impl Plan {
-    /// `starts` says where each block begins in the interpreter's code.
+    /// `starts` says where each block begins in the interpreter's code; parts have so many `lanes`.
     ///
     /// # Errors
     /// The body is too large, or too tangled.
-    pub fn of(body: &Body, starts: &[Pc], rows: Rows) -> Result<Plan, Refusal> {
+    pub fn of(body: &Body, starts: &[Pc], (rows, lanes): (Rows, u32)) -> Result<Plan, Refusal> {
         let units = units(body, starts)?;
         let registers = body.registers.len();
         let mut plan = Plan {
@@ -261,7 +293,8 @@ impl Plan {
             units,
         };
         plan.liveness(body);
-        plan.classify(body, rows)?;
+        plan.classify(body, (rows, lanes))?;
+        plan.find_joins();
         plan.find_lazy(body);
         plan.find_loops(body);
         Ok(plan)
@@ -376,18 +409,18 @@ impl Plan {
     }
 
     /// Kinds of registers, and who is elsewhere: each depends on the other.
-    fn classify(&mut self, body: &Body, rows: Rows) -> Result<(), Refusal> {
+    fn classify(&mut self, body: &Body, (rows, lanes): (Rows, u32)) -> Result<(), Refusal> {
         for (number, info) in body.registers.iter().enumerate() {
             self.kinds[number] = match info.initial {
                 _ if info.width == Width::B128 => Kind::Window,
-                Some(initial) => initial_kind(initial, info.width, rows),
+                Some(initial) => initial_kind(initial, info.width, (rows, lanes)),
                 None => Kind::Unknown,
             };
         }
         let mut divided = vec![false; self.units.len()];
         let mut demoted = HashSet::new();
         loop {
-            self.kinds_of_all(body, &demoted);
+            self.kinds_of_all(body, lanes, &demoted);
             // Branches that divide lanes.
             let mut changed = false;
             for number in 0..self.units.len() {
@@ -397,7 +430,7 @@ impl Plan {
                         taken != fall && !self.kinds[guard.reg.number as usize].is_line()
                     }
                     Exit::To(_) => {
-                        unit.stick == Stick::Always
+                        matches!(unit.stick, Stick::Always | Stick::Ends)
                             && !unit.insts.is_empty()
                             && body.blocks[unit.block as usize].insts[unit.insts.start]
                                 .guard
@@ -464,7 +497,7 @@ impl Plan {
             .any(|&node| self.live[self.unit_of(node) as usize].has(register))
     }
 
-    fn kinds_of_all(&mut self, body: &Body, demoted: &HashSet<Register>) {
+    fn kinds_of_all(&mut self, body: &Body, lanes: u32, demoted: &HashSet<Register>) {
         // Each register is what all its writes agree on; from the optimistic side, until nothing changes.
         let fixed = |register: Register| body.registers[register as usize].initial.is_some();
         for register in 0..self.kinds.len() as Register {
@@ -475,7 +508,7 @@ impl Plan {
         loop {
             let mut changed = false;
             let mut inst = |kinds: &mut Vec<Kind>, inst: &Inst| {
-                let given = given(body, kinds, inst);
+                let given = given(body, kinds, inst, lanes);
                 let apart = inst
                     .guard
                     .is_some_and(|guard| !kinds[guard.reg.number as usize].is_line());
@@ -486,7 +519,8 @@ impl Plan {
                     let at = reg.number as usize;
                     let mut new = if apart { Kind::Vector } else { given };
                     // A predicate is one for the warp, or one a lane.
-                    if reg.width == Width::Pred && !matches!(new, Kind::SAME | Kind::Unknown) {
+                    let same = matches!(new, Kind::Line { step: 0, parts: false, .. } | Kind::Unknown);
+                    if reg.width == Width::Pred && !same {
                         new = Kind::Vector;
                     }
                     let new = kinds[at].meet(new);
@@ -526,6 +560,8 @@ impl Plan {
             }
             match unit.exit {
                 Exit::Branch { taken, fall, .. } => pair(taken, fall, &mut work, &mut seen),
+                // Whoever ends wants nothing more.
+                Exit::To(_) if unit.stick == Stick::Ends => {}
                 Exit::To(to) => pair(to, count + number as Node, &mut work, &mut seen),
                 Exit::None => {}
             }
@@ -549,7 +585,7 @@ impl Plan {
                         stack.push(to);
                     }
                 };
-                if this.stick != Stick::Never {
+                if matches!(this.stick, Stick::Perhaps | Stick::Always) {
                     leads(count + unit);
                 }
                 this.successors(&mut leads);
@@ -557,6 +593,25 @@ impl Plan {
         }
         self.others = others;
         Ok(())
+    }
+
+    /// Lanes that come together again where nobody is elsewhere may be fewer than the warp: other code serves those.
+    fn find_joins(&mut self) {
+        let mut joins = Vec::new();
+        for (number, unit) in self.units.iter().enumerate() {
+            let divided = !self.others[number].is_empty() || unit.stick == Stick::Ends;
+            let parts = matches!(&unit.exit, Exit::Branch { guard, .. } if !self.kinds[guard.reg.number as usize].is_line());
+            if divided || parts {
+                unit.successors(|to| {
+                    if self.others[to as usize].is_empty() {
+                        joins.push(to);
+                    }
+                });
+            }
+        }
+        for to in joins {
+            self.units[to as usize].entry = true;
+        }
     }
 
     fn find_lazy(&mut self, body: &Body) {
@@ -668,7 +723,7 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
         let last = units.get(at + 1).is_none_or(|next| next.block != units[at].block);
         let block = &body.blocks[units[at].block as usize];
         let guarded = units[at].insts.len() == 1 && block.insts[units[at].insts.start].guard.is_some();
-        let exit = if units[at].stick == Stick::Always && !guarded {
+        let exit = if matches!(units[at].stick, Stick::Always | Stick::Ends) && !guarded {
             Exit::None
         } else if !last {
             Exit::To(at as Node + 1)
@@ -704,23 +759,25 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
 }
 
 /// What is in a register before the code runs.
-fn initial_kind(initial: Initial, width: Width, rows: Rows) -> Kind {
+fn initial_kind(initial: Initial, width: Width, (rows, lanes): (Rows, u32)) -> Kind {
     let special = match initial {
-        Initial::Constant(_) | Initial::Param { .. } => return Kind::SAME,
+        Initial::Constant(bits) => return Kind::SAME.aligned((bits as u64).trailing_zeros()),
+        Initial::Param { .. } => return Kind::SAME,
         Initial::Special(special) => special,
     };
     let kind = match special {
+        // Warps start at multiples of 32 of a row, or parts at multiples of their length.
         Special::Tid(0) => match rows {
-            Rows::Warp => Kind::Line { step: 1, parts: false },
-            Rows::Part => Kind::Line { step: 1, parts: true },
+            Rows::Warp => Kind::line(1, false).aligned(5),
+            Rows::Part => Kind::line(1, true).aligned(lanes.trailing_zeros()),
             Rows::Any => Kind::Vector,
         },
         Special::Tid(_) => match rows {
             Rows::Warp => Kind::SAME,
-            Rows::Part => Kind::Line { step: 0, parts: true },
+            Rows::Part => Kind::line(0, true),
             Rows::Any => Kind::Vector,
         },
-        Special::Laneid => Kind::Line { step: 1, parts: false },
+        Special::Laneid => Kind::line(1, false).aligned(63),
         Special::LanemaskEq
         | Special::LanemaskLt
         | Special::LanemaskLe
@@ -759,13 +816,53 @@ fn initial_kind(initial: Initial, width: Width, rows: Rows) -> Kind {
         | Special::SharedAddress(_) => Kind::SAME,
     };
     match (width, kind) {
-        (Width::B32 | Width::B64, kind) | (_, kind @ Kind::SAME) => kind,
+        (Width::B32 | Width::B64, kind) | (_, kind @ Kind::Line { step: 0, parts: false, .. }) => kind,
         (Width::Pred | Width::B16 | Width::B128, _) => Kind::Vector,
     }
 }
 
+/// The low or the high bits of a number that grows by one, from where those begin: `%tid.x % 16`, `%tid.x / 32`. They are one
+/// line where it does not leave them within the warp, and one a part where it does not within the parts.
+fn masked(
+    body: &Body,
+    op: Compute,
+    src: &[Reg],
+    (steps, aligns, parts): ([u64; 4], [u32; 4], bool),
+    lanes: u32,
+) -> Option<Kind> {
+    let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
+    let (line, bits, low) = match op {
+        Compute::Logic(logic::Op::And { .. }) => {
+            let (line, mask) = match (constant(0), constant(1)) {
+                (_, Some(mask)) => (0, mask),
+                (Some(mask), _) => (1, mask),
+                (None, None) => return None,
+            };
+            let bits = mask.trailing_ones();
+            if mask == 0 || mask != u64::MAX >> (64 - bits) {
+                return None;
+            }
+            (line, bits, true)
+        }
+        Compute::Logic(logic::Op::Shr { .. }) => (0, u32::try_from(constant(1)?).ok()?, false),
+        _ => return None,
+    };
+    if steps[line] != 1 || steps.iter().sum::<u64>() != 1 || bits >= 31 {
+        return None;
+    }
+    let step = u64::from(low);
+    let within = |bits: u32| aligns[line] >= bits;
+    if !parts && bits >= 5 && within(5) {
+        Some(Kind::line(step, false).aligned(if low { aligns[line] } else { 0 }))
+    } else if bits >= lanes.trailing_zeros() && within(lanes.trailing_zeros()) {
+        Some(Kind::line(step, true).aligned(if low { aligns[line].min(lanes.trailing_zeros()) } else { 0 }))
+    } else {
+        None
+    }
+}
+
 /// The kind of what an operation gives, without its guard.
-fn given(body: &Body, kinds: &[Kind], inst: &Inst) -> Kind {
+fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
     let of = |register: Register| kinds[register as usize];
     match &inst.op {
         Op::Compute { op, src, dst } => {
@@ -780,14 +877,36 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst) -> Kind {
             }
             let mut parts = false;
             let mut steps = [0; 4];
-            for (step, reg) in steps.iter_mut().zip(src) {
-                if let Kind::Line { step: s, parts: p } = of(reg.number) {
-                    *step = s;
+            let mut aligns = [0; 4];
+            for ((step, align), reg) in steps.iter_mut().zip(&mut aligns).zip(src) {
+                if let Kind::Line {
+                    step: s,
+                    parts: p,
+                    align: a,
+                } = of(reg.number)
+                {
+                    (*step, *align) = (s, u32::from(a));
                     parts |= p;
                 }
             }
+            if dst.len() == 1
+                && let Some(kind) = masked(body, *op, src, (steps, aligns, parts), lanes)
+            {
+                return kind;
+            }
+            let align = match op.linear() {
+                Some(Linear::Copy | Linear::Narrow | Linear::Widen { .. }) => aligns[0],
+                Some(Linear::Add | Linear::Sub) => aligns[0].min(aligns[1]),
+                Some(Linear::Mul | Linear::MulWide { .. }) => aligns[0] + aligns[1],
+                Some(Linear::Mad | Linear::MadWide { .. }) => (aligns[0] + aligns[1]).min(aligns[2]),
+                Some(Linear::Shl) => {
+                    let by = body.constant(src[1].number).filter(|&by| by < 64);
+                    by.map_or(0, |by| aligns[0] + by as u32)
+                }
+                Some(Linear::Compare { .. }) | None => 0,
+            };
             if steps == [0; 4] {
-                return Kind::Line { step: 0, parts };
+                return Kind::line(0, parts).aligned(align);
             }
             let Some(linear) = op.linear().filter(|_| dst.len() == 1) else {
                 return Kind::Vector;
@@ -824,11 +943,8 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst) -> Kind {
                 Linear::Shl | Linear::Compare { .. } => None,
             };
             match (step, dst[0].width) {
-                (Some(step), Width::B32) => Kind::Line {
-                    step: u64::from(step as u32),
-                    parts,
-                },
-                (Some(step), Width::B64) => Kind::Line { step, parts },
+                (Some(step), Width::B32) => Kind::line(u64::from(step as u32), parts).aligned(align),
+                (Some(step), Width::B64) => Kind::line(step, parts).aligned(align),
                 _ => Kind::Vector,
             }
         }
@@ -843,11 +959,11 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst) -> Kind {
             && address.space != Space::Local =>
         {
             match address.register.map_or(Kind::SAME, |reg| of(reg.number)) {
-                kind @ (Kind::Unknown | Kind::Line { step: 0, .. }) => kind,
+                kind @ (Kind::Unknown | Kind::Line { step: 0, .. }) => kind.aligned(0),
                 Kind::Line { .. } | Kind::Vector | Kind::Window => Kind::Vector,
             }
         }
-        Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number),
+        Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number).aligned(0),
         _ => Kind::Vector,
     }
 }
