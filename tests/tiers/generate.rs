@@ -304,7 +304,8 @@ impl Writer {
                         target: format!("L{target}_{to}"),
                     }
                 }
-                0..=1 if scope.exits && scope.depth > 0 => self.exit(),
+                0..=1 if scope.exits => self.exit(),
+                40..=44 if scope.exits && scope.depth > 0 => self.exit(),
                 2..=16 => self.draw.memory(self.function),
                 17..=19 if self.sums && !self.function => self.draw.shared_sum(),
                 20..=25 if scope.uniform => self.draw.block(),

@@ -58,6 +58,9 @@ fn main() -> ExitCode {
         _ => {}
     }
 
+    if child::compiler().is_none() {
+        eprintln!("tiers: no libmargay-jit.so beside the library: both tiers are the interpreter");
+    }
     let range = std::env::var("MARGAY_TIERS_SEEDS").map_or(0..SEEDS, |text| seeds(&text));
     let mut trials: Vec<Trial> = Vec::new();
     let mut first = range.start;

@@ -178,9 +178,9 @@ impl Comparison {
                     .collect::<String>()
             };
             let place = match at {
-                _ if at < outputs => format!("thread {}, %Pout+{}", at / 512, at % 512 & !7),
+                _ if at < outputs => format!("thread {}, %Pout+{}", at / 512, (at % 512) & !7),
                 _ if at < outputs + own => {
-                    format!("thread {}, %Pown+{}", (at - outputs) / 128, (at - outputs) % 128 & !7)
+                    format!("thread {}, %Pown+{}", (at - outputs) / 128, ((at - outputs) % 128) & !7)
                 }
                 _ => format!("byte {} of the rows and sums", at - outputs - own),
             };

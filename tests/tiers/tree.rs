@@ -126,7 +126,8 @@ impl Kernel {
         }
         let mut text = ".version 8.0\n.target sm_90\n.address_size 64\n\n".to_string();
         for (name, line) in VARIABLES {
-            if main.contains(name) || functions.contains(name) {
+            let use_of = format!(" {name};");
+            if main.contains(&use_of) || functions.contains(&use_of) {
                 let constants: Vec<String> = (0..64u32)
                     .map(|i| (i.wrapping_mul(0x9e37_79b1) ^ (i << 3)).to_string())
                     .collect();
@@ -290,6 +291,11 @@ fn print(nodes: &[Node], into: &mut String) {
                     }
                 }
                 let _ = writeln!(into, "L{id}_out:");
+                // Those who left early wait for the others, or they would come to the vote of the next time while the others
+                // are still at that of this one, with other members.
+                if let (Some((_, all)), false) = (mask, once) {
+                    line!("    bar.warp.sync {all};");
+                }
             }
             Node::Jump {
                 before,
