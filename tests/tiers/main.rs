@@ -71,7 +71,7 @@ fn main() -> ExitCode {
             compare(part)
         }));
     }
-    for (tamper, most) in [("operation", 12), ("death", 12), ("hang", 12)] {
+    for (tamper, most) in [("operation", 16), ("death", 12), ("hang", 12)] {
         trials.push(Trial::test(format!("self_test::{tamper}"), move || finds(tamper, most)));
     }
     let assembler = Path::new(env!("CARGO_MANIFEST_DIR")).join(".env/cuda-13/bin/ptxas");
