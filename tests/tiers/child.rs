@@ -25,6 +25,18 @@ pub fn library_path() -> PathBuf {
     }
 }
 
+/// The second tier's compiler: the one named, the one beside the library, or that of the last `cargo build`.
+pub fn compiler() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("MARGAY_JIT_LIBRARY") {
+        return Some(path.into());
+    }
+    let library = library_path();
+    let folders = library.ancestors().skip(1).take(2);
+    folders
+        .map(|folder| folder.join("libmargay-jit.so"))
+        .find(|path| path.is_file())
+}
+
 struct Driver {
     library: Library,
     /// Input, output, table, own bytes, rows, sums.

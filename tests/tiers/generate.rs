@@ -304,7 +304,8 @@ impl Writer {
                         target: format!("L{target}_{to}"),
                     }
                 }
-                0..=1 if scope.exits && scope.depth > 0 => self.exit(),
+                0..=1 if scope.exits => self.exit(),
+                40..=44 if scope.exits && scope.depth > 0 => self.exit(),
                 2..=16 => self.draw.memory(self.function),
                 17..=19 if self.sums && !self.function => self.draw.shared_sum(),
                 20..=25 if scope.uniform => self.draw.block(),
@@ -462,11 +463,40 @@ impl Writer {
         };
         inside.loops += 1;
         self.draw.readable.push(format!("%c{id}"));
-        let body = self.body(&inside, budget);
+        let mut body = self.body(&inside, budget);
         self.draw.readable.pop();
+        let mut always = vec![format!("mov.b32 %c{id}, 0;")];
+        if self.draw.random.chance(35) {
+            // A pointer that goes through the table, from where neighbours begin beside each other or far apart.
+            let (start, step) = (self.draw.source(), self.draw.random.pick(&[4, 4, 8, 16, 64, 256]));
+            let start = self.draw.random.pick(&["%t0", "%lane", start.as_str()]).to_string();
+            let start = if self.function && start == "%lane" {
+                "%t0".to_string()
+            } else {
+                start
+            };
+            always.push(format!(
+                "mov.u32 %t0, {};",
+                self.draw.random.pick(&["%tid.x", "%ctaid.x", "3"])
+            ));
+            always.push(format!("and.b32 %t0, {start}, 127;"));
+            always.push(format!("mad.wide.u32 %W{id}, %t0, 16, %Ptab;"));
+            let at = self.draw.random.below(body.len() + 1);
+            let to = (self.draw.float(), self.draw.word());
+            let load = match self.draw.random.below(3) {
+                0 => format!("ld.global.f32 {}, [%W{id}];", to.0),
+                1 => format!("ld.global.nc.b32 {}, [%W{id}+4];", to.1),
+                _ => format!("ld.global.v2.f32 {{%f0, %f1}}, [%W{id}+8];"),
+            };
+            let align = if step < 8 { 8 } else { step };
+            let step = if load.contains(".v2") { align } else { step };
+            let lines = vec![load, format!("add.u64 %W{id}, %W{id}, {step};")];
+            body.insert(at, Node::Unit { lines, guard: None });
+        }
         Node::Loop {
             id,
             before,
+            always,
             bottom,
             mask,
             once: false,

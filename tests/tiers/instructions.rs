@@ -77,14 +77,14 @@ impl Draw {
         if bits == 32 { self.source() } else { self.to(bits) }
     }
 
-    fn from_f32(&mut self) -> String {
+    fn operand_f32(&mut self) -> String {
         if self.random.chance(20) {
             return format!("0f{:08X}", (self.random.float() as f32).to_bits());
         }
         self.float()
     }
 
-    fn from_f64(&mut self) -> String {
+    fn operand_f64(&mut self) -> String {
         if self.random.chance(20) {
             return format!("0d{:016X}", self.random.float().to_bits());
         }
@@ -281,9 +281,9 @@ impl Draw {
         let t = format!("{kind}{bits}");
         let test = self.comparison(kind);
         let operand = |draw: &mut Draw, number: bool| match (kind, bits) {
-            ('f', 32) if number => draw.from_f32(),
+            ('f', 32) if number => draw.operand_f32(),
             ('f', 32) => draw.float(),
-            ('f', _) if number => draw.from_f64(),
+            ('f', _) if number => draw.operand_f64(),
             ('f', _) => draw.long(),
             (_, bits) if number => draw.from(bits),
             (_, bits) => draw.to(bits),
@@ -332,7 +332,7 @@ impl Draw {
     }
 
     fn f32(&mut self) -> String {
-        let (d, a, b, c) = (self.float(), self.from_f32(), self.from_f32(), self.from_f32());
+        let (d, a, b, c) = (self.float(), self.operand_f32(), self.operand_f32(), self.operand_f32());
         let (ftz, sat, round) = (self.ftz(), self.sat(), self.rounding());
         let exact = self.random.pick(&["rn", "rn", "rz", "rm", "rp"]);
         match self.random.below(22) {
@@ -383,7 +383,7 @@ impl Draw {
     }
 
     fn f64(&mut self) -> String {
-        let (d, a, b, c) = (self.long(), self.from_f64(), self.from_f64(), self.from_f64());
+        let (d, a, b, c) = (self.long(), self.operand_f64(), self.operand_f64(), self.operand_f64());
         let round = self.rounding();
         let exact = self.random.pick(&["rn", "rn", "rz", "rm", "rp"]);
         match self.random.below(12) {
@@ -506,8 +506,8 @@ impl Draw {
             5 => format!("mov.b32 {}, {};", self.word(), self.float()),
             6 => format!("mov.b32 {}, {};", self.float(), self.word()),
             7 => format!("mov.b64 {}, {};", self.double(), self.long()),
-            8 => format!("mov.f32 {}, {};", self.float(), self.from_f32()),
-            9 => format!("mov.f64 {}, {};", self.long(), self.from_f64()),
+            8 => format!("mov.f32 {}, {};", self.float(), self.operand_f32()),
+            9 => format!("mov.f64 {}, {};", self.long(), self.operand_f64()),
             10 => format!(
                 "mov.b32 {}, {};",
                 self.word(),

@@ -61,7 +61,13 @@ impl Peer {
         let stderr = if self.loud { Stdio::inherit() } else { Stdio::null() };
         let mut child = command
             .arg("child")
-            .envs([("MARGAY_LOG", "error"), ("MARGAY_THREADS", "1")])
+            // Kernels that will never be run again are not worth keeping.
+            .envs([
+                ("MARGAY_LOG", "error"),
+                ("MARGAY_THREADS", "1"),
+                ("MARGAY_JIT_CACHE", "off"),
+            ])
+            .envs(super::child::compiler().map(|path| ("MARGAY_JIT_LIBRARY", path)))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::peer::{Outcome, Peer};
-use super::tree::{Kernel, Node};
+use super::tree::{Kernel, Masks, Node, name};
 
 /// All configurations, the first of which says what is right.
 pub struct Comparison {
@@ -128,7 +128,7 @@ impl Comparison {
                 part /= 2;
             }
             for at in (0..length(best, list)).rev() {
-                for way in 0..3 {
+                for way in 0..4 {
                     let mut did = false;
                     let candidate = changed(best, list, |nodes| did = simpler(nodes, at, way));
                     if did && self.take(best, candidate) {
@@ -178,9 +178,9 @@ impl Comparison {
                     .collect::<String>()
             };
             let place = match at {
-                _ if at < outputs => format!("thread {}, %Pout+{}", at / 512, at % 512 & !7),
+                _ if at < outputs => format!("thread {}, %Pout+{}", at / 512, (at % 512) & !7),
                 _ if at < outputs + own => {
-                    format!("thread {}, %Pown+{}", (at - outputs) / 128, (at - outputs) % 128 & !7)
+                    format!("thread {}, %Pown+{}", (at - outputs) / 128, ((at - outputs) % 128) & !7)
                 }
                 _ => format!("byte {} of the rows and sums", at - outputs - own),
             };
@@ -247,13 +247,34 @@ fn simpler(nodes: &mut Vec<Node>, at: usize, way: usize) -> bool {
             other.clear();
             return true;
         }
+        (Node::If { mask, then, other, .. }, 3) => {
+            let used = |m: &Masks| {
+                let registers = [format!("%m{}", m.then), format!("%m{}", m.other)];
+                registers.iter().any(|r| name(then, r) || name(other, r))
+            };
+            return mask.take_if(|mask| !used(mask)).is_some();
+        }
+        (Node::Loop { mask, body, .. }, 3) => return mask.take_if(|m| !name(body, &format!("%m{}", m.0))).is_some(),
         (Node::Loop { once, .. }, 0) if !*once => {
             *once = true;
             return true;
         }
-        (Node::Loop { body, mask: None, .. }, 1) if !body.iter().any(jumps) => std::mem::take(body),
-        (Node::Middle { first, second, .. }, 0) => {
-            let mut by = std::mem::take(first);
+        (
+            Node::Loop {
+                always,
+                body,
+                mask: None,
+                ..
+            },
+            1,
+        ) if !body.iter().any(jumps) => {
+            let mut by: Vec<Node> = always.drain(..).map(super::tree::unit).collect();
+            by.append(body);
+            by
+        }
+        (Node::Middle { id, first, second, .. }, 0) => {
+            let mut by = vec![super::tree::unit(format!("mov.b32 %c{id}, 0;"))];
+            by.append(first);
             by.append(second);
             by
         }

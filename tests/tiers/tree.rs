@@ -23,6 +23,8 @@ pub enum Node {
         id: usize,
         /// Puts the number of passes into `%n<id>`.
         before: Vec<String>,
+        /// Sets registers that the body needs even if it is run once.
+        always: Vec<String>,
         /// The test stands at the end: one pass at least.
         bottom: bool,
         /// Register of the lanes that are in the loop, and of those that came to it.
@@ -126,7 +128,8 @@ impl Kernel {
         }
         let mut text = ".version 8.0\n.target sm_90\n.address_size 64\n\n".to_string();
         for (name, line) in VARIABLES {
-            if main.contains(name) || functions.contains(name) {
+            let use_of = format!(" {name};");
+            if main.contains(&use_of) || functions.contains(&use_of) {
                 let constants: Vec<String> = (0..64u32)
                     .map(|i| (i.wrapping_mul(0x9e37_79b1) ^ (i << 3)).to_string())
                     .collect();
@@ -199,7 +202,7 @@ impl Function {
         let ids = self.ids.max(1);
         let _ = writeln!(
             into,
-            "    .reg .b32 %n<{ids}>, %c<{ids}>, %m<{ids}>;\n    .reg .pred %l<{ids}>;"
+            "    .reg .b32 %n<{ids}>, %c<{ids}>, %m<{ids}>;\n    .reg .b64 %W<{ids}>;\n    .reg .pred %l<{ids}>;"
         );
         if used.contains("loc") {
             let _ = writeln!(into, "    .local .align 16 .b8 loc[64];");
@@ -253,6 +256,7 @@ fn print(nodes: &[Node], into: &mut String) {
             Node::Loop {
                 id,
                 before,
+                always,
                 bottom,
                 mask,
                 once,
@@ -261,7 +265,7 @@ fn print(nodes: &[Node], into: &mut String) {
                 if !once {
                     before.iter().for_each(|text| line!("    {text}"));
                 }
-                line!("    mov.b32 %c{id}, 0;");
+                always.iter().for_each(|text| line!("    {text}"));
                 if let Some((mask, all)) = mask {
                     line!("    mov.b32 %m{mask}, {all};");
                 }
@@ -290,6 +294,11 @@ fn print(nodes: &[Node], into: &mut String) {
                     }
                 }
                 let _ = writeln!(into, "L{id}_out:");
+                // Those who left early wait for the others, or they would come to the vote of the next time while the others
+                // are still at that of this one, with other members.
+                if let (Some((_, all)), false) = (mask, once) {
+                    line!("    bar.warp.sync {all};");
+                }
             }
             Node::Jump {
                 before,
@@ -333,6 +342,14 @@ fn print(nodes: &[Node], into: &mut String) {
             }
         }
     }
+}
+
+/// Whether the nodes name a register.
+pub fn name(nodes: &[Node], register: &str) -> bool {
+    let (mut text, mut used) = (String::new(), BTreeSet::new());
+    print(nodes, &mut text);
+    names(&text, &mut used);
+    used.contains(register)
 }
 
 pub fn negated(condition: &str) -> String {
