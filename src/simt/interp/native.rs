@@ -14,7 +14,7 @@ use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program::{Op as Operation, Space};
 use crate::ptx::ast::Span;
 use crate::simt::jit::Native;
-use crate::simt::jit::context::{Context, Cut, Extent, LaneCall, SCRATCH, outcome, step};
+use crate::simt::jit::context::{Context, Cut, ENDED, Extent, LaneCall, SCRATCH, outcome, step};
 use crate::simt::machine::slots::{Slot, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Copy, Cx, Env, MemOp, NONE, RawFault, warp};
@@ -177,19 +177,17 @@ impl Bundle {
                 }
             };
             let fragment = &mut self.fragments[place];
-            (fragment.pc, fragment.state) = (cut.pc, State::Ready);
+            (fragment.pc, fragment.state) = (cut.pc & !ENDED, State::Ready);
             fragment.mask = [0; MAX_WARPS];
             fragment.mask[0] = cut.lanes;
-            let op = &self.frames[number as usize].exec.code[cut.pc as usize];
-            if matches!(op.code, Code::Exit) && op.guard.offset == NONE {
+            if cut.pc & ENDED != 0 {
                 gone.push(cut);
             }
         }
-        // Lanes that have come to the end need not go there again.
         for cut in gone {
-            let of = |f: &Fragment| f.frame == number && f.pc == cut.pc && f.mask[0] == cut.lanes;
+            let of = |f: &Fragment| f.frame == number && f.pc == cut.pc & !ENDED && f.mask[0] == cut.lanes;
             if let Some(at) = self.fragments.iter().position(of) {
-                self.exit(at, [cut.lanes, 0, 0, 0], cut.pc);
+                self.exit(at, [cut.lanes, 0, 0, 0], cut.pc & !ENDED);
                 state.barriers.left(self.first_warp(), self.live_by_warp());
             }
         }

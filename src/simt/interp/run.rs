@@ -106,7 +106,8 @@ impl Bundle {
                     if state.changed {
                         self.wake();
                     }
-                    if self.share <= 0 && self.give_way(at, apart) {
+                    // Those that have ended give way to nobody.
+                    if self.share <= 0 && at < self.fragments.len() && self.give_way(at, apart) {
                         return Ok(Pause::Share);
                     }
                     continue;

@@ -9,9 +9,13 @@ use super::Pc;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Cut {
+    /// With [`ENDED`], if the threads have ended there.
     pub pc: Pc,
     pub lanes: u32,
 }
+
+/// In [`Cut::pc`]: the threads have carried out the `exit` that is there.
+pub const ENDED: u32 = 1 << 31;
 
 /// Addresses that the last access of an instruction found itself among: from `low` on, `room` bytes in which an access may
 /// begin. The least of addresses, and no room: none.

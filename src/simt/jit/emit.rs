@@ -21,7 +21,7 @@ use crate::program::{Body, Guard, Inst, Op, Ordering, Reg, Register, Role, Space
 
 use super::Pc;
 use super::compute::{self, Emitter, bits_of};
-use super::context::{Context, Cut, LaneCall, outcome, step};
+use super::context::{Context, Cut, ENDED, LaneCall, outcome, step};
 use super::plan::{Exit, Kind, Node, Plan, Stick, widened};
 use super::text::{Form, Text};
 
@@ -826,9 +826,10 @@ impl Emit<'_> {
         self.text.value(format!("sub i{bits} {value}, {grown}"))
     }
 
-    /// Takes down that lanes stand before a unit.
-    fn cut(&mut self, unit: Node, lanes: &str) {
-        let pc = self.plan.units[unit as usize].pc;
+    /// Takes down that lanes stand before a unit, or have ended there.
+    fn cut(&mut self, unit: Node, lanes: &str, ended: bool) {
+        let pc = self.plan.units[unit as usize].pc | if ended { ENDED } else { 0 };
+        let pc = pc as i32;
         let counter = self.place("%n", offset_of!(Context, cut_count));
         let number = self.text.value(format!("load i64, ptr {counter}"));
         let next = self.text.value(format!("add i64 {number}, 1"));
@@ -851,7 +852,7 @@ impl Emit<'_> {
             let reg = self.info(register);
             self.store_slot(reg, None);
         }
-        self.cut(unit, "-1");
+        self.cut(unit, "-1", false);
         self.jump("left");
     }
 
@@ -872,7 +873,7 @@ impl Emit<'_> {
                 self.store_slot(reg, Some(&mask));
             }
             let bits = self.bits(&mask);
-            self.cut(unit, &bits);
+            self.cut(unit, &bits, false);
             self.jump(&none);
             self.text.label(&none);
         }
@@ -1025,7 +1026,7 @@ impl Emit<'_> {
         };
         let Some((next, guard)) = next else {
             let bits = self.mask_bits();
-            self.cut(unit, &bits);
+            self.cut(unit, &bits, true);
             match self.full {
                 true => self.jump("left"),
                 false => self.dispatch(&[], false, true),
@@ -1040,7 +1041,7 @@ impl Emit<'_> {
             self.branch(&holds, &leave, &stay);
             self.text.label(&leave);
             let bits = self.mask_bits();
-            self.cut(unit, &bits);
+            self.cut(unit, &bits, true);
             match self.full {
                 true => self.jump("left"),
                 false => self.dispatch(&[], false, true),
@@ -1059,7 +1060,7 @@ impl Emit<'_> {
         let any = self.text.value(format!("icmp ne i32 {bits}, 0"));
         self.branch(&any, &leave, &stay);
         self.text.label(&leave);
-        self.cut(unit, &bits);
+        self.cut(unit, &bits, true);
         self.store_or_add(next, &rest);
         self.dispatch(&[next], self.full, true);
         self.text.label(&stay);

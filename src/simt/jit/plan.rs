@@ -839,7 +839,7 @@ fn masked(
                 (None, None) => return None,
             };
             let bits = mask.trailing_ones();
-            if mask == 0 || mask != u64::MAX >> (64 - bits) {
+            if bits == 0 || mask != u64::MAX >> (64 - bits) {
                 return None;
             }
             (line, bits, true)
