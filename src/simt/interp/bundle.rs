@@ -138,6 +138,9 @@ pub struct Bundle {
     pub(super) looked: bool,
     /// What compiled code sees, once it has run.
     pub(super) native: Option<Box<Run>>,
+    /// The frame and the instruction at which all lanes go on in compiled code, if nothing has touched their registers since
+    /// they were in it.
+    pub(super) together: Option<(u32, Pc)>,
 }
 
 impl Bundle {
@@ -196,6 +199,7 @@ impl Bundle {
             slice: SLICE,
             looked: false,
             native: None,
+            together: None,
             kernel: Arc::clone(kernel),
             affine,
         }
@@ -205,7 +209,7 @@ impl Bundle {
     pub fn enter(&mut self, block: &Env<'_>) {
         self.epoch += 1;
         (self.share, self.fair, self.spent, self.began) = (SHARE, None, false, None);
-        self.looked = false;
+        (self.looked, self.together) = (false, None);
         self.live = self.exist;
         self.fragments.clear();
         self.fragments.push(Fragment {

@@ -108,6 +108,7 @@ impl Bundle {
         let frame = &self.frames[number as usize];
         let (regs, base) = (frame.regs(), frame.base);
         let exec = Arc::as_ptr(&frame.exec);
+        let one_warp = block.env.bundles() == 1;
         let block: &Env<'_> = block;
         // SAFETY: only the lifetime changes; the pointer is followed while `block` is borrowed here.
         let erased = unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) };
@@ -139,6 +140,7 @@ impl Bundle {
         }
         run.context.frame = u64::from(base);
         run.context.budget = budget;
+        run.context.together = u64::from(self.together.take() == Some((number, pc)) && mask[0] == u32::MAX);
         run.context.cut_count = 0;
         let context = std::ptr::from_mut::<Run>(run).cast::<Context>();
         // SAFETY: the code was made for this executable, in whose window the fragment runs; what the context points to lives
@@ -164,6 +166,30 @@ impl Bundle {
         self.share -= spent;
         self.slice -= spent;
         let count = run.context.cut_count as usize;
+        // What most warps come to: their end, or a barrier, all lanes together.
+        let first = run.context.cuts[0];
+        if count == 1 && self.fragments.len() == 1 {
+            if first.pc & ENDED != 0 {
+                self.exit(0, mask, first.pc & !ENDED);
+                state.barriers.left(self.first_warp(), self.live_by_warp());
+                return Ok(true);
+            }
+            // SAFETY: the frame holds it, in which the fragment still is.
+            let op = unsafe { &(&*exec).code[first.pc as usize] };
+            if let Code::BarrierAll { id } = op.code
+                && op.guard.offset == NONE
+            {
+                self.fragments[0].pc = first.pc;
+                self.together = Some((number, first.pc + 1));
+                if one_warp {
+                    self.fragments[0].pc = first.pc + 1;
+                    return Ok(true);
+                }
+                self.wait(0, State::Barrier(id));
+                state.barriers.arrive(id, self.first_warp(), &mask[..1], None);
+                return Ok(true);
+            }
+        }
         let mut gone = ArrayVec::<Cut, 32>::new();
         for cut_number in 0..count {
             let cut = self.native.as_ref().map_or_else(Cut::default, |run| run.context.cuts[cut_number]);
@@ -213,6 +239,7 @@ impl Run {
                 frame: 0,
                 param: block.param,
                 param_bytes: u64::from(block.param_bytes),
+                together: 0,
                 budget: 0,
                 cut_count: 0,
                 cuts: [Cut::default(); 32],

@@ -82,6 +82,9 @@ pub struct Context {
     pub frame: u64,
     pub param: u64,
     pub param_bytes: u64,
+    /// Not 0: all lanes of the warp are there, and nobody has touched the window since code has left it. What the code takes
+    /// for lines are lines.
+    pub together: u64,
     /// Instructions until the code is to return.
     pub budget: i64,
     pub cut_count: u64,

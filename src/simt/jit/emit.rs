@@ -89,11 +89,11 @@ pub(super) struct Emit<'a> {
     pub(super) lanes: u32,
     pub(super) parts: usize,
     pub(super) text: Text,
-    /// What stands before everything else: memory of the frame, and values that do not change.
+    /// What stands before everything else: memory of the frame.
     head: String,
-    prelude: String,
-    fields: HashMap<usize, String>,
-    fixed: HashMap<Register, Vec<String>>,
+    /// Values that do not change, as they were loaded behind a label.
+    fields: HashMap<(u32, usize), String>,
+    fixed: HashMap<(u32, Register), Vec<String>>,
     declared: HashMap<Register, ()>,
     calls: Vec<LaneCall>,
     call_of: HashMap<(Compute, usize), usize>,
@@ -126,7 +126,6 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         parts: (32 / lanes) as usize,
         text: Text::default(),
         head: String::new(),
-        prelude: String::new(),
         fields: HashMap::new(),
         fixed: HashMap::new(),
         declared: HashMap::new(),
@@ -158,6 +157,105 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
     }
 }
 
+/// What code calls to bring registers to the window and back: rarely enough that it need not stand everywhere.
+///
+/// `put` and `line` write lanes whose bit is set: of values, or of a line. `first` gives the number of a line whose first lane
+/// that takes part is in the window, `differs` whether any lane there is not on it.
+fn slots(lanes: u32) -> String {
+    let parts = 32 / lanes;
+    let mut out = String::new();
+    let list = |f: &dyn Fn(u32) -> String| (0..lanes).map(f).collect::<Vec<_>>().join(", ");
+    let ones = list(&|lane| format!("i32 {}", 1u32 << lane));
+    let mask = |part: u32| {
+        format!(
+            "  %w{part} = lshr i32 %lanes, {}\n  %i{part} = insertelement <{lanes} x i32> poison, i32 %w{part}, i64 0\n  \
+             %s{part} = shufflevector <{lanes} x i32> %i{part}, <{lanes} x i32> poison, <{lanes} x i32> zeroinitializer\n  \
+             %a{part} = and <{lanes} x i32> %s{part}, <{ones}>\n  \
+             %m{part} = icmp ne <{lanes} x i32> %a{part}, zeroinitializer\n",
+            part * lanes
+        )
+    };
+    out.push_str(
+        "define internal void @put1(ptr %at, i32 %word, i32 %lanes) #1 {\n  %o = load i32, ptr %at\n  %k = xor i32 %lanes, -1\n  \
+         %a = and i32 %o, %k\n  %b = and i32 %word, %lanes\n  %c = or i32 %a, %b\n  store i32 %c, ptr %at\n  ret void\n}\n\n",
+    );
+    for bits in [16u32, 32, 64] {
+        let ty = format!("<{lanes} x i{bits}>");
+        let align = (bits / 8 * lanes).min(64);
+        let place = |part: u32| format!("  %g{part} = getelementptr i8, ptr %at, i64 {}\n", part * lanes * bits / 8);
+        // What follows `%base` by `%step`.
+        let along = |part: u32| {
+            let numbers = list(&|lane| format!("i{bits} {}", part * lanes + lane));
+            format!(
+                "  %x{part} = mul {ty} %steps, <{numbers}>\n  %v{part} = add {ty} %bases, %x{part}\n"
+            )
+        };
+        let splats = format!(
+            "  %b0 = insertelement {ty} poison, i{bits} %base, i64 0\n  \
+             %bases = shufflevector {ty} %b0, {ty} poison, <{lanes} x i32> zeroinitializer\n  \
+             %t0 = insertelement {ty} poison, i{bits} %step, i64 0\n  \
+             %steps = shufflevector {ty} %t0, {ty} poison, <{lanes} x i32> zeroinitializer\n"
+        );
+        let values: Vec<String> = (0..parts).map(|part| format!("{ty} %v{part}")).collect();
+        let _ = writeln!(
+            out,
+            "define internal void @put{bits}(ptr %at, {}, i32 %lanes) #1 {{",
+            values.join(", ")
+        );
+        for part in 0..parts {
+            let _ = write!(
+                out,
+                "{}{}  %o{part} = load {ty}, ptr %g{part}, align {align}\n  \
+                 %n{part} = select <{lanes} x i1> %m{part}, {ty} %v{part}, {ty} %o{part}\n  \
+                 store {ty} %n{part}, ptr %g{part}, align {align}\n",
+                mask(part),
+                place(part)
+            );
+        }
+        out.push_str("  ret void\n}\n\n");
+        let _ = writeln!(
+            out,
+            "define internal void @line{bits}(ptr %at, i{bits} %base, i{bits} %step, i32 %lanes) #1 {{\n{splats}{}  \
+             call void @put{bits}(ptr %at, {}, i32 %lanes)\n  ret void\n}}\n",
+            (0..parts).map(along).collect::<String>(),
+            values.join(", ")
+        );
+        let _ = writeln!(
+            out,
+            "define internal i{bits} @first{bits}(ptr %at, i{bits} %step, i32 %lanes) #1 {{\n  \
+             %c = call i32 @llvm.cttz.i32(i32 %lanes, i1 false)\n  %f = and i32 %c, 31\n  %n = zext i32 %f to i64\n  \
+             %g = getelementptr i{bits}, ptr %at, i64 %n\n  %v = load i{bits}, ptr %g\n  %i = {}\n  \
+             %x = mul i{bits} %i, %step\n  %r = sub i{bits} %v, %x\n  ret i{bits} %r\n}}\n",
+            match bits {
+                16 => "trunc i32 %f to i16",
+                32 => "add i32 %f, 0",
+                _ => "zext i32 %f to i64",
+            }
+        );
+        let _ = writeln!(
+            out,
+            "define internal i1 @differs{bits}(ptr %at, i{bits} %base, i{bits} %step, i32 %lanes) #1 {{\n{splats}  \
+             %d = add i1 false, false"
+        );
+        let mut all = "%d".to_owned();
+        for part in 0..parts {
+            let _ = write!(
+                out,
+                "{}{}{}  %o{part} = load {ty}, ptr %g{part}, align {align}\n  \
+                 %n{part} = icmp ne {ty} %o{part}, %v{part}\n  %y{part} = and <{lanes} x i1> %n{part}, %m{part}\n  \
+                 %z{part} = bitcast <{lanes} x i1> %y{part} to i{lanes}\n  %e{part} = icmp ne i{lanes} %z{part}, 0\n  \
+                 %d{part} = or i1 {all}, %e{part}\n",
+                mask(part),
+                place(part),
+                along(part)
+            );
+            all = format!("%d{part}");
+        }
+        let _ = writeln!(out, "  ret i1 {all}\n}}\n");
+    }
+    out
+}
+
 impl Emit<'_> {
     pub(super) fn form(&self) -> Form {
         Form::Lanes(self.lanes)
@@ -172,11 +270,11 @@ impl Emit<'_> {
             self.input.window
         );
         ir.push_str(&self.head);
-        ir.push_str(&self.prelude);
         ir.push_str("  br label %start\n");
         ir.push_str(&self.text.lines);
         ir.push_str("}\n\n");
-        ir.push_str("attributes #0 = { nounwind }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
+        ir.push_str(&slots(self.lanes));
+        ir.push_str("attributes #0 = { nounwind }\nattributes #1 = { nounwind noinline }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
         ir
     }
 
@@ -262,28 +360,18 @@ impl Emit<'_> {
             .value(format!("getelementptr inbounds i8, ptr {base}, i64 {offset}"))
     }
 
-    /// Runs `f` on what stands before the code.
-    fn before<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
-        std::mem::swap(&mut self.text.lines, &mut self.prelude);
-        let result = f(self);
-        std::mem::swap(&mut self.text.lines, &mut self.prelude);
-        result
-    }
-
     /// A field of the context; `same`: it does not change while the code runs.
     pub(super) fn field(&mut self, offset: usize, ty: &str, same: bool) -> String {
         if !same {
             let at = self.place("%n", offset);
             return self.text.value(format!("load {ty}, ptr {at}"));
         }
-        if let Some(value) = self.fields.get(&offset) {
+        if let Some(value) = self.fields.get(&(self.text.labels, offset)) {
             return value.clone();
         }
-        let value = self.before(|this| {
-            let at = this.place("%n", offset);
-            this.text.value(format!("load {ty}, ptr {at}"))
-        });
-        self.fields.insert(offset, value.clone());
+        let at = self.place("%n", offset);
+        let value = self.text.value(format!("load {ty}, ptr {at}, !invariant.load !0"));
+        self.fields.insert((self.text.labels, offset), value.clone());
         value
     }
 
@@ -493,35 +581,38 @@ impl Emit<'_> {
 
     /// Values of a register that is set before the code runs: numbers of a line, or parts.
     fn fixed_values(&mut self, reg: Reg) -> Vec<String> {
-        if let Some(values) = self.fixed.get(&reg.number) {
+        if let Some(values) = self.fixed.get(&(self.text.labels, reg.number)) {
             return values.clone();
         }
         let bits = bits_of(reg.width).unwrap_or(32);
         let kind = self.kind(reg.number);
         let slot = self.slot(reg.number);
         let constant = self.input.body.constant(reg.number);
-        let values = self.before(|this| {
-            if let Some(value) = constant {
-                return vec![Form::One.constant(bits, value as u64)];
+        let values = match (constant, kind, reg.width) {
+            (Some(value), ..) => vec![Form::One.constant(bits, value as u64)],
+            (None, Kind::Line { .. }, Width::Pred) => {
+                let at = self.place("%regs", slot);
+                let word = self.text.value(format!("load i32, ptr {at}, !invariant.load !0"));
+                vec![self.text.value(format!("trunc i32 {word} to i1"))]
             }
-            match (kind, reg.width) {
-                (Kind::Line { .. }, Width::Pred) => {
-                    let at = this.place("%regs", slot);
-                    let word = this.text.value(format!("load i32, ptr {at}"));
-                    vec![this.text.value(format!("trunc i32 {word} to i1"))]
-                }
-                (Kind::Line { parts, .. }, _) => (0..if parts { this.parts } else { 1 })
-                    .map(|part| {
-                        let lane = part * this.lanes as usize;
-                        let at = this.place("%regs", slot + lane * bits as usize / 8);
-                        this.text.value(format!("load i{bits}, ptr {at}"))
-                    })
-                    .collect(),
-                _ => this.load_slot(reg),
-            }
-        });
-        self.fixed.insert(reg.number, values.clone());
+            (None, Kind::Line { parts, .. }, _) => self.bases_in_slot(reg, parts, ", !invariant.load !0"),
+            _ => self.load_slot(reg),
+        };
+        self.fixed.insert((self.text.labels, reg.number), values.clone());
         values
+    }
+
+    /// The numbers of a line from the window, where all lanes are on it.
+    fn bases_in_slot(&mut self, reg: Reg, parts: bool, how: &str) -> Vec<String> {
+        let bits = bits_of(reg.width).unwrap_or(32);
+        let slot = self.slot(reg.number);
+        (0..if parts { self.parts } else { 1 })
+            .map(|part| {
+                let lane = part * self.lanes as usize;
+                let at = self.place("%regs", slot + lane * bits as usize / 8);
+                self.text.value(format!("load i{bits}, ptr {at}{how}"))
+            })
+            .collect()
     }
 
     /// All lanes of a register from the window.
@@ -543,21 +634,13 @@ impl Emit<'_> {
             .collect()
     }
 
-    /// All lanes of a register to the window; others than those of the mask keep what is there.
-    fn store_slot(&mut self, reg: Reg, mask: Option<&[String]>) {
+    /// All lanes of a register to the window.
+    fn store_slot_whole(&mut self, reg: Reg) {
         let slot = self.slot(reg.number);
         let values = self.lanes_of(reg, false);
         if reg.width == Width::Pred {
+            let word = self.bits(&values);
             let at = self.place("%regs", slot);
-            let mut word = self.bits(&values);
-            if let Some(mask) = mask {
-                let mask = self.bits(mask);
-                let there = self.text.value(format!("load i32, ptr {at}"));
-                let keep = self.text.value(format!("xor i32 {mask}, -1"));
-                let kept = self.text.value(format!("and i32 {there}, {keep}"));
-                let new = self.text.value(format!("and i32 {word}, {mask}"));
-                word = self.text.value(format!("or i32 {kept}, {new}"));
-            }
             self.text.line(format!("store i32 {word}, ptr {at}"));
             return;
         }
@@ -566,16 +649,42 @@ impl Emit<'_> {
         let bytes = (bits / 8 * self.lanes) as usize;
         for (part, value) in values.iter().enumerate() {
             let at = self.place("%regs", slot + part * bytes);
-            let align = bytes.min(64);
-            let value = match mask {
-                None => value.clone(),
-                Some(mask) => {
-                    let there = self.text.value(format!("load {ty}, ptr {at}, align {align}"));
-                    self.text.select(self.form(), &ty, &mask[part], value, &there)
-                }
-            };
-            self.text.line(format!("store {ty} {value}, ptr {at}, align {align}"));
+            self.text
+                .line(format!("store {ty} {value}, ptr {at}, align {}", bytes.min(64)));
         }
+    }
+
+    /// A register to the window; lanes without their bit keep what is there.
+    fn store_slot(&mut self, reg: Reg, lanes: &str) {
+        let slot = self.slot(reg.number);
+        let at = self.place("%regs", slot);
+        if reg.width == Width::Pred {
+            let values = self.lanes_of(reg, false);
+            let word = self.bits(&values);
+            self.text
+                .line(format!("call void @put1(ptr {at}, i32 {word}, i32 {lanes})"));
+            return;
+        }
+        let bits = bits_of(reg.width).unwrap_or(32);
+        if let Kind::Line { step, parts: false, .. } = self.kind(reg.number) {
+            let (values, _) = self.line_of(reg, false);
+            let step = Form::One.constant(bits, step);
+            self.text.line(format!(
+                "call void @line{bits}(ptr {at}, i{bits} {}, i{bits} {step}, i32 {lanes})",
+                values[0]
+            ));
+            return;
+        }
+        let ty = self.form().int(bits);
+        let values: Vec<String> = self
+            .lanes_of(reg, false)
+            .iter()
+            .map(|value| format!("{ty} {value}"))
+            .collect();
+        self.text.line(format!(
+            "call void @put{bits}(ptr {at}, {}, i32 {lanes})",
+            values.join(", ")
+        ));
     }
 
     /// The one NaN.
@@ -730,22 +839,41 @@ impl Emit<'_> {
     fn entry(&mut self, unit: Node) {
         self.unit = unit;
         self.text.label(&format!("E{unit}"));
-        let mask = self.spread("%lanes");
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
+        if self.whom == For::All {
+            let together = self.field(offset_of!(Context, together), "i64", false);
+            let together = self.text.value(format!("icmp ne i64 {together}, 0"));
+            self.branch(&together, &format!("T{unit}"), &format!("C{unit}"));
+            self.text.label(&format!("T{unit}"));
+            for &register in &live {
+                let reg = self.info(register);
+                self.declare(register);
+                match self.kind(register) {
+                    Kind::Line { .. } if reg.width == Width::Pred => {
+                        let slot = self.slot(register);
+                        let at = self.place("%regs", slot);
+                        let word = self.text.value(format!("load i32, ptr {at}"));
+                        let bit = self.text.value(format!("trunc i32 {word} to i1"));
+                        self.write_line(reg, &[bit]);
+                    }
+                    Kind::Line { parts, .. } => {
+                        let bases = self.bases_in_slot(reg, parts, "");
+                        self.write_line(reg, &bases);
+                    }
+                    _ => self.enter_lanes(reg),
+                }
+            }
+            self.jump(&format!("F{unit}"));
+            self.text.label(&format!("C{unit}"));
+        }
+        let mask = self.spread("%lanes");
         let mut bad: Option<String> = None;
         for register in live {
             let reg = self.info(register);
             let bits = bits_of(reg.width).unwrap_or(32);
             self.declare(register);
             let Kind::Line { step, parts, .. } = self.kind(register) else {
-                let values = self.load_slot(reg);
-                for (part, value) in values.iter().enumerate() {
-                    let (value, ty) = match reg.width {
-                        Width::Pred => (self.to_flag(value), self.flag_type()),
-                        _ => (value.clone(), self.form().int(bits)),
-                    };
-                    self.text.line(format!("store {ty} {value}, ptr %r{register}.{part}"));
-                }
+                self.enter_lanes(reg);
                 continue;
             };
             let slot = self.slot(register);
@@ -764,16 +892,24 @@ impl Emit<'_> {
                 for (part, base) in bases.iter().enumerate() {
                     self.text.line(format!("store i{bits} {base}, ptr %r{register}.{part}"));
                 }
-                let there = self.load_slot(reg);
-                let expected = self.along(bits, &bases, step);
-                let ty = self.form().int(bits);
-                let wrong: Vec<String> = there
-                    .iter()
-                    .zip(&expected)
-                    .map(|(a, b)| self.text.value(format!("icmp ne {ty} {a}, {b}")))
-                    .collect();
-                let wrong = self.each(&wrong, &mask, "and");
-                self.any(&wrong)
+                if let [base] = &bases[..] {
+                    let at = self.place("%regs", slot);
+                    let step = Form::One.constant(bits, step);
+                    self.text.value(format!(
+                        "call i1 @differs{bits}(ptr {at}, i{bits} {base}, i{bits} {step}, i32 %lanes)"
+                    ))
+                } else {
+                    let there = self.load_slot(reg);
+                    let expected = self.along(bits, &bases, step);
+                    let ty = self.form().int(bits);
+                    let wrong: Vec<String> = there
+                        .iter()
+                        .zip(&expected)
+                        .map(|(a, b)| self.text.value(format!("icmp ne {ty} {a}, {b}")))
+                        .collect();
+                    let wrong = self.each(&wrong, &mask, "and");
+                    self.any(&wrong)
+                }
             };
             bad = Some(match bad {
                 None => differ,
@@ -799,17 +935,33 @@ impl Emit<'_> {
         self.jump(&format!("M{unit}"));
     }
 
+    /// A register of lanes comes from the window.
+    fn enter_lanes(&mut self, reg: Reg) {
+        let values = self.load_slot(reg);
+        let bits = bits_of(reg.width).unwrap_or(32);
+        for (part, value) in values.iter().enumerate() {
+            let (value, ty) = match reg.width {
+                Width::Pred => (self.to_flag(value), self.flag_type()),
+                _ => (value.clone(), self.form().int(bits)),
+            };
+            self.text
+                .line(format!("store {ty} {value}, ptr %r{}.{part}", reg.number));
+        }
+    }
+
     /// The number of a line in the window, from its first lane that takes part; of a part's lanes, or of all.
     fn first_in_slot(&mut self, reg: Reg, part: Option<usize>, lanes: &str, step: u64) -> String {
         let bits = bits_of(reg.width).unwrap_or(32);
         let slot = self.slot(reg.number);
-        let (word, count, skip) = match part {
-            None => (lanes.to_owned(), 32, 0),
-            Some(part) => {
-                let skip = part as u32 * self.lanes;
-                (self.text.value(format!("lshr i32 {lanes}, {skip}")), self.lanes, skip)
-            }
+        let Some(part) = part else {
+            let at = self.place("%regs", slot);
+            let step = Form::One.constant(bits, step);
+            return self
+                .text
+                .value(format!("call i{bits} @first{bits}(ptr {at}, i{bits} {step}, i32 {lanes})"));
         };
+        let (count, skip) = (self.lanes, part as u32 * self.lanes);
+        let word = self.text.value(format!("lshr i32 {lanes}, {skip}"));
         let first = self.text.value(format!("call i32 @llvm.cttz.i32(i32 {word}, i1 false)"));
         // Where none takes part, any will do.
         let first = self.text.value(format!("and i32 {first}, {}", count - 1));
@@ -850,7 +1002,7 @@ impl Emit<'_> {
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
         for register in live {
             let reg = self.info(register);
-            self.store_slot(reg, None);
+            self.store_slot_whole(reg);
         }
         self.cut(unit, "-1", false);
         self.jump("left");
@@ -867,12 +1019,12 @@ impl Emit<'_> {
             let (some, none) = (self.text.name("some"), self.text.name("none"));
             self.branch(&any, &some, &none);
             self.text.label(&some);
+            let bits = self.bits(&mask);
             let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
             for register in live {
                 let reg = self.info(register);
-                self.store_slot(reg, Some(&mask));
+                self.store_slot(reg, &bits);
             }
-            let bits = self.bits(&mask);
             self.cut(unit, &bits, false);
             self.jump(&none);
             self.text.label(&none);
@@ -1120,8 +1272,8 @@ impl Emit<'_> {
         let unit = self.unit;
         if !self.full {
             let mask = self.mask.clone().unwrap_or_default();
-            self.add_flags(to, &mask);
-            self.dispatch(&[to], false, false);
+            let next = self.send(&[(to, mask)]);
+            self.dispatch(&next, false, next.is_empty());
             return;
         }
         match self.plan.loops.get(&(unit, to)).copied() {
@@ -1132,6 +1284,27 @@ impl Emit<'_> {
             }
             None => self.jump(&format!("F{to}")),
         }
+    }
+
+    /// Lanes go to nodes; those that come to an end there end at once. Gives the nodes where somebody may be now.
+    fn send(&mut self, to: &[(Node, Vec<String>)]) -> Vec<Node> {
+        let mut next = Vec::new();
+        for (node, mask) in to {
+            if !self.plan.is_end(*node) {
+                self.store_or_add(*node, mask);
+                next.push(*node);
+                continue;
+            }
+            let bits = self.bits(mask);
+            let any = self.text.value(format!("icmp ne i32 {bits}, 0"));
+            let (end, go) = (self.text.name("end"), self.text.name("go"));
+            self.branch(&any, &end, &go);
+            self.text.label(&end);
+            self.cut(*node, &bits, true);
+            self.jump(&go);
+            self.text.label(&go);
+        }
+        next
     }
 
     /// Lanes in which the guard holds go to `taken`, where they may be stuck, the others to `fall`.
@@ -1153,19 +1326,17 @@ impl Emit<'_> {
             self.text.label(&no);
             self.go(fall);
             self.text.label(&mixed);
-            self.store_flags(taken, &holding);
             let rest = self.not(&holding);
-            self.store_flags(fall, &rest);
-            self.dispatch(&[taken, fall], true, false);
+            let next = self.send(&[(taken, holding), (fall, rest)]);
+            self.dispatch(&next, true, false);
             return;
         }
         let mask = self.mask.clone().unwrap_or_default();
         let there = self.each(&mask, &holding, "and");
         let not = self.not(&holding);
         let rest = self.each(&mask, &not, "and");
-        self.add_flags(taken, &there);
-        self.add_flags(fall, &rest);
-        self.dispatch(&[taken, fall], false, false);
+        let next = self.send(&[(taken, there), (fall, rest)]);
+        self.dispatch(&next, false, next.len() < 2);
     }
 
     fn exit(&mut self) {
@@ -1584,13 +1755,12 @@ impl Emit<'_> {
             Role::Def if !defs.contains(&reg) => defs.push(reg),
             Role::Use | Role::Def => {}
         });
-        let mask = self.mask.clone();
+        let lanes = self.mask_bits();
         for reg in seen {
             if reg.width != Width::B128 && !self.input.body.is_fixed(reg.number) {
-                self.store_slot(reg, mask.as_deref());
+                self.store_slot(reg, &lanes);
             }
         }
-        let lanes = self.mask_bits();
         let helper = self.field(offset_of!(Context, step), "ptr", true);
         let site = site.map_or(u32::MAX, |site| site as u32) as i32;
         let answer = self.text.value(format!(

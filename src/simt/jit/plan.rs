@@ -304,6 +304,13 @@ impl Plan {
         self.units.len() as Node + unit
     }
 
+    /// Whoever comes to this unit ends, and need not wait for his turn.
+    pub fn is_end(&self, node: Node) -> bool {
+        self.units
+            .get(node as usize)
+            .is_some_and(|unit| unit.stick == Stick::Ends && matches!(unit.exit, Exit::None))
+    }
+
     /// The unit at or before which a node stands.
     pub fn unit_of(&self, node: Node) -> Node {
         node % self.units.len() as Node
@@ -549,8 +556,9 @@ impl Plan {
         let mut work: Vec<(Node, Node)> = Vec::new();
         let pair = |a: Node, b: Node, work: &mut Vec<(Node, Node)>, seen: &mut HashSet<(Node, Node)>| {
             let (low, high) = (a.min(b), a.max(b));
+            let ends = self.is_end(low) || self.is_end(high);
             // Those that are stuck do not run.
-            if low != high && low < count && seen.insert((low, high)) {
+            if low != high && low < count && !ends && seen.insert((low, high)) {
                 work.push((low, high));
             }
         };

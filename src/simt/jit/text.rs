@@ -69,6 +69,8 @@ impl Form {
 pub struct Text {
     pub lines: String,
     values: u32,
+    /// Labels so far: values that were made since the last one can be used here.
+    pub labels: u32,
 }
 
 impl Text {
@@ -89,6 +91,7 @@ impl Text {
     }
     pub fn label(&mut self, label: &str) {
         let _ = writeln!(self.lines, "{label}:");
+        self.labels += 1;
     }
 
     pub fn binary(&mut self, op: &str, ty: &str, a: &str, b: &str) -> String {

@@ -102,7 +102,7 @@ impl Barriers {
         let b = &self.all[id];
         let lanes = || b.arrived.iter().zip(&self.live);
         let complete = match b.threads {
-            None => lanes().all(|(arrived, live)| live & !arrived == 0) && b.arrived.iter().any(|&a| a != 0),
+            None => lanes().rev().all(|(arrived, live)| live & !arrived == 0) && b.arrived.iter().any(|&a| a != 0),
             Some(n) => {
                 // Barriers count warps: one of which all remaining threads have come counts whole.
                 let count = |(arrived, live): (&u32, &u32)| match (*arrived, live & !arrived) {
