@@ -97,6 +97,8 @@ pub struct Grid {
     native: OnceLock<Form>,
     /// What will be the kernel's compiled form.
     awaited: Option<(Arc<NativeForm>, Rows)>,
+    /// What it is, or will be.
+    compiled: Option<Arc<NativeForm>>,
     pub schedule: Option<Schedule>,
     pub threads: u32,
     pub shared_bytes: u32,
@@ -189,12 +191,12 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
     grid.watch.grid(grid.launch.grid_id, &GridEvent::Launch);
     grid.take_part(0, true);
     pool::withdraw(&grid);
-    grid.note_time();
     let mut helpers = grid.helpers.lock();
     while *helpers > 0 {
         grid.all_left.wait(&mut helpers);
     }
     drop(helpers);
+    grid.ended();
     grid.watch.grid(grid.launch.grid_id, &GridEvent::End);
     match grid.fault.lock().take() {
         Some(fault) => Err(fault),
@@ -266,6 +268,7 @@ impl Grid {
             form: Form::of(kernel, launch.block),
             native: OnceLock::new(),
             awaited,
+            compiled: native.cloned(),
             shared_bytes: match launch.dynamic_shared {
                 0 => function.shared_bytes,
                 dynamic => function.dynamic_shared.max(function.shared_bytes) + dynamic,
@@ -395,6 +398,17 @@ impl Grid {
             && self.native.get().is_none()
         {
             awaited.interpreted(self.began.elapsed(), &self.form.kernel.compiled, *rows);
+        }
+    }
+
+    /// It is over: how long it took says what later ones are to run.
+    fn ended(&self) {
+        self.note_time();
+        if let Some(compiled) = &self.compiled
+            && self.native.get().is_none()
+        {
+            let size = [self.launch.grid, self.launch.block];
+            compiled.took(size, self.began.elapsed(), self.form.kernel.native.is_some());
         }
     }
 

@@ -119,6 +119,8 @@ fn with(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>, change: imp
         initial,
         prologue: Vec::new(),
         affine: None,
+        starts: Vec::new(),
+        slots: Vec::new(),
     }
 }
 

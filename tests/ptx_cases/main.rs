@@ -1,7 +1,7 @@
 //! Runs every `tests/ptx/**/*.ptx`: one file, one test, named by its path. `tests/ptx/README.md` explains the notation.
 //!
-//! In: the files. Out: a verdict for each, at every SIMD level of this CPU: the level is fixed for the life of a
-//! process, so the program runs itself again for the lower ones. ptxas, where `scripts/setup` has put it, confirms that
+//! In: the files. Out: a verdict for each, at every SIMD level of this CPU, interpreted and compiled: both are fixed for the
+//! life of a process, so the program runs itself again for the others. ptxas, where `scripts/setup` has put it, confirms that
 //! each case is legal PTX.
 
 mod case;
@@ -28,7 +28,12 @@ fn main() -> ExitCode {
 
     // The parent goes through everything; a child, told its level, only runs kernels.
     let parent = std::env::var_os("MARGAY_SIMD").is_none();
-    let level = format!("{:?}", Level::current()).to_lowercase();
+    let compiled = std::env::var_os("MARGAY_JIT").is_some_and(|tier| tier == "always");
+    let level = format!(
+        "{}{}",
+        format!("{:?}", Level::current()).to_lowercase(),
+        if compiled { ", compiled" } else { "" }
+    );
     let mut trials: Vec<Trial> = files.iter().map(|file| trial(&root, file, &level)).collect();
     if parent {
         trials.extend(files.iter().map(|file| seeded(&root, file)));
@@ -43,18 +48,28 @@ fn main() -> ExitCode {
     let mut failed = libtest_mimic::run(&arguments, trials).has_failed();
     if parent && !arguments.list {
         for level in Level::available().filter(|&level| level < Level::current()) {
-            failed |= !again(level);
+            failed |= !again(level, "off");
+        }
+        match cuda::simt::compiler() {
+            Ok(_) => {
+                for level in Level::available().filter(|&level| level <= Level::current()) {
+                    failed |= !again(level, "always");
+                }
+            }
+            Err(why) => eprintln!("ptx_cases: nothing is compiled: {why}"),
         }
     }
     ExitCode::from(if failed { 101 } else { 0 })
 }
 
-/// This program once more, with the same arguments, at another level.
-fn again(level: Level) -> bool {
+/// This program once more, with the same arguments, at another level or in another tier.
+fn again(level: Level, tier: &str) -> bool {
     let program = std::env::current_exe().expect("a running program has a file");
     Command::new(program)
         .args(std::env::args_os().skip(1))
         .env("MARGAY_SIMD", format!("{level:?}").to_lowercase())
+        .env("MARGAY_JIT", tier)
+        .env("MARGAY_JIT_CACHE", "off")
         .status()
         .is_ok_and(|status| status.success())
 }

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::config::{self, Jit};
 use crate::isa::lanes::{LaneKernel, Operands};
 use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Op as Operation, Role, Special, Value};
@@ -123,15 +125,43 @@ struct Forms {
 pub struct NativeForm {
     made: OnceLock<Option<Arc<Executable>>>,
     asked: AtomicBool,
-    /// For how long the function has been interpreted, in nanoseconds of all threads.
+    /// For how long the function has been interpreted, in nanoseconds.
     interpreted: AtomicU64,
+    /// How long the last launch took in the interpreter, and its size.
+    before: Mutex<Option<(Size, u64)>>,
+    /// Compiled code took longer than the interpreter for a launch of the same size.
+    slower: AtomicBool,
 }
+
+/// The size of a launch: grid and block.
+pub type Size = [[u32; 3]; 2];
+
+/// Launches that take less time than this are not compared.
+const COMPARED: u64 = 1_000_000;
 
 impl NativeForm {
     /// What has been made so far; `Some(None)`: nothing will be.
     #[inline(always)]
     pub fn made(&self) -> Option<Option<&Arc<Executable>>> {
-        self.made.get().map(Option::as_ref)
+        let slower = self.slower.load(Ordering::Relaxed);
+        self.made.get().map(|made| made.as_ref().filter(|_| !slower))
+    }
+
+    /// A launch took so long, all of it in compiled code or all of it in the interpreter. What is compiled and turns out to be
+    /// slower than the interpreter is not used again: such are kernels that meet at a barrier every few instructions.
+    pub fn took(&self, size: Size, time: Duration, compiled: bool) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        if time < COMPARED || config::get().jit == Jit::Always {
+            return;
+        }
+        let mut before = self.before.lock();
+        match (compiled, *before) {
+            (false, _) => *before = Some((size, time)),
+            (true, Some((same, interpreted))) if same == size && time > interpreted + interpreted / 8 => {
+                self.slower.store(true, Ordering::Relaxed);
+            }
+            (true, _) => {}
+        }
     }
 
     /// Compiles it, unless that is done.
@@ -203,14 +233,18 @@ impl Executable {
             return some.as_ref();
         }
         if config::get().jit == Jit::Always {
-            let some = native.some.get_or_init(|| compile(&self.compiled, native.rows, For::Some));
+            let some = native
+                .some
+                .get_or_init(|| compile(&self.compiled, native.rows, For::Some));
             return some.as_ref();
         }
         if !native.asked.swap(true, Ordering::Relaxed) {
             let this = Arc::clone(self);
             jit::later(move || {
                 if let Some(native) = &this.native {
-                    native.some.get_or_init(|| compile(&this.compiled, native.rows, For::Some));
+                    native
+                        .some
+                        .get_or_init(|| compile(&this.compiled, native.rows, For::Some));
                 }
             });
         }
@@ -232,6 +266,7 @@ impl Executables {
         let forms = |compiled: Compiled| Forms {
             compiled: OnceLock::from(Arc::new(compiled)),
             executable: Default::default(),
+            native: Default::default(),
         };
         Executables::with(module, compiled.into_iter().map(forms).collect())
     }

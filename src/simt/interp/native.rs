@@ -104,7 +104,12 @@ impl Bundle {
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
     ) -> Result<bool, Box<Located>> {
-        let Fragment { pc, frame: number, mask, .. } = self.fragments[at];
+        let Fragment {
+            pc,
+            frame: number,
+            mask,
+            ..
+        } = self.fragments[at];
         let frame = &self.frames[number as usize];
         let (regs, base) = (frame.regs(), frame.base);
         let exec = Arc::as_ptr(&frame.exec);
@@ -114,7 +119,9 @@ impl Bundle {
         let erased = unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) };
         let budget = self.share.clamp(1, BUDGET);
         let first_thread = self.first_thread;
-        let run = self.native.get_or_insert_with(|| Box::new(Run::new(block, first_thread)));
+        let run = self
+            .native
+            .get_or_insert_with(|| Box::new(Run::new(block, first_thread)));
         run.block = erased;
         run.state = state;
         run.regs = regs;
@@ -192,7 +199,10 @@ impl Bundle {
         }
         let mut gone = ArrayVec::<Cut, 32>::new();
         for cut_number in 0..count {
-            let cut = self.native.as_ref().map_or_else(Cut::default, |run| run.context.cuts[cut_number]);
+            let cut = self
+                .native
+                .as_ref()
+                .map_or_else(Cut::default, |run| run.context.cuts[cut_number]);
             let place = match cut_number {
                 0 => at,
                 _ => {

@@ -35,14 +35,7 @@ struct Located {
 
 impl Emit<'_> {
     /// A weak load; `false`: not of a kind that is known here.
-    pub(super) fn load(
-        &mut self,
-        address: &Address,
-        element: Element,
-        dst: &[Option<Reg>],
-        op: &Op,
-        pc: Pc,
-    ) -> bool {
+    pub(super) fn load(&mut self, address: &Address, element: Element, dst: &[Option<Reg>], op: &Op, pc: Pc) -> bool {
         let bytes = u64::from(element.bytes) * dst.len() as u64;
         if element.bytes > 8
             || bytes > 32
@@ -51,7 +44,7 @@ impl Emit<'_> {
         {
             return false;
         }
-        let Some(located) = self.locate(address, bytes, false) else {
+        let Some(located) = self.locate(address, bytes, None) else {
             return false;
         };
         let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
@@ -101,8 +94,9 @@ impl Emit<'_> {
                                 1 => value.clone(),
                                 _ => {
                                     let ty = format!("<{} x i{bits}>", lanes * count);
-                                    let picks: Vec<String> =
-                                        (0..lanes).map(|lane| format!("i32 {}", lane * count + k as u64)).collect();
+                                    let picks: Vec<String> = (0..lanes)
+                                        .map(|lane| format!("i32 {}", lane * count + k as u64))
+                                        .collect();
                                     self.text.value(format!(
                                         "shufflevector {ty} {value}, {ty} poison, <{lanes} x i32> <{}>",
                                         picks.join(", ")
@@ -202,14 +196,11 @@ impl Emit<'_> {
     /// A weak store; `false`: not of a kind that is known here.
     pub(super) fn store(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
         let bytes = u64::from(element.bytes) * src.len() as u64;
-        if element.bytes > 8
-            || bytes > 32
-            || !bytes.is_power_of_two()
-            || src.iter().any(|reg| reg.width == Width::B128)
+        if element.bytes > 8 || bytes > 32 || !bytes.is_power_of_two() || src.iter().any(|reg| reg.width == Width::B128)
         {
             return false;
         }
-        let Some(located) = self.locate(address, bytes, true) else {
+        let Some(located) = self.locate(address, bytes, Some(src.len())) else {
             return false;
         };
         let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
@@ -243,7 +234,8 @@ impl Emit<'_> {
                             .text
                             .value(format!("extractelement {ty} {}, i64 {}", values[part], lanes - 1));
                         let pointer = self.pointer(base, k as u64 * size);
-                        self.text.line(format!("store i{bits} {last}, ptr {pointer}, align {size}"));
+                        self.text
+                            .line(format!("store i{bits} {last}, ptr {pointer}, align {size}"));
                     }
                 }
             }
@@ -267,8 +259,9 @@ impl Emit<'_> {
                     let these: Vec<String> = values.iter().map(|values| values[part].clone()).collect();
                     let whole = self.interleave(&these, bits);
                     let count = lanes * these.len() as u64;
-                    self.text
-                        .line(format!("store <{count} x i{bits}> {whole}, ptr {pointer}, align {size}"));
+                    self.text.line(format!(
+                        "store <{count} x i{bits}> {whole}, ptr {pointer}, align {size}"
+                    ));
                 }
             }
             Place::Lanes { at } => {
@@ -337,8 +330,9 @@ impl Emit<'_> {
         ))
     }
 
-    /// Forms the addresses of an access, and finds out whether all is well with them. `None`: for the interpreter.
-    fn locate(&mut self, address: &Address, bytes: u64, store: bool) -> Option<Located> {
+    /// Forms the addresses of an access (of a store, of so many elements), and finds out whether all is well with them. `None`:
+    /// for the interpreter.
+    fn locate(&mut self, address: &Address, bytes: u64, stores: Option<usize>) -> Option<Located> {
         let kind = match address.register {
             None => Kind::SAME,
             Some(reg) => self.kind(reg.number),
@@ -353,7 +347,9 @@ impl Emit<'_> {
             Kind::Line { step, .. } => {
                 let step = if narrow { u64::from(step as u32) } else { step };
                 let simple = step == 0 || step == bytes;
-                let masked_store = store && self.mask.is_some() && (step == 0 || bytes < 4 || bytes > 8);
+                // Masked stores are of single words.
+                let whole = step != 0 && stores == Some(1) && (4..=8).contains(&bytes);
+                let masked_store = stores.is_some() && self.mask.is_some() && !whole;
                 (simple && !masked_store && address.space != Space::Local).then_some(step)
             }
             Kind::Vector => None,
@@ -495,10 +491,7 @@ impl Emit<'_> {
                         );
                     }
                     let lanes = self.lanes;
-                    at.push(
-                        self.text
-                            .value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")),
-                    );
+                    at.push(self.text.value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")));
                 }
                 safe = low;
             }
@@ -524,7 +517,9 @@ impl Emit<'_> {
                     bad.push(self.text.value(format!("icmp uge {narrow} {distance}, {rooms}")));
                     if bytes > 1 {
                         // The window starts at a multiple of any access.
-                        let low = self.text.binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
+                        let low = self
+                            .text
+                            .binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
                         crooked.push(
                             self.text
                                 .value(format!("icmp ne {narrow} {low}, {}", form.constant(32, 0))),
@@ -557,7 +552,9 @@ impl Emit<'_> {
                     let distance = self.text.binary("add", &narrow, &value, &by);
                     bad.push(self.text.value(format!("icmp uge {narrow} {distance}, {rooms}")));
                     if bytes > 1 {
-                        let low = self.text.binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
+                        let low = self
+                            .text
+                            .binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
                         crooked.push(
                             self.text
                                 .value(format!("icmp ne {narrow} {low}, {}", form.constant(32, 0))),
@@ -573,10 +570,7 @@ impl Emit<'_> {
                     let distance = self.text.resize(form, 32, &distance, 64, false);
                     let address = self.text.binary("add", &wide, &own, &distance);
                     let lanes = self.lanes;
-                    at.push(
-                        self.text
-                            .value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")),
-                    );
+                    at.push(self.text.value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")));
                 }
                 safe = local;
             }

@@ -137,34 +137,34 @@ pub fn takes_any_nan(op: Compute) -> bool {
 /// Arithmetic on `f64`: where a result is NaN, which one it is says the kernel.
 pub fn carries_nan(op: Compute) -> bool {
     use float::Op::*;
-    match op {
+    matches!(
+        op,
         Compute::Float(
             Add {
-                format: Format::F64, ..
-            }
-            | Sub {
-                format: Format::F64, ..
-            }
-            | Mul {
-                format: Format::F64, ..
-            }
-            | Fma {
-                format: Format::F64, ..
-            }
-            | Div {
-                format: Scalar::F64, ..
-            }
-            | Rcp {
-                format: Scalar::F64, ..
-            }
-            | Sqrt {
-                format: Scalar::F64, ..
-            }
-            | Min { of: Extremum::F64 }
-            | Max { of: Extremum::F64 },
-        ) => true,
-        _ => false,
-    }
+                format: Format::F64,
+                ..
+            } | Sub {
+                format: Format::F64,
+                ..
+            } | Mul {
+                format: Format::F64,
+                ..
+            } | Fma {
+                format: Format::F64,
+                ..
+            } | Div {
+                format: Scalar::F64,
+                ..
+            } | Rcp {
+                format: Scalar::F64,
+                ..
+            } | Sqrt {
+                format: Scalar::F64,
+                ..
+            } | Min { of: Extremum::F64 }
+                | Max { of: Extremum::F64 },
+        )
+    )
 }
 
 /// An operation in one form: what it is done on, and the CPU.
@@ -176,7 +176,13 @@ pub struct Emitter<'a> {
 
 impl Emitter<'_> {
     /// The values of the destinations; `None`: the kernel has to do it. `constants` are the sources that are known.
-    pub fn emit(&mut self, op: Compute, sources: &[String], constants: &[Option<u64>], destinations: usize) -> Option<Vec<String>> {
+    pub fn emit(
+        &mut self,
+        op: Compute,
+        sources: &[String],
+        constants: &[Option<u64>],
+        destinations: usize,
+    ) -> Option<Vec<String>> {
         let s = |at: usize| sources[at].as_str();
         match op {
             Compute::Int(op) => self.int(op, sources, constants).map(|v| vec![v]),
@@ -271,10 +277,14 @@ impl Emitter<'_> {
             Clz { ty } => {
                 let bits = long(ty);
                 let (name, ty) = (self.form.suffix(&format!("i{bits}")), self.form.int(bits));
-                let count = self.text.value(format!("call {ty} @llvm.ctlz.{name}({ty} {}, i1 false)", of(0)));
+                let count = self
+                    .text
+                    .value(format!("call {ty} @llvm.ctlz.{name}({ty} {}, i1 false)", of(0)));
                 self.resize(bits, &count, 32, false)
             }
-            Brev { ty } => self.text.intrinsic("bitreverse", self.form, &format!("i{}", long(ty)), &[of(0)]),
+            Brev { ty } => self
+                .text
+                .intrinsic("bitreverse", self.form, &format!("i{}", long(ty)), &[of(0)]),
             // Of a place and a length that are known.
             Bfe { ty } => {
                 let (bits, signed) = wide(ty);
@@ -335,7 +345,8 @@ impl Emitter<'_> {
                     return Some(all);
                 }
                 // As long as LLVM makes a product of it.
-                if signed && by == u64::MAX >> spare || (bits == 64 && self.form != Form::One && !by.is_power_of_two()) {
+                if signed && by == u64::MAX >> spare || (bits == 64 && self.form != Form::One && !by.is_power_of_two())
+                {
                     return None;
                 }
                 Some(self.binary(&op, bits, a, b))
@@ -424,7 +435,9 @@ impl Emitter<'_> {
             Add { .. } => self.text.binary("fadd", &ty, &of[0], &of[1]),
             Sub { .. } => self.text.binary("fsub", &ty, &of[0], &of[1]),
             Mul { .. } => self.text.binary("fmul", &ty, &of[0], &of[1]),
-            Fma { .. } => self.text.intrinsic("fma", self.form, element, &[&of[0], &of[1], &of[2]]),
+            Fma { .. } => self
+                .text
+                .intrinsic("fma", self.form, element, &[&of[0], &of[1], &of[2]]),
             Div { .. } => self.text.binary("fdiv", &ty, &of[0], &of[1]),
             Rcp { .. } => {
                 let one = self.form.float_constant(bits, 1.0);
@@ -872,7 +885,10 @@ impl Emitter<'_> {
                 let op = if signed { "fptosi" } else { "fptoui" };
                 let (ty, float) = (self.form.int(32), self.form.float(32));
                 let (to, from) = (self.form.suffix("i32"), self.form.suffix("f32"));
-                Some(self.text.value(format!("call {ty} @llvm.{op}.sat.{to}.{from}({float} {value})")))
+                Some(
+                    self.text
+                        .value(format!("call {ty} @llvm.{op}.sat.{to}.{from}({float} {value})")),
+                )
             }
             (None, None) => match (to, from) {
                 (Kind::F64, Kind::F32) if !flags.ftz && round == Round::Unsaid => {

@@ -182,13 +182,16 @@ fn slots(lanes: u32) -> String {
     for bits in [16u32, 32, 64] {
         let ty = format!("<{lanes} x i{bits}>");
         let align = (bits / 8 * lanes).min(64);
-        let place = |part: u32| format!("  %g{part} = getelementptr i8, ptr %at, i64 {}\n", part * lanes * bits / 8);
+        let place = |part: u32| {
+            format!(
+                "  %g{part} = getelementptr i8, ptr %at, i64 {}\n",
+                part * lanes * bits / 8
+            )
+        };
         // What follows `%base` by `%step`.
         let along = |part: u32| {
             let numbers = list(&|lane| format!("i{bits} {}", part * lanes + lane));
-            format!(
-                "  %x{part} = mul {ty} %steps, <{numbers}>\n  %v{part} = add {ty} %bases, %x{part}\n"
-            )
+            format!("  %x{part} = mul {ty} %steps, <{numbers}>\n  %v{part} = add {ty} %bases, %x{part}\n")
         };
         let splats = format!(
             "  %b0 = insertelement {ty} poison, i{bits} %base, i64 0\n  \
@@ -285,7 +288,8 @@ impl Emit<'_> {
         for others in &self.plan.others {
             self.flags.extend(others.iter().copied());
         }
-        self.head.push_str("  %budget = alloca i64\n  %scratch = alloca [4096 x i8], align 64\n");
+        self.head
+            .push_str("  %budget = alloca i64\n  %scratch = alloca [4096 x i8], align 64\n");
         let mut entries = Vec::new();
         self.text.label("start");
         let budget = self.field(offset_of!(Context, budget), "i64", false);
@@ -298,8 +302,7 @@ impl Emit<'_> {
                 entries.push((unit.pc, number as u32));
             }
         }
-        self.text
-            .line(format!("switch i32 %entry, label %nowhere [{cases} ]"));
+        self.text.line(format!("switch i32 %entry, label %nowhere [{cases} ]"));
         self.text.label("nowhere");
         self.text.line(format!("ret i32 {}", outcome::NOT_ENTERED));
         for &(_, unit) in &entries {
@@ -339,7 +342,11 @@ impl Emit<'_> {
             for part in 0..self.parts {
                 let _ = writeln!(head, "  %p{node}.{part} = alloca {ty}");
                 if self.flags.contains(&node) {
-                    let zero = if self.lanes == 16 { self.form().constant(1, 0) } else { zero.clone() };
+                    let zero = if self.lanes == 16 {
+                        self.form().constant(1, 0)
+                    } else {
+                        zero.clone()
+                    };
                     let _ = writeln!(head, "  store {ty} {zero}, ptr %p{node}.{part}");
                 }
             }
@@ -385,7 +392,7 @@ impl Emit<'_> {
         }
     }
 
-    fn to_flag(&mut self, bits: &str) -> String {
+    fn flag_of(&mut self, bits: &str) -> String {
         match self.lanes {
             16 => bits.to_owned(),
             _ => {
@@ -420,7 +427,7 @@ impl Emit<'_> {
         self.used.insert(node);
         let ty = self.flag_type();
         for (part, bits) in mask.iter().enumerate() {
-            let flag = self.to_flag(bits);
+            let flag = self.flag_of(bits);
             self.text.line(format!("store {ty} {flag}, ptr %p{node}.{part}"));
         }
     }
@@ -438,10 +445,7 @@ impl Emit<'_> {
 
     fn each(&mut self, a: &[String], b: &[String], op: &str) -> Vec<String> {
         let ty = self.form().int(1);
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| self.text.binary(op, &ty, a, b))
-            .collect()
+        a.iter().zip(b).map(|(a, b)| self.text.binary(op, &ty, a, b)).collect()
     }
 
     fn not(&mut self, a: &[String]) -> Vec<String> {
@@ -743,10 +747,7 @@ impl Emit<'_> {
                     .map(|part| self.text.value(format!("load {ty}, ptr %r{}.{part}", reg.number)))
                     .collect();
                 match self.is_lazy(reg) && !raw {
-                    true => values
-                        .iter()
-                        .map(|value| self.canonical(self.form(), value))
-                        .collect(),
+                    true => values.iter().map(|value| self.canonical(self.form(), value)).collect(),
                     false => values,
                 }
             }
@@ -802,12 +803,13 @@ impl Emit<'_> {
             }
             let ty = match reg.width {
                 Width::Pred => {
-                    value = self.to_flag(&value);
+                    value = self.flag_of(&value);
                     self.flag_type()
                 }
                 _ => self.form().int(bits),
             };
-            self.text.line(format!("store {ty} {value}, ptr %r{}.{part}", reg.number));
+            self.text
+                .line(format!("store {ty} {value}, ptr %r{}.{part}", reg.number));
         }
     }
 
@@ -941,7 +943,7 @@ impl Emit<'_> {
         let bits = bits_of(reg.width).unwrap_or(32);
         for (part, value) in values.iter().enumerate() {
             let (value, ty) = match reg.width {
-                Width::Pred => (self.to_flag(value), self.flag_type()),
+                Width::Pred => (self.flag_of(value), self.flag_type()),
                 _ => (value.clone(), self.form().int(bits)),
             };
             self.text
@@ -956,13 +958,15 @@ impl Emit<'_> {
         let Some(part) = part else {
             let at = self.place("%regs", slot);
             let step = Form::One.constant(bits, step);
-            return self
-                .text
-                .value(format!("call i{bits} @first{bits}(ptr {at}, i{bits} {step}, i32 {lanes})"));
+            return self.text.value(format!(
+                "call i{bits} @first{bits}(ptr {at}, i{bits} {step}, i32 {lanes})"
+            ));
         };
         let (count, skip) = (self.lanes, part as u32 * self.lanes);
         let word = self.text.value(format!("lshr i32 {lanes}, {skip}"));
-        let first = self.text.value(format!("call i32 @llvm.cttz.i32(i32 {word}, i1 false)"));
+        let first = self
+            .text
+            .value(format!("call i32 @llvm.cttz.i32(i32 {word}, i1 false)"));
         // Where none takes part, any will do.
         let first = self.text.value(format!("and i32 {first}, {}", count - 1));
         let wide = self.text.value(format!("zext i32 {first} to i64"));
@@ -987,9 +991,10 @@ impl Emit<'_> {
         let next = self.text.value(format!("add i64 {number}, 1"));
         self.text.line(format!("store i64 {next}, ptr {counter}"));
         let cuts = self.place("%n", offset_of!(Context, cuts));
-        let at = self
-            .text
-            .value(format!("getelementptr [{} x i8], ptr {cuts}, i64 {number}", size_of::<Cut>()));
+        let at = self.text.value(format!(
+            "getelementptr [{} x i8], ptr {cuts}, i64 {number}",
+            size_of::<Cut>()
+        ));
         self.text.line(format!("store i32 {pc}, ptr {at}"));
         let at = self.place(&at, offset_of!(Cut, lanes));
         self.text.line(format!("store i32 {lanes}, ptr {at}"));
@@ -1048,7 +1053,11 @@ impl Emit<'_> {
         if !from_full {
             nodes.extend(self.plan.others[self.unit as usize].iter().copied());
         }
-        let units: Vec<Node> = nodes.iter().copied().filter(|&node| !self.plan.is_stuck(node)).collect();
+        let units: Vec<Node> = nodes
+            .iter()
+            .copied()
+            .filter(|&node| !self.plan.is_stuck(node))
+            .collect();
         let anybody_stuck = units.len() < nodes.len() || perhaps_nobody;
         let unit = self.unit;
         for (at, &to) in units.iter().enumerate() {
@@ -1618,7 +1627,11 @@ impl Emit<'_> {
             return;
         };
         let (bases, step) = self.line_of(src[at], false);
-        let last = if bases.len() == 1 { 31 } else { i64::from(self.lanes) - 1 };
+        let last = if bases.len() == 1 {
+            31
+        } else {
+            i64::from(self.lanes) - 1
+        };
         let far = i64::from(step as u32 as i32) * last;
         let extend = if signed { "sext" } else { "zext" };
         let mut bad: Option<String> = None;
@@ -1716,7 +1729,8 @@ impl Emit<'_> {
             let bytes = (bits / 8 * self.lanes) as usize;
             for (part, value) in values.iter().enumerate() {
                 let at = self.place("%scratch", start + part * bytes);
-                self.text.line(format!("store {ty} {value}, ptr {at}, align {}", bytes.min(64)));
+                self.text
+                    .line(format!("store {ty} {value}, ptr {at}, align {}", bytes.min(64)));
             }
         }
         let helper = self.field(offset_of!(Context, lane), "ptr", true);

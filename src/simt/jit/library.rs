@@ -39,6 +39,7 @@ pub enum Emit {
     /// Assembly text, to read.
     Assembly = 1,
     /// IR text after the passes, to read.
+    #[cfg(test)]
     Ir = 2,
 }
 
@@ -118,6 +119,7 @@ impl Library {
 
     /// Compiles a module of IR text for x86-64 with these features (`+avx2,+fma`), and waits for it. Levels are those of
     /// `jit/src/lib.rs`: 0 for speed of compilation, 1 and 2 as LLVM's O1 and O2. The text has a data layout, or gets x86-64's.
+    #[cfg(test)]
     pub fn compile(&'static self, ir: &str, features: &str, level: u32, emit: Emit) -> Result<Vec<u8>, String> {
         self.run(ir, features, None, level, emit)
     }

@@ -28,6 +28,7 @@ mod plan;
 mod text;
 mod worker;
 
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::isa::Level;
@@ -46,11 +47,14 @@ pub type Pc = u32;
 /// What a turn of a loop costs that looks at what others change; the interpreter counts the same.
 pub const SPIN: i64 = 1 << 17;
 
-/// LLVM's O1: O2 gains nothing on such code.
+/// LLVM's level of code generation. Two gains nothing on such code.
 const OPTIMISE: u32 = 1;
+/// Values out of memory, the same ones once, out of loops: what the other passes of LLVM's O1 find besides is not worth
+/// their time.
+const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm),early-cse,simplifycfg)";
 
 /// Bodies of which more text would be made are left to the interpreter.
-const MOST_TEXT: usize = 6 << 20;
+const MOST_TEXT: usize = 4 << 20;
 
 /// Code of a function, for one warp of blocks whose rows lie in one way.
 pub struct Native {
@@ -92,6 +96,14 @@ impl Native {
     }
 }
 
+/// The compiler's version.
+///
+/// # Errors
+/// There is none, and why: everything is interpreted.
+pub fn compiler() -> Result<&'static str, &'static str> {
+    Library::get().map(Library::version)
+}
+
 /// How the rows of a block of this shape lie in warps.
 pub fn rows(block: [u32; 3]) -> Rows {
     Rows::of(block, part_lanes(Level::current()))
@@ -116,7 +128,7 @@ pub fn text(input: &Input<'_>, rows: Rows, whom: For) -> Result<String, &'static
 pub fn assembly(input: &Input<'_>, rows: Rows, whom: For) -> Result<String, String> {
     let text = text(input, rows, whom)?;
     let features = emit::features(Level::current());
-    let made = Library::get()?.compile(&text, features, OPTIMISE, Emit::Assembly)?;
+    let made = Library::get()?.compile_with(&text, features, PASSES, OPTIMISE, Emit::Assembly)?;
     Ok(String::from_utf8_lossy(&made).into_owned())
 }
 
@@ -128,19 +140,23 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
     let level = Level::current();
     let made = emit::emit(input, &planned(input, rows)?, level, whom);
     if made.ir.len() > MOST_TEXT {
-        return Err(format!("{} bytes of LLVM's text would take long to compile", made.ir.len()));
+        return Err(format!(
+            "{} bytes of LLVM's text would take long to compile",
+            made.ir.len()
+        ));
     }
-    if let Some(folder) = std::env::var_os("MARGAY_JIT_DUMP") {
-        let _ = std::fs::write(std::path::Path::new(&folder).join(format!("{name}.{whom:?}.ll")), &made.ir);
-    }
-    let library = Library::get()?;
+    let library = Library::get().inspect_err(|why| {
+        static SAID: Once = Once::new();
+        SAID.call_once(|| tracing::info!("kernels are interpreted: {why}"));
+    })?;
     let began = std::time::Instant::now();
     let features = emit::features(level);
-    let key = cache::key(&[library.version().as_bytes(), features.as_bytes(), made.ir.as_bytes()]);
+    let options = format!("{features} {PASSES} {OPTIMISE}");
+    let key = cache::key(&[library.version().as_bytes(), options.as_bytes(), made.ir.as_bytes()]);
     let (object, kept) = match cache::get(&key) {
         Some(object) => (object, true),
         None => {
-            let object = library.compile(&made.ir, features, OPTIMISE, Emit::Object)?;
+            let object = library.compile_with(&made.ir, features, PASSES, OPTIMISE, Emit::Object)?;
             cache::put(&key, &object);
             (object, false)
         }

@@ -324,9 +324,8 @@ impl Plan {
         let registers = body.registers.len();
         let mut uses = vec![Set::new(registers); self.units.len()];
         let mut kills = vec![Set::new(registers); self.units.len()];
-        let counts = |register: Register| {
-            !body.is_fixed(register) && body.registers[register as usize].width != Width::B128
-        };
+        let counts =
+            |register: Register| !body.is_fixed(register) && body.registers[register as usize].width != Width::B128;
         for (number, unit) in self.units.iter().enumerate() {
             let (used, killed) = (&mut uses[number], &mut kills[number]);
             let mut touch = |register: Register, role: Role, guarded: bool| {
@@ -362,7 +361,9 @@ impl Plan {
             }
         }
         // What the interpreter goes on to after lanes have left the code.
-        let beyond: Vec<Vec<Node>> = (0..self.units.len() as Node).map(|unit| self.beyond(body, unit)).collect();
+        let beyond: Vec<Vec<Node>> = (0..self.units.len() as Node)
+            .map(|unit| self.beyond(body, unit))
+            .collect();
         let mut live = uses.clone();
         let mut before: Vec<Vec<Node>> = vec![Vec::new(); self.units.len()];
         for (unit, next) in beyond.iter().enumerate() {
@@ -430,8 +431,7 @@ impl Plan {
             self.kinds_of_all(body, lanes, &demoted);
             // Branches that divide lanes.
             let mut changed = false;
-            for number in 0..self.units.len() {
-                let unit = &self.units[number];
+            for (unit, divided) in self.units.iter().zip(&mut divided) {
                 let divides = match &unit.exit {
                     Exit::Branch { guard, taken, fall } => {
                         taken != fall && !self.kinds[guard.reg.number as usize].is_line()
@@ -445,7 +445,7 @@ impl Plan {
                     }
                     Exit::None => false,
                 };
-                changed |= divides && !std::mem::replace(&mut divided[number], true);
+                changed |= divides && !std::mem::replace(divided, true);
             }
             if changed {
                 self.find_others(&divided)?;
@@ -482,8 +482,7 @@ impl Plan {
         for number in 0..self.units.len() {
             let unit = &self.units[number];
             if unit.stick == Stick::Perhaps
-                && let Op::Compute { op, src, .. } =
-                    &body.blocks[unit.block as usize].insts[unit.insts.start].op
+                && let Op::Compute { op, src, .. } = &body.blocks[unit.block as usize].insts[unit.insts.start].op
                 && op
                     .linear()
                     .is_none_or(|linear| widened(linear, |at| self.kinds[src[at].number as usize]).is_none())
@@ -526,7 +525,14 @@ impl Plan {
                     let at = reg.number as usize;
                     let mut new = if apart { Kind::Vector } else { given };
                     // A predicate is one for the warp, or one a lane.
-                    let same = matches!(new, Kind::Line { step: 0, parts: false, .. } | Kind::Unknown);
+                    let same = matches!(
+                        new,
+                        Kind::Line {
+                            step: 0,
+                            parts: false,
+                            ..
+                        } | Kind::Unknown
+                    );
                     if reg.width == Width::Pred && !same {
                         new = Kind::Vector;
                     }
@@ -608,7 +614,8 @@ impl Plan {
         let mut joins = Vec::new();
         for (number, unit) in self.units.iter().enumerate() {
             let divided = !self.others[number].is_empty() || unit.stick == Stick::Ends;
-            let parts = matches!(&unit.exit, Exit::Branch { guard, .. } if !self.kinds[guard.reg.number as usize].is_line());
+            let parts =
+                matches!(&unit.exit, Exit::Branch { guard, .. } if !self.kinds[guard.reg.number as usize].is_line());
             if divided || parts {
                 unit.successors(|to| {
                     if self.others[to as usize].is_empty() {
@@ -738,9 +745,7 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
         } else {
             match &block.end {
                 End::Jump { to, .. } => Exit::To(first[*to as usize]),
-                End::Branch {
-                    guard, taken, fall, ..
-                } => {
+                End::Branch { guard, taken, fall, .. } => {
                     let (taken, fall) = (first[*taken as usize], first[*fall as usize]);
                     match taken == fall {
                         true => Exit::To(fall),
@@ -824,7 +829,13 @@ fn initial_kind(initial: Initial, width: Width, (rows, lanes): (Rows, u32)) -> K
         | Special::SharedAddress(_) => Kind::SAME,
     };
     match (width, kind) {
-        (Width::B32 | Width::B64, kind) | (_, kind @ Kind::Line { step: 0, parts: false, .. }) => kind,
+        (Width::B32 | Width::B64, kind)
+        | (
+            _,
+            kind @ Kind::Line {
+                step: 0, parts: false, ..
+            },
+        ) => kind,
         (Width::Pred | Width::B16 | Width::B128, _) => Kind::Vector,
     }
 }
@@ -863,7 +874,11 @@ fn masked(
     if !parts && bits >= 5 && within(5) {
         Some(Kind::line(step, false).aligned(if low { aligns[line] } else { 0 }))
     } else if bits >= lanes.trailing_zeros() && within(lanes.trailing_zeros()) {
-        Some(Kind::line(step, true).aligned(if low { aligns[line].min(lanes.trailing_zeros()) } else { 0 }))
+        Some(Kind::line(step, true).aligned(if low {
+            aligns[line].min(lanes.trailing_zeros())
+        } else {
+            0
+        }))
     } else {
         None
     }
