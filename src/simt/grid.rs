@@ -239,7 +239,13 @@ impl Grid {
         // Whoever looks on, or draws what runs next, has the interpreter.
         let rows = jit::rows(launch.block);
         let compiles = config::get().jit != Jit::Off && schedule.is_none() && watch.observer().is_none();
+        let compiling = Instant::now();
         let native = compiles.then(|| launch.code.native(launch.kernel, &function, rows));
+        // What is compiled before the first launch takes none of its time.
+        let origin = Origin {
+            deadline: origin.deadline.map(|deadline| deadline + compiling.elapsed()),
+            ..origin
+        };
         let (kernel, awaited) = match native.map(|native| (native, native.made())) {
             Some((_, Some(Some(made)))) => (Arc::clone(made), None),
             other => {

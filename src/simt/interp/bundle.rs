@@ -420,6 +420,15 @@ impl Bundle {
         self.fragments.len() - 1
     }
 
+    /// The only fragment ends.
+    pub(super) fn end_of_all(&mut self, frame: u32, mask: [u32; MAX_WARPS]) {
+        for (live, gone) in self.live.iter_mut().zip(mask) {
+            *live &= !gone;
+        }
+        self.fragments.clear();
+        self.release(frame);
+    }
+
     /// Ends the lanes `taken` of fragment `at`.
     pub(super) fn exit(&mut self, at: usize, taken: [u32; MAX_WARPS], pc: Pc) {
         let at = self.leave(at, taken, pc);

@@ -177,7 +177,7 @@ impl Bundle {
         let first = run.context.cuts[0];
         if count == 1 && self.fragments.len() == 1 {
             if first.pc & ENDED != 0 {
-                self.exit(0, mask, first.pc & !ENDED);
+                self.end_of_all(number, mask);
                 state.barriers.left(self.first_warp(), self.live_by_warp());
                 return Ok(true);
             }
