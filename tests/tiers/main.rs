@@ -110,7 +110,7 @@ fn patience() -> Duration {
     let seconds = std::env::var("MARGAY_TIERS_PATIENCE")
         .ok()
         .and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(60))
+    Duration::from_secs(seconds.unwrap_or(180))
 }
 
 fn configurations() -> Vec<String> {
@@ -156,7 +156,7 @@ fn finds(tamper: &str, most: usize) -> Result<(), Failed> {
     ];
     let mut comparison = Comparison::new(
         &configurations,
-        Duration::from_secs(if tamper == "hang" { 2 } else { 60 }),
+        Duration::from_secs(if tamper == "hang" { 8 } else { 180 }),
     );
     comparison.peers.iter_mut().for_each(|(_, peer)| peer.loud = false);
     for seed in 0..200 {
