@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::isa::Level;
 use crate::program::Function;
 
 use super::interp::compile::Compiled;
@@ -29,7 +30,68 @@ pub fn listing(function: &Arc<Function>, kernel: bool, block: [u32; 3], what: Li
         window: compiled.window,
     };
     match what {
-        Listing::Llvm => Ok(jit::text(&input, jit::rows(block), For::All)?),
-        Listing::Assembly => jit::assembly(&input, jit::rows(block), For::All),
+        Listing::Llvm => Ok(jit::text(&input, jit::rows(block), For::All, Level::current())?),
+        Listing::Assembly => jit::assembly(&input, jit::rows(block), For::All, Level::current()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Allocate, AllocateError, Module};
+    use crate::simt::jit::Rows;
+
+    struct Nowhere(u64);
+
+    impl Allocate for Nowhere {
+        fn allocate(&mut self, bytes: u64, align: u64, _: bool, _: bool) -> Result<u64, AllocateError> {
+            let address = self.0.next_multiple_of(align);
+            self.0 = address + bytes;
+            Ok(address)
+        }
+        fn write(&mut self, _: u64, _: &[u8]) {}
+    }
+
+    /// LLVM takes what is made for every level, also those that this CPU has not.
+    #[test]
+    fn the_text_for_every_level_compiles() {
+        if let Err(why) = jit::compiler() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+        let files = [
+            (
+                "control/break_continue.ptx",
+                include_str!("../../tests/ptx/control/break_continue.ptx"),
+            ),
+            (
+                "control/early_exit.ptx",
+                include_str!("../../tests/ptx/control/early_exit.ptx"),
+            ),
+            ("saxpy.ptx", include_str!("../../tests/data/nvcc/saxpy.ptx")),
+        ];
+        for (name, text) in files {
+            let tree = crate::ptx::parse_bytes(name, text.as_bytes()).expect("it is PTX");
+            let module = Module::link(&[Arc::new(tree)], &mut Nowhere(0x10_0000)).expect("it links");
+            for (index, entry) in module.functions.iter().enumerate() {
+                let function = module.prepare(index as u32).expect("it is right");
+                let compiled = Compiled::of(&function, entry.entry);
+                let input = Input {
+                    body: &function.body,
+                    starts: &compiled.starts,
+                    slots: &compiled.slots,
+                    window: compiled.window,
+                };
+                for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
+                    for rows in [Rows::Warp, Rows::Part, Rows::Any] {
+                        for whom in [For::All, For::Some] {
+                            let made = jit::assembly(&input, rows, whom, level);
+                            let made = made.unwrap_or_else(|why| panic!("{}, {level:?}, {rows:?}: {why}", entry.name));
+                            assert!(made.contains("margay_kernel"));
+                        }
+                    }
+                }
+            }
+        }
     }
 }

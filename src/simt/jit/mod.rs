@@ -109,25 +109,25 @@ pub fn rows(block: [u32; 3]) -> Rows {
     Rows::of(block, part_lanes(Level::current()))
 }
 
-fn planned(input: &Input<'_>, rows: Rows) -> Result<Plan, plan::Refusal> {
-    Plan::of(input.body, input.starts, (rows, part_lanes(Level::current())))
+fn planned(input: &Input<'_>, rows: Rows, level: Level) -> Result<Plan, plan::Refusal> {
+    Plan::of(input.body, input.starts, (rows, part_lanes(level)))
 }
 
-/// The text that is made of a body, for people.
+/// The text that is made of a body for a level of the CPU, for people.
 ///
 /// # Errors
 /// The body is left to the interpreter, and why.
-pub fn text(input: &Input<'_>, rows: Rows, whom: For) -> Result<String, &'static str> {
-    Ok(emit::emit(input, &planned(input, rows)?, Level::current(), whom).ir)
+pub fn text(input: &Input<'_>, rows: Rows, whom: For, level: Level) -> Result<String, &'static str> {
+    Ok(emit::emit(input, &planned(input, rows, level)?, level, whom).ir)
 }
 
 /// The assembly that becomes of it.
 ///
 /// # Errors
 /// As for [`text`], or there is no compiler.
-pub fn assembly(input: &Input<'_>, rows: Rows, whom: For) -> Result<String, String> {
-    let text = text(input, rows, whom)?;
-    let features = emit::features(Level::current());
+pub fn assembly(input: &Input<'_>, rows: Rows, whom: For, level: Level) -> Result<String, String> {
+    let text = text(input, rows, whom, level)?;
+    let features = emit::features(level);
     let made = Library::get()?.compile_with(&text, features, PASSES, OPTIMISE, Emit::Assembly)?;
     Ok(String::from_utf8_lossy(&made).into_owned())
 }
@@ -138,7 +138,7 @@ pub fn assembly(input: &Input<'_>, rows: Rows, whom: For) -> Result<String, Stri
 /// It is left to the interpreter: there is no compiler, it refuses, or the body is not for it.
 pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Native, String> {
     let level = Level::current();
-    let made = emit::emit(input, &planned(input, rows)?, level, whom);
+    let made = emit::emit(input, &planned(input, rows, level)?, level, whom);
     if made.ir.len() > MOST_TEXT {
         return Err(format!(
             "{} bytes of LLVM's text would take long to compile",
