@@ -11,7 +11,7 @@ use arrayvec::ArrayVec;
 
 use crate::isa::lanes::{MAX_WARPS, Mask, Width};
 use crate::memory::{AddressSpace, READ, WRITE};
-use crate::program::{Op as Operation, Space};
+use crate::program::{self, Op as Operation, Space};
 use crate::ptx::ast::Span;
 use crate::simt::jit::Native;
 use crate::simt::jit::context::{Context, Cut, ENDED, Extent, LaneCall, SCRATCH, outcome, step};
@@ -148,6 +148,7 @@ impl Bundle {
         run.context.frame = u64::from(base);
         run.context.budget = budget;
         run.context.together = u64::from(self.together.take() == Some((number, pc)) && mask[0] == u32::MAX);
+        run.context.looked = u64::from(self.looked);
         run.context.cut_count = 0;
         let context = std::ptr::from_mut::<Run>(run).cast::<Context>();
         // SAFETY: the code was made for this executable, in whose window the fragment runs; what the context points to lives
@@ -169,6 +170,7 @@ impl Bundle {
                 }));
             }
         }
+        self.looked = run.context.looked != 0;
         let spent = (budget - run.context.budget).max(1);
         self.share -= spent;
         self.slice -= spent;
@@ -250,6 +252,7 @@ impl Run {
                 param: block.param,
                 param_bytes: u64::from(block.param_bytes),
                 together: 0,
+                looked: 0,
                 budget: 0,
                 cut_count: 0,
                 cuts: [Cut::default(); 32],
@@ -322,6 +325,10 @@ impl Run {
                 true
             }
             Code::Load { run, mem } | Code::Store { run, mem } => {
+                let loads = matches!(exec.code[pc as usize].code, Code::Load { .. });
+                if loads && mem.ordering != program::Ordering::Weak {
+                    self.context.looked = 1;
+                }
                 // SAFETY: `mem` has slots of the window, which `cx` has.
                 let done = unsafe { run(cx, mem) };
                 if done && site != u32::MAX {
@@ -330,8 +337,13 @@ impl Run {
                 }
                 done
             }
-            // SAFETY: `atom` has slots of the window, which `cx` has.
-            Code::Atomic { run, atom } => unsafe { run(cx, atom) },
+            Code::Atomic { run, atom } => {
+                if !atom.dst.is_empty() {
+                    self.context.looked = 1;
+                }
+                // SAFETY: `atom` has slots of the window, which `cx` has.
+                unsafe { run(cx, atom) }
+            }
             Code::Rare(op) => {
                 let fault = match &**op {
                     Operation::CopyAsync {

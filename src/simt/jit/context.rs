@@ -85,6 +85,8 @@ pub struct Context {
     /// Not 0: all lanes of the warp are there, and nobody has touched the window since code has left it. What the code takes
     /// for lines are lines.
     pub together: u64,
+    /// Not 0: somebody has looked at what others change since the last turn of a loop.
+    pub looked: u64,
     /// Instructions until the code is to return.
     pub budget: i64,
     pub cut_count: u64,

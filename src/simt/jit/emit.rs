@@ -1099,9 +1099,18 @@ impl Emit<'_> {
 
     /// A turn of a loop is paid for; gives whether there is nothing left.
     fn spend(&mut self, count: u32, looks: bool) -> String {
-        let cost = i64::from(count) + if looks { super::SPIN } else { 0 };
         let budget = self.text.value("load i64, ptr %budget");
-        let rest = self.text.value(format!("sub i64 {budget}, {cost}"));
+        let mut rest = self.text.value(format!("sub i64 {budget}, {count}"));
+        if looks {
+            let at = self.place("%n", offset_of!(Context, looked));
+            let looked = self.text.value(format!("load i64, ptr {at}"));
+            self.text.line(format!("store i64 0, ptr {at}"));
+            let looked = self.text.value(format!("icmp ne i64 {looked}, 0"));
+            let more = self
+                .text
+                .value(format!("select i1 {looked}, i64 {}, i64 0", super::SPIN));
+            rest = self.text.value(format!("sub i64 {rest}, {more}"));
+        }
         self.text.line(format!("store i64 {rest}, ptr %budget"));
         self.text.value(format!("icmp slt i64 {rest}, 0"))
     }

@@ -207,7 +207,7 @@ pub struct Plan {
     pub others: Vec<BTreeSet<Node>>,
     /// Floats that arithmetic alone gives: which NaN they are is decided where somebody looks.
     pub lazy: Vec<bool>,
-    /// Jumps back to a unit: the number of instructions that a turn of the loop has, and whether it looks at what others
+    /// Jumps back to a unit: the number of instructions that a turn of the loop has, and whether it may look at what others
     /// change.
     pub loops: HashMap<(Node, Node), (u32, bool)>,
 }
@@ -670,6 +670,8 @@ impl Plan {
                         .any(|inst| match &inst.op {
                             Op::Load { ordering, .. } => *ordering != Ordering::Weak,
                             Op::Atomic { dst, .. } => dst.is_some(),
+                            // Whoever is called may.
+                            Op::Call { .. } => true,
                             _ => false,
                         });
                 }
