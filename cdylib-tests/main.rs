@@ -19,6 +19,7 @@ mod capture;
 mod checkpoint;
 mod code;
 mod command;
+mod compiled;
 mod context;
 mod contraction;
 mod copy;

@@ -231,7 +231,7 @@ unsafe fn take(message: *mut c_char) -> String {
     if message.is_null() {
         return String::new();
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the text is NUL-terminated and ours, by the caller's word; it is copied before it goes.
     unsafe {
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         llvm::LLVMDisposeMessage(message);

@@ -157,11 +157,11 @@ unsafe fn run(request: &Request) -> Result<(Vec<u8>, String), String> {
         ir: str::from_utf8(ir).map_err(|error| format!("the IR is not UTF-8: {error}"))?,
         // SAFETY: NUL-terminated, by the caller's word.
         cpu: unsafe { CStr::from_ptr(request.cpu) },
-        // SAFETY: likewise.
+        // SAFETY: NUL-terminated, by the caller's word.
         features: unsafe { CStr::from_ptr(request.features) },
         passes: match request.passes.is_null() {
             true => None,
-            // SAFETY: likewise.
+            // SAFETY: NUL-terminated, by the caller's word, for it is not null.
             false => Some(unsafe { CStr::from_ptr(request.passes) }),
         },
         level: match request.level {

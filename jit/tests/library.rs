@@ -387,7 +387,7 @@ fn in_a_child_memory_is_short() {
         let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
         let now = pages * 4096 + (64 << 20);
         let limit = Limit { now, ..before };
-        // SAFETY: as above.
+        // SAFETY: the limit is valid to read, and this process is the test's own.
         unsafe { setrlimit(RLIMIT_AS, &limit) };
         let _ = send.send(work());
     });
@@ -397,7 +397,7 @@ fn in_a_child_memory_is_short() {
         assert!(receive.try_recv().is_err(), "it should not have fitted");
         thread::sleep(Duration::from_millis(5));
     }
-    // SAFETY: as above.
+    // SAFETY: the limit is the one that was there before.
     unsafe { setrlimit(RLIMIT_AS, &before) };
     assert!(compile(KERNEL, 1, OBJECT).is_err());
 }

@@ -667,12 +667,13 @@ impl AddressSpace {
     }
 
     pub(super) fn mark(&self, allocation: &Allocation, bits: u8) {
-        VERSION.fetch_add(1, Ordering::Release);
         let first = (allocation.start - self.view.base) >> PAGE_BITS;
         for page in first..first + allocation.pages {
             // SAFETY: the pages of an allocation lie in the arena.
             unsafe { (*self.view.map.add(page as usize)).store(bits, Ordering::Relaxed) };
         }
+        // Afterwards: whoever sees the new number sees the map as it is now.
+        VERSION.fetch_add(1, Ordering::Release);
         life::tell(|| Life {
             start: allocation.start,
             // Of a part of an allocation, the part's.

@@ -95,10 +95,8 @@ pub struct Grid {
     form: Form,
     /// How they run as soon as their kernel has been compiled.
     native: OnceLock<Form>,
-    /// What will be the kernel's compiled form.
-    awaited: Option<(Arc<NativeForm>, Rows)>,
-    /// What it is, or will be.
-    compiled: Option<Arc<NativeForm>>,
+    /// The kernel's compiled form, there or to come; none where nothing compiled may run.
+    compiled: Option<(Arc<NativeForm>, Rows)>,
     pub schedule: Option<Schedule>,
     pub threads: u32,
     pub shared_bytes: u32,
@@ -239,23 +237,20 @@ impl Grid {
         // Whoever looks on, or draws what runs next, has the interpreter.
         let rows = jit::rows(launch.block);
         let compiles = config::get().jit != Jit::Off && schedule.is_none() && watch.observer().is_none();
-        let compiling = Instant::now();
-        let native = compiles.then(|| launch.code.native(launch.kernel, &function, rows));
+        let compiling = origin.deadline.map(|_| Instant::now());
+        let compiled = compiles.then(|| (Arc::clone(launch.code.native(launch.kernel, &function, rows)), rows));
         // What is compiled before the first launch takes none of its time.
         let origin = Origin {
-            deadline: origin.deadline.map(|deadline| deadline + compiling.elapsed()),
+            deadline: origin
+                .deadline
+                .zip(compiling)
+                .map(|(deadline, began)| deadline + began.elapsed()),
             ..origin
         };
-        let (kernel, awaited) = match native.map(|native| (native, native.made())) {
-            Some((_, Some(Some(made)))) => (Arc::clone(made), None),
-            other => {
-                let kernel = launch.code.executable(launch.kernel, &function, width, &watch);
-                let awaited = match other {
-                    Some((native, None)) => Some((Arc::clone(native), rows)),
-                    _ => None,
-                };
-                (kernel, awaited)
-            }
+        let made = compiled.as_ref().and_then(|(form, _)| form.made().flatten());
+        let kernel = match made {
+            Some(made) => Arc::clone(made),
+            None => launch.code.executable(launch.kernel, &function, width, &watch),
         };
         let stride = local_stride(launch, &function);
         let mut params =
@@ -273,8 +268,7 @@ impl Grid {
             threads,
             form: Form::of(kernel, launch.block),
             native: OnceLock::new(),
-            awaited,
-            compiled: native.cloned(),
+            compiled,
             shared_bytes: match launch.dynamic_shared {
                 0 => function.shared_bytes,
                 dynamic => function.dynamic_shared.max(function.shared_bytes) + dynamic,
@@ -384,37 +378,34 @@ impl Grid {
     /// The kernel as blocks run it that start now.
     #[inline(always)]
     fn form_now(&self) -> &Form {
-        let Some((awaited, _)) = &self.awaited else {
-            return &self.form;
+        let Some((compiled, _)) = self.awaited() else {
+            return self.native.get().unwrap_or(&self.form);
         };
-        if let Some(native) = self.native.get() {
-            return native;
-        }
-        match awaited.made() {
-            Some(Some(made)) => self
+        match compiled.made().flatten() {
+            Some(made) => self
                 .native
                 .get_or_init(|| Form::of(Arc::clone(made), self.launch.block)),
-            _ => &self.form,
+            None => &self.form,
         }
     }
 
-    /// The kernel has been interpreted since the grid began: perhaps it is compiled now.
-    fn note_time(&self) {
-        if let Some((awaited, rows)) = &self.awaited
-            && self.native.get().is_none()
-        {
-            awaited.interpreted(self.began.elapsed(), &self.form.kernel.compiled, *rows);
-        }
+    /// What blocks that start would rather run, as long as all of them are interpreted.
+    #[inline(always)]
+    fn awaited(&self) -> Option<&(Arc<NativeForm>, Rows)> {
+        let waits = self.form.kernel.native.is_none() && self.native.get().is_none();
+        self.compiled.as_ref().filter(|_| waits)
     }
 
     /// It is over: how long it took says what later ones are to run.
     fn ended(&self) {
-        self.note_time();
-        if let Some(compiled) = &self.compiled
-            && self.native.get().is_none()
-        {
-            let size = [self.launch.grid, self.launch.block];
-            compiled.took(size, self.began.elapsed(), self.form.kernel.native.is_some());
+        let Some((compiled, rows)) = &self.compiled else { return };
+        // Some blocks in one way and some in the other say nothing.
+        if self.native.get().is_none() {
+            let (time, native) = (self.began.elapsed(), self.form.kernel.native.is_some());
+            if !native {
+                compiled.interpreted(time, &self.form.kernel.compiled, *rows);
+            }
+            compiled.took([self.launch.grid, self.launch.block], time, native);
         }
     }
 
@@ -437,16 +428,8 @@ impl Grid {
     /// A block has run for some while: others may help, and the kernel may be worth compiling.
     pub fn lasts(&self) {
         self.ask_for_help();
-        if self.awaited.is_some() && self.native.get().is_none() {
-            self.look_at_time();
-        }
-    }
-
-    /// Now and then while it runs; its end counts the whole time once more, which does no harm.
-    #[cold]
-    fn look_at_time(&self) {
-        if self.began.elapsed() > Duration::from_millis(2) {
-            self.note_time();
+        if let Some((compiled, rows)) = self.awaited() {
+            compiled.running(self.began.elapsed(), &self.form.kernel.compiled, *rows);
         }
     }
 

@@ -27,6 +27,10 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         Err(_) => println!("library   not found beside this command"),
     }
     println!("machine   {} worker threads, {}", config.threads, vector_units());
+    match cuda::simt::compiler() {
+        Ok(version) => println!("compiler  {version}"),
+        Err(why) => println!("compiler  none, so that kernels are interpreted: {why}"),
+    }
     println!();
     println!("Environment variables:");
     for variable in VARIABLES {

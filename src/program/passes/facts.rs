@@ -153,25 +153,17 @@ impl Shapes<'_> {
                     Shape::Varying => None,
                 };
                 let constant = |at: usize| self.body.constant(src[at].number).map(|bits| bits as u64);
-                let product = |a: usize, b: usize| match (constant(a), constant(b)) {
-                    (_, Some(factor)) => Some(stride(a)?.wrapping_mul(factor)),
-                    (Some(factor), _) => Some(stride(b)?.wrapping_mul(factor)),
-                    (None, None) => None,
-                };
                 let stride = match linear {
-                    Linear::Copy => stride(0),
-                    // The difference modulo 2^32 is the low half of the one modulo 2^64.
-                    Linear::Narrow => stride(0),
-                    Linear::Add => stride(0).zip(stride(1)).map(|(a, b)| a.wrapping_add(b)),
-                    Linear::Sub => stride(0).zip(stride(1)).map(|(a, b)| a.wrapping_sub(b)),
-                    Linear::Mul => product(0, 1),
-                    Linear::Mad => product(0, 1)
-                        .zip(stride(2))
-                        .map(|(product, sum)| product.wrapping_add(sum)),
-                    Linear::Shl => constant(1).filter(|&by| by < 64).and_then(|by| Some(stride(0)? << by)),
                     // A sum that wraps around between two threads is no line any more once it is wider.
                     Linear::Widen { .. } | Linear::MulWide { .. } | Linear::MadWide { .. } => None,
-                    Linear::Compare { .. } => None,
+                    Linear::Copy
+                    | Linear::Narrow
+                    | Linear::Add
+                    | Linear::Sub
+                    | Linear::Mul
+                    | Linear::Mad
+                    | Linear::Shl
+                    | Linear::Compare { .. } => linear.stride(stride, constant),
                 };
                 let narrow = inst_width(inst) == Width::B32;
                 match stride {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::simt::cause::Cause;
+use crate::simt::jit;
 use crate::simt::machine::special::{self, Place};
 use crate::simt::machine::{BlockEnv, Env, RawFault, Surroundings};
 use crate::simt::schedule::Schedule;
@@ -23,7 +24,7 @@ pub(super) const SHARE: i64 = 31 * SPIN + SPIN / 2;
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 /// What going round a loop costs of a share if it looked at memory that others change: such loops spin, and whoever they
 /// wait for comes sooner. Nobody depends on it.
-pub(super) const SPIN: i64 = 1 << 17;
+pub(super) const SPIN: i64 = jit::SPIN;
 /// The share of a fragment that others have kept waiting.
 pub(super) const CATCH_UP: i64 = 1 << 12;
 /// Instructions between two looks at the clock and at whether the grid goes on.

@@ -2,7 +2,7 @@
 //! accesses bound to the function that carries them out. Made once per function and width, kept with the function.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -174,7 +174,7 @@ impl NativeForm {
                 rows,
                 all,
                 some: OnceLock::new(),
-                asked: AtomicBool::new(false),
+                missed: AtomicU32::new(0),
             });
             Some(Arc::new(exec))
         });
@@ -192,13 +192,19 @@ impl NativeForm {
         });
     }
 
-    /// The function has been interpreted for some time more: once that promises to be worth it, it is compiled.
-    pub fn interpreted(self: &Arc<Self>, time: Duration, compiled: &Arc<Compiled>, rows: Rows) {
+    /// The function is being interpreted, for so long now: once that promises to be worth it, it is compiled.
+    pub fn running(self: &Arc<Self>, time: Duration, compiled: &Arc<Compiled>, rows: Rows) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let so_far = self.interpreted.fetch_add(time, Ordering::Relaxed).saturating_add(time);
-        if so_far > worth(compiled) {
+        if self.interpreted.load(Ordering::Relaxed).saturating_add(time) > worth(compiled) {
             self.ask(compiled, rows);
         }
+    }
+
+    /// It was interpreted for so long.
+    pub fn interpreted(self: &Arc<Self>, time: Duration, compiled: &Arc<Compiled>, rows: Rows) {
+        self.running(time, compiled, rows);
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.interpreted.fetch_add(time, Ordering::Relaxed);
     }
 }
 
@@ -207,10 +213,14 @@ pub struct Compilation {
     pub rows: Rows,
     /// For warps all of whose lanes are there.
     pub all: Native,
-    /// For others, once there is such a warp; none where the interpreter has to do.
+    /// For others, once there are such warps; none where the interpreter has to do.
     some: OnceLock<Option<Native>>,
-    asked: AtomicBool,
+    /// How often it was missed.
+    missed: AtomicU32,
 }
+
+/// After how many warps that lack lanes code is made for them: the last one of a launch is not worth it.
+const MISSED: u32 = 64;
 
 fn compile(compiled: &Compiled, rows: Rows, whom: For) -> Option<Native> {
     let function = &compiled.function;
@@ -238,7 +248,7 @@ impl Executable {
                 .get_or_init(|| compile(&self.compiled, native.rows, For::Some));
             return some.as_ref();
         }
-        if !native.asked.swap(true, Ordering::Relaxed) {
+        if native.missed.fetch_add(1, Ordering::Relaxed) == MISSED {
             let this = Arc::clone(self);
             jit::later(move || {
                 if let Some(native) = &this.native {

@@ -1,8 +1,10 @@
-//! Operations that are rare, or that wait for lanes: from the code's form to the machine's.
+//! Operations that are rare, or that wait for lanes of their warp: from the code's form to the machine's, whoever asks for
+//! them, the interpreter's loop or compiled code.
 
 use super::compile::Slot;
 use crate::program::{Op, Value};
-use crate::simt::machine::{Cx, Operations, RawFault, warp, window};
+use crate::simt::machine::state::State as BlockState;
+use crate::simt::machine::{Copy, Cx, Operations, RawFault, warp, window};
 
 /// The member mask that an instruction waits for; `None`: it does not wait.
 pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
@@ -48,11 +50,33 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
 ///
 /// # Safety
 /// Slots of `op` lie in the running window.
-pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> Option<RawFault> {
+pub unsafe fn execute(
+    op: &Op<Slot>,
+    cx: &mut Cx<'_>,
+    machine: &Operations,
+    state: &mut BlockState,
+) -> Option<RawFault> {
     // SAFETY: all operands are slots of `op`, which lie in the running window; the operations ask for nothing else.
     unsafe {
         match op {
             Op::WarpBarrier { members } => (machine.warp_barrier)(cx, *members),
+            Op::CopyAsync {
+                dst,
+                src,
+                bytes,
+                src_size,
+                ignore,
+            } => {
+                let copy = Copy {
+                    dst,
+                    src,
+                    bytes: *bytes,
+                    src_size: *src_size,
+                    ignore: *ignore,
+                };
+                return (machine.copy_async)(cx, &copy, state);
+            }
+            Op::CopyGroup(group) => return (machine.copy_group)(cx, *group, state),
             Op::Fence { ordering, scope, proxy } => (machine.fence)(cx, *ordering, *scope, *proxy),
             Op::Shuffle {
                 mode,
@@ -114,8 +138,6 @@ pub unsafe fn execute(op: &Op<Slot>, cx: &mut Cx<'_>, machine: &Operations) -> O
             | Op::Barrier { .. }
             | Op::Nanosleep
             | Op::Joint(_)
-            | Op::CopyAsync { .. }
-            | Op::CopyGroup(_)
             | Op::Alloca { .. }
             | Op::StackSave { .. }
             | Op::StackRestore { .. }

@@ -11,13 +11,13 @@ use arrayvec::ArrayVec;
 
 use crate::isa::lanes::{MAX_WARPS, Mask, Width};
 use crate::memory::{AddressSpace, READ, WRITE};
-use crate::program::{self, Op as Operation, Space};
+use crate::program;
 use crate::ptx::ast::Span;
 use crate::simt::jit::Native;
 use crate::simt::jit::context::{Context, Cut, ENDED, Extent, LaneCall, SCRATCH, outcome, step};
 use crate::simt::machine::slots::{Slot, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{BlockEnv, Copy, Cx, Env, MemOp, NONE, RawFault, warp};
+use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp};
 
 use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::code::{Code, Executable};
@@ -63,7 +63,7 @@ pub(super) struct Extents {
 
 // SAFETY: a thread's extents are used by the bundles that it runs, one after the other; a bundle stays with its thread.
 unsafe impl Send for Extents {}
-// SAFETY: what it says for `Send`.
+// SAFETY: others than the thread hold it at most to drop it.
 unsafe impl Sync for Extents {}
 
 thread_local! {
@@ -115,7 +115,7 @@ impl Bundle {
         let exec = Arc::as_ptr(&frame.exec);
         let one_warp = block.env.bundles() == 1;
         let block: &Env<'_> = block;
-        // SAFETY: only the lifetime changes; the pointer is followed while `block` is borrowed here.
+        // SAFETY: only the lifetime changes; the pointer is followed while `block` is borrowed in this call.
         let erased = unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) };
         let budget = self.share.clamp(1, BUDGET);
         let first_thread = self.first_thread;
@@ -324,19 +324,15 @@ impl Run {
                 unsafe { (kernel.masked)(cx.regs, operands, &cx.mask) };
                 true
             }
-            Code::Load { run, mem } | Code::Store { run, mem } => {
-                let loads = matches!(exec.code[pc as usize].code, Code::Load { .. });
-                if loads && mem.ordering != program::Ordering::Weak {
+            Code::Load { run, mem } => {
+                if mem.ordering != program::Ordering::Weak {
                     self.context.looked = 1;
                 }
                 // SAFETY: `mem` has slots of the window, which `cx` has.
-                let done = unsafe { run(cx, mem) };
-                if done && site != u32::MAX {
-                    let writes = matches!(exec.code[pc as usize].code, Code::Store { .. });
-                    self.remember(cx, mem, site as usize, writes);
-                }
-                done
+                unsafe { run(cx, mem) && self.remember(cx, mem, site, READ) }
             }
+            // SAFETY: `mem` has slots of the window, which `cx` has.
+            Code::Store { run, mem } => unsafe { run(cx, mem) && self.remember(cx, mem, site, WRITE) },
             Code::Atomic { run, atom } => {
                 if !atom.dst.is_empty() {
                     self.context.looked = 1;
@@ -345,38 +341,15 @@ impl Run {
                 unsafe { run(cx, atom) }
             }
             Code::Rare(op) => {
-                let fault = match &**op {
-                    Operation::CopyAsync {
-                        dst,
-                        src,
-                        bytes,
-                        src_size,
-                        ignore,
-                    } => {
-                        let copy = Copy {
-                            dst,
-                            src,
-                            bytes: *bytes,
-                            src_size: *src_size,
-                            ignore: *ignore,
-                        };
-                        // SAFETY: the operands are slots of the window, which `cx` has.
-                        unsafe { (machine.copy_async)(cx, &copy, state) }
+                if let Some(members) = collective::members(op) {
+                    // SAFETY: the member mask is a number or a slot of the window, which `cx` has.
+                    let ready = unsafe { warp::gathered(cx, members, &self.live) };
+                    if ready != cx.mask.lanes {
+                        return step::MISSING;
                     }
-                    Operation::CopyGroup(group) => (machine.copy_group)(cx, *group, state),
-                    other => {
-                        if let Some(members) = collective::members(other) {
-                            // SAFETY: the member mask is a number or a slot of the window, which `cx` has.
-                            let ready = unsafe { warp::gathered(cx, members, &self.live) };
-                            if ready != cx.mask.lanes {
-                                return step::MISSING;
-                            }
-                        }
-                        // SAFETY: `op` is of the code in whose window `cx` is.
-                        unsafe { collective::execute(other, cx, machine) }
-                    }
-                };
-                cx.fault = fault;
+                }
+                // SAFETY: `op` is of the code in whose window `cx` is.
+                cx.fault = unsafe { collective::execute(op, cx, machine, state) };
                 cx.fault.is_none()
             }
             Code::Branch { .. }
@@ -393,22 +366,20 @@ impl Run {
         step::FAULT
     }
 
-    /// Looks up where an access that was carried out for the lanes of the mask may go without being asked.
-    fn remember(&self, cx: &Cx<'_>, mem: &MemOp, site: usize, writes: bool) {
-        if !matches!(mem.space, Space::Generic | Space::Global | Space::Const) {
-            return;
+    /// Looks up where an access that was carried out for the lanes of the mask may go without being asked; always `true`.
+    fn remember(&self, cx: &Cx<'_>, mem: &MemOp, site: u32, bits: u8) -> bool {
+        // SAFETY: the code that runs is this one's, which lives until it returns.
+        let sites = &unsafe { &*self.native }.sites;
+        if let Some(reach) = sites.get(site as usize) {
+            let (low, length) = cx.block.view.around(address(cx, mem), bits);
+            let extent = Extent {
+                low,
+                room: (length + 1).saturating_sub(*reach),
+            };
+            // SAFETY: there is an extent for each site, which the thread's code alone looks at; it waits for this.
+            unsafe { *self.context.extents.add(site as usize) = extent };
         }
-        let address = address(cx, mem);
-        let bits = if writes { WRITE } else { READ };
-        let (low, length) = cx.block.view.around(address, bits);
-        // SAFETY: the code that runs is this one's.
-        let reach = unsafe { &*self.native }.sites[site];
-        let extent = Extent {
-            low,
-            room: (length + 1).saturating_sub(reach),
-        };
-        // SAFETY: there is an extent for each site; nobody else has them, for they are the thread's.
-        unsafe { *self.context.extents.add(site) = extent };
+        true
     }
 }
 

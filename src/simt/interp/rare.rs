@@ -7,7 +7,7 @@ use crate::simt::machine::barrier::{Arrival, Tally, write_reduction};
 use crate::simt::machine::joint::{self, Step};
 use crate::simt::machine::slots::first_lane;
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{Copy, Cx, Env, RawFault, warp};
+use crate::simt::machine::{Cx, Env, RawFault, warp};
 
 use super::bundle::{Bundle, Fragment, State};
 use super::code::{Code, Executable};
@@ -25,12 +25,6 @@ pub enum Rare {
     Left,
     Barrier,
     Fault(RawFault),
-}
-
-impl Rare {
-    fn of(outcome: Option<RawFault>) -> Rare {
-        outcome.map_or(Rare::Next, Rare::Fault)
-    }
 }
 
 impl Bundle {
@@ -86,24 +80,6 @@ impl Bundle {
                 self.wait(at, State::Barrier(id));
                 Rare::Barrier
             }
-            Operation::CopyAsync {
-                dst,
-                src,
-                bytes,
-                src_size,
-                ignore,
-            } => {
-                let copy = Copy {
-                    dst,
-                    src,
-                    bytes: *bytes,
-                    src_size: *src_size,
-                    ignore: *ignore,
-                };
-                // SAFETY: the operands are slots of the code that runs, whose window `cx` has.
-                Rare::of(unsafe { (machine.copy_async)(cx, &copy, state) })
-            }
-            Operation::CopyGroup(group) => Rare::of((machine.copy_group)(cx, *group, state)),
             Operation::Nanosleep => Rare::Yield,
             Operation::Trap => Rare::Fault(RawFault {
                 cause: Cause::Trap,
@@ -188,7 +164,7 @@ impl Bundle {
             return self.after((at, pc), step, cx);
         }
         // SAFETY: `op` is of the code that runs, whose window `cx` has.
-        match unsafe { collective::execute(op, cx, exec.machine) } {
+        match unsafe { collective::execute(op, cx, exec.machine, state) } {
             None => Rare::Next,
             Some(fault) => Rare::Fault(fault),
         }

@@ -70,30 +70,6 @@ impl Bundle {
     ) -> Result<Pause, Box<Located>> {
         let apart = schedule.filter(|schedule| schedule.apart);
         loop {
-            // A warp that has not diverged, in compiled code: most of what there is to run, and often not much at a time.
-            if let ([only], None) = (&self.fragments[..], self.fair)
-                && schedule.is_none()
-                && only.state == State::Ready
-                && self.slice > CHOICE
-                && state.stuck == 0
-                && let Some((native, Some(entry))) = self.native_of(0)
-            {
-                self.slice -= CHOICE;
-                // SAFETY: as below.
-                let native = unsafe { &*native };
-                if self.run_native(0, (native, entry), block, state)? {
-                    if state.changed {
-                        self.wake();
-                    }
-                    let ready = self.fragments.iter().any(|fragment| fragment.state == State::Ready);
-                    if !ready {
-                        return Ok(Pause::Waiting);
-                    }
-                    if self.share > 0 {
-                        continue;
-                    }
-                }
-            }
             // Those that meet need not become one: now and then they do not.
             let meet = apart.is_none_or(|schedule| !schedule.one_in(4));
             if self.fragments.len() > 1 {

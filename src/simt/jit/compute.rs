@@ -311,7 +311,32 @@ impl Emitter<'_> {
                 let kept = self.binary("and", bits, of(1), &keep);
                 self.binary("or", bits, &moved, &kept)
             }
-            _ => return None,
+            AddSat { .. }
+            | AddPacked { .. }
+            | AddCc { .. }
+            | Addc { .. }
+            | AddcCc { .. }
+            | SubSat { .. }
+            | SubPacked { .. }
+            | SubCc { .. }
+            | Subc { .. }
+            | SubcCc { .. }
+            | MadHiSat
+            | MadCc { .. }
+            | Madc { .. }
+            | MadcCc { .. }
+            | Mul24 { .. }
+            | Mad24 { .. }
+            | Mad24HiSat
+            | NegPacked
+            | MinRelu { .. }
+            | MaxRelu { .. }
+            | Bfind { .. }
+            | Bmsk { .. }
+            | Szext { .. }
+            | Fns
+            | Dp4a { .. }
+            | Dp2a { .. } => return None,
         })
     }
 
@@ -538,7 +563,9 @@ impl Emitter<'_> {
                     (Compare::Le, false) => "ule",
                     (Compare::Gt, false) => "ugt",
                     (Compare::Ge, false) => "uge",
-                    _ => return None,
+                    (Compare::Ltu | Compare::Leu | Compare::Gtu | Compare::Geu | Compare::Num | Compare::Nan, _) => {
+                        return None;
+                    }
                 };
                 self.icmp(relation, bits, &s[0], &s[1])
             }
@@ -872,7 +899,7 @@ impl Emitter<'_> {
                     Rounding::Rn => Some("roundeven"),
                     Rounding::Rm if !flags.ftz => Some("floor"),
                     Rounding::Rp if !flags.ftz => Some("ceil"),
-                    _ => return None,
+                    Rounding::Rm | Rounding::Rp | Rounding::Rna | Rounding::Rs => return None,
                 };
                 // Without its instruction, rounding is a call.
                 if rounded.is_some() && self.level == Level::Baseline {

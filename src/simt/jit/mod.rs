@@ -7,8 +7,8 @@
 //!
 //! ```text
 //! plan.rs     where code is cut, which registers are one number a warp, who is elsewhere meanwhile
-//! emit.rs     flow and registers as LLVM's text          text.rs     names, types, constants
-//! compute.rs  operations on registers                    access.rs   loads and stores
+//! emit/       flow, registers, accesses as LLVM's text   text.rs     names, types, constants
+//! compute.rs  operations that LLVM has instructions for
 //! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
 //! object.rs   its objects, loaded                        cache.rs    and kept on disk
 //! worker.rs   the thread that compiles
@@ -17,7 +17,6 @@
 //! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
 //! of its code and of its registers ([`Input`]).
 
-mod access;
 mod cache;
 mod compute;
 pub mod context;
@@ -79,7 +78,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: calls are pointers to functions and numbers; code is not written to once it is loaded.
 unsafe impl Send for Native {}
-// SAFETY: what it says for `Send`.
+// SAFETY: through `&` it is read and run, which code may be by any number of threads: what it writes to is its caller's.
 unsafe impl Sync for Native {}
 
 impl Native {

@@ -459,7 +459,7 @@ struct Mapping {
 
 // SAFETY: the memory belongs to no thread; it is written to through `&mut` alone. What compiled code writes is the code's matter.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: through `&` it only gives addresses.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {

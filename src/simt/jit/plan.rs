@@ -19,6 +19,7 @@ use std::ops::Range;
 
 use crate::isa::lanes::Width;
 use crate::isa::{Compute, logic};
+use crate::program::facts::Shape;
 use crate::program::{Body, End, Guard, Initial, Inst, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
 
 use super::Pc;
@@ -128,7 +129,7 @@ impl Kind {
                 align: n.min(m),
             },
             (Kind::Window, _) | (_, Kind::Window) => Kind::Window,
-            _ => Kind::Vector,
+            (Kind::Line { .. } | Kind::Vector, Kind::Line { .. } | Kind::Vector) => Kind::Vector,
         }
     }
 
@@ -242,7 +243,17 @@ fn stick_of(inst: &Inst) -> Stick {
         | Op::Vote { .. } => Stick::Perhaps,
         Op::Compute { op, .. } => match op.linear() {
             Some(Linear::Widen { .. } | Linear::MulWide { .. } | Linear::MadWide { .. }) => Stick::Perhaps,
-            _ => Stick::Never,
+            Some(
+                Linear::Copy
+                | Linear::Add
+                | Linear::Sub
+                | Linear::Mul
+                | Linear::Mad
+                | Linear::Shl
+                | Linear::Narrow
+                | Linear::Compare { .. },
+            )
+            | None => Stick::Never,
         },
         Op::Load { .. }
         | Op::Store { .. }
@@ -272,7 +283,14 @@ pub fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, b
             (false, true) => Some((1, signed)),
             (false, false) => None,
         },
-        _ => None,
+        Linear::Copy
+        | Linear::Add
+        | Linear::Sub
+        | Linear::Mul
+        | Linear::Mad
+        | Linear::Shl
+        | Linear::Narrow
+        | Linear::Compare { .. } => None,
     }
 }
 
@@ -421,7 +439,10 @@ impl Plan {
         for (number, info) in body.registers.iter().enumerate() {
             self.kinds[number] = match info.initial {
                 _ if info.width == Width::B128 => Kind::Window,
-                Some(initial) => initial_kind(initial, info.width, (rows, lanes)),
+                Some(initial) => {
+                    let shape = body.facts.get(number).map_or(Shape::Varying, |facts| facts.shape);
+                    initial_kind(initial, info.width, shape, (rows, lanes))
+                }
                 None => Kind::Unknown,
             };
         }
@@ -632,13 +653,11 @@ impl Plan {
     fn find_lazy(&mut self, body: &Body) {
         let mut lazy: Vec<Option<bool>> = vec![None; body.registers.len()];
         for inst in body.blocks.iter().flat_map(|block| &block.insts) {
-            let gives = match &inst.op {
-                Op::Compute { op, src, .. } => {
-                    super::compute::gives_any_nan(*op)
-                        || (op.is_copy() && body.constant(src[0].number).is_some_and(|bits| !is_nan(bits as u32)))
-                }
-                _ => false,
-            };
+            let mut gives = false;
+            if let Op::Compute { op, src, .. } = &inst.op {
+                let copies = |bits: u128| op.is_copy() && !is_nan(bits as u32);
+                gives = super::compute::gives_any_nan(*op) || body.constant(src[0].number).is_some_and(copies);
+            }
             inst.op.regs(|reg, role| {
                 if role == Role::Def {
                     let at = &mut lazy[reg.number as usize];
@@ -667,12 +686,10 @@ impl Plan {
                     count += between.insts.len() as u32 + 1;
                     looks |= body.blocks[between.block as usize].insts[between.insts.clone()]
                         .iter()
-                        .any(|inst| match &inst.op {
-                            Op::Load { ordering, .. } => *ordering != Ordering::Weak,
-                            Op::Atomic { dst, .. } => dst.is_some(),
-                            // Whoever is called may.
-                            Op::Call { .. } => true,
-                            _ => false,
+                        .any(|inst| {
+                            // Strong accesses, and whoever is called.
+                            let effects = inst.op.effects();
+                            effects.reads.is_some() && effects.ordering != Ordering::Weak
                         });
                 }
                 loops.insert((number, to), (count, looks));
@@ -774,7 +791,7 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
 }
 
 /// What is in a register before the code runs.
-fn initial_kind(initial: Initial, width: Width, (rows, lanes): (Rows, u32)) -> Kind {
+fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, lanes): (Rows, u32)) -> Kind {
     let special = match initial {
         Initial::Constant(bits) => return Kind::SAME.aligned((bits as u64).trailing_zeros()),
         Initial::Param { .. } => return Kind::SAME,
@@ -793,42 +810,10 @@ fn initial_kind(initial: Initial, width: Width, (rows, lanes): (Rows, u32)) -> K
             Rows::Any => Kind::Vector,
         },
         Special::Laneid => Kind::line(1, false).aligned(63),
-        Special::LanemaskEq
-        | Special::LanemaskLt
-        | Special::LanemaskLe
-        | Special::LanemaskGt
-        | Special::LanemaskGe
-        | Special::Clock
-        | Special::ClockHi
-        | Special::Clock64
-        | Special::Globaltimer
-        | Special::GlobaltimerLo
-        | Special::GlobaltimerHi
-        | Special::Pm(_)
-        | Special::Pm64(_) => Kind::Vector,
-        Special::Ntid(_)
-        | Special::Nctaid(_)
-        | Special::Nwarpid
-        | Special::Nsmid
-        | Special::Gridid
-        | Special::CurrentGraphExec
-        | Special::Envreg(_)
-        | Special::DynamicSmemSize
-        | Special::TotalSmemSize
-        | Special::AggrSmemSize
-        | Special::ReservedSmem(_)
-        | Special::NclusterId(_)
-        | Special::ClusterNctaid(_)
-        | Special::ClusterNctarank
-        | Special::IsExplicitCluster
-        | Special::Ctaid(_)
-        | Special::Warpid
-        | Special::Smid
-        | Special::ClusterId(_)
-        | Special::ClusterCtaid(_)
-        | Special::ClusterCtarank
-        | Special::SharedBase(_)
-        | Special::SharedAddress(_) => Kind::SAME,
+        Special::Warpid => Kind::SAME,
+        // What is the same in a block is the same in its warps.
+        _ if shape == Shape::Uniform => Kind::SAME,
+        _ => Kind::Vector,
     };
     match (width, kind) {
         (Width::B32 | Width::B64, kind)
@@ -852,21 +837,22 @@ fn masked(
     lanes: u32,
 ) -> Option<Kind> {
     let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
-    let (line, bits, low) = match op {
-        Compute::Logic(logic::Op::And { .. }) => {
-            let (line, mask) = match (constant(0), constant(1)) {
-                (_, Some(mask)) => (0, mask),
-                (Some(mask), _) => (1, mask),
-                (None, None) => return None,
-            };
-            let bits = mask.trailing_ones();
-            if bits == 0 || mask != u64::MAX >> (64 - bits) {
-                return None;
-            }
-            (line, bits, true)
+    let Compute::Logic(op) = op else { return None };
+    let (line, bits, low) = if let logic::Op::And { .. } = op {
+        let (line, mask) = match (constant(0), constant(1)) {
+            (_, Some(mask)) => (0, mask),
+            (Some(mask), _) => (1, mask),
+            (None, None) => return None,
+        };
+        let bits = mask.trailing_ones();
+        if bits == 0 || mask != u64::MAX >> (64 - bits) {
+            return None;
         }
-        Compute::Logic(logic::Op::Shr { .. }) => (0, u32::try_from(constant(1)?).ok()?, false),
-        _ => return None,
+        (line, bits, true)
+    } else if let logic::Op::Shr { .. } = op {
+        (0, u32::try_from(constant(1)?).ok()?, false)
+    } else {
+        return None;
     };
     if steps[line] != 1 || steps.iter().sum::<u64>() != 1 || bits >= 31 {
         return None;
@@ -937,40 +923,11 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
                 return Kind::Vector;
             };
             let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
-            let wide = |at: usize| (steps[at] as u32 as i32) as i64 as u64;
-            // A product of a line and a constant; what is not constant may be anything.
-            let product = |a: u64, b: u64, scale: &dyn Fn(usize) -> Option<u64>| match (a, b) {
-                (0, 0) => Some(0),
-                (step, 0) => Some(step.wrapping_mul(scale(1)?)),
-                (0, step) => Some(step.wrapping_mul(scale(0)?)),
-                _ => None,
-            };
-            let wide_constant = |signed: bool| {
-                move |at: usize| {
-                    constant(at).map(|value| match signed {
-                        true => (value as u32 as i32) as i64 as u64,
-                        false => u64::from(value as u32),
-                    })
-                }
-            };
-            let step = match linear {
-                Linear::Copy | Linear::Narrow => Some(steps[0]),
-                Linear::Add => Some(steps[0].wrapping_add(steps[1])),
-                Linear::Sub => Some(steps[0].wrapping_sub(steps[1])),
-                Linear::Mul => product(steps[0], steps[1], &constant),
-                Linear::Mad => product(steps[0], steps[1], &constant).map(|step| step.wrapping_add(steps[2])),
-                Linear::Shl if steps[1] == 0 => constant(1).filter(|&by| by < 64).map(|by| steps[0] << by),
-                Linear::Widen { .. } => Some(wide(0)),
-                Linear::MulWide { signed } => product(wide(0), wide(1), &wide_constant(signed)),
-                Linear::MadWide { signed } => {
-                    product(wide(0), wide(1), &wide_constant(signed)).map(|step| step.wrapping_add(steps[2]))
-                }
-                Linear::Shl | Linear::Compare { .. } => None,
-            };
+            let step = linear.stride(|at| Some(steps[at]), constant);
             match (step, dst[0].width) {
                 (Some(step), Width::B32) => Kind::line(u64::from(step as u32), parts).aligned(align),
                 (Some(step), Width::B64) => Kind::line(step, parts).aligned(align),
-                _ => Kind::Vector,
+                (_, Width::Pred | Width::B16 | Width::B32 | Width::B64 | Width::B128) => Kind::Vector,
             }
         }
         Op::Load {
@@ -989,6 +946,38 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
             }
         }
         Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number).aligned(0),
-        _ => Kind::Vector,
+        Op::Load { .. }
+        | Op::ConvertAddress { .. }
+        | Op::Store { .. }
+        | Op::Atomic { .. }
+        | Op::Call { .. }
+        | Op::Return
+        | Op::Exit
+        | Op::Trap
+        | Op::Breakpoint
+        | Op::Barrier { .. }
+        | Op::WarpBarrier { .. }
+        | Op::Fence { .. }
+        | Op::Shuffle { .. }
+        | Op::Vote { .. }
+        | Op::Match { .. }
+        | Op::Redux { .. }
+        | Op::Activemask { .. }
+        | Op::Elect { .. }
+        | Op::ReadSpecial { .. }
+        | Op::FrameAddress { .. }
+        | Op::IsSpace { .. }
+        | Op::Nanosleep
+        | Op::Alloca { .. }
+        | Op::StackSave { .. }
+        | Op::StackRestore { .. }
+        | Op::CopyAsync { .. }
+        | Op::CopyGroup(_)
+        | Op::Joint(_)
+        | Op::Texture(_)
+        | Op::Surface(_)
+        | Op::HandleQuery { .. }
+        | Op::IsHandle { .. }
+        | Op::Syscall { .. } => Kind::Vector,
     }
 }

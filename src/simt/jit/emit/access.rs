@@ -1,7 +1,7 @@
 //! Loads and stores: where lanes find memory in a simple pattern, and it is certain that they may, LLVM's own accesses;
 //! else the interpreter's ([`Emit::step`]), which checks each address and reports what is wrong.
 //!
-//! What is certain: an instruction remembers among which addresses it was the last time ([`super::context::Extent`]), and
+//! What is certain: an instruction remembers among which addresses it was the last time ([`Extent`]), and
 //! windows have their length.
 
 use std::mem::offset_of;
@@ -9,12 +9,12 @@ use std::mem::offset_of;
 use crate::isa::lanes::Width;
 use crate::program::{Address, Element, Op, Reg, Space};
 
-use super::Pc;
-use super::compute::bits_of;
-use super::context::{Context, Extent};
-use super::emit::Emit;
-use super::plan::Kind;
-use super::text::Form;
+use super::super::Pc;
+use super::super::compute::bits_of;
+use super::super::context::{Context, Extent};
+use super::super::plan::Kind;
+use super::super::text::Form;
+use super::Emit;
 
 /// Where the lanes of an access go.
 enum Place {
@@ -459,6 +459,36 @@ impl Emit<'_> {
         })
     }
 
+    /// Distances from a window's start that are too far for an access, in each lane: from the first one on. Where there is no
+    /// room for any, all are.
+    fn rooms(&mut self, window: &str, bytes: u64) -> String {
+        let room = self.text.value(format!("sub i64 {window}, {}", bytes - 1));
+        let room = self.text.value(format!("call i64 @llvm.smax.i64(i64 {room}, i64 0)"));
+        let room = self.text.value(format!("trunc i64 {room} to i32"));
+        self.splat("i32", &room)
+    }
+
+    /// Lanes that are too far from where there is room; and those whose address is no multiple of the access, where it may
+    /// be none. Windows start at a multiple of any access.
+    fn beyond(
+        &mut self,
+        bits: u32,
+        distance: &str,
+        address: &str,
+        rooms: &str,
+        bytes: u64,
+    ) -> (String, Option<String>) {
+        let form = self.form();
+        let ty = form.int(bits);
+        let far = self.text.value(format!("icmp uge {ty} {distance}, {rooms}"));
+        let aslant = (bytes > 1).then(|| {
+            let low = self.text.binary("and", &ty, address, &form.constant(bits, bytes - 1));
+            self.text
+                .value(format!("icmp ne {ty} {low}, {}", form.constant(bits, 0)))
+        });
+        (far, aslant)
+    }
+
     fn locate_lanes(&mut self, address: &Address, bytes: u64, width: u32) -> Option<Located> {
         let form = self.form();
         let (wide, narrow) = (form.int(64), form.int(32));
@@ -482,14 +512,9 @@ impl Emit<'_> {
                     let by = form.constant(64, offset);
                     let address = self.text.binary("add", &wide, &value, &by);
                     let distance = self.text.binary("sub", &wide, &address, &lows);
-                    bad.push(self.text.value(format!("icmp uge {wide} {distance}, {rooms}")));
-                    if bytes > 1 {
-                        let low = self.text.binary("and", &wide, &address, &form.constant(64, bytes - 1));
-                        crooked.push(
-                            self.text
-                                .value(format!("icmp ne {wide} {low}, {}", form.constant(64, 0))),
-                        );
-                    }
+                    let (far, aslant) = self.beyond(64, &distance, &address, &rooms, bytes);
+                    bad.push(far);
+                    crooked.extend(aslant);
                     let lanes = self.lanes;
                     at.push(self.text.value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")));
                 }
@@ -506,25 +531,13 @@ impl Emit<'_> {
                     by = self.text.value(format!("sub i32 {by}, {start}"));
                 }
                 let by = self.splat("i32", &by);
-                // The least distance that is too far; without room for any, all are.
-                let room = self.text.value(format!("sub i64 {all}, {}", bytes - 1));
-                let room = self.text.value(format!("call i64 @llvm.smax.i64(i64 {room}, i64 0)"));
-                let room = self.text.value(format!("trunc i64 {room} to i32"));
-                let rooms = self.splat("i32", &room);
+                let rooms = self.rooms(&all, bytes);
                 for value in values {
                     let value = self.text.resize(form, width, &value, 32, false);
                     let distance = self.text.binary("add", &narrow, &value, &by);
-                    bad.push(self.text.value(format!("icmp uge {narrow} {distance}, {rooms}")));
-                    if bytes > 1 {
-                        // The window starts at a multiple of any access.
-                        let low = self
-                            .text
-                            .binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
-                        crooked.push(
-                            self.text
-                                .value(format!("icmp ne {narrow} {low}, {}", form.constant(32, 0))),
-                        );
-                    }
+                    let (far, aslant) = self.beyond(32, &distance, &distance, &rooms, bytes);
+                    bad.push(far);
+                    crooked.extend(aslant);
                     at.push(
                         self.text
                             .value(format!("getelementptr i8, ptr {base}, {narrow} {distance}")),
@@ -542,24 +555,14 @@ impl Emit<'_> {
                     by = self.text.value(format!("add i32 {frame}, {}", offset as u32 as i32));
                 }
                 let by = self.splat("i32", &by);
-                let room = self.text.value(format!("sub i64 {stride}, {}", bytes - 1));
-                let room = self.text.value(format!("call i64 @llvm.smax.i64(i64 {room}, i64 0)"));
-                let room = self.text.value(format!("trunc i64 {room} to i32"));
-                let rooms = self.splat("i32", &room);
+                let rooms = self.rooms(&stride, bytes);
                 let strides = self.splat("i64", &stride);
                 for (part, value) in values.into_iter().enumerate() {
                     let value = self.text.resize(form, width, &value, 32, false);
                     let distance = self.text.binary("add", &narrow, &value, &by);
-                    bad.push(self.text.value(format!("icmp uge {narrow} {distance}, {rooms}")));
-                    if bytes > 1 {
-                        let low = self
-                            .text
-                            .binary("and", &narrow, &distance, &form.constant(32, bytes - 1));
-                        crooked.push(
-                            self.text
-                                .value(format!("icmp ne {narrow} {low}, {}", form.constant(32, 0))),
-                        );
-                    }
+                    let (far, aslant) = self.beyond(32, &distance, &distance, &rooms, bytes);
+                    bad.push(far);
+                    crooked.extend(aslant);
                     let numbers: Vec<String> = (0..self.lanes)
                         .map(|lane| format!("i64 {}", part as u32 * self.lanes + lane))
                         .collect();

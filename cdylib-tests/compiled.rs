@@ -1,0 +1,120 @@
+//! Kernels that are compiled while they run, while their module goes, while the process ends.
+
+use crate::alone::{Run, alone};
+use crate::basics::context;
+use crate::c::*;
+use crate::code::*;
+use crate::test_name;
+
+functions! {
+    cuModuleUnload(module: CUmodule);
+}
+
+/// Long enough for the interpreter that the code comes in the middle.
+const BLOCKS: u32 = 3000;
+const THREADS: u32 = 200;
+const TURNS: u32 = 1500;
+
+/// Each thread goes round a loop, and leaves it at a turn of its own: the last warp of a block lacks lanes.
+const KERNEL: &str = "
+.visible .entry mix(.param .u64 to, .param .u32 turns) {
+    .reg .pred %p<3>; .reg .b32 %r<10>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd0, [to];
+    ld.param.u32 %r0, [turns];
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+    mad.lo.s32 %r4, %r1, %r2, %r3;
+    and.b32 %r5, %r4, 7;
+    sub.s32 %r6, %r0, %r5;
+    mov.u32 %r7, %r4;
+again:
+    mad.lo.s32 %r7, %r7, 1664525, 1013904223;
+    shr.u32 %r8, %r7, 16;
+    xor.b32 %r7, %r7, %r8;
+    sub.s32 %r6, %r6, 1;
+    setp.gt.s32 %p0, %r6, 0;
+    @%p0 bra again;
+    mul.wide.s32 %rd1, %r4, 4;
+    add.s64 %rd2, %rd0, %rd1;
+    st.global.u32 [%rd2], %r7;
+    ret;
+}";
+
+fn expected(thread: u32) -> u32 {
+    (0..TURNS - thread % 8).fold(thread, |x, _| {
+        let x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        x ^ x >> 16
+    })
+}
+
+/// In a process that says what it compiles.
+fn compiling(test: &str, tier: &str, body: impl FnOnce()) -> Run {
+    let environment = [
+        ("MARGAY_JIT", tier),
+        ("MARGAY_JIT_CACHE", "off"),
+        ("MARGAY_LOG", "cuda::simt::jit=debug"),
+    ];
+    alone(test, &environment, body)
+}
+
+/// Without the compiler's library everything is interpreted, and the log says so.
+fn was_compiled(run: &Run) -> bool {
+    run.stderr.contains("compiled") || run.stderr.contains("kernels are interpreted")
+}
+
+#[test]
+fn a_launch_goes_on_in_code_that_is_compiled_meanwhile() {
+    let run = compiling(test_name!(), "auto", || {
+        context();
+        let count = (BLOCKS * THREADS) as usize;
+        let to = words(count);
+        let mix = function(module(KERNEL), "mix");
+        // Again in code from the beginning.
+        for _ in 0..2 {
+            write(to, &vec![0; count]);
+            launch(mix, BLOCKS, THREADS, &[to, TURNS.into()]);
+            let is = read(to, count);
+            for thread in (0..count).step_by(97) {
+                assert_eq!(is[thread], expected(thread as u32), "thread {thread}");
+            }
+        }
+    });
+    assert!(was_compiled(&run), "{}", run.stderr);
+}
+
+#[test]
+fn nothing_is_compiled_where_that_is_switched_off() {
+    let run = compiling(test_name!(), "off", || {
+        context();
+        let to = words((BLOCKS * THREADS) as usize);
+        let mix = function(module(KERNEL), "mix");
+        launch(mix, BLOCKS, THREADS, &[to, TURNS.into()]);
+    });
+    assert!(!was_compiled(&run), "{}", run.stderr);
+}
+
+#[test]
+fn a_module_may_go_while_its_kernel_is_compiled() {
+    compiling(test_name!(), "auto", || {
+        context();
+        let to = words(300 * THREADS as usize);
+        // Each time another text, which is compiled anew.
+        for which in 0..12 {
+            let body = KERNEL.replace("1013904223", &format!("{}", 1_013_904_223 + which));
+            let module = module(&body);
+            launch(function(module, "mix"), 300, THREADS, &[to, TURNS.into()]);
+            ok(cuModuleUnload(module));
+        }
+    });
+}
+
+#[test]
+fn the_process_may_end_while_a_kernel_is_compiled() {
+    compiling(test_name!(), "auto", || {
+        context();
+        let to = words(300 * THREADS as usize);
+        for which in 0..4 {
+            let body = KERNEL.replace("1013904223", &format!("{}", 1_013_904_223 + which));
+            launch(function(module(&body), "mix"), 300, THREADS, &[to, TURNS.into()]);
+        }
+    });
+}

@@ -1,0 +1,348 @@
+//! Units one after the other: who goes where, who waits, who goes on.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+
+use crate::program::Guard;
+
+use super::super::context::Context;
+use super::super::plan::{Exit, Stick};
+use super::super::{Pc, SPIN};
+use super::{Emit, For, Node};
+
+impl Emit<'_> {
+    pub(super) fn unit(&mut self, unit: Node, full: bool) {
+        (self.unit, self.full, self.guarded, self.mask) = (unit, full, false, None);
+        let this = &self.plan.units[unit as usize];
+        let (insts, block, stick) = (this.insts.clone(), this.block as usize, this.stick);
+        self.text.label(&format!("{}{unit}", if full { 'F' } else { 'M' }));
+        if !full {
+            let mask = self.load_flags(unit);
+            if self.flags.contains(&unit) {
+                let nobody = vec![self.form().constant(1, 0); self.parts];
+                self.store_flags(unit, &nobody);
+            }
+            if self.whom == For::All && self.plan.others[unit as usize].is_empty() {
+                let (all, some) = (self.all(&mask), self.text.name("some"));
+                self.branch(&all, &format!("F{unit}"), &some);
+                self.text.label(&some);
+            }
+            self.mask = Some(mask);
+        }
+        self.here = self.mask.clone();
+        let body = self.input.body;
+        if matches!(stick, Stick::Always | Stick::Ends) {
+            let inst = body.blocks[block].insts.get(insts.start).filter(|_| !insts.is_empty());
+            let guard = inst.and_then(|inst| inst.guard);
+            match stick {
+                Stick::Ends => self.ends(guard),
+                _ => self.always_sticks(guard),
+            }
+            return;
+        }
+        let here = self.mask.clone();
+        for at in insts {
+            let inst = &body.blocks[block].insts[at];
+            let pc = self.input.starts[block] + at as Pc;
+            self.inst(inst, pc);
+            (self.guarded, self.mask) = (false, here.clone());
+        }
+        self.exit();
+    }
+
+    pub(super) fn is_masked(&self, unit: Node) -> bool {
+        self.whom == For::Some || !self.plan.others[unit as usize].is_empty()
+    }
+
+    /// Lanes come together at a unit while nobody is elsewhere: all of the warp, or they leave.
+    pub(super) fn joined(&mut self, unit: Node) {
+        (self.unit, self.full, self.guarded, self.mask) = (unit, false, false, None);
+        self.text.label(&format!("M{unit}"));
+        let mask = self.load_flags(unit);
+        let (all, some) = (self.all(&mask), self.text.name("some"));
+        self.branch(&all, &format!("F{unit}"), &some);
+        self.text.label(&some);
+        let chain = self.chain(BTreeSet::from([unit]));
+        self.jump(&chain);
+    }
+
+    /// Threads end: they leave at once, for they want nothing more.
+    pub(super) fn ends(&mut self, guard: Option<Guard>) {
+        let unit = self.unit;
+        let next = match (&self.plan.units[unit as usize].exit, guard) {
+            (Exit::To(next), Some(guard)) => Some((*next, guard)),
+            _ => None,
+        };
+        let Some((next, guard)) = next else {
+            let bits = self.mask_bits();
+            self.cut(unit, &bits, true);
+            match self.full {
+                true => self.jump("left"),
+                false => self.dispatch(&[], false, true),
+            }
+            return;
+        };
+        let here = self.mask.clone();
+        let line = self.kind(guard.reg.number).is_line();
+        let (leave, stay) = (self.text.name("leave"), self.text.name("stay"));
+        if line {
+            let holds = self.holds(guard);
+            self.branch(&holds, &leave, &stay);
+            self.text.label(&leave);
+            let bits = self.mask_bits();
+            self.cut(unit, &bits, true);
+            match self.full {
+                true => self.jump("left"),
+                false => self.dispatch(&[], false, true),
+            }
+            self.text.label(&stay);
+            self.go(next);
+            return;
+        }
+        let mut gone = self.holding(guard);
+        let mut rest = self.not(&gone);
+        if let Some(here) = &here {
+            gone = self.each(here, &gone, "and");
+            rest = self.each(here, &rest, "and");
+        }
+        let bits = self.bits(&gone);
+        let any = self.text.value(format!("icmp ne i32 {bits}, 0"));
+        self.branch(&any, &leave, &stay);
+        self.text.label(&leave);
+        self.cut(unit, &bits, true);
+        self.store_or_add(next, &rest);
+        self.dispatch(&[next], self.full, true);
+        self.text.label(&stay);
+        self.go(next);
+    }
+
+    pub(super) fn store_or_add(&mut self, node: Node, mask: &[String]) {
+        match self.full {
+            true => self.store_flags(node, mask),
+            false => self.add_flags(node, mask),
+        }
+    }
+
+    pub(super) fn always_sticks(&mut self, guard: Option<Guard>) {
+        let unit = self.unit;
+        let Exit::To(next) = self.plan.units[unit as usize].exit else {
+            self.stick();
+            return;
+        };
+        let Some(guard) = guard else {
+            self.stick();
+            return;
+        };
+        if self.kind(guard.reg.number).is_line() {
+            let holds = self.holds(guard);
+            let (leave, stay) = (self.text.name("leave"), self.text.name("stay"));
+            self.branch(&holds, &leave, &stay);
+            self.text.label(&leave);
+            self.stick();
+            self.text.label(&stay);
+            self.go(next);
+            return;
+        }
+        self.part_ways(guard, self.plan.stuck(unit), next);
+    }
+
+    /// A guard that is the same for all lanes.
+    pub(super) fn holds(&mut self, guard: Guard) -> String {
+        let (values, _) = self.line_of(guard.reg, false);
+        match guard.negated {
+            true => self.text.value(format!("xor i1 {}, true", values[0])),
+            false => values[0].clone(),
+        }
+    }
+
+    /// Lanes in which a guard holds.
+    pub(super) fn holding(&mut self, guard: Guard) -> Vec<String> {
+        let lanes = self.lanes_of(guard.reg, false);
+        match guard.negated {
+            true => self.not(&lanes),
+            false => lanes,
+        }
+    }
+
+    /// All lanes go on at a unit.
+    pub(super) fn go(&mut self, to: Node) {
+        let unit = self.unit;
+        if !self.full {
+            let mask = self.mask.clone().unwrap_or_default();
+            let next = self.send(&[(to, mask)]);
+            self.dispatch(&next, false, next.is_empty());
+            return;
+        }
+        match self.plan.loops.get(&(unit, to)).copied() {
+            Some((count, looks)) => {
+                let over = self.spend(count, looks);
+                self.leaves.insert(to);
+                self.rarely(&over, &format!("X{to}"), &format!("F{to}"));
+            }
+            None => self.jump(&format!("F{to}")),
+        }
+    }
+
+    /// Lanes go to nodes; those that come to an end there end at once. Gives the nodes where somebody may be now.
+    pub(super) fn send(&mut self, to: &[(Node, Vec<String>)]) -> Vec<Node> {
+        let mut next = Vec::new();
+        for (node, mask) in to {
+            if !self.plan.is_end(*node) {
+                self.store_or_add(*node, mask);
+                next.push(*node);
+                continue;
+            }
+            let bits = self.bits(mask);
+            let any = self.text.value(format!("icmp ne i32 {bits}, 0"));
+            let (end, go) = (self.text.name("end"), self.text.name("go"));
+            self.branch(&any, &end, &go);
+            self.text.label(&end);
+            self.cut(*node, &bits, true);
+            self.jump(&go);
+            self.text.label(&go);
+        }
+        next
+    }
+
+    /// Lanes in which the guard holds go to `taken`, where they may be stuck, the others to `fall`.
+    pub(super) fn part_ways(&mut self, guard: Guard, taken: Node, fall: Node) {
+        let holding = self.holding(guard);
+        if self.full {
+            let bits = self.bits(&holding);
+            let all = self.text.value(format!("icmp eq i32 {bits}, -1"));
+            let none = self.text.value(format!("icmp eq i32 {bits}, 0"));
+            let [yes, not_all, no, mixed] = ["yes", "part", "no", "mixed"].map(|what| self.text.name(what));
+            self.branch(&all, &yes, &not_all);
+            self.text.label(&yes);
+            match self.plan.is_stuck(taken) {
+                true => self.stick(),
+                false => self.go(taken),
+            }
+            self.text.label(&not_all);
+            self.branch(&none, &no, &mixed);
+            self.text.label(&no);
+            self.go(fall);
+            self.text.label(&mixed);
+            let rest = self.not(&holding);
+            let next = self.send(&[(taken, holding), (fall, rest)]);
+            self.dispatch(&next, true, false);
+            return;
+        }
+        let mask = self.mask.clone().unwrap_or_default();
+        let there = self.each(&mask, &holding, "and");
+        let not = self.not(&holding);
+        let rest = self.each(&mask, &not, "and");
+        let next = self.send(&[(taken, there), (fall, rest)]);
+        self.dispatch(&next, false, next.len() < 2);
+    }
+
+    pub(super) fn exit(&mut self) {
+        let unit = self.unit;
+        match self.plan.units[unit as usize].exit.clone() {
+            // Nothing is there: whoever comes here leaves.
+            Exit::None => self.stick(),
+            Exit::To(to) => self.go(to),
+            Exit::Branch { guard, taken, fall } if self.kind(guard.reg.number).is_line() => {
+                let holds = self.holds(guard);
+                let (yes, no) = (self.text.name("yes"), self.text.name("no"));
+                self.branch(&holds, &yes, &no);
+                self.text.label(&yes);
+                self.go(taken);
+                self.text.label(&no);
+                self.go(fall);
+            }
+            Exit::Branch { guard, taken, fall } => self.part_ways(guard, taken, fall),
+        }
+    }
+
+    /// The way out for lanes at any of these nodes.
+    pub(super) fn chain(&mut self, nodes: BTreeSet<Node>) -> String {
+        let next = self.chains.len();
+        self.chains
+            .entry(nodes)
+            .or_insert_with(|| format!("chain{next}"))
+            .clone()
+    }
+
+    /// Goes on behind the current unit, under masks: at the lowest unit where somebody waits. Lanes of the unit were added
+    /// to `next`, unless there are none (`perhaps_nobody`); others may be elsewhere.
+    pub(super) fn dispatch(&mut self, next: &[Node], from_full: bool, perhaps_nobody: bool) {
+        let mut nodes: BTreeSet<Node> = next.iter().copied().collect();
+        if !from_full {
+            nodes.extend(self.plan.others[self.unit as usize].iter().copied());
+        }
+        let units: Vec<Node> = nodes
+            .iter()
+            .copied()
+            .filter(|&node| !self.plan.is_stuck(node))
+            .collect();
+        let anybody_stuck = units.len() < nodes.len() || perhaps_nobody;
+        let unit = self.unit;
+        for (at, &to) in units.iter().enumerate() {
+            let last = at + 1 == units.len() && !anybody_stuck;
+            let (run, skip) = (self.text.name("run"), self.text.name("skip"));
+            if !last {
+                let mask = self.load_flags(to);
+                let any = self.any(&mask);
+                self.branch(&any, &run, &skip);
+                self.text.label(&run);
+            }
+            match self.plan.loops.get(&(unit, to)).copied() {
+                Some((count, looks)) if to <= unit => {
+                    let over = self.spend(count, looks);
+                    let chain = self.chain(nodes.clone());
+                    self.rarely(&over, &chain, &format!("M{to}"));
+                }
+                _ if to <= unit => {
+                    // Others of the loop go round first: they pay.
+                    let over = self.spend(1, false);
+                    let chain = self.chain(nodes.clone());
+                    self.rarely(&over, &chain, &format!("M{to}"));
+                }
+                _ => self.jump(&format!("M{to}")),
+            }
+            if last {
+                return;
+            }
+            self.text.label(&skip);
+        }
+        match nodes.is_empty() {
+            true => self.jump("left"),
+            false => {
+                let chain = self.chain(nodes);
+                self.jump(&chain);
+            }
+        }
+    }
+
+    /// A turn of a loop is paid for; gives whether there is nothing left.
+    pub(super) fn spend(&mut self, count: u32, looks: bool) -> String {
+        let budget = self.text.value("load i64, ptr %budget");
+        let mut rest = self.text.value(format!("sub i64 {budget}, {count}"));
+        if looks {
+            let at = self.place("%n", offset_of!(Context, looked));
+            let looked = self.text.value(format!("load i64, ptr {at}"));
+            self.text.line(format!("store i64 0, ptr {at}"));
+            let looked = self.text.value(format!("icmp ne i64 {looked}, 0"));
+            let more = self.text.value(format!("select i1 {looked}, i64 {}, i64 0", SPIN));
+            rest = self.text.value(format!("sub i64 {rest}, {more}"));
+        }
+        self.text.line(format!("store i64 {rest}, ptr %budget"));
+        self.text.value(format!("icmp slt i64 {rest}, 0"))
+    }
+
+    /// The lanes of the current mask leave before the current unit.
+    pub(super) fn stick(&mut self) {
+        let unit = self.unit;
+        if self.full {
+            self.leaves.insert(unit);
+            self.jump(&format!("X{unit}"));
+            return;
+        }
+        let stuck = self.plan.stuck(unit);
+        if let Some(mask) = self.here.clone() {
+            self.add_flags(stuck, &mask);
+        }
+        self.dispatch(&[stuck], false, false);
+    }
+}

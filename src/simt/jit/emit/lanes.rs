@@ -1,0 +1,289 @@
+//! Operations on registers: on the numbers of lines, on vectors, or by the interpreter's kernel on a copy of the operands.
+
+use std::mem::offset_of;
+
+use crate::isa::Compute;
+use crate::isa::lanes::{Mask, Operands, Width};
+use crate::program::{Op, Reg};
+
+use super::super::Pc;
+use super::super::compute::{self, Emitter, bits_of};
+use super::super::context::{Context, LaneCall};
+use super::super::plan::{Kind, widened};
+use super::super::text::Form;
+use super::Emit;
+
+impl Emit<'_> {
+    pub(super) fn compute(&mut self, what: Compute, dst: &[Reg], src: &[Reg], op: &Op, pc: Pc) {
+        if dst.iter().chain(src).any(|reg| reg.width == Width::B128) {
+            self.step(op, pc, None);
+            return;
+        }
+        let raw = compute::takes_any_nan(what);
+        let constants: Vec<Option<u64>> = src
+            .iter()
+            .map(|reg| self.input.body.constant(reg.number).map(|bits| bits as u64))
+            .collect();
+        let line = dst.iter().all(|reg| self.kind(reg.number).is_line());
+        if line {
+            self.must_not_wrap(what, src);
+            let count = dst.iter().map(|reg| self.bases_of(reg.number)).max().unwrap_or(1);
+            let sources: Vec<Vec<String>> = src
+                .iter()
+                .map(|&reg| {
+                    let (values, step) = self.line_of(reg, raw);
+                    self.by_part(reg, values, step, count)
+                })
+                .collect();
+            let mut results: Vec<Vec<String>> = vec![Vec::new(); dst.len()];
+            for part in 0..count {
+                let these: Vec<String> = sources
+                    .iter()
+                    .map(|values| values.get(part).unwrap_or(&values[0]).clone())
+                    .collect();
+                let mut emitter = Emitter {
+                    text: &mut self.text,
+                    form: Form::One,
+                    level: self.level,
+                };
+                match emitter.emit(what, &these, &constants, dst.len()) {
+                    Some(values) => {
+                        for ((value, results), reg) in values.into_iter().zip(&mut results).zip(dst) {
+                            let value = match compute::gives_any_nan(what) && !self.is_lazy(*reg) {
+                                true => self.canonical(Form::One, &value),
+                                false => value,
+                            };
+                            results.push(value);
+                        }
+                    }
+                    None => {
+                        results = self.kernel_on_lines(what, dst, src, &sources, count);
+                        break;
+                    }
+                }
+            }
+            for (reg, values) in dst.iter().zip(&results) {
+                self.write_line(*reg, values);
+            }
+            if compute::carries_nan(what) {
+                let mut nan: Option<String> = None;
+                for value in &results[0] {
+                    let float = self.text.float(Form::One, 64, value);
+                    let this = self.text.value(format!("fcmp uno double {float}, {float}"));
+                    nan = Some(match nan {
+                        None => this,
+                        Some(nan) => self.text.binary("or", "i1", &nan, &this),
+                    });
+                }
+                let (again, go) = (self.text.name("again"), self.text.name("go"));
+                self.rarely(&nan.unwrap_or_default(), &again, &go);
+                self.text.label(&again);
+                let values = self.kernel_on_lines(what, dst, src, &sources, count);
+                self.write_line(dst[0], &values[0]);
+                self.jump(&go);
+                self.text.label(&go);
+            }
+            return;
+        }
+        let sources: Vec<Vec<String>> = src.iter().map(|&reg| self.lanes_of(reg, raw)).collect();
+        let mut results: Vec<Vec<String>> = vec![Vec::new(); dst.len()];
+        let mut by_kernel = false;
+        for part in 0..self.parts {
+            let these: Vec<String> = sources.iter().map(|values| values[part].clone()).collect();
+            let form = self.form();
+            let mut emitter = Emitter {
+                text: &mut self.text,
+                form,
+                level: self.level,
+            };
+            let Some(values) = emitter.emit(what, &these, &constants, dst.len()) else {
+                by_kernel = true;
+                break;
+            };
+            for ((value, results), reg) in values.into_iter().zip(&mut results).zip(dst) {
+                let value = match compute::gives_any_nan(what) && !self.is_lazy(*reg) {
+                    true => self.canonical(form, &value),
+                    false => value,
+                };
+                results.push(value);
+            }
+        }
+        if by_kernel {
+            results = self.kernel(what, dst, src, &sources);
+        }
+        if compute::carries_nan(what) && !by_kernel {
+            let ty = self.form().float(64);
+            let nan: Vec<String> = results[0]
+                .clone()
+                .iter()
+                .map(|value| {
+                    let float = self.text.float(self.form(), 64, value);
+                    self.text.value(format!("fcmp uno {ty} {float}, {float}"))
+                })
+                .collect();
+            let any = self.any(&nan);
+            let (again, go, from) = (self.text.name("again"), self.text.name("go"), self.text.name("from"));
+            self.jump(&from);
+            self.text.label(&from);
+            self.rarely(&any, &again, &go);
+            self.text.label(&again);
+            let exact = self.kernel(what, dst, src, &sources);
+            self.jump(&go);
+            self.text.label(&go);
+            let ty = self.form().int(64);
+            results[0] = results[0]
+                .clone()
+                .iter()
+                .zip(&exact[0])
+                .map(|(quick, exact)| {
+                    self.text
+                        .value(format!("phi {ty} [ {quick}, %{from} ], [ {exact}, %{again} ]"))
+                })
+                .collect();
+        }
+        for (reg, values) in dst.iter().zip(&results) {
+            if self.kind(reg.number).is_line() {
+                // One of two results is a line; the first lane's is everybody's.
+                let ty = self.form().int(bits_of(reg.width).unwrap_or(32));
+                let first: Vec<String> = values
+                    .iter()
+                    .map(|value| self.text.value(format!("extractelement {ty} {value}, i64 0")))
+                    .collect();
+                self.write_line(*reg, &first);
+            } else {
+                self.write_lanes(*reg, values);
+            }
+        }
+    }
+
+    /// The numbers of a line, of as many parts.
+    pub(super) fn by_part(&mut self, reg: Reg, values: Vec<String>, step: u64, count: usize) -> Vec<String> {
+        if values.len() == count || step == 0 {
+            return values;
+        }
+        let bits = bits_of(reg.width).unwrap_or(32);
+        (0..count as u64)
+            .map(|part| {
+                let further = Form::One.constant(bits, step.wrapping_mul(part * u64::from(self.lanes)));
+                self.text.binary("add", &format!("i{bits}"), &values[0], &further)
+            })
+            .collect()
+    }
+
+    /// A line that is widened must not wrap around between its lanes: else they leave the code before the instruction.
+    pub(super) fn must_not_wrap(&mut self, what: Compute, src: &[Reg]) {
+        let Some((at, signed)) = what
+            .linear()
+            .and_then(|linear| widened(linear, |at| self.kind(src[at].number)))
+        else {
+            return;
+        };
+        let (bases, step) = self.line_of(src[at], false);
+        let last = if bases.len() == 1 {
+            31
+        } else {
+            i64::from(self.lanes) - 1
+        };
+        let far = i64::from(step as u32 as i32) * last;
+        let extend = if signed { "sext" } else { "zext" };
+        let mut bad: Option<String> = None;
+        for base in bases {
+            let wide = self.text.value(format!("{extend} i32 {base} to i64"));
+            let end = self.text.value(format!("add i64 {wide}, {far}"));
+            let low = self.text.value(format!("trunc i64 {end} to i32"));
+            let back = self.text.value(format!("{extend} i32 {low} to i64"));
+            let wraps = self.text.value(format!("icmp ne i64 {back}, {end}"));
+            bad = Some(match bad {
+                None => wraps,
+                Some(bad) => self.text.binary("or", "i1", &bad, &wraps),
+            });
+        }
+        let (wraps, go) = (self.text.name("wraps"), self.text.name("go"));
+        self.rarely(&bad.unwrap_or_default(), &wraps, &go);
+        self.text.label(&wraps);
+        self.stick();
+        self.text.label(&go);
+    }
+
+    /// The interpreter's kernel of an operation, on lines: the numbers of the results.
+    pub(super) fn kernel_on_lines(
+        &mut self,
+        what: Compute,
+        dst: &[Reg],
+        src: &[Reg],
+        sources: &[Vec<String>],
+        count: usize,
+    ) -> Vec<Vec<String>> {
+        let lanes: Vec<Vec<String>> = src
+            .iter()
+            .zip(sources)
+            .map(|(reg, values)| {
+                let step = match self.kind(reg.number) {
+                    Kind::Line { step, .. } => step,
+                    _ => 0,
+                };
+                self.along(bits_of(reg.width).unwrap_or(32), values, step)
+            })
+            .collect();
+        let results = self.kernel(what, dst, src, &lanes);
+        dst.iter()
+            .zip(results)
+            .map(|(reg, values)| {
+                let ty = self.form().int(bits_of(reg.width).unwrap_or(32));
+                values[..count]
+                    .iter()
+                    .map(|value| self.text.value(format!("extractelement {ty} {value}, i64 0")))
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// The interpreter's kernel of an operation, on a copy of the operands.
+    pub(super) fn kernel(
+        &mut self,
+        what: Compute,
+        dst: &[Reg],
+        src: &[Reg],
+        sources: &[Vec<String>],
+    ) -> Vec<Vec<String>> {
+        /// Room for a warp's numbers of 64 bits.
+        const ROOM: u32 = 256;
+        let call = match self.call_of.get(&(what, dst.len())) {
+            Some(&call) => call,
+            None => {
+                let lane = what.lane().named(dst.len());
+                let mut operands = Operands {
+                    imm: lane.constant,
+                    ..Operands::default()
+                };
+                for (number, to) in operands.dst.iter_mut().enumerate().take(dst.len()) {
+                    *to = number as u32 * ROOM;
+                }
+                for (number, from) in operands.src.iter_mut().enumerate().take(src.len()) {
+                    *from = (2 + number as u32) * ROOM;
+                }
+                self.calls.push(LaneCall {
+                    run: lane.kernel.full,
+                    operands,
+                    mask: Mask {
+                        warps: 1,
+                        lanes: [u32::MAX; crate::isa::lanes::MAX_WARPS],
+                    },
+                });
+                self.call_of.insert((what, dst.len()), self.calls.len() - 1);
+                self.calls.len() - 1
+            }
+        };
+        for (number, (reg, values)) in src.iter().zip(sources).enumerate() {
+            self.store_lanes("%scratch", (2 + number) * ROOM as usize, reg.width, values);
+        }
+        let helper = self.field(offset_of!(Context, lane), "ptr", true);
+        let calls = self.field(offset_of!(Context, calls), "ptr", true);
+        let this = self.place(&calls, call * size_of::<LaneCall>());
+        self.text.line(format!("call void {helper}(ptr {this}, ptr %scratch)"));
+        dst.iter()
+            .enumerate()
+            .map(|(number, reg)| self.load_lanes("%scratch", number * ROOM as usize, reg.width))
+            .collect()
+    }
+}

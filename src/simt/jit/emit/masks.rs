@@ -1,0 +1,166 @@
+//! Masks: which lanes of a warp run, as vectors of bits, as words, and as the flags of those who wait at a unit.
+
+use super::{Emit, Node};
+
+impl Emit<'_> {
+    /// Flags are whole numbers in each lane where the CPU has no registers for bits.
+    pub(super) fn flag_type(&self) -> String {
+        match self.lanes {
+            16 => self.form().int(1),
+            _ => self.form().int(32),
+        }
+    }
+
+    pub(super) fn flag_of(&mut self, bits: &str) -> String {
+        match self.lanes {
+            16 => bits.to_owned(),
+            _ => {
+                let (from, to) = (self.form().int(1), self.form().int(32));
+                self.text.convert("sext", &from, bits, &to)
+            }
+        }
+    }
+
+    pub(super) fn of_flag(&mut self, flag: &str) -> String {
+        match self.lanes {
+            16 => flag.to_owned(),
+            _ => {
+                let (ty, zero) = (self.form().int(32), self.form().constant(32, 0));
+                self.text.value(format!("icmp slt {ty} {flag}, {zero}"))
+            }
+        }
+    }
+
+    pub(super) fn load_flags(&mut self, node: Node) -> Vec<String> {
+        self.used.insert(node);
+        let ty = self.flag_type();
+        (0..self.parts)
+            .map(|part| {
+                let flag = self.text.value(format!("load {ty}, ptr %p{node}.{part}"));
+                self.of_flag(&flag)
+            })
+            .collect()
+    }
+
+    pub(super) fn store_flags(&mut self, node: Node, mask: &[String]) {
+        self.used.insert(node);
+        let ty = self.flag_type();
+        for (part, bits) in mask.iter().enumerate() {
+            let flag = self.flag_of(bits);
+            self.text.line(format!("store {ty} {flag}, ptr %p{node}.{part}"));
+        }
+    }
+
+    /// Lanes go to a node, where others may be already.
+    pub(super) fn add_flags(&mut self, node: Node, mask: &[String]) {
+        if !self.plan.others[self.unit as usize].contains(&node) || self.full {
+            self.store_flags(node, mask);
+            return;
+        }
+        let there = self.load_flags(node);
+        let both = self.each(mask, &there, "or");
+        self.store_flags(node, &both);
+    }
+
+    pub(super) fn each(&mut self, a: &[String], b: &[String], op: &str) -> Vec<String> {
+        let ty = self.form().int(1);
+        a.iter().zip(b).map(|(a, b)| self.text.binary(op, &ty, a, b)).collect()
+    }
+
+    pub(super) fn not(&mut self, a: &[String]) -> Vec<String> {
+        let ones = vec![self.form().constant(1, 1); a.len()];
+        self.each(a, &ones, "xor")
+    }
+
+    /// One bit a lane.
+    pub(super) fn bits(&mut self, mask: &[String]) -> String {
+        let (ty, lanes) = (self.form().int(1), self.lanes);
+        let mut all: Option<String> = None;
+        for (part, bits) in mask.iter().enumerate() {
+            let word = self.text.value(format!("bitcast {ty} {bits} to i{lanes}"));
+            let word = self.text.value(format!("zext i{lanes} {word} to i32"));
+            let word = match part {
+                0 => word,
+                _ => self.text.value(format!("shl i32 {word}, {}", part as u32 * lanes)),
+            };
+            all = Some(match all {
+                None => word,
+                Some(all) => self.text.value(format!("or i32 {all}, {word}")),
+            });
+        }
+        all.unwrap_or_default()
+    }
+
+    /// A mask from one bit a lane.
+    pub(super) fn spread(&mut self, bits: &str) -> Vec<String> {
+        let lanes = self.lanes;
+        let form = self.form();
+        (0..self.parts)
+            .map(|part| {
+                let word = self.text.value(format!("lshr i32 {bits}, {}", part as u32 * lanes));
+                let all = self.splat("i32", &word);
+                let each: Vec<String> = (0..lanes).map(|lane| format!("i32 {}", 1u32 << lane)).collect();
+                let each = format!("<{}>", each.join(", "));
+                let one = self.text.binary("and", &form.int(32), &all, &each);
+                self.text
+                    .value(format!("icmp ne {} {one}, {}", form.int(32), form.constant(32, 0)))
+            })
+            .collect()
+    }
+
+    /// Whether any lane is in a mask.
+    pub(super) fn any(&mut self, mask: &[String]) -> String {
+        let ty = self.form().int(1);
+        let mut all = mask[0].clone();
+        for more in &mask[1..] {
+            all = self.text.binary("or", &ty, &all, more);
+        }
+        let lanes = self.lanes;
+        let word = self.text.value(format!("bitcast {ty} {all} to i{lanes}"));
+        self.text.value(format!("icmp ne i{lanes} {word}, 0"))
+    }
+
+    pub(super) fn all(&mut self, mask: &[String]) -> String {
+        let ty = self.form().int(1);
+        let mut all = mask[0].clone();
+        for more in &mask[1..] {
+            all = self.text.binary("and", &ty, &all, more);
+        }
+        let lanes = self.lanes;
+        let word = self.text.value(format!("bitcast {ty} {all} to i{lanes}"));
+        self.text.value(format!("icmp eq i{lanes} {word}, -1"))
+    }
+
+    /// Bits of the lanes for which the code runs at this place.
+    pub(super) fn mask_bits(&mut self) -> String {
+        match self.mask.clone() {
+            None => "-1".to_owned(),
+            Some(mask) => self.bits(&mask),
+        }
+    }
+
+    pub(super) fn splat(&mut self, element: &str, value: &str) -> String {
+        let ty = format!("<{} x {element}>", self.lanes);
+        let one = self
+            .text
+            .value(format!("insertelement {ty} poison, {element} {value}, i64 0"));
+        self.text.value(format!(
+            "shufflevector {ty} {one}, {ty} poison, <{} x i32> zeroinitializer",
+            self.lanes
+        ))
+    }
+
+    pub(super) fn branch(&mut self, by: &str, yes: &str, no: &str) {
+        self.text.line(format!("br i1 {by}, label %{yes}, label %{no}"));
+    }
+
+    /// A branch whose first way is hardly ever taken.
+    pub(super) fn rarely(&mut self, by: &str, yes: &str, no: &str) {
+        self.text
+            .line(format!("br i1 {by}, label %{yes}, label %{no}, !prof !1"));
+    }
+
+    pub(super) fn jump(&mut self, to: &str) {
+        self.text.line(format!("br label %{to}"));
+    }
+}

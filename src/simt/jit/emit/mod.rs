@@ -1,0 +1,296 @@
+//! A planned body as LLVM's text.
+//!
+//! A unit is emitted for a warp all of whose lanes are there, and, where lanes may be elsewhere meanwhile, under a mask as
+//! well. Branches on which a whole warp agrees stay in the first version; where lanes part, the second goes on until they are
+//! together again. Under a mask, lanes that go to a unit are added to the unit's flags; what follows a unit is the lowest
+//! one that anybody waits at ([`Emit::dispatch`]).
+//!
+//! Warps that lack lanes for good (at the end of a block, or when some have left the kernel) have code of their own, which
+//! is masked throughout ([`For::Some`]).
+//!
+//! Registers and flags are memory of the function's frame, which LLVM's first pass makes values of. A register of lanes is
+//! as many values as the CPU's vectors ask for (*parts*).
+//!
+//! ```text
+//! flow.rs          units, who goes where      ways.rs       into the code, and out of it
+//! masks.rs         which lanes run            registers.rs  registers while code runs
+//! window.rs        registers in memory        access.rs     loads and stores
+//! instructions.rs  one instruction            lanes.rs      operations on registers
+//! ```
+
+mod access;
+mod flow;
+mod instructions;
+mod lanes;
+mod masks;
+mod registers;
+mod ways;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
+use std::mem::offset_of;
+
+use crate::isa::{Compute, Level};
+use crate::program::{Body, Register};
+
+use super::Pc;
+use super::context::{Context, LaneCall, outcome};
+use super::plan::{Exit, Node, Plan, Stick};
+use super::text::{Form, Text};
+
+/// What is compiled: a body, and where the interpreter has its blocks and registers.
+pub struct Input<'a> {
+    pub body: &'a Body,
+    /// Where each block begins in the interpreter's code.
+    pub starts: &'a [Pc],
+    /// Each register's place in the window, for a bundle of one warp.
+    pub slots: &'a [Option<u32>],
+    /// Bytes of the window.
+    pub window: u32,
+}
+
+/// What was made.
+pub struct Made {
+    pub ir: String,
+    pub calls: Vec<LaneCall>,
+    /// Places of the interpreter's code where lanes may enter, with the number of the entry.
+    pub entries: Vec<(Pc, u32)>,
+    /// Those of [`For::All`] where a part of the lanes may enter.
+    pub masked: Vec<u32>,
+    /// Bytes that an access reaches from its address, by site.
+    pub sites: Vec<u64>,
+}
+
+/// The name of the function that is made.
+pub const NAME: &str = "margay_kernel";
+
+/// CPU features that code for a level may count on, as LLVM writes them.
+pub fn features(level: Level) -> &'static str {
+    match level {
+        Level::Baseline => "",
+        Level::Avx2 => "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt",
+        Level::Avx512 => {
+            "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd"
+        }
+    }
+}
+
+/// Lanes of a part.
+pub fn part_lanes(level: Level) -> u32 {
+    match level {
+        Level::Baseline => 4,
+        Level::Avx2 => 8,
+        Level::Avx512 => 16,
+    }
+}
+
+/// For whom code is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// Warps all of whose lanes are there. Where some are, and nobody is elsewhere, they leave.
+    All,
+    /// Any lanes.
+    Some,
+}
+
+struct Emit<'a> {
+    input: &'a Input<'a>,
+    plan: &'a Plan,
+    level: Level,
+    whom: For,
+    /// Lanes of a part, and parts of a warp.
+    lanes: u32,
+    parts: usize,
+    text: Text,
+    /// What stands before everything else: memory of the frame.
+    head: String,
+    /// Values that do not change, as they were loaded behind a label.
+    fields: HashMap<(u32, usize), String>,
+    fixed: HashMap<(u32, Register), Vec<String>>,
+    declared: HashMap<Register, ()>,
+    calls: Vec<LaneCall>,
+    call_of: HashMap<(Compute, usize), usize>,
+    sites: Vec<u64>,
+    /// Which unit is emitted, in which version, for which lanes of its parts (`None`: all).
+    unit: Node,
+    full: bool,
+    mask: Option<Vec<String>>,
+    /// The lanes that run the unit, where [`Emit::mask`] may be narrower.
+    here: Option<Vec<String>>,
+    /// The mask is narrower than the lanes that run: what they hold stays.
+    guarded: bool,
+    /// Ways out that are still to be emitted.
+    chains: BTreeMap<BTreeSet<Node>, String>,
+    leaves: BTreeSet<Node>,
+    /// Nodes whose flags are memory that must start as nobody.
+    flags: BTreeSet<Node>,
+    used: BTreeSet<Node>,
+}
+
+/// Makes text of a plan.
+pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
+    let lanes = part_lanes(level);
+    let mut emit = Emit {
+        input,
+        plan,
+        level,
+        whom,
+        lanes,
+        parts: (32 / lanes) as usize,
+        text: Text::default(),
+        head: String::new(),
+        fields: HashMap::new(),
+        fixed: HashMap::new(),
+        declared: HashMap::new(),
+        calls: Vec::new(),
+        call_of: HashMap::new(),
+        sites: Vec::new(),
+        unit: 0,
+        full: true,
+        mask: None,
+        here: None,
+        guarded: false,
+        used: BTreeSet::new(),
+        chains: BTreeMap::new(),
+        leaves: BTreeSet::new(),
+        flags: BTreeSet::new(),
+    };
+    let entries = emit.function();
+    let ir = emit.module();
+    Made {
+        ir,
+        calls: emit.calls,
+        masked: entries
+            .iter()
+            .map(|&(_, unit)| unit)
+            .filter(|&unit| whom == For::Some || !plan.others[unit as usize].is_empty())
+            .collect(),
+        entries,
+        sites: emit.sites,
+    }
+}
+
+impl Emit<'_> {
+    fn form(&self) -> Form {
+        Form::Lanes(self.lanes)
+    }
+
+    fn module(&mut self) -> String {
+        let mut ir = String::from("target triple = \"x86_64-unknown-linux-gnu\"\n\n");
+        let _ = writeln!(
+            ir,
+            "define i32 @{NAME}(ptr noalias align 16 dereferenceable({}) %n, ptr noalias align 64 dereferenceable({}) %regs, i32 %entry, i32 %lanes) #0 {{\nhead:",
+            size_of::<Context>(),
+            self.input.window
+        );
+        ir.push_str(&self.head);
+        ir.push_str("  br label %start\n");
+        ir.push_str(&self.text.lines);
+        ir.push_str("}\n\n");
+        ir.push_str(&window::helpers(self.lanes));
+        ir.push_str("attributes #0 = { nounwind }\nattributes #1 = { nounwind noinline }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
+        ir
+    }
+
+    // ---- the whole function --------------------------------------------------------------------------------------------
+
+    fn function(&mut self) -> Vec<(Pc, u32)> {
+        let count = self.plan.units.len() as Node;
+        for others in &self.plan.others {
+            self.flags.extend(others.iter().copied());
+        }
+        self.head
+            .push_str("  %budget = alloca i64\n  %scratch = alloca [4096 x i8], align 64\n");
+        let mut entries = Vec::new();
+        self.text.label("start");
+        let budget = self.field(offset_of!(Context, budget), "i64", false);
+        self.text.line(format!("store i64 {budget}, ptr %budget"));
+        let mut cases = String::new();
+        for (number, unit) in self.plan.units.iter().enumerate() {
+            let makes = !unit.insts.is_empty() || matches!(unit.exit, Exit::Branch { .. });
+            if unit.entry && unit.stick == Stick::Never && makes {
+                let _ = write!(cases, " i32 {number}, label %E{number}");
+                entries.push((unit.pc, number as u32));
+            }
+        }
+        self.text.line(format!("switch i32 %entry, label %nowhere [{cases} ]"));
+        self.text.label("nowhere");
+        self.text.line(format!("ret i32 {}", outcome::NOT_ENTERED));
+        for &(_, unit) in &entries {
+            self.entry(unit);
+        }
+        for unit in 0..count {
+            if self.whom == For::All {
+                self.unit(unit, true);
+            }
+            if self.is_masked(unit) {
+                self.unit(unit, false);
+            } else {
+                self.joined(unit);
+            }
+        }
+        // Leaving adds chains for loops that run out of their budget, and no others.
+        while let Some(unit) = self.leaves.pop_first() {
+            self.leave_all(unit);
+        }
+        while let Some((nodes, label)) = self.chains.pop_first() {
+            self.leave_some(&nodes, &label);
+        }
+        self.text.label("left");
+        self.save_budget();
+        self.text.line(format!("ret i32 {}", outcome::LEFT));
+        self.text.label("fault");
+        self.save_budget();
+        self.text.line(format!("ret i32 {}", outcome::FAULT));
+        // Flags of nodes that only one side sets.
+        let zero = self.form().constant(32, 0);
+        let ty = self.flag_type();
+        let mut head = String::new();
+        for node in 0..2 * count {
+            if !self.used.contains(&node) {
+                continue;
+            }
+            for part in 0..self.parts {
+                let _ = writeln!(head, "  %p{node}.{part} = alloca {ty}");
+                if self.flags.contains(&node) {
+                    let zero = if self.lanes == 16 {
+                        self.form().constant(1, 0)
+                    } else {
+                        zero.clone()
+                    };
+                    let _ = writeln!(head, "  store {ty} {zero}, ptr %p{node}.{part}");
+                }
+            }
+        }
+        self.head.push_str(&head);
+        entries
+    }
+
+    fn save_budget(&mut self) {
+        let budget = self.text.value("load i64, ptr %budget");
+        let at = self.place("%n", offset_of!(Context, budget));
+        self.text.line(format!("store i64 {budget}, ptr {at}"));
+    }
+
+    /// A place so many bytes behind another.
+    fn place(&mut self, base: &str, offset: usize) -> String {
+        self.text
+            .value(format!("getelementptr inbounds i8, ptr {base}, i64 {offset}"))
+    }
+
+    /// A field of the context; `same`: it does not change while the code runs.
+    fn field(&mut self, offset: usize, ty: &str, same: bool) -> String {
+        if !same {
+            let at = self.place("%n", offset);
+            return self.text.value(format!("load {ty}, ptr {at}"));
+        }
+        if let Some(value) = self.fields.get(&(self.text.labels, offset)) {
+            return value.clone();
+        }
+        let at = self.place("%n", offset);
+        let value = self.text.value(format!("load {ty}, ptr {at}, !invariant.load !0"));
+        self.fields.insert((self.text.labels, offset), value.clone());
+        value
+    }
+}

@@ -1,0 +1,216 @@
+//! Registers while code runs: lines as their numbers, others a vector a part, read and written under masks.
+
+use std::fmt::Write;
+
+use crate::isa::lanes::Width;
+use crate::program::{Reg, Register};
+
+use super::super::compute::bits_of;
+use super::super::plan::Kind;
+use super::super::text::Form;
+use super::Emit;
+
+impl Emit<'_> {
+    pub(super) fn info(&self, register: Register) -> Reg {
+        self.input.body.reg(register)
+    }
+
+    pub(super) fn kind(&self, register: Register) -> Kind {
+        self.plan.kinds[register as usize]
+    }
+
+    pub(super) fn slot(&self, register: Register) -> usize {
+        self.input.slots[register as usize].unwrap_or(0) as usize
+    }
+
+    /// How many numbers a line is.
+    pub(super) fn bases_of(&self, register: Register) -> usize {
+        match self.kind(register) {
+            Kind::Line { parts: true, .. } => self.parts,
+            _ => 1,
+        }
+    }
+
+    /// Memory of the frame for a register.
+    pub(super) fn declare(&mut self, register: Register) {
+        if self.declared.insert(register, ()).is_some() {
+            return;
+        }
+        let width = self.info(register).width;
+        let (ty, count) = match self.kind(register) {
+            Kind::Vector if width == Width::Pred => (self.flag_type(), self.parts),
+            Kind::Vector => (self.form().int(bits_of(width).unwrap_or(32)), self.parts),
+            _ => (Form::One.int(bits_of(width).unwrap_or(32)), self.bases_of(register)),
+        };
+        for part in 0..count {
+            let _ = writeln!(self.head, "  %r{register}.{part} = alloca {ty}");
+        }
+    }
+
+    /// Values of a register that is set before the code runs: numbers of a line, or parts.
+    pub(super) fn fixed_values(&mut self, reg: Reg) -> Vec<String> {
+        if let Some(values) = self.fixed.get(&(self.text.labels, reg.number)) {
+            return values.clone();
+        }
+        let bits = bits_of(reg.width).unwrap_or(32);
+        let kind = self.kind(reg.number);
+        let slot = self.slot(reg.number);
+        let constant = self.input.body.constant(reg.number);
+        let values = match (constant, kind, reg.width) {
+            (Some(value), ..) => vec![Form::One.constant(bits, value as u64)],
+            (None, Kind::Line { .. }, Width::Pred) => {
+                let at = self.place("%regs", slot);
+                let word = self.text.value(format!("load i32, ptr {at}, !invariant.load !0"));
+                vec![self.text.value(format!("trunc i32 {word} to i1"))]
+            }
+            (None, Kind::Line { parts, .. }, _) => self.bases_in_slot(reg, parts, ", !invariant.load !0"),
+            _ => self.load_slot(reg),
+        };
+        self.fixed.insert((self.text.labels, reg.number), values.clone());
+        values
+    }
+
+    /// The one NaN.
+    pub(super) fn canonical(&mut self, form: Form, value: &str) -> String {
+        let float = self.text.float(form, 32, value);
+        let nan = self.text.value(format!("fcmp uno {} {float}, {float}", form.float(32)));
+        let canonical = form.constant(32, 0x7fff_ffff);
+        self.text.select(form, &form.int(32), &nan, &canonical, value)
+    }
+
+    pub(super) fn is_lazy(&self, reg: Reg) -> bool {
+        self.plan.lazy[reg.number as usize]
+    }
+
+    /// The numbers of a line, and what it grows by. `raw`: any NaN will do.
+    pub(super) fn line_of(&mut self, reg: Reg, raw: bool) -> (Vec<String>, u64) {
+        let Kind::Line { step, .. } = self.kind(reg.number) else {
+            unreachable!("only lines are asked for")
+        };
+        if self.input.body.is_fixed(reg.number) {
+            return (self.fixed_values(reg), step);
+        }
+        self.declare(reg.number);
+        let bits = bits_of(reg.width).unwrap_or(32);
+        let mut values: Vec<String> = (0..self.bases_of(reg.number))
+            .map(|part| self.text.value(format!("load i{bits}, ptr %r{}.{part}", reg.number)))
+            .collect();
+        if self.is_lazy(reg) && !raw {
+            values = values.iter().map(|value| self.canonical(Form::One, value)).collect();
+        }
+        (values, step)
+    }
+
+    /// Parts of a register, a number a lane.
+    pub(super) fn lanes_of(&mut self, reg: Reg, raw: bool) -> Vec<String> {
+        let bits = bits_of(reg.width).unwrap_or(32);
+        match self.kind(reg.number) {
+            Kind::Line { .. } => {
+                let (bases, step) = self.line_of(reg, raw);
+                self.along(bits, &bases, step)
+            }
+            _ if self.input.body.is_fixed(reg.number) => self.fixed_values(reg),
+            _ => {
+                self.declare(reg.number);
+                if reg.width == Width::Pred {
+                    let ty = self.flag_type();
+                    return (0..self.parts)
+                        .map(|part| {
+                            let flag = self.text.value(format!("load {ty}, ptr %r{}.{part}", reg.number));
+                            self.of_flag(&flag)
+                        })
+                        .collect();
+                }
+                let ty = self.form().int(bits);
+                let values: Vec<String> = (0..self.parts)
+                    .map(|part| self.text.value(format!("load {ty}, ptr %r{}.{part}", reg.number)))
+                    .collect();
+                match self.is_lazy(reg) && !raw {
+                    true => values.iter().map(|value| self.canonical(self.form(), value)).collect(),
+                    false => values,
+                }
+            }
+        }
+    }
+
+    /// All lanes of a line.
+    pub(super) fn along(&mut self, bits: u32, bases: &[String], step: u64) -> Vec<String> {
+        let element = format!("i{bits}");
+        let lanes = self.lanes;
+        let mut first: Option<String> = None;
+        (0..self.parts)
+            .map(|part| {
+                let (all, start) = match bases {
+                    [one] => {
+                        let all = match &first {
+                            Some(all) => all.clone(),
+                            None => self.splat(&element, one),
+                        };
+                        first = Some(all.clone());
+                        (all, part as u64 * u64::from(lanes))
+                    }
+                    many => (self.splat(&element, &many[part]), 0),
+                };
+                if step == 0 {
+                    return all;
+                }
+                let each: Vec<String> = (0..u64::from(lanes))
+                    .map(|lane| {
+                        let value = step.wrapping_mul(start + lane);
+                        format!("{element} {}", Form::One.constant(bits, value))
+                    })
+                    .collect();
+                self.text
+                    .binary("add", &self.form().int(bits), &all, &format!("<{}>", each.join(", ")))
+            })
+            .collect()
+    }
+
+    /// Writes parts to a register of lanes, in the lanes of the mask where others matter.
+    pub(super) fn write_lanes(&mut self, reg: Reg, values: &[String]) {
+        debug_assert!(matches!(self.kind(reg.number), Kind::Vector));
+        self.declare(reg.number);
+        let blend = self.guarded || (!self.full && self.plan.is_wanted_elsewhere(self.unit, reg.number));
+        let mask = self.mask.clone().filter(|_| blend);
+        let old = mask.as_ref().map(|_| self.lanes_of(reg, true));
+        let bits = bits_of(reg.width).unwrap_or(32);
+        for (part, value) in values.iter().enumerate() {
+            let mut value = value.clone();
+            if let (Some(mask), Some(old)) = (&mask, &old) {
+                let ty = self.form().int(bits);
+                value = self.text.select(self.form(), &ty, &mask[part], &value, &old[part]);
+            }
+            let ty = match reg.width {
+                Width::Pred => {
+                    value = self.flag_of(&value);
+                    self.flag_type()
+                }
+                _ => self.form().int(bits),
+            };
+            self.text
+                .line(format!("store {ty} {value}, ptr %r{}.{part}", reg.number));
+        }
+    }
+
+    /// Writes the numbers of a line: one for all, or one a part.
+    pub(super) fn write_line(&mut self, reg: Reg, values: &[String]) {
+        self.declare(reg.number);
+        let bits = bits_of(reg.width).unwrap_or(32);
+        for part in 0..self.bases_of(reg.number) {
+            let value = values.get(part).unwrap_or(&values[0]);
+            self.text
+                .line(format!("store i{bits} {value}, ptr %r{}.{part}", reg.number));
+        }
+    }
+
+    /// Writes one number for all lanes, or one a part, whatever the register's kind.
+    pub(super) fn write_same(&mut self, reg: Reg, values: &[String]) {
+        if self.kind(reg.number).is_line() {
+            self.write_line(reg, values);
+        } else {
+            let bits = bits_of(reg.width).unwrap_or(32);
+            let lanes = self.along(bits, values, 0);
+            self.write_lanes(reg, &lanes);
+        }
+    }
+}
