@@ -68,7 +68,7 @@ fn single(statement: &Statement, to: &str, from: &str, bits: u128) -> u128 {
         }
         (true, true) => {
             // What the result is too narrow to show is not flushed before.
-            let bits = if from == "f32" && width(to) >= 32 {
+            let bits = if from == "f32" && to != "f16" {
                 flushed(from, bits, ftz)
             } else {
                 bits
@@ -76,6 +76,17 @@ fn single(statement: &Statement, to: &str, from: &str, bits: u128) -> u128 {
             if (to, from, ftz, is_nan(from, bits)) == ("f64", "f32", true, true) && !statement.has("sat") {
                 // A multiplication by one comes first and has its own NaN.
                 return 0x7fff_ffff_e000_0000;
+            }
+            // As seen on an H100.
+            match (to, from, is_nan(from, bits)) {
+                // A move.
+                ("f32", "f32", true) | ("f64", "f64", true) if statement.words.len() == 2 => return bits,
+                ("f32", "bf16", true) if ftz => return limited(statement, to, canonical(to)),
+                ("tf32", "f32", true) if statement.has("rna") => {
+                    let cut = bits & 0xffff_e000;
+                    return if statement.has("satfinite") { cut - 0x2000 } else { cut };
+                }
+                _ => {}
             }
             let integral = statement
                 .words
@@ -130,6 +141,8 @@ fn to_float(from: &str, bits: u128, to: &str, round: Round, integral: bool) -> u
             ("tf32", _) => 0x7fff_e000,
             ("f32", "bf16") => bits << 16,
             // Sign and the top of the payload stay, made quiet.
+            ("f16", "f64") => (bits >> 63) << 15 | 0x7e00 | bits >> 42 & 0x1ff,
+            ("bf16", "f64") => (bits >> 63) << 15 | 0x7fc0 | bits >> 45 & 0x3f,
             ("f32", "f64") => (bits >> 63) << 31 | 0x7fc0_0000 | bits >> 29 & 0x3f_ffff,
             ("f64", "f32") => (bits >> 31) << 63 | 0x7ff8 << 48 | (bits & 0x7f_ffff) << 29,
             ("f64", "f16") => (bits >> 15) << 63 | 0x7ff8 << 48 | (bits & 0x3ff) << 42,

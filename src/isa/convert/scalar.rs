@@ -80,15 +80,6 @@ impl Format for Tf32 {
     const NAN: u64 = 0x3ffff;
 }
 
-impl Float {
-    fn is_half(self) -> bool {
-        match self {
-            Float::F16 | Float::Bf16 => true,
-            Float::Tf32 | Float::F32 | Float::F64 => false,
-        }
-    }
-}
-
 fn unpack(format: Float, bits: u64) -> Number {
     match format {
         Float::F16 => soft::unpack::<Binary16>(bits),
@@ -173,7 +164,7 @@ fn float_to_float(to: Float, from: Float, bits: u64, mode: Rounding, code: u64) 
             exponent,
         } => {
             // Operands of `f32` that are subnormal are flushed, except where the result is too narrow to show it.
-            let flushed = code & FTZ != 0 && from == Float::F32 && bits & 0x7f80_0000 == 0 && !to.is_half();
+            let flushed = code & FTZ != 0 && from == Float::F32 && bits & 0x7f80_0000 == 0 && to != Float::F16;
             let significand = if flushed { 0 } else { significand };
             if code & INTEGRAL != 0 && exponent < 0 {
                 let value = soft::integral(negative, significand, exponent, mode);
@@ -189,10 +180,20 @@ fn float_to_float(to: Float, from: Float, bits: u64, mode: Rounding, code: u64) 
 /// What becomes of a NaN operand.
 fn nan(to: Float, from: Float, bits: u64, code: u64) -> u64 {
     match to {
+        // What is narrowed from `f64` keeps its sign and the top of its payload, as on an H100.
+        Float::F16 if from == Float::F64 => (bits >> 63) << 15 | 0x7e00 | (bits >> 42) & 0x1ff,
+        Float::Bf16 if from == Float::F64 => (bits >> 63) << 15 | 0x7fc0 | (bits >> 45) & 0x3f,
         Float::F16 | Float::Bf16 => 0x7fff,
+        // `.rna` is done with integers, without a look at what is NaN; `.satfinite` takes what has no finite exponent down
+        // by one (seen on an H100).
+        Float::Tf32 if Rounding::from_code(code >> 8) == Rounding::Rna => {
+            let cut = bits & 0xffff_e000;
+            if code & SATFINITE != 0 { cut - 0x2000 } else { cut }
+        }
         Float::Tf32 => 0x7fff_e000,
         Float::F32 => match from {
-            // A shift by sixteen bits.
+            // A shift by sixteen bits; a multiplication where it flushes.
+            Float::Bf16 if code & FTZ != 0 => 0x7fff_ffff,
             Float::Bf16 => bits << 16 & 0xffff_ffff,
             Float::F64 => (bits >> 63) << 31 | 0x7fc0_0000 | (bits >> 29) & 0x3f_ffff,
             Float::F16 | Float::Tf32 | Float::F32 => 0x7fff_ffff,
@@ -336,7 +337,6 @@ casts! {
     F32ToF64Ftz f32_to_f64_ftz f32 => f64, |a| f64::from(canonical(flush(a)));
     SatF32 sat_f32 f32 => f32, |a| saturate(a);
     SatFtzF32 sat_ftz_f32 f32 => f32, |a| saturate(flush(a));
-    CopyF32 copy_f32 f32 => f32, |a| canonical(a);
     CopyFtzF32 copy_ftz_f32 f32 => f32, |a| canonical(flush(a));
 }
 

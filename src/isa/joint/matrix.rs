@@ -179,6 +179,7 @@ impl Multiply {
             saturate: self.saturate,
             bits: self.bit_op,
             quad_pair: matches!(self.kind, Kind::QuadPairs { .. }),
+            most: (self.kind == Kind::Wmma && self.a == Element::Tf32).then_some(4),
             ..Product::new([self.a, self.b], [self.c, self.d], (m.into(), n.into(), k.into()))
         }
     }

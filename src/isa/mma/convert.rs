@@ -64,6 +64,13 @@ pub fn to_odd(narrow: f32, sum: f64) -> f32 {
     f32::from_bits(narrow.to_bits() | u32::from(lost))
 }
 
+/// Tensor cores have no negative zero of `f16` among their results: an H100 gives the positive one for what is too small.
+#[inline(always)]
+pub fn positive_zero(result: f32) -> f32 {
+    // To nearest, -0 + 0 is 0.
+    result + 0.0
+}
+
 /// One sum, converted, as `f32` holds it.
 #[inline(always)]
 pub fn convert(sum: f64, outcome: Outcome) -> f32 {
@@ -71,7 +78,7 @@ pub fn convert(sum: f64, outcome: Outcome) -> f32 {
     match outcome {
         Outcome::F32 => narrow,
         Outcome::E8m13 => to_e8m13(narrow),
-        Outcome::F16 => number::widen_f16(number::narrow_f16(to_odd(narrow, sum))),
+        Outcome::F16 => positive_zero(number::widen_f16(number::narrow_f16(to_odd(narrow, sum)))),
     }
 }
 

@@ -27,6 +27,7 @@ mod tests;
 mod truncated;
 mod vector;
 
+pub use self::convert::{read, write};
 pub use self::decode::Operand;
 pub use self::double::multiply_f64;
 pub(crate) use self::level::{Kernel, run};

@@ -171,6 +171,9 @@ pub struct Product {
     pub bits: BitOp,
     /// `mma.m8n8k4` of halves, which newer architectures compute without tensor cores.
     pub quad_pair: bool,
+    /// Columns of A that one of the hardware's instructions takes, where these are fewer than it could take: `wmma.mma`
+    /// of `.tf32` is two instructions of four columns each on every architecture.
+    pub most: Option<usize>,
 }
 
 impl Product {
@@ -189,6 +192,7 @@ impl Product {
             saturate: false,
             bits: BitOp::And,
             quad_pair: false,
+            most: None,
         }
     }
 

@@ -39,7 +39,7 @@ pub enum Outcome {
     F32,
     /// `f32` of which 13 bits of fraction are kept, towards zero.
     E8m13,
-    /// `f16`, to nearest even.
+    /// `f16`, to nearest even; what rounds to zero is the positive one.
     F16,
 }
 
@@ -103,7 +103,7 @@ impl Rule {
         let fraction = fraction(architecture);
         Rule::Truncated(Truncated {
             fraction,
-            block: widened(product, block),
+            block: widened(product, product.most.map_or(block, |most| block.min(most))),
             floor: floor(product.d, fraction),
             outcome: outcome(product.d),
             order: Order::Ascending,

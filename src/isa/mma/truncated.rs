@@ -322,6 +322,9 @@ unsafe fn finish<C: Vector, const OUTCOME: usize>(
         for run in result.as_chunks_mut::<WARP>().0 {
             // SAFETY: the caller's.
             *run = unsafe { C::widen_f16(&C::narrow_f16(run)) };
+            for value in run {
+                *value = convert::positive_zero(*value);
+            }
         }
     }
     for i in 0..TILE {

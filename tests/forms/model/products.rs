@@ -20,6 +20,8 @@ pub struct Rule {
     pub factors: usize,
     pub factor_type: &'static str,
     pub quad_pair: bool,
+    /// `wmma.mma`, which assemblers make of other instructions.
+    pub wmma: bool,
     /// `wgmma`, whose architecture is 90.
     pub warpgroup: bool,
 }
@@ -180,7 +182,15 @@ fn block(terms: &[(Number, Number, i32)], c: Number, fraction: i32, floor: i32, 
     }
     let (negative, magnitude, power) = (total < 0, total.unsigned_abs(), largest - fraction);
     match d {
-        "f16" => to_f16(negative, magnitude, power),
+        // Never -0, as seen on an H100.
+        "f16" => {
+            to_f16(negative, magnitude, power)
+                & if to_f16(false, magnitude, power) == 0 {
+                    0
+                } else {
+                    0xffff
+                }
+        }
         "e8m13" => to_f32(negative, magnitude, power) & !0x3ff,
         _ => to_f32(negative, magnitude, power),
     }
@@ -193,6 +203,29 @@ pub fn dot(rule: &Rule, a: &[u64], b: &[u64], kept: &[usize], factors: [&[u8]; 2
         "f64" => return doubles(rule, a, b, c),
         "s8" | "u8" | "s4" | "u4" | "b1" => return integers(rule, a, b, kept, c),
         _ => {}
+    }
+    if rule.wmma && rule.architecture > 70 {
+        // As NVIDIA's assembler has it: halves are widened before, narrowed after.
+        let wide = |c: &'static str, d: &'static str| Rule { c, d, ..rule.clone() };
+        match (rule.c, rule.d) {
+            ("f16", "f32") => {
+                let Finite(negative, significand, power, _) = number("f16", c) else {
+                    let special = (c << 16 & 0x8000_0000) | (c << 13 & 0x7f_e000) | 0x7f80_0000;
+                    return dot(&wide("f32", "f32"), a, b, kept, factors, special);
+                };
+                let c = to_f32(negative, significand.into(), power);
+                return dot(&wide("f32", "f32"), a, b, kept, factors, c);
+            }
+            ("f32", "f16") => {
+                let result = dot(&wide("f32", "f32"), a, b, kept, factors, c);
+                return match number("f32", result) {
+                    Nan => 0x7fff,
+                    Infinite(negative) => 0x7c00 | u64::from(negative) << 15,
+                    Finite(negative, significand, power, _) => to_f16(negative, significand.into(), power),
+                };
+            }
+            _ => {}
+        }
     }
     // What an architecture does not have is done as by the first that has it.
     let least = match (rule.a, rule.b) {
@@ -257,6 +290,7 @@ pub fn dot(rule: &Rule, a: &[u64], b: &[u64], kept: &[usize], factors: [&[u8]; 2
         ("f16" | "bf16", 75..=89) => (8, rule.d),
         ("f16" | "bf16", _) => (16, rule.d),
         ("tf32", 80..=89) => (4, rule.d),
+        ("tf32", _) if rule.wmma => (4, rule.d),
         ("tf32", _) => (8, rule.d),
         (_, 89) => {
             fraction = 13;

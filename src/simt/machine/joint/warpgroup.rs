@@ -483,7 +483,7 @@ fn metadata(op: Mma, selector: usize, word: impl Fn(usize) -> u32) -> [u128; ROW
                     u128::from(word >> (16 * lower) & 0xffff) << (16 * half)
                 }
                 Element::E4m3 | Element::E5m2 | Element::S8 | Element::U8 => {
-                    u128::from(word(quad + 2 * lower + half)) << (32 * half)
+                    u128::from(word(quad + lower + 2 * half)) << (32 * half)
                 }
                 // There are no sparse ones.
                 Element::S4 | Element::U4 | Element::B1 | Element::F64 => 0,

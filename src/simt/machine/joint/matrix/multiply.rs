@@ -7,7 +7,7 @@ use super::{Word, fragment, put, word};
 use crate::isa::Level;
 use crate::isa::joint::matrix::{Kind, Multiply};
 use crate::isa::lanes::WARP;
-use crate::isa::mma::{self, Accumulator, Metadata, Product, Scratch, Tiles, Unit, stride};
+use crate::isa::mma::{self, Accumulator, Architecture, Metadata, Product, Scratch, Tiles, Unit, stride};
 use crate::simt::machine::context::Cx;
 use crate::simt::machine::slots::{Slot, bits, read, write};
 use crate::simt::machine::step::Operands;
@@ -100,7 +100,38 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
             fragment::column_scales(word(cx, *scale_b, w), ids, scaling.factors, &mut work.scale_b);
         }
     }
-    multiply(&product, cx, work);
+    // `ptxas` makes `wmma.mma` of mixed accumulators of `f32` for the tensor cores, and of conversions: from Turing on, all
+    // sum in `f32`.
+    let mixed = op.kind == Kind::Wmma && op.c != op.d && cx.launch().tensor > Architecture::Volta;
+    match (op.c, op.d) {
+        (Accumulator::F16, Accumulator::F32) if mixed => {
+            for code in &mut work.d {
+                *code = mma::read(Accumulator::F16, *code).to_bits();
+            }
+            multiply(
+                &Product {
+                    c: Accumulator::F32,
+                    ..product
+                },
+                cx,
+                work,
+            );
+        }
+        (Accumulator::F32, Accumulator::F16) if mixed => {
+            multiply(
+                &Product {
+                    d: Accumulator::F32,
+                    ..product
+                },
+                cx,
+                work,
+            );
+            for code in &mut work.d {
+                *code = mma::write(Accumulator::F16, f32::from_bits(*code));
+            }
+        }
+        _ => multiply(&product, cx, work),
+    }
     if op.saturate && op.d != Accumulator::S32 {
         saturate(op.d, &mut work.d);
     }
