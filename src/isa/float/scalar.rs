@@ -57,15 +57,58 @@ pub fn sub_f32<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
 }
 #[inline(always)]
 pub fn mul_f32<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
-    finish::<FTZ, SAT>(flush_if::<FTZ>(a) * flush_if::<FTZ>(b))
+    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
+    let product = a * b;
+    let product = if FTZ {
+        flush_tiny(product, a * SCALE * b)
+    } else {
+        product
+    };
+    finish::<false, SAT>(product)
 }
 #[inline(always)]
 pub fn fma_f32<C: Cpu, const FTZ: bool, const SAT: bool>(a: f32, b: f32, c: f32) -> f32 {
-    finish::<FTZ, SAT>(C::fma32(flush_if::<FTZ>(a), flush_if::<FTZ>(b), flush_if::<FTZ>(c)))
+    let (a, b, c) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b), flush_if::<FTZ>(c));
+    let sum = C::fma32(a, b, c);
+    let sum = if FTZ {
+        flush_tiny(sum, C::fma32(a * SCALE, b, c * SCALE))
+    } else {
+        sum
+    };
+    finish::<false, SAT>(sum)
+}
+/// A power of two that takes results near the least normal number to where all are normal.
+pub const SCALE: f32 = (1u64 << 63) as f32;
+/// `.ftz` after an operation whose result may be rounded up to the least normal number: what would be less if exponents
+/// had no end is flushed (seen on an H100). `scaled` is the result of operands that are [`SCALE`] times as large. Where
+/// that overflows, the result is far from subnormal: operands are not subnormal themselves, so products have no digits
+/// that are both that large and that small.
+#[inline(always)]
+fn flush_tiny(result: f32, scaled: f32) -> f32 {
+    if scaled.abs() < const { f32::MIN_POSITIVE * SCALE } {
+        f32::from_bits(result.to_bits() & 0x8000_0000)
+    } else {
+        result
+    }
 }
 #[inline(always)]
 pub fn div_f32<const FTZ: bool>(a: f32, b: f32) -> f32 {
-    finish::<FTZ, false>(flush_if::<FTZ>(a) / flush_if::<FTZ>(b))
+    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
+    let quotient = a / b;
+    let quotient = if FTZ & is_tiny_quotient(a, b) {
+        0f32.copysign(quotient)
+    } else {
+        quotient
+    };
+    finish::<FTZ, false>(quotient)
+}
+/// Whether a quotient would be subnormal if exponents had no end: that is what `.ftz` flushes (seen on an H100), also
+/// where rounding to a subnormal would reach the least normal number. A quotient below that number is so by half of a last
+/// place at least.
+#[inline(always)]
+fn is_tiny_quotient(a: f32, b: f32) -> bool {
+    // Exact, or so small that `a` is no smaller.
+    a.abs() < f32::MIN_POSITIVE * b.abs()
 }
 #[inline(always)]
 pub fn rcp_f32<const FTZ: bool>(a: f32) -> f32 {
@@ -106,6 +149,13 @@ fn narrow_directed(exact: f64, imm: u64) -> f32 {
     let step = if grow { 1 } else { 0 };
     let step = if shrink { u32::MAX } else { step };
     let result = f32::from_bits(bits.wrapping_add(step));
+    // What is rounded up to the least normal number from further away than a last place of normal numbers is tiny, too.
+    let tiny = exact.abs() <= const { f32::MIN_POSITIVE as f64 * (1.0 - f32::EPSILON as f64 / 2.0) };
+    let result = if tiny & (imm & FTZ != 0) {
+        0f32.copysign(result)
+    } else {
+        result
+    };
     let result = if imm & FTZ != 0 { flush(result) } else { result };
     if imm & SAT != 0 {
         saturate(result)
@@ -153,7 +203,9 @@ macro_rules! directed_f32 {
         pub fn $name($($a: f32,)* $imm: u64) -> f32 {
             let $mode = Rounding::from_code($imm);
             let $f = |x: f32| u64::from((if $imm & FTZ != 0 { flush(x) } else { x }).to_bits());
-            let result = f32::from_bits($body as u32);
+            let (bits, tiny) = $body;
+            let result = f32::from_bits(bits as u32);
+            let result = if tiny & ($imm & FTZ != 0) { 0f32.copysign(result) } else { result };
             let result = if $imm & FTZ != 0 { flush(result) } else { result };
             if $imm & SAT != 0 { saturate(result) } else { canonical(result) }
         }
@@ -161,9 +213,13 @@ macro_rules! directed_f32 {
     )*};
 }
 directed_f32! {
-    div_f32_rnd DivF32Rnd(a, b) = |f, mode, imm| soft::div::<Binary32>(f(a), f(b), mode);
+    div_f32_rnd DivF32Rnd(a, b) = |f, mode, imm| (soft::div::<Binary32>(f(a), f(b), mode), is_tiny_quotient(a, b));
     sqrt_f32_rnd SqrtF32Rnd(a) = |f, mode, imm| {
-        if imm & INVERT != 0 { soft::div::<Binary32>(f(1.0), f(a), mode) } else { soft::sqrt::<Binary32>(f(a), mode) }
+        if imm & INVERT != 0 {
+            (soft::div::<Binary32>(f(1.0), f(a), mode), is_tiny_quotient(1.0, a))
+        } else {
+            (soft::sqrt::<Binary32>(f(a), mode), false)
+        }
     };
 }
 

@@ -177,6 +177,11 @@ fn single_precision() {
             let why = || format!("{a:?} {b:?} {c:?} ftz {ftz}");
             let rn = Round::NearestTiesToEven;
             let check = |plain: f32, value: Single, sat: bool| {
+                // What rounding may have lifted to the least normal number is flushed or not: `tests/sweeps` and the
+                // results of an H100 say when.
+                if ftz && value.abs().to_bits() == 0x80_0000 {
+                    return;
+                }
                 assert_eq!(plain.to_bits(), finish(value, sat), "{} sat {sat}", why());
             };
             if ftz {

@@ -410,6 +410,45 @@ impl Emitter<'_> {
         self.text.float(self.form, 32, &chosen)
     }
 
+    /// `.ftz` on a result of `f32`: as the functions of `isa::float` decide what is too small.
+    fn flush_result(&mut self, op: float::Op, of: &[String], result: &str) -> String {
+        use float::Op::*;
+        let ty = self.form.float(32);
+        let least = f64::from(f32::MIN_POSITIVE);
+        let small = match op {
+            Mul { .. } | Fma { .. } => {
+                let scale = self.form.float_constant(32, f64::from(float::SCALE));
+                let a = self.text.binary("fmul", &ty, &of[0], &scale);
+                let scaled = match op {
+                    Fma { .. } => {
+                        let c = self.text.binary("fmul", &ty, &of[2], &scale);
+                        self.text.intrinsic("fma", self.form, "f32", &[&a, &of[1], &c])
+                    }
+                    _ => self.text.binary("fmul", &ty, &a, &of[1]),
+                };
+                let magnitude = self.text.intrinsic("fabs", self.form, "f32", &[&scaled]);
+                let least = self.form.float_constant(32, least * f64::from(float::SCALE));
+                self.fcmp("olt", 32, &magnitude, &least)
+            }
+            Div { .. } => {
+                let least = self.form.float_constant(32, least);
+                let a = self.text.intrinsic("fabs", self.form, "f32", &[&of[0]]);
+                let b = self.text.intrinsic("fabs", self.form, "f32", &[&of[1]]);
+                let b = self.text.binary("fmul", &ty, &b, &least);
+                self.fcmp("olt", 32, &a, &b)
+            }
+            _ => return self.flush(result),
+        };
+        let (bits, sign) = (self.text.bits(self.form, 32, result), self.constant(32, 0x8000_0000));
+        let zero = self.binary("and", 32, &bits, &sign);
+        let chosen = self.select(32, &small, &zero, &bits);
+        let result = self.text.float(self.form, 32, &chosen);
+        match op {
+            Div { .. } => self.flush(&result),
+            _ => result,
+        }
+    }
+
     fn fcmp(&mut self, relation: &str, bits: u32, a: &str, b: &str) -> String {
         let ty = self.form.float(bits);
         self.text.value(format!("fcmp {relation} {ty} {a}, {b}"))
@@ -505,7 +544,11 @@ impl Emitter<'_> {
             }
             MinAbs { .. } | MaxAbs { .. } | Copysign { .. } | Testp { .. } => return None,
         };
-        let result = if ftz { self.flush(&result) } else { result };
+        let result = if ftz {
+            self.flush_result(op, &of, &result)
+        } else {
+            result
+        };
         let result = if sat {
             let (zero, one) = (self.form.float_constant(32, 0.0), self.form.float_constant(32, 1.0));
             let above = self.fcmp("ogt", 32, &result, &zero);
