@@ -5,9 +5,9 @@
 pub enum Fidelity {
     /// To the bit: the manual leaves nothing open.
     Exact,
-    /// To the bit by what has been measured and published of hardware.
+    /// To the bit by what has been measured of hardware, by others or by us.
     AsMeasured,
-    /// Within the manual's bounds; hardware's last bits are not public.
+    /// Within the manual's bounds; hardware's last bits are not known.
     WithinBounds,
     /// What a program must not count on: clocks, counters, opaque values.
     Own,
@@ -25,7 +25,7 @@ impl Fidelity {
     pub fn words(self) -> &'static str {
         match self {
             Fidelity::Exact => "exact",
-            Fidelity::AsMeasured => "exact as far as public",
+            Fidelity::AsMeasured => "exact as measured",
             Fidelity::WithinBounds => "within the manual's bounds",
             Fidelity::Own => "this machine's own",
         }

@@ -1,13 +1,13 @@
 //! What the approximate instructions compute, each with its kernel.
 //!
-//! rcp, rsqrt, ex2, lg2, sin, cos and what divides by rcp have the bits of the hardware's function unit ([`sfu`]), wrapped
-//! in the scaling that NVIDIA's assembler puts around it where an instruction keeps subnormals. Of the others no table is
-//! public, and results are the true ones rounded, within the manual's bounds: `sqrt.approx`, `tanh`, the 64-bit forms
-//! `rcp.approx.ftz.f64` and `rsqrt.approx(.ftz).f64`, and `ex2` and `tanh` on halves.
+//! rcp, roots, ex2, lg2, sin, cos and what divides by rcp have the bits of the hardware's function unit ([`sfu`]), wrapped
+//! in the scaling that NVIDIA's assembler puts around it where an instruction keeps subnormals. The 64-bit forms
+//! `rcp.approx.ftz.f64` and `rsqrt.approx(.ftz).f64` and `ex2` on halves come from the same tables. Of `tanh` no table is
+//! known: its results are the true ones rounded, within the manual's bounds.
 
 use std::marker::PhantomData;
 
-use crate::isa::float::{flush_if, quiet, root};
+use crate::isa::float::{flush_if, quiet};
 use crate::isa::lane::Lane;
 use crate::isa::lanes::{Operands, WARP, Width};
 use crate::isa::number::canonical;
@@ -107,6 +107,9 @@ wrapped! {
     RsqrtApproxF32[FTZ] = sfu::Rsqrt, (a):
         a * factor(!FTZ & is_small(a), TWO_24),
         |value| canonical(value * factor(!FTZ & is_small(a), 4096.0));
+    SqrtApproxF32[FTZ] = sfu::Sqrt, (a):
+        a * factor(!FTZ & is_small(a), TWO_24),
+        |value| canonical(value * factor(!FTZ & is_small(a), 1.0 / 4096.0));
     /// Below 2^-126 by way of the root: half the exponent, squared.
     Ex2ApproxF32[FTZ] = sfu::Ex2, (a):
         a * factor(!FTZ & (a < -126.0), 0.5),
@@ -119,11 +122,12 @@ wrapped! {
     CosApproxF32[FTZ] = sfu::Circular<true>, (a): a, |value| value;
 }
 
+/// `ex2.approx.f32` of one operand.
 #[inline(always)]
-pub fn sqrt_approx_f32<const FTZ: bool>(a: f32) -> f32 {
-    flush_if::<FTZ>(root(flush_if::<FTZ>(a)))
+pub(in crate::isa) fn ex2_approx_f32(a: f32) -> f32 {
+    let unit = sfu::one::<sfu::Ex2>(Ex2ApproxF32::<false>::operand((a,)).to_bits());
+    Ex2ApproxF32::<false>::result((a,), f32::from_bits(unit))
 }
-op!(SqrtApproxF32[FTZ] = sqrt_approx_f32(a: f32) -> f32);
 
 /// Horner's scheme, highest coefficient first. Written out, not looped over: lanes are vectorised, loops in lanes are not.
 macro_rules! polynomial {
@@ -169,12 +173,9 @@ pub(in crate::isa) fn tanh(x: f64) -> f64 {
     if x.abs() < 1.0 / 64.0 { near } else { far }
 }
 #[inline(always)]
-pub(in crate::isa) fn exp2_or_nan(x: f64) -> f64 {
-    if x.is_nan() { f64::NAN } else { exp2(x) }
-}
-#[inline(always)]
 pub fn tanh_approx_f32(a: f32) -> f32 {
-    let result = if a.is_subnormal() | (a == 0.0) {
+    // Below 2^-8 an H100 gives the operand back.
+    let result = if a.abs() < 1.0 / 256.0 {
         a
     } else {
         tanh(f64::from(a)) as f32
@@ -183,32 +184,50 @@ pub fn tanh_approx_f32(a: f32) -> f32 {
 }
 op!(TanhApproxF32 = tanh_approx_f32(a: f32) -> f32);
 
-/// `.approx.ftz.f64`: of the operand only the high word counts, and the result has only a high word.
+/// `.approx.ftz.f64`: of the operand only the high word counts, and the result has only a high word. Its 20 bits of
+/// significand go through the unit as those of an `f32` of exponent 0 (or 1, where roots want an odd one), and what the
+/// unit adds to the exponent goes to the double's.
 #[inline(always)]
-fn high_word(a: f64) -> f64 {
-    let a = f64::from_bits(a.to_bits() & !0xffff_ffff);
-    if a.abs() < f64::MIN_POSITIVE {
-        0f64.copysign(a)
+fn through_unit<F: sfu::Function>(a: f64, keep: u32, scaled: impl Fn(i32) -> i32) -> f64 {
+    let high = (a.to_bits() >> 32) as u32;
+    let exponent = (high >> 20 & 0x7ff) as i32 - 1023;
+    let low = (exponent as u32 & keep) as i32;
+    let unit = sfu::one::<F>((((low + 127) as u32) << 23) | (high & 0xf_ffff) << 3);
+    let field = scaled(exponent - low) + (unit >> 23) as i32 - 127 + 1023;
+    let sign = u64::from(high) << 32 & SIGN_F64;
+    if field > 0 {
+        f64::from_bits(sign | (field as u64) << 52 | u64::from(unit >> 3 & 0xf_ffff) << 32)
     } else {
-        a
+        f64::from_bits(sign)
     }
 }
-#[inline(always)]
-fn to_high_word(a: f64) -> f64 {
-    if a.is_nan() {
-        f64::from_bits(0x7fff_ffff_0000_0000)
-    } else {
-        high_word(a)
-    }
-}
+const SIGN_F64: u64 = 1 << 63;
+const NAN_F64: f64 = f64::from_bits(0x7fff_ffff_0000_0000);
 #[inline(always)]
 pub fn rcp_approx_f64(a: f64) -> f64 {
-    to_high_word(1.0 / high_word(a))
+    let magnitude = a.abs();
+    if a.is_nan() {
+        NAN_F64
+    } else if magnitude < f64::MIN_POSITIVE {
+        f64::INFINITY.copysign(a)
+    } else if magnitude == f64::INFINITY {
+        0f64.copysign(a)
+    } else {
+        through_unit::<sfu::Rcp>(a, 0, |exponent| -exponent)
+    }
 }
 op!(RcpApproxF64 = rcp_approx_f64(a: f64) -> f64);
 #[inline(always)]
 pub fn rsqrt_approx_ftz_f64(a: f64) -> f64 {
-    to_high_word(1.0 / high_word(a).sqrt())
+    if a.abs() < f64::MIN_POSITIVE {
+        f64::INFINITY.copysign(a)
+    } else if a.is_nan() || a < 0.0 {
+        NAN_F64
+    } else if a == f64::INFINITY {
+        0.0
+    } else {
+        through_unit::<sfu::Rsqrt>(a, 1, |exponent| -exponent / 2)
+    }
 }
 op!(RsqrtApproxFtzF64 = rsqrt_approx_ftz_f64(a: f64) -> f64);
 /// One step from the high word's approximation, as the assembler wraps it; subnormals go through it scaled.

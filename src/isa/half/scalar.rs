@@ -21,6 +21,8 @@ pub trait Half: 'static {
     const LEAST_NORMAL: u16;
     fn widen(a: u16) -> f32;
     fn narrow(a: f32) -> u16;
+    /// Of a number that is not negative, towards zero; what is too large is infinite.
+    fn cut(a: f32) -> u16;
     /// `a·b + c` in `f32`, rounded to odd.
     fn fma(a: f32, b: f32, c: f32) -> f32;
     /// Whether rounding `sum`, which is `a·b + c` rounded to `f32` twice, to a half may differ from rounding once. It
@@ -48,6 +50,15 @@ impl Half for F16 {
     #[inline(always)]
     fn narrow(a: f32) -> u16 {
         narrow_f16(a)
+    }
+    #[inline(always)]
+    fn cut(a: f32) -> u16 {
+        let bits = a.to_bits();
+        // Below 2^-14 steps are of 2^-24.
+        let subnormal = (a.min(1.0) * 16_777_216.0) as u32;
+        let normal = bits.wrapping_sub(112 << 23) >> 13;
+        let finite = if bits < 0x3880_0000 { subnormal } else { normal };
+        (if bits >= 0x4780_0000 { 0x7c00 } else { finite }) as u16
     }
     #[inline(always)]
     fn fma(a: f32, b: f32, c: f32) -> f32 {
@@ -83,6 +94,10 @@ impl Half for Bf16 {
     #[inline(always)]
     fn narrow(a: f32) -> u16 {
         narrow_bf16(a)
+    }
+    #[inline(always)]
+    fn cut(a: f32) -> u16 {
+        (a.to_bits() >> 16) as u16
     }
     #[inline(always)]
     fn fma(a: f32, b: f32, c: f32) -> f32 {
@@ -297,14 +312,14 @@ pub fn max<H: Half>(a: u16, b: u16, imm: u64) -> u16 {
     extremum::<H, true>(a, b, imm)
 }
 
-/// Approximations: computed in `f64` and rounded, within the manual's bounds, not yet the hardware's bits (see
-/// [`crate::isa::approx`]).
+/// What `ex2.approx.f32` gives, cut off.
 #[inline(always)]
 pub fn ex2_approx<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
-    flush_if::<H, FTZ>(H::narrow(
-        approx::exp2_or_nan(f64::from(H::widen(flush_if::<H, FTZ>(a)))) as f32,
-    ))
+    let power = approx::ex2_approx_f32(H::widen(flush_if::<H, FTZ>(a)));
+    let result = flush_if::<H, FTZ>(H::cut(power));
+    if is_nan::<H>(a) { 0x7fff } else { result }
 }
+/// Computed in `f64` and rounded, within the manual's bounds, not yet the hardware's bits (see [`crate::isa::approx`]).
 #[inline(always)]
 pub fn tanh_approx<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
     let x = H::widen(a);

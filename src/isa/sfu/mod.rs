@@ -1,9 +1,10 @@
-//! The single-precision function unit: reciprocal, reciprocal root, power, logarithm, sine and cosine, to the bit.
+//! The single-precision function unit: reciprocal, roots, power, logarithm, sine and cosine, to the bit.
 //!
 //! The unit interpolates: the upper bits of the operand's significand choose a slice of a table, the lower ones, `x`, and
 //! a truncated square of them go into `A + B·x + C·x²` with integer coefficients (Oberman and Siu, "A High-Performance
 //! Area-Efficient Multifunction Interpolator", ARITH-17, 2005). Tables and roundings are those read out of GT200 chips and
-//! published by the envytools project; what later GPUs are known to compute agrees with them.
+//! published by the envytools project; an H100 has the same results for all 2^32 arguments. The square root, which those
+//! chips have no table of, was measured there.
 //!
 //! Everything is on the bits of an `f32`. A warp goes through in stages — range reduction, square, table, polynomial,
 //! composition — each a loop over the lanes without branches, which the compiler makes vectors of, with lanes no wider
@@ -14,7 +15,7 @@ pub mod rom;
 
 use super::lanes::WARP;
 use super::simd::Cpu;
-use rom::{EX2, LG2, RCP, RSQRT, SIN};
+use rom::{EX2, LG2, RCP, RSQRT, SIN, SQRT};
 
 /// What range reduction makes of an operand.
 #[derive(Clone, Copy)]
@@ -57,6 +58,8 @@ pub trait Function: 'static {
     /// # Safety
     /// The caller is compiled with the features of `C`.
     unsafe fn look_up<C: Cpu>(slices: &[u32; WARP]) -> ([u32; WARP], [u32; WARP]);
+    /// The coefficients of one slice.
+    fn coefficients(slice: u32) -> (u32, u32);
 }
 
 /// Every number below is of 32 bits: x is split, so that no product is wider.
@@ -118,12 +121,29 @@ pub unsafe fn run<C: Cpu, F: Function>(operands: &[u32; WARP]) -> [u32; WARP] {
     results
 }
 
+/// A function of one operand, for instructions that are rare.
+#[inline(always)]
+pub fn one<F: Function>(operand: u32) -> u32 {
+    let reduced = F::reduce(operand);
+    let sum = interpolate::<F>(
+        F::coefficients(reduced.slice),
+        reduced.x,
+        square((reduced.x >> F::SQUARE_OF) as u16),
+    );
+    F::compose(operand, reduced.rest, sum)
+}
+
 macro_rules! table {
     ($rom:ident) => {
         #[inline(always)]
         unsafe fn look_up<C: Cpu>(slices: &[u32; WARP]) -> ([u32; WARP], [u32; WARP]) {
             // SAFETY: the caller's.
             unsafe { (C::look_up(&$rom.a, slices), C::look_up(&$rom.bc, slices)) }
+        }
+        #[inline(always)]
+        fn coefficients(slice: u32) -> (u32, u32) {
+            let slice = slice as usize & ($rom.a.len() - 1);
+            ($rom.a[slice], $rom.bc[slice])
         }
     };
 }
@@ -199,6 +219,28 @@ impl Function for Rsqrt {
         let result = select(a == INFINITY, 0, result);
         let result = select(a > INFINITY, NAN, result);
         select(magnitude < LEAST_NORMAL, (a & SIGN) | INFINITY, result)
+    }
+}
+
+/// √a
+pub struct Sqrt;
+impl Function for Sqrt {
+    const SHIFT: u32 = 15;
+    const SQUARE_BY: u32 = 1;
+    const ROUND: i32 = 0xffff;
+    table!(SQRT);
+    #[inline(always)]
+    fn reduce(a: u32) -> Reduced {
+        Rsqrt::reduce(a)
+    }
+    #[inline(always)]
+    fn compose(a: u32, _: u32, sum: Sum) -> u32 {
+        let magnitude = a & !SIGN;
+        let k = (magnitude >> 23) as i32 - 127;
+        // The significand's leading one, 2^40 in the sum, is above its 40 bits.
+        let result = (((k >> 1) + 127) << 23) as u32 + sum.shifted(9);
+        let result = select(a >= INFINITY, select(a == INFINITY, INFINITY, NAN), result);
+        select(magnitude < LEAST_NORMAL, a & SIGN, result)
     }
 }
 

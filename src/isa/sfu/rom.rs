@@ -30,6 +30,8 @@ const fn rom<const N: usize>(words: [u64; N], b_bias: u32, c_bias: u32) -> Rom<N
 
 pub static RCP: Rom<128> = rom(RCP_WORDS, 1 << 16, 0);
 pub static RSQRT: Rom<128> = rom(RSQRT_WORDS, 1 << 16, 0);
+/// Found by least squares from all results of an H100 on two octaves, every one of which it reproduces.
+pub static SQRT: Rom<128> = rom(SQRT_WORDS, (1u32 << 15).wrapping_neg(), 1 << 10);
 pub static SIN: Rom<64> = rom(SIN_WORDS, 0, 1 << 11);
 pub static EX2: Rom<64> = rom(EX2_WORDS, 0, 0);
 pub static LG2: Rom<64> = rom(LG2_WORDS, 0, 1 << 10);
@@ -84,6 +86,32 @@ pub(in crate::isa) const RSQRT_WORDS: [u64; 128] = [
     0x210ca93_b97f_070, 0x20e9a08_ba5e_06e, 0x20c7067_bb39_06b, 0x20a4d88_bc0f_069, 0x208314a_bce1_067, 0x2061b89_bdaf_065,
     0x2040c27_be79_063, 0x2020307_bf3e_061,
 ];
+#[rustfmt::skip]
+pub(in crate::isa) const SQRT_WORDS: [u64; 128] = [
+    0x1ffffff_7fff_206, 0x203fc07_7e05_212, 0x207f03e_7c16_21e, 0x20bdcd1_7a33_228, 0x20fc1ec_785a_233, 0x2139fb9_768c_23c,
+    0x2177660_74c8_245, 0x21b4609_730d_24e, 0x21f0ed9_715b_258, 0x222d0f4_6fb3_25f, 0x2268c7e_6e13_268, 0x22a4199_6c7b_271,
+    0x22df066_6aeb_279, 0x2319903_6964_27f, 0x2353b91_67e3_288, 0x238d82c_666b_28e, 0x23c6ef2_64f9_295, 0x23fffff_638e_29b,
+    0x2438b6d_622a_2a1, 0x2471157_60cc_2a8, 0x24a91d6_5f74_2af, 0x24e0d03_5e23_2b4, 0x25182f6_5cd7_2bb, 0x254f3c6_5b91_2c1,
+    0x2585f8a_5a51_2c5, 0x25bc658_5916_2cb, 0x25f2845_57e0_2d0, 0x2628565_56b0_2d5, 0x265ddce_5584_2da, 0x2693192_545e_2de,
+    0x26c80c5_533c_2e3, 0x26fcb7a_521e_2e8, 0x27311c1_5106_2eb, 0x27653af_4ff1_2f0, 0x2799152_4ee1_2f4, 0x27ccabd_4dd5_2f7,
+    0x27fffff_4ccd_2fb, 0x2833129_4bc8_301, 0x2865e49_4ac8_304, 0x289876f_49cc_307, 0x28cacab_48d2_30c, 0x28fce0a_47dd_30e,
+    0x292eb9a_46eb_312, 0x2960569_45fd_314, 0x2991b85_4511_319, 0x29c2dfa_442a_31b, 0x29f3cd6_4345_31e, 0x2a24826_4263_322,
+    0x2a54ff4_4185_323, 0x2a8544e_40a9_327, 0x2ab553f_3fd0_32a, 0x2ae52d2_3efa_32d, 0x2b14d14_3e26_331, 0x2b4440d_3d57_331,
+    0x2b737cb_3c88_336, 0x2ba2856_3bbd_338, 0x2bd15b9_3af5_339, 0x2bfffff_3a2e_33e, 0x2c2e731_396b_33e, 0x2c5cb59_38a9_342,
+    0x2c8ac80_37ea_344, 0x2cb8aaf_372e_345, 0x2ce65f1_3673_348, 0x2d13e4d_35bb_34a, 0x2d413cc_ea08_136, 0x2d9b657_e73c_147,
+    0x2df4dd3_e482_154, 0x2e4da82_e1d6_164, 0x2ea5ca1_df3a_171, 0x2efd46b_dcac_17f, 0x2f54219_da2c_18e, 0x2faa5e3_d7ba_19b,
+    0x2ffffff_d554_1a9, 0x305509f_d2fc_1b4, 0x30a97f5_d0b0_1bf, 0x30fd632_ce70_1c9, 0x3150b84_cc3a_1d6, 0x31a3817_ca10_1e0,
+    0x31f5c17_c7f0_1ed, 0x32477af_c5dc_1f4, 0x3298b07_c3d0_200, 0x32e9645_c1d0_207, 0x3339992_bfd8_210, 0x3389512_bde8_21c,
+    0x33d88e9_bc02_224, 0x3427538_ba26_22a, 0x3475a25_b850_235, 0x34c37cd_b684_23b, 0x3510e52_b4be_245, 0x355ddd2_b302_249,
+    0x35aa66c_b14c_251, 0x35f683d_af9e_257, 0x3642362_adf6_25f, 0x368d7f7_ac54_268, 0x36d8616_aaba_26f, 0x3722dda_a928_271,
+    0x376cf5c_a79a_279, 0x37b6ab6_a612_281, 0x37fffff_a492_285, 0x3848f50_a316_28c, 0x38918bf_a1a2_28e, 0x38d9c63_a032_294,
+    0x3921a53_9ec6_29c, 0x39692a2_9d62_29f, 0x39b0567_9c02_2a4, 0x39f72b7_9aa6_2ab, 0x3a3daa3_9950_2b0, 0x3a83d41_97fe_2b6,
+    0x3ac9aa3_96b2_2b9, 0x3b0f2dc_956a_2bd, 0x3b545fd_9426_2c3, 0x3b99419_92e8_2c4, 0x3bddd41_91ac_2cb, 0x3c22186_9076_2ce,
+    0x3c660f8_8f44_2d1, 0x3ca9ba9_8e14_2d7, 0x3ced1a6_8cea_2da, 0x3d30301_8bc4_2db, 0x3d72fc8_8aa0_2e1, 0x3db580a_8980_2e6,
+    0x3df7bd5_8866_2e6, 0x3e39b39_874c_2ed, 0x3e7b642_8638_2ef, 0x3ebccff_8526_2f3, 0x3efdf7d_8418_2f6, 0x3f3edc8_830e_2f8,
+    0x3f7f7ef_8206_2fb, 0x3fbfdfd_8102_2fd,
+];
+
 #[rustfmt::skip]
 pub(in crate::isa) const SIN_WORDS: [u64; 64] = [
     0x0000000_6489_7f2, 0x019214e_6482_7d0, 0x0323ec8_646a_7b4, 0x04b547c_6444_792, 0x0645e94_640d_777, 0x07d5934_63c8_755,

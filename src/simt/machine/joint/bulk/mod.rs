@@ -8,7 +8,7 @@ mod stores;
 use crate::isa::joint::bulk::{Copy, Op, Pattern, Route};
 use crate::isa::lanes::WARP;
 use crate::memory::multicast;
-use crate::program::{Address, AtomicOp, AtomicType, CopyGroup, Ordering, Proxy, Space, value_bytes};
+use crate::program::{Address, CopyGroup, Ordering, Proxy, Space, value_bytes};
 use crate::simt::cause::Cause;
 use crate::simt::machine::access::{self, Lanes, MemOp};
 use crate::simt::machine::asynchronous::{Completion, Operation, Owner, Work};
@@ -36,7 +36,7 @@ pub(super) unsafe fn execute<const WATCHED: bool>(
     let done = unsafe {
         match op {
             Op::Copy(copy) => transfer::<WATCHED>(copy, None, operands, cx, state),
-            Op::Reduce { route, op, ty, noftz } => {
+            Op::Reduce { route, op, ty, .. } => {
                 let copy = Copy {
                     route,
                     multicast: false,
@@ -44,10 +44,10 @@ pub(super) unsafe fn execute<const WATCHED: bool>(
                     masked: false,
                     report: None,
                 };
-                let flushes = op == AtomicOp::Add && ty == AtomicType::F32 && !noftz;
+                // Unlike atom and red, it keeps subnormals of f32, as seen on an H100.
                 let reduction = Reduction {
                     element: atomic::element(op, ty),
-                    flushes,
+                    flushes: false,
                 };
                 transfer::<WATCHED>(copy, Some(reduction), operands, cx, state)
             }
