@@ -201,8 +201,11 @@ pub fn ok(result: CUresult) {
 }
 
 /// The library that belongs to this test: cargo builds it for the test and leaves it beside its executable. (The copy one
-/// directory up is that of the last `cargo build`, and may be old or absent.)
+/// directory up is that of the last `cargo build`, and may be old or absent.) `DRIVER_UNDER_TEST` names another, as a GPU's.
 pub fn library_path() -> PathBuf {
+    if let Some(path) = std::env::var_os("DRIVER_UNDER_TEST") {
+        return path.into();
+    }
     let path = std::env::current_exe()
         .expect("the test's own path")
         .with_file_name("libcuda.so");

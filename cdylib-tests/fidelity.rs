@@ -48,7 +48,7 @@ fn kernels_that_ran_are_listed_by_how_exact_they_are() {
     let wanted = "
   exact
     add, bra, brx, call, mov, ret, setp
-  exact as far as public
+  exact as measured
     ex2.approx.ftz.f32
   within the manual's bounds
     tanh.approx.f32

@@ -178,9 +178,15 @@ impl Case {
     pub fn in_shared(&self, thread: usize) -> bool {
         match self.space() {
             Some("shared") => true,
-            None => self.memory == Some(Memory::Register) && thread % 2 == 1,
+            None => self.memory == Some(Memory::Register) && thread % 2 == 1 && !self.is_vector_atomic(),
             _ => false,
         }
+    }
+
+    /// Vectors are for global memory alone (PTX ISA, atom and red).
+    fn is_vector_atomic(&self) -> bool {
+        let vector = self.op.words.iter().any(|word| ["v2", "v4", "v8"].contains(&&**word));
+        vector && matches!(self.op.mnemonic(), "atom" | "red")
     }
 
     /// Bytes of the window that the kernel writes back.
@@ -295,7 +301,7 @@ impl Case {
                         copy(&mut after, &output, &format!(".{space}.b64 %long, [%rd1"));
                     }
                     // Generic addresses of some threads are global, of others shared.
-                    None => {
+                    None if !self.is_vector_atomic() => {
                         let _ = writeln!(
                             declarations,
                             "    .shared .align 64 .b8 window[{}];\n    .reg .b64 %other;\n    .reg .pred %odd;",
@@ -310,7 +316,7 @@ impl Case {
                         copy(&mut before, ".b64 [%rd1", &input);
                         copy(&mut after, &output, ".b64 %long, [%rd1");
                     }
-                    Some(_) => {
+                    Some(_) | None => {
                         copy(&mut before, ".global.b64 [%rd1", &input);
                         copy(&mut after, &output, ".global.b64 %long, [%rd1");
                     }

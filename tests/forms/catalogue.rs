@@ -13,6 +13,9 @@ pub struct Row {
     pub independent: bool,
     /// The greatest PTX version that has it, and a target of that time or one that it is limited to; `None`: today's.
     pub last: Option<(&'static str, &'static str)>,
+    /// Of the list's columns: the least PTX version, the targets.
+    pub least: &'static str,
+    pub targets: &'static str,
 }
 
 pub fn rows() -> Vec<Row> {
@@ -23,7 +26,8 @@ pub fn rows() -> Vec<Row> {
     let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
     let column = |name: &str| header.iter().position(|h| *h == name).expect("the column is there");
     let (category, form, example, kind) = (column("category"), column("form"), column("example"), column("kind"));
-    let (last, target, targets, mode) = (
+    let (least, last, target, targets, mode) = (
+        column("min_ptx"),
         column("max_ptx"),
         column("min_target"),
         column("targets"),
@@ -44,6 +48,8 @@ pub fn rows() -> Vec<Row> {
                     .map(|&last| (last, cells[target]))
                     // What the first targets alone had.
                     .or_else(|| (cells[targets].ends_with(" sm_13")).then_some(("4.0", "sm_13"))),
+                least: cells[least],
+                targets: cells[targets],
             }
         })
         .collect()

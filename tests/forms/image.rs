@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use crate::c::*;
 use crate::catalogue::Row;
+use crate::device;
 use crate::execute::Random;
 use crate::model::image::{self as model, Access, Geometry};
 
@@ -154,6 +155,9 @@ fn bytes_of(register: &str) -> usize {
 
 /// What went wrong, a line each, and how many forms there were.
 pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
+    if rows.is_empty() {
+        return (0, Vec::new());
+    }
     let cases: Vec<Option<Case>> = rows.iter().map(|row| Case::of(row)).collect();
     let mut failures: Vec<String> = Vec::new();
     for (case, row) in cases.iter().zip(rows) {
@@ -180,8 +184,9 @@ pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
 }
 
 fn batch_of(batch: &[&Case], independent: bool, input: CUdeviceptr, output: CUdeviceptr) -> Vec<String> {
+    let (version, target) = device::header(batch[0].row, ("9.5", "sm_90"));
     let mut text = format!(
-        ".version 9.5\n.target sm_90{}\n.address_size 64\n.global .texref tex0;\n.global .surfref srf0;\n",
+        ".version {version}\n.target {target}{}\n.address_size 64\n.global .texref tex0;\n.global .surfref srf0;\n",
         if independent { ", texmode_independent" } else { "" }
     );
     if independent {
@@ -195,13 +200,24 @@ fn batch_of(batch: &[&Case], independent: bool, input: CUdeviceptr, output: CUde
     let mut module = null_mut();
     let loaded = cuModuleLoadData(&mut module, text.as_ptr().cast());
     if loaded != CUDA_SUCCESS {
+        if device::device().is_some() && batch.len() > 1 {
+            let (first, second) = batch.split_at(batch.len() / 2);
+            return [first, second]
+                .into_iter()
+                .flat_map(|half| batch_of(half, independent, input, output))
+                .collect();
+        }
         return vec![format!("module of {}: error {loaded}", batch[0].row.form)];
     }
     let mut failures = Vec::new();
     for (i, case) in batch.iter().enumerate() {
         let mut function = null_mut();
         let name = CString::new(format!("k{i}")).expect("a name");
-        ok(cuModuleGetFunction(&mut function, module, name.as_ptr()));
+        let found = cuModuleGetFunction(&mut function, module, name.as_ptr());
+        if found != CUDA_SUCCESS {
+            failures.push(format!("{}: its kernel is not there: {found}", case.row.example));
+            continue;
+        }
         let bench = Bench {
             function,
             module,

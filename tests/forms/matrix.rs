@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 
 use crate::c::*;
 use crate::catalogue::Row;
+use crate::device;
 use crate::execute::Random;
 use crate::model::matrix as model;
 use crate::model::products::{self, Rule};
@@ -119,6 +120,7 @@ impl<'a> Case<'a> {
             factors,
             factor_type: if self.has("ue4m3") { "ue4m3" } else { "ue8m0" },
             quad_pair: self.has("m8n8k4") && a == "f16",
+            wmma: self.words[0] == "wmma",
             warpgroup: false,
         }
     }
@@ -331,8 +333,10 @@ fn kept(registers: &[&str]) -> String {
 
 /// Whose tensor cores the library is told to be.
 pub fn architecture() -> u32 {
-    let name = std::env::var("MARGAY_TENSOR_ARCH").unwrap_or_else(|_| "sm_120".into());
-    name.trim_start_matches("sm_").parse().expect("a number")
+    let device = device::device().map_or("sm_120", |(_, target)| target);
+    let name = std::env::var("MARGAY_TENSOR_ARCH").unwrap_or_else(|_| device.into());
+    let number = name.trim_start_matches("sm_").trim_end_matches('a');
+    number.parse().expect("a number")
 }
 
 /// A code of a type, in one of several styles of numbers.
@@ -401,6 +405,9 @@ pub fn bit(bits: usize, i: usize) -> usize {
 
 /// How many forms were executed, and what went wrong.
 pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
+    if rows.is_empty() {
+        return (0, Vec::new());
+    }
     let cases: Vec<Case> = rows.iter().filter_map(|row| Case::of(row)).collect();
     let (mut input, mut output) = (0, 0);
     ok(cuMemAlloc(&mut input, WARPS * AREA));
@@ -410,9 +417,10 @@ pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
     for case in &cases {
         by_version.entry(case.row.last).or_default().push(case);
     }
-    for (last, cases) in by_version {
-        let (version, target) = last.unwrap_or(("9.5", "sm_120a"));
-        for batch in cases.chunks(BATCH) {
+    for cases in by_version.into_values() {
+        let mut batches: Vec<&[&Case]> = cases.chunks(BATCH).collect();
+        while let Some(batch) = batches.pop() {
+            let (version, target) = device::header(batch[0].row, ("9.5", "sm_120a"));
             let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n");
             for (i, case) in batch.iter().enumerate() {
                 text += &case.kernel(&format!("k{i}"));
@@ -421,6 +429,11 @@ pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
             let mut module = null_mut();
             let loaded = cuModuleLoadData(&mut module, text.as_ptr().cast());
             if loaded != CUDA_SUCCESS {
+                if device::device().is_some() && batch.len() > 1 {
+                    let (first, second) = batch.split_at(batch.len() / 2);
+                    batches.extend([first, second]);
+                    continue;
+                }
                 failures.push(format!("module of {} and others: error {loaded}", batch[0].row.form));
                 if let Ok(file) = std::env::var("FORMS_KEEP") {
                     let _ = std::fs::write(file, text.as_bytes());

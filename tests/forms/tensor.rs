@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 
 use crate::c::*;
 use crate::catalogue::Row;
+use crate::device;
 use crate::execute::Random;
 use crate::fabric::Endpoints;
 use crate::model::tensor::{self as model, Spec, TF32, TF32_FTZ, U4_ALIGN16, U6_ALIGN16, Way, swizzled};
@@ -927,6 +928,9 @@ impl Bench<'_> {
 
 /// What went wrong, a line each, and how many forms were executed.
 pub fn run(rows: &[&Row], endpoints: Option<&Endpoints>) -> (usize, Vec<String>) {
+    if rows.is_empty() {
+        return (0, Vec::new());
+    }
     let mut failures = Vec::new();
     let mut cases = Vec::new();
     for row in rows {
@@ -946,8 +950,10 @@ pub fn run(rows: &[&Row], endpoints: Option<&Endpoints>) -> (usize, Vec<String>)
     ok(cuMemAlloc(&mut bench.shared, BOX));
     ok(cuMemAlloc(&mut bench.output, BOX));
     ok(cuMemAlloc(&mut bench.scratch, 128));
-    for batch in cases.chunks(BATCH) {
-        let mut text = String::from(".version 9.5\n.target sm_120a\n.address_size 64\n");
+    let mut batches: Vec<&[Case]> = cases.chunks(BATCH).collect();
+    while let Some(batch) = batches.pop() {
+        let (version, target) = device::header(batch[0].row, ("9.5", "sm_120a"));
+        let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n");
         for (i, case) in batch.iter().enumerate() {
             text += &case.kernel(&format!("k{i}"));
         }
@@ -955,6 +961,11 @@ pub fn run(rows: &[&Row], endpoints: Option<&Endpoints>) -> (usize, Vec<String>)
         let mut module = null_mut();
         let loaded = cuModuleLoadData(&mut module, text.as_ptr().cast());
         if loaded != CUDA_SUCCESS {
+            if device::device().is_some() && batch.len() > 1 {
+                let (first, second) = batch.split_at(batch.len() / 2);
+                batches.extend([first, second]);
+                continue;
+            }
             failures.push(format!("module of {}: error {loaded}", batch[0].row.form));
             continue;
         }

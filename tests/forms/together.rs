@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 
 use crate::c::*;
 use crate::catalogue::Row;
+use crate::device;
 use crate::execute::Random;
 
 const THREADS: usize = 96;
@@ -382,6 +383,9 @@ fn float(random: &mut Random) -> u64 {
 
 /// Runs the forms of these rows: how many, and what went wrong.
 pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
+    if rows.is_empty() {
+        return (0, Vec::new());
+    }
     let cases: Vec<Case> = rows.iter().filter_map(|row| Case::of(row)).collect();
     let bytes = THREADS * RECORD * 8;
     let (mut input, mut output) = (0, 0);
@@ -389,7 +393,7 @@ pub fn run(rows: &[&Row]) -> (usize, Vec<String>) {
     ok(cuMemAlloc(&mut output, bytes));
     let mut failures = Vec::new();
     for case in &cases {
-        let (version, target) = case.row.last.unwrap_or(("9.4", "sm_100a"));
+        let (version, target) = device::header(case.row, ("9.4", "sm_100a"));
         let text = format!(
             ".version {version}\n.target {target}\n.address_size 64\n{}",
             case.kernel("k")

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::driver::{Driver, Launch};
+use crate::driver::{Buffer, Driver, Launch, Module};
 
 /// Arguments in one hash.
 pub const CHUNK: usize = 1 << 24;
@@ -63,6 +63,26 @@ fn specials(exponent: u32, significand: u32) -> Vec<u64> {
         .copied()
         .chain(positive.iter().map(|bits| bits | sign))
         .collect()
+}
+
+/// Numbers of `f32` whose products and quotients lie about the least normal one.
+fn beside_the_least() -> Vec<u64> {
+    let positive = [
+        0x0080_0000u64,
+        0x0080_0001,
+        0x00ff_ffff,
+        0x0100_0000,
+        0x3f7f_ffff,
+        0x3f7f_fffe,
+        0x3f80_0000,
+        0x3f80_0001,
+        0x3f00_0000,
+        0x7e80_0000,
+        0x7e80_0001,
+        0x7eff_ffff,
+        0x007f_ffff,
+    ];
+    positive.iter().flat_map(|bits| [*bits, bits | 1 << 31]).collect()
 }
 
 pub fn all() -> Vec<Sweep> {
@@ -250,6 +270,106 @@ pub fn all() -> Vec<Sweep> {
             });
         }
     }
+    // Results on both sides of the least normal number, flushed and not, in every rounding.
+    let beside = beside_the_least();
+    let size = beside.len();
+    for (operation, arguments) in [("add", 2), ("mul", 2), ("fma", 3), ("div", 2), ("rcp", 1), ("sqrt", 1)] {
+        for mode in ["rn", "rz", "rm", "rp"] {
+            let mut body = String::new();
+            for at in 0..arguments {
+                let _ = write!(
+                    body,
+                    "rem.u32 %r5, %r1, {size}; div.u32 %r1, %r1, {size}; mov.u64 %rd4, grid; \
+                     mad.wide.u32 %rd4, %r5, 4, %rd4; ld.const.b32 %r6, [%rd4]; mov.b32 %f{at}, %r6; "
+                );
+            }
+            let list_of: Vec<String> = (0..arguments).map(|at| format!("%f{at}")).collect();
+            let _ = write!(
+                body,
+                "{operation}.{mode}.ftz.f32 %f3, {}; mov.b32 %r2, %f3;",
+                list_of.join(", ")
+            );
+            list.push(Sweep {
+                name: format!("beside.{operation}.{mode}.ftz.f32"),
+                needs: ANY,
+                body,
+                count: (size as u64).pow(arguments as u32),
+                wide: false,
+                grid: beside.clone(),
+            });
+        }
+    }
+    // What becomes of NaNs and infinities.
+    for (operation, from, to) in [
+        ("cvt.rn.f32.f64", "f64", "f32"),
+        ("cvt.rn.f16.f64", "f64", "f16"),
+        ("cvt.rn.bf16.f64", "f64", "bf16"),
+        ("cvt.f64.f32", "f32", "f64"),
+        ("cvt.f64.f16", "f16", "f64"),
+        ("cvt.f64.bf16", "bf16", "f64"),
+        ("cvt.f32.f16", "f16", "f32"),
+        ("cvt.f32.bf16", "bf16", "f32"),
+        ("cvt.rn.f32.bf16", "bf16", "f32"),
+        ("cvt.rn.f16.f32", "f32", "f16"),
+        ("cvt.rn.bf16.f32", "f32", "bf16"),
+        ("cvt.rni.f64.f64", "f64", "f64"),
+        ("cvt.rni.f32.f32", "f32", "f32"),
+        ("abs.f32", "f32", "f32"),
+        ("neg.f32", "f32", "f32"),
+        ("abs.ftz.f32", "f32", "f32"),
+        ("abs.f64", "f64", "f64"),
+        ("neg.f64", "f64", "f64"),
+        ("abs.f16", "f16", "f16"),
+        ("neg.f16", "f16", "f16"),
+        ("abs.bf16", "bf16", "bf16"),
+        ("neg.bf16", "bf16", "bf16"),
+        ("sqrt.rn.f64", "f64", "f64"),
+        ("sqrt.rz.f64", "f64", "f64"),
+        ("rcp.rn.f64", "f64", "f64"),
+        ("sqrt.rn.f32", "f32", "f32"),
+        ("rcp.rn.f32", "f32", "f32"),
+        ("rsqrt.approx.f64", "f64", "f64"),
+        ("ex2.approx.f32", "f32", "f32"),
+    ] {
+        let specials = match from {
+            "f64" => specials(11, 52),
+            "f32" => specials(8, 23),
+            "f16" => specials(5, 10),
+            _ => specials(8, 7),
+        };
+        let size = if from == "f64" { 8 } else { 4 };
+        let load = match from {
+            "f64" => "ld.const.b64 %rd5, [%rd4]; mov.b64 %fd0, %rd5;",
+            "f32" => "ld.const.b32 %r6, [%rd4]; mov.b32 %f0, %r6;",
+            _ => "ld.const.b32 %r6, [%rd4]; cvt.u16.u32 %h0, %r6;",
+        };
+        let register = |ty: &str| match ty {
+            "f64" => "%fd",
+            "f32" => "%f",
+            _ => "%h",
+        };
+        // A sweep stores as many bits as its grid has.
+        let store = match (to, size) {
+            ("f64", 8) => "mov.b64 %rd2, %fd3;",
+            ("f64", _) => "mov.b64 {%r3, %r2}, %fd3; xor.b32 %r2, %r2, %r3;",
+            ("f32", 4) => "mov.b32 %r2, %f3;",
+            ("f32", _) => "mov.b32 %r2, %f3; cvt.u64.u32 %rd2, %r2;",
+            (_, 4) => "cvt.u32.u16 %r2, %h3;",
+            _ => "cvt.u64.u16 %rd2, %h3;",
+        };
+        list.push(Sweep {
+            name: format!("special.{operation}"),
+            needs: (90, "7.8"),
+            body: format!(
+                "mov.u64 %rd4, grid; mad.wide.u32 %rd4, %r1, {size}, %rd4; {load} {operation} {}3, {}0; {store}",
+                register(to),
+                register(from)
+            ),
+            count: specials.len() as u64,
+            wide: size == 8,
+            grid: specials,
+        });
+    }
     // Integers where the manual leaves something to the machine (H).
     let hash = "mul.wide.u32 %rd4, %r1, 0x9E3779B9; mad.lo.u64 %rd4, %rd4, 6364136223846793005, 1442695040888963407; \
                 shr.u64 %rd5, %rd4, 29; xor.b64 %rd4, %rd4, %rd5; mul.lo.u64 %rd4, %rd4, 0xBF58476D1CE4E5B9; \
@@ -336,15 +456,38 @@ impl Sweep {
         )
     }
 
+    /// The sweep on a device, ready to run.
+    ///
+    /// # Errors
+    /// What kept it from being loaded.
+    pub fn on<'a>(&self, driver: &'a Driver) -> Result<Loaded<'a>, String> {
+        let bytes = if self.wide { 8 } else { 4 };
+        let most = self.count.min(CHUNK as u64) as usize * bytes;
+        Ok(Loaded {
+            module: driver.module(&self.text())?,
+            buffer: driver.buffer(&vec![0; most])?,
+            count: self.count,
+            bytes,
+        })
+    }
+}
+
+/// A sweep's kernel and the room for the results of a chunk.
+pub struct Loaded<'a> {
+    module: Module<'a>,
+    buffer: Buffer<'a>,
+    count: u64,
+    bytes: usize,
+}
+
+impl Loaded<'_> {
     /// The results of a chunk, little-endian.
     ///
     /// # Errors
     /// What kept it from being computed.
-    pub fn values(&self, driver: &Driver, chunk: usize) -> Result<Vec<u8>, String> {
+    pub fn values(&self, chunk: usize) -> Result<Vec<u8>, String> {
         let base = chunk as u64 * CHUNK as u64;
         let count = (self.count - base).min(CHUNK as u64) as u32;
-        let module = driver.module(&self.text())?;
-        let buffer = driver.buffer(&vec![0; count as usize * if self.wide { 8 } else { 4 }])?;
         let launch = Launch {
             entry: "sweep",
             grid: [count.div_ceil(256), 1, 1],
@@ -354,25 +497,28 @@ impl Sweep {
             cluster: None,
         };
         let parameters = [
-            buffer.address.to_le_bytes().to_vec(),
+            self.buffer.address.to_le_bytes().to_vec(),
             (base as u32).to_le_bytes().to_vec(),
             count.to_le_bytes().to_vec(),
         ];
-        module
+        self.module
             .run(&launch, &parameters)?
             .map_err(|failure| format!("error {}", failure.0))?;
-        buffer.read()
-    }
-
-    /// Sixteen digits of the chunk's SHA-256.
-    pub fn hash(&self, driver: &Driver, chunk: usize) -> Result<String, String> {
-        let digest = Sha256::digest(self.values(driver, chunk)?);
-        Ok(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+        let mut values = self.buffer.read()?;
+        values.truncate(count as usize * self.bytes);
+        Ok(values)
     }
 }
 
-/// Raw results from which models can be made: a name, of which sweep, and from which number to before which.
-type Dump = (&'static str, &'static str, Vec<(u64, u64)>);
+/// Sixteen digits of the SHA-256 of a chunk's results.
+pub fn hash(values: &[u8]) -> String {
+    let digest = Sha256::digest(values);
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Raw results from which models can be made: a name, of which sweep, from which number to before which, and what they are
+/// told as differences from.
+type Dump = (&'static str, &'static str, Vec<(u64, u64)>, fn(u32) -> u32);
 
 /// B to D.
 pub fn dumps() -> Vec<Dump> {
@@ -381,10 +527,22 @@ pub fn dumps() -> Vec<Dump> {
     let tanh = (113..=130)
         .map(|exponent| (exponent << 23, (exponent << 23) + (1 << 16)))
         .collect();
+    fn wide(high: u32) -> f64 {
+        f64::from_bits(u64::from(high) << 32)
+    }
     vec![
-        ("sqrt", "sqrt.approx.f32", vec![octave(127), octave(128)]),
-        ("rcp64h", "rcp.approx.ftz.f64", vec![(0x3ff0_0000, 0x4000_0000)]),
-        ("rsqrt64h", "rsqrt.approx.ftz.f64", vec![(0x3ff0_0000, 0x4010_0000)]),
-        ("tanh", "tanh.approx.f32", tanh),
+        ("sqrt", "sqrt.approx.f32", vec![octave(127), octave(128)], |x| {
+            f32::from_bits(x).sqrt().to_bits()
+        }),
+        ("rcp64h", "rcp.approx.ftz.f64", vec![(0x3ff0_0000, 0x4000_0000)], |x| {
+            ((1.0 / wide(x)).to_bits() >> 32) as u32
+        }),
+        (
+            "rsqrt64h",
+            "rsqrt.approx.ftz.f64",
+            vec![(0x3ff0_0000, 0x4010_0000)],
+            |x| ((1.0 / wide(x).sqrt()).to_bits() >> 32) as u32,
+        ),
+        ("tanh", "tanh.approx.f32", tanh, |_| 0),
     ]
 }

@@ -1,113 +1,154 @@
-//! Kernels of a PTX text on buffers: the rooms of the library put together, with memory of the test's own.
+//! Kernels of a PTX text on buffers, through the C ABI like any program's.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::ffi::CString;
+use std::ptr::null_mut;
 
-use cuda::memory::{AddressSpace, Kind, Request};
-use cuda::program::{Allocate, AllocateError, LinkError, Module};
-use cuda::ptx::{self, Source};
-use cuda::simt::{self, Executables, Services};
+use crate::c::*;
 
-/// Threads in a block, and what a launch says of the device.
+/// Threads in a block.
 pub const BLOCK: usize = 128;
-pub const MULTIPROCESSORS: u32 = 4;
 
-/// Allocations, freed with it.
-#[derive(Default)]
-pub struct Memory(Vec<u64>);
+/// Begins to use the device, in the calling thread.
+pub fn start() {
+    let mut context = null_mut();
+    ok(cuInit(0));
+    ok(cuDevicePrimaryCtxRetain(&mut context, 0));
+    ok(cuCtxSetCurrent(context));
+}
 
-impl Memory {
-    fn allocate(&mut self, kind: Kind, bytes: u64) -> Option<u64> {
-        let start = AddressSpace::get()
-            .allocate(&Request::new(kind, bytes.max(1)))
-            .ok()?
-            .start;
-        self.0.push(start);
-        Some(start)
+/// The version and the target of texts: ours takes every statement, a GPU's driver what the GPU has.
+pub fn header() -> (String, String) {
+    if std::env::var_os("DRIVER_UNDER_TEST").is_none() {
+        return ("9.5".into(), "sm_107a".into());
     }
-    /// Device memory with this content; its address.
-    pub fn buffer(&mut self, content: &[u8]) -> u64 {
-        let start = self.allocate(Kind::Device, content.len() as u64).expect("memory");
-        Allocate::write(self, start, content);
-        start
+    let (mut version, mut parts) = (0, [0; 2]);
+    ok(cuDriverGetVersion(&mut version));
+    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+    for (part, attribute) in parts.iter_mut().zip([75, 76]) {
+        ok(cuDeviceGetAttribute(part, attribute, 0));
+    }
+    let accelerated = if parts[0] >= 9 { "a" } else { "" };
+    // PTX is numbered as the toolkit is, since 13.0.
+    let version = match version {
+        13_000.. => format!("9.{}", version % 1000 / 10),
+        _ => "8.0".into(),
+    };
+    (version, format!("sm_{}{}{accelerated}", parts[0], parts[1]))
+}
+
+/// How many multiprocessors the device has.
+pub fn multiprocessors() -> u32 {
+    let mut count = 0;
+    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+    ok(cuDeviceGetAttribute(&mut count, 16, 0));
+    count as u32
+}
+
+/// Device memory, freed at its end.
+pub struct Buffer {
+    pub address: CUdeviceptr,
+    bytes: usize,
+}
+
+impl Buffer {
+    pub fn of(content: &[u8]) -> Buffer {
+        let mut address = 0;
+        ok(cuMemAlloc(&mut address, content.len()));
+        ok(cuMemcpyHtoD(address, content.as_ptr().cast(), content.len()));
+        Buffer {
+            address,
+            bytes: content.len(),
+        }
+    }
+
+    pub fn read(&self) -> Vec<u8> {
+        let mut content = vec![0u8; self.bytes];
+        ok(cuMemcpyDtoH(content.as_mut_ptr().cast(), self.address, self.bytes));
+        content
     }
 }
-impl Allocate for Memory {
-    fn allocate(&mut self, bytes: u64, _: u64, constant: bool, _: bool) -> Result<u64, AllocateError> {
-        let kind = if constant { Kind::Constant } else { Kind::Device };
-        Memory::allocate(self, kind, bytes).ok_or(AllocateError)
-    }
-    fn write(&mut self, address: u64, bytes: &[u8]) {
-        // SAFETY: the caller writes within what it was given; no kernel runs.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
-    }
-}
-impl Drop for Memory {
+
+impl Drop for Buffer {
     fn drop(&mut self) {
-        for &start in &self.0 {
-            AddressSpace::get().free(start);
+        ok(cuMemFree(self.address));
+    }
+}
+
+pub struct Module(CUmodule);
+
+impl Module {
+    /// # Errors
+    /// What the driver says of the text.
+    pub fn load(text: &str) -> Result<Module, String> {
+        let text = CString::new(text).expect("text");
+        let mut log = vec![0u8; 4096];
+        // CU_JIT_ERROR_LOG_BUFFER and _SIZE_BYTES
+        let mut options = [5, 6];
+        let mut values = [log.as_mut_ptr().cast(), log.len() as *mut _];
+        let mut module = null_mut();
+        let loaded = cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            2,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        );
+        match loaded {
+            CUDA_SUCCESS => Ok(Module(module)),
+            code => {
+                let said = String::from_utf8_lossy(&log);
+                Err(format!("error {code}: {}", said.trim_end_matches('\0')))
+            }
+        }
+    }
+
+    /// The address of a variable.
+    pub fn variable(&self, name: &str) -> u64 {
+        let name = CString::new(name).expect("a name");
+        let (mut address, mut bytes) = (0, 0);
+        ok(cuModuleGetGlobal(&mut address, &mut bytes, self.0, name.as_ptr()));
+        address
+    }
+
+    /// Runs one kernel of two pointers, `threads` in blocks of [`BLOCK`].
+    ///
+    /// # Errors
+    /// How it ended.
+    pub fn launch(&self, entry: &str, threads: usize, mut parameters: [u64; 2]) -> Result<(), String> {
+        let mut function = null_mut();
+        let name = CString::new(entry).expect("a name");
+        ok(cuModuleGetFunction(&mut function, self.0, name.as_ptr()));
+        let [from, to] = &mut parameters;
+        let mut pointers = [(&raw mut *from).cast(), (&raw mut *to).cast()];
+        let blocks = threads.div_ceil(BLOCK) as u32;
+        let launched = cuLaunchKernel(
+            function,
+            blocks,
+            1,
+            1,
+            BLOCK as u32,
+            1,
+            1,
+            0,
+            null_mut(),
+            pointers.as_mut_ptr(),
+            null_mut(),
+        );
+        let ended = if launched == CUDA_SUCCESS {
+            cuCtxSynchronize()
+        } else {
+            launched
+        };
+        match ended {
+            CUDA_SUCCESS => Ok(()),
+            code => Err(format!("error {code}")),
         }
     }
 }
 
-struct Silent;
-impl Services for Silent {
-    fn malloc(&self, _: u64) -> u64 {
-        0
+impl Drop for Module {
+    fn drop(&mut self) {
+        // After a fault the context does nothing any more.
+        let _ = cuModuleUnload(self.0);
     }
-    fn free(&self, _: u64) -> bool {
-        false
-    }
-    fn print(&self, _: &[u8]) {}
-    fn set_conditional(&self, _: u64, _: u32) -> bool {
-        false
-    }
-
-    fn assert_failed(&self, _: &str) {}
-}
-
-/// # Errors
-/// What the text lacks, for people.
-pub fn load(text: &str, memory: &mut Memory) -> Result<Arc<Module>, String> {
-    let tree = ptx::parse(Source::new("forms.ptx", text)).map_err(|error| error.render_plain())?;
-    let module = Module::link(&[Arc::new(tree)], memory).map_err(|error| match error {
-        LinkError::Invalid(found) => found.render_plain(),
-        other => format!("{other:?}"),
-    })?;
-    Ok(Arc::new(module))
-}
-
-/// Runs one kernel of two pointers, `threads` in blocks of [`BLOCK`].
-///
-/// # Errors
-/// What is wrong with its body, or how it ended.
-pub fn launch(module: &Arc<Module>, entry: &str, threads: usize, params: [u64; 2]) -> Result<(), String> {
-    let kernel = module
-        .functions
-        .iter()
-        .position(|f| f.entry && *f.name == *entry)
-        .ok_or("no such entry")?;
-    module.prepare(kernel as u32).map_err(|found| found.render_plain())?;
-    let launch = simt::Launch {
-        code: Arc::new(Executables::new(Arc::clone(module))),
-        kernel: kernel as u32,
-        grid: [threads.div_ceil(BLOCK) as u32, 1, 1],
-        block: [BLOCK as u32, 1, 1],
-        cluster: None,
-        dynamic_shared: 0,
-        params: params.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<u8>>().into(),
-        cooperative: false,
-        device: 0,
-        workspace: 0,
-        grid_id: 1,
-        multiprocessors: MULTIPROCESSORS,
-        tensor: Default::default(),
-        stack_limit: 1024,
-        timeout: Some(Duration::from_secs(30)),
-        seed: None,
-        services: Arc::new(Silent),
-        references: Arc::default(),
-        family: simt::Family::default(),
-    };
-    simt::run(Arc::new(launch)).map_err(|fault| format!("{}", fault.cause))
 }

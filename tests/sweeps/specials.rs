@@ -1,6 +1,6 @@
 //! What special registers and the addresses of variables read as, from the launch and the manual.
 
-use crate::machine::{BLOCK, MULTIPROCESSORS};
+use crate::machine::{BLOCK, multiprocessors};
 use crate::text::Operand;
 use crate::values::{Expected, Inputs, ones, width};
 
@@ -63,9 +63,8 @@ fn single(inputs: &Inputs, name: &str) -> Expected {
         "%laneid" => lane.into(),
         "%warpid" => (inputs.thread % BLOCK / 32) as u128,
         "%nwarpid" => (BLOCK / 32) as u128,
-        "%nsmid" => MULTIPROCESSORS.into(),
-        "%smid" => return Expected::Below(MULTIPROCESSORS.into()),
-        "%gridid" => 1,
+        "%nsmid" => multiprocessors().into(),
+        "%smid" => return Expected::Below(multiprocessors().into()),
         "%lanemask_eq" => 1 << lane,
         "%lanemask_lt" => ones(lane + 1) >> 1,
         "%lanemask_le" => ones(lane + 1),
@@ -78,6 +77,7 @@ fn single(inputs: &Inputs, name: &str) -> Expected {
         // Counters, times and what the driver defines.
         name if [
             "%clock",
+            "%gridid",
             "%globaltimer",
             "%pm",
             "%envreg",

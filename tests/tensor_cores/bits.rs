@@ -93,6 +93,7 @@ impl Case {
                 _ => "ue8m0",
             },
             quad_pair: false,
+            wmma: false,
             warpgroup: self.kind.is_none(),
         }
     }

@@ -221,7 +221,7 @@ fn draw_metadata(
             }
             _ => {
                 for half in 0..2 {
-                    words[quad + 2 * upper + half] = (bits >> (32 * half)) as u32;
+                    words[quad + upper + 2 * half] = (bits >> (32 * half)) as u32;
                 }
             }
         }
@@ -269,7 +269,7 @@ pub fn kernel(opcode: &str, form: &Form) -> String {
         each(&format!("st.global.{class} [%rd10+@], %d#;\n")),
     );
     format!(
-        ".version 9.5
+        ".version 8.7
 .target sm_90a
 .address_size 64
 .extern .shared .align 1024 .b8 tile[];
@@ -281,6 +281,8 @@ ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; ld.param.u64 %rd3, [p2]; ld.pa
 ld.param.u64 %rd5, [p4]; ld.param.u64 %rd6, [p5]; ld.param.u64 %rd7, [p6];
 setp.ne.u64 %add, %rd7, 0;
 mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, 16; mov.u32 %r3, tile;
+// Descriptors count from where shared memory begins; some of it may be the driver's.
+shr.u32 %r5, %r3, 4; cvt.u64.u32 %rd8, %r5; add.u64 %rd5, %rd5, %rd8; add.u64 %rd6, %rd6, %rd8;
 loop:
 cvt.u64.u32 %rd8, %r2; add.u64 %rd8, %rd8, %rd1; add.u32 %r4, %r3, %r2;
 ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%rd8]; st.shared.v4.b32 [%r4], {{%a0, %a1, %a2, %a3}};

@@ -2,6 +2,8 @@
 //!
 //! `seed N` generates a kernel and runs it; `file PTX SEED BLOCK GRID OUT` runs one that stands in a file, with the input of
 //! its seed, and leaves what memory holds afterwards in OUT. The answer is `ok HASH` or `error WHAT`.
+//!
+//! `TIERS_LIBRARY` names another library, as a GPU's driver; `TIERS_EXACT` then takes out what only approximates.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::io::{BufRead, Write};
@@ -85,7 +87,7 @@ impl Driver {
     }
 
     fn run(&self, text: &str, seed: u64, block: [u32; 3], grid: [u32; 2]) -> Result<Vec<u8>, String> {
-        let text = std::ffi::CString::new(tampered(text)).map_err(|error| error.to_string())?;
+        let text = std::ffi::CString::new(exact(tampered(text))).map_err(|error| error.to_string())?;
         let library = &self.library;
         let (mut module, mut function) = (null_mut::<c_void>(), null_mut::<c_void>());
         call!(library, "cuModuleLoadData"(&mut module => *mut *mut c_void, text.as_ptr().cast() => *const c_void))?;
@@ -179,6 +181,81 @@ fn tampered(text: &str) -> String {
         },
         _ => text.to_string(),
     }
+}
+
+/// With `TIERS_EXACT`, for comparisons with a GPU: approximations become exact functions or moves, and additions and
+/// multiplications that an assembler may contract say how they round.
+fn exact(text: String) -> String {
+    if std::env::var_os("TIERS_EXACT").is_none() {
+        return text;
+    }
+    let opcode = |word: &str| -> String {
+        let mut parts: Vec<&str> = word.split('.').collect();
+        let ty = parts.last().copied().unwrap_or_default();
+        let floats = ["f32", "f64", "f16", "f16x2", "bf16", "bf16x2"].contains(&ty);
+        let approximate = parts.contains(&"approx") || parts.contains(&"full");
+        match parts[0] {
+            "add" | "sub" | "mul" if floats && !parts.iter().any(|part| ["rn", "rz", "rm", "rp"].contains(part)) => {
+                parts.insert(1, "rn");
+            }
+            "div" | "rcp" | "sqrt" if approximate => {
+                parts[1] = "rn";
+                parts.retain(|part| ty != "f64" || *part != "ftz");
+            }
+            // It folds these into moves or not as it pleases, which shows in the payloads of NaNs.
+            "abs" | "neg" if floats => {
+                let bits = match ty {
+                    "f64" => "b64",
+                    "f16" | "bf16" => "b16",
+                    _ => "b32",
+                };
+                parts = vec!["mov", bits];
+            }
+            "rsqrt" | "sin" | "cos" | "ex2" | "lg2" | "tanh" => {
+                let bits = match ty {
+                    "f64" => "b64",
+                    "f16" | "bf16" => "b16",
+                    _ => "b32",
+                };
+                parts = vec!["mov", bits];
+            }
+            _ => {}
+        }
+        parts.join(".")
+    };
+    let line = |line: &str| -> String {
+        let mut words: Vec<String> = line.split(' ').map(opcode).collect();
+        let Some(at) = words.iter().position(|word| !word.is_empty() && !word.starts_with('@')) else {
+            return line.to_owned();
+        };
+        // `ptxas` 13 forgets the guards of these.
+        if at > 0
+            && (words[at].starts_with("testp.") || words[at].starts_with("set."))
+            && words[at - 1].starts_with('@')
+        {
+            words.remove(at - 1);
+        } else if let [operation, to, one, other] = &words[at..]
+            && (operation.starts_with("min.") || operation.starts_with("max."))
+            && one.trim_end_matches(',') == other.trim_end_matches(';')
+        {
+            // It makes a move of the least of a number and itself, which keeps a NaN's payload.
+            let bits = match operation.rsplit('.').next() {
+                Some("f64" | "s64" | "u64") => "b64",
+                Some("f16" | "bf16" | "s16" | "u16") => "b16",
+                _ => "b32",
+            };
+            return format!("mov.{bits} {to} {other}");
+        }
+        // What is beyond a word's end it takes for ones.
+        if words[at].starts_with("bfe.s") && words.len() == at + 5 {
+            words[at + 3] = match words[at + 3].trim_end_matches(',').parse::<u32>() {
+                Ok(place) => format!("{},", place % 32),
+                Err(_) => words[at + 3].clone(),
+            };
+        }
+        words.join(" ")
+    };
+    text.lines().map(line).map(|line| line + "\n").collect()
 }
 
 fn hash(bytes: &[u8]) -> u64 {
