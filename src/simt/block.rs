@@ -2,15 +2,16 @@
 
 use std::fmt::Write;
 use std::slice;
+use std::time::{Duration, Instant};
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::Function;
+use crate::program::{Function, Special};
 
 use super::cause::Cause;
 use super::children::Children;
 use super::deadlock;
 use super::grid::{Form, Grid};
-use super::interp::{self, Bundle, Conditions, Located, Pause, Runs};
+use super::interp::{self, Bundle, Conditions, Halt, Located, MARCH, Pause, Runs};
 use super::launch::Launch;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
@@ -103,6 +104,11 @@ impl Conditions for Way<'_> {
 /// counts as a deadlock. Hardware suspends a thread for milliseconds each time: seconds in which nothing happens.
 pub const PATIENCE: u32 = 4096;
 
+/// What warps that march do between two looks at the clock, in instructions.
+const MARCH_SLICE: i64 = 1 << 14;
+/// How long a block marches before others have a turn.
+const MARCH_PATIENCE: Duration = Duration::from_millis(10);
+
 /// What a turn of a block came to.
 pub enum Turn {
     Done,
@@ -120,6 +126,15 @@ pub enum Turn {
 pub struct Block<'l> {
     pub env: BlockEnv<'l>,
     bundles: Vec<Bundle>,
+    /// Its kernel is compiled, and no warp lacks lanes.
+    compiled: bool,
+    /// All warps have set out since the block began, and have not marched yet.
+    marches: bool,
+    /// The block whose special registers are in the windows.
+    last: Option<[u32; 3]>,
+    /// When the turn began, as far as a march has looked, and what it may do until it looks again.
+    began: Option<Instant>,
+    slice: i64,
     pub state: State,
     /// Something has changed for which lanes of other blocks may wait.
     pub stirred: bool,
@@ -132,7 +147,14 @@ impl<'l> Block<'l> {
         let bundles = (0..form.bundles)
             .map(|i| Bundle::new(&form.kernel, i * lanes, (grid.threads - i * lanes).min(lanes), &env))
             .collect();
+        let compiled =
+            form.kernel.native.is_some() && grid.threads.is_multiple_of(WARP as u32) && grid.schedule.is_none();
         Block {
+            compiled: compiled && env.peers == 1,
+            marches: false,
+            last: None,
+            began: None,
+            slice: MARCH_SLICE,
             env,
             bundles,
             state: State::default(),
@@ -149,11 +171,33 @@ impl<'l> Block<'l> {
             local: (env.local, env.local_bytes),
             local_stride: env.local_stride,
         });
-        for bundle in &mut self.bundles {
-            bundle.enter(&self.env);
+        match self.compiled {
+            true => self.set_out(),
+            false => self.bundles.iter_mut().for_each(|bundle| bundle.enter(&self.env)),
         }
-        let live = self.bundles.iter().map(Bundle::live_by_warp);
-        self.state.reset(live.flatten().copied());
+        let exist = self.bundles.iter().map(Bundle::exist_by_warp);
+        self.state.reset(exist.flatten().copied());
+    }
+
+    /// All warps are about to march. Writes what changes from block to block, where it has.
+    fn set_out(&mut self) {
+        let changed = self.last.is_none_or(|last| last != self.env.ctaid);
+        for (at, (_, which)) in self.env.env.form.kernel.per_block.iter().enumerate() {
+            let same = match (*which, self.last) {
+                (Special::Ctaid(axis), Some(last)) => {
+                    last.get(usize::from(axis)) == self.env.ctaid.get(usize::from(axis))
+                }
+                _ => !changed,
+            };
+            if !same {
+                for bundle in &mut self.bundles {
+                    bundle.set_special(at, &self.env);
+                }
+            }
+        }
+        self.last = Some(self.env.ctaid);
+        self.bundles.iter_mut().for_each(Bundle::set_out);
+        self.marches = true;
     }
 
     /// Runs until all threads have exited, or all bundles have had their share or wait for those that had.
@@ -162,7 +206,11 @@ impl<'l> Block<'l> {
     /// The first fault.
     pub fn turn(&mut self) -> Result<Turn, Box<Located>> {
         self.bundles.iter_mut().for_each(Bundle::resume);
+        self.began = None;
         loop {
+            if self.marches || self.compiled && self.can_march() {
+                self.march()?;
+            }
             let (mut ran, mut spent) = (false, false);
             for i in 0..self.bundles.len() {
                 let bundle = &mut self.bundles[i];
@@ -188,6 +236,89 @@ impl<'l> Block<'l> {
                 return Ok(turn);
             }
         }
+    }
+
+    /// Whether all warps stand with all their lanes at one place each, and nobody waits for anything.
+    fn can_march(&self) -> bool {
+        self.bundles.iter().all(Bundle::can_march)
+            && self.state.stuck == 0
+            && self.state.barriers.are_idle()
+            && !self.bundles.iter().all(Bundle::is_done)
+    }
+
+    /// Warps march from barrier to barrier, one after the other, as most blocks do to their end. Who stands where is taken down
+    /// when one of them goes another way, or when it is time for others.
+    ///
+    /// # Errors
+    /// The first fault.
+    fn march(&mut self) -> Result<(), Box<Located>> {
+        self.marches = false;
+        let form = self.env.env.form;
+        let Some(native) = form.kernel.native.as_ref().map(|native| &native.all) else {
+            return Ok(());
+        };
+        self.bundles.iter_mut().for_each(Bundle::fall_in);
+        let mut share = MARCH;
+        // Where they meet, who has stopped the march, and where he has come to.
+        let (met, last, halt) = 'march: loop {
+            if self.is_late(&mut share) {
+                break (None, 0, Halt::Elsewhere);
+            }
+            let before = share;
+            let mut met = None;
+            for (i, bundle) in self.bundles.iter_mut().enumerate() {
+                match bundle.march(native, &self.env, &mut self.state, &mut share)? {
+                    Halt::End => {}
+                    Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
+                    halt => break 'march (met, i, halt),
+                }
+            }
+            self.slice -= before - share;
+            if met.is_none() {
+                break (None, 0, Halt::End);
+            }
+        };
+        self.bundles.iter_mut().for_each(Bundle::enter_books);
+        if halt == Halt::End {
+            self.release();
+            return Ok(());
+        }
+        if share <= 0 {
+            self.bundles.iter_mut().for_each(|bundle| bundle.tire(share));
+        }
+        for bundle in self.bundles.iter().filter(|bundle| bundle.is_done()) {
+            self.state.barriers.left(bundle.first_warp(), bundle.live_by_warp());
+        }
+        if let Some(id) = met {
+            for bundle in self.bundles[..last].iter_mut().filter(|bundle| !bundle.is_done()) {
+                bundle.wait_at(id, &mut self.state);
+            }
+        }
+        if let Halt::Barrier(id) = halt {
+            self.bundles[last].wait_at(id, &mut self.state);
+        }
+        self.release();
+        Ok(())
+    }
+
+    /// What is done now and then: looks at the clock. `true`: the march ends here.
+    fn is_late(&mut self, share: &mut i64) -> bool {
+        if self.slice > 0 {
+            return false;
+        }
+        self.slice = MARCH_SLICE;
+        let way = &self.env.env;
+        if way.overdue().is_some() || way.has_stopped() {
+            self.bundles.iter_mut().for_each(Bundle::hurry);
+            return true;
+        }
+        way.lasts();
+        let now = Instant::now();
+        if now - *self.began.get_or_insert(now) > MARCH_PATIENCE {
+            *share = 0;
+            return true;
+        }
+        false
     }
 
     /// Turns of bundles that are drawn, until another block is to have one.

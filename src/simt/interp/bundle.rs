@@ -15,6 +15,7 @@ use super::affine::{Runs, Values};
 use super::code::{Code, Executable};
 use super::compile::Pc;
 use super::frame::{Frame, Window};
+use super::march::Marching;
 use super::native::Run;
 
 /// Instructions that a bundle may run before others get a turn; no multiple of [`SPIN`], so that what is left says
@@ -93,6 +94,16 @@ pub enum Waits {
 }
 
 impl Fragment {
+    /// At the kernel's first instruction.
+    pub(super) const NOBODY: Fragment = Fragment {
+        pc: 0,
+        frame: 0,
+        mask: [0; MAX_WARPS],
+        state: State::Ready,
+        gave_way: 0,
+        forced: false,
+    };
+
     /// What it waits for, if it does not run.
     pub fn waits(&self) -> Waits {
         match self.state {
@@ -142,6 +153,8 @@ pub struct Bundle {
     /// The frame and the instruction at which all lanes go on in compiled code, if nothing has touched their registers since
     /// they were in it.
     pub(super) together: Option<(u32, Pc)>,
+    /// It marches: what is said above of fragments and lanes does not hold.
+    pub(super) marching: Option<Marching>,
 }
 
 impl Bundle {
@@ -201,33 +214,35 @@ impl Bundle {
             looked: false,
             native: None,
             together: None,
+            marching: None,
             kernel: Arc::clone(kernel),
             affine,
         }
     }
 
-    /// All threads back to the kernel's first instruction, in a new block.
-    pub fn enter(&mut self, block: &Env<'_>) {
+    /// All threads back to the kernel's first instruction, in a new block: all that does not depend on which.
+    pub(super) fn begin(&mut self) {
         self.epoch += 1;
         (self.share, self.fair, self.spent, self.began) = (SHARE, None, false, None);
         (self.looked, self.together) = (false, None);
         self.live = self.exist;
+        // Field by field: a fragment that is made elsewhere and moved here would have to be read before it is written out.
         self.fragments.clear();
-        self.fragments.push(Fragment {
-            pc: 0,
-            frame: 0,
-            mask: self.exist,
-            state: State::Ready,
-            gave_way: self.ways,
-            forced: false,
-        });
+        self.fragments.push(Fragment::NOBODY);
+        let all = &mut self.fragments[0];
+        (all.mask, all.gave_way) = (self.exist, self.ways);
+        self.frames[0].reset();
+    }
+
+    /// All threads back to the kernel's first instruction, in a new block.
+    pub fn enter(&mut self, block: &Env<'_>) {
+        self.begin();
         let place = Place {
             block,
             first_thread: self.first_thread,
             warps: self.warps,
         };
         let frame = &mut self.frames[0];
-        frame.reset();
         if let Some((values, lean)) = &mut self.affine
             && let Some(affine) = &lean.affine
         {
@@ -242,6 +257,11 @@ impl Bundle {
             // SAFETY: the frame is the kernel's, whose slots these are, and its window is for this many warps.
             unsafe { special::set_special(frame.regs(), slot, which, &place) };
         }
+    }
+
+    /// Lanes that there are when a block begins, of its own warps.
+    pub fn exist_by_warp(&self) -> &[u32] {
+        &self.exist[..self.warps as usize]
     }
 
     /// Lanes that have not exited, of its own warps.

@@ -13,6 +13,7 @@
 //! rare.rs     what leaves the loop's quick path           collective.rs what a warp does together
 //! calls.rs    calls, returns, the stack                   frame.rs      register windows, activations of functions
 //! affine.rs   values that follow the lane's number     native.rs     fragments in compiled code
+//! march.rs    whole warps in compiled code, from barrier to barrier
 //! ```
 
 pub mod affine;
@@ -23,10 +24,12 @@ mod collective;
 pub mod compile;
 mod frame;
 mod gather;
+mod march;
 mod native;
 mod rare;
 mod run;
 
 pub use affine::Runs;
 pub use bundle::{Bundle, Conditions, Fragment, Located, Waits, located};
+pub use march::{Halt, MARCH};
 pub use run::Pause;

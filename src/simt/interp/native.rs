@@ -25,7 +25,7 @@ use super::collective;
 use super::compile::Pc;
 
 /// Instructions that code runs until it comes back for a look at the clock.
-const BUDGET: i64 = 1 << 19;
+pub(super) const BUDGET: i64 = 1 << 19;
 
 /// What the helpers know besides what code sees. A bundle has one, of which most stays from one time to the next.
 #[repr(C)]
@@ -41,6 +41,8 @@ pub(super) struct Run {
     first_thread: u32,
     frame: u32,
     live: [u32; MAX_WARPS],
+    /// It was prepared for a march, and not again since.
+    marches: bool,
     /// The instruction that a helper was asked for last.
     pc: Pc,
     fault: Option<RawFault>,
@@ -100,43 +102,122 @@ impl Bundle {
     pub(super) fn run_native(
         &mut self,
         at: usize,
-        (native, entry): (&Native, u32),
+        code: (&Native, u32),
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
     ) -> Result<bool, Box<Located>> {
-        let Fragment {
-            pc,
-            frame: number,
-            mask,
-            ..
-        } = self.fragments[at];
-        let frame = &self.frames[number as usize];
-        let (regs, base) = (frame.regs(), frame.base);
-        let exec = Arc::as_ptr(&frame.exec);
-        let one_warp = block.env.bundles() == 1;
-        let block: &Env<'_> = block;
-        // SAFETY: only the lifetime changes; the pointer is followed while `block` is borrowed in this call.
-        let erased = unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) };
+        let Fragment { pc, frame, mask, .. } = self.fragments[at];
+        let together = self.together.take() == Some((frame, pc)) && mask[0] == u32::MAX;
         let budget = self.share.clamp(1, BUDGET);
+        self.prepare(frame, self.live, code.0, block, state);
+        // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
+        let gone = unsafe { self.go((frame, pc, mask[0]), together, code, budget) }?;
+        let Some((first, count, spent)) = gone else {
+            return Ok(false);
+        };
+        self.share -= spent;
+        self.slice -= spent;
+        // What most warps come to: their end, or a barrier, all lanes together.
+        if count == 1 && self.fragments.len() == 1 {
+            if first & ENDED != 0 {
+                self.end_of_all(frame, mask);
+                state.barriers.left(self.first_warp(), self.live_by_warp());
+                return Ok(true);
+            }
+            if let Some(id) = self.barrier_of_all(frame, first) {
+                self.fragments[0].pc = first;
+                self.together = Some((frame, first + 1));
+                if block.env.bundles() == 1 {
+                    self.fragments[0].pc = first + 1;
+                    return Ok(true);
+                }
+                self.wait(0, State::Barrier(id));
+                state.barriers.arrive(id, self.first_warp(), &mask[..1], None);
+                return Ok(true);
+            }
+        }
+        self.scatter(at, count, state);
+        Ok(true)
+    }
+
+    /// The number of the barrier of the whole block that stands at a place without a guard.
+    pub(super) fn barrier_of_all(&self, frame: u32, pc: Pc) -> Option<u32> {
+        let op = &self.frames[frame as usize].exec.code[pc as usize];
+        match op.code {
+            Code::BarrierAll { id } if op.guard.offset == NONE => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Tells compiled code where it runs: in a frame of this bundle, of which these lanes are there.
+    pub(super) fn prepare(
+        &mut self,
+        number: u32,
+        live: [u32; MAX_WARPS],
+        native: &Native,
+        block: &Env<'_>,
+        state: &mut BlockState,
+    ) {
+        let frame = &self.frames[number as usize];
+        // SAFETY: only the lifetime changes; the pointer is followed in [`Bundle::go`], whose callers have `block` borrowed.
+        let erased = unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) };
         let first_thread = self.first_thread;
-        let run = self
-            .native
-            .get_or_insert_with(|| Box::new(Run::new(block, first_thread)));
+        let run = self.native.get_or_insert_with(|| Run::new(block, first_thread));
         run.block = erased;
         run.state = state;
-        run.regs = regs;
-        run.pc = pc;
-        run.live = self.live;
-        run.frame = base;
-        run.exec = exec;
+        run.regs = frame.regs();
+        run.live = live;
+        run.marches = false;
+        run.frame = frame.base;
+        run.context.frame = u64::from(frame.base);
+        run.exec = Arc::as_ptr(&frame.exec);
+        run.native = native;
         if run.extents.as_ref().is_none_or(|extents| extents.id != native.id) {
-            run.native = native;
             let extents = extents(native);
             run.context.calls = native.calls.as_ptr();
             // SAFETY: the thread is here, and not in code.
             run.context.extents = unsafe { &mut *extents.extents.get() }.as_mut_ptr();
             run.extents = Some(extents);
         }
+    }
+
+    /// What [`Bundle::prepare`] was told last is for a march.
+    pub(super) fn prepared(&mut self) {
+        if let Some(run) = &mut self.native {
+            run.marches = true;
+        }
+    }
+
+    /// Whether what [`Bundle::prepare`] was told last still holds, for a march.
+    #[inline(always)]
+    pub(super) fn is_prepared(&self, native: &Native, block: &Env<'_>, state: &mut BlockState) -> bool {
+        self.native.as_ref().is_some_and(|run| {
+            run.marches
+                && std::ptr::addr_eq(run.block, block)
+                && std::ptr::eq(run.state, state)
+                && std::ptr::eq(run.native, native)
+        })
+    }
+
+    /// Lanes that stand at a place of the prepared frame run in code until all of them have left it: the first of the places where
+    /// they stand then, how many there are, and what that cost. `None`: they could not enter.
+    ///
+    /// # Safety
+    /// The bundle is prepared for this code, and for a block and a state that the caller has borrowed.
+    ///
+    /// # Errors
+    /// The first fault.
+    #[inline(always)]
+    pub(super) unsafe fn go(
+        &mut self,
+        (number, pc, lanes): (u32, Pc, u32),
+        together: bool,
+        (native, entry): (&Native, u32),
+        budget: i64,
+    ) -> Result<Option<(Pc, usize, i64)>, Box<Located>> {
+        let Some(run) = &mut self.native else {
+            return Ok(None);
+        };
         let version = AddressSpace::get().version();
         if let Some(extents) = &run.extents
             && extents.version.load(Ordering::Relaxed) != version
@@ -145,60 +226,46 @@ impl Bundle {
             unsafe { &mut *extents.extents.get() }.fill(Extent::NONE);
             extents.version.store(version, Ordering::Relaxed);
         }
-        run.context.frame = u64::from(base);
+        run.pc = pc;
         run.context.budget = budget;
-        run.context.together = u64::from(self.together.take() == Some((number, pc)) && mask[0] == u32::MAX);
+        run.context.together = u64::from(together);
         run.context.looked = u64::from(self.looked);
         run.context.cut_count = 0;
+        let regs = run.regs;
         let context = std::ptr::from_mut::<Run>(run).cast::<Context>();
-        // SAFETY: the code was made for this executable, in whose window the fragment runs; what the context points to lives
-        // until it returns; the entry is one of its own.
-        let outcome = unsafe { (native.run)(context, regs, entry, mask[0]) };
-        if let Some(panic) = run.panic.take() {
-            resume_unwind(panic);
-        }
-        match outcome {
-            outcome::LEFT => {}
-            outcome::NOT_ENTERED => return Ok(false),
-            _ => {
-                let lane = first_lane(&mask);
-                let (pc, fault) = (run.pc, run.fault.take());
-                return Err(Box::new(Located {
-                    fault: fault.unwrap_or_else(|| RawFault::instruction("compiled code gave up".into(), lane)),
-                    stack: self.stack(number, pc),
-                    first_thread: self.first_thread,
-                }));
-            }
+        // SAFETY: the code was made for this executable, in whose window the lanes run; what the context points to lives until it
+        // returns, as the caller says; the entry is one of its own.
+        let outcome = unsafe { (native.run)(context, regs, entry, lanes) };
+        if outcome != outcome::LEFT || run.panic.is_some() {
+            return self.stopped(outcome, number, lanes).map(|()| None);
         }
         self.looked = run.context.looked != 0;
         let spent = (budget - run.context.budget).max(1);
-        self.share -= spent;
-        self.slice -= spent;
-        let count = run.context.cut_count as usize;
-        // What most warps come to: their end, or a barrier, all lanes together.
-        let first = run.context.cuts[0];
-        if count == 1 && self.fragments.len() == 1 {
-            if first.pc & ENDED != 0 {
-                self.end_of_all(number, mask);
-                state.barriers.left(self.first_warp(), self.live_by_warp());
-                return Ok(true);
-            }
-            // SAFETY: the frame holds it, in which the fragment still is.
-            let op = unsafe { &(&*exec).code[first.pc as usize] };
-            if let Code::BarrierAll { id } = op.code
-                && op.guard.offset == NONE
-            {
-                self.fragments[0].pc = first.pc;
-                self.together = Some((number, first.pc + 1));
-                if one_warp {
-                    self.fragments[0].pc = first.pc + 1;
-                    return Ok(true);
-                }
-                self.wait(0, State::Barrier(id));
-                state.barriers.arrive(id, self.first_warp(), &mask[..1], None);
-                return Ok(true);
-            }
+        Ok(Some((run.context.cuts[0].pc, run.context.cut_count as usize, spent)))
+    }
+
+    /// Code has not run to where lanes leave it.
+    #[cold]
+    fn stopped(&mut self, outcome: u32, number: u32, lanes: u32) -> Result<(), Box<Located>> {
+        let Some(run) = &mut self.native else { return Ok(()) };
+        if let Some(panic) = run.panic.take() {
+            resume_unwind(panic);
         }
+        if outcome == outcome::NOT_ENTERED {
+            return Ok(());
+        }
+        let (pc, fault) = (run.pc, run.fault.take());
+        let lane = first_lane(&[lanes, 0, 0, 0]);
+        Err(Box::new(Located {
+            fault: fault.unwrap_or_else(|| RawFault::instruction("compiled code gave up".into(), lane)),
+            stack: self.stack(number, pc),
+            first_thread: self.first_thread,
+        }))
+    }
+
+    /// Fragment `at` becomes those that have left the code.
+    pub(super) fn scatter(&mut self, at: usize, count: usize, state: &mut BlockState) {
+        let number = self.fragments[at].frame;
         let mut gone = ArrayVec::<Cut, 32>::new();
         for cut_number in 0..count {
             let cut = self
@@ -229,14 +296,14 @@ impl Bundle {
                 state.barriers.left(self.first_warp(), self.live_by_warp());
             }
         }
-        Ok(true)
     }
 }
 
 impl Run {
-    fn new(block: &Env<'_>, first_thread: u32) -> Run {
+    #[cold]
+    fn new(block: &Env<'_>, first_thread: u32) -> Box<Run> {
         let local = block.local + u64::from(first_thread) * u64::from(block.local_stride);
-        Run {
+        Box::new(Run {
             context: Context {
                 step: step_for,
                 lane: lane_call,
@@ -267,11 +334,12 @@ impl Run {
             first_thread,
             frame: 0,
             live: [0; MAX_WARPS],
+            marches: false,
             pc: 0,
             fault: None,
             panic: None,
             extents: None,
-        }
+        })
     }
 }
 

@@ -19,7 +19,7 @@ use super::compile::Pc;
 use super::rare::Rare;
 
 /// What choosing a fragment costs of a slice: calls and branches may be all that a kernel does.
-const CHOICE: i64 = 16;
+pub(super) const CHOICE: i64 = 16;
 
 /// Why a bundle stopped running.
 #[derive(Debug, PartialEq, Eq)]

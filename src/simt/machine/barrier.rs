@@ -118,6 +118,11 @@ impl Barriers {
         }
     }
 
+    /// Whether nobody has arrived anywhere since barriers were last complete.
+    pub fn are_idle(&self) -> bool {
+        self.used == 0
+    }
+
     /// Whether somebody has to be let go.
     pub fn released(&self) -> bool {
         self.due != 0
@@ -132,6 +137,7 @@ impl Barriers {
         self.due &= !(1 << id);
         let tally = self.all[id as usize].tally;
         self.clear(id as usize);
+        self.used &= !(1 << id);
         Some((id, tally))
     }
 

@@ -1,0 +1,188 @@
+//! Warps that march: all their lanes together, in compiled code, from one barrier of the block to the next or to their end.
+//! Most blocks do nothing else, and while they do, nobody keeps books of who stands where: fragments are made when a warp
+//! goes another way.
+
+use crate::simt::jit::Native;
+use crate::simt::jit::context::ENDED;
+use crate::simt::machine::special::{self, Place};
+use crate::simt::machine::state::State as BlockState;
+use crate::simt::machine::{BlockEnv, Env};
+
+use super::bundle::{Bundle, Conditions, Fragment, Located, SHARE, State};
+use super::compile::Pc;
+use super::native::BUDGET;
+
+/// What running a warp costs besides its instructions.
+const CHOICE: i64 = 16;
+
+/// A marching bundle's place, in which its books know nothing of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marching {
+    pc: Pc,
+    /// Its registers are in the window as code has left them.
+    kept: bool,
+    has_ended: bool,
+    /// It has not been entered in the books since the block began.
+    fresh: bool,
+}
+
+/// Where a warp has marched to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// A barrier of the block.
+    Barrier(u32),
+    /// The end of its threads.
+    End,
+    /// Somewhere else, or in different directions: where its lanes stand, its books say.
+    Elsewhere,
+}
+
+impl Bundle {
+    /// All threads to the kernel's first instruction, in a new block; what changes from block to block is in the window.
+    pub fn set_out(&mut self) {
+        self.looked = false;
+        self.fragments.clear();
+        self.marching = Some(Marching {
+            pc: 0,
+            kept: false,
+            has_ended: false,
+            fresh: true,
+        });
+    }
+
+    /// Writes a special register that is the same in the whole block.
+    pub fn set_special(&mut self, at: usize, block: &Env<'_>) {
+        let frame = &self.frames[0];
+        let place = Place {
+            block,
+            first_thread: self.first_thread,
+            warps: self.warps,
+        };
+        let (slot, which) = frame.exec.per_block[at];
+        // SAFETY: the frame is the kernel's, whose slot this is, and its window is for this many warps.
+        unsafe { special::set_special(frame.regs(), slot, which, &place) };
+    }
+
+    /// Whether it may march: all lanes of its one warp stand at one place of the kernel, ready, or none is left.
+    pub fn can_march(&self) -> bool {
+        match &self.fragments[..] {
+            [] => true,
+            [one] => {
+                let ready = one.state == State::Ready && one.mask[0] == u32::MAX && !one.forced;
+                ready && one.frame == 0 && self.share > 0 && !self.spent
+            }
+            _ => false,
+        }
+    }
+
+    /// It leaves its books, if it has not set out before.
+    pub fn fall_in(&mut self) {
+        let at = self.fragments.first().map(|fragment| fragment.pc);
+        let together = self.together.take();
+        self.marching.get_or_insert(Marching {
+            pc: at.unwrap_or(0),
+            kept: at.is_some() && together == at.map(|pc| (0, pc)),
+            has_ended: at.is_none(),
+            fresh: false,
+        });
+    }
+
+    /// Goes on to the next barrier or to its end; takes what that costs off `share`. A warp that has ended has come to its end.
+    ///
+    /// # Errors
+    /// The first fault.
+    #[inline(always)]
+    pub fn march(
+        &mut self,
+        native: &Native,
+        block: &BlockEnv<impl Conditions>,
+        state: &mut BlockState,
+        share: &mut i64,
+    ) -> Result<Halt, Box<Located>> {
+        let Some(Marching {
+            pc, kept, has_ended, ..
+        }) = self.marching
+        else {
+            return Ok(Halt::Elsewhere);
+        };
+        if has_ended {
+            return Ok(Halt::End);
+        }
+        let block: &Env<'_> = block;
+        if *share <= 0 {
+            return Ok(Halt::Elsewhere);
+        }
+        let Some((entry, _)) = native.entry(pc) else {
+            return Ok(Halt::Elsewhere);
+        };
+        if !self.is_prepared(native, block, state) {
+            self.prepare(0, self.exist, native, block, state);
+            self.prepared();
+        }
+        // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
+        let gone = unsafe { self.go((0, pc, u32::MAX), kept, (native, entry), (*share).clamp(1, BUDGET)) }?;
+        let Some((first, count, spent)) = gone else {
+            return Ok(Halt::Elsewhere);
+        };
+        *share -= spent + CHOICE;
+        if count == 1
+            && let Some(marching) = &mut self.marching
+        {
+            if first & ENDED != 0 {
+                marching.has_ended = true;
+                return Ok(Halt::End);
+            }
+            (marching.pc, marching.kept) = (first + 1, true);
+            if let Some(id) = self.barrier_of_all(0, first) {
+                return Ok(Halt::Barrier(id));
+            }
+            if let Some(marching) = &mut self.marching {
+                (marching.pc, marching.kept) = (pc, false);
+            }
+        }
+        self.enter_books();
+        self.scatter(0, count, state);
+        Ok(Halt::Elsewhere)
+    }
+
+    /// Takes down where it stands, if it marches.
+    pub fn enter_books(&mut self) {
+        let Some(marching) = self.marching.take() else { return };
+        self.fragments.clear();
+        self.together = None;
+        if marching.has_ended {
+            self.live = Default::default();
+            return;
+        }
+        if marching.fresh {
+            self.begin();
+            self.fragments.clear();
+        }
+        let mut fragment = Fragment::NOBODY;
+        (fragment.pc, fragment.mask, fragment.gave_way) = (marching.pc, self.exist, self.ways);
+        self.fragments.push(fragment);
+        self.together = marching.kept.then_some((0, marching.pc));
+    }
+
+    /// Takes down that its lanes, which have marched past this barrier, wait there.
+    pub fn wait_at(&mut self, id: u32, state: &mut BlockState) {
+        let fragment = &mut self.fragments[0];
+        fragment.pc -= 1;
+        let mask = fragment.mask;
+        self.wait(0, State::Barrier(id));
+        state.barriers.arrive(id, self.first_warp(), &mask[..1], None);
+    }
+
+    /// The march has used up the share that the block had, and more where loops spin.
+    pub fn tire(&mut self, share: i64) {
+        self.share = share;
+    }
+
+    /// Whoever runs next looks at the clock first.
+    pub fn hurry(&mut self) {
+        self.slice = 0;
+    }
+}
+
+/// What a block that marches has of a share.
+pub const MARCH: i64 = SHARE;
