@@ -110,11 +110,11 @@ impl Module {
     }
 }
 
-/// The name of the variable whose declaration starts there.
+/// The name of the variable whose name stands there.
 fn declared_at(statements: &[Statement], start: u32) -> Option<Arc<str>> {
     statements.iter().find_map(|statement| match statement {
         Statement::Block(inner) => declared_at(inner, start),
-        Statement::Variable(variable) if variable.span.start == start => Some(Arc::clone(&variable.name.text)),
+        Statement::Variable(variable) if variable.name.span.start == start => Some(Arc::clone(&variable.name.text)),
         Statement::Variable(_)
         | Statement::Label(_)
         | Statement::Instruction(_)

@@ -528,7 +528,7 @@ impl<'a> Linker<'a> {
                 inner: self
                     .inner
                     .iter()
-                    .map(|&(f, v, index)| ((f, v.span.start), index))
+                    .map(|&(f, v, index)| ((f, v.name.span.start), index))
                     .collect(),
                 address_taken: OnceLock::new(),
                 old: OnceLock::new(),

@@ -139,7 +139,7 @@ pub(super) struct Linked {
     pub units: Vec<Unit>,
     /// Shared variables of module scope, and those of bodies that have been read.
     pub shared: Mutex<Vec<SharedVariable>>,
-    /// Variables of memory that outlives a launch, declared in bodies: (function, start of the declaration) → global.
+    /// Variables of memory that outlives a launch, declared in bodies: (function, where its name stands) → global.
     pub inner: HashMap<(u32, u32), u32>,
     /// Functions whose address is taken anywhere in the module.
     pub address_taken: OnceLock<Vec<u32>>,

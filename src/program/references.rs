@@ -16,7 +16,7 @@ pub struct References {
     pub addresses: Vec<u32>,
     /// Shared variables, the body's own among them.
     pub shared: Vec<u32>,
-    /// The body's own shared variables, by where their declaration starts in the text.
+    /// The body's own shared variables, by where their name stands in the text.
     pub own_shared: HashMap<u32, u32>,
     pub calls_indirectly: bool,
     /// Functions that no unit defines.
@@ -60,10 +60,10 @@ pub fn of(module: &Module, function: u32) -> References {
         all.push(SharedVariable {
             bytes: layout::bytes_of(variable).map(|b| u32::try_from(b).unwrap_or(u32::MAX)),
             align: layout::align_of(variable) as u32,
-            order: (u32::MAX / 2 + function, variable.span.start),
+            order: (u32::MAX / 2 + function, variable.name.span.start),
         });
         references.shared.push(index);
-        references.own_shared.insert(variable.span.start, index);
+        references.own_shared.insert(variable.name.span.start, index);
     }
     for list in [
         &mut references.callees,
@@ -158,7 +158,7 @@ pub fn old(module: &Module) -> Old {
         let initialised = |variable: &Variable| variable.init.is_some() && variable.space == Space::Shared;
         declared(statements, &initialised, &mut found);
         for variable in found {
-            if let Some(&index) = own.get(&variable.span.start) {
+            if let Some(&index) = own.get(&variable.name.span.start) {
                 old.shared.insert(index, (origin.unit, variable.clone()));
             }
         }

@@ -409,11 +409,11 @@ impl<'a> Lower<'a> {
             }
             Space::Shared | Space::SharedCta | Space::SharedCluster => {
                 let own = &self.module.references(self.function).own_shared;
-                let index = own.get(&variable.span.start).ok_or_else(unread)?;
+                let index = own.get(&variable.name.span.start).ok_or_else(unread)?;
                 Ok(Located::Shared(*index))
             }
             Space::Global | Space::Const => {
-                let key = (self.function, variable.span.start);
+                let key = (self.function, variable.name.span.start);
                 let index = self.module.linked.inner.get(&key).ok_or_else(unread)?;
                 Ok(self.global(*index))
             }
