@@ -109,6 +109,11 @@ const MARCH_SLICE: i64 = 1 << 14;
 /// How long a block marches before others have a turn.
 const MARCH_PATIENCE: Duration = Duration::from_millis(10);
 
+/// A line of the CPU's caches, and as long as its longest vectors.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct SavedLine([u8; 64]);
+
 /// What a turn of a block came to.
 pub enum Turn {
     Done,
@@ -132,6 +137,8 @@ pub struct Block<'l> {
     marches: bool,
     /// The block whose special registers are in the windows.
     last: Option<[u32; 3]>,
+    /// Where the registers of warps that march are while they wait at a barrier.
+    saved: Vec<SavedLine>,
     /// When the turn began, as far as a march has looked, and what it may do until it looks again.
     began: Option<Instant>,
     slice: i64,
@@ -153,6 +160,7 @@ impl<'l> Block<'l> {
             compiled: compiled && env.peers == 1,
             marches: false,
             last: None,
+            saved: Vec::new(),
             began: None,
             slice: MARCH_SLICE,
             env,
@@ -258,6 +266,16 @@ impl<'l> Block<'l> {
             return Ok(());
         };
         self.bundles.iter_mut().for_each(Bundle::fall_in);
+        // Nobody else's: lines for each warp.
+        let lines = native.saved / size_of::<SavedLine>();
+        if self.saved.len() < lines * self.bundles.len() {
+            self.saved = vec![SavedLine([0; 64]); lines * self.bundles.len()];
+        }
+        let saved = self.saved.as_mut_ptr();
+        let room = |warp: usize| match lines {
+            0 => std::ptr::null_mut(),
+            _ => saved.wrapping_add(warp * lines).cast::<u8>(),
+        };
         let mut share = MARCH;
         // Where they meet, who has stopped the march, and where he has come to.
         let (met, last, halt) = 'march: loop {
@@ -267,7 +285,9 @@ impl<'l> Block<'l> {
             let before = share;
             let mut met = None;
             for (i, bundle) in self.bundles.iter_mut().enumerate() {
-                match bundle.march(native, &self.env, &mut self.state, &mut share)? {
+                let room = (room(i), &mut share);
+                // SAFETY: each warp has its own lines of the block's, as many as the code says; all books are entered below.
+                match unsafe { bundle.march(native, &self.env, &mut self.state, room) }? {
                     Halt::End => {}
                     Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
                     halt => break 'march (met, i, halt),
@@ -278,7 +298,9 @@ impl<'l> Block<'l> {
                 break (None, 0, Halt::End);
             }
         };
-        self.bundles.iter_mut().for_each(Bundle::enter_books);
+        for bundle in &mut self.bundles {
+            bundle.enter_books(native)?;
+        }
         if halt == Halt::End {
             self.release();
             return Ok(());

@@ -3,7 +3,7 @@
 //! goes another way.
 
 use crate::simt::jit::Native;
-use crate::simt::jit::context::ENDED;
+use crate::simt::jit::context::{ENDED, together};
 use crate::simt::machine::special::{self, Place};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Env};
@@ -19,8 +19,8 @@ const CHOICE: i64 = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marching {
     pc: Pc,
-    /// Its registers are in the window as code has left them.
-    kept: bool,
+    /// Where its registers are ([`together`]).
+    registers: u64,
     has_ended: bool,
     /// It has not been entered in the books since the block began.
     fresh: bool,
@@ -44,7 +44,7 @@ impl Bundle {
         self.fragments.clear();
         self.marching = Some(Marching {
             pc: 0,
-            kept: false,
+            registers: together::IN_WINDOW,
             has_ended: false,
             fresh: true,
         });
@@ -78,10 +78,13 @@ impl Bundle {
     /// It leaves its books, if it has not set out before.
     pub fn fall_in(&mut self) {
         let at = self.fragments.first().map(|fragment| fragment.pc);
-        let together = self.together.take();
+        let untouched = self.together.take();
         self.marching.get_or_insert(Marching {
             pc: at.unwrap_or(0),
-            kept: at.is_some() && together == at.map(|pc| (0, pc)),
+            registers: match at.is_some() && untouched == at.map(|pc| (0, pc)) {
+                true => together::UNTOUCHED,
+                false => together::IN_WINDOW,
+            },
             has_ended: at.is_none(),
             fresh: false,
         });
@@ -89,18 +92,25 @@ impl Bundle {
 
     /// Goes on to the next barrier or to its end; takes what that costs off `share`. A warp that has ended has come to its end.
     ///
+    /// # Safety
+    /// `saved` is null, or [`Native::saved`] bytes from a multiple of 64 on, always the same ones, which nobody else uses until
+    /// the bundle is in its books again.
+    ///
     /// # Errors
     /// The first fault.
     #[inline(always)]
-    pub fn march(
+    pub unsafe fn march(
         &mut self,
         native: &Native,
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
-        share: &mut i64,
+        (saved, share): (*mut u8, &mut i64),
     ) -> Result<Halt, Box<Located>> {
         let Some(Marching {
-            pc, kept, has_ended, ..
+            pc,
+            registers,
+            has_ended,
+            ..
         }) = self.marching
         else {
             return Ok(Halt::Elsewhere);
@@ -117,42 +127,58 @@ impl Bundle {
         };
         if !self.is_prepared(native, block, state) {
             self.prepare(0, self.exist, native, block, state);
-            self.prepared();
+            self.prepared(saved);
         }
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
-        let gone = unsafe { self.go((0, pc, u32::MAX), kept, (native, entry), (*share).clamp(1, BUDGET)) }?;
+        let gone = unsafe { self.go((0, pc, u32::MAX), registers, (native, entry), (*share).clamp(1, BUDGET)) }?;
         let Some((first, count, spent)) = gone else {
             return Ok(Halt::Elsewhere);
         };
         *share -= spent + CHOICE;
+        let packed = self.has_packed();
+        let ended = first & ENDED != 0 && (count == 1 || self.have_ended(count));
+        let Some(marching) = &mut self.marching else {
+            return Ok(Halt::Elsewhere);
+        };
+        marching.registers = together::IN_WINDOW;
+        if ended {
+            marching.has_ended = true;
+            return Ok(Halt::End);
+        }
         if count == 1
+            && let Some(id) = self.barrier_of_all(0, first)
             && let Some(marching) = &mut self.marching
         {
-            if first & ENDED != 0 {
-                marching.has_ended = true;
-                return Ok(Halt::End);
-            }
-            (marching.pc, marching.kept) = (first + 1, true);
-            if let Some(id) = self.barrier_of_all(0, first) {
-                return Ok(Halt::Barrier(id));
-            }
-            if let Some(marching) = &mut self.marching {
-                (marching.pc, marching.kept) = (pc, false);
-            }
+            marching.pc = first + 1;
+            marching.registers = if packed { together::PACKED } else { together::UNTOUCHED };
+            return Ok(Halt::Barrier(id));
         }
-        self.enter_books();
+        self.enter_books(native)?;
         self.scatter(0, count, state);
         Ok(Halt::Elsewhere)
     }
 
-    /// Takes down where it stands, if it marches.
-    pub fn enter_books(&mut self) {
-        let Some(marching) = self.marching.take() else { return };
+    /// Takes down where it stands, if it marches, and brings its registers to the window.
+    ///
+    /// # Errors
+    /// None, as code is made.
+    pub fn enter_books(&mut self, native: &Native) -> Result<(), Box<Located>> {
+        let Some(mut marching) = self.marching.take() else {
+            return Ok(());
+        };
+        if marching.registers == together::PACKED
+            && let Some((entry, _)) = native.entry(marching.pc)
+        {
+            // SAFETY: it was prepared when it left its registers there; code does no more than move them, and looks at neither
+            // block nor state.
+            unsafe { self.go((0, marching.pc, u32::MAX), together::UNPACK, (native, entry), 1) }?;
+            marching.registers = together::UNTOUCHED;
+        }
         self.fragments.clear();
         self.together = None;
         if marching.has_ended {
             self.live = Default::default();
-            return;
+            return Ok(());
         }
         if marching.fresh {
             self.begin();
@@ -161,7 +187,8 @@ impl Bundle {
         let mut fragment = Fragment::NOBODY;
         (fragment.pc, fragment.mask, fragment.gave_way) = (marching.pc, self.exist, self.ways);
         self.fragments.push(fragment);
-        self.together = marching.kept.then_some((0, marching.pc));
+        self.together = (marching.registers == together::UNTOUCHED).then_some((0, marching.pc));
+        Ok(())
     }
 
     /// Takes down that its lanes, which have marched past this barrier, wait there.

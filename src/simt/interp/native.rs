@@ -14,7 +14,7 @@ use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program;
 use crate::ptx::ast::Span;
 use crate::simt::jit::Native;
-use crate::simt::jit::context::{Context, Cut, ENDED, Extent, LaneCall, SCRATCH, outcome, step};
+use crate::simt::jit::context::{Context, Cut, ENDED, Extent, LaneCall, SCRATCH, outcome, step, together};
 use crate::simt::machine::slots::{Slot, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp};
@@ -107,7 +107,12 @@ impl Bundle {
         state: &mut BlockState,
     ) -> Result<bool, Box<Located>> {
         let Fragment { pc, frame, mask, .. } = self.fragments[at];
-        let together = self.together.take() == Some((frame, pc)) && mask[0] == u32::MAX;
+        let untouched = self.together.take() == Some((frame, pc)) && mask[0] == u32::MAX;
+        let together = if untouched {
+            together::UNTOUCHED
+        } else {
+            together::IN_WINDOW
+        };
         let budget = self.share.clamp(1, BUDGET);
         self.prepare(frame, self.live, code.0, block, state);
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
@@ -168,6 +173,7 @@ impl Bundle {
         run.regs = frame.regs();
         run.live = live;
         run.marches = false;
+        run.context.saved = std::ptr::null_mut();
         run.frame = frame.base;
         run.context.frame = u64::from(frame.base);
         run.exec = Arc::as_ptr(&frame.exec);
@@ -181,11 +187,26 @@ impl Bundle {
         }
     }
 
-    /// What [`Bundle::prepare`] was told last is for a march.
-    pub(super) fn prepared(&mut self) {
+    /// What [`Bundle::prepare`] was told last is for a march, in which registers may stay at `saved` at barriers.
+    pub(super) fn prepared(&mut self, saved: *mut u8) {
         if let Some(run) = &mut self.native {
             run.marches = true;
+            run.context.saved = saved;
         }
+    }
+
+    /// Whether all lanes that have left code, to so many places, have ended.
+    pub(super) fn have_ended(&self, count: usize) -> bool {
+        self.native.as_ref().is_some_and(|run| {
+            let mut cuts = run.context.cuts[..count].iter();
+            cuts.all(|cut| cut.pc & ENDED != 0)
+        })
+    }
+
+    /// Whether code has left registers at `saved`.
+    #[inline(always)]
+    pub(super) fn has_packed(&self) -> bool {
+        self.native.as_ref().is_some_and(|run| run.context.packed != 0)
     }
 
     /// Whether what [`Bundle::prepare`] was told last still holds, for a march.
@@ -211,7 +232,7 @@ impl Bundle {
     pub(super) unsafe fn go(
         &mut self,
         (number, pc, lanes): (u32, Pc, u32),
-        together: bool,
+        together: u64,
         (native, entry): (&Native, u32),
         budget: i64,
     ) -> Result<Option<(Pc, usize, i64)>, Box<Located>> {
@@ -228,7 +249,8 @@ impl Bundle {
         }
         run.pc = pc;
         run.context.budget = budget;
-        run.context.together = u64::from(together);
+        run.context.together = together;
+        run.context.packed = 0;
         run.context.looked = u64::from(self.looked);
         run.context.cut_count = 0;
         let regs = run.regs;
@@ -319,6 +341,8 @@ impl Run {
                 param: block.param,
                 param_bytes: u64::from(block.param_bytes),
                 together: 0,
+                saved: std::ptr::null_mut(),
+                packed: 0,
                 looked: 0,
                 budget: 0,
                 cut_count: 0,

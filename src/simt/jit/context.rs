@@ -57,6 +57,18 @@ pub mod step {
     pub const MISSING: u32 = 2;
 }
 
+/// What [`Context::together`] says.
+pub mod together {
+    /// In the window, and somebody may have touched them: lines are to be proved.
+    pub const IN_WINDOW: u64 = 0;
+    /// In the window as code has left them.
+    pub const UNTOUCHED: u64 = 1;
+    /// In [`super::Context::saved`].
+    pub const PACKED: u64 = 2;
+    /// There, too, and the code is to bring them to the window and leave at once.
+    pub const UNPACK: u64 = 3;
+}
+
 /// Where lanes that take no part in a store write to.
 pub const SCRATCH: usize = 64;
 
@@ -82,9 +94,12 @@ pub struct Context {
     pub frame: u64,
     pub param: u64,
     pub param_bytes: u64,
-    /// Not 0: all lanes of the warp are there, and nobody has touched the window since code has left it. What the code takes
-    /// for lines are lines.
+    /// Where the registers are of a warp all of whose lanes enter: [`together`].
     pub together: u64,
+    /// Where a warp's registers may stay while it waits at a barrier of the block; null: they go to the window.
+    pub saved: *mut u8,
+    /// Set to 1 when they have stayed there.
+    pub packed: u64,
     /// Not 0: somebody has looked at what others change since the last turn of a loop.
     pub looked: u64,
     /// Instructions until the code is to return.

@@ -68,6 +68,8 @@ pub struct Native {
     next: Box<[Pc]>,
     /// Bytes that an access reaches from its address, by site.
     pub sites: Box<[u64]>,
+    /// Bytes that the registers of a warp take in [`context::Context::saved`]: a multiple of 64.
+    pub saved: usize,
     pub rows: Rows,
     /// No other code has had it: what is remembered of code is found by it.
     pub id: u64,
@@ -186,6 +188,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
         entries: entries.into(),
         next: next.into(),
         sites: made.sites.into(),
+        saved: made.saved,
         rows,
         id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
     })

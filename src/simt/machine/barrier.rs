@@ -38,11 +38,17 @@ pub struct Barriers {
     /// Barriers that are complete, by bit.
     due: u32,
     used: u32,
+    /// Somebody has come or left since the block started.
+    touched: bool,
 }
 
 impl Barriers {
-    /// As a block starts, with these lanes by warp.
+    /// As a block starts, with these lanes by warp: the same ones each time.
     pub fn reset(&mut self, live: impl Iterator<Item = u32>) {
+        if !self.touched && !self.live.is_empty() {
+            return;
+        }
+        self.touched = false;
         self.live.clear();
         self.live.extend(live);
         if self.used != 0 {
@@ -62,6 +68,7 @@ impl Barriers {
 
     /// Counts votes towards the reduction of the current phase.
     fn vote(&mut self, id: u32, lanes: &[u32; MAX_WARPS], votes: &[u32; MAX_WARPS]) {
+        self.touched = true;
         let tally = &mut self.all[id as usize].tally;
         for (l, v) in lanes.iter().zip(votes) {
             tally.set += (l & v).count_ones();
@@ -71,6 +78,7 @@ impl Barriers {
 
     /// `lanes` of warps `first_warp` and up arrive; without `threads`, the barrier waits for all of the block.
     pub fn arrive(&mut self, id: u32, first_warp: usize, lanes: &[u32], threads: Option<u32>) {
+        self.touched = true;
         let warps = self.live.len();
         let barrier = &mut self.all[id as usize];
         barrier.arrived.resize(warps, 0);
@@ -85,6 +93,7 @@ impl Barriers {
 
     /// Of warps `first_warp` and up, these lanes have not exited: barriers no longer wait for the others.
     pub fn left(&mut self, first_warp: usize, lanes: &[u32]) {
+        self.touched = true;
         for (live, now) in self.live[first_warp..].iter_mut().zip(lanes) {
             *live = *now;
         }

@@ -17,7 +17,7 @@ use super::super::text::Form;
 use super::Emit;
 
 /// Where the lanes of an access go.
-enum Place {
+pub(super) enum Place {
     /// One address, or one a part, from which lanes follow each other by so many bytes: none, or an access's.
     Lines { at: Vec<String>, step: u64 },
     /// Pointers, a part at a time.
@@ -25,9 +25,9 @@ enum Place {
 }
 
 /// What is accessed, and whether it has to be looked at the long way.
-struct Located {
-    place: Place,
-    bad: String,
+pub(super) struct Located {
+    pub(super) place: Place,
+    pub(super) bad: String,
     site: Option<usize>,
     /// An address that may be read in any case, once nothing is bad.
     safe: String,
@@ -489,7 +489,7 @@ impl Emit<'_> {
         (far, aslant)
     }
 
-    fn locate_lanes(&mut self, address: &Address, bytes: u64, width: u32) -> Option<Located> {
+    pub(super) fn locate_lanes(&mut self, address: &Address, bytes: u64, width: u32) -> Option<Located> {
         let form = self.form();
         let (wide, narrow) = (form.int(64), form.int(32));
         let offset = address.offset as u64;

@@ -126,6 +126,10 @@ impl Emit<'_> {
     pub(super) fn always_sticks(&mut self, guard: Option<Guard>) {
         let unit = self.unit;
         let Exit::To(next) = self.plan.units[unit as usize].exit else {
+            if self.full && self.packs.contains_key(&unit) {
+                self.jump(&format!("B{unit}"));
+                return;
+            }
             self.stick();
             return;
         };

@@ -71,6 +71,11 @@ impl Emit<'_> {
                     self.step(op, pc, None);
                 }
             }
+            Op::Atomic { .. } => {
+                if !self.atomic(op, pc) {
+                    self.step(op, pc, None);
+                }
+            }
             Op::ConvertAddress {
                 space: space @ (Space::Shared | Space::Generic | Space::Global | Space::Const),
                 to_generic,
@@ -103,7 +108,6 @@ impl Emit<'_> {
             Op::Load { .. }
             | Op::Store { .. }
             | Op::ConvertAddress { .. }
-            | Op::Atomic { .. }
             | Op::WarpBarrier { .. }
             | Op::Fence { .. }
             | Op::Shuffle { .. }

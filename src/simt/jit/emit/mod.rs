@@ -14,15 +14,18 @@
 //! ```text
 //! flow.rs          units, who goes where      ways.rs       into the code, and out of it
 //! masks.rs         which lanes run            registers.rs  registers while code runs
-//! window.rs        registers in memory        access.rs     loads and stores
+//! window.rs        registers in memory        pack.rs       and while a warp waits at a barrier
+//! access.rs        loads and stores           atomic.rs     atomics on shared memory
 //! instructions.rs  one instruction            lanes.rs      operations on registers
 //! ```
 
 mod access;
+mod atomic;
 mod flow;
 mod instructions;
 mod lanes;
 mod masks;
+mod pack;
 mod registers;
 mod ways;
 mod window;
@@ -32,7 +35,7 @@ use std::fmt::Write;
 use std::mem::offset_of;
 
 use crate::isa::{Compute, Level};
-use crate::program::{Body, Register};
+use crate::program::{BarrierOp, Body, Op, Register, Value};
 
 use super::Pc;
 use super::context::{Context, LaneCall, outcome};
@@ -60,6 +63,8 @@ pub struct Made {
     pub masked: Vec<u32>,
     /// Bytes that an access reaches from its address, by site.
     pub sites: Vec<u64>,
+    /// Bytes that a warp's registers take in [`Context::saved`], at most.
+    pub saved: usize,
 }
 
 /// The name of the function that is made.
@@ -123,6 +128,9 @@ struct Emit<'a> {
     /// Ways out that are still to be emitted.
     chains: BTreeMap<BTreeSet<Node>, String>,
     leaves: BTreeSet<Node>,
+    /// Barriers of the block, at which registers may stay packed, and the units behind them.
+    packs: BTreeMap<Node, Node>,
+    saved: usize,
     /// Nodes whose flags are memory that must start as nobody.
     flags: BTreeSet<Node>,
     used: BTreeSet<Node>,
@@ -154,6 +162,8 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         used: BTreeSet::new(),
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
+        packs: BTreeMap::new(),
+        saved: 0,
         flags: BTreeSet::new(),
     };
     let entries = emit.function();
@@ -168,7 +178,21 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
             .collect(),
         entries,
         sites: emit.sites,
+        saved: emit.saved,
     }
+}
+
+/// What the interpreter takes for a barrier at which all of the block meet and that gives no result.
+fn is_barrier_of_all(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Barrier {
+            op: BarrierOp::Sync,
+            id: Value::Immediate(0..16),
+            threads: None,
+            ..
+        }
+    )
 }
 
 impl Emit<'_> {
@@ -189,7 +213,8 @@ impl Emit<'_> {
         ir.push_str(&self.text.lines);
         ir.push_str("}\n\n");
         ir.push_str(&window::helpers(self.lanes));
-        ir.push_str("attributes #0 = { nounwind }\nattributes #1 = { nounwind noinline }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
+        // What LLVM spills are whole vectors: the frame is aligned for them.
+        ir.push_str("attributes #0 = { nounwind \"stackrealign\" }\nattributes #1 = { nounwind noinline }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
         ir
     }
 
@@ -217,6 +242,9 @@ impl Emit<'_> {
         self.text.line(format!("switch i32 %entry, label %nowhere [{cases} ]"));
         self.text.label("nowhere");
         self.text.line(format!("ret i32 {}", outcome::NOT_ENTERED));
+        if self.whom == For::All {
+            self.packs = self.barriers(&entries);
+        }
         for &(_, unit) in &entries {
             self.entry(unit);
         }
@@ -229,6 +257,9 @@ impl Emit<'_> {
             } else {
                 self.joined(unit);
             }
+        }
+        for (barrier, next) in self.packs.clone() {
+            self.pack(barrier, next);
         }
         // Leaving adds chains for loops that run out of their budget, and no others.
         while let Some(unit) = self.leaves.pop_first() {
@@ -265,6 +296,22 @@ impl Emit<'_> {
         }
         self.head.push_str(&head);
         entries
+    }
+
+    /// Unguarded barriers of the whole block, and the entry behind each.
+    fn barriers(&self, entries: &[(Pc, u32)]) -> BTreeMap<Node, Node> {
+        let numbered = self.plan.units.iter().enumerate();
+        let barriers = numbered.filter(|(_, unit)| {
+            let inst = self.input.body.blocks[unit.block as usize].insts.get(unit.insts.start);
+            let inst = inst.filter(|inst| inst.guard.is_none() && !unit.insts.is_empty());
+            inst.is_some_and(|inst| is_barrier_of_all(&inst.op))
+        });
+        barriers
+            .filter_map(|(number, unit)| {
+                let (_, next) = entries.iter().find(|(pc, _)| *pc == unit.pc + 1)?;
+                Some((number as Node, *next))
+            })
+            .collect()
     }
 
     fn save_budget(&mut self) {

@@ -7,7 +7,7 @@ use crate::isa::lanes::Width;
 use crate::program::{Reg, Register};
 
 use super::super::compute::bits_of;
-use super::super::context::{Context, Cut, ENDED};
+use super::super::context::{Context, Cut, ENDED, together};
 use super::super::plan::Kind;
 use super::super::text::Form;
 use super::{Emit, For, Node};
@@ -20,8 +20,22 @@ impl Emit<'_> {
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
         if self.whom == For::All {
             let together = self.field(offset_of!(Context, together), "i64", false);
-            let together = self.text.value(format!("icmp ne i64 {together}, 0"));
-            self.branch(&together, &format!("T{unit}"), &format!("C{unit}"));
+            let behind_barrier = self.packs.values().any(|&next| next == unit);
+            let packed = match behind_barrier {
+                true => format!(
+                    " i64 {}, label %K{unit} i64 {}, label %K{unit}",
+                    together::PACKED,
+                    together::UNPACK
+                ),
+                false => String::new(),
+            };
+            self.text.line(format!(
+                "switch i64 {together}, label %C{unit} [ i64 {}, label %T{unit}{packed} ]",
+                together::UNTOUCHED
+            ));
+            if behind_barrier {
+                self.unpack(unit, &together);
+            }
             self.text.label(&format!("T{unit}"));
             for &register in &live {
                 let reg = self.info(register);
@@ -112,6 +126,11 @@ impl Emit<'_> {
     /// A register of lanes comes from the window.
     pub(super) fn enter_lanes(&mut self, reg: Reg) {
         let values = self.load_slot(reg);
+        self.take_lanes(reg, &values);
+    }
+
+    /// All lanes of a register of lanes, from elsewhere.
+    pub(super) fn take_lanes(&mut self, reg: Reg, values: &[String]) {
         let bits = bits_of(reg.width).unwrap_or(32);
         for (part, value) in values.iter().enumerate() {
             let (value, ty) = match reg.width {
