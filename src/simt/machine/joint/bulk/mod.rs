@@ -393,13 +393,14 @@ fn check_units(bytes: u64, (to, from): (u64, u64), lane: usize) -> Result<(), Ra
         let why = format!("a bulk copy of {bytes} bytes, which is no multiple of {UNIT}");
         return Err(RawFault::misuse(why, lane));
     }
-    for (name, at) in [("to", to), ("from", from)] {
-        if !at.is_multiple_of(UNIT) {
-            let why = format!("a bulk copy {name} {at:#x}, which is no multiple of {UNIT}");
-            return Err(RawFault::misuse(why, lane));
+    match [to, from].into_iter().find(|at| !at.is_multiple_of(UNIT)) {
+        None => Ok(()),
+        Some(address) => {
+            let bytes = UNIT as u32;
+            let cause = Cause::Misaligned { address, bytes };
+            Err(RawFault { cause, lane })
         }
     }
-    Ok(())
 }
 
 /// A bulk copy of one lane, to one block.
