@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::slice;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{Function, Special};
@@ -11,7 +11,7 @@ use super::cause::Cause;
 use super::children::Children;
 use super::deadlock;
 use super::grid::{Form, Grid};
-use super::interp::{self, Bundle, Conditions, Halt, Located, MARCH, Pause, Runs};
+use super::interp::{self, Bundle, Conditions, Halt, Located, Pause, Runs, SHARE, SLICE};
 use super::launch::Launch;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
@@ -104,11 +104,6 @@ impl Conditions for Way<'_> {
 /// counts as a deadlock. Hardware suspends a thread for milliseconds each time: seconds in which nothing happens.
 pub const PATIENCE: u32 = 4096;
 
-/// What warps that march do between two looks at the clock, in instructions.
-const MARCH_SLICE: i64 = 1 << 14;
-/// How long a block marches before others have a turn.
-const MARCH_PATIENCE: Duration = Duration::from_millis(10);
-
 /// A line of the CPU's caches, and as long as its longest vectors.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -162,7 +157,7 @@ impl<'l> Block<'l> {
             last: None,
             saved: Vec::new(),
             began: None,
-            slice: MARCH_SLICE,
+            slice: SLICE,
             env,
             bundles,
             state: State::default(),
@@ -263,7 +258,7 @@ impl<'l> Block<'l> {
         self.marches = false;
         let form = self.env.env.form;
         let Some(native) = form.kernel.native.as_ref().map(|native| &native.all) else {
-            return Ok(());
+            unreachable!("blocks march whose kernel is compiled")
         };
         self.bundles.iter_mut().for_each(Bundle::fall_in);
         // Nobody else's: lines for each warp.
@@ -276,7 +271,7 @@ impl<'l> Block<'l> {
             0 => std::ptr::null_mut(),
             _ => saved.wrapping_add(warp * lines).cast::<u8>(),
         };
-        let mut share = MARCH;
+        let mut share = SHARE;
         // Where they meet, who has stopped the march, and where he has come to.
         let (met, last, halt) = 'march: loop {
             if self.is_late(&mut share) {
@@ -328,7 +323,7 @@ impl<'l> Block<'l> {
         if self.slice > 0 {
             return false;
         }
-        self.slice = MARCH_SLICE;
+        self.slice = SLICE;
         let way = &self.env.env;
         if way.overdue().is_some() || way.has_stopped() {
             self.bundles.iter_mut().for_each(Bundle::hurry);
@@ -336,7 +331,7 @@ impl<'l> Block<'l> {
         }
         way.lasts();
         let now = Instant::now();
-        if now - *self.began.get_or_insert(now) > MARCH_PATIENCE {
+        if now - *self.began.get_or_insert(now) > interp::PATIENCE {
             *share = 0;
             return true;
         }

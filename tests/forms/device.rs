@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use crate::c::*;
 use crate::catalogue::{self, Row};
+use crate::part::part;
 
 /// The version and the target of modules on a GPU's driver; none on ours, which takes those of any time.
 pub fn device() -> Option<(&'static str, &'static str)> {
@@ -57,13 +58,7 @@ fn takes((version, target): (&str, &str), row: &Row) -> bool {
 /// The forms to run: those that the device takes; with `FORMS_PART=3/16` every sixteenth, from the third on, so that
 /// processes can share the work.
 pub fn rows() -> Vec<Row> {
-    let part = std::env::var("FORMS_PART").ok();
-    let (first, parts): (usize, usize) = part
-        .and_then(|part| {
-            let (first, parts) = part.split_once('/')?;
-            Some((first.parse().ok()?, parts.parse().ok()?))
-        })
-        .unwrap_or((0, 1));
+    let (first, parts) = part("FORMS_PART");
     let rows = catalogue::rows().into_iter().skip(first).step_by(parts);
     rows.filter(|row| device().is_none_or(|device| takes(device, row)))
         .collect()

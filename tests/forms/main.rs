@@ -20,6 +20,7 @@ mod matrix;
 mod measured;
 mod model;
 mod multimem;
+mod part;
 mod reduction;
 mod tensor;
 mod together;

@@ -5,6 +5,8 @@
 mod case;
 mod cases;
 mod driver;
+#[path = "../forms/part.rs"]
+mod part;
 mod sweeps;
 #[path = "../ptx_cases/value.rs"]
 mod value;
@@ -260,13 +262,7 @@ fn record(library: &Path, folder: &Path) -> Result<(), String> {
     let capability = driver.capability.0 * 10 + driver.capability.1;
     write("device.txt", format!("{}, sm_{capability}\n", driver.name).as_bytes())?;
     // `HARDWARE_PART=3/8`: every eighth function, so that processes can share the work; the first has the cases.
-    let part = std::env::var("HARDWARE_PART").ok();
-    let (part, parts): (usize, usize) = part
-        .and_then(|part| {
-            let (part, parts) = part.split_once('/')?;
-            Some((part.parse().ok()?, parts.parse().ok()?))
-        })
-        .unwrap_or((0, 1));
+    let (part, parts) = part::part("HARDWARE_PART");
     if part == 0 {
         record_cases(&mut driver, library, &write)?;
     }

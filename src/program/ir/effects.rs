@@ -2,7 +2,7 @@
 //! whom and by which way, whom it waits for, where it may go. Passes and tiers ask this instead of listing operations
 //! of their own.
 
-use super::op::{Address, BarrierOp, CopyGroup, Op, Ordering, Proxy, Scope, Space};
+use super::op::{Address, BarrierOp, CopyGroup, Op, Ordering, Proxy, Scope, Space, Value};
 use super::texture::SurfaceAction;
 
 /// Which memory an operation may touch.
@@ -93,6 +93,19 @@ fn is_there<R>(address: &Address<R>) -> bool {
 }
 
 impl<R> Op<R> {
+    /// The number of a barrier at which all threads of the block meet and that does no more: what `__syncthreads` is.
+    pub fn barrier_of_all(&self) -> Option<u32> {
+        match *self {
+            Op::Barrier {
+                op: BarrierOp::Sync,
+                id: Value::Immediate(id @ 0..16),
+                threads: None,
+                ..
+            } => Some(id),
+            _ => None,
+        }
+    }
+
     pub fn effects(&self) -> Effects {
         let none = Effects::NONE;
         let together = Effects {

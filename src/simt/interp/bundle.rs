@@ -20,16 +20,16 @@ use super::native::Run;
 
 /// Instructions that a bundle may run before others get a turn; no multiple of [`SPIN`], so that what is left says
 /// whether it went to loops that spin.
-pub(super) const SHARE: i64 = 31 * SPIN + SPIN / 2;
+pub const SHARE: i64 = 31 * SPIN + SPIN / 2;
 /// The same as time, for instructions may be heavy.
-pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+pub const PATIENCE: Duration = Duration::from_millis(10);
 /// What going round a loop costs of a share if it looked at memory that others change: such loops spin, and whoever they
 /// wait for comes sooner. Nobody depends on it.
 pub(super) const SPIN: i64 = jit::SPIN;
 /// The share of a fragment that others have kept waiting.
 pub(super) const CATCH_UP: i64 = 1 << 12;
 /// Instructions between two looks at the clock and at whether the grid goes on.
-pub(super) const SLICE: i64 = 1 << 13;
+pub const SLICE: i64 = 1 << 13;
 
 /// What the interpreter asks of the grid, besides what operations do.
 pub trait Conditions: Surroundings {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::config::{self, Jit};
 use crate::isa::lanes::{LaneKernel, Operands};
-use crate::program::{BarrierOp, Callee, Copy3, Function, Initial, Op as Operation, Role, Special, Value};
+use crate::program::{Callee, Copy3, Function, Initial, Op as Operation, Role, Special};
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
 use crate::simt::jit::{self, For, Input, Native, Rows};
@@ -478,6 +478,13 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
             };
         }
     };
+    // Observers want to be told of each arrival.
+    if let Some(id) = op.barrier_of_all().filter(|_| !machine.watched) {
+        return Op {
+            guard,
+            code: Code::BarrierAll { id },
+        };
+    }
     let code = match op {
         Operation::Compute { op, dst, src } => {
             let lane = op.lane().named(dst.len());
@@ -538,12 +545,6 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 ftz,
             }),
         },
-        Operation::Barrier {
-            op: BarrierOp::Sync,
-            id: Value::Immediate(id),
-            threads: None,
-            ..
-        } if id < 16 && !machine.watched => Code::BarrierAll { id },
         Operation::Call { callee, args, results } => {
             let (function, address, params, returns) = match callee {
                 Callee::Direct(index) => (index, NONE, 0, 0),

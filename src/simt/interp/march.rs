@@ -8,12 +8,10 @@ use crate::simt::machine::special::{self, Place};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Env};
 
-use super::bundle::{Bundle, Conditions, Fragment, Located, SHARE, State};
+use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::compile::Pc;
 use super::native::BUDGET;
-
-/// What running a warp costs besides its instructions.
-const CHOICE: i64 = 16;
+use super::run::CHOICE;
 
 /// A marching bundle's place, in which its books know nothing of it.
 #[derive(Clone, Copy, Debug)]
@@ -161,14 +159,14 @@ impl Bundle {
     /// Takes down where it stands, if it marches, and brings its registers to the window.
     ///
     /// # Errors
-    /// None, as code is made.
+    /// A fault: none is known that moving registers could have.
     pub fn enter_books(&mut self, native: &Native) -> Result<(), Box<Located>> {
         let Some(mut marching) = self.marching.take() else {
             return Ok(());
         };
-        if marching.registers == together::PACKED
-            && let Some((entry, _)) = native.entry(marching.pc)
-        {
+        if marching.registers == together::PACKED {
+            let entry = native.entry(marching.pc);
+            let (entry, _) = entry.expect("registers stay packed only where code goes on");
             // SAFETY: it was prepared when it left its registers there; code does no more than move them, and looks at neither
             // block nor state.
             unsafe { self.go((0, marching.pc, u32::MAX), together::UNPACK, (native, entry), 1) }?;
@@ -210,6 +208,3 @@ impl Bundle {
         self.slice = 0;
     }
 }
-
-/// What a block that marches has of a share.
-pub const MARCH: i64 = SHARE;

@@ -30,6 +30,6 @@ mod rare;
 mod run;
 
 pub use affine::Runs;
-pub use bundle::{Bundle, Conditions, Fragment, Located, Waits, located};
-pub use march::{Halt, MARCH};
+pub use bundle::{Bundle, Conditions, Fragment, Located, PATIENCE, SHARE, SLICE, Waits, located};
+pub use march::Halt;
 pub use run::Pause;

@@ -35,7 +35,7 @@ use std::fmt::Write;
 use std::mem::offset_of;
 
 use crate::isa::{Compute, Level};
-use crate::program::{BarrierOp, Body, Op, Register, Value};
+use crate::program::{Body, Register};
 
 use super::Pc;
 use super::context::{Context, LaneCall, outcome};
@@ -182,19 +182,6 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
     }
 }
 
-/// What the interpreter takes for a barrier at which all of the block meet and that gives no result.
-fn is_barrier_of_all(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Barrier {
-            op: BarrierOp::Sync,
-            id: Value::Immediate(0..16),
-            threads: None,
-            ..
-        }
-    )
-}
-
 impl Emit<'_> {
     fn form(&self) -> Form {
         Form::Lanes(self.lanes)
@@ -304,7 +291,7 @@ impl Emit<'_> {
         let barriers = numbered.filter(|(_, unit)| {
             let inst = self.input.body.blocks[unit.block as usize].insts.get(unit.insts.start);
             let inst = inst.filter(|inst| inst.guard.is_none() && !unit.insts.is_empty());
-            inst.is_some_and(|inst| is_barrier_of_all(&inst.op))
+            inst.is_some_and(|inst| inst.op.barrier_of_all().is_some())
         });
         barriers
             .filter_map(|(number, unit)| {
