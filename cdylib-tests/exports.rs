@@ -30,10 +30,21 @@ fn nothing_but_the_driver_api_is_exported() {
     let exported = elf.dynamic_symbols().filter(|symbol| symbol.is_definition());
     let strange: Vec<_> = exported
         .filter_map(|symbol| symbol.name().ok())
-        .filter(|name| !name.starts_with("cu"))
+        .filter(|name| !name.starts_with("cu") && *name != "margay_version")
         .collect();
     // A compressor's or an allocator's symbols would take the place of the host program's own.
     assert!(strange.is_empty(), "{strange:?}");
+}
+
+#[test]
+fn it_says_that_it_is_margay() {
+    let library = c::library();
+    // SAFETY: the function's type; the library stays loaded.
+    let version = unsafe {
+        let function = library.get::<unsafe extern "C" fn() -> *const std::ffi::c_char>(b"margay_version\0");
+        std::ffi::CStr::from_ptr(function.expect("margay_version")())
+    };
+    assert_eq!(version.to_str(), Ok(env!("CARGO_PKG_VERSION")));
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub struct Variable {
     pub name: &'static str,
     /// What an unset (or empty) variable stands for, in the variable's own notation.
     pub default: &'static str,
-    /// One line for `margay info` and the README.
+    /// One line for `margay info` and the pages (`scripts/variables`).
     pub meaning: &'static str,
     /// Takes the default or the environment's value into the configuration; an error says what was expected.
     set: fn(&mut Config, &str) -> Result<(), String>,
@@ -160,6 +160,24 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_SUMMARY",
+        default: "0",
+        meaning: "1 = at the end of the process, a table of kernels, copies, memory and calls, as margay run --summary prints it",
+        set: |config, value| {
+            config.summary = number(value, 0, 1)? == 1;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_PROGRESS",
+        default: "0",
+        meaning: "1 = a line on the terminal for a kernel that takes longer than two seconds, as margay run shows it",
+        set: |config, value| {
+            config.progress = number(value, 0, 1)? == 1;
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_COMPANIONS",
         default: "1",
         meaning: "0 = no companions: those that make NVRTC, nvJitLink, ptxas and nvcc keep PTX for Python programs, NVML, nvidia-smi",
@@ -265,6 +283,10 @@ pub struct Config {
     pub fmad: bool,
     /// `MARGAY_FIDELITY`
     pub fidelity: bool,
+    /// `MARGAY_SUMMARY`
+    pub summary: bool,
+    /// `MARGAY_PROGRESS`
+    pub progress: bool,
     /// `MARGAY_COMPANIONS`
     pub companions: bool,
     /// `MARGAY_JIT`
@@ -408,6 +430,7 @@ mod tests {
         );
         assert_eq!((config.timeout, config.simd.as_str()), (None, "avx512"));
         assert_eq!((config.seed, config.companions), (None, true));
+        assert_eq!((config.summary, config.progress), (false, false));
         assert_eq!((config.jit, &config.jit_cache), (Jit::Auto, &CacheFolder::Usual));
         assert_eq!((config.jit_cache_size, &config.jit_library), (256 << 20, &None));
         assert!(config.threads >= 1);
@@ -428,6 +451,8 @@ mod tests {
             ("MARGAY_SIMD", "avx2"),
             ("MARGAY_LOG_FILE", "/tmp/log.%p"),
             ("MARGAY_COMPANIONS", "0"),
+            ("MARGAY_SUMMARY", "1"),
+            ("MARGAY_PROGRESS", "1"),
             ("MARGAY_JIT", "always"),
             ("MARGAY_JIT_CACHE", "/tmp/kernels"),
             ("MARGAY_JIT_CACHE_SIZE", "1M"),
@@ -442,7 +467,10 @@ mod tests {
         assert_eq!(config.timeout, Some(Duration::from_millis(250)));
         assert_eq!((config.simd.as_str(), config.seed), ("avx2", Some(0xfeed)));
         assert_eq!(config.log_file, Some("/tmp/log.%p".into()));
-        assert!(!config.companions);
+        assert_eq!(
+            (config.companions, config.summary, config.progress),
+            (false, true, true)
+        );
         assert_eq!((config.jit, config.jit_cache_size), (Jit::Always, 1 << 20));
         assert_eq!(config.jit_cache, CacheFolder::At("/tmp/kernels".into()));
         assert_eq!(config.jit_library, Some("/opt/libmargay-jit.so".into()));

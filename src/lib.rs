@@ -27,3 +27,10 @@ pub mod ptx;
 pub mod simt;
 mod spelling;
 pub mod trace;
+
+/// The version as in `Cargo.toml`, such as `0.2.0`; a C string. NVIDIA's library has no such function: this is how programs
+/// tell the two apart. It may be called before `cuInit`.
+#[unsafe(no_mangle)]
+pub extern "C" fn margay_version() -> *const std::ffi::c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}

@@ -3,7 +3,7 @@
 use super::logs;
 use super::types::*;
 use crate::defect::{self, Defect};
-use crate::driver::{self, Context, Error, LoadError};
+use crate::driver::{self, Context, Error, LoadError, tally};
 use crate::memory::caller;
 use crate::trace::error_log::{self, Severity};
 use std::ffi::CStr;
@@ -63,15 +63,41 @@ pub fn enter(
     arguments: impl Fn(&mut String) -> fmt::Result,
     body: impl FnOnce() -> Answer,
 ) -> CUresult {
+    once(body, |body| entered(name, &arguments, body))
+}
+
+fn entered(
+    name: &'static str,
+    arguments: &dyn Fn(&mut String) -> fmt::Result,
+    body: &mut dyn FnMut() -> Answer,
+) -> CUresult {
     if tracing::enabled!(target: "cuda::api", tracing::Level::DEBUG) {
-        guarded(name, || traced(name, arguments, body))
+        answer(name, &mut || traced(name, arguments, body))
     } else {
-        guarded(name, body)
+        answer(name, body)
     }
 }
 
+/// No panic may cross the C ABI: a defect of ours is a report and, from now on, the error of the current context. What the
+/// body allocates and frees is its call's, in reports.
+#[inline]
+pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
+    once(body, |body| answer(name, body))
+}
+
+/// The body behind a reference, so that what surrounds it is compiled once and not for each of hundreds of calls.
+#[inline]
+fn once(body: impl FnOnce() -> Answer, surround: impl FnOnce(&mut dyn FnMut() -> Answer) -> CUresult) -> CUresult {
+    let mut body = Some(body);
+    surround(&mut || body.take().map_or(Err(CUresult::CUDA_ERROR_UNKNOWN), |body| body()))
+}
+
 #[cold]
-fn traced(name: &'static str, arguments: impl Fn(&mut String) -> fmt::Result, body: impl FnOnce() -> Answer) -> Answer {
+fn traced(
+    name: &'static str,
+    arguments: &dyn Fn(&mut String) -> fmt::Result,
+    body: &mut dyn FnMut() -> Answer,
+) -> Answer {
     let span = tracing::debug_span!(target: "cuda::api", "call", name);
     let _entered = span.enter();
     let start = std::time::Instant::now();
@@ -85,19 +111,19 @@ fn traced(name: &'static str, arguments: impl Fn(&mut String) -> fmt::Result, bo
     answer
 }
 
-/// No panic may cross the C ABI: a defect of ours is a report and, from now on, the error of the current context. What the
-/// body allocates and frees is its call's, in reports.
-pub fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
+fn answer(name: &'static str, body: &mut dyn FnMut() -> Answer) -> CUresult {
     let whole = || {
         defect::may_fail("call", name);
         body()
     };
     let outer = caller::replace(name);
+    let began = if outer.is_empty() { tally::call_begins() } else { None };
     let answer = match defect::catch(whole) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(result)) => failed(name, result),
         Err(defect) => broken(name, &defect),
     };
+    tally::call_ends(name, began);
     caller::restore(outer);
     if outer.is_empty() {
         logs::tell();
@@ -116,6 +142,7 @@ fn broken(name: &'static str, defect: &Defect) -> CUresult {
 #[cold]
 fn failed(name: &'static str, result: CUresult) -> CUresult {
     if result != CUresult::CUDA_ERROR_NOT_READY {
+        tally::call_failed(name, result.0);
         let text = Error::from_code(result.0).map_or("unknown error", Error::text);
         error_log::note(Severity::Error, name, &format!("{result:?} ({}): {text}", result.0));
     }

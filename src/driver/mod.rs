@@ -47,7 +47,7 @@ use crate::memory::AddressSpace;
 pub use code::{calls, fault, launch, linker, module, occupancy};
 pub use context::green;
 pub use memory::{alloc, batch, copies, copy, decompress, endpoint, managed, multicast, pointer, pool, virtual_memory};
-pub use process::{checkpoint, coredump, record};
+pub use process::{checkpoint, coredump, record, tally};
 pub use sharing::{external, ipc, semaphore};
 pub use streams::{event, stream};
 pub use textures::{array, reference, texture};
@@ -111,5 +111,7 @@ pub fn init(flags: u32) -> Result<()> {
     STAGE.store(Stage::Ready as u8, Ordering::Release);
     coredump::start();
     process::fidelity::start();
+    process::summary::start();
+    process::progress::start();
     Ok(())
 }

@@ -33,7 +33,7 @@ pub fn during<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
 }
 
 /// The name as the manual has it: `cuMemAlloc` for `cuMemAlloc_v2`.
-pub(super) fn plain(name: &str) -> &str {
+pub fn plain(name: &str) -> &str {
     let name = name
         .strip_suffix("_ptsz")
         .or_else(|| name.strip_suffix("_ptds"))

@@ -150,6 +150,8 @@ pub struct OutOfMemory;
 struct Usage {
     limit: AtomicU64,
     used: AtomicU64,
+    /// The most there has been at a time.
+    peak: AtomicU64,
     /// Where others look for what is used, if anywhere.
     shown: OnceCell<&'static AtomicU64>,
 }
@@ -159,6 +161,7 @@ impl Usage {
         Usage {
             limit: AtomicU64::new(limit),
             used: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
             shown: OnceCell::new(),
         }
     }
@@ -299,6 +302,11 @@ impl AddressSpace {
     /// Bytes in use on a device.
     pub fn used(&self, device: u32) -> u64 {
         self.usage[device as usize].used.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that have been in use on a device at a time.
+    pub fn peak(&self, device: u32) -> u64 {
+        self.usage[device as usize].peak.load(Ordering::Relaxed)
     }
 
     /// Memory that holds zeros, but for the heap of kernels and what is the driver's own.
@@ -479,7 +487,8 @@ impl AddressSpace {
             used.checked_add(charge)
                 .filter(|sum| *sum <= usage.limit.load(Ordering::Relaxed))
         });
-        taken.map_err(|_| OutOfMemory)?;
+        let before = taken.map_err(|_| OutOfMemory)?;
+        usage.peak.fetch_max(before + charge, Ordering::Relaxed);
         if let Some(shown) = usage.shown.get() {
             shown.fetch_add(charge, Ordering::Relaxed);
         }

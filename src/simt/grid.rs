@@ -20,6 +20,7 @@ use crate::isa::lanes::WARP;
 use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::{Function, executed};
 
+use super::account::{self, Tier};
 use super::block::{BlockEnv, Turn, Way};
 use super::children::Children;
 use super::cluster::Team;
@@ -187,6 +188,7 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
         Err(defect) => return Err(refusal(&launch, Cause::Defect { defect })),
     };
     grid.watch.grid(grid.launch.grid_id, &GridEvent::Launch);
+    let number = account::begin(&grid);
     grid.take_part(0, true);
     pool::withdraw(&grid);
     let mut helpers = grid.helpers.lock();
@@ -194,6 +196,7 @@ pub fn run(launch: Arc<Launch>, origin: Origin) -> Result<Option<Arc<Children>>,
         grid.all_left.wait(&mut helpers);
     }
     drop(helpers);
+    account::end(&grid, number);
     grid.ended();
     grid.watch.grid(grid.launch.grid_id, &GridEvent::End);
     match grid.fault.lock().take() {
@@ -406,6 +409,26 @@ impl Grid {
                 compiled.interpreted(time, &self.form.kernel.compiled, *rows);
             }
             compiled.took([self.launch.grid, self.launch.block], time, native);
+        }
+    }
+
+    /// How many blocks or clusters there are.
+    pub fn starts(&self) -> u64 {
+        self.starts
+    }
+
+    /// How many of them have begun.
+    pub fn begun(&self) -> u64 {
+        // Those who look for more count on.
+        self.next.load(Ordering::Relaxed).min(self.starts)
+    }
+
+    /// What runs its blocks.
+    pub fn tier(&self) -> Tier {
+        match (self.form.kernel.native.is_some(), self.native.get().is_some()) {
+            (true, _) => Tier::Compiled,
+            (false, true) => Tier::Mixed,
+            (false, false) => Tier::Interpreted,
         }
     }
 

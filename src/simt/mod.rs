@@ -9,12 +9,13 @@
 //! line.rs         blocks that have begun, in turns         pool.rs              the process's workers
 //! children.rs     what kernels have launched               deadlock.rs          who waits for whom, in words
 //! schedule.rs     the order that is drawn from a seed      seed.rs              random numbers
-//! listing.rs     compiled code, for people
+//! listing.rs     compiled code, for people             account.rs           what has run, and how long
 //! ```
 //!
 //! Knowledge goes down: grid, block and children know the interpreter, which knows the machine, which knows none of
 //! them. What operations ask of the grid around them goes through the trait `machine::Surroundings`.
 
+pub mod account;
 mod block;
 mod cause;
 mod children;

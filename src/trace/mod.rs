@@ -19,6 +19,7 @@ use tracing_subscriber::layer::SubscriberExt;
 pub mod error_log;
 mod last_words;
 pub mod signals;
+pub mod status_line;
 
 /// Sets up the log and reports what the environment got wrong. To be called by whatever can come first (`cuInit` and the
 /// other entry points that answer before it); only the first call does anything.
@@ -133,7 +134,10 @@ impl Drop for Line<'_> {
     fn drop(&mut self) {
         // A log that cannot be written must not stop the program that is being logged.
         let _ = signals::quietly(|| match self.sink {
-            Sink::Stderr => io::stderr().write_all(&self.bytes),
+            Sink::Stderr => {
+                status_line::clear();
+                io::stderr().write_all(&self.bytes)
+            }
             Sink::File(file) => (&mut &*file).write_all(&self.bytes),
         });
     }

@@ -130,8 +130,14 @@ impl<const NAME: usize> Unknown<NAME> {
 }
 
 extern "C" fn unknown<const NAME: usize, const SLOT: usize>() -> CUresult {
-    let name = NAMES[NAME];
-    tracing::warn!(target: "cuda::api", "slot {SLOT} of the private table {name} was called, whose use is not known");
+    refuse(NAMES[NAME], SLOT)
+}
+
+/// Out of line: there are nearly two thousand of those who call it.
+#[cold]
+#[inline(never)]
+fn refuse(name: &str, slot: usize) -> CUresult {
+    tracing::warn!(target: "cuda::api", "slot {slot} of the private table {name} was called, whose use is not known");
     CUresult::CUDA_ERROR_NOT_SUPPORTED
 }
 

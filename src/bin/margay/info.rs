@@ -1,6 +1,6 @@
 //! `margay info`: what this Margay is, and every variable that steers it.
 
-use crate::{Outcome, run::find_library};
+use crate::{Outcome, place::find_library};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use cuda::api::{self, State};
 use cuda::config::{self, VARIABLES};
@@ -83,7 +83,7 @@ fn list() {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn vector_units() -> String {
+pub fn vector_units() -> String {
     let features = [
         ("AVX2", is_x86_feature_detected!("avx2")),
         ("FMA", is_x86_feature_detected!("fma")),
@@ -106,6 +106,6 @@ fn vector_units() -> String {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn vector_units() -> String {
+pub fn vector_units() -> String {
     format!("{} baseline", std::env::consts::ARCH)
 }

@@ -3,9 +3,11 @@
 //! One file per sub-command; each offers `command`, its place in the usage, and `run`, its work. To add one, write its
 //! file and its line in [`SUBCOMMANDS`].
 
+mod doctor;
 mod image;
 mod info;
 mod isa;
+mod place;
 mod ptx;
 mod ptxas;
 mod run;
@@ -20,6 +22,7 @@ type Subcommand = (fn() -> Command, fn(&ArgMatches) -> Outcome);
 
 const SUBCOMMANDS: &[Subcommand] = &[
     (run::command, run::run),
+    (doctor::command, doctor::run),
     (info::command, info::run),
     (image::command, image::run),
     (ptx::command, ptx::run),

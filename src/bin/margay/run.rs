@@ -3,16 +3,14 @@
 //! The program replaces this process: signals, exit code and terminal are its own.
 
 use crate::Outcome;
+use crate::place::{LIBRARY, find_library, other_drivers};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-/// The name that programs ask the loader for.
-const LIBRARY: &str = "libcuda.so.1";
-/// The name that linkers ask for, under which cargo leaves it.
-const LINKED_AS: &str = "libcuda.so";
+use std::process::{self, ExitCode};
 
 pub fn command() -> Command {
     Command::new("run")
@@ -25,6 +23,18 @@ pub fn command() -> Command {
                 .long("fidelity")
                 .action(ArgAction::SetTrue)
                 .help("At the end, list the instructions of all kernels that ran by how exact their results are"),
+        )
+        .arg(
+            Arg::new("summary")
+                .long("summary")
+                .action(ArgAction::SetTrue)
+                .help("At the end, print the kernels by time, copies, memory, calls, and what failed or was not exact"),
+        )
+        .arg(
+            Arg::new("no-progress")
+                .long("no-progress")
+                .action(ArgAction::SetTrue)
+                .help("On a terminal, show no line for kernels that take longer than two seconds"),
         )
         .arg(
             Arg::new("program")
@@ -41,35 +51,27 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Outcome {
     let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
     let program = words.next().ok_or("no program given")?;
-    let library = find_library().map_err(|looked| {
-        let looked: Vec<_> = looked.iter().map(|path| path.display().to_string()).collect();
-        format!("no {LIBRARY} found in {}", looked.join(", "))
-    })?;
-    let mut command = std::process::Command::new(program);
+    let library = library()?;
+    for other in other_drivers() {
+        eprintln!(
+            "margay run: this machine has another driver, {}; the program gets Margay's, {}",
+            other.display(),
+            library.display()
+        );
+    }
+    let mut command = process::Command::new(program);
     command.args(words);
-    let name = library.file_name();
-    let directory = library.parent().unwrap_or(Path::new("/"));
-    command.env(
-        "LD_LIBRARY_PATH",
-        prepend(directory.as_os_str(), ":", std::env::var_os("LD_LIBRARY_PATH")),
-    );
-    let mut preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    // JAX asks the driver only where it finds NVIDIA's device files.
-    let devices = directory.join("companions/libdevices.so");
-    if cuda::config::read().companions && devices.is_file() && !Path::new("/dev/nvidiactl").exists() {
-        preloaded = prepend(devices.as_os_str(), ":", Some(preloaded));
+    introduce(&mut command, &library, matches.get_flag("preload"))?;
+    for (flag, variable) in [("fidelity", "MARGAY_FIDELITY"), ("summary", "MARGAY_SUMMARY")] {
+        if matches.get_flag(flag) {
+            command.env(variable, "1");
+        }
     }
-    // Under another name the loader does not find it in the directory, but recognises it by its SONAME once loaded.
-    if matches.get_flag("preload") || name != Some(OsStr::new(LIBRARY)) {
-        preloaded = prepend(library.as_os_str(), ":", Some(preloaded));
+    if matches.get_flag("no-progress") {
+        command.env("MARGAY_PROGRESS", "0");
+    } else if std::io::stderr().is_terminal() && std::env::var_os("MARGAY_PROGRESS").is_none() {
+        command.env("MARGAY_PROGRESS", "1");
     }
-    if !preloaded.is_empty() {
-        command.env("LD_PRELOAD", preloaded);
-    }
-    if matches.get_flag("fidelity") {
-        command.env("MARGAY_FIDELITY", "1");
-    }
-    keep_ptx(&mut command, directory);
     let error = command.exec();
     eprintln!("margay run: {}: {error}", program.display());
     // As shells have it: 127 for what is not there, 126 for what cannot be started.
@@ -80,8 +82,69 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     }))
 }
 
+/// The library that programs are to find.
+///
+/// # Errors
+/// There is none; a sentence says where it was looked for.
+pub fn library() -> Result<PathBuf, String> {
+    find_library().map_err(|looked| {
+        let looked: Vec<_> = looked.iter().map(|path| path.display().to_string()).collect();
+        format!("no {LIBRARY} of Margay's found in {}", looked.join(", "))
+    })
+}
+
+/// Sets a program's environment so that it finds the library, and the companions beside it.
+///
+/// # Errors
+/// A sentence: the loader's lists cannot have the library's path in them.
+pub fn introduce(command: &mut process::Command, library: &Path, preload: bool) -> Result<(), String> {
+    let directory = library.parent().unwrap_or(Path::new("/"));
+    let has = |separators: &[u8]| {
+        directory
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .any(|byte| separators.contains(byte))
+    };
+    // ld.so(8): what parts the elements of its lists, from which nothing protects them.
+    if has(b":;") {
+        return Err(format!(
+            "{} has a colon or semicolon in its path: programs cannot find it there",
+            library.display()
+        ));
+    }
+    let can_be_preloaded = !has(b" \t\n");
+    let is_renamed = library.file_name() != Some(OsStr::new(LIBRARY));
+    if (preload || is_renamed) && !can_be_preloaded {
+        return Err(format!(
+            "{} has a blank in its path: it cannot be preloaded",
+            library.display()
+        ));
+    }
+    command.env(
+        "LD_LIBRARY_PATH",
+        prepend(directory.as_os_str(), ":", std::env::var_os("LD_LIBRARY_PATH")),
+    );
+    let mut preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    // JAX asks the driver only where it finds NVIDIA's device files.
+    let devices = directory.join("companions/libdevices.so");
+    let is_asked_for = cuda::config::read().companions && !Path::new("/dev/nvidiactl").exists();
+    if is_asked_for && can_be_preloaded && devices.is_file() {
+        preloaded = prepend(devices.as_os_str(), ":", Some(preloaded));
+    }
+    // Under another name the loader does not find it in the directory, but recognises it by its SONAME once loaded.
+    if preload || is_renamed {
+        preloaded = prepend(library.as_os_str(), ":", Some(preloaded));
+    }
+    if !preloaded.is_empty() {
+        command.env("LD_PRELOAD", preloaded);
+    }
+    keep_ptx(command, directory);
+    Ok(())
+}
+
 /// Programs that start NVIDIA's assembler or compiler find ours, which keep PTX.
-fn keep_ptx(command: &mut std::process::Command, directory: &Path) {
+fn keep_ptx(command: &mut process::Command, directory: &Path) {
     let folder = directory.join("companions/bin");
     if !folder.is_dir() || !cuda::config::read().companions {
         return;
@@ -106,31 +169,4 @@ fn prepend(first: &OsStr, separator: &str, rest: Option<OsString>) -> OsString {
         list.push(rest);
     }
     list
-}
-
-/// The library beside this command, or in `../lib` of it: as an archive unpacks, as it is installed, as cargo builds. An
-/// error lists where it was looked for.
-pub fn find_library() -> Result<PathBuf, Vec<PathBuf>> {
-    let command = std::env::current_exe()
-        .and_then(|path| path.canonicalize())
-        .unwrap_or_default();
-    let beside = command.parent().unwrap_or(Path::new("."));
-    let directories = [
-        beside.to_path_buf(),
-        beside.join("../lib"),
-        beside.join("../lib/margay"),
-    ];
-    for directory in directories.iter().filter_map(|directory| directory.canonicalize().ok()) {
-        let path = directory.join(LIBRARY);
-        if path.is_file() {
-            return Ok(path);
-        }
-        let linked_as = directory.join(LINKED_AS);
-        if linked_as.is_file() {
-            // Fresh from cargo: give it the name that is looked for. Another run may have done so at the same moment.
-            let _ = std::os::unix::fs::symlink(LINKED_AS, &path);
-            return Ok(if path.is_file() { path } else { linked_as });
-        }
-    }
-    Err(directories.to_vec())
 }

@@ -12,6 +12,7 @@ use crate::driver::{Device, Error, Function, Result, fault, occupancy, record};
 use crate::isa::mma::Architecture;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::simt::{self, Family, Fault, Services};
+use crate::trace::status_line;
 
 /// A launch as a call describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +105,7 @@ impl Prepared {
         if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
             self.shared.fail(fault::code(&fault.cause), &fault::report(&fault));
         }
+        status_line::clear();
     }
 }
 

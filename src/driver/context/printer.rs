@@ -54,6 +54,7 @@ fn write(text: &mut Vec<u8>) {
     if text.is_empty() {
         return;
     }
+    crate::trace::status_line::clear();
     // SAFETY: `stdout` is C's, initialised before any code of ours runs; the bytes live through the call.
     unsafe {
         let stream = stdout;

@@ -1,6 +1,7 @@
 //! What is copied and set, and from where to where: checked, and moved. `copies.rs` has the calls.
 
 use crate::driver::array::Array;
+use crate::driver::tally::{self, Way};
 use crate::driver::{Error, Result};
 use crate::memory::{AddressSpace, Kind, MAPPED, READ};
 
@@ -187,6 +188,25 @@ impl End {
 /// # Safety
 /// Both ends are valid for the shape, and stay so.
 pub(in crate::driver) unsafe fn transfer(dst: Checked, src: Checked, shape: Shape) {
+    tally::copied(way(dst.nature, src.nature), shape.width * shape.height * shape.depth);
+    // SAFETY: our caller's promise.
+    unsafe { pass(dst, src, shape) }
+}
+
+fn way(dst: Nature, src: Nature) -> Way {
+    match (dst == Nature::Device, src == Nature::Device) {
+        (true, true) => Way::OnDevice,
+        (true, false) => Way::ToDevice,
+        (false, true) => Way::FromDevice,
+        (false, false) => Way::OnHost,
+    }
+}
+
+/// Moves a box that nobody has asked for as such.
+///
+/// # Safety
+/// As of [`transfer`].
+unsafe fn pass(dst: Checked, src: Checked, shape: Shape) {
     for z in 0..shape.depth {
         for y in 0..shape.height {
             let to = dst.address + z * dst.slice + y * dst.pitch;
@@ -211,7 +231,7 @@ pub(in crate::driver) unsafe fn keep(src: Checked, shape: Shape) -> Result<Vec<u
     // SAFETY: the buffer has room for the box, packed, and nobody else knows of it; our caller promises the source. All
     // rows together are `bytes` bytes, each of which has been written then.
     unsafe {
-        transfer(packed(buffer.as_mut_ptr() as u64, shape), src, shape);
+        pass(packed(buffer.as_mut_ptr() as u64, shape), src, shape);
         buffer.set_len(bytes);
     }
     Ok(buffer)
@@ -296,6 +316,7 @@ impl Fill {
     /// The range is valid, and stays so.
     pub unsafe fn run(self) {
         let bytes = self.value.to_le_bytes();
+        tally::copied(Way::Set, self.width * self.height * u64::from(self.element));
         let uniform = bytes[..self.element as usize].iter().all(|byte| *byte == bytes[0]);
         for y in 0..self.height {
             let start = self.address + y * self.pitch;

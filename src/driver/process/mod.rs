@@ -4,6 +4,8 @@
 //! checkpoint.rs  calls that wait while the process is locked     coredump.rs  dumps after faults
 //! per_thread.rs  what outlives a thread's storage                stage.rs     whether calls may go ahead
 //! fidelity.rs    how exact what ran was, as a table at the end
+//! summary.rs     what ran and what it took, likewise           tally.rs       what the summary counts
+//! progress.rs    how far a long kernel is, as a line on the terminal
 //! record.rs      what other processes see of this one
 //! room.rs        whether there is memory to work with
 //! ```
@@ -12,6 +14,9 @@ pub mod checkpoint;
 pub mod coredump;
 pub(super) mod fidelity;
 pub(super) mod per_thread;
+pub(super) mod progress;
 pub mod record;
 pub(super) mod room;
 pub(super) mod stage;
+pub(super) mod summary;
+pub mod tally;

@@ -225,7 +225,8 @@ unsafe fn bytes(data: *const u8, len: usize) -> Vec<u8> {
     }
 }
 
-/// Where the library is: where `MARGAY_JIT_LIBRARY` says, or beside this one, as it was found or where it really lies.
+/// Where the library is: where `MARGAY_JIT_LIBRARY` says, or beside this one, as it was found or where it really lies. Of the
+/// command `margay`, which has this code, too, also where `libcuda.so.1` is as it is installed.
 fn find() -> Result<PathBuf, String> {
     if let Some(path) = &config::get().jit_library {
         return Ok(path.clone());
@@ -238,7 +239,7 @@ fn find() -> Result<PathBuf, String> {
         deps if deps.ends_with("deps") => deps.parent(),
         folder => Some(folder),
     });
-    let mut paths = folders.map(|folder| folder.join(FILE));
+    let mut paths = folders.flat_map(|folder| ["", "../lib/margay", "../lib"].map(|way| folder.join(way).join(FILE)));
     paths.find(|path| path.is_file()).ok_or_else(|| ABSENT.into())
 }
 
@@ -252,7 +253,11 @@ fn own_path() -> Option<PathBuf> {
     }
     // SAFETY: dladdr's names are NUL-terminated and live as long as the object, which is this one; it is copied at once.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    std::path::absolute(OsStr::from_bytes(name.to_bytes())).ok()
+    // Of a program it is the name by which it was started, which need not be a path.
+    match name.to_bytes().contains(&b'/') {
+        true => std::path::absolute(OsStr::from_bytes(name.to_bytes())).ok(),
+        false => std::env::current_exe().ok(),
+    }
 }
 
 /// The program's signals are for the program's threads.
