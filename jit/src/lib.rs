@@ -17,6 +17,7 @@
 mod compile;
 mod fatal;
 mod llvm;
+mod random;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
