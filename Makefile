@@ -4,7 +4,11 @@ CARGO ?= cargo
 CC ?= cc
 JOBS ?= 2
 
-.PHONY: all build setup demo test lint unit examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full bench bench-native header clean
+# What is built names no folder of the machine on which it is built, and is the same wherever that was.
+export RUSTFLAGS := $(strip $(RUSTFLAGS) --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo --remap-path-prefix=$(CURDIR)=/margay)
+export CFLAGS_x86_64_unknown_linux_gnu := -ffile-prefix-map=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
+
+.PHONY: all build setup demo test lint docs sessions dist wheel packages-test unit command examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full build-systems ci-recipes bench bench-native header clean
 
 all: build
 
@@ -33,7 +37,8 @@ test: setup
 	$(MAKE) lint
 	$(MAKE) build
 # Programs first: the tests build the library again, with what tests need, in the same place.
-	$(MAKE) examples companions clients
+	$(MAKE) examples companions clients command
+	$(MAKE) sessions packages-test build-systems ci-recipes
 	$(MAKE) unit
 
 lint:
@@ -42,10 +47,35 @@ lint:
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	python3 tests/ptx/reference.py --check
 	scripts/import-circles
+	scripts/check-links
+	scripts/variables --check
+
+# The pages as a book, in build/docs; mdBook is compiled the first time.
+docs:
+	scripts/docs
+
+# The shell sessions that the README and the pages show.
+sessions: setup build
+	scripts/sessions
+
+# What is published, in build/dist: a tarball, a Debian package and debug symbols; a wheel for pip.
+dist: build
+	CC="$(CC)" CARGO="$(CARGO)" packaging/dist
+
+wheel: build
+	CC="$(CC)" CARGO="$(CARGO)" packaging/wheel
+
+# Makes all of them twice, compares, installs each and runs programs there.
+packages-test: setup build
+	CC="$(CC)" CARGO="$(CARGO)" packaging/test
 
 unit:
 	$(CARGO) test --release --workspace
 	@CC="$(CC)" CARGO="$(CARGO)" jit/test target/release
+
+# The command `margay`: what it says of programs that work and of programs that do not.
+command: setup build
+	CC="$(CC)" tests/command/run
 
 # C programs over the driver API, against NVIDIA's header and against ours.
 examples: setup build
@@ -84,6 +114,14 @@ clients-rust: setup build
 # ggml's CUDA backend against its CPU backend, operation by operation; compiling it before is long.
 clients-ggml: setup build
 	clients/ggml/run --jobs $(JOBS)
+
+# Example projects of CMake, Meson and Cargo, whose tests run under Margay.
+build-systems: setup build
+	clients/build-systems/run
+
+# The recipes for continuous integration: action.yml and what is in packaging/ci.
+ci-recipes: setup build
+	packaging/ci/test
 
 # Ratios to native code, memcpy and nothing: see the table's last column for what is aimed at.
 bench: build
