@@ -178,6 +178,32 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_CHECK",
+        default: "",
+        meaning: "what to look for in kernels and calls, as margay check does: memory, leaks, or both (memory,leaks) (default: nothing)",
+        set: |config, value| {
+            let mut check = Check::default();
+            for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+                match word {
+                    "memory" => check.memory = true,
+                    "leaks" => check.leaks = true,
+                    _ => return Err("expected memory, leaks, or both with a comma".into()),
+                }
+            }
+            config.check = check;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_LOG",
+        default: "",
+        meaning: "file to which a line is appended for each thing that was found (default: none)",
+        set: |config, value| {
+            config.check_log = (!value.is_empty()).then(|| PathBuf::from(value));
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_COMPANIONS",
         default: "1",
         meaning: "0 = no companions: those that make NVRTC, nvJitLink, ptxas and nvcc keep PTX for Python programs, NVML, nvidia-smi",
@@ -233,6 +259,15 @@ pub const VARIABLES: &[Variable] = &[
     },
 ];
 
+/// What is looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Check {
+    /// Accesses beyond allocations, to the byte, and of freed memory; wrong frees.
+    pub memory: bool,
+    /// Memory that is not freed by the end of its context, or of the process.
+    pub leaks: bool,
+}
+
 /// Which kernels are compiled to machine code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jit {
@@ -287,6 +322,10 @@ pub struct Config {
     pub summary: bool,
     /// `MARGAY_PROGRESS`
     pub progress: bool,
+    /// `MARGAY_CHECK`
+    pub check: Check,
+    /// `MARGAY_CHECK_LOG`
+    pub check_log: Option<PathBuf>,
     /// `MARGAY_COMPANIONS`
     pub companions: bool,
     /// `MARGAY_JIT`
@@ -431,6 +470,7 @@ mod tests {
         assert_eq!((config.timeout, config.simd.as_str()), (None, "avx512"));
         assert_eq!((config.seed, config.companions), (None, true));
         assert_eq!((config.summary, config.progress), (false, false));
+        assert_eq!((config.check, &config.check_log), (Check::default(), &None));
         assert_eq!((config.jit, &config.jit_cache), (Jit::Auto, &CacheFolder::Usual));
         assert_eq!((config.jit_cache_size, &config.jit_library), (256 << 20, &None));
         assert!(config.threads >= 1);
@@ -452,6 +492,8 @@ mod tests {
             ("MARGAY_LOG_FILE", "/tmp/log.%p"),
             ("MARGAY_COMPANIONS", "0"),
             ("MARGAY_SUMMARY", "1"),
+            ("MARGAY_CHECK", "leaks, memory"),
+            ("MARGAY_CHECK_LOG", "/tmp/found"),
             ("MARGAY_PROGRESS", "1"),
             ("MARGAY_JIT", "always"),
             ("MARGAY_JIT_CACHE", "/tmp/kernels"),
@@ -471,6 +513,8 @@ mod tests {
             (config.companions, config.summary, config.progress),
             (false, true, true)
         );
+        assert_eq!((config.check.memory, config.check.leaks), (true, true));
+        assert_eq!(config.check_log, Some("/tmp/found".into()));
         assert_eq!((config.jit, config.jit_cache_size), (Jit::Always, 1 << 20));
         assert_eq!(config.jit_cache, CacheFolder::At("/tmp/kernels".into()));
         assert_eq!(config.jit_library, Some("/opt/libmargay-jit.so".into()));
@@ -499,8 +543,10 @@ mod tests {
             ("MARGAY_MEMORY", "much"),
             ("MARGAY_SIMD", "mmx"),
             ("MARGAY_SEED", "-1"),
+            ("MARGAY_CHECK", "memory,rain"),
         ]);
-        assert_eq!(config.problems.len(), 4);
+        assert_eq!(config.problems.len(), 5);
+        assert_eq!(config.check, Check::default());
         assert_eq!(
             config.problems[1],
             "MARGAY_MEMORY=much: expected a size such as 512M or 8G; it counts as 0"

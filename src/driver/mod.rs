@@ -112,6 +112,7 @@ pub fn init(flags: u32) -> Result<()> {
     coredump::start();
     process::fidelity::start();
     process::summary::start();
+    process::check::start();
     process::progress::start();
     Ok(())
 }

@@ -51,6 +51,14 @@ pub const PAGE: u64 = 1 << PAGE_BITS;
 /// Map bits.
 pub const READ: u8 = 1;
 pub const WRITE: u8 = 2;
+/// By so much these are shifted for a page of which only the beginning belongs to an allocation, where accesses are checked to the
+/// byte ([`exact`]): one look at the map does not allow them, and [`AddressSpace::allows_exactly`] looks closer.
+const EDGE: u32 = 4;
+
+/// Whether accesses are checked to the byte, and not to the page (`MARGAY_CHECK=memory`).
+pub fn exact() -> bool {
+    crate::config::get().check.memory
+}
 
 /// What a kernel's access check needs, by value: a range test and one byte per page. The map outlives the process's
 /// last kernel (it is never unmapped).
@@ -102,6 +110,17 @@ impl View {
             let entry = unsafe { (*self.map.add(page as usize)).load(Ordering::Relaxed) };
             entry & bits == bits
         })
+    }
+
+    /// What kernels may do with some byte at least of the page at an address.
+    pub fn rights(&self, address: u64) -> u8 {
+        let offset = address.wrapping_sub(self.base);
+        if offset >= self.len {
+            return 0;
+        }
+        // SAFETY: the page lies in the arena.
+        let entry = unsafe { (*self.map.add((offset >> PAGE_BITS) as usize)).load(Ordering::Relaxed) };
+        (entry | entry >> EDGE) & (READ | WRITE)
     }
 
     /// The pages around an address that have all of `bits`, as far as there is no gap and within a gigabyte: where they

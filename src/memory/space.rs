@@ -14,7 +14,7 @@ use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
 use super::hosts::{HostRange, HostRanges};
 use super::life::{self, Life};
 use super::nearest::{Nearest, Relation};
-use super::{PAGE, PAGE_BITS, READ, View, WRITE, caller};
+use super::{EDGE, PAGE, PAGE_BITS, READ, View, WRITE, caller};
 
 pub const MAX_DEVICES: usize = 64;
 
@@ -30,6 +30,11 @@ const KEEP: u64 = 256 << 20;
 const KEEP_ONE: u64 = 64 << 20;
 /// How many freed allocations are remembered for messages.
 const HISTORY: usize = 1024;
+/// And as many where accesses are checked to the byte.
+const HISTORY_CHECKED: usize = 1 << 16;
+/// Pages that nobody gets for a while after they were freed, where accesses are checked to the byte. It is addresses that they
+/// take, not memory.
+const QUARANTINE: u64 = (4 << 30) >> PAGE_BITS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -124,6 +129,10 @@ impl Allocation {
     pub fn block_bytes(&self) -> u64 {
         self.pages << PAGE_BITS
     }
+    /// Nobody keeps it to use it again, and kernels may touch it.
+    pub fn is_in_use(&self) -> bool {
+        self.is_visible() && !self.withdrawn
+    }
     /// It is not the driver's own, nor waiting to be used again.
     fn is_visible(&self) -> bool {
         self.kind != Kind::Internal && self.backing != Backing::Retired
@@ -177,12 +186,37 @@ pub(super) struct State {
     kept: u64,
     pub(super) live: BTreeMap<u64, Allocation>,
     freed: VecDeque<Allocation>,
+    /// Blocks that nobody gets for a while, with their pages, the oldest first: who uses what was freed shall not find what
+    /// came after it.
+    quarantine: VecDeque<(u64, u64)>,
+    quarantined: u64,
 }
 
 impl State {
+    fn give_back(&mut self, block: u64, pages: u64, middle: u64) {
+        if block < middle {
+            self.small.free(block, pages);
+        } else {
+            self.large.free(block, pages);
+        }
+    }
+
+    /// `middle` says how large the arena is, too: a quarter of it is below.
+    fn quarantine(&mut self, block: u64, pages: u64, middle: u64) {
+        self.quarantine.push_back((block, pages));
+        self.quarantined += pages;
+        while self.quarantined > QUARANTINE.min(middle / 2)
+            && let Some((block, pages)) = self.quarantine.pop_front()
+        {
+            self.quarantined -= pages;
+            self.give_back(block, pages, middle);
+        }
+    }
+
     /// Keeps a freed allocation for messages, with the call that freed it.
     pub(super) fn remember(&mut self, allocation: Allocation) {
-        if self.freed.len() == HISTORY {
+        let most = if super::exact() { HISTORY_CHECKED } else { HISTORY };
+        if self.freed.len() >= most {
             self.freed.pop_front();
         }
         self.freed.push_back(Allocation {
@@ -197,6 +231,8 @@ pub struct AddressSpace {
     pub(super) state: RwLock<State>,
     pub(super) hosts: HostRanges,
     usage: [Usage; MAX_DEVICES],
+    /// Accesses are checked to the byte ([`super::exact`]).
+    exact: bool,
     /// Pinned and managed memory of all devices, bounded by what the machine has.
     host_usage: Usage,
     pub(super) next_id: AtomicU64,
@@ -276,8 +312,11 @@ impl AddressSpace {
                 kept: 0,
                 live: BTreeMap::new(),
                 freed: VecDeque::new(),
+                quarantine: VecDeque::new(),
+                quarantined: 0,
             }),
             hosts: HostRanges::new(),
+            exact: super::exact(),
             usage: std::array::from_fn(|_| Usage::new(u64::MAX)),
             host_usage: Usage::new(physical_memory()),
             next_id: AtomicU64::new(1),
@@ -413,7 +452,7 @@ impl AddressSpace {
             Backing::Shown => {}
             // Who else has mapped the file keeps it; the next allocation here begins with zeros.
             Backing::Moved => self.hide_file(start, bytes),
-            Backing::Own | Backing::Retired if bytes > KEEP_ONE || state.kept + bytes > KEEP => {
+            Backing::Own | Backing::Retired if self.exact || bytes > KEEP_ONE || state.kept + bytes > KEEP => {
                 // SAFETY: the pages belong to this allocation alone, which is gone; they read as zero when used again.
                 unsafe { libc::madvise(start as *mut _, bytes as usize, libc::MADV_DONTNEED) };
             }
@@ -421,10 +460,9 @@ impl AddressSpace {
         }
         if allocation.backing != Backing::Shown {
             let block = (start - self.view.base) >> PAGE_BITS;
-            if block < self.middle() {
-                state.small.free(block, pages);
-            } else {
-                state.large.free(block, pages);
+            match self.exact {
+                false => state.give_back(block, pages, self.middle()),
+                true => state.quarantine(block, pages, self.middle()),
             }
         }
         if allocation.is_visible() {
@@ -574,7 +612,9 @@ impl AddressSpace {
         }
         // What the driver keeps there now says more than who had the place before.
         let before_any = state.live.range(..=address).next_back();
-        let in_use = before_any.is_some_and(|(_, allocation)| allocation.contains(address, 1));
+        // What is kept to be used again is nobody's meanwhile.
+        let in_use = before_any
+            .is_some_and(|(_, allocation)| allocation.contains(address, 1) && allocation.backing != Backing::Retired);
         let freed = state.freed.iter().rev().find(|freed| freed.contains(address, 1));
         if let Some(allocation) = freed.filter(|_| !in_use) {
             return Some(describe(*allocation, true));
@@ -657,6 +697,23 @@ impl AddressSpace {
         self.hosts.contains(address, bytes, bits)
     }
 
+    /// Whether kernels may touch `bytes` bytes from `address` that one allocation has, where a look at the map does not say so
+    /// ([`super::exact`]). A slow path of an access check.
+    pub fn allows_exactly(&self, address: u64, bytes: u64, bits: u8) -> bool {
+        if !self.exact || !self.view.contains(address) {
+            return false;
+        }
+        let bytes = bytes.max(1);
+        let state = self.state.read();
+        let before = state.live.range(..=address).next_back();
+        let is_one = before.is_some_and(|(_, found)| found.kind != Kind::Internal && found.contains(address, bytes));
+        let pages = (address >> PAGE_BITS..=(address + bytes - 1) >> PAGE_BITS).map(|page| page << PAGE_BITS);
+        is_one
+            && pages
+                .map(|page| self.view.rights(page))
+                .all(|rights| rights & bits == bits)
+    }
+
     /// The first page of the half for large blocks.
     fn middle(&self) -> u64 {
         (self.view.len >> PAGE_BITS) / 4
@@ -677,9 +734,16 @@ impl AddressSpace {
 
     pub(super) fn mark(&self, allocation: &Allocation, bits: u8) {
         let first = (allocation.start - self.view.base) >> PAGE_BITS;
-        for page in first..first + allocation.pages {
+        for page in 0..allocation.pages {
+            let rest = allocation.bytes.saturating_sub(page << PAGE_BITS);
+            let bits = match rest {
+                _ if !self.exact => bits,
+                0 => 0,
+                1..PAGE => bits << EDGE,
+                PAGE.. => bits,
+            };
             // SAFETY: the pages of an allocation lie in the arena.
-            unsafe { (*self.view.map.add(page as usize)).store(bits, Ordering::Relaxed) };
+            unsafe { (*self.view.map.add((first + page) as usize)).store(bits, Ordering::Relaxed) };
         }
         // Afterwards: whoever sees the new number sees the map as it is now.
         VERSION.fetch_add(1, Ordering::Release);

@@ -76,6 +76,11 @@ pub enum Whose {
 }
 
 impl Place {
+    /// Whether the address is in the window, and not beside it.
+    fn holds_it(&self) -> bool {
+        u64::try_from(self.offset).is_ok_and(|offset| offset < self.bytes)
+    }
+
     /// Bytes between the address and the window; 0 inside and on either side.
     pub fn distance(&self) -> u64 {
         match u64::try_from(self.offset) {
@@ -214,7 +219,9 @@ fn place(cause: &Cause, thread: u32, env: &Env<'_>) -> Option<Place> {
             whose: Whose::Own,
             was_ours: true,
         }),
-        Space::Generic | Space::Global | Space::Const => nearest(address, thread, env),
+        Space::Generic => nearest(address, thread, env),
+        // What an instruction of another space just misses is no window.
+        Space::Global | Space::Const => nearest(address, thread, env).filter(Place::holds_it),
     }
 }
 

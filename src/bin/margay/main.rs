@@ -3,6 +3,7 @@
 //! One file per sub-command; each offers `command`, its place in the usage, and `run`, its work. To add one, write its
 //! file and its line in [`SUBCOMMANDS`].
 
+mod check;
 mod doctor;
 mod image;
 mod info;
@@ -22,6 +23,7 @@ type Subcommand = (fn() -> Command, fn(&ArgMatches) -> Outcome);
 
 const SUBCOMMANDS: &[Subcommand] = &[
     (run::command, run::run),
+    (check::command, check::run),
     (doctor::command, doctor::run),
     (info::command, info::run),
     (image::command, image::run),

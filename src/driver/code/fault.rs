@@ -171,6 +171,12 @@ fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
         });
     };
     write!(text, "\n  the address is {near}")?;
+    if let (Relation::Inside(at), Cause::IllegalAddress { bytes, .. }) = (near.relation, &fault.cause)
+        && let Some(beyond @ 1..) = (at + u64::from(*bytes)).checked_sub(near.allocation.bytes)
+        && !near.freed
+    {
+        write!(text, "\n  the access goes {} past its end", Bytes(beyond))?;
+    }
     match &fault.variable {
         Some((name, start, bytes)) if (near.allocation.start..near.allocation.end()).contains(start) => {
             write!(text, "\n  it holds the variable {} of {}", Named(name), Bytes(*bytes))

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::config;
 use crate::driver::context::Shared;
 use crate::driver::module::Lowered;
+use crate::driver::process::check;
 use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use crate::driver::{Device, Error, Function, Result, fault, occupancy, record};
 use crate::isa::mma::Architecture;
@@ -103,7 +104,9 @@ impl Prepared {
         }
         let _busy = record::kernel_runs(self.shared.device);
         if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
-            self.shared.fail(fault::code(&fault.cause), &fault::report(&fault));
+            let report = fault::report(&fault);
+            self.shared.fail(fault::code(&fault.cause), &report);
+            check::fault(&report);
         }
         status_line::clear();
     }

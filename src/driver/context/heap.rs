@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::memory::{AddressSpace, Kind, PAGE, Request, caller};
+use crate::memory::{self, AddressSpace, Kind, PAGE, Request, caller};
 
 pub(in crate::driver) const DEFAULT_HEAP: u64 = 8 << 20;
 
@@ -57,7 +57,9 @@ impl Heap {
         if bytes == 0 {
             return 0;
         }
-        let taken = if bytes <= PAGE / 2 {
+        // What shares a page with others is not checked to the byte.
+        let is_small = bytes <= PAGE / 2 && !memory::exact();
+        let taken = if is_small {
             bytes.next_power_of_two().max(GRAIN)
         } else {
             match bytes.checked_next_multiple_of(GRAIN) {
@@ -72,7 +74,7 @@ impl Heap {
         if room.is_err() {
             return 0;
         }
-        let address = if bytes <= PAGE / 2 {
+        let address = if is_small {
             self.take_from_slab(taken)
         } else {
             self.take_from_space(bytes)
@@ -121,7 +123,7 @@ impl Heap {
         let Some(taken) = state.live.remove(&address) else {
             return false;
         };
-        if taken <= PAGE / 2 {
+        if taken <= PAGE / 2 && !memory::exact() {
             state.free[(taken / GRAIN).trailing_zeros() as usize].push(address);
         } else {
             caller::during("free in a kernel", || AddressSpace::get().free(address));

@@ -30,8 +30,8 @@ use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 use super::coredump::{self, Setting, Value};
 use super::handle::{self, Registry};
 use super::per_thread::{Held, PerThread};
-use super::process::record;
 use super::process::room::room_to_work;
+use super::process::{check, record};
 use super::stream::{Point, Role, check_host_function, making};
 use super::{Device, Error, Green, Handle, Result, Stream, pump};
 use crate::defect::{self, Defect};
@@ -508,6 +508,7 @@ impl Context {
         for end in CONTENTS.get().copied().unwrap_or_default() {
             end(&self.shared);
         }
+        check::leaks(Some(self.shared.id));
         AddressSpace::get().free_all_of(self.shared.id);
         self.shared.heap.forget();
         self.shared.sticky.store(0, Ordering::Release);

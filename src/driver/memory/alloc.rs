@@ -4,6 +4,7 @@
 
 use super::place::{place, protection, start_of};
 use crate::driver::context::{self, Shared};
+use crate::driver::process::check;
 use crate::driver::{Context, Error, Result, external, graph, ipc, managed, pointer, pool};
 use crate::memory::{AddressSpace, Kind, READ, Request, WRITE};
 
@@ -56,6 +57,10 @@ pub fn managed(bytes: u64, flags: u32) -> Result<u64> {
 
 /// `cuMemFree`: waits for what may use the memory; 0 is nothing to free.
 pub fn free(address: u64) -> Result<()> {
+    release(address).inspect_err(|error| check::free_failed(address, *error))
+}
+
+fn release(address: u64) -> Result<()> {
     Context::usable()?;
     if address == 0 {
         return Ok(());
@@ -104,6 +109,10 @@ pub fn host(bytes: u64, flags: u32) -> Result<u64> {
 
 /// `cuMemFreeHost`.
 pub fn free_host(address: u64) -> Result<()> {
+    release_host(address).inspect_err(|error| check::free_failed(address, *error))
+}
+
+fn release_host(address: u64) -> Result<()> {
     Context::usable()?;
     graph::check_unsafe()?;
     if start_of(address, |kind| kind == Kind::Host)?.pool != 0 {

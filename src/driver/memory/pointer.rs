@@ -100,7 +100,8 @@ fn of_allocation(address: u64, allocation: &Allocation) -> Pointer {
     let range = virtual_memory::reserved_range(address);
     let (start, bytes) = range.unwrap_or((allocation.start, allocation.bytes));
     let view = AddressSpace::get().view();
-    let bits = [READ, WRITE].into_iter().filter(|bit| view.check(address, 1, *bit));
+    let rights = view.rights(address);
+    let bits = [READ, WRITE].into_iter().filter(|bit| rights & bit != 0);
     let shares = Pool::is_shareable(allocation.pool) || virtual_memory::is_shareable(address);
     Pointer {
         context: context::handle_of(allocation.owner),

@@ -19,9 +19,10 @@ pub use self::share::export_pointer;
 use crate::driver::graph::{self, GraphMemory, Work};
 use crate::driver::handle::{self, Registry};
 use crate::driver::memory::place::start_of;
+use crate::driver::process::check;
 use crate::driver::stream::Command;
 use crate::driver::{Device, Error, Handle, Result, Stream};
-use crate::memory::{AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE, caller};
+use crate::memory::{self, AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE, caller};
 
 /// What a pool's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,10 @@ pub(in crate::driver) fn give() {
 pub(in crate::driver) fn settle() {
     if reserve::any_kept() {
         for pool in POOLS.collect() {
-            let threshold = pool.settings[3].load(Ordering::Relaxed);
+            let threshold = match memory::exact() {
+                true => 0,
+                false => pool.settings[3].load(Ordering::Relaxed),
+            };
             pool.reserve.lock().release(&pool, threshold);
         }
     }
@@ -468,6 +472,10 @@ impl Source {
 
 /// `cuMemFreeAsync`: of anything that `cuMemAllocAsync` or `cuMemAlloc` gave.
 pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
+    release(address, stream).inspect_err(|error| check::free_failed(address, *error))
+}
+
+fn release(address: u64, stream: &Arc<Stream>) -> Result<()> {
     stream.shared.check()?;
     // As `cudaFreeAsync` of a null pointer does: nothing.
     if address == 0 {

@@ -5,11 +5,13 @@
 //! per_thread.rs  what outlives a thread's storage                stage.rs     whether calls may go ahead
 //! fidelity.rs    how exact what ran was, as a table at the end
 //! summary.rs     what ran and what it took, likewise           tally.rs       what the summary counts
+//! check.rs       what is found wrong, where it is looked for
 //! progress.rs    how far a long kernel is, as a line on the terminal
 //! record.rs      what other processes see of this one
 //! room.rs        whether there is memory to work with
 //! ```
 
+pub(super) mod check;
 pub mod checkpoint;
 pub mod coredump;
 pub(super) mod fidelity;

@@ -530,7 +530,11 @@ impl Image {
 /// Memory that is not the kernel's.
 pub(super) fn readable(view: View, address: u64, bytes: u32) -> Result<(), Missing> {
     let length = u64::from(bytes);
-    if view.check(address, length, READ) || AddressSpace::get().host_range_contains(address, length, READ) {
+    let space = AddressSpace::get();
+    if view.check(address, length, READ)
+        || space.host_range_contains(address, length, READ)
+        || space.allows_exactly(address, length, READ)
+    {
         return Ok(());
     }
     Err(Missing { address, bytes })

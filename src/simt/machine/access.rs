@@ -458,11 +458,15 @@ fn allowed_elsewhere(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u
         || within(cx.local(lane), u64::from(b.local_stride))
         || (bits == READ && within(b.param, u64::from(b.param_bytes)))
         || AddressSpace::get().host_range_contains(address, bytes, bits)
+        || AddressSpace::get().allows_exactly(address, bytes, bits)
 }
 
 /// Whether kernels of any grid may touch a range: what stays when a block has gone.
 pub fn anybody(view: View, address: u64, bytes: u64, bits: u8) -> bool {
-    bytes == 0 || view.check(address, bytes, bits) || AddressSpace::get().host_range_contains(address, bytes, bits)
+    bytes == 0
+        || view.check(address, bytes, bits)
+        || AddressSpace::get().host_range_contains(address, bytes, bits)
+        || AddressSpace::get().allows_exactly(address, bytes, bits)
 }
 
 /// Whether an access reaches memory that others than the threads of the block may see; one that is not allowed does not.

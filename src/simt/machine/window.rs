@@ -2,7 +2,7 @@
 //! stand.
 
 use crate::isa::lanes::WARP;
-use crate::memory::{READ, WRITE};
+use crate::memory::READ;
 use crate::program::{Space, Special};
 
 use super::context::{Cx, Env, LANES};
@@ -107,7 +107,7 @@ fn in_space(cx: &Cx<'_>, space: Space, x: u64) -> bool {
     let shared = within(b.shared, u64::from(b.shared_window));
     let local = within(b.local, b.local_bytes);
     let param = within(b.param, u64::from(b.param_bytes));
-    let constant = || b.view.check(x, 1, READ) && !b.view.check(x, 1, WRITE);
+    let constant = || b.view.rights(x) == READ;
     match space {
         Space::Shared => shared,
         Space::Local => local,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Pool, could_give, give, set_pending};
 use crate::driver::stream::{Command, Point};
 use crate::driver::{Error, Result, Stream, context};
-use crate::memory::{AddressSpace, Allocation, PAGE, Request, caller};
+use crate::memory::{self, AddressSpace, Allocation, PAGE, Request, caller};
 
 /// Blocks that pools keep.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -111,6 +111,10 @@ impl Reserve {
 
     /// A kept block, as the rules have it; the smallest that suits.
     fn reuse(&mut self, pool: &Pool, request: &Request, stream: &Arc<Stream>) -> Option<Allocation> {
+        // Who uses what was freed shall not find what came after it.
+        if memory::exact() && pool.region.is_none() {
+            return None;
+        }
         let opportunistic = pool.settings[1].load(Ordering::Relaxed) != 0;
         let candidates = self.kept.iter_mut().enumerate().filter_map(|(index, kept)| {
             let own = kept.stream == Some(stream.id());

@@ -1,0 +1,146 @@
+//! `margay check CMD…`: runs a program and counts what is found wrong in its kernels and calls.
+//!
+//! The options are those of NVIDIA's compute-sanitizer, as far as there is what they ask for. The library finds and reports
+//! (`MARGAY_CHECK`); this command waits for the program and sums up.
+
+use crate::Outcome;
+use crate::run::{introduce, library};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode};
+
+pub fn command() -> Command {
+    Command::new("check")
+        .about("Run a program and look for stray accesses, wrong frees and leaks, to the byte")
+        .arg(
+            Arg::new("tool")
+                .long("tool")
+                .value_name("TOOL")
+                .value_parser(["memcheck"])
+                .default_value("memcheck")
+                .help("What to look for: accesses of kernels beyond allocations and of freed memory, and wrong frees"),
+        )
+        .arg(
+            Arg::new("leak-check")
+                .long("leak-check")
+                .value_name("HOW")
+                .value_parser(["full", "no"])
+                .default_value("no")
+                .help("full: also memory that is not freed by the end of its context, or of the process"),
+        )
+        .arg(
+            Arg::new("error-exitcode")
+                .long("error-exitcode")
+                .value_name("CODE")
+                .value_parser(value_parser!(u8))
+                .default_value("1")
+                .help("Exit code if something is found; 0: the program's own, whatever is found"),
+        )
+        .arg(
+            Arg::new("program")
+                .value_name("CMD")
+                .num_args(1..)
+                .required(true)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .value_parser(value_parser!(OsString))
+                .help("The program and its arguments"),
+        )
+        .after_help("Programs that start themselves take MARGAY_CHECK=memory,leaks instead.")
+}
+
+pub fn run(matches: &ArgMatches) -> Outcome {
+    let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
+    let program = words.next().ok_or("no program given")?;
+    let list = List::make().map_err(|error| format!("no file to count in: {error}"))?;
+    let leaks = matches.get_one::<String>("leak-check").is_some_and(|how| how == "full");
+    let mut command = process::Command::new(program);
+    command.args(words);
+    introduce(&mut command, &library()?, false)?;
+    command
+        .env("MARGAY_CHECK", if leaks { "memory,leaks" } else { "memory" })
+        .env("MARGAY_CHECK_LOG", &list.0);
+    // Signals from the terminal are the program's: it ends, and then the sum is due.
+    // SAFETY: to ignore a signal runs no code; the program gets the default back.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+    // SAFETY: the closure makes one system call, as is allowed between fork and exec.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+    let status = match command.status() {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("margay check: {}: {error}", program.display());
+            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+            return Ok(ExitCode::from(if is_missing { 127 } else { 126 }));
+        }
+    };
+    let found = std::fs::read_to_string(&list.0).unwrap_or_default();
+    eprintln!("margay check: {}", sum(&found));
+    // As shells have it: 128 and the signal.
+    let own = match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, signal) => 128_u8.wrapping_add(signal.unwrap_or(0) as u8),
+    };
+    let code = *matches.get_one::<u8>("error-exitcode").unwrap_or(&1);
+    Ok(ExitCode::from(if found.is_empty() || code == 0 { own } else { code }))
+}
+
+/// `1 kernel failed, 2 wrong frees`
+fn sum(found: &str) -> String {
+    let count = |word: &str| {
+        found
+            .lines()
+            .filter(|line| line.split(' ').next() == Some(word))
+            .count()
+    };
+    let words = [
+        (count("kernel"), "kernel failed", "kernels failed"),
+        (count("free"), "wrong free", "wrong frees"),
+        (count("leak"), "allocation was not freed", "allocations were not freed"),
+    ];
+    let parts = words.iter().filter(|(n, ..)| *n > 0);
+    let parts: Vec<String> = parts
+        .map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }))
+        .collect();
+    match parts.is_empty() {
+        true => "nothing found".into(),
+        false => parts.join(", "),
+    }
+}
+
+/// The file to which all processes of the program add what they find; it goes in the end.
+struct List(PathBuf);
+
+impl List {
+    fn make() -> std::io::Result<List> {
+        let path = std::env::temp_dir().join(format!("margay-check-{}", process::id()));
+        std::fs::File::create_new(&path)?;
+        Ok(List(path))
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // What cannot be removed is left to whoever cleans the folder for such files.
+        let _ = std::fs::remove_file(Path::new(&self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_counted_by_their_kind() {
+        assert_eq!(sum(""), "nothing found");
+        assert_eq!(sum("kernel illegal write\n"), "1 kernel failed");
+        let found = "leak 3 bytes\nfree twice\nleak 3 bytes\n";
+        assert_eq!(sum(found), "1 wrong free, 2 allocations were not freed");
+    }
+}

@@ -1,0 +1,139 @@
+//! What is found wrong where somebody asked for it (`MARGAY_CHECK`, `margay check`): faults of kernels, which the address space
+//! then finds to the byte; frees of what is no allocation; memory that nobody has freed.
+//!
+//! Findings are told in the log, and a line for each goes to the file that `margay check` counts (`MARGAY_CHECK_LOG`).
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::process;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::config;
+use crate::driver::Error;
+use crate::memory::{AddressSpace, Allocation, MAX_DEVICES, Nearest, Relation, caller};
+
+/// What kind of thing was found: the first word of its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A kernel has failed.
+    Kernel,
+    /// A call was to free what is not there to be freed.
+    Free,
+    /// Memory was not freed.
+    Leak,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Kernel => "kernel",
+            Kind::Free => "free",
+            Kind::Leak => "leak",
+        }
+    }
+}
+
+/// Calls whose memory the program is to free (by the names that allocations bear).
+const ALLOCATORS: [&str; 5] = [
+    "cuMemAlloc",
+    "cuMemHostAlloc",
+    "cuArray",
+    "cuMipmappedArray",
+    "malloc in a kernel",
+];
+
+static PROCESS: OnceLock<u32> = OnceLock::new();
+/// The process ends, and has been told of what is left: contexts that end after that say nothing new.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// Looks for leaks when the process ends by itself.
+pub fn start() {
+    if !config::get().check.leaks || PROCESS.set(process::id()).is_err() {
+        return;
+    }
+    extern "C" fn at_exit() {
+        // A child by `fork` has not allocated what it has of its parent.
+        if PROCESS.get() == Some(&process::id()) {
+            let _ = crate::defect::within(|| leaks(None));
+        }
+    }
+    // SAFETY: the handler catches panics, and the library is never unloaded.
+    unsafe { libc::atexit(at_exit) };
+}
+
+/// Appends a line. A file that cannot be written must not stop the program.
+fn note(kind: Kind, text: &str) {
+    let Some(path) = &config::get().check_log else { return };
+    let first = text.lines().next().unwrap_or_default();
+    if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) {
+        let _ = file.write_all(format!("{} {first}\n", kind.word()).as_bytes());
+    }
+}
+
+/// A kernel has failed; the log has the report already.
+pub fn fault(report: &str) {
+    if config::get().check.memory {
+        note(Kind::Kernel, report);
+    }
+}
+
+/// A call was to free an address, and answers an error.
+pub fn free_failed(address: u64, error: Error) {
+    if !config::get().check.memory || error != Error::InvalidValue {
+        return;
+    }
+    let text = match AddressSpace::get().nearest(address) {
+        Some(near @ Nearest { freed: true, .. }) => format!("frees {address:#x} again, which is {near}"),
+        Some(near) if matches!(near.relation, Relation::Inside(0)) => {
+            format!("cannot free {address:#x}, which is {near}")
+        }
+        Some(near) if near.is_near() => format!("frees {address:#x}, which is {near}"),
+        Some(_) | None => format!("frees {address:#x}, which is no device memory"),
+    };
+    let text = format!("{} {text}", caller::plain(caller::name()));
+    tracing::error!("{text}");
+    note(Kind::Free, &text);
+}
+
+/// Memory of a context that ends, or of all.
+pub fn leaks(owner: Option<u64>) {
+    if !config::get().check.leaks || TOLD.load(Ordering::Relaxed) {
+        return;
+    }
+    TOLD.store(owner.is_none(), Ordering::Relaxed);
+    let space = AddressSpace::get();
+    let all = (0..MAX_DEVICES as u32).flat_map(|device| space.live(device));
+    let left =
+        all.filter(|allocation| owner.is_none_or(|owner| allocation.owner == owner) && is_the_programs(allocation));
+    // One report for all allocations of one size by one call.
+    let mut groups: BTreeMap<(&str, u64), Vec<u64>> = BTreeMap::new();
+    for allocation in left {
+        let key = (allocation.allocated_by, allocation.bytes);
+        groups.entry(key).or_default().push(allocation.start);
+    }
+    let when = if owner.is_some() { "its context" } else { "the process" };
+    for ((call, bytes), starts) in groups {
+        let s = if bytes == 1 { "" } else { "s" };
+        let more = match starts.len() - 1 {
+            0 => String::new(),
+            1 => " and 1 more of this size".into(),
+            n => format!(" and {n} more of this size"),
+        };
+        let call = caller::plain(call);
+        let text = format!(
+            "{bytes} byte{s} at {:#x}{more}, allocated by {call}, not freed by the end of {when}",
+            starts[0]
+        );
+        tracing::error!("leak: {text}");
+        for _ in &starts {
+            note(Kind::Leak, &text);
+        }
+    }
+}
+
+/// A program allocated it by itself, and nobody keeps it for later.
+fn is_the_programs(allocation: &Allocation) -> bool {
+    ALLOCATORS.iter().any(|call| allocation.allocated_by.starts_with(call)) && allocation.is_in_use()
+}
