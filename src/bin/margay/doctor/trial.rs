@@ -148,6 +148,12 @@ impl Trial {
         let ours = library.canonicalize().ok();
         let mut drivers: Vec<&PathBuf> = named(LIBRARY).chain(named("libcuda.so")).collect();
         drivers.dedup_by_key(|path| path.canonicalize().ok());
+        // The wheel has a second file beside the library, which has the other name and leads to it.
+        let folder = |path: &Path| path.parent().map(Path::to_path_buf);
+        drivers.retain(|path| {
+            let real = path.canonicalize().ok();
+            real == ours || real.as_deref().and_then(folder) != ours.as_deref().and_then(folder)
+        });
         for driver in &drivers {
             let real = driver.canonicalize().ok();
             if real == ours {
