@@ -59,10 +59,10 @@ sessions: setup build
 	scripts/sessions
 
 # What is published, in build/dist: a tarball, a Debian package and debug symbols; a wheel for pip.
-dist: build
+dist: setup build
 	CC="$(CC)" CARGO="$(CARGO)" packaging/dist
 
-wheel: build
+wheel: setup build
 	CC="$(CC)" CARGO="$(CARGO)" packaging/wheel
 
 # Makes all of them twice, compares, installs each and runs programs there.

@@ -4,7 +4,7 @@
 //! (`MARGAY_CHECK`); this command waits for the program and sums up.
 
 use crate::Outcome;
-use crate::run::{introduce, library};
+use crate::run::{introduce, library, not_started, program_and_arguments, tell_of_other_drivers};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -38,16 +38,7 @@ pub fn command() -> Command {
                 .default_value("1")
                 .help("Exit code if something is found; 0: the program's own, whatever is found"),
         )
-        .arg(
-            Arg::new("program")
-                .value_name("CMD")
-                .num_args(1..)
-                .required(true)
-                .trailing_var_arg(true)
-                .allow_hyphen_values(true)
-                .value_parser(value_parser!(OsString))
-                .help("The program and its arguments"),
-        )
+        .arg(program_and_arguments())
         .after_help("Programs that start themselves take MARGAY_CHECK=memory,leaks instead.")
 }
 
@@ -58,7 +49,9 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     let leaks = matches.get_one::<String>("leak-check").is_some_and(|how| how == "full");
     let mut command = process::Command::new(program);
     command.args(words);
-    introduce(&mut command, &library()?, false)?;
+    let library = library()?;
+    tell_of_other_drivers("check", &library);
+    introduce(&mut command, &library, false)?;
     command
         .env("MARGAY_CHECK", if leaks { "memory,leaks" } else { "memory" })
         .env("MARGAY_CHECK_LOG", &list.0);
@@ -74,11 +67,7 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     };
     let status = match command.status() {
         Ok(status) => status,
-        Err(error) => {
-            eprintln!("margay check: {}: {error}", program.display());
-            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-            return Ok(ExitCode::from(if is_missing { 127 } else { 126 }));
-        }
+        Err(error) => return Ok(not_started("check", program, &error)),
     };
     let found = std::fs::read_to_string(&list.0).unwrap_or_default();
     eprintln!("margay check: {}", sum(&found));

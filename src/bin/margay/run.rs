@@ -36,31 +36,28 @@ pub fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("On a terminal, show no line for kernels that take longer than two seconds"),
         )
-        .arg(
-            Arg::new("program")
-                .value_name("CMD")
-                .num_args(1..)
-                .required(true)
-                .trailing_var_arg(true)
-                .allow_hyphen_values(true)
-                .value_parser(value_parser!(OsString))
-                .help("The program and its arguments"),
-        )
+        .arg(program_and_arguments())
+}
+
+/// `CMD…`, for sub-commands that start a program.
+pub fn program_and_arguments() -> Arg {
+    Arg::new("program")
+        .value_name("CMD")
+        .num_args(1..)
+        .required(true)
+        .trailing_var_arg(true)
+        .allow_hyphen_values(true)
+        .value_parser(value_parser!(OsString))
+        .help("The program and its arguments")
 }
 
 pub fn run(matches: &ArgMatches) -> Outcome {
     let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
     let program = words.next().ok_or("no program given")?;
     let library = library()?;
-    for other in other_drivers() {
-        eprintln!(
-            "margay run: this machine has another driver, {}; the program gets Margay's, {}",
-            other.display(),
-            library.display()
-        );
-    }
     let mut command = process::Command::new(program);
     command.args(words);
+    tell_of_other_drivers("run", &library);
     introduce(&mut command, &library, matches.get_flag("preload"))?;
     for (flag, variable) in [("fidelity", "MARGAY_FIDELITY"), ("summary", "MARGAY_SUMMARY")] {
         if matches.get_flag(flag) {
@@ -73,13 +70,25 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         command.env("MARGAY_PROGRESS", "1");
     }
     let error = command.exec();
-    eprintln!("margay run: {}: {error}", program.display());
-    // As shells have it: 127 for what is not there, 126 for what cannot be started.
-    Ok(ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound {
-        127
-    } else {
-        126
-    }))
+    Ok(not_started("run", program, &error))
+}
+
+/// Another driver is never passed over in silence.
+pub fn tell_of_other_drivers(command: &str, library: &Path) {
+    for other in other_drivers() {
+        eprintln!(
+            "margay {command}: this machine has another driver, {}; the program gets Margay's, {}",
+            other.display(),
+            library.display()
+        );
+    }
+}
+
+/// Says why a program does not start. As shells have it: 127 for what is not there, 126 for what cannot be started.
+pub fn not_started(command: &str, program: &OsStr, error: &std::io::Error) -> ExitCode {
+    eprintln!("margay {command}: {}: {error}", program.display());
+    let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+    ExitCode::from(if is_missing { 127 } else { 126 })
 }
 
 /// The library that programs are to find.

@@ -105,8 +105,11 @@ impl Prepared {
         let _busy = record::kernel_runs(self.shared.device);
         if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
             let report = fault::report(&fault);
+            // Who sees the error may end the process at once, so that the finding is noted before. Only the first is reported.
+            if !self.shared.has_failed() {
+                check::fault(&report);
+            }
             self.shared.fail(fault::code(&fault.cause), &report);
-            check::fault(&report);
         }
         status_line::clear();
     }

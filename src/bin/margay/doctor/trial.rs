@@ -193,12 +193,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn make() -> io::Result<Folder> {
-        let name = format!(
-            "margay-doctor-{}-{:x}",
-            std::process::id(),
-            Instant::now().elapsed().as_nanos()
-        );
-        let path = std::env::temp_dir().join(name);
+        let path = std::env::temp_dir().join(format!("margay-doctor-trial-{}", std::process::id()));
         fs::create_dir(&path)?;
         Ok(Folder(path))
     }
