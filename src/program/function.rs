@@ -23,6 +23,8 @@ pub struct Function {
     pub shared_bytes: u32,
     /// Kernels: where dynamic shared memory starts, the aligned end of the static.
     pub dynamic_shared: u32,
+    /// Kernels: where in static shared memory what is reserved lies, behind all else.
+    pub reserved_shared: Option<u32>,
     /// Functions called directly (module indices).
     pub callees: Vec<u32>,
     pub calls_indirectly: bool,

@@ -178,12 +178,38 @@ pub struct SharedVariable {
     pub order: (u32, u32),
 }
 
+/// Bytes of shared memory that are kept for the system and the toolkit's headers, of kernels that ask where they are
+/// (PTX ISA, Special Registers: %reserved_smem_offset). Every device of compute capability 8.0 or higher has as many.
+pub const RESERVED_SHARED: u32 = 1024;
+
+impl SharedVariable {
+    /// What is kept: behind all others that have a size.
+    pub const RESERVED: SharedVariable = SharedVariable {
+        bytes: Some(RESERVED_SHARED),
+        align: 16,
+        order: (u32::MAX, u32::MAX),
+    };
+
+    fn is_reserved(&self) -> bool {
+        self.order == SharedVariable::RESERVED.order
+    }
+}
+
 /// A kernel's shared memory: offsets by variable index, ascending by index; static bytes; where dynamic arrays start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLayout {
     pub offsets: Vec<(u32, u32)>,
     pub bytes: u32,
     pub dynamic: u32,
+    /// Where the reserved bytes are, if the kernel asks for them.
+    pub reserved: Option<u32>,
+}
+
+impl SharedLayout {
+    /// Bytes of the program's own static variables.
+    pub fn own_bytes(&self) -> u32 {
+        self.reserved.unwrap_or(self.bytes)
+    }
 }
 
 /// Static variables in the order of their declarations, then all dynamic ones at one place.
@@ -196,6 +222,9 @@ pub fn shared(variables: &[(u32, SharedVariable)]) -> SharedLayout {
             let offset = round_up(layout.bytes, variable.align);
             layout.offsets.push((*index, offset));
             layout.bytes = offset.saturating_add(bytes);
+            if variable.is_reserved() {
+                layout.reserved = Some(offset);
+            }
         }
     }
     let dynamic = sorted.iter().filter(|(_, v)| v.bytes.is_none());

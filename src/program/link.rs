@@ -530,6 +530,7 @@ impl<'a> Linker<'a> {
                     .iter()
                     .map(|&(f, v, index)| ((f, v.name.span.start), index))
                     .collect(),
+                reserved: OnceLock::new(),
                 address_taken: OnceLock::new(),
                 old: OnceLock::new(),
             },

@@ -41,7 +41,7 @@ pub use demangle::{Named, demangle};
 pub use frames::Stack;
 pub use function::Function;
 pub use ir::*;
-pub use layout::size_of as value_bytes;
+pub use layout::{RESERVED_SHARED, size_of as value_bytes};
 pub use lines::{Origin, SharedName, SourceLine};
 pub use module::*;
 pub use runtime::{Generation, RuntimeCall};

@@ -1,7 +1,7 @@
 //! A linked module: its functions, lowered when first used, and its variables, placed where the driver said.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::frames::Stack;
 use super::function::Function;
@@ -139,6 +139,8 @@ pub(super) struct Linked {
     pub units: Vec<Unit>,
     /// Shared variables of module scope, and those of bodies that have been read.
     pub shared: Mutex<Vec<SharedVariable>>,
+    /// The variable that stands for reserved shared memory, once a body has asked for it.
+    pub reserved: OnceLock<u32>,
     /// Variables of memory that outlives a launch, declared in bodies: (function, where its name stands) → global.
     pub inner: HashMap<(u32, u32), u32>,
     /// Functions whose address is taken anywhere in the module.
@@ -296,12 +298,22 @@ impl Module {
         layout::shared(&variables)
     }
 
+    /// The shared variable that stands for what is reserved.
+    pub(super) fn reserved_shared(&self) -> u32 {
+        *self.linked.reserved.get_or_init(|| {
+            let mut all = self.linked.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(SharedVariable::RESERVED);
+            all.len() as u32 - 1
+        })
+    }
+
     /// Bytes of static shared memory of `kernel` and everything that it can reach (prepares it).
     ///
     /// # Errors
     /// As [`Module::prepare`].
     pub fn shared_bytes(&self, kernel: u32) -> Result<u32, Diagnostics> {
-        Ok(self.prepare(kernel)?.shared_bytes)
+        let function = self.prepare(kernel)?;
+        Ok(function.reserved_shared.unwrap_or(function.shared_bytes))
     }
 
     /// A module of functions that are lowered already: programs built by hand.

@@ -51,6 +51,10 @@ pub fn of(module: &Module, function: u32) -> References {
             Some(Symbol::Global(_) | Symbol::Syscall(..) | Symbol::Unplaced(_)) | None => {}
         }
     }
+    let reserves = |text: &str| text.contains("%reserved_smem_offset");
+    if definition.body.as_ref().is_some_and(|body| reserves(body.text())) {
+        references.shared.push(module.reserved_shared());
+    }
     let statements = definition.body.as_ref().and_then(|body| body.statements().ok());
     let mut own = Vec::new();
     declared(statements.unwrap_or_default(), &is_shared, &mut own);

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::isa::lanes::{WARP, Width};
-use crate::program::{Element, Initial, Special};
+use crate::program::{Element, Initial, RESERVED_SHARED, Special};
 
 use super::context::Env;
 use super::slots::Slot;
@@ -122,8 +122,19 @@ pub unsafe fn set_special(regs: *mut u8, slot: Slot, which: Special, place: &Pla
         CurrentGraphExec => u128::from(launch().family.graph),
         Envreg(i) => u128::from(launch().envreg(i)),
         DynamicSmemSize => u128::from(launch().dynamic_shared),
-        TotalSmemSize | AggrSmemSize => u128::from(block.shared_bytes),
-        ReservedSmem(_) => 0,
+        TotalSmemSize | AggrSmemSize => {
+            let reserved = block.env.kernel().reserved_shared.map_or(0, |_| RESERVED_SHARED);
+            u128::from(block.shared_bytes - reserved)
+        }
+        ReservedSmem(which) => {
+            let start = block.env.kernel().reserved_shared.unwrap_or(0);
+            u128::from(match which {
+                0 | 3 => start,
+                1 => start + RESERVED_SHARED,
+                2 => RESERVED_SHARED,
+                _ => start + RESERVED_SHARED / 2,
+            })
+        }
         NclusterId(i) => axis(&launch().grid, i) / axis(&launch().cluster(), i).max(1),
         ClusterNctaid(i) => axis(&launch().cluster(), i),
         ClusterNctarank => u128::from(launch().peers()),
