@@ -37,7 +37,7 @@ test: setup
 	$(MAKE) lint
 	$(MAKE) build
 # Programs first: the tests build the library again, with what tests need, in the same place.
-	$(MAKE) examples companions clients command
+	$(MAKE) examples companions clients command races
 	$(MAKE) sessions packages-test build-systems ci-recipes
 	$(MAKE) unit
 
@@ -76,6 +76,11 @@ unit:
 # The command `margay`: what it says of programs that work and of programs that do not.
 command: setup build
 	CC="$(CC)" tests/command/run
+
+# Of the race checker: programs with and without mistakes, and a model of PTX's memory model.
+races: setup build
+	CC="$(CC)" tests/check/run
+	tests/litmus/run
 
 # C programs over the driver API, against NVIDIA's header and against ours.
 examples: setup build

@@ -180,14 +180,16 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_CHECK",
         default: "",
-        meaning: "what to look for in kernels and calls, as margay check does: memory, leaks, or both (memory,leaks) (default: nothing)",
+        meaning: "what to look for in kernels and calls, as margay check does: memory, leaks, race, benign (races that programs get away with, too), or several with commas (default: nothing)",
         set: |config, value| {
             let mut check = Check::default();
             for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 match word {
                     "memory" => check.memory = true,
                     "leaks" => check.leaks = true,
-                    _ => return Err("expected memory, leaks, or both with a comma".into()),
+                    "race" => check.race = true,
+                    "benign" => (check.race, check.benign) = (true, true),
+                    _ => return Err("expected memory, leaks, race or benign, or several with commas".into()),
                 }
             }
             config.check = check;
@@ -266,6 +268,10 @@ pub struct Check {
     pub memory: bool,
     /// Memory that is not freed by the end of its context, or of the process.
     pub leaks: bool,
+    /// Accesses of two threads in no order.
+    pub race: bool,
+    /// Also those that programs get away with.
+    pub benign: bool,
 }
 
 /// Which kernels are compiled to machine code.

@@ -24,6 +24,7 @@ pub mod isa;
 pub mod memory;
 pub mod program;
 pub mod ptx;
+pub mod sanitizer;
 pub mod simt;
 mod spelling;
 pub mod trace;

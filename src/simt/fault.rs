@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::program::{Module, Origin, SharedName, Space};
+use crate::program::{Function, Module, Origin, SharedName, Space};
+use crate::ptx::ast::Span;
 
 use super::cause::Cause;
 use super::interp::Located;
@@ -154,9 +155,15 @@ fn sites(module: &Module, located: &Located) -> Vec<Site> {
 
 /// Where an instruction stands in its source, `times` calls in a row.
 pub(super) fn site(module: &Module, compiled: &Compiled, pc: Pc, times: usize) -> Site {
-    let function = &compiled.function;
-    let text = &function.source.text;
     let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
+    Site {
+        times,
+        ..of_span(module, &compiled.function, span)
+    }
+}
+
+fn of_span(module: &Module, function: &Arc<Function>, span: Span) -> Site {
+    let text = &function.source.text;
     let (start, end) = (span.start as usize, span.end as usize);
     let instruction: Vec<&str> = text.get(start..end).unwrap_or_default().split_whitespace().collect();
     let lowered = |entry: &crate::program::FunctionEntry| match entry.lowered.get() {
@@ -172,8 +179,32 @@ pub(super) fn site(module: &Module, compiled: &Compiled, pc: Pc, times: usize) -
         },
         instruction: instruction.join(" "),
         origin: number.map_or_else(Origin::default, |number| module.origin_of(number as u32, span)),
-        times,
+        times: 1,
         left_out: 0,
+    }
+}
+
+impl Site {
+    /// An instruction of the module's function that lies at this address, by its place in the text.
+    pub fn of_instruction(module: &Module, function: usize, span: Span) -> Site {
+        let lowered = module
+            .functions
+            .iter()
+            .filter_map(|entry| entry.lowered.get()?.as_ref().ok());
+        match lowered
+            .into_iter()
+            .find(|lowered| Arc::as_ptr(lowered) as usize == function)
+        {
+            Some(lowered) => of_span(module, lowered, span),
+            None => Site {
+                function: "?".into(),
+                instruction: String::new(),
+                ptx_line: 0,
+                origin: Origin::default(),
+                times: 1,
+                left_out: 0,
+            },
+        }
     }
 }
 

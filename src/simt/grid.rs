@@ -236,7 +236,7 @@ impl Grid {
         while width > 1 && window * width > WINDOW_BUDGET {
             width /= 2;
         }
-        let watch = launch.services.watch();
+        let watch = launch.services.watch(launch);
         // Whoever looks on, or draws what runs next, has the interpreter.
         let rows = jit::rows(launch.block);
         let compiles = config::get().jit != Jit::Off && schedule.is_none() && watch.observer().is_none();

@@ -93,8 +93,8 @@ pub trait Services: Send + Sync {
     fn assert_failed(&self, line: &str);
     /// `cudaGraphSetConditional`; `false`: no such handle.
     fn set_conditional(&self, handle: u64, value: u32) -> bool;
-    /// Who looks on while kernels run; asked once a grid.
-    fn watch(&self) -> Watch {
+    /// Who looks on while a grid runs; asked when it begins.
+    fn watch(&self, _launch: &Arc<Launch>) -> Watch {
         Watch::default()
     }
 }

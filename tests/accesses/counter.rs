@@ -85,6 +85,7 @@ impl Observer for Counter {
                 let lanes = members.iter().filter(|own| **own != 0).count();
                 format!("warp of {lanes}")
             }
+            SyncEvent::Collective { .. } => return,
             SyncEvent::Fence {
                 lanes, ordering, scope, ..
             } => {
@@ -218,7 +219,7 @@ impl Services for Watched {
         false
     }
     fn assert_failed(&self, _: &str) {}
-    fn watch(&self) -> Watch {
+    fn watch(&self, _: &Arc<simt::Launch>) -> Watch {
         self.watch.clone()
     }
 }

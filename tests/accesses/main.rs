@@ -294,6 +294,7 @@ wait:
         "launch",
         "block",
         "mbarrier Init Weak of 1",
+        "mbarrier Arriving Release Cluster of 1",
         "mbarrier Arrive Release Cluster of 1",
         "1 begins for 1: 32 bytes",
         // It waits, and nobody else gets on.
@@ -367,6 +368,7 @@ wait:
         "launch",
         "block",
         "mbarrier Init Weak of 1",
+        "mbarrier Arriving Release Cta of 1",
         "mbarrier Arrive Release Cta of 1",
         "1 begins for 1: 2 bytes",
         "fabric Submit(Group) of 1",

@@ -5,7 +5,7 @@
 
 use crate::Outcome;
 use crate::run::{introduce, library, not_started, program_and_arguments, tell_of_other_drivers};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,22 @@ use std::process::{self, ExitCode};
 
 pub fn command() -> Command {
     Command::new("check")
-        .about("Run a program and look for stray accesses, wrong frees and leaks, to the byte")
+        .about("Run a program and look for stray accesses, wrong frees, leaks and races")
         .arg(
             Arg::new("tool")
                 .long("tool")
                 .value_name("TOOL")
-                .value_parser(["memcheck"])
+                .value_parser(["memcheck", "racecheck"])
+                .action(ArgAction::Append)
+                .value_delimiter(',')
                 .default_value("memcheck")
-                .help("What to look for: accesses of kernels beyond allocations and of freed memory, and wrong frees"),
+                .help("memcheck: accesses of kernels beyond allocations and of freed memory, and wrong frees. racecheck: accesses of two threads in no order"),
+        )
+        .arg(
+            Arg::new("benign")
+                .long("benign")
+                .action(ArgAction::SetTrue)
+                .help("racecheck: also races that programs get away with, such as two stores of one value"),
         )
         .arg(
             Arg::new("leak-check")
@@ -43,17 +51,17 @@ pub fn command() -> Command {
 }
 
 pub fn run(matches: &ArgMatches) -> Outcome {
-    let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
-    let program = words.next().ok_or("no program given")?;
+    let mut given = matches.get_many::<OsString>("program").into_iter().flatten();
+    let program = given.next().ok_or("no program given")?;
     let list = List::make().map_err(|error| format!("no file to count in: {error}"))?;
-    let leaks = matches.get_one::<String>("leak-check").is_some_and(|how| how == "full");
+    let words = looked_for(matches);
     let mut command = process::Command::new(program);
-    command.args(words);
+    command.args(given);
     let library = library()?;
     tell_of_other_drivers("check", &library);
     introduce(&mut command, &library, false)?;
     command
-        .env("MARGAY_CHECK", if leaks { "memory,leaks" } else { "memory" })
+        .env("MARGAY_CHECK", words.join(","))
         .env("MARGAY_CHECK_LOG", &list.0);
     // Signals from the terminal are the program's: it ends, and then the sum is due.
     // SAFETY: to ignore a signal runs no code; the program gets the default back.
@@ -80,6 +88,21 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     Ok(ExitCode::from(if found.is_empty() || code == 0 { own } else { code }))
 }
 
+/// The words of `MARGAY_CHECK`.
+fn looked_for(matches: &ArgMatches) -> Vec<&'static str> {
+    let tools = matches.get_many::<String>("tool").into_iter().flatten();
+    let mut words: Vec<&str> = tools
+        .map(|tool| if tool == "racecheck" { "race" } else { "memory" })
+        .collect();
+    if matches.get_flag("benign") {
+        words.push("benign");
+    }
+    if matches.get_one::<String>("leak-check").is_some_and(|how| how == "full") {
+        words.push("leaks");
+    }
+    words
+}
+
 /// `1 kernel failed, 2 wrong frees`
 fn sum(found: &str) -> String {
     let count = |word: &str| {
@@ -92,6 +115,7 @@ fn sum(found: &str) -> String {
         (count("kernel"), "kernel failed", "kernels failed"),
         (count("free"), "wrong free", "wrong frees"),
         (count("leak"), "allocation was not freed", "allocations were not freed"),
+        (count("race"), "race", "races"),
     ];
     let parts = words.iter().filter(|(n, ..)| *n > 0);
     let parts: Vec<String> = parts

@@ -46,7 +46,7 @@ fn write(fault: &Fault, text: &mut String) -> fmt::Result {
         let ([bx, by, bz], [x, y, z]) = (fault.block, fault.thread);
         write!(text, ", block ({bx},{by},{bz}), thread ({x},{y},{z})")?;
     }
-    stack(fault, text)
+    stack(&fault.stack, text)
 }
 
 /// Device functions of the toolkit's headers that only pass a failure on: what matters is who called them.
@@ -59,12 +59,12 @@ const MESSENGERS: [&str; 6] = [
     "__assert_rtn",
 ];
 
-/// The call stack, innermost function first.
-fn stack(fault: &Fault, text: &mut String) -> fmt::Result {
+/// A call stack, innermost function first.
+pub(super) fn stack(sites: &[Site], text: &mut String) -> fmt::Result {
     let is_messenger = |site: &&Site| MESSENGERS.contains(&&*site.function);
-    let messengers = fault.stack.iter().take_while(is_messenger).count();
+    let messengers = sites.iter().take_while(is_messenger).count();
     // The kernel itself is never a messenger, but for one of that name.
-    let sites = &fault.stack[messengers.min(fault.stack.len().saturating_sub(1))..];
+    let sites = &sites[messengers.min(sites.len().saturating_sub(1))..];
     for (index, site) in sites.iter().enumerate() {
         let mut word = if index == 0 { "at" } else { "from" };
         for line in &site.origin.lines {
@@ -257,7 +257,7 @@ fn relation(f: &mut fmt::Formatter<'_>, offset: i64, bytes: u64) -> fmt::Result 
     }
 }
 
-struct Bytes(u64);
+pub(super) struct Bytes(pub u64);
 
 impl Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,9 +2,15 @@
 //!
 //! What they print goes to the program's own `stdout`, and failed assertions to its `stderr`, as CUDA's do.
 
+use std::sync::Arc;
+
+use crate::config;
+use crate::driver::code::races;
 use crate::driver::context::Shared;
-use crate::driver::graph;
-use crate::simt::Services;
+use crate::driver::{graph, process};
+use crate::sanitizer::race;
+use crate::simt::observe::Watch;
+use crate::simt::{Launch, Services};
 
 unsafe extern "C" {
     // C's own streams: output keeps its order with that of the program only if it goes the same way.
@@ -26,6 +32,16 @@ impl Services for Shared {
 
     fn set_conditional(&self, handle: u64, value: u32) -> bool {
         graph::set_conditional(handle, value)
+    }
+
+    fn watch(&self, launch: &Arc<Launch>) -> Watch {
+        let check = config::get().check;
+        if !check.race {
+            return Watch::default();
+        }
+        let options = race::Options { benign: check.benign };
+        let tell = |race: race::Race| process::check::race(&race, &races::report(&race));
+        Watch::new(Arc::new(race::Detector::new(launch, options, Arc::new(tell))))
     }
 
     fn assert_failed(&self, line: &str) {

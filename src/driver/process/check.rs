@@ -3,16 +3,19 @@
 //!
 //! Findings are told in the log, and a line for each goes to the file that `margay check` counts (`MARGAY_CHECK_LOG`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::process;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use crate::config;
 use crate::driver::Error;
 use crate::memory::{self, AddressSpace, Allocation, MAX_DEVICES, Nearest, Relation, caller};
+use crate::sanitizer::race::{Missing, Race};
 
 /// What kind of thing was found: the first word of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub enum Kind {
     Free,
     /// Memory was not freed.
     Leak,
+    /// Two accesses are in no order.
+    Race,
 }
 
 impl Kind {
@@ -31,6 +36,7 @@ impl Kind {
             Kind::Kernel => "kernel",
             Kind::Free => "free",
             Kind::Leak => "leak",
+            Kind::Race => "race",
         }
     }
 }
@@ -78,6 +84,19 @@ fn note(kind: Kind, text: &str) {
 pub fn fault(report: &str) {
     if config::get().check.memory {
         note(Kind::Kernel, report);
+    }
+}
+
+/// A kernel has a race, of which the report tells. A kernel that is launched again is not told of again.
+pub fn race(race: &Race, report: &str) {
+    /// Its kernel, the lines of PTX, and what is missing.
+    type Known = (Arc<str>, [u32; 2], Missing);
+    static KNOWN: Mutex<BTreeSet<Known>> = Mutex::new(BTreeSet::new());
+    let lines = [race.first.site.ptx_line, race.second.site.ptx_line];
+    let lines = [lines[0].min(lines[1]), lines[0].max(lines[1])];
+    if KNOWN.lock().insert((Arc::clone(&race.kernel), lines, race.missing)) {
+        tracing::error!("{report}");
+        note(Kind::Race, report);
     }
 }
 

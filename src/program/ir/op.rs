@@ -100,6 +100,10 @@ pub enum Proxy {
     /// Another virtual address of the same memory.
     Alias,
     Async,
+    /// Of global memory alone: of fences.
+    AsyncGlobal,
+    /// Of shared memory alone, likewise.
+    AsyncShared,
     Tensormap,
     Texture,
     Surface,

@@ -453,13 +453,9 @@ impl Lower<'_> {
         let proxy = match fence.proxy {
             None => Proxy::Generic,
             Some(Named::TensormapGeneric) => Proxy::Tensormap,
-            Some(
-                Named::Async
-                | Named::AsyncGlobal
-                | Named::AsyncSharedCta
-                | Named::AsyncSharedCluster
-                | Named::AsyncGeneric,
-            ) => Proxy::Async,
+            Some(Named::Async | Named::AsyncGeneric) => Proxy::Async,
+            Some(Named::AsyncGlobal) => Proxy::AsyncGlobal,
+            Some(Named::AsyncSharedCta | Named::AsyncSharedCluster) => Proxy::AsyncShared,
             Some(Named::Alias) => Proxy::Alias,
             Some(Named::FabricFabric | Named::FabricGeneric | Named::GenericFabric) => Proxy::Fabric,
         };

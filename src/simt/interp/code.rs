@@ -116,6 +116,8 @@ struct Forms {
     compiled: OnceLock<Arc<Compiled>>,
     /// For bundles of 1, 2 and 4 warps.
     executable: [OnceLock<Arc<Executable>>; 3],
+    /// Likewise, for grids at which somebody looks.
+    watched: [OnceLock<Arc<Executable>>; 3],
     /// With compiled code, by how the rows of a block lie; none where the interpreter has to do.
     native: [Arc<NativeForm>; 3],
 }
@@ -276,6 +278,7 @@ impl Executables {
         let forms = |compiled: Compiled| Forms {
             compiled: OnceLock::from(Arc::new(compiled)),
             executable: Default::default(),
+            watched: Default::default(),
             native: Default::default(),
         };
         Executables::with(module, compiled.into_iter().map(forms).collect())
@@ -292,11 +295,19 @@ impl Executables {
     /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2 or 4).
     /// A grid that is watched has forms of its own.
     pub fn executable(&self, index: u32, function: &Arc<Function>, width: u32, watch: &Watch) -> Arc<Executable> {
-        let build = || Executable::build(self.compiled(index, function), width, Operations::of(watch));
-        watch.form(function, width, build).unwrap_or_else(|| {
-            let cell = &self.forms::<Forms>(index).executable[width.trailing_zeros() as usize];
-            Arc::clone(cell.get_or_init(|| Arc::new(build())))
-        })
+        let forms = self.forms::<Forms>(index);
+        let forms = match watch.observer() {
+            Some(_) => &forms.watched,
+            None => &forms.executable,
+        };
+        let build = || {
+            Arc::new(Executable::build(
+                self.compiled(index, function),
+                width,
+                Operations::of(watch),
+            ))
+        };
+        Arc::clone(forms[width.trailing_zeros() as usize].get_or_init(build))
     }
 }
 
@@ -538,9 +549,8 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
         } => Code::Atomic {
             run: (machine.atomic)(op, ty),
             atom: Box::new(AtomOp {
-                mem: MemOp::new(&address, (ordering, Some(scope)), Box::new([]), span),
+                mem: MemOp::new(&address, (ordering, Some(scope)), offsets(&b), span),
                 dst: dst.map_or_else(|| Box::from([]), |d| offsets(&d)),
-                b: offsets(&b),
                 c: c.map_or(NONE, |s| s.offset),
                 ftz,
             }),

@@ -157,6 +157,13 @@ impl Bundle {
         state: &mut BlockState,
         exec: &Executable,
     ) -> Rare {
+        if exec.machine.watched
+            && !matches!(op, Operation::WarpBarrier { .. })
+            && let Some(members) = collective::members(op)
+        {
+            // SAFETY: the member mask is a number or a slot of the code that runs, whose window `cx` has.
+            unsafe { warp::collective(cx, members) };
+        }
         if let Operation::Joint(joint) = op {
             cx.forced = std::mem::take(&mut self.fragments[at].forced);
             // SAFETY: `joint` is of the code that runs, whose window `cx` has.

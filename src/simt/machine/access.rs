@@ -14,7 +14,7 @@ use crate::ptx::ast::Span;
 use crate::simt::cause::Cause;
 
 use super::context::{Cx, Env, NONE, RawFault};
-use super::observe::{Access, Direction};
+use super::observe::{Access, Direction, Stored};
 use super::slots::{Slot, bits, read};
 
 /// A memory access: where the address comes from, which slots carry data.
@@ -123,18 +123,68 @@ pub(super) fn tell<const WATCHED: bool>(
 ) {
     if WATCHED && let Some(observer) = cx.block.env.watch().observer() {
         let access = Access {
-            warp,
-            lanes,
-            addresses,
-            bytes: bytes as u32,
-            space: op.space,
-            direction,
-            ordering: op.ordering,
-            scope: op.scope,
             proxy,
-            operation: cx.operation,
+            ..generic(cx, op, (warp, lanes), addresses, bytes, direction)
         };
         observer.access(&cx.who(op.span), &access);
+    }
+}
+
+/// Tells the observer of a store that was checked; `stored` puts into the bytes what a lane is about to write.
+pub(super) fn tell_store(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    lanes: (usize, u32),
+    addresses: &Lanes,
+    bytes: u64,
+    stored: &Stored<'_>,
+) {
+    if let Some(observer) = cx.block.env.watch().observer() {
+        let access = Access {
+            stored: Some(stored),
+            ..generic(cx, op, lanes, addresses, bytes, Direction::Write)
+        };
+        observer.access(&cx.who(op.span), &access);
+    }
+}
+
+/// Tells the observer that a strong read, or an atomic, is done.
+pub(super) fn tell_done(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    lanes: (usize, u32),
+    addresses: &Lanes,
+    bytes: u64,
+    direction: Direction,
+) {
+    if let Some(observer) = cx.block.env.watch().observer() {
+        let access = generic(cx, op, lanes, addresses, bytes, direction);
+        observer.has_read(&cx.who(op.span), &access);
+    }
+}
+
+/// An access by the generic proxy, of lanes of a warp.
+fn generic<'a>(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    (warp, lanes): (usize, u32),
+    addresses: &'a Lanes,
+    bytes: u64,
+    direction: Direction,
+) -> Access<'a> {
+    Access {
+        warp,
+        lanes,
+        addresses,
+        bytes: bytes as u32,
+        element: bytes as u32 / (op.data.len() as u32).max(1),
+        space: op.space,
+        direction,
+        ordering: op.ordering,
+        scope: op.scope,
+        proxy: Proxy::Generic,
+        operation: cx.operation,
+        stored: None,
     }
 }
 
@@ -150,17 +200,20 @@ pub(super) fn tell_one<const WATCHED: bool>(
     if WATCHED && let Some(observer) = cx.block.env.watch().observer() {
         let mut addresses = [0; WARP];
         addresses[lane % WARP] = address;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let access = Access {
             warp: lane / WARP,
             lanes: 1 << (lane % WARP),
             addresses: &addresses,
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            bytes,
+            element: bytes,
             space,
             direction,
             ordering: Ordering::Weak,
             scope: None,
             proxy,
             operation: cx.operation,
+            stored: None,
         };
         observer.access(&cx.who(cx.span), &access);
     }

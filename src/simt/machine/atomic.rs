@@ -17,10 +17,10 @@ use super::raw::wide;
 
 /// An atomic access.
 pub struct AtomOp {
+    /// With the operands that lanes bring, an element each.
     pub mem: MemOp,
     /// Where old values go; empty for `red`.
     pub dst: Box<[u32]>,
-    pub b: Box<[u32]>,
     pub c: u32,
     pub ftz: bool,
 }
@@ -196,7 +196,7 @@ rmw! {
 }
 
 unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>, op: &AtomOp) -> bool {
-    let bytes = (size_of::<K::Cell>() * op.b.len()) as u64;
+    let bytes = (size_of::<K::Cell>() * op.mem.data.len()) as u64;
     // A `.shared` access stays on this thread; generic addresses may be anybody's.
     let private = op.mem.space == Space::Shared;
     // A generic address follows the rule of the memory that it lands in.
@@ -213,7 +213,7 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
         if !unsafe { access::lanes::<WATCHED>(cx, &op.mem, w, active, bytes, Direction::Atomic, &mut a) } {
             return false;
         }
-        for (k, &slot) in op.b.iter().enumerate() {
+        for (k, &slot) in op.mem.data.iter().enumerate() {
             // SAFETY: slots are runs of 32 cells in the window; addresses of active lanes were checked.
             unsafe {
                 let b = (cx.regs.add(slot as usize) as *const [K::Cell; WARP]).add(w) as *const K::Cell;
@@ -257,6 +257,9 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
                     }
                 }
             }
+        }
+        if WATCHED {
+            access::tell_done(cx, &op.mem, (w, active), &a, bytes, Direction::Atomic);
         }
     }
     true

@@ -3,11 +3,7 @@
 //! Operations are compiled twice, with and without the code that tells: `WATCHED` is a constant of theirs, and a grid
 //! that nobody watches pays for nothing. One that is watched takes the operations' long ways, lane by lane.
 
-use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
-
-use parking_lot::Mutex;
 
 use crate::isa::joint::fabric::Submit;
 use crate::isa::lanes::{MAX_WARPS, WARP};
@@ -18,6 +14,8 @@ use crate::ptx::ast::Span;
 pub trait Observer: Send + Sync + 'static {
     /// Lanes of one warp touch memory; every check has passed.
     fn access(&self, _by: &Who<'_>, _access: &Access<'_>) {}
+    /// The strong read, or the atomic, of which [`Self::access`] told is done.
+    fn has_read(&self, _by: &Who<'_>, _access: &Access<'_>) {}
     /// Some lanes synchronise with others, or with copies of their own.
     fn synchronise(&self, _by: &Who<'_>, _event: &SyncEvent) {}
     /// Something begins or ends for a whole block or grid, or is done on its behalf.
@@ -54,6 +52,9 @@ pub struct Access<'a> {
     pub addresses: &'a [u64; WARP],
     /// Bytes that each lane touches.
     pub bytes: u32,
+    /// Bytes of each of the elements that these are: an access of a vector is one for each element (PTX ISA, Memory Consistency
+    /// Model: Vector Data-types).
+    pub element: u32,
     /// As the instruction says.
     pub space: Space,
     pub direction: Direction,
@@ -62,7 +63,12 @@ pub struct Access<'a> {
     pub proxy: Proxy,
     /// The asynchronous operation that makes it, some time between [`SyncEvent::Begin`] and [`GridEvent::Complete`].
     pub operation: Option<u64>,
+    /// Of a store: what is about to be written.
+    pub stored: Option<&'a Stored<'a>>,
 }
+
+/// Puts into the bytes what a lane stores.
+pub type Stored<'a> = dyn Fn(usize, &mut [u8]) + 'a;
 
 /// What orders a lane's accesses against those of others. Masks are of the bundle's warps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +81,8 @@ pub enum SyncEvent {
     },
     /// `bar.warp.sync`: by lane of one warp, the members that it waits for.
     Warp { warp: usize, members: [u32; WARP] },
+    /// Another `.sync` instruction of a warp, likewise: members meet there, and memory is not promised to be in order.
+    Collective { warp: usize, members: [u32; WARP] },
     Fence {
         lanes: [u32; MAX_WARPS],
         ordering: Ordering,
@@ -107,6 +115,8 @@ pub enum SyncEvent {
         warp: usize,
         lanes: u32,
         addresses: [u64; WARP],
+        /// By lane, the parity of the current phase behind it, where the object is still there.
+        parities: u32,
         ordering: Ordering,
         scope: Option<Scope>,
         what: MbarrierEvent,
@@ -149,6 +159,9 @@ pub enum MbarrierEvent {
     Expect,
     /// Bytes have come.
     Complete,
+    /// These lanes are about to arrive.
+    Arriving,
+    /// They have.
     Arrive,
     /// An arrival is asked for, when the thread's copies (`cp.async`) are complete.
     CopiesArrive,
@@ -208,43 +221,18 @@ pub enum HeapEvent {
 /// The observer of a grid, if it has one.
 #[derive(Clone, Default)]
 pub struct Watch {
-    eye: Option<Arc<Eye>>,
-}
-
-struct Eye {
-    observer: Arc<dyn Observer>,
-    /// Forms of functions that are made for grids that are watched, by function and width of bundles. A form keeps its
-    /// function, so that no other one can come to lie at its address.
-    forms: Mutex<HashMap<(usize, u32), Arc<dyn Any + Send + Sync>>>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Watch {
     pub fn new(observer: Arc<impl Observer>) -> Watch {
         Watch {
-            eye: Some(Arc::new(Eye {
-                observer,
-                forms: Mutex::default(),
-            })),
+            observer: Some(observer),
         }
     }
 
     pub fn observer(&self) -> Option<&dyn Observer> {
-        self.eye.as_deref().map(|eye| &*eye.observer)
-    }
-
-    /// The form of a function for a grid that is watched, made if need be; `None`: nobody looks, and the module keeps
-    /// the form.
-    pub fn form<T: Any + Send + Sync>(
-        &self,
-        function: &Arc<Function>,
-        width: u32,
-        make: impl FnOnce() -> T,
-    ) -> Option<Arc<T>> {
-        let eye = self.eye.as_ref()?;
-        let key = (Arc::as_ptr(function) as usize, width);
-        let mut forms = eye.forms.lock();
-        let any = forms.entry(key).or_insert_with(|| Arc::new(make()));
-        Arc::clone(any).downcast().ok()
+        self.observer.as_deref()
     }
 
     /// Tells of what concerns a whole grid or block.

@@ -320,6 +320,9 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
                         }
                     }
                 }
+                if WATCHED {
+                    access::tell_done(cx, op, (w, active), &a, bytes, Direction::Read);
+                }
                 continue;
             }
             for (k, &slot) in op.data.iter().enumerate() {
@@ -382,8 +385,23 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
             }
             let mut a: Lanes = [0; WARP];
             // SAFETY: the address register is a slot of the running window.
-            if !unsafe { access::lanes::<WATCHED>(cx, op, w, active, bytes, Direction::Write, &mut a) } {
+            if !unsafe { access::lanes::<false>(cx, op, w, active, bytes, Direction::Write, &mut a) } {
                 return false;
+            }
+            if WATCHED {
+                let regs = cx.regs;
+                let stored = |lane: usize, out: &mut [u8]| {
+                    for (part, &slot) in out.chunks_mut(size_of::<T>()).zip(&op.data) {
+                        // SAFETY: the slot lies in the running window, which has this lane.
+                        let value = unsafe {
+                            let src = (regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
+                            T::narrow(*src.add(lane)).bits()
+                        };
+                        let size = part.len();
+                        part.copy_from_slice(&value.to_le_bytes()[..size]);
+                    }
+                };
+                access::tell_store(cx, op, (w, active), &a, bytes, &stored);
             }
             if STRONG {
                 let order = order_of(op.ordering, true);

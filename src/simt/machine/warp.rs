@@ -254,16 +254,33 @@ pub fn fence<const WATCHED: bool>(cx: &Cx<'_>, ordering: Ordering, scope: Option
 /// # Safety
 /// As for [`shuffle`].
 pub unsafe fn warp_barrier<const WATCHED: bool>(cx: &Cx<'_>, members: Value<Slot>) {
-    if !WATCHED {
-        return;
+    if WATCHED {
+        // SAFETY: `members` is a number or a slot of the running window.
+        unsafe { each_named(cx, members, |warp, members| SyncEvent::Warp { warp, members }) };
     }
+}
+
+/// Tells an observer of another `.sync` instruction all of whose members are there.
+///
+/// # Safety
+/// As for [`shuffle`].
+pub unsafe fn collective(cx: &Cx<'_>, members: Value<Slot>) {
+    // SAFETY: `members` is a number or a slot of the running window.
+    unsafe { each_named(cx, members, |warp, members| SyncEvent::Collective { warp, members }) };
+}
+
+/// Tells, for each warp, of the members that its lanes name.
+///
+/// # Safety
+/// As for [`shuffle`].
+unsafe fn each_named(cx: &Cx<'_>, members: Value<Slot>, event: impl Fn(usize, [u32; WARP]) -> SyncEvent) {
     for (warp, own) in warps(cx) {
         let mut named = [0; WARP];
         for i in bits(own.active) {
             // SAFETY: `members` is a number or a slot of the running window.
             named[i] = unsafe { own.partners(Some(members), i) };
         }
-        cx.synchronised::<WATCHED>(|| SyncEvent::Warp { warp, members: named });
+        cx.synchronised::<true>(|| event(warp, named));
     }
 }
 

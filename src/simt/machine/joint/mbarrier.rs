@@ -175,6 +175,19 @@ unsafe fn each<const WATCHED: bool>(
         let mut at: Lanes = [0; WARP];
         // SAFETY: the caller promises of the register what the function asks for.
         unsafe { addresses(cx, &mem, w, active, &mut at) }?;
+        let event = |what, parities| SyncEvent::Mbarrier {
+            warp: w,
+            lanes: active,
+            addresses: at,
+            parities,
+            ordering,
+            scope,
+            what,
+        };
+        if what == MbarrierEvent::Arrive {
+            cx.synchronised::<WATCHED>(|| event(MbarrierEvent::Arriving, 0));
+        }
+        let mut parities = 0;
         for i in bits(active) {
             let lane = w * WARP + i;
             let is_there = matches!(op, Op::Init { .. }) || state.asynchronous.barriers.has(at[i]);
@@ -183,17 +196,20 @@ unsafe fn each<const WATCHED: bool>(
                 false => Err(mbarrier::NONE_THERE.to_owned()),
             };
             done.map_err(|why| misuse(cx, at[i], &why, lane))?;
+            if WATCHED {
+                // Before the next lane comes: it may end another phase.
+                parities |= u32::from(parity(at[i])) << i;
+            }
         }
-        cx.synchronised::<WATCHED>(|| SyncEvent::Mbarrier {
-            warp: w,
-            lanes: active,
-            addresses: at,
-            ordering,
-            scope,
-            what,
-        });
+        cx.synchronised::<WATCHED>(|| event(what, parities));
     }
     Ok(())
+}
+
+/// The parity of the current phase of the object at an address that was checked.
+fn parity(at: u64) -> bool {
+    // SAFETY: such an address is that of 8 bytes of shared memory.
+    unsafe { mbarrier::load(at) }.is_ok_and(|object| object.phase)
 }
 
 #[cold]
@@ -399,6 +415,7 @@ unsafe fn look<const WATCHED: bool>(wait: Wait, operands: &Operands, cx: &mut Cx
             warp: w,
             lanes: active,
             addresses: at,
+            parities: bits(active).fold(0, |all, i| all | u32::from(parity(at[i])) << i),
             ordering,
             scope,
             what: MbarrierEvent::Look { over: *over },

@@ -1,0 +1,207 @@
+//! Places by which threads let others know: words that are written with release patterns, and mbarriers.
+
+use std::collections::HashMap;
+
+use super::clock::{Clock, Step};
+use super::ledger::Reach;
+
+/// What a thread lets others know: what lies before, and what of it the asynchronous proxy sees in global and in shared memory.
+#[derive(Clone, Default)]
+pub struct Message {
+    pub clock: Clock,
+    pub asynchronous: [Clock; 2],
+}
+
+impl Message {
+    pub fn join(&mut self, other: &Message) {
+        self.clock.join(&other.clock);
+        for (own, other) in self.asynchronous.iter_mut().zip(&other.asynchronous) {
+            own.join(other);
+        }
+    }
+}
+
+/// Whom a message is for: those within a reach of who left it, whose block or cluster has this number.
+pub type For = (Reach, u32);
+
+/// A thread, by its block, warp and lane.
+pub type Thread = (u32, usize, usize);
+
+struct Left {
+    whom: For,
+    /// How far the write reaches that bears it.
+    told: For,
+    /// `None`: several.
+    by: Option<Thread>,
+    message: Message,
+}
+
+/// Whether a thread of this block and cluster is meant.
+fn is_meant((whom, number): For, at: (u32, u32)) -> bool {
+    whom.number(at) == number
+}
+
+/// Messages that one word keeps at most; those of the last to come stay.
+const MOST: usize = 16;
+
+/// Words that hold a message for those who read them (PTX ISA, Memory Consistency Model: Synchronizes Ordering).
+#[derive(Default)]
+pub struct Flags(HashMap<u64, Flag>);
+
+#[derive(Default)]
+struct Flag {
+    /// Block and cluster of who wrote last.
+    last: (u32, u32),
+    left: Vec<Left>,
+}
+
+impl Flags {
+    /// A thread, of a cluster, writes something that goes on what was there (an atomic), or does not; `told`: how far that reaches.
+    pub fn written(
+        &mut self,
+        address: u64,
+        (by, cluster): (Thread, u32),
+        told: For,
+        goes_on: bool,
+        messages: Vec<(For, Message)>,
+    ) {
+        if messages.is_empty() && !self.0.contains_key(&address) {
+            return;
+        }
+        let Flag { last, left: flag } = self.0.entry(address).or_default();
+        *last = (by.0, cluster);
+        match goes_on {
+            // Its write bears what it has found.
+            true => {
+                for left in flag.iter_mut().filter(|left| is_meant(left.told, (by.0, cluster))) {
+                    left.told = if told.0 > left.told.0 { told } else { left.told };
+                }
+            }
+            // Who has released by this word goes on doing so (PTX ISA, Release and Acquire Patterns: the second form).
+            false => flag.retain(|left| left.by == Some(by)),
+        }
+        for (whom, message) in messages {
+            leave(
+                flag,
+                Left {
+                    whom,
+                    told,
+                    by: Some(by),
+                    message,
+                },
+            );
+        }
+        if flag.is_empty() {
+            self.0.remove(&address);
+        }
+    }
+
+    /// Shows what somebody learns who reads with this reach, and how far who left it reaches; he is of the block and of the cluster
+    /// of these numbers.
+    pub fn read(&self, address: u64, reach: Reach, at: (u32, u32), mut learn: impl FnMut(Reach, &Message)) {
+        let Some(flag) = self.0.get(&address) else { return };
+        if reach.number(flag.last) != reach.number(at) {
+            return;
+        }
+        for left in &flag.left {
+            if is_meant(left.whom, at) && is_meant(left.told, at) {
+                learn(left.whom.0, &left.message);
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn forget(&mut self, from: u64, to: u64) {
+        self.0.retain(|address, _| !(from..to).contains(address));
+    }
+}
+
+/// Adds a message. What two threads have left for the same is told apart, what more have is not.
+fn leave(flag: &mut Vec<Left>, new: Left) {
+    let is_for_same = |left: &Left| (left.whom, left.told) == (new.whom, new.told);
+    if let Some(left) = flag.iter_mut().find(|left| is_for_same(left) && left.by == new.by) {
+        left.message.join(&new.message);
+        return;
+    }
+    let is_one = |left: &Left| is_for_same(left) && left.by.is_some();
+    if flag.iter().filter(|left| is_one(left)).count() == 2
+        && let Some(first) = flag.iter().position(is_one)
+    {
+        let old = flag.remove(first);
+        match flag.iter_mut().find(|left| is_for_same(left) && left.by.is_none()) {
+            Some(several) => several.message.join(&old.message),
+            None => flag.push(Left { by: None, ..old }),
+        }
+    }
+    if flag.len() >= MOST {
+        let near = flag.iter().position(|left| left.whom.0 != Reach::Device);
+        flag.remove(near.unwrap_or(0));
+    }
+    flag.push(new);
+}
+
+/// An mbarrier: what those know who have come in the current phase, and in those that are over.
+#[derive(Default)]
+struct Mbarrier {
+    parity: bool,
+    /// Phases that have ended at this address.
+    over: Step,
+    pending: Message,
+    known: Message,
+}
+
+#[derive(Default)]
+pub struct Mbarriers(HashMap<u64, Mbarrier>);
+
+impl Mbarriers {
+    /// A new object; its phases go on counting where another's ended.
+    pub fn begin(&mut self, address: u64) {
+        let old = self.0.remove(&address);
+        let over = old.map_or(0, |old| old.over + 1);
+        self.0.insert(
+            address,
+            Mbarrier {
+                over,
+                ..Mbarrier::default()
+            },
+        );
+    }
+
+    /// The number of the current phase.
+    pub fn phase(&mut self, address: u64) -> Step {
+        self.0.entry(address).or_default().over + 1
+    }
+
+    /// Somebody is about to come to the current phase.
+    pub fn arrive(&mut self, address: u64, message: &Message) {
+        self.0.entry(address).or_default().pending.join(message);
+    }
+
+    /// The object has this parity: what somebody learns who finds a phase over.
+    pub fn look(&mut self, address: u64, parity: bool) -> &Message {
+        let own = self.0.entry(address).or_default();
+        own.see(address, parity);
+        &own.known
+    }
+
+    pub fn forget(&mut self, from: u64, to: u64) {
+        for (_, own) in self.0.iter_mut().filter(|(address, _)| (from..to).contains(address)) {
+            (own.pending, own.known) = Default::default();
+        }
+    }
+}
+
+impl Mbarrier {
+    fn see(&mut self, address: u64, parity: bool) {
+        if self.parity == parity {
+            return;
+        }
+        (self.parity, self.over) = (parity, self.over + 1);
+        let pending = std::mem::take(&mut self.pending);
+        self.known.join(&pending);
+        self.known.clock.phases.insert(address, self.over);
+    }
+}

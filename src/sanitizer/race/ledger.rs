@@ -1,0 +1,410 @@
+//! Who touched memory: entries for accesses that are alike, and the sets of them that words of the shadow refer to.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::program::{self, Proxy, Scope};
+use crate::simt::observe::{Access, Direction};
+
+use super::clock::{Clock, Step, Writer};
+
+/// How far an order reaches, or how near two threads are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reach {
+    Block,
+    Cluster,
+    Device,
+}
+
+impl Reach {
+    pub const ALL: [Reach; 3] = [Reach::Block, Reach::Cluster, Reach::Device];
+
+    /// The number of the block or cluster whose threads it reaches, for one of this block and cluster.
+    pub fn number(self, (block, cluster): (u32, u32)) -> u32 {
+        match self {
+            Reach::Block => block,
+            Reach::Cluster => cluster,
+            Reach::Device => 0,
+        }
+    }
+
+    /// Of an instruction; without a scope it is the device (PTX ISA, membar; atom).
+    pub fn of(scope: Option<Scope>) -> Reach {
+        match scope {
+            Some(Scope::Cta) => Reach::Block,
+            Some(Scope::Cluster) => Reach::Cluster,
+            Some(Scope::Gpu | Scope::Sys) | None => Reach::Device,
+        }
+    }
+}
+
+/// What kind of access it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kind {
+    pub direction: Direction,
+    /// How far it is strong (PTX ISA, Memory Consistency Model: Operation types); `None`: a weak one.
+    pub strong: Option<Reach>,
+    pub asynchronous: bool,
+    /// Of a strong one: bytes of an element.
+    pub element: u8,
+}
+
+impl Kind {
+    pub fn of(access: &Access<'_>) -> Kind {
+        let strong = match access.ordering {
+            program::Ordering::Weak => (access.direction == Direction::Atomic).then_some(Reach::Device),
+            // A volatile operation is a relaxed one of system scope (PTX ISA, Volatile Operations).
+            program::Ordering::Volatile => Some(Reach::Device),
+            program::Ordering::Relaxed
+            | program::Ordering::Acquire
+            | program::Ordering::Release
+            | program::Ordering::AcqRel
+            | program::Ordering::Sc => Some(Reach::of(access.scope)),
+        };
+        Kind {
+            direction: access.direction,
+            strong,
+            asynchronous: access.proxy == Proxy::Async,
+            element: if strong.is_some() { access.element as u8 } else { 0 },
+        }
+    }
+
+    pub fn writes(self) -> bool {
+        self.direction != Direction::Read
+    }
+
+    /// Whether an atomic that has found this written need not be told from it: another that finds the one finds this one, too, and
+    /// what is forgiven for the one is for this one.
+    pub fn is_hidden_by(self, atomic: Kind) -> bool {
+        self.direction == Direction::Atomic && self.strong >= atomic.strong
+    }
+}
+
+/// An asynchronous operation.
+#[derive(Default)]
+pub struct Operation {
+    /// Lanes that have seen its end, and the step of their warp then (upper and lower half).
+    ended: AtomicU64,
+    /// Likewise, that it has read its sources.
+    has_read: AtomicU64,
+    /// Barriers of the block before the first saw its end.
+    epoch: AtomicU32,
+    /// The phase of an mbarrier after which it has ended.
+    pub phase: OnceLock<(u64, Step)>,
+}
+
+impl Operation {
+    /// Lanes see its end.
+    pub fn end(&self, lanes: u32, (step, epoch): (Step, u32), only_reads: bool) {
+        let word = if only_reads { &self.has_read } else { &self.ended };
+        // One block's lanes come one after the other. Of several steps the first stands for all.
+        let old = word.load(Ordering::Relaxed);
+        let step = if old == 0 { step } else { step.min(old as u32) };
+        if old == 0 {
+            self.epoch.store(epoch, Ordering::Relaxed);
+        }
+        word.store(
+            (old >> 32 | u64::from(lanes)) << 32 | u64::from(step),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Step and epoch in which a lane saw the end of what an access of this kind needs; `None`: it has not.
+    pub fn seen_by(&self, lane: usize, direction: Direction) -> Option<(Step, u32)> {
+        let seen = |word: &AtomicU64| {
+            let word = word.load(Ordering::Relaxed);
+            (word >> 32 >> lane & 1 == 1).then_some((word as u32, self.epoch.load(Ordering::Relaxed)))
+        };
+        match direction {
+            Direction::Read => seen(&self.has_read).or_else(|| seen(&self.ended)),
+            Direction::Write | Direction::Atomic => seen(&self.ended),
+        }
+    }
+}
+
+/// Accesses by one instruction of lanes of one warp, in one step of it.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub block: u32,
+    pub cluster: u32,
+    pub warp: u32,
+    pub step: Step,
+    /// Barriers of the whole block before, where those are counted.
+    pub epoch: u32,
+    pub site: u32,
+    pub kind: Kind,
+    /// Number of the operation that makes them.
+    pub operation: Option<u32>,
+}
+
+impl Entry {
+    /// As those know it who have read what it wrote.
+    pub fn writer(&self, lanes: u32) -> Writer {
+        Writer {
+            block: self.block,
+            warp: self.warp,
+            step: self.step,
+            site: self.site,
+            lanes,
+        }
+    }
+}
+
+/// Who else a cell stands for, besides the lane that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Others {
+    None,
+    /// More lanes of its warp, in the entry's step or before.
+    Warp,
+    /// More warps of its block, since the same barrier.
+    Block,
+    /// More blocks.
+    Blocks,
+}
+
+/// What a cell of the shadow says: nothing, one lane of an entry and who is with it, or a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Cell(u32);
+
+/// A cell has 24 bits for an entry, 2 for the others and 5 for a lane.
+const MOST_ENTRIES: usize = (1 << 24) - 1;
+const SET: u32 = 1 << 31;
+
+impl Cell {
+    pub const EMPTY: Cell = Cell(0);
+
+    pub fn one(entry: u32, lane: usize, others: Others) -> Cell {
+        Cell((entry + 1) << 7 | (others as u32) << 5 | lane as u32)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self == Cell::EMPTY
+    }
+
+    /// Entry, lane, and who else; `None`: nobody, or a set.
+    #[inline]
+    pub fn parts(self) -> Option<(u32, usize, Others)> {
+        if self.0 == 0 || self.0 & SET != 0 {
+            return None;
+        }
+        let others = match self.0 >> 5 & 3 {
+            0 => Others::None,
+            1 => Others::Warp,
+            2 => Others::Block,
+            _ => Others::Blocks,
+        };
+        Some(((self.0 >> 7) - 1, (self.0 & 31) as usize, others))
+    }
+
+    pub fn with(self, others: Others) -> Cell {
+        Cell(self.0 & !(3 << 5) | (others as u32) << 5)
+    }
+}
+
+/// Lanes of an entry.
+pub type Member = (u32, u32);
+
+/// Why a set keeps a member when another comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    No,
+    /// It lies before, but the other is strong, and forgiven what this one is not.
+    Weaker,
+    Unordered,
+}
+
+/// Members at most that are kept though they lie before; those of the last to come stay.
+const MOST_WEAKER: usize = 4;
+
+/// Members of a set at most. Where more threads than these touch a word in no order, as all blocks do that read a common
+/// value, the set keeps these.
+const MOST_MEMBERS: usize = 64;
+
+#[derive(Default)]
+pub struct Ledger {
+    entries: boxcar::Vec<Entry>,
+    operations: boxcar::Vec<Operation>,
+    sets: boxcar::Vec<Box<[Member]>>,
+    known: Mutex<HashMap<Box<[Member]>, u32>>,
+}
+
+impl Ledger {
+    /// A new entry; `None`: there is no room for more.
+    pub fn enter(&self, entry: Entry) -> Option<u32> {
+        (self.entries.count() < MOST_ENTRIES).then(|| self.entries.push(entry) as u32)
+    }
+
+    pub fn entry(&self, number: u32) -> &Entry {
+        &self.entries[number as usize]
+    }
+
+    /// How many entries and sets there are.
+    pub fn len(&self) -> usize {
+        self.entries.count() + self.sets.count()
+    }
+
+    pub fn begin(&self) -> u32 {
+        self.operations.push(Operation::default()) as u32
+    }
+
+    pub fn operation(&self, number: u32) -> &Operation {
+        &self.operations[number as usize]
+    }
+
+    /// The cell of lanes of one entry.
+    pub fn cell(&self, (entry, lanes): Member) -> Cell {
+        match lanes.count_ones() {
+            1 => Cell::one(entry, lanes.trailing_zeros() as usize, Others::None),
+            _ => self.set(&[(entry, lanes)]),
+        }
+    }
+
+    pub fn each(&self, cell: Cell, mut act: impl FnMut(Member)) {
+        match cell.0 {
+            0 => {}
+            word if word & SET == 0 => act(((word >> 7) - 1, 1 << (word & 31))),
+            word => self.sets[(word & !SET) as usize].iter().for_each(|member| act(*member)),
+        }
+    }
+
+    /// The members of a cell that are to be kept, and one more.
+    pub fn with(&self, cell: Cell, more: Member, keep: impl Fn(Member) -> Keep) -> Cell {
+        let mut members = self.and(cell, more, keep);
+        // Sets that are alike are one.
+        members.sort_unstable();
+        self.cell_of(&members)
+    }
+
+    /// Likewise, in the order in which they came.
+    pub fn behind(&self, cell: Cell, more: Member, keep: impl Fn(Member) -> Keep) -> Cell {
+        self.cell_of(&self.and(cell, more, keep))
+    }
+
+    fn and(&self, cell: Cell, more: Member, keep: impl Fn(Member) -> Keep) -> Vec<Member> {
+        let mut lanes = more.1;
+        let mut members = self.kept(cell, |member| match member.0 == more.0 {
+            true => {
+                lanes |= member.1;
+                Keep::No
+            }
+            false => keep(member),
+        });
+        members.truncate(MOST_MEMBERS - 1);
+        members.push((more.0, lanes));
+        members
+    }
+
+    /// The members of a cell that are to be kept.
+    pub fn only(&self, cell: Cell, keep: impl Fn(Member) -> Keep) -> Cell {
+        self.cell_of(&self.kept(cell, keep))
+    }
+
+    fn kept(&self, cell: Cell, mut keep: impl FnMut(Member) -> Keep) -> Vec<Member> {
+        let mut members: Vec<(Member, Keep)> = Vec::new();
+        self.each(cell, |member| members.push((member, keep(member))));
+        members.retain(|(_, keep)| *keep != Keep::No);
+        let is_weaker = |(_, keep): &&(Member, Keep)| *keep == Keep::Weaker;
+        let mut too_many = members.iter().filter(is_weaker).count().saturating_sub(MOST_WEAKER);
+        members.retain(|member| {
+            let goes = too_many > 0 && is_weaker(&member);
+            too_many -= usize::from(goes);
+            !goes
+        });
+        members.into_iter().map(|(member, _)| member).collect()
+    }
+
+    fn cell_of(&self, members: &[Member]) -> Cell {
+        match members {
+            [] => Cell::EMPTY,
+            [member] => self.cell(*member),
+            _ => self.set(members),
+        }
+    }
+
+    fn set(&self, members: &[Member]) -> Cell {
+        let mut known = self.known.lock();
+        if let Some(number) = known.get(members) {
+            return Cell(SET | number);
+        }
+        let number = self.sets.push(members.into()) as u32;
+        known.insert(members.into(), number);
+        Cell(SET | number)
+    }
+
+    /// Those that cells still refer to, in a new ledger; `visit` shows each cell, to be changed.
+    pub fn compact(&mut self, visit: impl FnOnce(&mut dyn FnMut(&mut Cell))) {
+        let new = Ledger {
+            operations: std::mem::take(&mut self.operations),
+            ..Ledger::default()
+        };
+        let mut moved: HashMap<u32, u32> = HashMap::new();
+        let mut cells: HashMap<Cell, Cell> = HashMap::new();
+        let old = &*self;
+        visit(&mut |cell| {
+            if cell.is_empty() {
+                return;
+            }
+            let others = cell.parts().map(|(.., others)| others);
+            *cell = *cells.entry(*cell).or_insert_with(|| {
+                let mut members: Vec<Member> = Vec::new();
+                old.each(*cell, |(entry, lanes)| {
+                    let number = *moved
+                        .entry(entry)
+                        .or_insert_with(|| new.entries.push(*old.entry(entry)) as u32);
+                    members.push((number, lanes));
+                });
+                match (&*members, others) {
+                    ([member], Some(others)) => new.cell(*member).with(others),
+                    ([..], _) => new.set(&members),
+                }
+            });
+        });
+        *self = new;
+    }
+}
+
+/// What one who looks knows of an entry's lanes.
+pub struct View<'a> {
+    pub block: u32,
+    pub warp: u32,
+    pub lane: usize,
+    pub clock: &'a Clock,
+    /// Up to which step it knows of lanes of its own warp by what lanes of a warp do among each other.
+    pub among: &'a dyn Fn(usize) -> Step,
+    /// Its own accesses count as known.
+    pub own: bool,
+}
+
+impl View<'_> {
+    /// Whether all that a lane did by this entry lies before.
+    pub fn is_after(&self, ledger: &Ledger, entry: &Entry, lane: usize) -> bool {
+        let step = match entry.operation.map(|number| ledger.operation(number)) {
+            None => entry.step,
+            Some(operation) => {
+                if operation
+                    .phase
+                    .get()
+                    .is_some_and(|(barrier, phase)| self.clock.phase(*barrier) >= *phase)
+                {
+                    return true;
+                }
+                match operation.seen_by(lane, entry.kind.direction) {
+                    Some((step, _)) => step,
+                    None => return false,
+                }
+            }
+        };
+        if entry.block == self.block && entry.warp == self.warp {
+            if self.own && lane == self.lane {
+                return true;
+            }
+            if (self.among)(lane) >= step {
+                return true;
+            }
+        }
+        self.clock.step(entry.block, entry.warp as usize, lane) >= step
+    }
+}
