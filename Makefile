@@ -8,7 +8,7 @@ JOBS ?= 2
 export RUSTFLAGS := $(strip $(RUSTFLAGS) --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo --remap-path-prefix=$(CURDIR)=/margay)
 export CFLAGS_x86_64_unknown_linux_gnu := -ffile-prefix-map=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 
-.PHONY: all build setup demo test lint docs sessions dist wheel packages-test unit command examples companions clients clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full build-systems ci-recipes bench bench-native header clean
+.PHONY: all build setup demo test lint docs sessions dist wheel packages-test unit command examples companions clients races clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full build-systems ci-recipes bench bench-native header clean
 
 all: build
 
@@ -77,10 +77,11 @@ unit:
 command: setup build
 	CC="$(CC)" tests/command/run
 
-# Of the race checker: programs with and without mistakes, and a model of PTX's memory model.
+# Of the race checker: programs with and without mistakes, a model of PTX's memory model, and the programs of clients/cuda.
 races: setup build
 	CC="$(CC)" tests/check/run
 	tests/litmus/run
+	clients/cuda/run --races --runtimes static13 --loadings LD_LIBRARY_PATH --jobs $(JOBS)
 
 # C programs over the driver API, against NVIDIA's header and against ours.
 examples: setup build

@@ -121,7 +121,7 @@ __global__ void bulk(const int *in, int *out, int *total)
     ptx::fence_proxy_async(ptx::space_shared);
     __syncthreads();
     if (t == 0) {
-        ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, result, sizeof(result));
+        if (blockIdx.x == 0) ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, result, sizeof(result));
         ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, ptx::op_add, total, result, sizeof(result));
         ptx::cp_async_bulk_commit_group();
         ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());

@@ -1,4 +1,5 @@
 // nvcc: --extended-lambda
+// races: CUB removes keys in place: blocks write over what others have read, with relaxed accesses alone in between
 // Thrust: sets, merges, searches, partitions, scans by key, gathers and scatters, comparisons of ranges, products.
 #include "check.h"
 

@@ -110,6 +110,9 @@ fn missing(race: &Race) -> &'static str {
         Missing::ProxyFence => {
             "the second goes by the asynchronous proxy, and no fence.proxy.async lies between the two"
         }
+        Missing::Guess => {
+            "the read is no atomic one, though a compare-and-swap that compares what it has read finds out if that was wrong"
+        }
         Missing::SameValue => "both write the same value, which programs get away with",
     }
 }

@@ -243,8 +243,7 @@ impl Copies {
     /// An arrival at this phase of an mbarrier waits for all copies of these lanes.
     pub fn ends_with(&self, ledger: &Ledger, lanes: u32, phase: (u64, Step)) {
         for copy in self.under_way.iter().filter(|copy| copy.lanes & lanes != 0) {
-            // If others wait for it by another phase, too, the first one stands.
-            let _ = ledger.operation(copy.operation).phase.set(phase);
+            ledger.operation(copy.operation).ends_with(phase);
         }
     }
 }
@@ -262,8 +261,14 @@ pub struct Warp {
     pub step: Step,
     pub lanes: PerLane<State>,
     pub among: Among,
+    /// By lane, the flag that it has read last, with its version, whether that was an acquire, and its reach.
+    pub read: [(u64, u64, bool, Reach); WARP],
     pub copies: Copies,
     pub bulk: Copies,
+    /// Operations that a commit has arrive at an mbarrier (`tcgen05`), with their lanes, since the last one.
+    pub uncommitted: Vec<(u32, u32)>,
+    /// The number of the last commit, and what it has arrive.
+    committed: (u64, Vec<u32>),
     /// Entries of this step, where the site's number says.
     entries: Box<[Option<(Alike, Step, u32)>; ENTRIES]>,
     /// Operations that were begun, by the block's number of each.
@@ -300,6 +305,17 @@ impl Warp {
             self.operations.remove(0);
         }
         self.operations.push((number, operation));
+    }
+
+    /// What lanes have begun until this commit, which is told once for each of its barriers (PTX ISA, tcgen05.commit).
+    pub fn commit(&mut self, number: u64, lanes: u32) -> &[u32] {
+        if self.committed.0 != number {
+            let all = std::mem::take(&mut self.uncommitted).into_iter();
+            let (ended, left): (Vec<_>, Vec<_>) = all.partition(|(_, by)| by & lanes != 0);
+            self.uncommitted = left;
+            self.committed = (number, ended.into_iter().map(|(begun, _)| begun).collect());
+        }
+        &self.committed.1
     }
 
     pub fn operation(&self, number: u64) -> Option<u32> {
@@ -476,8 +492,11 @@ impl Block {
                 step: 1,
                 lanes: PerLane::Same(State::default()),
                 among: Among::All(0),
+                read: [(0, 0, false, Reach::Block); WARP],
                 copies: Copies::default(),
                 bulk: Copies::default(),
+                uncommitted: Vec::new(),
+                committed: (0, Vec::new()),
                 entries: Box::new([None; ENTRIES]),
                 operations: Vec::new(),
             }

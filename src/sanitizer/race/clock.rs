@@ -56,7 +56,13 @@ impl Row {
     fn covers(&self, other: &Row) -> bool {
         match (self, other) {
             (Row::All(own), Row::All(step)) => own >= step,
-            _ => (0..WARP).all(|lane| self.get(lane) >= other.get(lane)),
+            // Without an early end, so that it takes a few instructions.
+            (Row::Each(own), Row::All(step)) => own.iter().fold(true, |all, own| all & (own >= step)),
+            (Row::All(own), Row::Each(steps)) => steps.iter().fold(true, |all, step| all & (own >= step)),
+            (Row::Each(own), Row::Each(steps)) => own
+                .iter()
+                .zip(&**steps)
+                .fold(true, |all, (own, step)| all & (own >= step)),
         }
     }
 }

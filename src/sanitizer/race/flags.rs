@@ -19,6 +19,11 @@ impl Message {
             own.join(other);
         }
     }
+
+    fn is_same(&self, other: &Message) -> bool {
+        let mut both = self.asynchronous.iter().zip(&other.asynchronous);
+        self.clock.is_same(&other.clock) && both.all(|(own, other)| own.is_same(other))
+    }
 }
 
 /// Whom a message is for: those within a reach of who left it, whose block or cluster has this number.
@@ -46,17 +51,24 @@ const MOST: usize = 16;
 
 /// Words that hold a message for those who read them (PTX ISA, Memory Consistency Model: Synchronizes Ordering).
 #[derive(Default)]
-pub struct Flags(HashMap<u64, Flag>);
+pub struct Flags {
+    flags: HashMap<u64, Flag>,
+    /// How often one has changed.
+    changes: u64,
+}
 
 #[derive(Default)]
 struct Flag {
     /// Block and cluster of who wrote last.
     last: (u32, u32),
     left: Vec<Left>,
+    /// When it changed last.
+    version: u64,
 }
 
 impl Flags {
     /// A thread, of a cluster, writes something that goes on what was there (an atomic), or does not; `told`: how far that reaches.
+    /// Whether somebody may learn something by it that he could not before.
     pub fn written(
         &mut self,
         address: u64,
@@ -64,42 +76,55 @@ impl Flags {
         told: For,
         goes_on: bool,
         messages: Vec<(For, Message)>,
-    ) {
-        if messages.is_empty() && !self.0.contains_key(&address) {
-            return;
+    ) -> bool {
+        if messages.is_empty() && !self.flags.contains_key(&address) {
+            return false;
         }
-        let Flag { last, left: flag } = self.0.entry(address).or_default();
-        *last = (by.0, cluster);
+        let flag = self.flags.entry(address).or_default();
+        let mut is_new = flag.last != (by.0, cluster);
+        flag.last = (by.0, cluster);
+        let before = flag.left.len();
         match goes_on {
             // Its write bears what it has found.
             true => {
-                for left in flag.iter_mut().filter(|left| is_meant(left.told, (by.0, cluster))) {
+                for left in flag.left.iter_mut().filter(|left| is_meant(left.told, (by.0, cluster))) {
+                    is_new |= told.0 > left.told.0;
                     left.told = if told.0 > left.told.0 { told } else { left.told };
                 }
             }
             // Who has released by this word goes on doing so (PTX ISA, Release and Acquire Patterns: the second form).
-            false => flag.retain(|left| left.by == Some(by)),
+            false => flag.left.retain(|left| left.by == Some(by)),
         }
+        is_new |= flag.left.len() != before;
+        let mut says_more = false;
         for (whom, message) in messages {
-            leave(
-                flag,
-                Left {
-                    whom,
-                    told,
-                    by: Some(by),
-                    message,
-                },
-            );
+            let left = Left {
+                whom,
+                told,
+                by: Some(by),
+                message,
+            };
+            says_more |= leave(&mut flag.left, left);
         }
-        if flag.is_empty() {
-            self.0.remove(&address);
+        if is_new || says_more {
+            self.changes += 1;
+            flag.version = self.changes;
         }
+        if flag.left.is_empty() {
+            self.flags.remove(&address);
+        }
+        says_more
+    }
+
+    /// When a flag changed last, if there is one.
+    pub fn version(&self, address: u64) -> Option<u64> {
+        Some(self.flags.get(&address)?.version)
     }
 
     /// Shows what somebody learns who reads with this reach, and how far who left it reaches; he is of the block and of the cluster
     /// of these numbers.
     pub fn read(&self, address: u64, reach: Reach, at: (u32, u32), mut learn: impl FnMut(Reach, &Message)) {
-        let Some(flag) = self.0.get(&address) else { return };
+        let Some(flag) = self.flags.get(&address) else { return };
         if reach.number(flag.last) != reach.number(at) {
             return;
         }
@@ -111,20 +136,22 @@ impl Flags {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.flags.is_empty()
     }
 
     pub fn forget(&mut self, from: u64, to: u64) {
-        self.0.retain(|address, _| !(from..to).contains(address));
+        self.flags.retain(|address, _| !(from..to).contains(address));
     }
 }
 
-/// Adds a message. What two threads have left for the same is told apart, what more have is not.
-fn leave(flag: &mut Vec<Left>, new: Left) {
+/// Adds a message, and says whether it says more than what was there. What two threads have left for the same is told apart, what
+/// more have is not.
+fn leave(flag: &mut Vec<Left>, new: Left) -> bool {
     let is_for_same = |left: &Left| (left.whom, left.told) == (new.whom, new.told);
     if let Some(left) = flag.iter_mut().find(|left| is_for_same(left) && left.by == new.by) {
+        let before = left.message.clone();
         left.message.join(&new.message);
-        return;
+        return !before.is_same(&left.message);
     }
     let is_one = |left: &Left| is_for_same(left) && left.by.is_some();
     if flag.iter().filter(|left| is_one(left)).count() == 2
@@ -141,6 +168,7 @@ fn leave(flag: &mut Vec<Left>, new: Left) {
         flag.remove(near.unwrap_or(0));
     }
     flag.push(new);
+    true
 }
 
 /// An mbarrier: what those know who have come in the current phase, and in those that are over.

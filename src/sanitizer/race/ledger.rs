@@ -1,10 +1,9 @@
 //! Who touched memory: entries for accesses that are alike, and the sets of them that words of the shadow refer to.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::program::{self, Proxy, Scope};
 use crate::simt::observe::{Access, Direction};
@@ -92,11 +91,22 @@ pub struct Operation {
     has_read: AtomicU64,
     /// Barriers of the block before the first saw its end.
     epoch: AtomicU32,
-    /// The phase of an mbarrier after which it has ended.
-    pub phase: OnceLock<(u64, Step)>,
+    /// Phases of mbarriers, after each of which it has ended.
+    phases: RwLock<Vec<(u64, Step)>>,
 }
 
 impl Operation {
+    /// It has ended when this phase of an mbarrier is over.
+    pub fn ends_with(&self, phase: (u64, Step)) {
+        self.phases.write().push(phase);
+    }
+
+    /// Whether somebody knows that it has ended by one of those phases.
+    fn is_over(&self, clock: &Clock) -> bool {
+        let phases = self.phases.read();
+        phases.iter().any(|(barrier, phase)| clock.phase(*barrier) >= *phase)
+    }
+
     /// Lanes see its end.
     pub fn end(&self, lanes: u32, (step, epoch): (Step, u32), only_reads: bool) {
         let word = if only_reads { &self.has_read } else { &self.ended };
@@ -384,11 +394,7 @@ impl View<'_> {
         let step = match entry.operation.map(|number| ledger.operation(number)) {
             None => entry.step,
             Some(operation) => {
-                if operation
-                    .phase
-                    .get()
-                    .is_some_and(|(barrier, phase)| self.clock.phase(*barrier) >= *phase)
-                {
+                if operation.is_over(self.clock) {
                     return true;
                 }
                 match operation.seen_by(lane, entry.kind.direction) {

@@ -9,6 +9,7 @@
 mod block;
 mod clock;
 mod flags;
+mod guess;
 mod ledger;
 mod plain;
 mod report;
@@ -29,7 +30,7 @@ use crate::simt::observe::{
     Access, Completes, Direction, GridEvent, HeapEvent, MbarrierEvent, Observer, SyncEvent, Who,
 };
 
-use block::{ASYNC, Block, CHANNELS, Gathering, Met};
+use block::{ASYNC, Block, CHANNELS, Gathering, Met, Warp};
 use clock::{Clock, Knowledge, Step, Writers};
 use flags::{Flags, For, Mbarriers, Message};
 use ledger::{Cell, Entry, Keep, Kind, Ledger, Others, Reach, View};
@@ -43,8 +44,9 @@ const MANY: usize = 1 << 20;
 /// What is looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Also what the memory model calls a race and what programs get away with: two stores of one value; a relaxed read that is
-    /// taken for an acquire; fences of threads that meet at a barrier behind them; collectives of a warp taken for barriers.
+    /// Also what the memory model calls a race and what programs get away with: two stores of one value; a plain read of what a
+    /// compare-and-swap then compares; a relaxed read that is taken for an acquire; fences of threads that meet at a barrier behind
+    /// them; collectives of a warp taken for barriers.
     pub benign: bool,
 }
 
@@ -100,6 +102,8 @@ impl Book {
 struct Sites {
     numbers: HashMap<(usize, u32), u32>,
     all: Vec<(usize, Span)>,
+    /// Whether what is read there is a guess, where somebody has asked.
+    guesses: HashMap<u32, bool>,
 }
 
 /// Lanes of a warp that do something, as an access finds them.
@@ -195,6 +199,15 @@ impl Detector {
         let own = (block.number, block.cluster);
         let there = block.warps[warp].there;
         for (address, some) in by_address(access) {
+            let Some(version) = flags.version(address) else {
+                continue;
+            };
+            // Who waits reads the same again and again.
+            let read = (address, version, acquires, reach);
+            if lanes(some).all(|lane| block.warps[warp].read[lane] == read) {
+                continue;
+            }
+            lanes(some).for_each(|lane| block.warps[warp].read[lane] = read);
             flags.read(address, reach, own, |whom, message| {
                 block.warps[warp].lanes.change(some, there, |state| {
                     // Who is farther away has to be met by a fence that reaches him.
@@ -300,10 +313,10 @@ impl Detector {
         let goes_on = access.direction == Direction::Atomic;
         for lane in lanes(access.lanes) {
             let messages = self.messages(block, warp, lane, access.ordering, reach);
-            any |= !messages.is_empty();
             let by = ((block.number, warp, lane), block.cluster);
             let told = (reach, reach.number((block.number, block.cluster)));
-            self.flags
+            any |= self
+                .flags
                 .lock()
                 .written(access.addresses[lane], by, told, goes_on, messages);
         }
@@ -471,6 +484,11 @@ impl Detector {
         let is_same_warp = reach == Reach::Block && entry.warp == actor.warp as u32;
         let missing = match () {
             () if lacks_fence => Missing::ProxyFence,
+            () if self.is_guess(entry.site, entry.kind, actor.kind)
+                || self.is_guess(ledger.entry(actor.entry).site, actor.kind, entry.kind) =>
+            {
+                Missing::Guess
+            }
             () if self.is_same_value(number == actor.entry, their, lane, at, entry, access) => Missing::SameValue,
             () if entry.kind.strong.is_some() && actor.kind.strong.is_some() => {
                 match entry.kind.element == actor.kind.element {
@@ -486,7 +504,7 @@ impl Detector {
                 Reach::Device => Missing::Device,
             },
         };
-        if missing == Missing::SameValue && !self.options.benign {
+        if matches!(missing, Missing::SameValue | Missing::Guess) && !self.options.benign {
             return true;
         }
         let other = report::Side {
@@ -507,6 +525,21 @@ impl Detector {
         false
     }
 
+    /// Whether an access only guesses what an atomic by others, the second, has left there.
+    fn is_guess(&self, site: u32, kind: Kind, other: Kind) -> bool {
+        if kind.writes() || kind.strong.is_some() || other.direction != Direction::Atomic {
+            return false;
+        }
+        let mut sites = self.sites.lock();
+        let (at, span) = sites.all[site as usize];
+        *sites.guesses.entry(site).or_insert_with(|| {
+            let lowered = self.launch.code.module.functions.iter();
+            let lowered = lowered.filter_map(|entry| entry.lowered.get()?.as_ref().ok());
+            let mut own = lowered.filter(|function| Arc::as_ptr(function) as usize == at);
+            own.next().is_some_and(|function| guess::is_guess(function, span))
+        })
+    }
+
     /// Whether two stores that race store the same.
     fn is_same_value(
         &self,
@@ -517,7 +550,9 @@ impl Detector {
         entry: &Entry,
         access: &Access<'_>,
     ) -> bool {
-        let Some(stored) = access.stored.filter(|_| entry.kind.direction == Direction::Write) else {
+        // What an asynchronous operation writes may not be there yet.
+        let is_store = entry.kind.direction == Direction::Write && entry.operation.is_none();
+        let Some(stored) = access.stored.filter(|_| is_store) else {
             return false;
         };
         let size = access.bytes as usize;
@@ -1022,11 +1057,17 @@ impl Detector {
                 match completes {
                     Completes::Group => own.copies.begin(begun, *lanes),
                     Completes::BulkGroup => own.bulk.begin(begun, *lanes),
-                    Completes::Bytes { barrier, .. } | Completes::Arrival { barrier } => {
-                        let phase = self.mbarriers.lock().phase(*barrier);
-                        let _ = ledger.operation(begun).phase.set((*barrier, phase));
+                    Completes::Bytes { barrier, .. } => {
+                        let phase = self.counts_on(*barrier, own, *lanes);
+                        ledger.operation(begun).ends_with(phase);
                     }
-                    Completes::Nothing => {}
+                    Completes::Arrival { barrier } => {
+                        let phase = self.counts_on(*barrier, own, *lanes);
+                        for begun in own.commit(*operation, *lanes) {
+                            ledger.operation(*begun).ends_with(phase);
+                        }
+                    }
+                    Completes::Nothing => own.uncommitted.push((begun, *lanes)),
                 }
             }
             SyncEvent::Mbarrier {
@@ -1047,6 +1088,20 @@ impl Detector {
             ),
             SyncEvent::Fabric { .. } | SyncEvent::HostCall { .. } => {}
         }
+    }
+
+    /// The phase of an mbarrier by which lanes have an operation end. Whoever finds it over comes after all that they had waited for
+    /// before they began the operation.
+    fn counts_on(&self, barrier: u64, own: &Warp, by: u32) -> (u64, Step) {
+        let mut mbarriers = self.mbarriers.lock();
+        for lane in lanes(by) {
+            let message = Message {
+                clock: own.lanes.get(lane).seen.clone(),
+                ..Message::default()
+            };
+            mbarriers.arrive(barrier, &message);
+        }
+        (barrier, mbarriers.phase(barrier))
     }
 
     fn mbarrier(

@@ -29,6 +29,8 @@ pub enum Missing {
     Completion,
     /// They are in order, but the first is a generic write, and the second goes by the asynchronous proxy.
     ProxyFence,
+    /// A plain read of what a compare-and-swap then compares.
+    Guess,
     /// Two stores of one value.
     SameValue,
 }

@@ -14,7 +14,7 @@ use crate::simt::launch::{GraphUpdate, Runtime, Shape};
 
 use super::context::{Cx, RawFault};
 use super::observe::{Direction, HeapEvent};
-use super::queue::{Extent, Line, Pitched, Queue, Work};
+use super::queue::{Claimed, Extent, Line, Pitched, Queue, Work};
 use super::slots::lanes;
 use super::{access, frame};
 
@@ -309,7 +309,11 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
         // Buffers are as large as a power of two, and as much aligned.
         let bytes = bytes.max(align.min(4096));
         let buffer = self.queue().take_buffer(bytes, shape);
-        buffer.ok_or(End::Error(error::LAUNCH_OUT_OF_RESOURCES))
+        let address = buffer.ok_or(End::Error(error::LAUNCH_OUT_OF_RESOURCES))?;
+        let lane = self.lane;
+        self.cx
+            .heap_changed::<WATCHED>(|| HeapEvent::Allocate { lane, address, bytes });
+        Ok(address)
     }
 
     /// Puts a launch in line: with a shape of its own, or with the one for which the buffer was made.
@@ -322,16 +326,27 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
             error::LAUNCH_MAX_DEPTH_EXCEEDED,
         )?;
         let queue = self.queue();
-        let (room, shape) = match (buffer, shape) {
-            (0, Some(shape)) => (0, shape),
-            (buffer, shape) => {
-                let (room, known) = queue.give_back(buffer).ok_or(End::Error(error::INVALID_VALUE))?;
-                let shape = shape.or(known).ok_or(End::Error(error::INVALID_VALUE))?;
-                (room, shape)
-            }
+        let claimed = match (buffer, shape) {
+            (0, Some(_)) => None,
+            (buffer, _) => Some(queue.claim_buffer(buffer).ok_or(End::Error(error::INVALID_VALUE))?),
         };
+        let params = self.parameters(shape, buffer, claimed.as_ref());
+        if let Some(claimed) = &claimed {
+            // Not before it was read: another thread may get it at once.
+            queue.give_back(claimed);
+        }
+        let (shape, params) = params?;
         let line = self.line(stream)?;
-        let bytes = runtime.parameters(shape.kernel)?;
+        let child = runtime.child(parent, &shape, params)?;
+        self.put(line, Work::Launch(Arc::new(child)))
+    }
+
+    /// What is to be launched, and its parameters.
+    fn parameters(&self, shape: Option<Shape>, buffer: u64, claimed: Option<&Claimed>) -> Outcome<(Shape, Box<[u8]>)> {
+        let known = claimed.and_then(|claimed| claimed.shape);
+        let shape = shape.or(known).ok_or(End::Error(error::INVALID_VALUE))?;
+        let bytes = self.runtime()?.parameters(shape.kernel)?;
+        let room = claimed.map_or(0, Claimed::room);
         or(u64::from(bytes) <= room || bytes == 0, error::INVALID_VALUE)?;
         let mut params = vec![0; bytes as usize].into_boxed_slice();
         if bytes > 0 {
@@ -344,11 +359,10 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
                 Direction::Read,
                 Proxy::Generic,
             );
-            // SAFETY: the buffer is ours, has this much room, and lives as long as the grid.
+            // SAFETY: the buffer is this launch's alone, has this much room, and lives as long as the grid.
             unsafe { std::ptr::copy_nonoverlapping(buffer as *const u8, params.as_mut_ptr(), params.len()) };
         }
-        let child = runtime.child(parent, &shape, params)?;
-        self.put(line, Work::Launch(Arc::new(child)))
+        Ok((shape, params))
     }
 
     /// Puts work in line. When it is full, what can run does so now; what comes last cannot.

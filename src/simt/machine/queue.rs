@@ -74,6 +74,21 @@ struct Buffers {
     used: HashMap<u64, (usize, Option<Shape>)>,
 }
 
+/// A parameter buffer that a launch is about to read, and nobody else has.
+pub struct Claimed {
+    address: u64,
+    class: usize,
+    /// What it was made for, if that was known.
+    pub shape: Option<Shape>,
+}
+
+impl Claimed {
+    /// Bytes that it has.
+    pub fn room(&self) -> u64 {
+        Buffers::LEAST << self.class
+    }
+}
+
 impl Buffers {
     const LEAST: u64 = 64;
     const SLAB: u64 = 64 << 10;
@@ -95,10 +110,9 @@ impl Buffers {
         Some(address)
     }
 
-    fn give_back(&mut self, address: u64) -> Option<(u64, Option<Shape>)> {
+    fn claim(&mut self, address: u64) -> Option<Claimed> {
         let (class, shape) = self.used.remove(&address)?;
-        self.free[class].push(address);
-        Some((Buffers::LEAST << class, shape))
+        Some(Claimed { address, class, shape })
     }
 }
 
@@ -171,9 +185,14 @@ impl Queue {
         self.state.lock().buffers.take(runtime, bytes, shape)
     }
 
-    /// Bytes of a parameter buffer and what it was made for; it may be handed out again after its contents were read.
-    pub fn give_back(&self, address: u64) -> Option<(u64, Option<Shape>)> {
-        self.state.lock().buffers.give_back(address)
+    /// A parameter buffer that was handed out; nobody else gets it before it is given back.
+    pub fn claim_buffer(&self, address: u64) -> Option<Claimed> {
+        self.state.lock().buffers.claim(address)
+    }
+
+    /// It was read, and may be handed out again.
+    pub fn give_back(&self, buffer: &Claimed) {
+        self.state.lock().buffers.free[buffer.class].push(buffer.address);
     }
 
     pub fn set_error(&self, thread: (u64, u32), error: u32) {

@@ -243,6 +243,8 @@ impl Warp<'_> {
             let number = state.asynchronous.number();
             cx.operation = Some(number);
             let place = place(boxed, to, cx);
+            let completion = Completion::Bytes { barrier, bytes };
+            tell_begin::<WATCHED>(cx, number, (self.warp, 1 << i), completion);
             let told = self.check_rows::<WATCHED>(&place, Direction::Read, i, cx);
             self.tell_shared::<WATCHED>(&place, Direction::Write, i, cx);
             cx.operation = None;
@@ -251,8 +253,7 @@ impl Warp<'_> {
                 place,
                 report: load.report,
             };
-            let completion = Completion::Bytes { barrier, bytes };
-            self.begin::<WATCHED>((number, i), Box::new(work), completion, cx, state);
+            self.begin((number, i), Box::new(work), completion, cx, state);
         }
         Ok(())
     }
@@ -285,7 +286,7 @@ impl Warp<'_> {
             .collect()
     }
 
-    fn begin<const WATCHED: bool>(
+    fn begin(
         &self,
         (number, i): (u64, usize),
         work: Box<dyn Work>,
@@ -293,7 +294,6 @@ impl Warp<'_> {
         cx: &Cx<'_>,
         state: &mut State,
     ) {
-        tell_begin::<WATCHED>(cx, number, (self.warp, 1 << i), completion);
         state.begin(Operation {
             owner: Owner::of(cx, self.lane(i)),
             line: None,
@@ -329,12 +329,13 @@ impl Warp<'_> {
         let number = state.asynchronous.number();
         cx.operation = Some(number);
         let place = place(boxed, from, cx);
+        tell_begin::<WATCHED>(cx, number, (self.warp, 1 << i), Completion::Group);
         let told = self.check_rows::<WATCHED>(&place, direction, i, cx);
         self.tell_shared::<WATCHED>(&place, Direction::Read, i, cx);
         cx.operation = None;
         told?;
         let work = tensor::Store::new(place, reduce);
-        self.begin::<WATCHED>((number, i), Box::new(work), Completion::Group, cx, state);
+        self.begin((number, i), Box::new(work), Completion::Group, cx, state);
         Ok(())
     }
 
