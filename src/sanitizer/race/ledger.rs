@@ -350,27 +350,25 @@ impl Ledger {
             operations: std::mem::take(&mut self.operations),
             ..Ledger::default()
         };
-        let mut moved: HashMap<u32, u32> = HashMap::new();
-        let mut cells: HashMap<Cell, Cell> = HashMap::new();
+        // By their old numbers: entries and sets that are kept.
+        let mut moved: Vec<Option<u32>> = vec![None; self.entries.count()];
+        let mut sets: Vec<Option<Cell>> = vec![None; self.sets.count()];
         let old = &*self;
+        let mut keep =
+            |entry: u32| *moved[entry as usize].get_or_insert_with(|| new.entries.push(*old.entry(entry)) as u32);
         visit(&mut |cell| {
-            if cell.is_empty() {
-                return;
-            }
-            let others = cell.parts().map(|(.., others)| others);
-            *cell = *cells.entry(*cell).or_insert_with(|| {
-                let mut members: Vec<Member> = Vec::new();
-                old.each(*cell, |(entry, lanes)| {
-                    let number = *moved
-                        .entry(entry)
-                        .or_insert_with(|| new.entries.push(*old.entry(entry)) as u32);
-                    members.push((number, lanes));
+            if let Some((entry, lane, others)) = cell.parts() {
+                *cell = Cell::one(keep(entry), lane, others);
+            } else if !cell.is_empty() {
+                let number = (cell.0 & !SET) as usize;
+                *cell = *sets[number].get_or_insert_with(|| {
+                    let members: Vec<Member> = old.sets[number]
+                        .iter()
+                        .map(|(entry, lanes)| (keep(*entry), *lanes))
+                        .collect();
+                    new.set(&members)
                 });
-                match (&*members, others) {
-                    ([member], Some(others)) => new.cell(*member).with(others),
-                    ([..], _) => new.set(&members),
-                }
-            });
+            }
         });
         *self = new;
     }

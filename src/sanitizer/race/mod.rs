@@ -875,8 +875,11 @@ impl Detector {
         let mut after_reads = true;
         for cell in known.reads.into_iter().filter(|cell| !cell.is_empty()) {
             if !looker.is_after(cell, lanes) {
+                // One that can be named is enough.
+                if after_reads || !looker.is_own(cell, lanes) {
+                    self.compare_plain(actor, looker.ledger, lanes, at, cell, access);
+                }
                 after_reads = false;
-                self.compare_plain(actor, looker.ledger, lanes, at, cell, access);
             }
         }
         let own = Cell::one(actor.entry, lanes.trailing_zeros() as usize, Others::None);

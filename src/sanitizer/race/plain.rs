@@ -229,7 +229,11 @@ impl<'a> Looker<'a> {
         if rest == 0 && one == own && two.is_empty() {
             return;
         }
-        if self.is_after(two, lanes) && self.is_after(one, lanes) {
+        let is_after_one = self.is_after(one, lanes);
+        if !is_after_one && self.is_told(two) {
+            return;
+        }
+        if is_after_one && self.is_after(two, lanes) {
             let second = match rest {
                 0 => Cell::EMPTY,
                 _ => Cell::one(self.entry, rest.trailing_zeros() as usize, more_than_one(rest)),
@@ -247,6 +251,18 @@ impl<'a> Looker<'a> {
                 known,
                 Cell::one(self.entry, rest.trailing_zeros() as usize, more_than_one(rest)),
             );
+        }
+    }
+
+    /// Whether a cell stands for more threads of all this block, or of all this warp, that have read as late as this one.
+    #[inline]
+    fn is_told(&mut self, cell: Cell) -> bool {
+        match cell.parts() {
+            Some((number, _, Others::Block)) => {
+                matches!(self.verdict(number), Verdict::Block | Verdict::Warp)
+            }
+            Some((number, _, Others::Warp)) => self.verdict(number) == Verdict::Warp,
+            Some((.., Others::None | Others::Blocks)) | None => false,
         }
     }
 
@@ -309,6 +325,14 @@ impl<'a> Looker<'a> {
             () => Others::Warp,
         };
         new.with(before.max(now).max(between))
+    }
+
+    /// Whether a cell names the thread that looks.
+    pub fn is_own(&self, cell: Cell, lanes: u32) -> bool {
+        cell.parts().is_some_and(|(number, lane, _)| {
+            let entry = self.ledger.entry(number);
+            lanes == 1 << lane && (entry.block, entry.warp as usize) == (self.block.number, self.warp)
+        })
     }
 
     /// Whether two cells name one thread.
