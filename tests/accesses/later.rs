@@ -226,6 +226,7 @@ fn parameters_of_launches_and_their_grids_are_told() {
         "launch",
         "block",
         "host call of 1",
+        "allocate 64",
         "host call of 1",
         "block end",
         "end",
@@ -234,5 +235,8 @@ fn parameters_of_launches_and_their_grids_are_told() {
         "block end",
         "end",
     ];
-    assert_eq!(counter.events(), expected);
+    // Where the buffer lies is the runtime's affair.
+    let events = counter.events();
+    let events: Vec<&str> = events.iter().filter_map(|event| event.split(" at ").next()).collect();
+    assert_eq!(events, expected);
 }
