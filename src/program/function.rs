@@ -19,8 +19,10 @@ pub struct Function {
     /// Kernels: the shared variables that it can reach (index as in [`super::ir::Special::SharedBase`]) and their offsets, ascending
     /// by index. A device function reads its own from the kernel that is running, since kernels differ in layout.
     pub shared: Vec<(u32, u32)>,
-    /// Kernels: bytes of static shared memory.
+    /// Kernels: bytes of static shared memory, with what is reserved.
     pub shared_bytes: u32,
+    /// Kernels: bytes of static shared memory that the program has declared.
+    pub own_shared: u32,
     /// Kernels: where dynamic shared memory starts, the aligned end of the static.
     pub dynamic_shared: u32,
     /// Kernels: where in static shared memory what is reserved lies, behind all else.

@@ -201,15 +201,10 @@ pub struct SharedLayout {
     pub offsets: Vec<(u32, u32)>,
     pub bytes: u32,
     pub dynamic: u32,
+    /// Bytes of the program's own static variables.
+    pub own: u32,
     /// Where the reserved bytes are, if the kernel asks for them.
     pub reserved: Option<u32>,
-}
-
-impl SharedLayout {
-    /// Bytes of the program's own static variables.
-    pub fn own_bytes(&self) -> u32 {
-        self.reserved.unwrap_or(self.bytes)
-    }
 }
 
 /// Static variables in the order of their declarations, then all dynamic ones at one place.
@@ -224,6 +219,8 @@ pub fn shared(variables: &[(u32, SharedVariable)]) -> SharedLayout {
             layout.bytes = offset.saturating_add(bytes);
             if variable.is_reserved() {
                 layout.reserved = Some(offset);
+            } else {
+                layout.own = layout.bytes;
             }
         }
     }

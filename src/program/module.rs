@@ -307,15 +307,6 @@ impl Module {
         })
     }
 
-    /// Bytes of static shared memory of `kernel` and everything that it can reach (prepares it).
-    ///
-    /// # Errors
-    /// As [`Module::prepare`].
-    pub fn shared_bytes(&self, kernel: u32) -> Result<u32, Diagnostics> {
-        let function = self.prepare(kernel)?;
-        Ok(function.reserved_shared.unwrap_or(function.shared_bytes))
-    }
-
     /// A module of functions that are lowered already: programs built by hand.
     #[cfg(test)]
     pub fn of(functions: Vec<Arc<Function>>) -> Module {

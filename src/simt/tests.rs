@@ -103,6 +103,7 @@ fn with(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>, change: imp
         shared: Vec::new(),
         shared_bytes: 0,
         dynamic_shared: 0,
+        own_shared: 0,
         reserved_shared: None,
         callees: Vec::new(),
         calls_indirectly: false,

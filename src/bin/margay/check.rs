@@ -54,7 +54,7 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     let mut given = matches.get_many::<OsString>("program").into_iter().flatten();
     let program = given.next().ok_or("no program given")?;
     let list = List::make().map_err(|error| format!("no file to count in: {error}"))?;
-    let words = looked_for(matches);
+    let words = looked_for(matches)?;
     let mut command = process::Command::new(program);
     command.args(given);
     let library = library()?;
@@ -89,18 +89,21 @@ pub fn run(matches: &ArgMatches) -> Outcome {
 }
 
 /// The words of `MARGAY_CHECK`.
-fn looked_for(matches: &ArgMatches) -> Vec<&'static str> {
+fn looked_for(matches: &ArgMatches) -> Result<Vec<&'static str>, &'static str> {
     let tools = matches.get_many::<String>("tool").into_iter().flatten();
     let mut words: Vec<&str> = tools
         .map(|tool| if tool == "racecheck" { "race" } else { "memory" })
         .collect();
     if matches.get_flag("benign") {
+        if !words.contains(&"race") {
+            return Err("--benign is an option of --tool racecheck");
+        }
         words.push("benign");
     }
     if matches.get_one::<String>("leak-check").is_some_and(|how| how == "full") {
         words.push("leaks");
     }
-    words
+    Ok(words)
 }
 
 /// `1 kernel failed, 2 wrong frees`

@@ -1,5 +1,5 @@
 //! What is found wrong where somebody asked for it (`MARGAY_CHECK`, `margay check`): faults of kernels, which the address space
-//! then finds to the byte; frees of what is no allocation; memory that nobody has freed.
+//! then finds to the byte; frees of what is no allocation; memory that nobody has freed; races.
 //!
 //! Findings are told in the log, and a line for each goes to the file that `margay check` counts (`MARGAY_CHECK_LOG`).
 

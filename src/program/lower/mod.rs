@@ -77,12 +77,12 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     {
         lower.error(found);
     }
-    if definition.entry && lower.shared.own_bytes() > SHARED_BYTES {
+    if definition.entry && lower.shared.own > SHARED_BYTES {
         lower.error(Diagnostic::error(
             definition.name.span,
             format!(
                 "{} bytes of static shared memory; a kernel has {SHARED_BYTES}",
-                lower.shared.own_bytes()
+                lower.shared.own
             ),
         ));
     }
@@ -113,6 +113,7 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
         shared: lower.shared.offsets,
         shared_bytes: lower.shared.bytes,
         dynamic_shared: lower.shared.dynamic,
+        own_shared: lower.shared.own,
         reserved_shared: lower.shared.reserved,
         callees: lower.callees,
         calls_indirectly: lower.calls_indirectly,

@@ -162,7 +162,7 @@ const SHARED: &str = "
 #[test]
 fn shared_memory_is_laid_out_for_each_kernel() {
     let (module, _) = link(&[SHARED]);
-    assert_eq!(module.shared_bytes(index(&module, "none")).unwrap(), 0);
+    assert_eq!(prepare(&module, "none").shared_bytes, 0);
     // a: 12 bytes, b from 16, own from 48.
     let one = prepare(&module, "one");
     assert_eq!((one.shared_bytes, one.shared.len()), (56, 3));
@@ -176,6 +176,19 @@ fn shared_memory_is_laid_out_for_each_kernel() {
     // A device function asks the kernel that runs.
     let listing = super::listing(&prepare(&module, "uses_b"));
     assert_eq!(listing[..2], ["load.4 r0 ← shared[r1+4]", "store.4 shared[r1] ← r0"]);
+}
+
+#[test]
+fn reserved_shared_memory_lies_behind_the_variables_and_is_not_counted_with_them() {
+    let (module, _) = link(&["
+        .shared .b8 a[12];
+        .extern .shared .align 8 .b8 dynamic[];
+        .func asks(.reg .u32 %at) { mov.u32 %at, %reserved_smem_offset_1; ret; }
+        .visible .entry k() { .reg .u32 %r; mov.u32 %r, dynamic; st.shared.u32 [%r], %r; st.shared.u32 [a], %r;
+            call asks, (%r); ret; }"]);
+    let kernel = prepare(&module, "k");
+    assert_eq!((kernel.own_shared, kernel.reserved_shared), (12, Some(16)));
+    assert_eq!((kernel.shared_bytes, kernel.dynamic_shared), (16 + 1024, 16 + 1024));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What puts accesses in order: barriers, fences, mbarriers, and the ends of copies.
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{CopyGroup, Ordering, Proxy, Scope};
+use crate::program::{CopyGroup, Ordering, Proxy};
 use crate::simt::observe::{Completes, MbarrierEvent, SyncEvent, Who};
 
 use super::block::{ASYNC, Block, CHANNELS, Warp};
@@ -139,14 +139,15 @@ impl Detector {
                 addresses,
                 parities,
                 ordering,
-                scope,
+                // Not looked at: within a block it makes no difference, and of a cluster a scope too small is not found.
+                scope: _,
                 what,
             } => self.mbarrier(
                 block,
                 ledger,
                 first + warp,
                 (*mask, addresses, *parities),
-                (*ordering, *scope),
+                *ordering,
                 *what,
             ),
             SyncEvent::Fabric { .. } | SyncEvent::HostCall { .. } => {}
@@ -173,7 +174,7 @@ impl Detector {
         ledger: &Ledger,
         warp: usize,
         (mask, addresses, parities): (u32, &[u64; WARP], u32),
-        (ordering, _): (Ordering, Option<Scope>),
+        ordering: Ordering,
         what: MbarrierEvent,
     ) {
         let mut mbarriers = self.mbarriers.lock();

@@ -114,7 +114,7 @@ impl Detector {
             let mut all = [0u8; 64];
             stored(of, &mut all[..size]);
             let offset = address.wrapping_sub(access.addresses[of]) as usize;
-            all.get(offset..offset + bytes).map(<[u8]>::to_vec)
+            all.get(offset..)?.get(..bytes).map(<[u8]>::to_vec)
         };
         let Some(own) = value(lane) else { return false };
         let touches = |of: usize| address.wrapping_sub(access.addresses[of]) < u64::from(access.bytes);
@@ -124,9 +124,11 @@ impl Detector {
             return value(their) == Some(own);
         }
         // What the other has stored is still there, unless a third has come, who then has a race of his own.
-        // SAFETY: the access was checked, so the bytes are the kernel's, and it runs.
-        let there = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
-        there == own
+        own.iter().enumerate().all(|(i, own)| {
+            // SAFETY: the access was checked, so the bytes are the kernel's, which runs; others may be writing them.
+            let there = unsafe { (address as *const u8).add(i).read_volatile() };
+            there == *own
+        })
     }
 
     pub(super) fn note(&self, first: report::Side, second: report::Side, at: (u64, usize), missing: Missing) {

@@ -70,24 +70,6 @@ pub struct Race {
     pub times: u64,
 }
 
-/// What an access is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Word {
-    Read,
-    Write,
-    Atomic,
-}
-
-impl Word {
-    pub fn of(party: &Party) -> Word {
-        match party.kind.direction {
-            Direction::Read => Word::Read,
-            Direction::Write => Word::Write,
-            Direction::Atomic => Word::Atomic,
-        }
-    }
-}
-
 /// An access, before anybody wants to read of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
@@ -177,15 +159,15 @@ pub(super) fn races(
 }
 
 /// A line of a source, or of PTX where there is none, and what is done there.
-type Line = (Option<Arc<str>>, u32, Word);
+type Line = (Option<Arc<str>>, u32, Direction);
 
 /// Both lines, in order, and what is missing: what makes two reports one.
 fn lines(race: &Race) -> ([Line; 2], Missing) {
     let line = |party: &Party| {
         let site = &party.site;
         match site.origin.lines.first() {
-            Some(line) => (Some(Arc::clone(&line.file)), line.line, Word::of(party)),
-            None => (None, site.ptx_line, Word::of(party)),
+            Some(line) => (Some(Arc::clone(&line.file)), line.line, party.kind.direction),
+            None => (None, site.ptx_line, party.kind.direction),
         }
     };
     let (one, other) = (line(&race.first), line(&race.second));

@@ -76,7 +76,7 @@ impl Function {
     fn lower(&self) -> Result<Lowered, LoadError> {
         match self.program.prepare(self.index) {
             Ok(function) => Ok(Lowered {
-                shared_bytes: function.shared_bytes,
+                shared_bytes: function.own_shared,
                 local_bytes: function.local,
             }),
             Err(found) => Err(LoadError::from(found).logged()),
