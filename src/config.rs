@@ -180,7 +180,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_CHECK",
         default: "",
-        meaning: "what to look for in kernels and calls, as margay check does: memory, leaks, race, benign (races that programs get away with, too), or several with commas (default: nothing)",
+        meaning: "what to look for in kernels and calls, as margay check does: memory, leaks, race, benign (races that programs get away with, too), init, sync, fp, or several with commas (default: nothing)",
         set: |config, value| {
             let mut check = Check::default();
             for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -189,7 +189,14 @@ pub const VARIABLES: &[Variable] = &[
                     "leaks" => check.leaks = true,
                     "race" => check.race = true,
                     "benign" => (check.race, check.benign) = (true, true),
-                    _ => return Err("expected memory, leaks, race or benign, or several with commas".into()),
+                    "init" => check.init = true,
+                    "sync" => check.sync = true,
+                    "fp" => check.fp = true,
+                    _ => {
+                        return Err(
+                            "expected memory, leaks, race, benign, init, sync or fp, or several with commas".into(),
+                        );
+                    }
                 }
             }
             config.check = check;
@@ -272,6 +279,12 @@ pub struct Check {
     pub race: bool,
     /// Also those that programs get away with.
     pub benign: bool,
+    /// Values that nobody has written, where they matter.
+    pub init: bool,
+    /// Barriers and their kin that are misused.
+    pub sync: bool,
+    /// Where numbers first go wrong: NaN, infinity and the like.
+    pub fp: bool,
 }
 
 /// Which kernels are compiled to machine code.

@@ -11,6 +11,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 
+/// Each tool with its word of `MARGAY_CHECK`.
+const TOOLS: [(&str, &str); 5] = [
+    ("memcheck", "memory"),
+    ("racecheck", "race"),
+    ("initcheck", "init"),
+    ("synccheck", "sync"),
+    ("fpcheck", "fp"),
+];
+
 pub fn command() -> Command {
     Command::new("check")
         .about("Run a program and look for stray accesses, wrong frees, leaks and races")
@@ -18,11 +27,11 @@ pub fn command() -> Command {
             Arg::new("tool")
                 .long("tool")
                 .value_name("TOOL")
-                .value_parser(["memcheck", "racecheck"])
+                .value_parser(TOOLS.map(|(tool, _)| tool))
                 .action(ArgAction::Append)
                 .value_delimiter(',')
                 .default_value("memcheck")
-                .help("memcheck: accesses of kernels beyond allocations and of freed memory, and wrong frees. racecheck: accesses of two threads in no order"),
+                .help("memcheck: accesses of kernels beyond allocations and of freed memory, and wrong frees. racecheck: accesses of two threads in no order. initcheck: values that nobody has written, where they matter. synccheck: misused barriers. fpcheck: where numbers go wrong"),
         )
         .arg(
             Arg::new("benign")
@@ -92,7 +101,8 @@ pub fn run(matches: &ArgMatches) -> Outcome {
 fn looked_for(matches: &ArgMatches) -> Result<Vec<&'static str>, &'static str> {
     let tools = matches.get_many::<String>("tool").into_iter().flatten();
     let mut words: Vec<&str> = tools
-        .map(|tool| if tool == "racecheck" { "race" } else { "memory" })
+        .filter_map(|tool| TOOLS.iter().find(|(name, _)| name == tool))
+        .map(|(_, word)| *word)
         .collect();
     if matches.get_flag("benign") {
         if !words.contains(&"race") {
@@ -119,6 +129,9 @@ fn sum(found: &str) -> String {
         (count("free"), "wrong free", "wrong frees"),
         (count("leak"), "allocation was not freed", "allocations were not freed"),
         (count("race"), "race", "races"),
+        (count("init"), "uninitialised value", "uninitialised values"),
+        (count("sync"), "misused barrier", "misused barriers"),
+        (count("fp"), "number gone wrong", "numbers gone wrong"),
     ];
     let parts = words.iter().filter(|(n, ..)| *n > 0);
     let parts: Vec<String> = parts

@@ -36,12 +36,13 @@ impl Services for Shared {
 
     fn watch(&self, launch: &Arc<Launch>) -> Watch {
         let check = config::get().check;
-        if !check.race {
-            return Watch::default();
+        let mut watch = Watch::default();
+        if check.race {
+            let options = race::Options { benign: check.benign };
+            let tell = |race: race::Race| process::check::race(&race, races::report(&race));
+            watch.add(Arc::new(race::Detector::new(launch, options, Arc::new(tell))));
         }
-        let options = race::Options { benign: check.benign };
-        let tell = |race: race::Race| process::check::race(&race, &races::report(&race));
-        Watch::new(Arc::new(race::Detector::new(launch, options, Arc::new(tell))))
+        watch
     }
 
     fn assert_failed(&self, line: &str) {

@@ -224,11 +224,45 @@ pub struct Watch {
     observer: Option<Arc<dyn Observer>>,
 }
 
+/// Two observers of one grid, told one after the other.
+struct Both(Arc<dyn Observer>, Arc<dyn Observer>);
+
+impl Observer for Both {
+    fn access(&self, by: &Who<'_>, access: &Access<'_>) {
+        self.0.access(by, access);
+        self.1.access(by, access);
+    }
+    fn has_read(&self, by: &Who<'_>, access: &Access<'_>) {
+        self.0.has_read(by, access);
+        self.1.has_read(by, access);
+    }
+    fn synchronise(&self, by: &Who<'_>, event: &SyncEvent) {
+        self.0.synchronise(by, event);
+        self.1.synchronise(by, event);
+    }
+    fn grid(&self, grid: u64, event: &GridEvent) {
+        self.0.grid(grid, event);
+        self.1.grid(grid, event);
+    }
+    fn heap(&self, by: &Who<'_>, event: &HeapEvent) {
+        self.0.heap(by, event);
+        self.1.heap(by, event);
+    }
+}
+
 impl Watch {
     pub fn new(observer: Arc<impl Observer>) -> Watch {
         Watch {
             observer: Some(observer),
         }
+    }
+
+    /// One more looks on.
+    pub fn add(&mut self, observer: Arc<impl Observer>) {
+        self.observer = Some(match self.observer.take() {
+            None => observer,
+            Some(first) => Arc::new(Both(first, observer)),
+        });
     }
 
     pub fn observer(&self) -> Option<&dyn Observer> {

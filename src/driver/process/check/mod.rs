@@ -16,8 +16,9 @@ use crate::config;
 use crate::driver::Error;
 use crate::memory::{self, AddressSpace, Allocation, MAX_DEVICES, Nearest, Relation, caller};
 use crate::sanitizer::race::{Missing, Race};
+use crate::simt::Site;
 
-/// What kind of thing was found: the first word of its line.
+/// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A kernel has failed.
@@ -28,17 +29,46 @@ pub enum Kind {
     Leak,
     /// Two accesses are in no order.
     Race,
+    /// A value that nobody has written matters.
+    Uninitialised,
+    /// A barrier, or what is like one, is misused.
+    Synchronisation,
+    /// A number has gone wrong: the first NaN, infinity, subnormal, or a difference that cancels.
+    Number,
 }
 
 impl Kind {
+    /// The first word of its line in the list of findings.
     fn word(self) -> &'static str {
         match self {
             Kind::Kernel => "kernel",
             Kind::Free => "free",
             Kind::Leak => "leak",
             Kind::Race => "race",
+            Kind::Uninitialised => "init",
+            Kind::Synchronisation => "sync",
+            Kind::Number => "fp",
         }
     }
+}
+
+/// Something that was found, for people and for programs.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub kind: Kind,
+    /// Several lines, the first of which says what was found.
+    pub report: String,
+    /// The kernel's mangled name, if it is about one.
+    pub kernel: Option<Arc<str>>,
+    /// Where: a call stack, innermost function first. Of two accesses the second's stack is in [`Finding::other`].
+    pub sites: Vec<Site>,
+    pub other: Vec<Site>,
+}
+
+/// Tells of a finding: in the log, and in the list that `margay check` reads.
+pub fn tell(finding: &Finding) {
+    tracing::error!("{}", finding.report);
+    note(finding.kind, &finding.report);
 }
 
 /// Calls whose memory the program is to free (by the names that allocations bear).
@@ -88,15 +118,20 @@ pub fn fault(report: &str) {
 }
 
 /// A kernel has a race, of which the report tells. A kernel that is launched again is not told of again.
-pub fn race(race: &Race, report: &str) {
+pub fn race(race: &Race, report: String) {
     /// Its kernel, the lines of PTX, and what is missing.
     type Known = (Arc<str>, [u32; 2], Missing);
     static KNOWN: Mutex<BTreeSet<Known>> = Mutex::new(BTreeSet::new());
     let lines = [race.first.site.ptx_line, race.second.site.ptx_line];
     let lines = [lines[0].min(lines[1]), lines[0].max(lines[1])];
     if KNOWN.lock().insert((Arc::clone(&race.kernel), lines, race.missing)) {
-        tracing::error!("{report}");
-        note(Kind::Race, report);
+        tell(&Finding {
+            kind: Kind::Race,
+            report,
+            kernel: Some(Arc::clone(&race.kernel)),
+            sites: vec![race.first.site.clone()],
+            other: vec![race.second.site.clone()],
+        });
     }
 }
 
@@ -114,8 +149,13 @@ pub fn free_failed(address: u64, error: Error) {
         Some(_) | None => format!("frees {address:#x}, which is no device memory"),
     };
     let text = format!("{} {text}", caller::plain(caller::name()));
-    tracing::error!("{text}");
-    note(Kind::Free, &text);
+    tell(&Finding {
+        kind: Kind::Free,
+        report: text,
+        kernel: None,
+        sites: Vec::new(),
+        other: Vec::new(),
+    });
 }
 
 /// Memory of a context that ends, or of all.
