@@ -206,7 +206,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_CHECK_LOG",
         default: "",
-        meaning: "file to which a line is appended for each thing that was found (default: none)",
+        meaning: "file to which a line is appended for each thing that was found: a JSON object (default: none)",
         set: |config, value| {
             config.check_log = (!value.is_empty()).then(|| PathBuf::from(value));
             Ok(())
@@ -285,6 +285,13 @@ pub struct Check {
     pub sync: bool,
     /// Where numbers first go wrong: NaN, infinity and the like.
     pub fp: bool,
+}
+
+impl Check {
+    /// Whether anything is looked for.
+    pub fn any(self) -> bool {
+        self != Check::default()
+    }
 }
 
 /// Which kernels are compiled to machine code.

@@ -6,6 +6,7 @@
 use crate::Outcome;
 use crate::run::{introduce, library, not_started, program_and_arguments, tell_of_other_drivers};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         Ok(status) => status,
         Err(error) => return Ok(not_started("check", program, &error)),
     };
-    let found = std::fs::read_to_string(&list.0).unwrap_or_default();
+    let found = findings(&std::fs::read_to_string(&list.0).unwrap_or_default());
     eprintln!("margay check: {}", sum(&found));
     // As shells have it: 128 and the signal.
     let own = match (status.code(), status.signal()) {
@@ -95,6 +96,13 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     };
     let code = *matches.get_one::<u8>("error-exitcode").unwrap_or(&1);
     Ok(ExitCode::from(if found.is_empty() || code == 0 { own } else { code }))
+}
+
+/// The findings of the list that the library writes, an object on each line. A line that was cut off by the end of its process
+/// is none.
+fn findings(list: &str) -> Vec<Value> {
+    let records = list.lines().filter_map(|line| serde_json::from_str(line).ok());
+    records.filter(|record: &Value| record["record"] == "finding").collect()
 }
 
 /// The words of `MARGAY_CHECK`.
@@ -117,12 +125,10 @@ fn looked_for(matches: &ArgMatches) -> Result<Vec<&'static str>, &'static str> {
 }
 
 /// `1 kernel failed, 2 wrong frees`
-fn sum(found: &str) -> String {
-    let count = |word: &str| {
-        found
-            .lines()
-            .filter(|line| line.split(' ').next() == Some(word))
-            .count()
+fn sum(found: &[Value]) -> String {
+    let count = |kind: &str| -> u64 {
+        let of_kind = found.iter().filter(|finding| finding["kind"] == kind);
+        of_kind.map(|finding| finding["count"].as_u64().unwrap_or(1)).sum()
     };
     let words = [
         (count("kernel"), "kernel failed", "kernels failed"),
@@ -167,9 +173,16 @@ mod tests {
 
     #[test]
     fn findings_are_counted_by_their_kind() {
+        let sum = |list: &str| sum(&findings(list));
         assert_eq!(sum(""), "nothing found");
-        assert_eq!(sum("kernel illegal write\n"), "1 kernel failed");
-        let found = "leak 3 bytes\nfree twice\nleak 3 bytes\n";
-        assert_eq!(sum(found), "1 wrong free, 2 allocations were not freed");
+        assert_eq!(sum("{\"record\":\"process\",\"pid\":1}\n"), "nothing found");
+        let kernel = "{\"record\":\"finding\",\"kind\":\"kernel\",\"count\":1}\n";
+        assert_eq!(sum(kernel), "1 kernel failed");
+        let leaks = "{\"record\":\"finding\",\"kind\":\"leak\",\"count\":2}\n";
+        let free = "{\"record\":\"finding\",\"kind\":\"free\",\"count\":1}\n";
+        assert_eq!(
+            sum(&format!("{leaks}{free}{leaks}{{\"record")),
+            "1 wrong free, 4 allocations were not freed"
+        );
     }
 }

@@ -107,7 +107,7 @@ impl Prepared {
             let report = fault::report(&fault);
             // Who sees the error may end the process at once, so that the finding is noted before. Only the first is reported.
             if !self.shared.has_failed() {
-                check::fault(&report);
+                check::fault(&fault, &report, &self.launch);
             }
             self.shared.fail(fault::code(&fault.cause), &report);
         }

@@ -39,7 +39,8 @@ impl Services for Shared {
         let mut watch = Watch::default();
         if check.race {
             let options = race::Options { benign: check.benign };
-            let tell = |race: race::Race| process::check::race(&race, races::report(&race));
+            let of = Arc::clone(launch);
+            let tell = move |race: race::Race| process::check::race(&race, races::report(&race), &of);
             watch.add(Arc::new(race::Detector::new(launch, options, Arc::new(tell))));
         }
         watch

@@ -1,11 +1,11 @@
 //! What is found wrong where somebody asked for it (`MARGAY_CHECK`, `margay check`): faults of kernels, which the address space
 //! then finds to the byte; frees of what is no allocation; memory that nobody has freed; races.
 //!
-//! Findings are told in the log, and a line for each goes to the file that `margay check` counts (`MARGAY_CHECK_LOG`).
+//! Findings are told in the log, and as data in the file that `margay check` reads (`MARGAY_CHECK_LOG`).
+
+mod finding;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,61 +15,11 @@ use parking_lot::Mutex;
 use crate::config;
 use crate::driver::Error;
 use crate::memory::{self, AddressSpace, Allocation, MAX_DEVICES, Nearest, Relation, caller};
-use crate::sanitizer::race::{Missing, Race};
-use crate::simt::Site;
+use crate::sanitizer::race::{self, Missing, Race};
+use crate::simt::observe::Direction;
+use crate::simt::{Cause, Fault, Launch};
 
-/// What kind of thing was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A kernel has failed.
-    Kernel,
-    /// A call was to free what is not there to be freed.
-    Free,
-    /// Memory was not freed.
-    Leak,
-    /// Two accesses are in no order.
-    Race,
-    /// A value that nobody has written matters.
-    Uninitialised,
-    /// A barrier, or what is like one, is misused.
-    Synchronisation,
-    /// A number has gone wrong: the first NaN, infinity, subnormal, or a difference that cancels.
-    Number,
-}
-
-impl Kind {
-    /// The first word of its line in the list of findings.
-    fn word(self) -> &'static str {
-        match self {
-            Kind::Kernel => "kernel",
-            Kind::Free => "free",
-            Kind::Leak => "leak",
-            Kind::Race => "race",
-            Kind::Uninitialised => "init",
-            Kind::Synchronisation => "sync",
-            Kind::Number => "fp",
-        }
-    }
-}
-
-/// Something that was found, for people and for programs.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    pub kind: Kind,
-    /// Several lines, the first of which says what was found.
-    pub report: String,
-    /// The kernel's mangled name, if it is about one.
-    pub kernel: Option<Arc<str>>,
-    /// Where: a call stack, innermost function first. Of two accesses the second's stack is in [`Finding::other`].
-    pub sites: Vec<Site>,
-    pub other: Vec<Site>,
-}
-
-/// Tells of a finding: in the log, and in the list that `margay check` reads.
-pub fn tell(finding: &Finding) {
-    tracing::error!("{}", finding.report);
-    note(finding.kind, &finding.report);
-}
+pub use finding::{Deed, Finding, Kind, Launched, Severity, tell};
 
 /// Calls whose memory the program is to free (by the names that allocations bear).
 const ALLOCATORS: [&str; 5] = [
@@ -84,55 +34,124 @@ static PROCESS: OnceLock<u32> = OnceLock::new();
 /// The process ends, and has been told of what is left: contexts that end after that say nothing new.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Looks for leaks when the process ends by itself.
+/// Tells that this process is looked at, and looks for leaks when it ends by itself.
 pub fn start() {
-    if !config::get().check.leaks || PROCESS.set(process::id()).is_err() {
+    let check = config::get().check;
+    if !check.any() || PROCESS.set(process::id()).is_err() {
         return;
     }
+    finding::introduce();
     extern "C" fn at_exit() {
         // A child by `fork` has not allocated what it has of its parent.
         if PROCESS.get() == Some(&process::id()) {
             let _ = crate::defect::within(|| leaks(None));
         }
     }
-    // SAFETY: the handler catches panics, and the library is never unloaded.
-    unsafe { libc::atexit(at_exit) };
-}
-
-/// Appends a line. A file that cannot be written must not stop the program, but whoever counts must hear of it.
-fn note(kind: Kind, text: &str) {
-    let Some(path) = &config::get().check_log else { return };
-    let first = text.lines().next().unwrap_or_default();
-    let line = format!("{} {first}\n", kind.word());
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
-        tracing::error!("MARGAY_CHECK_LOG: {}: {error}; it lacks a finding", path.display());
+    if check.leaks {
+        // SAFETY: the handler catches panics, and the library is never unloaded.
+        unsafe { libc::atexit(at_exit) };
     }
 }
 
-/// A kernel has failed; the log gets the report.
-pub fn fault(report: &str) {
-    if config::get().check.memory {
-        note(Kind::Kernel, report);
+/// Which launch it is, for findings about it.
+pub fn launched(launch: &Launch) -> Launched {
+    Launched {
+        number: launch.grid_id,
+        grid: launch.grid,
+        block: launch.block,
     }
 }
 
-/// A kernel has a race, of which the report tells. A kernel that is launched again is not told of again.
-pub fn race(race: &Race, report: String) {
+/// A kernel has failed; its context tells the log.
+pub fn fault(fault: &Fault, report: &str, launch: &Launch) {
+    if !config::get().check.memory {
+        return;
+    }
+    let (address, bytes) = match fault.cause {
+        Cause::IllegalAddress { address, bytes, .. } | Cause::Misaligned { address, bytes } => {
+            (Some(address), Some(u64::from(bytes)))
+        }
+        Cause::HostMemoryGone { address } => (Some(address), None),
+        Cause::IllegalInstruction { .. }
+        | Cause::InvalidPc { .. }
+        | Cause::StackOverflow { .. }
+        | Cause::Trap
+        | Cause::Texture { .. }
+        | Cause::Misuse { .. }
+        | Cause::TensorMemoryLeak { .. }
+        | Cause::Assert
+        | Cause::Timeout { .. }
+        | Cause::Deadlock { .. }
+        | Cause::OutOfMemory { .. }
+        | Cause::Invalid { .. }
+        | Cause::Defect { .. } => (None, None),
+    };
+    let is_a_threads = !fault.stack.is_empty();
+    tell(&Finding {
+        kernel: Some(Arc::clone(&fault.kernel)),
+        launch: Some(launched(launch)),
+        sites: fault.stack.clone(),
+        first: Deed {
+            what: match fault.cause {
+                Cause::IllegalAddress { write: true, .. } => "write",
+                Cause::IllegalAddress { write: false, .. } => "read",
+                _ => "",
+            },
+            block: is_a_threads.then_some(fault.block),
+            thread: is_a_threads.then_some(fault.thread),
+        },
+        address,
+        bytes,
+        is_told: true,
+        ..Finding::new(Kind::Kernel, report)
+    });
+}
+
+/// A launch has a race, of which the report tells. A kernel that is launched again is not told of again.
+pub fn race(race: &Race, report: String, launch: &Launch) {
     /// Its kernel, the lines of PTX, and what is missing.
     type Known = (Arc<str>, [u32; 2], Missing);
     static KNOWN: Mutex<BTreeSet<Known>> = Mutex::new(BTreeSet::new());
     let lines = [race.first.site.ptx_line, race.second.site.ptx_line];
     let lines = [lines[0].min(lines[1]), lines[0].max(lines[1])];
-    if KNOWN.lock().insert((Arc::clone(&race.kernel), lines, race.missing)) {
-        tell(&Finding {
-            kind: Kind::Race,
-            report,
-            kernel: Some(Arc::clone(&race.kernel)),
-            sites: vec![race.first.site.clone()],
-            other: vec![race.second.site.clone()],
-        });
+    if !KNOWN.lock().insert((Arc::clone(&race.kernel), lines, race.missing)) {
+        return;
     }
+    let deed = |party: &race::Party| Deed {
+        what: match party.kind.direction {
+            Direction::Read => "read",
+            Direction::Write => "write",
+            Direction::Atomic => "atomic",
+        },
+        block: Some(party.block),
+        thread: party.thread,
+    };
+    tell(&Finding {
+        severity: match race.missing {
+            Missing::Guess | Missing::SameValue => Severity::Warning,
+            Missing::Warp
+            | Missing::Barrier
+            | Missing::Cluster
+            | Missing::Device
+            | Missing::Scope
+            | Missing::Size
+            | Missing::Completion
+            | Missing::ProxyFence => Severity::Error,
+        },
+        kernel: Some(Arc::clone(&race.kernel)),
+        launch: Some(launched(launch)),
+        sites: vec![race.first.site.clone()],
+        other: vec![race.second.site.clone()],
+        first: deed(&race.first),
+        second: deed(&race.second),
+        address: match race.place {
+            race::Place::Global(address) => Some(address),
+            race::Place::Shared { .. } => None,
+        },
+        bytes: Some(race.bytes.into()),
+        times: race.times,
+        ..Finding::new(Kind::Race, report)
+    });
 }
 
 /// A call was to free an address, and answers an error.
@@ -148,13 +167,11 @@ pub fn free_failed(address: u64, error: Error) {
         Some(near) if near.is_near() => format!("frees {address:#x}, which is {near}"),
         Some(_) | None => format!("frees {address:#x}, which is no device memory"),
     };
-    let text = format!("{} {text}", caller::plain(caller::name()));
+    let call = caller::plain(caller::name());
     tell(&Finding {
-        kind: Kind::Free,
-        report: text,
-        kernel: None,
-        sites: Vec::new(),
-        other: Vec::new(),
+        address: Some(address),
+        call: Some(call),
+        ..Finding::new(Kind::Free, format!("{call} {text}"))
     });
 }
 
@@ -184,13 +201,16 @@ pub fn leaks(owner: Option<u64>) {
         };
         let call = caller::plain(call);
         let text = format!(
-            "{bytes} byte{s} at {:#x}{more}, allocated by {call}, not freed by the end of {when}",
+            "leak: {bytes} byte{s} at {:#x}{more}, allocated by {call}, not freed by the end of {when}",
             starts[0]
         );
-        tracing::error!("leak: {text}");
-        for _ in &starts {
-            note(Kind::Leak, &text);
-        }
+        tell(&Finding {
+            address: Some(starts[0]),
+            bytes: Some(bytes),
+            call: Some(call),
+            count: starts.len() as u64,
+            ..Finding::new(Kind::Leak, text)
+        });
     }
 }
 
