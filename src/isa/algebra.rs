@@ -31,6 +31,15 @@ pub enum Linear {
     },
 }
 
+/// Operations on the bits of two integers of 32 or 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bitwise {
+    And,
+    Or,
+    /// Without regard to the sign.
+    ShiftRight,
+}
+
 impl Linear {
     /// What the result grows by from one thread to the next where operand `i` grows by `stride(i)`, modulo 2^64; `None`: by
     /// nothing that is known. Sums that are widened must not wrap around between the threads: whoever asks sees to that.

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::algebra::{Contractible, Linear};
+use super::algebra::{Bitwise, Contractible, Linear};
 use super::lane::Lane;
+use super::lanes::Width;
 use super::logic::Logical;
 use super::simd::Level;
-use super::types::Rounding;
+use super::types::{IntType, Rounding};
 use super::{approx, compare, convert, float, half, int, legacy, logic, moves, narrow, video};
 
 /// A function of each lane's registers, and of nothing else.
@@ -168,6 +169,33 @@ impl Compute {
             | Compute::Video(_)
             | Compute::Legacy(_) => None,
         }
+    }
+
+    /// What it does to the bits of two integers, if that is simple.
+    pub fn bitwise(self) -> Option<Bitwise> {
+        match self {
+            Compute::Logic(op) => op.bitwise(),
+            Compute::Int(_)
+            | Compute::Float(_)
+            | Compute::Approx(_)
+            | Compute::Half(_)
+            | Compute::Compare(_)
+            | Compute::Convert(_)
+            | Compute::Narrow(_)
+            | Compute::Video(_)
+            | Compute::Legacy(_)
+            | Compute::Move(_) => None,
+        }
+    }
+
+    /// The sum of two integers of 32 or 64 bits; `None`: of another width.
+    pub fn sum(width: Width) -> Option<Compute> {
+        let ty = match width {
+            Width::B32 => IntType::U32,
+            Width::B64 => IntType::U64,
+            Width::Pred | Width::B16 | Width::B128 => return None,
+        };
+        Some(Compute::Int(int::Op::Add { ty }))
     }
 
     /// NVIDIA's assembler makes a routine with branches of it.

@@ -38,7 +38,7 @@ pub mod types;
 pub mod video;
 pub mod words;
 
-pub use self::algebra::{Contractible, Linear};
+pub use self::algebra::{Bitwise, Contractible, Linear};
 pub use self::compare::{Boolean, Compare};
 pub use self::compute::{Compute, Fused};
 pub use self::decode::{

@@ -7,7 +7,7 @@ mod scalar;
 use std::fmt;
 
 pub use self::scalar::*;
-use super::algebra::Linear;
+use super::algebra::{Bitwise, Linear};
 use super::lane::Lane;
 use super::types::{Bits, Movable, subtypes};
 use super::words::{modifiers, opcode};
@@ -197,6 +197,31 @@ impl Op {
             | Op::Prmt { .. }
             | Op::Selp { .. }
             | Op::Slct { .. } => false,
+        }
+    }
+
+    pub(super) fn bitwise(self) -> Option<Bitwise> {
+        let long = |ty, bitwise| match ty {
+            Logical::Pred | Logical::B16 => None,
+            Logical::B32 | Logical::B64 => Some(bitwise),
+        };
+        match self {
+            Op::And { ty } => long(ty, Bitwise::And),
+            Op::Or { ty } => long(ty, Bitwise::Or),
+            Op::Shr { ty } => match ty {
+                Shifted::B32 | Shifted::U32 | Shifted::B64 | Shifted::U64 => Some(Bitwise::ShiftRight),
+                Shifted::B16 | Shifted::U16 | Shifted::S16 | Shifted::S32 | Shifted::S64 => None,
+            },
+            Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Cnot { .. }
+            | Op::Lop3 { .. }
+            | Op::Shl { .. }
+            | Op::ShfL { .. }
+            | Op::ShfR { .. }
+            | Op::Prmt { .. }
+            | Op::Selp { .. }
+            | Op::Slct { .. } => None,
         }
     }
 

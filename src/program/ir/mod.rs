@@ -15,7 +15,7 @@ pub mod texture;
 mod verify;
 mod visit;
 
-pub use crate::isa::{Compute, Contractible, Linear};
+pub use crate::isa::{Bitwise, Compute, Contractible, Linear};
 pub use body::{Block, BlockId, Body, End, RegisterInfo};
 pub use effects::{Effects, Reach};
 pub use op::*;

@@ -11,7 +11,7 @@ use super::definitions::{Definition, definitions};
 use super::dominators::PostDominators;
 use crate::isa::lanes::Width;
 use crate::program::ir::facts::{Facts, Shape};
-use crate::program::ir::{BlockId, Body, End, Initial, Inst, Linear, Op, Register, Role, Space, Special};
+use crate::program::ir::{Bitwise, BlockId, Body, End, Initial, Inst, Linear, Op, Register, Role, Space, Special};
 
 /// Steps that following diverged control may take for a branch; where that is too few, all blocks count as diverged.
 const PATIENCE: usize = 1 << 22;
@@ -24,13 +24,16 @@ pub fn run(body: &mut Body) {
     let order: Vec<BlockId> = (0..body.blocks.len() as BlockId).collect();
     let definitions = definitions(body, &order);
     let shapes = Shapes::of(body, &definitions);
-    let mut facts: Vec<Facts> = shapes
-        .into_iter()
-        .map(|shape| Facts {
-            shape,
-            ..Facts::default()
-        })
-        .collect();
+    let mut facts = sizes(body, &definitions);
+    for (facts, shape) in facts.iter_mut().zip(shapes) {
+        facts.shape = shape;
+    }
+    body.facts = facts;
+}
+
+/// What multiples registers hold, and how large they are; nothing is said of their shapes.
+pub fn sizes(body: &Body, definitions: &[Definition]) -> Vec<Facts> {
+    let mut facts = vec![Facts::default(); body.registers.len()];
     for (number, info) in body.registers.iter().enumerate() {
         if let Some(initial) = info.initial {
             (facts[number].align, facts[number].range) = size_of_initial(initial, info.width);
@@ -38,18 +41,21 @@ pub fn run(body: &mut Body) {
     }
     for inst in body.prologue.iter().chain(body.insts()) {
         if let Op::Compute { op, dst, src } = &inst.op
-            && let Some(linear) = op.linear()
             && dst.len() == 1
             && inst.guard.is_none()
-            && once(body, &definitions, dst[0].number)
+            && once(body, definitions, dst[0].number)
         {
             let sources: Vec<Facts> = src.iter().map(|reg| facts[reg.number as usize]).collect();
-            let (align, range) = size_of(linear, dst[0].width, &sources);
+            let (align, range) = match (op.linear(), op.bitwise()) {
+                (Some(linear), _) => size_of(linear, dst[0].width, &sources),
+                (None, Some(bitwise)) => size_of_bits(bitwise, &sources),
+                (None, None) => continue,
+            };
             let known = &mut facts[dst[0].number as usize];
             (known.align, known.range) = (align, range);
         }
     }
-    body.facts = facts;
+    facts
 }
 
 /// Whether all that a register ever holds is what one operation gives it.
@@ -409,6 +415,27 @@ fn range_of_special(special: Special) -> Option<(u64, u64)> {
         Nwarpid | Warpid | Nsmid | Smid | DynamicSmemSize | TotalSmemSize | AggrSmemSize | ReservedSmem(_)
         | NclusterId(_) | ClusterId(_) | ClusterNctaid(_) | ClusterCtaid(_) | ClusterNctarank | ClusterCtarank
         | IsExplicitCluster | SharedBase(_) | SharedAddress(_) => None,
+    }
+}
+
+/// The same of two numbers' bits.
+fn size_of_bits(bitwise: Bitwise, src: &[Facts]) -> Size {
+    let (a, b) = (src[0], src[1]);
+    // The bits up to its highest.
+    let all = |high: u64| u64::MAX.checked_shr(high.leading_zeros()).unwrap_or(0);
+    match bitwise {
+        Bitwise::And => {
+            let high = [a.range, b.range].into_iter().flatten().map(|(_, high)| high).min();
+            (a.align.max(b.align), high.map(|high| (0, high)))
+        }
+        Bitwise::Or => {
+            let range = a.range.zip(b.range).map(|(a, b)| (a.0.max(b.0), all(a.1 | b.1)));
+            (a.align.min(b.align), range)
+        }
+        Bitwise::ShiftRight => match (a.range, b.range) {
+            (Some((low, high)), Some((by, same))) if by == same && by < 64 => (0, Some((low >> by, high >> by))),
+            _ => (0, None),
+        },
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `dead` | | no operation without effect or reader |
 //! | `coalesce` | liveness | copies between registers that can be one, gone |
 //! | `arrange` | the order | blocks numbered by place; unreachable ones gone |
+//! | `sums` | the same | sums instead of `or` where no bit is in both |
 //! | `accumulators` | the order, the final registers | products of `wgmma` that may be late; waits name their sums |
 //! | `facts` | the final body | what is known of each value |
 
@@ -27,6 +28,7 @@ mod flow;
 mod frames;
 mod hoist;
 pub mod liveness;
+mod sums;
 mod webs;
 
 use super::ir::Body;
@@ -62,6 +64,8 @@ pub fn run(body: &mut Body, kernel: bool, contract: bool) {
     arrange::run(body, &order);
     after("arrange", body);
     let order: Vec<_> = (0..body.blocks.len() as u32).collect();
+    sums::run(body, &order);
+    after("sums", body);
     accumulators::run(body, &order);
     after("accumulators", body);
     facts::run(body);

@@ -50,6 +50,35 @@ fn launch_constants_are_computed_once() {
 }
 
 #[test]
+fn an_or_without_common_bits_is_a_sum() {
+    let code = |number: &str| {
+        shape(&format!(
+            ".reg .u32 %r<9>; .reg .u64 %rd; ld.param.u64 %rd, [p]; ld.param.u32 %r8, [n]; mov.u32 %r1, %tid.x;
+            {number}; st.global.u32 [%rd], %r3; ret;"
+        ))
+    };
+    let has = |code: Vec<String>, opcode: &str| code.iter().any(|line| line.starts_with(opcode));
+    // 4 · tid, and what is less than 4; both ways round.
+    for sum in [
+        "shl.b32 %r2, %r1, 2; or.b32 %r3, %r2, 3",
+        "shl.b32 %r2, %r8, 5; and.b32 %r4, %r1, 31; or.b32 %r3, %r4, %r2",
+        "and.b32 %r2, %r1, 0x3c0; shr.u32 %r4, %r1, 4; or.b32 %r3, %r2, %r4",
+    ] {
+        assert!(has(code(sum), "add.u32 r"), "{sum}: {:?}", code(sum));
+        assert!(!has(code(sum), "or.b32"), "{sum}");
+    }
+    // Bits that may be in both.
+    for or in [
+        "shl.b32 %r2, %r1, 2; or.b32 %r3, %r2, 4",
+        "shl.b32 %r2, %r8, 4; and.b32 %r4, %r1, 31; or.b32 %r3, %r4, %r2",
+        "or.b32 %r3, %r1, %r8",
+        "shl.b32 %r2, %r1, 2; shr.s32 %r4, %r8, 30; or.b32 %r3, %r2, %r4",
+    ] {
+        assert!(has(code(or), "or.b32"), "{or}: {:?}", code(or));
+    }
+}
+
+#[test]
 fn results_that_nobody_reads_are_not_computed() {
     assert_eq!(
         shape(".reg .u32 %r<4>; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, %r1; add.u32 %r3, %r2, 1; ret;"),
