@@ -184,17 +184,19 @@ impl<'l> Block<'l> {
 
     /// All warps are about to march. Writes what changes from block to block, where it has.
     fn set_out(&mut self) {
-        let changed = self.last.is_none_or(|last| last != self.env.ctaid);
+        let (now, last) = (self.env.ctaid, self.last);
         for (at, (_, which)) in self.env.env.form.kernel.per_block.iter().enumerate() {
-            let same = match (*which, self.last) {
-                (Special::Ctaid(axis), Some(last)) => {
-                    last.get(usize::from(axis)) == self.env.ctaid.get(usize::from(axis))
-                }
-                _ => !changed,
+            let place = match *which {
+                Special::Ctaid(axis) => now.get(usize::from(axis)).copied(),
+                _ => None,
             };
-            if !same {
+            let before = |last: [u32; 3]| match *which {
+                Special::Ctaid(axis) => last.get(usize::from(axis)) == now.get(usize::from(axis)),
+                _ => last == now,
+            };
+            if !last.is_some_and(before) {
                 for bundle in &mut self.bundles {
-                    bundle.set_special(at, &self.env);
+                    bundle.set_special(at, place, &self.env);
                 }
             }
         }
@@ -211,8 +213,11 @@ impl<'l> Block<'l> {
         self.bundles.iter_mut().for_each(Bundle::resume);
         self.began = None;
         loop {
-            if self.marches || self.compiled && self.can_march() {
-                self.march()?;
+            if (self.marches || self.compiled && self.can_march()) && self.march()? {
+                if let Some(turn) = self.rest()? {
+                    return Ok(turn);
+                }
+                continue;
             }
             let (mut ran, mut spent) = (false, false);
             for i in 0..self.bundles.len() {
@@ -249,12 +254,12 @@ impl<'l> Block<'l> {
             && !self.bundles.iter().all(Bundle::is_done)
     }
 
-    /// Warps march from barrier to barrier, one after the other, as most blocks do to their end. Who stands where is taken down
-    /// when one of them goes another way, or when it is time for others.
+    /// Warps march from barrier to barrier, one after the other, as most blocks do to their end: then `true`. Who stands where is
+    /// taken down when one of them goes another way, or when it is time for others.
     ///
     /// # Errors
     /// The first fault.
-    fn march(&mut self) -> Result<(), Box<Located>> {
+    fn march(&mut self) -> Result<bool, Box<Located>> {
         self.marches = false;
         let form = self.env.env.form;
         let Some(native) = form.kernel.native.as_ref().map(|native| &native.all) else {
@@ -293,12 +298,16 @@ impl<'l> Block<'l> {
                 break (None, 0, Halt::End);
             }
         };
+        if halt == Halt::End {
+            // Nobody is left of whom anything could be taken down.
+            self.bundles.iter_mut().for_each(Bundle::fall_out);
+            if self.state.changed || self.env.peers > 1 {
+                self.release();
+            }
+            return Ok(true);
+        }
         for bundle in &mut self.bundles {
             bundle.enter_books(native)?;
-        }
-        if halt == Halt::End {
-            self.release();
-            return Ok(());
         }
         if share <= 0 {
             self.bundles.iter_mut().for_each(|bundle| bundle.tire(share));
@@ -315,7 +324,7 @@ impl<'l> Block<'l> {
             self.bundles[last].wait_at(id, &mut self.state);
         }
         self.release();
-        Ok(())
+        Ok(false)
     }
 
     /// What is done now and then: looks at the clock. `true`: the march ends here.

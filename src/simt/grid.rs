@@ -476,6 +476,7 @@ impl Grid {
         let mut idle: Vec<Box<Seat<'_>>> = Vec::new();
         loop {
             let started = if line.has_room() { self.take() } else { None };
+            let alone = started.is_some() && line.is_empty();
             let mut seat = match started {
                 Some(index) => {
                     if index > 0 || self.launch.cooperative {
@@ -495,7 +496,21 @@ impl Grid {
                 },
             };
             at.set(seat.team.env().ctaid);
-            let turn = seat.team.turn();
+            let mut turn = seat.team.turn();
+            // As long as blocks run to their end in one turn, and nobody waits for another, there is no line to look at.
+            while matches!(turn, Ok(Turn::Done))
+                && self.starts > 1
+                && alone
+                && self.gone.load(Ordering::Relaxed) == 0
+                && let Some(index) = self.take()
+            {
+                self.ask_for_help();
+                let Some(next) = self.enter(index, at, Some(seat), number) else {
+                    return;
+                };
+                seat = next;
+                turn = seat.team.turn();
+            }
             match self.checked(turn, seat.team.env()) {
                 Ok(Turn::Done) => {
                     line.ended();
@@ -585,6 +600,7 @@ impl Grid {
 
     /// Block `index` starts, as `at` is told, in the seat that another one has left or in a new one. `None`: there is
     /// no memory, or no time left, which ends the grid.
+    #[inline(always)]
     fn enter<'l>(
         &'l self,
         index: u64,

@@ -91,6 +91,11 @@ impl<T> Line<T> {
         }
     }
 
+    /// Nobody waits for a turn.
+    pub fn is_empty(&self) -> bool {
+        self.open.iter().all(Option::is_none) && self.fresh.is_empty()
+    }
+
     /// All who are left.
     pub fn into_blocks(self) -> impl Iterator<Item = T> {
         self.open.into_iter().flatten().chain(self.fresh)

@@ -48,16 +48,22 @@ impl Bundle {
         });
     }
 
-    /// Writes a special register that is the same in the whole block.
-    pub fn set_special(&mut self, at: usize, block: &Env<'_>) {
+    /// Writes a special register that is the same in the whole block; its place in the grid, if it is one of that.
+    #[inline]
+    pub fn set_special(&mut self, at: usize, place: Option<u32>, block: &Env<'_>) {
         let frame = &self.frames[0];
+        let (slot, which) = frame.exec.per_block[at];
+        if let Some(place) = place {
+            // SAFETY: the frame is the kernel's, whose slot this is, and its window is for this many warps.
+            unsafe { special::fill_same(frame.regs(), slot, self.warps, place.into()) };
+            return;
+        }
         let place = Place {
             block,
             first_thread: self.first_thread,
             warps: self.warps,
         };
-        let (slot, which) = frame.exec.per_block[at];
-        // SAFETY: the frame is the kernel's, whose slot this is, and its window is for this many warps.
+        // SAFETY: as for the place in the grid.
         unsafe { special::set_special(frame.regs(), slot, which, &place) };
     }
 
@@ -154,6 +160,15 @@ impl Bundle {
         self.enter_books(native)?;
         self.scatter(0, count, state);
         Ok(Halt::Elsewhere)
+    }
+
+    /// Its march is over, for its threads have ended.
+    #[inline(always)]
+    pub fn fall_out(&mut self) {
+        self.marching = None;
+        self.together = None;
+        self.live = Default::default();
+        self.fragments.clear();
     }
 
     /// Takes down where it stands, if it marches, and brings its registers to the window.

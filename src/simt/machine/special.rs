@@ -45,7 +45,8 @@ pub unsafe fn fill(regs: *mut u8, slot: Slot, warps: u32, f: impl Fn(usize) -> u
 ///
 /// # Safety
 /// As for [`fill`].
-unsafe fn fill_same(regs: *mut u8, slot: Slot, warps: u32, value: u128) {
+#[inline]
+pub unsafe fn fill_same(regs: *mut u8, slot: Slot, warps: u32, value: u128) {
     let lanes = warps as usize * WARP;
     // SAFETY: the slot holds `lanes` values of its width, aligned to it, and no reference into the window lives
     // meanwhile.

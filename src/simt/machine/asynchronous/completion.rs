@@ -133,7 +133,9 @@ impl State {
     /// # Errors
     /// Memory of theirs is gone, tensor memory is still allocated, or fabric operations were never submitted.
     pub fn end(&mut self, env: &Env<'_>) -> Result<(), Cause> {
-        self.finish(env)?;
+        if !self.asynchronous.is_fresh() {
+            self.finish(env)?;
+        }
         if let Some(held) = self.asynchronous.held.first() {
             return Err(held.unsubmitted());
         }

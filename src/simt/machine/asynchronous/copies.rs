@@ -73,6 +73,11 @@ impl Copies {
         self.open == 0
     }
 
+    /// Nothing is left of anything, groups among it.
+    pub fn is_fresh(&self) -> bool {
+        self.warps.iter().all(|warp| warp.entries.is_empty())
+    }
+
     /// Entries under way: copies and arrivals.
     pub fn count(&self) -> usize {
         self.open

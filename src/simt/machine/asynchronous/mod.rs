@@ -181,7 +181,8 @@ impl Asynchronous {
 
     /// Whether nothing is left of a block.
     pub fn is_fresh(&self) -> bool {
-        self.is_idle() && self.barriers.is_empty() && self.held.is_empty()
+        let groups = self.groups.is_empty() && self.fabric_groups.is_empty();
+        self.is_idle() && groups && self.copies.is_fresh() && self.barriers.is_empty() && self.held.is_empty()
     }
 
     pub fn is_idle(&self) -> bool {
