@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::isa::mma::Architecture;
+use crate::simt::Orders;
 
 /// One environment variable.
 pub struct Variable {
@@ -106,11 +107,12 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_SEED",
         default: "",
-        meaning: "run each grid in one thread, in an order drawn from this number: the same order every time (default: off)",
+        meaning: "run each grid in one thread, in an order drawn from this number, perhaps with an intention, as in 7 or priority:7: \
+                  the same order every time (default: off)",
         set: |config, value| {
             config.seed = match value {
                 "" => None,
-                value => Some(number(value, 0, u64::MAX)?),
+                value => Some(value.parse()?),
             };
             Ok(())
         },
@@ -180,7 +182,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_CHECK",
         default: "",
-        meaning: "what to look for in kernels and calls, as margay check does: memory, leaks, race, benign (races that programs get away with, too), init, sync, fp, or several with commas (default: nothing)",
+        meaning: "what to look for in kernels and calls, as margay check does: memory, leaks, race, benign (races that programs get away with, too), init, sync, fp, seeds:N (results that depend on the order of threads, in N orders), or several with commas (default: nothing)",
         set: |config, value| {
             let mut check = Check::default();
             for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -188,17 +190,21 @@ pub const VARIABLES: &[Variable] = &[
                     "memory" => check.memory = true,
                     "leaks" => check.leaks = true,
                     "race" => check.race = true,
-                    "benign" => (check.race, check.benign) = (true, true),
+                    "benign" => check.benign = true,
+                    // How many orders of threads, as in seeds:10.
+                    word if word.starts_with("seeds:") => check.seeds = number(&word[6..], 2, 1 << 16)? as u32,
                     "init" => check.init = true,
                     "sync" => check.sync = true,
                     "fp" => check.fp = true,
                     _ => {
                         return Err(
-                            "expected memory, leaks, race, benign, init, sync or fp, or several with commas".into(),
+                            "expected memory, leaks, race, benign, init, sync, fp or seeds:N, or several with commas"
+                                .into(),
                         );
                     }
                 }
             }
+            check.race |= check.benign && check.seeds == 0;
             config.check = check;
             Ok(())
         },
@@ -279,6 +285,8 @@ pub struct Check {
     pub race: bool,
     /// Also those that programs get away with.
     pub benign: bool,
+    /// Run each launch under so many schedules and compare what they leave; 0: not.
+    pub seeds: u32,
     /// Values that nobody has written, where they matter.
     pub init: bool,
     /// Barriers and their kin that are misused.
@@ -335,7 +343,7 @@ pub struct Config {
     /// `MARGAY_TIMEOUT`: how long a kernel may run; `None` = for ever.
     pub timeout: Option<Duration>,
     /// `MARGAY_SEED`; `None` = nothing is drawn.
-    pub seed: Option<u64>,
+    pub seed: Option<Orders>,
     /// `MARGAY_SIMD`: `avx512`, `avx2` or `baseline`.
     pub simd: String,
     /// `MARGAY_TENSOR_ARCH`; `None` = the device's.
@@ -494,7 +502,7 @@ mod tests {
             ("sm_120", 1, None)
         );
         assert_eq!((config.timeout, config.simd.as_str()), (None, "avx512"));
-        assert_eq!((config.seed, config.companions), (None, true));
+        assert_eq!((&config.seed, config.companions), (&None, true));
         assert_eq!((config.summary, config.progress), (false, false));
         assert_eq!((config.check, &config.check_log), (Check::default(), &None));
         assert_eq!((config.jit, &config.jit_cache), (Jit::Auto, &CacheFolder::Usual));
@@ -533,7 +541,7 @@ mod tests {
         );
         assert_eq!(config.memory, Some(8_589_934_592));
         assert_eq!(config.timeout, Some(Duration::from_millis(250)));
-        assert_eq!((config.simd.as_str(), config.seed), ("avx2", Some(0xfeed)));
+        assert_eq!((config.simd.as_str(), config.seed), ("avx2", "0xfeed".parse().ok()));
         assert_eq!(config.log_file, Some("/tmp/log.%p".into()));
         assert_eq!(
             (config.companions, config.summary, config.progress),

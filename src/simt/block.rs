@@ -68,6 +68,10 @@ impl Surroundings for Way<'_> {
     fn draw(&self, n: u64) -> Option<u64> {
         self.grid.schedule.as_ref().map(|schedule| schedule.below(n))
     }
+
+    fn completes(&self) -> Option<bool> {
+        self.grid.schedule.as_ref().and_then(Schedule::completes)
+    }
 }
 
 impl Conditions for Way<'_> {
@@ -354,7 +358,7 @@ impl<'l> Block<'l> {
     pub fn drawn_turn(&mut self, schedule: &Schedule) -> Result<Turn, Box<Located>> {
         loop {
             let bundles = &self.bundles;
-            let Some(i) = schedule.one_of(bundles.len(), |i| bundles[i].is_ready()) else {
+            let Some(i) = schedule.choose(bundles.len(), |i| i as u64, |i| bundles[i].is_ready()) else {
                 if let Some(turn) = self.rest()? {
                     return Ok(turn);
                 }
@@ -363,6 +367,9 @@ impl<'l> Block<'l> {
             let pause = self.bundles[i].run(&self.env, &mut self.state)?;
             self.completed(|state, env| state.draw(env))?;
             self.release();
+            if schedule.wakes_in_vain() {
+                self.wait_no_longer();
+            }
             if pause == Pause::Share {
                 self.wait_no_longer();
                 return Ok(Turn::Spins);

@@ -93,7 +93,7 @@ impl<'l> Team<'l> {
         }
         loop {
             let blocks = &self.blocks;
-            let Some(rank) = schedule.one_of(blocks.len(), |rank| blocks[rank].is_ready()) else {
+            let Some(rank) = schedule.choose(blocks.len(), |rank| rank as u64, |rank| blocks[rank].is_ready()) else {
                 if self.has_ended()? {
                     return Ok(Turn::Done);
                 }

@@ -32,6 +32,7 @@ use super::line::Line;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::peers;
 use super::schedule::{self, IN_LINE, Schedule};
+use super::seed::Drawn;
 use super::{Cause, Fault, Launch, pool};
 
 /// Where parameters lie: as far apart as any of them asks for, of which tensor maps ask for most.
@@ -60,7 +61,7 @@ const MOST_SHARED: u32 = 228 << 10;
 #[derive(Clone, Copy, Default)]
 pub struct Origin {
     pub deadline: Option<Instant>,
-    pub seed: Option<u64>,
+    pub seed: Option<Drawn>,
 }
 
 impl Origin {
@@ -76,7 +77,7 @@ impl Origin {
     pub fn of_child(&self, n: u64) -> Origin {
         Origin {
             deadline: self.deadline,
-            seed: self.seed.map(|seed| schedule::below(seed, n)),
+            seed: self.seed.map(|seed| seed.of_child(n)),
         }
     }
 
@@ -551,7 +552,7 @@ impl Grid {
             while in_line.len() < IN_LINE
                 && let Some(index) = self.take()
             {
-                in_line.push(index);
+                in_line.push(schedule.start(index, self.starts));
             }
             if room && open.len() < MAX_OPEN && !in_line.is_empty() && !self.has_stopped() {
                 // Now and then the first in line, so that nobody is passed over for long.
@@ -573,10 +574,16 @@ impl Grid {
             if open.is_empty() {
                 break;
             }
-            let turn = schedule.below(open.len() as u64) as usize;
+            let key = |i: usize| self.block_number(open[i].0.team.env().ctaid);
+            let Some(turn) = schedule.choose(open.len(), key, |_| true) else {
+                break;
+            };
             let (seat, spins) = &mut open[turn];
             at.set(seat.team.env().ctaid);
             let drawn = seat.team.drawn_turn(schedule);
+            if let Ok(Turn::Spins | Turn::Waits) = drawn {
+                schedule.turn_over();
+            }
             match self.checked(drawn, seat.team.env()) {
                 Ok(Turn::Done) => {
                     idle.push(open.swap_remove(turn).0);
@@ -633,6 +640,9 @@ impl Grid {
                 }
             },
         };
+        if self.schedule.is_some() {
+            seat.scratch.clear_shared(self.launch.peers(), self.shared_bytes);
+        }
         seat.team.start(ctaid);
         Some(seat)
     }
@@ -753,6 +763,15 @@ impl Scratch {
             .allocate_internal(bytes, 4096)
             .map(|region| Scratch { region, used })
             .map_err(|_| bytes)
+    }
+
+    /// What a block finds in its shared memory is to depend on the seed alone, not on who was there before.
+    fn clear_shared(&mut self, peers: u32, bytes: u32) {
+        for rank in 0..u64::from(peers) {
+            let start = self.region.start() + rank * peers::STRIDE;
+            // SAFETY: shared windows of the blocks that run here lie there (`Grid::place`), and none of them runs yet.
+            unsafe { std::ptr::write_bytes(start as *mut u8, 0, bytes as usize) };
+        }
     }
 
     fn keep(self) {

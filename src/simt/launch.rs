@@ -48,6 +48,29 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// The same, to be run in another order, with other surroundings and for so long at most.
+    pub fn again(
+        &self,
+        seed: Seed,
+        services: Arc<dyn Services>,
+        runtime: Option<Arc<dyn Runtime>>,
+        timeout: Option<Duration>,
+    ) -> Launch {
+        Launch {
+            code: Arc::clone(&self.code),
+            params: self.params.clone(),
+            timeout,
+            seed: Some(seed),
+            services,
+            references: self.references.clone(),
+            family: Family {
+                runtime,
+                ..self.family.clone()
+            },
+            ..*self
+        }
+    }
+
     /// Threads of a block.
     pub(super) fn threads(&self) -> u32 {
         self.block.iter().product()

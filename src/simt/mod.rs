@@ -44,4 +44,4 @@ pub use jit::compiler;
 pub use launch::{Family, GraphUpdate, Launch, Runtime, Services, Shape};
 pub use listing::{Listing, listing};
 pub use machine::observe;
-pub use seed::Seed;
+pub use seed::{Order, Orders, Seed, Strategy};

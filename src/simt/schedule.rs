@@ -10,12 +10,15 @@
 //! Everybody who can run is drawn sooner or later, so that the progress which threads are promised (PTX ISA, since sm_70)
 //! holds under every seed. Programs for older targets may count on warps that come together again as soon as they can:
 //! there only blocks and bundles are drawn.
+//!
+//! That everybody is as likely to run is one [`Strategy`]; others mean to bring rare orders about, and leave so much to chance
+//! that everybody has his turn all the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::launch::Launch;
-use super::seed::{GOLDEN, mix};
-pub use super::seed::{Seed, below};
+use super::seed::{Drawn, GOLDEN, mix};
+pub use super::seed::{Seed, Strategy};
 
 /// Blocks that a grid has resident at least, and how many more there may be.
 const FEWEST: u64 = 2;
@@ -24,12 +27,25 @@ const SPREAD: u64 = 15;
 const LONGEST: u64 = 12;
 /// Blocks next in line, among which the one that starts is drawn.
 pub const IN_LINE: usize = 8;
+/// Of so many choices that follow an intention, one is left to chance: nobody waits for ever.
+const BY_CHANCE: u64 = 16;
+/// After about so many choices priorities are drawn anew.
+const PRIORITIES_LAST: u64 = 64;
+/// Blocks or clusters that are reversed among themselves: no more than may be resident, for programs count on earlier blocks.
+const REVERSED: u64 = 64;
+/// One of so many blocks, bundles and places is kept waiting.
+const DELAYED: u64 = 4;
+/// How often those who wait in vain come back: once in so many turns.
+const VAIN: u64 = 8;
 /// The target that brought independent thread scheduling.
 const VOLTA: u32 = 70;
 
 /// What is drawn for one grid. One thread draws, so that the order of the draws is the same every time.
 pub struct Schedule {
     state: AtomicU64,
+    strategy: Strategy,
+    /// The victim of a delay, or what priorities are made from.
+    aim: AtomicU64,
     /// Blocks that take turns.
     pub resident: usize,
     /// Most warps in a bundle.
@@ -39,13 +55,15 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    pub fn new(seed: u64, launch: &Launch) -> Schedule {
+    pub fn new(seed: Drawn, launch: &Launch) -> Schedule {
         let target = launch.code.module.functions[launch.kernel as usize]
             .kernel
             .as_ref()
             .map_or(0, |kernel| kernel.target);
         let mut schedule = Schedule {
-            state: AtomicU64::new(seed),
+            state: AtomicU64::new(seed.number),
+            strategy: seed.strategy,
+            aim: AtomicU64::new(mix(seed.number)),
             resident: 0,
             width: 0,
             apart: target == 0 || target >= VOLTA,
@@ -80,5 +98,67 @@ impl Schedule {
         }
         let chosen = self.below(candidates as u64) as usize;
         (0..count).filter(|&i| is(i)).nth(chosen)
+    }
+
+    /// One of those for which `is` holds, as the strategy has it; `key` tells who they are, later ones by larger numbers.
+    pub fn choose(&self, count: usize, key: impl Fn(usize) -> u64, is: impl Fn(usize) -> bool) -> Option<usize> {
+        let among = || (0..count).filter(|&i| is(i));
+        let by_chance = match self.strategy {
+            Strategy::Random | Strategy::Late | Strategy::Early => true,
+            Strategy::Priority | Strategy::Delay | Strategy::Backwards => self.one_in(BY_CHANCE),
+        };
+        if by_chance {
+            return self.one_of(count, is);
+        }
+        let aim = self.aim.load(Ordering::Relaxed);
+        match self.strategy {
+            Strategy::Priority => {
+                if self.one_in(PRIORITIES_LAST) {
+                    self.turn_over();
+                }
+                among().max_by_key(|&i| mix(aim ^ mix(key(i))))
+            }
+            Strategy::Delay => {
+                let is_victim = |i: usize| key(i) % DELAYED == aim % DELAYED;
+                let others = self.one_of(count, |i| is(i) && !is_victim(i));
+                others.or_else(|| among().next())
+            }
+            Strategy::Backwards => among().max_by_key(|&i| key(i)),
+            Strategy::Random | Strategy::Late | Strategy::Early => self.one_of(count, is),
+        }
+    }
+
+    /// Who was chosen waits for others, as it seems: those come first from now on.
+    pub fn turn_over(&self) {
+        // Without an intention nothing is drawn that was not.
+        if !matches!(self.strategy, Strategy::Priority | Strategy::Delay) {
+            return;
+        }
+        self.aim
+            .store(mix(self.state.fetch_add(GOLDEN, Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    /// The number of what starts as number `index` of so many.
+    pub fn start(&self, index: u64, starts: u64) -> u64 {
+        if self.strategy != Strategy::Backwards {
+            return index;
+        }
+        let first = index / REVERSED * REVERSED;
+        let last = (first + REVERSED).min(starts) - 1;
+        last - (index - first)
+    }
+
+    /// Whether something that goes on asynchronously ends now: `None`: that is drawn.
+    pub fn completes(&self) -> Option<bool> {
+        match self.strategy {
+            Strategy::Late => Some(false),
+            Strategy::Early => Some(true),
+            Strategy::Random | Strategy::Priority | Strategy::Delay | Strategy::Backwards => None,
+        }
+    }
+
+    /// Those who wait at barriers in memory come back with nothing now, as they may at any time.
+    pub fn wakes_in_vain(&self) -> bool {
+        self.strategy == Strategy::Early && self.one_in(VAIN)
     }
 }

@@ -3,6 +3,8 @@
 //! The options are those of NVIDIA's compute-sanitizer, as far as there is what they ask for. The library finds and reports
 //! (`MARGAY_CHECK`); this command waits for the program and sums up.
 
+mod whole;
+
 use crate::Outcome;
 use crate::run::{introduce, library, not_started, program_and_arguments, tell_of_other_drivers};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -10,7 +12,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{self, ExitCode};
+use std::process::{self, ExitCode, ExitStatus};
 
 /// Each tool with its word of `MARGAY_CHECK`.
 const TOOLS: [(&str, &str); 5] = [
@@ -38,7 +40,21 @@ pub fn command() -> Command {
             Arg::new("benign")
                 .long("benign")
                 .action(ArgAction::SetTrue)
-                .help("racecheck: also races that programs get away with, such as two stores of one value"),
+                .help("racecheck: also races that programs get away with, such as two stores of one value. --seeds: also sums of floats by atomics"),
+        )
+        .arg(
+            Arg::new("seeds")
+                .long("seeds")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(2..=65536))
+                .help("Run each launch in N orders of its threads, and compare what it leaves"),
+        )
+        .arg(
+            Arg::new("whole")
+                .long("whole")
+                .requires("seeds")
+                .action(ArgAction::SetTrue)
+                .help("--seeds: run the whole program in N orders instead, and compare output and exit status"),
         )
         .arg(
             Arg::new("leak-check")
@@ -65,6 +81,9 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     let program = given.next().ok_or("no program given")?;
     let list = List::make().map_err(|error| format!("no file to count in: {error}"))?;
     let words = looked_for(matches)?;
+    if let (true, Some(seeds)) = (matches.get_flag("whole"), matches.get_one::<u32>("seeds")) {
+        return whole::run(matches, program, &given.collect::<Vec<_>>(), (&list, &words), *seeds);
+    }
     let mut command = process::Command::new(program);
     command.args(given);
     let library = library()?;
@@ -87,15 +106,23 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         Ok(status) => status,
         Err(error) => return Ok(not_started("check", program, &error)),
     };
-    let found = findings(&std::fs::read_to_string(&list.0).unwrap_or_default());
-    eprintln!("margay check: {}", sum(&found));
-    // As shells have it: 128 and the signal.
-    let own = match (status.code(), status.signal()) {
+    let found = findings(&list.read());
+    Ok(conclude(matches, &found, own_code(status)))
+}
+
+/// As shells have it: 128 and the signal.
+fn own_code(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,
         (None, signal) => 128_u8.wrapping_add(signal.unwrap_or(0) as u8),
-    };
+    }
+}
+
+/// Says what was found; `own` is the program's exit code.
+fn conclude(matches: &ArgMatches, found: &[Value], own: u8) -> ExitCode {
+    eprintln!("margay check: {}", sum(found));
     let code = *matches.get_one::<u8>("error-exitcode").unwrap_or(&1);
-    Ok(ExitCode::from(if found.is_empty() || code == 0 { own } else { code }))
+    ExitCode::from(if found.is_empty() || code == 0 { own } else { code })
 }
 
 /// The findings of the list that the library writes, an object on each line. A line that was cut off by the end of its process
@@ -106,20 +133,22 @@ fn findings(list: &str) -> Vec<Value> {
 }
 
 /// The words of `MARGAY_CHECK`.
-fn looked_for(matches: &ArgMatches) -> Result<Vec<&'static str>, &'static str> {
+fn looked_for(matches: &ArgMatches) -> Result<Vec<String>, &'static str> {
     let tools = matches.get_many::<String>("tool").into_iter().flatten();
-    let mut words: Vec<&str> = tools
+    let mut words: Vec<String> = tools
         .filter_map(|tool| TOOLS.iter().find(|(name, _)| name == tool))
-        .map(|(_, word)| *word)
+        .map(|(_, word)| (*word).to_owned())
         .collect();
+    let seeds = matches.get_one::<u32>("seeds").filter(|_| !matches.get_flag("whole"));
     if matches.get_flag("benign") {
-        if !words.contains(&"race") {
-            return Err("--benign is an option of --tool racecheck");
+        if !words.iter().any(|word| word == "race") && seeds.is_none() {
+            return Err("--benign is an option of --tool racecheck and of --seeds");
         }
-        words.push("benign");
+        words.push("benign".into());
     }
+    words.extend(seeds.map(|seeds| format!("seeds:{seeds}")));
     if matches.get_one::<String>("leak-check").is_some_and(|how| how == "full") {
-        words.push("leaks");
+        words.push("leaks".into());
     }
     Ok(words)
 }
@@ -137,6 +166,16 @@ fn sum(found: &[Value]) -> String {
         (count("race"), "race", "races"),
         (count("init"), "uninitialised value", "uninitialised values"),
         (count("sync"), "misused barrier", "misused barriers"),
+        (
+            count("whole"),
+            "output that depends on the order of threads",
+            "outputs that depend on the order of threads",
+        ),
+        (
+            count("order"),
+            "launch whose result depends on the order of threads",
+            "launches whose results depend on the order of threads",
+        ),
         (count("fp"), "number gone wrong", "numbers gone wrong"),
     ];
     let parts = words.iter().filter(|(n, ..)| *n > 0);
@@ -157,6 +196,10 @@ impl List {
         let path = std::env::temp_dir().join(format!("margay-check-{}", process::id()));
         std::fs::File::create_new(&path)?;
         Ok(List(path))
+    }
+
+    fn read(&self) -> String {
+        std::fs::read_to_string(&self.0).unwrap_or_default()
     }
 }
 

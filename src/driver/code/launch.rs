@@ -12,7 +12,7 @@ use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use crate::driver::{Device, Error, Function, Result, fault, occupancy, record};
 use crate::isa::mma::Architecture;
 use crate::memory::{AddressSpace, Kind, Request};
-use crate::simt::{self, Family, Fault, Services};
+use crate::simt::{self, Family, Services};
 use crate::trace::status_line;
 
 /// A launch as a call describes it.
@@ -45,7 +45,7 @@ pub enum Arguments<'a> {
 /// of PTX, where parameters and spilled-over variables have memory of their own.
 const LEAST_STACK: u64 = 16 << 10;
 
-type Runner = fn(Arc<simt::Launch>) -> Result<(), Box<Fault>>;
+pub(in crate::driver) use check::orders::Runner;
 
 /// What runs a grid: the executor, or a stand-in under test.
 fn runner() -> Runner {
@@ -103,7 +103,11 @@ impl Prepared {
             workspace.clear();
         }
         let _busy = record::kernel_runs(self.shared.device);
-        if let Err(fault) = (self.run)(Arc::clone(&self.launch)) {
+        let ended = match check::orders::wanted() {
+            None => (self.run)(Arc::clone(&self.launch)),
+            Some(orders) => check::orders::run(&self.launch, self.run, orders),
+        };
+        if let Err(fault) = ended {
             let report = fault::report(&fault);
             // Who sees the error may end the process at once, so that the finding is noted before. Only the first is reported.
             if !self.shared.has_failed() {
@@ -146,7 +150,7 @@ pub(in crate::driver) fn describe(
         tensor: tensor_architecture(shared.device),
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
         timeout: config::get().timeout,
-        seed: config::get().seed.map(|seed| simt::Seed::new(seed, grid_id)),
+        seed: check::orders::seed_of(grid_id),
         services: Arc::clone(shared) as Arc<dyn Services>,
         references: function.references.bindings(),
         family: Family {

@@ -9,6 +9,7 @@ pub mod launch;
 pub mod linker;
 pub mod module;
 pub mod occupancy;
+pub(super) mod order_report;
 pub(super) mod races;
 pub(super) mod runtime_error;
 

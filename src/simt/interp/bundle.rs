@@ -326,7 +326,8 @@ impl Bundle {
     pub(super) fn pick(&self, drawn: Option<&Schedule>) -> Next {
         let ready = |f: &Fragment| f.state == State::Ready;
         if let Some(schedule) = drawn {
-            let one = schedule.one_of(self.fragments.len(), |i| ready(&self.fragments[i]));
+            let key = |i: usize| u64::from(self.fragments[i].pc);
+            let one = schedule.choose(self.fragments.len(), key, |i| ready(&self.fragments[i]));
             return one.map_or(Next::Nobody, Next::Fragment);
         }
         if let ([only], None) = (&self.fragments[..], self.fair) {

@@ -36,6 +36,10 @@ pub trait Surroundings: Sync {
     fn cancel(&self) -> Option<[u32; 3]>;
     /// A number below `n`, drawn; `None`: nothing is, for want of a seed.
     fn draw(&self, n: u64) -> Option<u64>;
+    /// Whether what goes on asynchronously ends as soon as it can, or as late; `None`: that is drawn, if anything is.
+    fn completes(&self) -> Option<bool> {
+        None
+    }
 }
 
 /// A block as its lanes see it, in a grid of which those who run it know more than its operations do ([`Env`]).

@@ -27,6 +27,8 @@ pub enum Kind {
     Uninitialised,
     /// A barrier, or what is like one, is misused.
     Synchronisation,
+    /// What a launch leaves depends on the order of threads.
+    Order,
     /// A number has gone wrong: the first NaN, infinity, subnormal, or a difference that cancels.
     Number,
 }
@@ -41,6 +43,7 @@ impl Kind {
             Kind::Race => "race",
             Kind::Uninitialised => "init",
             Kind::Synchronisation => "sync",
+            Kind::Order => "order",
             Kind::Number => "fp",
         }
     }
@@ -52,6 +55,7 @@ impl Kind {
             Kind::Race => "racecheck",
             Kind::Uninitialised => "initcheck",
             Kind::Synchronisation => "synccheck",
+            Kind::Order => "seeds",
             Kind::Number => "fpcheck",
         }
     }

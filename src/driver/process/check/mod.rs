@@ -4,6 +4,7 @@
 //! Findings are told in the log, and as data in the file that `margay check` reads (`MARGAY_CHECK_LOG`).
 
 mod finding;
+pub mod orders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process;

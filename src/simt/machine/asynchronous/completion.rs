@@ -151,8 +151,14 @@ impl State {
     /// # Errors
     /// Memory of it is gone.
     pub fn draw(&mut self, env: &Env<'_>) -> Result<(), Cause> {
-        if self.asynchronous.is_idle() || env.env.draw(4) != Some(0) {
+        if self.asynchronous.is_idle() {
             return Ok(());
+        }
+        match env.env.completes() {
+            Some(true) => return self.advance(env).map(drop),
+            Some(false) => return Ok(()),
+            None if env.env.draw(4) != Some(0) => return Ok(()),
+            None => {}
         }
         let (copies, others) = (self.asynchronous.copies.count(), self.asynchronous.operations.len());
         let Some(drawn) = env.env.draw((copies + others) as u64) else {
