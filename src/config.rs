@@ -191,6 +191,9 @@ pub const VARIABLES: &[Variable] = &[
                     "leaks" => check.leaks = true,
                     "race" => check.race = true,
                     "benign" => check.benign = true,
+                    word if word.starts_with("fp:") => {
+                        (check.fp, check.numbers) = (true, NumberKinds::parse(&word[3..])?)
+                    }
                     // How many orders of threads, as in seeds:10.
                     word if word.starts_with("seeds:") => check.seeds = number(&word[6..], 2, 1 << 16)? as u32,
                     "init" => check.init = true,
@@ -293,6 +296,53 @@ pub struct Check {
     pub sync: bool,
     /// Where numbers first go wrong: NaN, infinity and the like.
     pub fp: bool,
+    pub numbers: NumberKinds,
+}
+
+/// What counts as a number that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberKinds {
+    pub nan: bool,
+    pub infinity: bool,
+    pub subnormal: bool,
+    /// Bits of `f32` that a sum may lose and not be told of, less one; 0: none is.
+    pub lost: u32,
+}
+
+impl Default for NumberKinds {
+    fn default() -> NumberKinds {
+        NumberKinds {
+            nan: true,
+            infinity: true,
+            subnormal: false,
+            lost: 0,
+        }
+    }
+}
+
+impl NumberKinds {
+    /// Bits that a sum of `f32` loses, of 24, unless somebody says how many.
+    const LOST: u32 = 20;
+
+    /// `nan:inf:subnormal:cancellation`, or `cancellation=12`.
+    fn parse(text: &str) -> Result<NumberKinds, String> {
+        let mut kinds = NumberKinds {
+            nan: false,
+            infinity: false,
+            ..NumberKinds::default()
+        };
+        for word in text.split(':') {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("nan", "") => kinds.nan = true,
+                ("inf", "") => kinds.infinity = true,
+                ("subnormal", "") => kinds.subnormal = true,
+                ("cancellation", "") => kinds.lost = NumberKinds::LOST,
+                ("cancellation", bits) => kinds.lost = number(bits, 1, 24)? as u32,
+                _ => return Err("expected nan, inf, subnormal, cancellation or cancellation=BITS behind fp:".into()),
+            }
+        }
+        Ok(kinds)
+    }
 }
 
 impl Check {

@@ -14,6 +14,7 @@ pub mod convert;
 mod decode;
 pub mod fidelity;
 pub mod float;
+pub mod floats;
 mod form;
 pub mod half;
 pub mod int;

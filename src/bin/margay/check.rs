@@ -57,6 +57,14 @@ pub fn command() -> Command {
                 .help("--seeds: run the whole program in N orders instead, and compare output and exit status"),
         )
         .arg(
+            Arg::new("fp-kinds")
+                .long("fp-kinds")
+                .value_name("KIND")
+                .value_delimiter(',')
+                .action(ArgAction::Append)
+                .help("fpcheck: what counts: nan, inf, subnormal, cancellation, or cancellation=BITS; nan and inf unless given"),
+        )
+        .arg(
             Arg::new("leak-check")
                 .long("leak-check")
                 .value_name("HOW")
@@ -146,11 +154,31 @@ fn looked_for(matches: &ArgMatches) -> Result<Vec<String>, &'static str> {
         }
         words.push("benign".into());
     }
+    if let Some(kinds) = matches.get_many::<String>("fp-kinds") {
+        let fp = words.iter_mut().find(|word| word.as_str() == "fp");
+        let fp = fp.ok_or("--fp-kinds is an option of --tool fpcheck")?;
+        let mut all = fp.clone();
+        for kind in kinds {
+            if !is_fp_kind(kind) {
+                return Err("--fp-kinds takes nan, inf, subnormal, cancellation and cancellation=BITS (1 to 24)");
+            }
+            all = format!("{all}:{kind}");
+        }
+        *fp = all;
+    }
     words.extend(seeds.map(|seeds| format!("seeds:{seeds}")));
     if matches.get_one::<String>("leak-check").is_some_and(|how| how == "full") {
         words.push("leaks".into());
     }
     Ok(words)
+}
+
+fn is_fp_kind(kind: &str) -> bool {
+    let bits = kind.strip_prefix("cancellation=").map(str::parse::<u32>);
+    match bits {
+        Some(bits) => bits.is_ok_and(|bits| (1..=24).contains(&bits)),
+        None => matches!(kind, "nan" | "inf" | "subnormal" | "cancellation"),
+    }
 }
 
 /// `1 kernel failed, 2 wrong frees`

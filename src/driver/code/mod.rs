@@ -8,6 +8,7 @@ pub mod fault;
 pub mod launch;
 pub mod linker;
 pub mod module;
+pub(super) mod number_report;
 pub mod occupancy;
 pub(super) mod order_report;
 pub(super) mod races;

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use crate::config;
-use crate::driver::code::races;
+use crate::driver::code::{number_report, races};
 use crate::driver::context::Shared;
 use crate::driver::{graph, process};
-use crate::sanitizer::race;
+use crate::sanitizer::{numbers, race};
 use crate::simt::observe::Watch;
 use crate::simt::{Launch, Services};
 
@@ -42,6 +42,12 @@ impl Services for Shared {
             let of = Arc::clone(launch);
             let tell = move |race: race::Race| process::check::race(&race, races::report(&race), &of);
             watch.add(Arc::new(race::Detector::new(launch, options, Arc::new(tell))));
+        }
+        if check.fp {
+            let of = Arc::clone(launch);
+            let tell =
+                move |number: numbers::Number| process::check::number(&number, number_report::report(&number), &of);
+            watch.add(Arc::new(numbers::Detector::new(launch, check.numbers, Arc::new(tell))));
         }
         watch
     }

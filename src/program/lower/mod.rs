@@ -95,7 +95,9 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     let mut body = lower.body;
     // Programs built for debuggers are assembled without optimisation.
     let debug = unit.tree.target.iter().any(|word| &*word.text == "debug");
-    passes::run(&mut body, kernel, config::get().fmad && !debug);
+    // What is computed once for a launch is nobody's mistake; who looks for where numbers go wrong wants to see whose.
+    let hoists = kernel && !config::get().check.fp;
+    passes::run(&mut body, hoists, config::get().fmad && !debug);
     lower.callees.sort_unstable();
     lower.callees.dedup();
     let instructions = lower

@@ -20,6 +20,7 @@ use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
 
 use super::compile::values::Affine;
 use super::compile::{Compiled, Instr, Pc, Slot, What};
+use super::inspect::Inspected;
 
 /// A guard on an instruction: offset of the predicate, and whether lanes run where it is clear.
 #[derive(Clone, Copy)]
@@ -40,6 +41,8 @@ pub enum Code {
         kernel: LaneKernel,
         operands: Operands,
     },
+    /// Somebody looks at what comes out.
+    Inspected(Box<Inspected>),
     Load {
         run: AccessFn,
         mem: Box<MemOp>,
@@ -510,7 +513,14 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 *to = slot.offset;
             }
             let kernel = lane.kernel;
-            Code::Lane { kernel, operands }
+            let inspects = machine.watched && config::get().check.fp;
+            let inspected = inspects
+                .then(|| Inspected::new(op, (kernel, operands), (&dst[..], &src[..]), span))
+                .flatten();
+            match inspected {
+                Some(inspected) => Code::Inspected(Box::new(inspected)),
+                None => Code::Lane { kernel, operands },
+            }
         }
         Operation::Load {
             address,

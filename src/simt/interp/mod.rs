@@ -13,6 +13,7 @@
 //! rare.rs     what leaves the loop's quick path           collective.rs what a warp does together
 //! calls.rs    calls, returns, the stack                   frame.rs      register windows, activations of functions
 //! affine.rs   values that follow the lane's number     native.rs     fragments in compiled code
+//! inspect.rs  operations on floats that somebody looks at
 //! march.rs    whole warps in compiled code, from barrier to barrier
 //! ```
 
@@ -24,6 +25,7 @@ mod collective;
 pub mod compile;
 mod frame;
 mod gather;
+mod inspect;
 mod march;
 mod native;
 mod rare;

@@ -416,6 +416,11 @@ impl Run {
                 unsafe { (kernel.masked)(cx.regs, operands, &cx.mask) };
                 true
             }
+            Code::Inspected(inspected) => {
+                // SAFETY: the operands are slots of the window, which `cx` has.
+                unsafe { inspected.run(false, cx) };
+                true
+            }
             Code::Load { run, mem } => {
                 if mem.ordering != program::Ordering::Weak {
                     self.context.looked = 1;

@@ -184,6 +184,7 @@ impl Bundle {
             Code::Rare(op) => op.effects().volatile || matches!(**op, Operation::Syscall { .. }),
             Code::Exit => true,
             Code::Lane { .. }
+            | Code::Inspected(_)
             | Code::Branch { .. }
             | Code::BranchIndexed { .. }
             | Code::BarrierAll { .. }
@@ -313,6 +314,11 @@ impl Bundle {
                     unsafe { run(cx.regs, operands, &cx.mask) };
                     pc += 1;
                 }
+                Code::Inspected(inspected) => {
+                    // SAFETY: as of the others: operands of `exec`'s window.
+                    unsafe { inspected.run(full, &mut cx) };
+                    pc += 1;
+                }
                 Code::Load { run, mem } => {
                     looked |= mem.ordering != Ordering::Weak;
                     // SAFETY: `mem` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
@@ -428,6 +434,7 @@ impl Bundle {
                 state.barriers.left(self.first_warp(), self.live_by_warp());
             }
             Code::Lane { .. }
+            | Code::Inspected(_)
             | Code::Load { .. }
             | Code::Store { .. }
             | Code::Atomic { .. }

@@ -119,7 +119,7 @@ impl<'a> Cx<'a> {
         self.block.env.launch()
     }
 
-    pub(super) fn who(&self, span: Span) -> Who<'a> {
+    pub(in crate::simt) fn who(&self, span: Span) -> Who<'a> {
         Who {
             grid: self.launch().grid_id,
             block: self.block.ctaid,

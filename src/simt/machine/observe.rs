@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use crate::isa::floats::Floats;
 use crate::isa::joint::fabric::Submit;
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{CopyGroup, Function, Ordering, Proxy, Scope, Space};
+use crate::program::{Compute, CopyGroup, Function, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
 
 /// Sees what kernels do. It is asked by all workers of a grid at once.
@@ -20,6 +21,8 @@ pub trait Observer: Send + Sync + 'static {
     fn synchronise(&self, _by: &Who<'_>, _event: &SyncEvent) {}
     /// Something begins or ends for a whole block or grid, or is done on its behalf.
     fn grid(&self, _grid: u64, _event: &GridEvent) {}
+    /// Lanes of one warp have computed with floats, and something may be wrong with what came out (`MARGAY_CHECK=fp`).
+    fn computed(&self, _by: &Who<'_>, _computed: &Computed<'_>) {}
     /// A kernel allocates or frees. What the host does is told by [`crate::memory::life`].
     fn heap(&self, _by: &Who<'_>, _event: &HeapEvent) {}
 }
@@ -65,6 +68,21 @@ pub struct Access<'a> {
     pub operation: Option<u64>,
     /// Of a store: what is about to be written.
     pub stored: Option<&'a Stored<'a>>,
+}
+
+/// What lanes of a warp have computed.
+pub struct Computed<'a> {
+    pub op: &'a Compute,
+    pub floats: &'a Floats,
+    /// Warp of the bundle.
+    pub warp: usize,
+    /// Lanes with which something may be wrong.
+    pub lanes: u32,
+    /// The first destination; of conversions to integers, the source.
+    pub results: &'a [u64; WARP],
+    /// So many sources, as they were before.
+    pub sources: &'a [[u64; WARP]; 4],
+    pub count: usize,
 }
 
 /// Puts into the bytes what a lane stores.
@@ -243,6 +261,10 @@ impl Observer for Both {
     fn grid(&self, grid: u64, event: &GridEvent) {
         self.0.grid(grid, event);
         self.1.grid(grid, event);
+    }
+    fn computed(&self, by: &Who<'_>, computed: &Computed<'_>) {
+        self.0.computed(by, computed);
+        self.1.computed(by, computed);
     }
     fn heap(&self, by: &Who<'_>, event: &HeapEvent) {
         self.0.heap(by, event);

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::config;
 use crate::driver::Error;
 use crate::memory::{self, AddressSpace, Allocation, MAX_DEVICES, Nearest, Relation, caller};
+use crate::sanitizer::numbers::{Number, Wrong};
 use crate::sanitizer::race::{self, Missing, Race};
 use crate::simt::observe::Direction;
 use crate::simt::{Cause, Fault, Launch};
@@ -152,6 +153,31 @@ pub fn race(race: &Race, report: String, launch: &Launch) {
         bytes: Some(race.bytes.into()),
         times: race.times,
         ..Finding::new(Kind::Race, report)
+    });
+}
+
+/// A number has gone wrong in a launch, of which the report tells. A kernel that is launched again is not told of again.
+pub fn number(number: &Number, report: String, launch: &Launch) {
+    static KNOWN: Mutex<BTreeSet<(Arc<str>, u32, Wrong)>> = Mutex::new(BTreeSet::new());
+    let key = (Arc::clone(&number.kernel), number.site.ptx_line, number.wrong);
+    if !KNOWN.lock().insert(key) {
+        return;
+    }
+    tell(&Finding {
+        severity: match number.wrong {
+            Wrong::Nan | Wrong::Infinity => Severity::Error,
+            Wrong::Subnormal | Wrong::Cancellation => Severity::Warning,
+        },
+        kernel: Some(Arc::clone(&number.kernel)),
+        launch: Some(launched(launch)),
+        sites: vec![number.site.clone()],
+        first: Deed {
+            what: "",
+            block: Some(number.block),
+            thread: Some(number.thread),
+        },
+        times: number.times,
+        ..Finding::new(Kind::Number, report)
     });
 }
 
