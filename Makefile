@@ -80,6 +80,8 @@ command: setup build
 # Of the race checker: programs with and without mistakes, a model of PTX's memory model, and the programs of clients/cuda.
 races: setup build
 	CC="$(CC)" tests/check/run
+	tests/seeds/run
+	tests/numbers/run
 	tests/litmus/run
 	clients/cuda/run --races --runtimes static13 --loadings LD_LIBRARY_PATH --jobs $(JOBS)
 

@@ -121,6 +121,8 @@ TEST(last_block)
 // Who comes first takes the place that comes first. Mended, everybody has his own.
 __global__ void order_of_arrival(int *next, int *out)
 {
+    // A barrier of a block that is one warp: where somebody looks on, as --seeds does, it is the same order as without.
+    __syncthreads();
     int place = EITHER(atomicAdd(next, 1), blockIdx.x * blockDim.x + threadIdx.x);
     out[place] = blockIdx.x * blockDim.x + threadIdx.x;
 }

@@ -369,7 +369,10 @@ impl Bundle {
                         break Stop::Fault;
                     }
                 },
-                Code::BarrierAll { .. } if full && block.env.bundles() == 1 => pc += 1,
+                // Under a seed whoever looks on must not change the order: a watched grid has another form of the barrier.
+                Code::BarrierAll { .. } if full && block.env.bundles() == 1 && block.env.schedule().is_none() => {
+                    pc += 1
+                }
                 Code::BarrierAll { .. } | Code::BranchIndexed { .. } | Code::Call(_) | Code::Return | Code::Exit => {
                     break self.leave_code((at, pc), &op.code, &mut cx, state, block.env.max_depth());
                 }
