@@ -134,7 +134,7 @@ impl Detector {
     }
 
     /// A thread lets others have a value: what it has made, or one of its warp, matters now.
-    fn uses(&self, by: &Who<'_>, thread: u32, value: &[u8]) {
+    fn uses(&self, by: &Who<'_>, thread: u32, value: &[u8], element: usize) {
         let state = &mut *self.state.lock();
         let Some(pending) = state
             .pending
@@ -144,7 +144,9 @@ impl Detector {
             return;
         };
         for wrong in [Wrong::Nan, Wrong::Infinity] {
-            let is_it = |origin: &Origin| origin.wrong == wrong && has(value, origin);
+            let is_it = |origin: &Origin| {
+                origin.wrong == wrong && value.chunks_exact(element).any(|element| has(element, origin))
+            };
             let own = pending
                 .iter()
                 .rposition(|origin| origin.thread == thread && is_it(origin));
@@ -247,35 +249,28 @@ fn lost_of(lost: u32, real: Real) -> u32 {
     }
 }
 
-/// Whether some number in these bytes is what went wrong.
-fn has(value: &[u8], origin: &Origin) -> bool {
-    let size = origin.real.bits().0 as usize / 8;
-    value.chunks_exact(size).any(|chunk| {
-        let mut bytes = [0; 8];
-        bytes[..size].copy_from_slice(chunk);
-        let bits = u64::from_le_bytes(bytes);
-        match origin.wrong {
-            Wrong::Nan => origin.real.is_nan(bits),
-            Wrong::Infinity => origin.real.is_infinite(bits),
-            Wrong::Subnormal | Wrong::Cancellation => false,
-        }
-    }) || size == 4 && value.chunks_exact(2).any(|half| is_narrowed(half, origin))
-        || size == 8 && value.chunks_exact(4).any(|word| is_narrowed(word, origin))
-}
-
-/// What was computed with more bits may be stored with fewer.
-fn is_narrowed(bytes: &[u8], origin: &Origin) -> bool {
+/// Whether what is stored is what went wrong, in its own format or in one that it was converted to.
+fn has(element: &[u8], origin: &Origin) -> bool {
     let is = |real: Real, bits: u64| match origin.wrong {
         Wrong::Nan => real.is_nan(bits),
         Wrong::Infinity => real.is_infinite(bits),
         Wrong::Subnormal | Wrong::Cancellation => false,
     };
-    match *bytes {
+    let is_half = matches!(origin.real, Real::F16 | Real::Bf16);
+    match *element {
         [a, b] => {
             let bits = u16::from_le_bytes([a, b]).into();
-            is(Real::F16, bits) || is(Real::Bf16, bits)
+            match is_half {
+                true => is(origin.real, bits),
+                false => is(Real::F16, bits) || is(Real::Bf16, bits),
+            }
         }
-        [a, b, c, d] => is(Real::F32, u32::from_le_bytes([a, b, c, d]).into()),
+        [a, b, c, d] => {
+            let two = [[a, b], [c, d]];
+            let packed = is_half && two.iter().any(|half| is(origin.real, u16::from_le_bytes(*half).into()));
+            packed || is(Real::F32, u32::from_le_bytes([a, b, c, d]).into())
+        }
+        [a, b, c, d, e, f, g, h] => is(Real::F64, u64::from_le_bytes([a, b, c, d, e, f, g, h])),
         _ => false,
     }
 }
@@ -287,8 +282,8 @@ impl Observer for Detector {
             let thread = by.first_thread + (computed.warp * WARP + lane) as u32;
             if floats.does == Does::ToInteger {
                 let bits = floats.result.element(computed.results[lane], 0);
-                let bytes = bits.to_le_bytes();
-                self.uses(by, thread, &bytes[..floats.result.real.bits().0 as usize / 8]);
+                let (bytes, size) = (bits.to_le_bytes(), floats.result.real.bits().0 as usize / 8);
+                self.uses(by, thread, &bytes[..size], size);
                 continue;
             }
             for element in 0..floats.result.count {
@@ -337,7 +332,8 @@ impl Observer for Detector {
         let bytes = &mut bytes[..(access.bytes as usize).min(64)];
         for lane in (0..WARP).filter(|lane| access.lanes >> lane & 1 == 1) {
             stored(lane, bytes);
-            self.uses(by, by.first_thread + (access.warp * WARP + lane) as u32, bytes);
+            let thread = by.first_thread + (access.warp * WARP + lane) as u32;
+            self.uses(by, thread, bytes, access.element.max(1) as usize);
         }
     }
 
@@ -352,7 +348,8 @@ impl Observer for Detector {
             unsafe {
                 std::ptr::copy_nonoverlapping(access.addresses[lane] as *const u8, bytes.as_mut_ptr(), bytes.len());
             }
-            self.uses(by, by.first_thread + (access.warp * WARP + lane) as u32, bytes);
+            let thread = by.first_thread + (access.warp * WARP + lane) as u32;
+            self.uses(by, thread, bytes, access.element.max(1) as usize);
         }
     }
 

@@ -18,7 +18,7 @@ use super::machine::queue::Queue;
 use super::machine::slots::first_lane;
 use super::machine::state::State;
 use super::machine::{Env, RawFault, Surroundings};
-use super::schedule::Schedule;
+use super::schedule::{Schedule, Whom};
 
 /// A block in its grid.
 pub type BlockEnv<'l> = super::machine::BlockEnv<Way<'l>>;
@@ -358,12 +358,15 @@ impl<'l> Block<'l> {
     pub fn drawn_turn(&mut self, schedule: &Schedule) -> Result<Turn, Box<Located>> {
         loop {
             let bundles = &self.bundles;
-            let Some(i) = schedule.choose(bundles.len(), |i| i as u64, |i| bundles[i].is_ready()) else {
+            let Some(i) = schedule.choose(Whom::Bundles, bundles.len(), |i| i as u64, |i| bundles[i].is_ready()) else {
                 if let Some(turn) = self.rest()? {
                     return Ok(turn);
                 }
                 continue;
             };
+            if schedule.holds_back(i as u64) {
+                return Ok(Turn::Drawn);
+            }
             let pause = self.bundles[i].run(&self.env, &mut self.state)?;
             self.completed(|state, env| state.draw(env))?;
             self.release();

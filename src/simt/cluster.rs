@@ -7,7 +7,7 @@
 use super::block::{self, Block, BlockEnv, Turn};
 use super::cause::Cause;
 use super::interp::Located;
-use super::schedule::Schedule;
+use super::schedule::{Schedule, Whom};
 
 /// The blocks that run in one seat, by rank, as a rule a single one.
 pub struct Team<'l> {
@@ -93,7 +93,12 @@ impl<'l> Team<'l> {
         }
         loop {
             let blocks = &self.blocks;
-            let Some(rank) = schedule.choose(blocks.len(), |rank| rank as u64, |rank| blocks[rank].is_ready()) else {
+            let Some(rank) = schedule.choose(
+                Whom::Blocks,
+                blocks.len(),
+                |rank| rank as u64,
+                |rank| blocks[rank].is_ready(),
+            ) else {
                 if self.has_ended()? {
                     return Ok(Turn::Done);
                 }

@@ -31,7 +31,7 @@ use super::jit::{self, Rows};
 use super::line::Line;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::peers;
-use super::schedule::{self, IN_LINE, Schedule};
+use super::schedule::{self, IN_LINE, Schedule, Whom};
 use super::seed::Drawn;
 use super::{Cause, Fault, Launch, pool};
 
@@ -575,7 +575,7 @@ impl Grid {
                 break;
             }
             let key = |i: usize| self.block_number(open[i].0.team.env().ctaid);
-            let Some(turn) = schedule.choose(open.len(), key, |_| true) else {
+            let Some(turn) = schedule.choose(Whom::Blocks, open.len(), key, |_| true) else {
                 break;
             };
             let (seat, spins) = &mut open[turn];

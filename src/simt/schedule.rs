@@ -33,10 +33,10 @@ const BY_CHANCE: u64 = 16;
 const PRIORITIES_LAST: u64 = 64;
 /// Blocks or clusters that are reversed among themselves: no more than may be resident, for programs count on earlier blocks.
 const REVERSED: u64 = 64;
-/// One of so many blocks, bundles and places is kept waiting.
-const DELAYED: u64 = 4;
+/// One of so many bundles and places is kept waiting, and one of so many blocks squared, or none.
+const DELAYED: u64 = 2;
 /// How often those who wait in vain come back: once in so many turns.
-const VAIN: u64 = 8;
+const VAIN: u64 = 2;
 /// The target that brought independent thread scheduling.
 const VOLTA: u32 = 70;
 
@@ -101,7 +101,13 @@ impl Schedule {
     }
 
     /// One of those for which `is` holds, as the strategy has it; `key` tells who they are, later ones by larger numbers.
-    pub fn choose(&self, count: usize, key: impl Fn(usize) -> u64, is: impl Fn(usize) -> bool) -> Option<usize> {
+    pub fn choose(
+        &self,
+        whom: Whom,
+        count: usize,
+        key: impl Fn(usize) -> u64,
+        is: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let among = || (0..count).filter(|&i| is(i));
         let by_chance = match self.strategy {
             Strategy::Random | Strategy::Late | Strategy::Early => true,
@@ -119,13 +125,18 @@ impl Schedule {
                 among().max_by_key(|&i| mix(aim ^ mix(key(i))))
             }
             Strategy::Delay => {
-                let is_victim = |i: usize| key(i) % DELAYED == aim % DELAYED;
-                let others = self.one_of(count, |i| is(i) && !is_victim(i));
+                let others = self.one_of(count, |i| is(i) && !is_victim(whom, key(i), aim));
                 others.or_else(|| among().next())
             }
             Strategy::Backwards => among().max_by_key(|&i| key(i)),
             Strategy::Random | Strategy::Late | Strategy::Early => self.one_of(count, is),
         }
+    }
+
+    /// A bundle has been chosen for want of others, and other blocks come first as long as they get on.
+    pub fn holds_back(&self, key: u64) -> bool {
+        let aim = self.aim.load(Ordering::Relaxed);
+        self.strategy == Strategy::Delay && is_victim(Whom::Bundles, key, aim) && !self.one_in(BY_CHANCE)
     }
 
     /// Who was chosen waits for others, as it seems: those come first from now on.
@@ -160,5 +171,21 @@ impl Schedule {
     /// Those who wait at barriers in memory come back with nothing now, as they may at any time.
     pub fn wakes_in_vain(&self) -> bool {
         self.strategy == Strategy::Early && self.one_in(VAIN)
+    }
+}
+
+/// Among whom somebody is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    Blocks,
+    Bundles,
+    Fragments,
+}
+
+/// Whom a delay is aimed at.
+fn is_victim(whom: Whom, key: u64, aim: u64) -> bool {
+    match whom {
+        Whom::Blocks => aim & 1 << 32 != 0 && key % (DELAYED * DELAYED) == (aim >> 16) % (DELAYED * DELAYED),
+        Whom::Bundles | Whom::Fragments => key % DELAYED == aim % DELAYED,
     }
 }

@@ -9,7 +9,7 @@ use crate::simt::cause::Cause;
 use crate::simt::jit;
 use crate::simt::machine::special::{self, Place};
 use crate::simt::machine::{BlockEnv, Env, RawFault, Surroundings};
-use crate::simt::schedule::Schedule;
+use crate::simt::schedule::{Schedule, Whom};
 
 use super::affine::{Runs, Values};
 use super::code::{Code, Executable};
@@ -327,7 +327,9 @@ impl Bundle {
         let ready = |f: &Fragment| f.state == State::Ready;
         if let Some(schedule) = drawn {
             let key = |i: usize| u64::from(self.fragments[i].pc);
-            let one = schedule.choose(self.fragments.len(), key, |i| ready(&self.fragments[i]));
+            let one = schedule.choose(Whom::Fragments, self.fragments.len(), key, |i| {
+                ready(&self.fragments[i])
+            });
             return one.map_or(Next::Nobody, Next::Fragment);
         }
         if let ([only], None) = (&self.fragments[..], self.fair) {

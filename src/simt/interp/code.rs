@@ -515,7 +515,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
             let kernel = lane.kernel;
             let inspects = machine.watched && config::get().check.fp;
             let inspected = inspects
-                .then(|| Inspected::new(op, (kernel, operands), (&dst[..], &src[..]), span))
+                .then(|| Inspected::new(op, (kernel, operands), (&dst[..], &src[..]), (span, width)))
                 .flatten();
             match inspected {
                 Some(inspected) => Code::Inspected(Box::new(inspected)),

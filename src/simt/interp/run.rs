@@ -383,16 +383,21 @@ impl Bundle {
         self.slice -= turn - share;
         if let Some(fault) = cx.fault {
             let frame = self.fragments.get(at).map_or(fragment.frame, |f| f.frame);
-            return Err(Box::new(Located {
-                fault,
-                stack: self.stack(frame, pc),
-                first_thread: self.first_thread,
-            }));
+            return Err(self.faulted(fault, frame, pc));
         }
         if let Stop::Meets | Stop::Turn | Stop::Pass = stop {
             self.fragments[at].pc = pc;
         }
         Ok(stop)
+    }
+
+    #[cold]
+    fn faulted(&self, fault: RawFault, frame: u32, pc: Pc) -> Box<Located> {
+        Box::new(Located {
+            fault,
+            stack: self.stack(frame, pc),
+            first_thread: self.first_thread,
+        })
     }
 
     /// The lanes of `cx` leave the straight path of fragment `at`, which stands at `pc`: for a barrier, a call, a
