@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::config::NumberKinds;
 use crate::isa::floats::{Does, Packed, Real};
 use crate::isa::lanes::WARP;
-use crate::program::Space;
+use crate::program::{Compute, Space};
 use crate::ptx::ast::Span;
 use crate::simt::observe::{Access, Computed, Direction, GridEvent, Observer, Who};
 use crate::simt::{Launch, Site};
@@ -77,7 +77,7 @@ struct Origin {
     wrong: Wrong,
     function: usize,
     span: Span,
-    op: String,
+    op: Compute,
     real: Real,
     result: u64,
     operands: Vec<(Option<Real>, u64)>,
@@ -180,7 +180,7 @@ impl Detector {
                 kernel: Arc::clone(&module.functions[self.launch.kernel as usize].name),
                 wrong: origin.wrong,
                 site: Site::of_instruction(module, origin.function, origin.span),
-                op: origin.op,
+                op: origin.op.to_string(),
                 real: origin.real,
                 result: origin.result,
                 operands: origin.operands,
@@ -295,7 +295,7 @@ impl Observer for Detector {
                     wrong,
                     function: std::ptr::from_ref(by.function) as usize,
                     span: by.span,
-                    op: computed.op.to_string(),
+                    op: *computed.op,
                     real,
                     result: floats.result.element(computed.results[lane], element),
                     operands: operands(computed, lane, element).collect(),

@@ -71,6 +71,10 @@ impl Schedule {
         schedule.resident = (FEWEST + schedule.below(SPREAD)) as usize;
         // Warps of a bundle run in step: most often each is alone.
         schedule.width = [1, 1, 2, 4][schedule.below(4) as usize];
+        // Who means something by an order means it of warps.
+        if schedule.strategy != Strategy::Random {
+            schedule.width = 1;
+        }
         schedule
     }
 
@@ -185,7 +189,7 @@ pub enum Whom {
 /// Whom a delay is aimed at.
 fn is_victim(whom: Whom, key: u64, aim: u64) -> bool {
     match whom {
-        Whom::Blocks => aim & 1 << 32 != 0 && key % (DELAYED * DELAYED) == (aim >> 16) % (DELAYED * DELAYED),
+        Whom::Blocks => aim & 3 << 32 == 0 && key % (DELAYED * DELAYED) == (aim >> 16) % (DELAYED * DELAYED),
         Whom::Bundles | Whom::Fragments => key % DELAYED == aim % DELAYED,
     }
 }

@@ -182,7 +182,7 @@ __global__ void phase_too_early(int *out)
     __shared__ alignas(8) unsigned long long barrier;
     __shared__ int tile[threads];
     int t = threadIdx.x;
-    unsigned where = (unsigned)__cvta_generic_to_shared(&barrier), over = 0;
+    unsigned where = (unsigned)__cvta_generic_to_shared(&barrier), over;
     if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(where), "r"(threads));
     __syncthreads();
     tile[t] = t + 1;
@@ -192,7 +192,7 @@ __global__ void phase_too_early(int *out)
                      : "=r"(over)
                      : "r"(where)
                      : "memory");
-    } while (MENDED(!over) BROKEN(false));
+    } while (EITHER(false, !over));
     out[t] = tile[t ^ 64];
 }
 
