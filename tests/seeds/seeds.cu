@@ -278,3 +278,11 @@ TEST(allocates)
     allocates<<<8, 1>>>(out);
     CUDA(cudaDeviceSynchronize());
 }
+
+__global__ void says() { printf("block %d\n", blockIdx.x); }
+
+TEST(prints)
+{
+    says<<<4, 1>>>();
+    CUDA(cudaDeviceSynchronize());
+}

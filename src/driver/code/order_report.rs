@@ -100,9 +100,8 @@ fn write(it: &Difference<'_>, text: &mut String) -> fmt::Result {
                     "\n  all that differs are sums of floats by atomics, and they differ by rounding alone",
                 )?;
             }
-            match bytes.saturating_sub(sides[0].value.count as u64) {
-                0 => {}
-                _ => write!(text, "\n  {} differ in all", Bytes(*bytes))?,
+            if *bytes > sides[0].value.count as u64 {
+                write!(text, "\n  {} differ in all", Bytes(*bytes))?;
             }
         }
     }

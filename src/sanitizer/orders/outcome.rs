@@ -93,7 +93,7 @@ impl Outcome {
             let (a, b) = (self.pages.get(number), other.pages.get(number));
             let mut mask: Mask = [0; PAGE as usize / 64];
             let mut any = false;
-            for word in 0..mask.len() {
+            for (word, differs) in mask.iter_mut().enumerate() {
                 let of = |left: Option<&Left>| left.map_or(0, |left| left.page.written[word]);
                 let mut rest = of(a) | of(b);
                 while rest != 0 {
@@ -101,7 +101,7 @@ impl Outcome {
                     rest &= rest - 1;
                     let at = word * 64 + bit;
                     if value(a, b, at) != value(b, a, at) {
-                        mask[word] |= 1 << bit;
+                        *differs |= 1 << bit;
                         any = true;
                     }
                 }

@@ -255,8 +255,10 @@ impl Trial<'_> {
                 [(Deed::default(), fault.stack.clone()), (Deed::default(), Vec::new())],
             ),
             Ok(_) => {
-                let mut repeated = self.once(self.order(0), Some(limit), None, false);
-                let (Some(same), Some(again)) = (repeated.take(), self.once(order, Some(limit), None, false)) else {
+                let Some(same) = self.once(self.order(0), Some(limit), None, false) else {
+                    return;
+                };
+                let Some(again) = self.once(order, Some(limit), None, false) else {
                     return;
                 };
                 let by_itself = first.left.differences(&same.left);
