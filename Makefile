@@ -82,6 +82,7 @@ races: setup build
 	CC="$(CC)" tests/check/run
 	tests/seeds/run
 	tests/numbers/run
+	CC="$(CC)" tests/check/findings.py
 	tests/litmus/run
 	clients/cuda/run --races --runtimes static13 --loadings LD_LIBRARY_PATH --jobs $(JOBS)
 

@@ -114,5 +114,6 @@ pub fn init(flags: u32) -> Result<()> {
     process::summary::start();
     process::check::start();
     process::progress::start();
+    process::watchdog::start();
     Ok(())
 }

@@ -63,6 +63,12 @@ impl<const MODE: u8, const PREDICATE: bool> WarpOp for Shuffle<MODE, PREDICATE> 
     }
 }
 
+/// The lane whose value `lane` receives; `None`: its own, for the one that it asked for is out of range.
+pub fn reads(mode: ShuffleMode, lane: u32, b: u32, c: u32) -> Option<u8> {
+    let (from, is_in_range) = source(mode as u8, lane, b, c);
+    is_in_range.then_some(from as u8)
+}
+
 /// The lane whose value `lane` receives, and whether that is the one it asked for: the manual's formula.
 #[inline(always)]
 fn source(mode: u8, lane: u32, b: u32, c: u32) -> (u32, bool) {

@@ -118,6 +118,10 @@ impl Allocation {
     pub fn end(&self) -> u64 {
         self.start + self.bytes
     }
+    /// No other process can have it.
+    pub fn is_private(&self) -> bool {
+        matches!(self.backing, Backing::Own | Backing::Retired)
+    }
     /// The same, in a block that is larger than it has to be.
     pub fn with_block(self, bytes: u64) -> Allocation {
         Allocation {

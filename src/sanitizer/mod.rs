@@ -4,3 +4,4 @@
 pub mod numbers;
 pub mod orders;
 pub mod race;
+pub mod sync;

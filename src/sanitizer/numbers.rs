@@ -363,6 +363,7 @@ impl Observer for Detector {
             | GridEvent::Complete { .. }
             | GridEvent::Block { .. }
             | GridEvent::Release { .. }
+            | GridEvent::Left { .. }
             | GridEvent::ClusterRelease { .. }
             | GridEvent::Transfer { .. } => {}
         }

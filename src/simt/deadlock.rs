@@ -155,7 +155,7 @@ fn circle(groups: &[Group]) -> Option<Vec<usize>> {
 }
 
 /// Threads in words: `threads 0-31 and 40`.
-struct Named<'a>(&'a Threads);
+pub struct Named<'a>(pub &'a Threads);
 
 impl Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -330,7 +330,10 @@ impl Grid {
 
     /// The cause of its end, once its time is over.
     pub fn overdue(&self) -> Option<Cause> {
-        self.origin.overdue(&self.launch)
+        self.origin.overdue(&self.launch).or_else(|| {
+            let why = self.watch.observer()?.gives_up()?;
+            Some(Cause::Deadlock { why })
+        })
     }
 
     /// A thread's part in it; a panic becomes the grid's fault.

@@ -38,6 +38,7 @@ mod tests;
 
 pub use cause::{Cause, HOST_MEMORY_GONE};
 pub use children::run;
+pub use deadlock::Named as NamedThreads;
 pub use executables::Executables;
 pub use fault::{Fault, Place, Site, Whose};
 pub use jit::compiler;

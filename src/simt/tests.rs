@@ -267,6 +267,7 @@ fn barriers_order_shared_memory() {
     };
     let barrier: Op<Slot> = Op::Barrier {
         op: BarrierOp::Sync,
+        aligned: true,
         id: Value::Immediate(0),
         threads: None,
         dst: None,
@@ -441,6 +442,7 @@ fn a_stray_store_is_a_fault_with_a_place() {
 fn waiting_for_nobody_is_a_deadlock() {
     let barrier: Op<Slot> = Op::Barrier {
         op: BarrierOp::Sync,
+        aligned: true,
         id: Value::Immediate(1),
         threads: Some(Value::Immediate(128)),
         dst: None,

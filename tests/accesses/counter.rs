@@ -126,6 +126,7 @@ impl Observer for Counter {
             SyncEvent::ClusterWait { lanes } => format!("cluster wait of {}", count(lanes)),
             SyncEvent::Fabric { lanes, what } => format!("fabric {what:?} of {}", count(lanes)),
             SyncEvent::HostCall { lanes } => format!("host call of {}", count(lanes)),
+            SyncEvent::Use(_) => return,
         });
     }
 
@@ -138,6 +139,7 @@ impl Observer for Counter {
             GridEvent::End => "end".to_owned(),
             GridEvent::Block { .. } => "block".to_owned(),
             GridEvent::BlockEnd { .. } => "block end".to_owned(),
+            GridEvent::Left { .. } => return,
             GridEvent::Release { barrier, .. } => format!("release {barrier}"),
             GridEvent::ClusterRelease { first, shape } => format!("release cluster of {shape:?} at {first:?}"),
             GridEvent::Transfer {

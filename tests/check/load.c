@@ -1,4 +1,5 @@
-// Loads a file of PTX, and launches the kernel that the second argument names; forms.ptx says how. Ends with 2 if a thread has not
+// Loads a file of PTX, and launches the kernel that the second argument names; forms.ptx says how. A third argument is another number
+// of threads than 64, at most 128. Ends with 2 if a thread has not
 // found what it should.
 #include <cuda.h>
 #include <stdio.h>
@@ -16,15 +17,16 @@ static void check(CUresult result, const char *call)
 
 int main(int count, char **arguments)
 {
-    enum { blocks = 2, threads = 64, words = 1024 };
+    enum { blocks = 2, most = 128, words = 1024 };
+    const int threads = count > 3 ? atoi(arguments[3]) : 64;
     static char text[1 << 20];
-    FILE *file = count == 3 ? fopen(arguments[1], "r") : NULL;
+    FILE *file = count >= 3 ? fopen(arguments[1], "r") : NULL;
     CUdevice device;
     CUcontext context;
     CUmodule module;
     CUfunction kernel;
     CUdeviceptr memory, out;
-    unsigned found[blocks * threads];
+    unsigned found[blocks * most];
 
     if (!file || !fread(text, 1, sizeof(text) - 1, file)) return 3;
     CHECK(cuInit(0));
@@ -39,7 +41,7 @@ int main(int count, char **arguments)
     CHECK(cuMemsetD32(out, 0, blocks * threads));
     void *parameters[] = {&memory, &out};
     CHECK(cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, NULL, parameters, NULL));
-    CHECK(cuMemcpyDtoH(found, out, sizeof(found)));
+    CHECK(cuMemcpyDtoH(found, out, blocks * threads * sizeof(*found)));
     for (int i = 0; i < blocks * threads; i++)
         if (found[i] != 1) {
             printf("thread %d of block %d has not found what it should\n", i % threads, i / threads);

@@ -7,6 +7,7 @@ mod device_runtime;
 pub mod fault;
 pub mod launch;
 pub mod linker;
+pub(super) mod misuses;
 pub mod module;
 pub(super) mod number_report;
 pub mod occupancy;

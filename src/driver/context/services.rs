@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use crate::config;
-use crate::driver::code::{number_report, races};
+use crate::driver::code::{misuses, number_report, races};
 use crate::driver::context::Shared;
 use crate::driver::{graph, process};
-use crate::sanitizer::{numbers, race};
+use crate::sanitizer::{numbers, race, sync};
 use crate::simt::observe::Watch;
 use crate::simt::{Launch, Services};
 
@@ -48,6 +48,13 @@ impl Services for Shared {
             let tell =
                 move |number: numbers::Number| process::check::number(&number, number_report::report(&number), &of);
             watch.add(Arc::new(numbers::Detector::new(launch, check.numbers, Arc::new(tell))));
+        }
+        if check.sync {
+            let of = Arc::clone(launch);
+            let tell = move |misuse: sync::Misuse| process::check::misuse(&misuse, misuses::report(&misuse), &of);
+            let checker = Arc::new(sync::Checker::new(launch, Arc::new(tell)));
+            process::waits::grid_begins(&checker);
+            watch.add(checker);
         }
         watch
     }

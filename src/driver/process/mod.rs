@@ -9,6 +9,7 @@
 //! progress.rs    how far a long kernel is, as a line on the terminal
 //! record.rs      what other processes see of this one
 //! room.rs        whether there is memory to work with
+//! waits.rs       who waits for what, where deadlocks are looked for    watchdog.rs  that nobody gets on
 //! ```
 
 pub(super) mod check;
@@ -22,3 +23,5 @@ pub(super) mod room;
 pub(super) mod stage;
 pub(super) mod summary;
 pub mod tally;
+pub(super) mod waits;
+pub(super) mod watchdog;

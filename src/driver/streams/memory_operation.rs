@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::driver::context::Shared;
+use crate::driver::process::waits;
 use crate::driver::{Error, Result};
 use crate::memory::{self, AddressSpace};
 
@@ -78,11 +79,23 @@ impl Checked {
             Checked::Write { word, value } => word.store(value),
             Checked::Wait { word, value, how } => {
                 let mut rounds = 0_u32;
+                let mut told = None;
                 while !word.meets(value, how) && !shared.has_failed() && !memory::was_gone() {
                     rounds = rounds.saturating_add(1);
                     match rounds {
                         0..200 => std::hint::spin_loop(),
-                        _ => std::thread::sleep(Duration::from_micros(20)),
+                        _ => {
+                            // Who looks for deadlocks knows of it, and may end it.
+                            told = told.or_else(|| waits::stream_waits(word.address, value, how));
+                            if told.as_ref().is_some_and(waits::Wait::is_given_up) {
+                                shared.fail(
+                                    Error::LaunchFailed,
+                                    "cuStreamWaitValue: nobody is left to write the word",
+                                );
+                                return;
+                            }
+                            std::thread::sleep(Duration::from_micros(20));
+                        }
                     }
                 }
             }

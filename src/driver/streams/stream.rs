@@ -17,12 +17,15 @@
 //! ```text
 //! stream.rs  what a stream is; what comes into its queue    run.rs         running it, waiting for it
 //! stack.rs   whether a thread may run kernels               standstill.rs  nothing runs
+//! standing.rs  how far a stream is
 //! ```
 
 mod run;
 mod stack;
+mod standing;
 mod standstill;
 
+pub(in crate::driver) use standing::{Doing, Standing};
 pub(in crate::driver) use standstill::standstill;
 
 use std::any::Any;
@@ -37,6 +40,7 @@ use super::recording::Recording;
 use crate::driver::context::Shared;
 use crate::driver::handle::{self, Registry};
 use crate::driver::per_thread::{Held, PerThread};
+use crate::driver::process::waits;
 use crate::driver::profile::multiprocessors;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
 use crate::driver::{Context, Error, Green, Handle, Result};
@@ -627,6 +631,7 @@ pub fn as_host_function(call: impl FnOnce()) {
         }
     }
     let _restored = Restored(set(true));
+    let _runs = waits::host_function_runs();
     defect::may_fail("host function", "");
     let _unguarded = memory::unguarded();
     call();

@@ -234,6 +234,8 @@ pub enum Op<R = Reg> {
     /// `bar`/`barrier`; counts are threads. `dst`/`pred` for reductions.
     Barrier {
         op: BarrierOp,
+        /// All threads of a warp come together.
+        aligned: bool,
         id: Value<R>,
         threads: Option<Value<R>>,
         dst: Option<R>,

@@ -233,6 +233,7 @@ impl<R: Display> Display for Op<R> {
             Op::Nanosleep => f.write_str("nanosleep"),
             Op::Barrier {
                 op,
+                aligned: _,
                 id,
                 threads,
                 dst,

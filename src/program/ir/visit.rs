@@ -101,6 +101,7 @@ macro_rules! walk {
             },
             Op::Barrier {
                 op: _,
+                aligned: _,
                 id,
                 threads,
                 dst,
@@ -526,12 +527,14 @@ impl<R> Op<R> {
             Op::Breakpoint => Op::Breakpoint,
             Op::Barrier {
                 op,
+                aligned,
                 id,
                 threads,
                 dst,
                 pred,
             } => Op::Barrier {
                 op,
+                aligned,
                 id: id.map(f),
                 threads: threads.map(|threads| threads.map(f)),
                 dst: dst.map(&mut *f),

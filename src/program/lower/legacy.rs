@@ -342,6 +342,7 @@ impl Lower<'_> {
             span,
             Op::Barrier {
                 op: BarrierOp::Sync,
+                aligned: false,
                 id: Value::Immediate(0),
                 threads: None,
                 dst: None,

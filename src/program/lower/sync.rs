@@ -48,6 +48,7 @@ impl Lower<'_> {
             instruction.span,
             Op::Barrier {
                 op,
+                aligned: barrier.aligned,
                 id,
                 threads,
                 dst,

@@ -300,6 +300,7 @@ impl Observer for Journal {
             | GridEvent::Block { .. }
             | GridEvent::Release { .. }
             | GridEvent::BlockEnd { .. }
+            | GridEvent::Left { .. }
             | GridEvent::ClusterRelease { .. } => {}
         }
     }

@@ -150,7 +150,7 @@ impl Detector {
                 *ordering,
                 *what,
             ),
-            SyncEvent::Fabric { .. } | SyncEvent::HostCall { .. } => {}
+            SyncEvent::Fabric { .. } | SyncEvent::HostCall { .. } | SyncEvent::Use(_) => {}
         }
     }
 

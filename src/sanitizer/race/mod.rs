@@ -297,7 +297,7 @@ impl Observer for Detector {
                 }
             }
             GridEvent::End => self.ended(),
-            GridEvent::Launch | GridEvent::Complete { .. } | GridEvent::Transfer { .. } => {}
+            GridEvent::Launch | GridEvent::Complete { .. } | GridEvent::Left { .. } | GridEvent::Transfer { .. } => {}
         }
     }
 

@@ -1,32 +1,64 @@
 //! Lanes that wait at a `.sync` operation for members of their warp (PTX ISA, bar.warp.sync, shfl.sync and others): who
 //! meets whom, and who goes on when nobody else can come.
 //!
-//! A member is waited for as long as it may come: while it runs, and while it waits for something outside of its warp.
+//! A member is waited for as long as it may come: while it runs, and while it waits for something outside of its warp, or for
+//! lanes that may come. Lanes that wait for nobody but each other, at different instructions or with different masks, would wait
+//! for ever: the first goes on without the others (PTX ISA: undefined).
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{Op, Value};
 use crate::simt::machine::Cx;
-use crate::simt::machine::observe::SyncEvent;
+use crate::simt::machine::observe::{SyncEvent, Use};
 use crate::simt::machine::slots::{Slot, bits, value};
 
 use super::bundle::{Bundle, Fragment, State};
 use super::code::Code;
+use super::collective;
 use super::compile::Pc;
 
 impl Bundle {
-    /// Some of `lanes` have begun to wait: those go on that meet at barriers of their warp in several places, and where a
-    /// whole warp waits for itself, the first of it, without the others.
+    /// Some of `lanes` have begun to wait: those go on that meet at barriers of their warp in several places, and where lanes
+    /// wait for nobody but each other, the first of them, without the others.
     pub(super) fn resolve(&mut self, lanes: &[u32; MAX_WARPS], cx: &Cx<'_>, watched: bool) {
         for w in (0..self.warps as usize).filter(|&w| lanes[w] != 0) {
             if self.meet_at_barriers(w, cx, watched) {
                 continue;
             }
-            let gathering = self.fragments.iter().filter(|f| f.state == State::Gathering);
-            if self.live[w] == gathering.fold(0, |all, f| all | f.mask[w]) {
-                let mut only = [0; MAX_WARPS];
-                only[w] = u32::MAX;
+            let mut only = [0; MAX_WARPS];
+            only[w] = self.wait_for_each_other(w);
+            if only[w] != 0 {
                 self.force(&only);
             }
+        }
+    }
+
+    /// Lanes of warp `w` that wait at `.sync` operations for nobody but each other.
+    fn wait_for_each_other(&self, w: usize) -> u32 {
+        let mut named = [0; WARP];
+        let mut waiting = 0;
+        for f in self.fragments.iter().filter(|f| f.state == State::Gathering) {
+            let Code::Rare(op) = &self.frames[f.frame as usize].exec.code[f.pc as usize].code else {
+                continue;
+            };
+            let Some(members) = collective::members(op) else {
+                continue;
+            };
+            let regs = self.frames[f.frame as usize].regs();
+            for lane in bits(f.mask[w]) {
+                // SAFETY: the fragment stands at this instruction of its frame, so the mask is a number or a slot of the
+                // frame's window, which has this lane.
+                named[lane] = unsafe { value(regs, members, w * WARP + lane) } & self.live[w];
+            }
+            waiting |= f.mask[w];
+        }
+        // Who waits for somebody else may be let go by him.
+        loop {
+            let left = bits(waiting).filter(|&lane| named[lane] & !waiting == 0);
+            let left = left.fold(0, |all, lane| all | 1 << lane);
+            if left == waiting {
+                return waiting;
+            }
+            waiting = left;
         }
     }
 
@@ -87,6 +119,18 @@ impl Bundle {
             }
         }
         if watched {
+            cx.synchronised::<true>(|| {
+                SyncEvent::Use(Use::Members {
+                    warp: w,
+                    lanes: bits(met)
+                        .filter(|&lane| named[lane] >> lane & 1 == 1)
+                        .fold(0, |all, lane| all | 1 << lane),
+                    named,
+                    live: self.live[w],
+                    goes_on: true,
+                    elsewhere: None,
+                })
+            });
             for lane in (0..WARP).filter(|&lane| met >> lane & 1 == 0) {
                 named[lane] = 0;
             }

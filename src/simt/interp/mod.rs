@@ -14,7 +14,7 @@
 //! calls.rs    calls, returns, the stack                   frame.rs      register windows, activations of functions
 //! affine.rs   values that follow the lane's number     native.rs     fragments in compiled code
 //! inspect.rs  operations on floats that somebody looks at
-//! march.rs    whole warps in compiled code, from barrier to barrier
+//! march.rs    whole warps in compiled code, from barrier to barrier    tell.rs   what observers hear of it
 //! ```
 
 pub mod affine;
@@ -30,6 +30,7 @@ mod march;
 mod native;
 mod rare;
 mod run;
+mod tell;
 
 pub use affine::Runs;
 pub use bundle::{Bundle, Conditions, Fragment, Located, PATIENCE, SHARE, SLICE, Waits, located};

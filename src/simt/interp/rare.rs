@@ -44,6 +44,7 @@ impl Bundle {
         match op {
             Operation::Barrier {
                 op,
+                aligned,
                 id,
                 threads,
                 dst: _,
@@ -51,6 +52,7 @@ impl Bundle {
             } => {
                 let arrival = Arrival {
                     op: *op,
+                    aligned: *aligned,
                     id: *id,
                     threads: *threads,
                     pred: *pred,
@@ -104,7 +106,14 @@ impl Bundle {
                 Err(fault) => Rare::Fault(fault),
             },
             other => {
-                if let Some(members) = collective::members(other)
+                let members = collective::members(other);
+                if machine.watched
+                    && let Some(members) = members
+                {
+                    // SAFETY: the member mask is a number or a slot of the code that runs, whose window `cx` has.
+                    unsafe { self.tell_members(members, false, cx) };
+                }
+                if let Some(members) = members
                     && !full
                     && !std::mem::take(&mut self.fragments[at].forced)
                 {
@@ -157,12 +166,9 @@ impl Bundle {
         state: &mut BlockState,
         exec: &Executable,
     ) -> Rare {
-        if exec.machine.watched
-            && !matches!(op, Operation::WarpBarrier { .. })
-            && let Some(members) = collective::members(op)
-        {
-            // SAFETY: the member mask is a number or a slot of the code that runs, whose window `cx` has.
-            unsafe { warp::collective(cx, members) };
+        if exec.machine.watched {
+            // SAFETY: `op` is of the code that runs, whose window `cx` has.
+            unsafe { self.tell_together(op, cx) };
         }
         if let Operation::Joint(joint) = op {
             cx.forced = std::mem::take(&mut self.fragments[at].forced);

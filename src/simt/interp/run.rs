@@ -433,11 +433,15 @@ impl Bundle {
                 }
             }
             Code::Return => {
+                if self.frames[self.fragments[at].frame as usize].depth == 0 {
+                    self.tell_exit(at, pc, cx);
+                }
                 if self.ret(at, taken, pc, cx) {
                     state.barriers.left(self.first_warp(), self.live_by_warp());
                 }
             }
             Code::Exit => {
+                self.tell_exit(at, pc, cx);
                 self.exit(at, taken, pc);
                 state.barriers.left(self.first_warp(), self.live_by_warp());
             }

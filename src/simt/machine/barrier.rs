@@ -7,7 +7,7 @@ use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::program::{BarrierOp, Value};
 
 use super::context::{Cx, RawFault};
-use super::observe::SyncEvent;
+use super::observe::{SyncEvent, Use};
 use super::slots::{Slot, bits, first_lane, lanes, predicate, value, write};
 
 /// Named barriers of a block.
@@ -177,6 +177,7 @@ pub struct Count<T> {
 /// `bar`, `barrier`, as the instruction gives it.
 pub struct Arrival {
     pub op: BarrierOp,
+    pub aligned: bool,
     pub id: Value<Slot>,
     pub threads: Option<Value<Slot>>,
     pub pred: Option<(Slot, bool)>,
@@ -226,6 +227,15 @@ pub unsafe fn arrive<const WATCHED: bool>(
         let why = format!("barrier {id}{threads}: barriers are 0 to 15, and wait for a multiple of 32 threads");
         return Err(RawFault::instruction(why, lane));
     }
+    cx.synchronised::<WATCHED>(|| {
+        SyncEvent::Use(Use::Barrier {
+            barrier: id,
+            lanes: taken,
+            op: arrival.op,
+            aligned: arrival.aligned,
+            threads,
+        })
+    });
     cx.synchronised::<WATCHED>(|| SyncEvent::Arrive {
         barrier: id,
         lanes: taken,

@@ -6,7 +6,7 @@
 use crate::isa::lanes::MAX_WARPS;
 
 use super::context::{Cx, RawFault};
-use super::observe::SyncEvent;
+use super::observe::{SyncEvent, Use};
 use super::slots::bits;
 
 /// Lanes by warp of the block.
@@ -87,6 +87,17 @@ impl ClusterBarrier {
             if let Some(released) = self.released.get_mut(first + w) {
                 *done = *released & cx.mask.lanes[w];
                 *released &= !*done;
+            }
+        }
+        if WATCHED {
+            let absent = |w: usize| {
+                let known = self.arrived.get(first + w).zip(self.released.get(first + w));
+                // Those that go on are no longer among the released.
+                cx.mask.lanes[w] & !done[w] & !known.map_or(0, |(arrived, released)| arrived | released)
+            };
+            let lanes: [u32; MAX_WARPS] = std::array::from_fn(absent);
+            if lanes != [0; MAX_WARPS] {
+                cx.synchronised::<WATCHED>(|| SyncEvent::Use(Use::ClusterAwait { lanes }));
             }
         }
         if done != [0; MAX_WARPS] {

@@ -284,6 +284,15 @@ impl Places {
         }
     }
 
+    /// The objects, while the memory that they are in is still there.
+    pub fn objects(&self) -> Vec<(u64, Mbarrier)> {
+        let object = |&at: &u64| {
+            // SAFETY: places are those of objects that were initialised, in windows that outlive the list of them.
+            unsafe { load(at) }.ok().map(|object| (at, object))
+        };
+        self.0.iter().filter_map(object).collect()
+    }
+
     /// The block has ended, or the cluster.
     pub fn clear(&mut self) {
         self.0.clear();

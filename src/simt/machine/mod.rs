@@ -24,6 +24,7 @@
 //! state.rs       what a block keeps beside its windows      step.rs        how an operation for several threads ends
 //! syscall.rs     vprintf, malloc, free, __assertfail        format.rs      formatted output
 //! device_runtime.rs  what kernels call that launch kernels  queue.rs       what they have put in line
+//! observe.rs     who looks on                               uses.rs        what those hear who look for misuse
 //! ```
 
 pub mod access;
@@ -53,6 +54,7 @@ mod tensor;
 mod tensor_memory;
 mod texture;
 mod transfer;
+pub mod uses;
 pub mod warp;
 pub mod window;
 

@@ -11,6 +11,9 @@ use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{Compute, CopyGroup, Function, Ordering, Proxy, Scope, Space};
 use crate::ptx::ast::Span;
 
+pub use super::mbarrier::Mbarrier;
+pub use super::uses::{Elsewhere, ProductEvent, Use};
+
 /// Sees what kernels do. It is asked by all workers of a grid at once.
 pub trait Observer: Send + Sync + 'static {
     /// Lanes of one warp touch memory; every check has passed.
@@ -23,6 +26,10 @@ pub trait Observer: Send + Sync + 'static {
     fn grid(&self, _grid: u64, _event: &GridEvent) {}
     /// Lanes of one warp have computed with floats, and something may be wrong with what came out (`MARGAY_CHECK=fp`).
     fn computed(&self, _by: &Who<'_>, _computed: &Computed<'_>) {}
+    /// Why the grid is to end that it looks at, if nothing else will end it.
+    fn gives_up(&self) -> Option<String> {
+        None
+    }
     /// A kernel allocates or frees. What the host does is told by [`crate::memory::life`].
     fn heap(&self, _by: &Who<'_>, _event: &HeapEvent) {}
 }
@@ -143,6 +150,8 @@ pub enum SyncEvent {
     Fabric { lanes: [u32; MAX_WARPS], what: FabricEvent },
     /// The context is asked for something: output, memory, launches.
     HostCall { lanes: [u32; MAX_WARPS] },
+    /// How an instruction is used; it puts nothing in order.
+    Use(Use),
 }
 
 /// How the end of an asynchronous operation is seen.
@@ -216,6 +225,11 @@ pub enum GridEvent {
     BlockEnd {
         block: [u32; 3],
     },
+    /// A block has ended, or all of a cluster, of which this is one: the barriers that it leaves in shared memory, by address.
+    Left {
+        block: [u32; 3],
+        barriers: Vec<(u64, Mbarrier)>,
+    },
     /// All threads of a cluster have come to its barrier.
     ClusterRelease {
         /// The cluster's first block, and how many it has in each dimension.
@@ -265,6 +279,9 @@ impl Observer for Both {
     fn computed(&self, by: &Who<'_>, computed: &Computed<'_>) {
         self.0.computed(by, computed);
         self.1.computed(by, computed);
+    }
+    fn gives_up(&self) -> Option<String> {
+        self.0.gives_up().or_else(|| self.1.gives_up())
     }
     fn heap(&self, by: &Who<'_>, event: &HeapEvent) {
         self.0.heap(by, event);

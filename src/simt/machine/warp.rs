@@ -15,7 +15,7 @@ use super::context::Cx;
 use super::observe::SyncEvent;
 use super::slots::{Slot, bits, predicate, read, value, write};
 
-/// The lanes whose members that still live are all running with them.
+/// The lanes whose members that still live are all running with them, and name the same ones.
 ///
 /// # Safety
 /// A slot operand lies in the running window.
@@ -27,11 +27,21 @@ pub unsafe fn gathered(cx: &Cx<'_>, members: Value<Slot>, live: &[u32; MAX_WARPS
             *ready = if named & live[w] & !active == 0 { active } else { 0 };
             continue;
         }
+        let mut named = [0; WARP];
         for i in bits(active) {
             // SAFETY: `members` is a number or a slot of the running window, and lane `i` of warp `w` is one of the
             // mask's.
-            let named = unsafe { value(cx.regs, members, w * WARP + i) };
-            *ready |= u32::from(named & live[w] & !active == 0) << i;
+            named[i] = unsafe { value(cx.regs, members, w * WARP + i) } & live[w];
+        }
+        let first = named[active.trailing_zeros() as usize % WARP];
+        if bits(active).all(|i| named[i] == first) {
+            *ready = if first & !active == 0 { active } else { 0 };
+            continue;
+        }
+        for i in bits(active) {
+            // Members that name others do not meet with this one, whoever came first.
+            let agree = named[i] & !active == 0 && bits(named[i]).all(|other| named[other] == named[i]);
+            *ready |= u32::from(agree) << i;
         }
     }
     ready

@@ -1,9 +1,10 @@
 //! What is found wrong where somebody asked for it (`MARGAY_CHECK`, `margay check`): faults of kernels, which the address space
-//! then finds to the byte; frees of what is no allocation; memory that nobody has freed; races.
+//! then finds to the byte; frees of what is no allocation; memory that nobody has freed; races; barriers that are misused.
 //!
 //! Findings are told in the log, and as data in the file that `margay check` reads (`MARGAY_CHECK_LOG`).
 
 mod finding;
+mod misuse;
 pub mod orders;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use crate::simt::observe::Direction;
 use crate::simt::{Cause, Fault, Launch};
 
 pub use finding::{Deed, Finding, Kind, Launched, Severity, tell};
+pub use misuse::misuse;
 
 /// Calls whose memory the program is to free (by the names that allocations bear).
 const ALLOCATORS: [&str; 5] = [
@@ -66,7 +68,8 @@ pub fn launched(launch: &Launch) -> Launched {
 
 /// A kernel has failed; its context tells the log.
 pub fn fault(fault: &Fault, report: &str, launch: &Launch) {
-    if !config::get().check.memory {
+    let check = config::get().check;
+    if !check.memory && !check.sync {
         return;
     }
     let (address, bytes) = match fault.cause {

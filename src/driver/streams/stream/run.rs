@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::stack::has_room;
 use super::{Command, Queue, Sleeper, State, Stream, Turn, Waiter, guarded};
 use crate::defect;
+use crate::driver::process::waits;
 use crate::driver::pump;
 
 /// How long a waiting thread looks on before it sleeps.
@@ -131,6 +132,7 @@ impl Stream {
 
     /// Returns when a command is completed; runs the stream itself if nobody else does.
     pub(in crate::driver) fn wait_for(self: &Arc<Stream>, ticket: u64) {
+        let _waits = waits::host_waits(self.id);
         self.help(ticket, 0);
     }
 

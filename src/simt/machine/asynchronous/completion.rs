@@ -139,6 +139,13 @@ impl State {
         if let Some(held) = self.asynchronous.held.first() {
             return Err(held.unsubmitted());
         }
+        if let Some(observer) = env.env.watch().observer() {
+            let event = GridEvent::Left {
+                block: env.ctaid,
+                barriers: self.asynchronous.barriers.objects(),
+            };
+            observer.grid(env.env.launch().grid_id, &event);
+        }
         self.asynchronous.barriers.clear();
         match self.tensor.left() {
             0 => Ok(()),

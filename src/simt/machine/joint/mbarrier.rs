@@ -13,7 +13,7 @@ use crate::simt::cause::Cause;
 use crate::simt::machine::access::{self, Lanes, MemOp};
 use crate::simt::machine::context::{Cx, RawFault};
 use crate::simt::machine::mbarrier::{self, Mbarrier, Token};
-use crate::simt::machine::observe::{Direction, MbarrierEvent, SyncEvent};
+use crate::simt::machine::observe::{Direction, MbarrierEvent, SyncEvent, Use};
 use crate::simt::machine::slots::{Slot, bits, read, write};
 use crate::simt::machine::state::State;
 use crate::simt::machine::step::{Operands, Step};
@@ -188,8 +188,13 @@ unsafe fn each<const WATCHED: bool>(
             cx.synchronised::<WATCHED>(|| event(MbarrierEvent::Arriving, 0));
         }
         let mut parities = 0;
+        let mut seen = Seen::new::<WATCHED>();
         for i in bits(active) {
             let lane = w * WARP + i;
+            if let Some(seen) = &mut seen {
+                // SAFETY: the operands are slots of the running window, the address is that of 8 bytes of shared memory.
+                unsafe { seen.note(operands, cx, state, (lane, at[i])) };
+            }
             let is_there = matches!(op, Op::Init { .. }) || state.asynchronous.barriers.has(at[i]);
             let done = match is_there {
                 true => act(cx, state, lane, at[i]),
@@ -201,9 +206,59 @@ unsafe fn each<const WATCHED: bool>(
                 parities |= u32::from(parity(at[i])) << i;
             }
         }
+        if let Some(seen) = seen {
+            seen.tell::<WATCHED>(cx, (w, active), at, what);
+        }
         cx.synchronised::<WATCHED>(|| event(what, parities));
     }
     Ok(())
+}
+
+/// What lanes of a warp find at barriers, for observers.
+struct Seen {
+    found: Box<[Option<Mbarrier>; WARP]>,
+    values: Box<Lanes>,
+}
+
+impl Seen {
+    fn new<const WATCHED: bool>() -> Option<Seen> {
+        WATCHED.then(|| Seen {
+            found: Box::new([None; WARP]),
+            values: Box::new([0; WARP]),
+        })
+    }
+
+    /// # Safety
+    /// Slots of `operands` lie in the running window, and the address is that of 8 bytes of shared memory, a multiple of 8.
+    unsafe fn note(&mut self, operands: &Operands, cx: &Cx<'_>, state: &mut State, (lane, at): (usize, u64)) {
+        if state.asynchronous.barriers.has(at) {
+            // SAFETY: the caller promises it of the address.
+            self.found[lane % WARP] = unsafe { mbarrier::load(at) }.ok();
+        }
+        if let Some(&operand) = operands.src.first() {
+            // SAFETY: the caller promises it of the operands.
+            self.values[lane % WARP] = unsafe { read(cx.regs, operand, lane) };
+        }
+    }
+
+    fn tell<const WATCHED: bool>(
+        self,
+        cx: &Cx<'_>,
+        (warp, lanes): (usize, u32),
+        addresses: Lanes,
+        what: MbarrierEvent,
+    ) {
+        cx.synchronised::<WATCHED>(|| {
+            SyncEvent::Use(Use::Mbarrier {
+                warp,
+                lanes,
+                addresses,
+                found: self.found,
+                values: self.values,
+                what,
+            })
+        });
+    }
 }
 
 /// The parity of the current phase of the object at an address that was checked.
@@ -410,6 +465,13 @@ unsafe fn look<const WATCHED: bool>(wait: Wait, operands: &Operands, cx: &mut Cx
                 give(cx, operands.dst[1], lane, object.last.set.into());
                 give(cx, operands.dst[2], lane, object.last.value.into());
             }
+        }
+        if let Some(mut seen) = Seen::new::<WATCHED>() {
+            for i in bits(active) {
+                // SAFETY: the operands are slots of the running window, and the addresses were checked above.
+                unsafe { seen.note(operands, cx, state, (w * WARP + i, at[i])) };
+            }
+            seen.tell::<WATCHED>(cx, (w, active), at, MbarrierEvent::Look { over: *over });
         }
         cx.synchronised::<WATCHED>(|| SyncEvent::Mbarrier {
             warp: w,

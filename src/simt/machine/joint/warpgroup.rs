@@ -15,7 +15,7 @@ use crate::program::ir::joint::warpgroup::Multiply;
 use crate::program::{Function, Proxy, Space};
 use crate::simt::machine::access;
 use crate::simt::machine::context::{Cx, RawFault};
-use crate::simt::machine::observe::Direction;
+use crate::simt::machine::observe::{Direction, ProductEvent, SyncEvent, Use};
 use crate::simt::machine::slots::{Slot, read};
 use crate::simt::machine::step::{Operands, Step};
 
@@ -164,6 +164,19 @@ pub(super) unsafe fn execute<const WATCHED: bool>(
             continue;
         }
         let drawn = cx.block.env.draw(4) == Some(0);
+        if WATCHED {
+            let what = match op {
+                Op::Fence => ProductEvent::Fence,
+                Op::Commit => ProductEvent::Commit,
+                Op::Mma(mma) => ProductEvent::Multiply { late: mma.late },
+                Op::Wait => {
+                    let lane = w * WARP + cx.mask.lanes[w].trailing_zeros() as usize;
+                    // SAFETY: the slot lies in the running window, as the caller promises.
+                    ProductEvent::Wait(unsafe { read(cx.regs, operands.src[0], lane) })
+                }
+            };
+            cx.synchronised::<WATCHED>(|| SyncEvent::Use(Use::Products { warp: w, what }));
+        }
         let (pending, room) = products.warp(cx, w);
         // SAFETY: the slots lie in the running window, as the caller promises.
         let done = unsafe {
