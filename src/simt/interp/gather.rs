@@ -26,7 +26,7 @@ impl Bundle {
             }
             let mut only = [0; MAX_WARPS];
             only[w] = self.wait_for_each_other(w);
-            if only[w] != 0 {
+            if only[w] != 0 && !self.join(w, only[w]) {
                 self.force(&only);
             }
         }
@@ -63,8 +63,11 @@ impl Bundle {
     }
 
     /// Lets the first of those who wait in vain for members of a `.sync` operation go on without them, as far as they are
-    /// among `lanes`; `false`: there is none.
+    /// among `lanes`, unless they stand at one instruction and only have to be brought together; `false`: there is none.
     pub fn force(&mut self, lanes: &[u32; MAX_WARPS]) -> bool {
+        if (0..self.warps as usize).any(|w| self.join(w, lanes[w])) {
+            return true;
+        }
         let place = |f: &Fragment| (u32::MAX - self.frames[f.frame as usize].depth, f.pc);
         let waits = |f: &Fragment| f.state == State::Gathering && f.mask.iter().zip(lanes).any(|(f, l)| f & l != 0);
         let waiting = self.fragments.iter().enumerate().filter(|(_, f)| waits(f));

@@ -15,6 +15,7 @@
 //! affine.rs   values that follow the lane's number     native.rs     fragments in compiled code
 //! inspect.rs  operations on floats that somebody looks at
 //! march.rs    whole warps in compiled code, from barrier to barrier    tell.rs   what observers hear of it
+//! gather.rs   who meets at `.sync` operations             join.rs       that functions entered apart have
 //! ```
 
 pub mod affine;
@@ -26,6 +27,7 @@ pub mod compile;
 mod frame;
 mod gather;
 mod inspect;
+mod join;
 mod march;
 mod native;
 mod rare;

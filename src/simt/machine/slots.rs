@@ -95,6 +95,24 @@ pub unsafe fn write(regs: *mut u8, slot: Slot, lane: usize, value: u64) {
     }
 }
 
+/// One lane of a slot from one window to another.
+///
+/// # Safety
+/// The slot lies in both windows, which are two.
+pub unsafe fn copy(to: *mut u8, from: *mut u8, slot: Slot, lane: usize) {
+    // SAFETY: both windows have the slot, as the caller promises, with a value for each lane; one of 128 bits is aligned to
+    // that.
+    unsafe {
+        match slot.width {
+            Width::B128 => {
+                let value = read_wide(from, slot, lane);
+                *(to.add(slot.offset as usize) as *mut u128).add(lane) = value;
+            }
+            Width::Pred | Width::B16 | Width::B32 | Width::B64 => write(to, slot, lane, read(from, slot, lane)),
+        }
+    }
+}
+
 /// An operand in one lane.
 ///
 /// # Safety
