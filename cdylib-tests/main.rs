@@ -46,6 +46,7 @@ mod green_contexts;
 mod host_ranges;
 mod indices;
 mod ipc;
+mod isolation;
 mod launch;
 mod library;
 mod linker;

@@ -142,7 +142,7 @@ pub fn array_get_plane(_: &Arc<Context>, p_plane_array: Out<CUarray>, h_array: C
 }
 
 pub fn array_destroy(_: &Arc<Context>, h_array: CUarray) -> Answer {
-    Ok(find(h_array)?.destroy()?)
+    Ok(Array::destroy_by(h_array as usize)?)
 }
 
 pub fn mipmapped_array_create(
@@ -168,7 +168,7 @@ pub fn mipmapped_array_get_level(
 }
 
 pub fn mipmapped_array_destroy(_: &Arc<Context>, h_mipmapped_array: CUmipmappedArray) -> Answer {
-    Ok(Mipmapped::from_handle(h_mipmapped_array as usize)?.destroy()?)
+    Ok(Mipmapped::destroy_by(h_mipmapped_array as usize)?)
 }
 
 // Copies from and to a row of an array, by bytes.

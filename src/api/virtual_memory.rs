@@ -73,7 +73,7 @@ pub fn mem_create(
 }
 
 pub fn mem_release(handle: CUmemGenericAllocationHandle) -> Answer {
-    Ok(Memory::from_handle(handle)?.release()?)
+    Ok(memory::release(handle)?)
 }
 
 /// The offset must be 0 (manual).

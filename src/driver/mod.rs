@@ -108,6 +108,7 @@ pub fn init(flags: u32) -> Result<()> {
     );
     context::set_contents(contents::CONTENTS);
     memory::place::set_spare(contents::SPARE);
+    process::check::set_held(virtual_memory::held);
     STAGE.store(Stage::Ready as u8, Ordering::Release);
     coredump::start();
     process::fidelity::start();

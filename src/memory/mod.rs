@@ -7,6 +7,7 @@
 //! ```text
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
+//! isolation.rs  what kernels of each context may touch, where there are several
 //! guard.rs   what happens when the program takes one away while it is used
 //! caller.rs  which driver call allocates or frees
 //! ranges.rs  reserved ranges, and files shown in them
@@ -23,6 +24,7 @@ pub mod caller;
 pub mod endpoint;
 mod guard;
 mod hosts;
+mod isolation;
 pub mod life;
 pub mod multicast;
 mod nearest;

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 
 use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
 use super::hosts::{HostRange, HostRanges};
+use super::isolation::Viewers;
 use super::life::{self, Life};
 use super::nearest::{Nearest, Relation};
 use super::{EDGE, PAGE, PAGE_BITS, READ, View, WRITE, caller};
@@ -32,9 +33,24 @@ const KEEP_ONE: u64 = 64 << 20;
 const HISTORY: usize = 1024;
 /// And as many where accesses are checked to the byte.
 const HISTORY_CHECKED: usize = 1 << 16;
-/// Pages that nobody gets for a while after they were freed, where accesses are checked to the byte. It is addresses that they
-/// take, not memory.
-const QUARANTINE: u64 = (4 << 30) >> PAGE_BITS;
+/// Pages that nobody gets for a while after they were freed: who uses what was freed then finds nothing there.
+const QUARANTINE: Most = Most {
+    pages: (16 << 20) >> PAGE_BITS,
+    // More would push what is in use out of the processor's caches.
+    blocks: 1024,
+};
+/// And where accesses are checked to the byte. It is addresses that they take, not memory.
+const QUARANTINE_CHECKED: Most = Most {
+    pages: (4 << 30) >> PAGE_BITS,
+    blocks: usize::MAX,
+};
+
+/// What stays behind at most.
+#[derive(Clone, Copy)]
+struct Most {
+    pages: u64,
+    blocks: usize,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -137,6 +153,10 @@ impl Allocation {
     pub fn is_in_use(&self) -> bool {
         self.is_visible() && !self.withdrawn
     }
+    /// All of it lies in one piece of memory that is its own, and what follows it is nobody's.
+    pub fn is_whole(&self) -> bool {
+        self.is_in_use() && self.backing != Backing::Shown
+    }
     /// It is not the driver's own, nor waiting to be used again.
     fn is_visible(&self) -> bool {
         self.kind != Kind::Internal && self.backing != Backing::Retired
@@ -205,16 +225,26 @@ impl State {
         }
     }
 
-    /// `middle` says how large the arena is, too: a quarter of it is below.
-    fn quarantine(&mut self, block: u64, pages: u64, middle: u64) {
+    /// `middle` says how large the arena is, too: a quarter of it is below. At most `most` stays behind.
+    fn quarantine(&mut self, (block, pages): (u64, u64), middle: u64, most: Most) {
         self.quarantine.push_back((block, pages));
         self.quarantined += pages;
-        while self.quarantined > QUARANTINE.min(middle / 2)
+        while (self.quarantined > most.pages.min(middle / 2) || self.quarantine.len() > most.blocks)
             && let Some((block, pages)) = self.quarantine.pop_front()
         {
             self.quarantined -= pages;
             self.give_back(block, pages, middle);
         }
+    }
+
+    /// Whoever asks may have all of it; `false`: there was nothing.
+    fn end_quarantine(&mut self, middle: u64) -> bool {
+        self.quarantined = 0;
+        let any = !self.quarantine.is_empty();
+        while let Some((block, pages)) = self.quarantine.pop_front() {
+            self.give_back(block, pages, middle);
+        }
+        any
     }
 
     /// Keeps a freed allocation for messages, with the call that freed it.
@@ -240,6 +270,8 @@ pub struct AddressSpace {
     /// Pinned and managed memory of all devices, bounded by what the machine has.
     host_usage: Usage,
     pub(super) next_id: AtomicU64,
+    /// To be locked after `state`.
+    pub(super) viewers: RwLock<Viewers>,
 }
 
 /// Memory of the driver's own, freed with it.
@@ -324,6 +356,7 @@ impl AddressSpace {
             usage: std::array::from_fn(|_| Usage::new(u64::MAX)),
             host_usage: Usage::new(physical_memory()),
             next_id: AtomicU64::new(1),
+            viewers: RwLock::default(),
         })
     }
 
@@ -362,7 +395,15 @@ impl AddressSpace {
             return Err(OutOfMemory);
         }
         self.charge(request.kind, request.device, bytes)?;
-        let placed = self.place(bytes.div_ceil(PAGE), request);
+        let pages = bytes.div_ceil(PAGE);
+        // Rather than none, what was freed a moment ago.
+        let placed = self.place(pages, request).or_else(|none| {
+            let middle = self.middle();
+            match self.state.write().end_quarantine(middle) {
+                true => self.place(pages, request),
+                false => Err(none),
+            }
+        });
         if placed.is_err() {
             self.discharge(request.kind, request.device, bytes);
         }
@@ -451,6 +492,8 @@ impl AddressSpace {
         self.mark(&allocation, 0);
         let pages = allocation.pages;
         let bytes = pages << PAGE_BITS;
+        // What is the driver's own nobody uses any more.
+        let waits = allocation.is_visible();
         match allocation.backing {
             // The range, and what it shows, are their owner's.
             Backing::Shown => {}
@@ -464,9 +507,10 @@ impl AddressSpace {
         }
         if allocation.backing != Backing::Shown {
             let block = (start - self.view.base) >> PAGE_BITS;
-            match self.exact {
-                false => state.give_back(block, pages, self.middle()),
-                true => state.quarantine(block, pages, self.middle()),
+            match (self.exact, waits) {
+                (true, _) => state.quarantine((block, pages), self.middle(), QUARANTINE_CHECKED),
+                (false, true) => state.quarantine((block, pages), self.middle(), QUARANTINE),
+                (false, false) => state.give_back(block, pages, self.middle()),
             }
         }
         if allocation.is_visible() {
@@ -703,7 +747,7 @@ impl AddressSpace {
 
     /// Whether kernels may touch `bytes` bytes from `address` that one allocation has, where a look at the map does not say so
     /// ([`super::exact`]). A slow path of an access check.
-    pub fn allows_exactly(&self, address: u64, bytes: u64, bits: u8) -> bool {
+    pub fn allows_exactly(&self, view: View, address: u64, bytes: u64, bits: u8) -> bool {
         if !self.exact || !self.view.contains(address) {
             return false;
         }
@@ -712,10 +756,7 @@ impl AddressSpace {
         let before = state.live.range(..=address).next_back();
         let is_one = before.is_some_and(|(_, found)| found.kind != Kind::Internal && found.contains(address, bytes));
         let pages = (address >> PAGE_BITS..=(address + bytes - 1) >> PAGE_BITS).map(|page| page << PAGE_BITS);
-        is_one
-            && pages
-                .map(|page| self.view.rights(page))
-                .all(|rights| rights & bits == bits)
+        is_one && pages.map(|page| view.rights(page)).all(|rights| rights & bits == bits)
     }
 
     /// The first page of the half for large blocks.
@@ -736,6 +777,11 @@ impl AddressSpace {
         VERSION.load(Ordering::Acquire)
     }
 
+    /// Afterwards: whoever sees the new number sees the map as it is now.
+    pub(super) fn count_change(&self) {
+        VERSION.fetch_add(1, Ordering::Release);
+    }
+
     pub(super) fn mark(&self, allocation: &Allocation, bits: u8) {
         let first = (allocation.start - self.view.base) >> PAGE_BITS;
         for page in 0..allocation.pages {
@@ -749,8 +795,8 @@ impl AddressSpace {
             // SAFETY: the pages of an allocation lie in the arena.
             unsafe { (*self.view.map.add((first + page) as usize)).store(bits, Ordering::Relaxed) };
         }
-        // Afterwards: whoever sees the new number sees the map as it is now.
-        VERSION.fetch_add(1, Ordering::Release);
+        self.viewers.read().changed(allocation, first, &self.view);
+        self.count_change();
         life::tell(|| Life {
             start: allocation.start,
             // Of a part of an allocation, the part's.
@@ -794,7 +840,7 @@ pub(super) fn bits_of(kind: Kind) -> u8 {
     }
 }
 
-fn reserve(bytes: u64, protection: libc::c_int) -> Option<u64> {
+pub(super) fn reserve(bytes: u64, protection: libc::c_int) -> Option<u64> {
     // SAFETY: a fresh private mapping at an address of the system's choice.
     let address = unsafe {
         libc::mmap(

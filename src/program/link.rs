@@ -13,6 +13,7 @@ use super::module::{
     Allocate, Declaration, FunctionEntry, Global, KernelInfo, LinkError, Linked, Module, Origin, Symbol, Unit,
 };
 use super::runtime::{self, RuntimeCall};
+use crate::config;
 use crate::ptx::ast::Module as Tree;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
@@ -222,6 +223,7 @@ impl<'a> Linker<'a> {
     }
 
     /// Places variables: one block of memory for all that kernels may write, one for constants, one for each managed one.
+    /// Where accesses are checked to the byte, each has a block of its own.
     fn variables(&mut self, allocate: &mut dyn Allocate) -> Result<(), LinkError> {
         let mut pools: [Pool; 2] = Default::default();
         for (at, item) in self.items() {
@@ -267,6 +269,14 @@ impl<'a> Linker<'a> {
         }
         for (constant, pool) in [(false, &pools[0]), (true, &pools[1])] {
             if pool.members.is_empty() {
+                continue;
+            }
+            if config::get().check.memory {
+                for &(index, _) in &pool.members {
+                    let Global { bytes, align, .. } = self.globals[index];
+                    let place = allocate.allocate(bytes.max(1), align.max(256), constant, false);
+                    self.globals[index].address = place.map_err(|_| LinkError::OutOfMemory)?;
+                }
                 continue;
             }
             let base = allocate

@@ -298,6 +298,12 @@ impl Module {
         layout::shared(&variables)
     }
 
+    /// Bytes of a shared variable. `None`: it is dynamic.
+    pub(super) fn shared_bytes(&self, index: u32) -> Option<u32> {
+        let all = self.linked.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(index as usize).and_then(|variable| variable.bytes)
+    }
+
     /// The shared variable that stands for what is reserved.
     pub(super) fn reserved_shared(&self) -> u32 {
         *self.linked.reserved.get_or_init(|| {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::defect::Defect;
 use crate::program::Space;
+use crate::ptx::ast::Span;
 
 /// Each cause has one `CUresult` in the driver API manual (named in the comment).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,19 @@ pub enum Cause {
         write: bool,
         space: Space,
     },
+    /// 700, where accesses are checked to the variable: an access whose address was made from one object's, and that lies in
+    /// another.
+    Stray {
+        address: u64,
+        bytes: u32,
+        write: bool,
+        space: Space,
+        made: Made,
+        /// The instruction, where it is another one than that which looked.
+        span: Option<Span>,
+    },
+    /// 715: a kernel frees what is no block of the heap, or no longer.
+    WrongFree { address: u64 },
     /// 700: registered host memory that the program has unmapped, protected, or cut off with its file.
     HostMemoryGone { address: u64 },
     /// 716 `CUDA_ERROR_MISALIGNED_ADDRESS`
@@ -49,6 +63,27 @@ pub enum Cause {
     Defect { defect: Defect },
 }
 
+/// What an address was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// A shared variable, by its place in the window.
+    Shared { offset: u32, bytes: u64, is_dynamic: bool },
+    /// A variable in a lane's local window.
+    Local { start: u64, bytes: u64 },
+    /// A parameter, by its place among them.
+    Parameter { offset: u32, bytes: u64 },
+    /// What a pointer points to: a parameter of the kernel, or a variable of the module.
+    Pointer { parameter: Option<u32>, pointer: u64 },
+    /// Not known; it lies above all frames of the thread.
+    Frames,
+    /// A tensor map's tensor, which starts at `pointer` and goes so many bytes beyond the allocation there, by this dimension.
+    Tensor {
+        pointer: u64,
+        dimension: usize,
+        beyond: u64,
+    },
+}
+
 /// Why an access of registered host memory failed that was allowed.
 pub const HOST_MEMORY_GONE: &str = "the program has registered this host memory, and then unmapped or protected it, or \
     shortened the file behind it";
@@ -61,6 +96,14 @@ impl fmt::Display for Cause {
                 bytes,
                 write,
                 space,
+            }
+            | Cause::Stray {
+                address,
+                bytes,
+                write,
+                space,
+                made: _,
+                span: _,
             } => {
                 let what = if *write { "write" } else { "read" };
                 let space = match space {
@@ -81,6 +124,12 @@ impl fmt::Display for Cause {
                 )
             }
             Cause::IllegalInstruction { why } => write!(f, "illegal instruction: {why}"),
+            Cause::WrongFree { address } => {
+                write!(
+                    f,
+                    "illegal instruction: free({address:#x}): not an allocation of the device heap, or freed before"
+                )
+            }
             Cause::InvalidPc { address } => write!(f, "call of {address:#x}, which is no function"),
             Cause::StackOverflow { needed, limit } => {
                 write!(

@@ -20,7 +20,6 @@ use super::machine::access::anybody;
 use super::machine::observe::{Direction, GridEvent, Watch};
 use super::machine::queue::{Extent, Queue, Work};
 use crate::defect;
-use crate::memory::AddressSpace;
 use crate::program::Space;
 
 /// What the kernels of one grid have launched.
@@ -179,7 +178,7 @@ impl Children {
 
     /// Checks a row as an access of a kernel is checked, and tells who watches of it.
     fn admit(&self, address: u64, bytes: u64, direction: Direction, watch: &Watch) -> Result<(), Box<Fault>> {
-        if anybody(AddressSpace::get().view(), address, bytes, direction.bits()) {
+        if anybody(self.parent.services.view(), address, bytes, direction.bits()) {
             let event = GridEvent::Transfer {
                 address,
                 bytes,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::program::{Function, Module, Origin, SharedName, Space};
 use crate::ptx::ast::Span;
 
-use super::cause::Cause;
+use super::cause::{Cause, Made};
 use super::interp::Located;
 use super::interp::compile::{Compiled, Pc};
 use super::machine::{Env, peers};
@@ -24,8 +24,18 @@ pub struct Fault {
     pub place: Option<Place>,
     /// The module's variable of global or constant memory whose memory is nearest.
     pub variable: Option<(Arc<str>, u64, u64)>,
+    /// The name, or the number, of what a stray access's address was made from.
+    pub made: Option<MadeOf>,
     /// What a kernel did that is no instruction.
     pub note: Option<&'static str>,
+}
+
+/// What an address was made from, by what programs call it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MadeOf {
+    Variable(Arc<str>),
+    /// A parameter's number.
+    Parameter(usize),
 }
 
 /// Where a thread stands in one function of its call stack.
@@ -106,6 +116,7 @@ impl Fault {
             stack: Vec::new(),
             place: None,
             variable: None,
+            made: None,
             note: None,
         }
     }
@@ -118,9 +129,10 @@ impl Fault {
         Fault {
             block: env.ctaid,
             thread: coordinates(thread, launch.block),
-            stack: sites(&launch.code.module, located),
+            stack: stack(&launch.code.module, located),
             place: place(&cause, thread, env),
             variable: variable(&cause, &launch.code.module),
+            made: made_of(&cause, env),
             ..Fault::of_launch(cause, &env.env.kernel().name)
         }
     }
@@ -128,6 +140,21 @@ impl Fault {
 
 fn coordinates(thread: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
     [thread % x, thread / x % y, thread / x / y]
+}
+
+fn stack(module: &Module, located: &Located) -> Vec<Site> {
+    let mut sites = sites(module, located);
+    if let Cause::Stray { span: Some(span), .. } = located.fault.cause
+        && let (Some(first), Some((exec, _))) = (sites.first_mut(), located.stack.first())
+    {
+        let (times, left_out) = (first.times, first.left_out);
+        *first = Site {
+            times,
+            left_out,
+            ..of_span(module, &exec.compiled.function, span)
+        };
+    }
+    sites
 }
 
 fn sites(module: &Module, located: &Located) -> Vec<Site> {
@@ -211,9 +238,10 @@ impl Site {
 /// The address that a cause names, and the space that it counts in.
 fn address_of(cause: &Cause) -> Option<(u64, Space)> {
     match cause {
-        Cause::IllegalAddress { address, space, .. } => Some((*address, *space)),
+        Cause::IllegalAddress { address, space, .. } | Cause::Stray { address, space, .. } => Some((*address, *space)),
         Cause::Misaligned { address, .. } | Cause::HostMemoryGone { address } => Some((*address, Space::Generic)),
         Cause::IllegalInstruction { .. }
+        | Cause::WrongFree { .. }
         | Cause::InvalidPc { .. }
         | Cause::StackOverflow { .. }
         | Cause::Trap
@@ -341,6 +369,40 @@ fn nearest(address: u64, thread: u32, env: &Env<'_>) -> Option<Place> {
             was_ours: env.own_memory().contains(&address),
             ..place
         })
+}
+
+/// What a stray access's address was made from.
+fn made_of(cause: &Cause, env: &Env<'_>) -> Option<MadeOf> {
+    let Cause::Stray { made, .. } = cause else {
+        return None;
+    };
+    let launch = env.env.launch();
+    let module = &launch.code.module;
+    match *made {
+        Made::Shared { offset, bytes, .. } => {
+            let names = module.shared_names(env.env.kernel()).into_iter();
+            let mut here = names.filter(|name| name.offset == offset);
+            let whole = here.find(|name| name.bytes.is_none_or(|own| u64::from(own) == bytes));
+            whole.map(|name| MadeOf::Variable(name.name))
+        }
+        Made::Parameter { offset, .. }
+        | Made::Pointer {
+            parameter: Some(offset),
+            ..
+        } => {
+            let kernel = module.functions.get(launch.kernel as usize)?.kernel.as_ref()?;
+            let holds = |&(start, bytes): &(u32, u32)| (start..start + bytes).contains(&offset);
+            kernel.params.iter().position(holds).map(MadeOf::Parameter)
+        }
+        Made::Pointer {
+            parameter: None,
+            pointer,
+        } => {
+            let found = module.globals.iter().find(|global| global.address == pointer)?;
+            Some(MadeOf::Variable(Arc::clone(&found.name)))
+        }
+        Made::Local { .. } | Made::Frames | Made::Tensor { .. } => None,
+    }
 }
 
 /// The variable that holds an address, or the last one before it: name, start, bytes.

@@ -281,7 +281,7 @@ impl Grid {
             watch,
             local_stride: stride,
             params,
-            view: AddressSpace::get().view(),
+            view: launch.services.view(),
             starts,
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),

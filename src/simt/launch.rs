@@ -9,6 +9,7 @@ use super::machine::observe::Watch;
 use super::seed::Seed;
 use crate::isa::mma::Architecture;
 use crate::memory::texture::References;
+use crate::memory::{AddressSpace, View};
 
 /// A grid to run.
 pub struct Launch {
@@ -116,6 +117,10 @@ pub trait Services: Send + Sync {
     fn assert_failed(&self, line: &str);
     /// `cudaGraphSetConditional`; `false`: no such handle.
     fn set_conditional(&self, handle: u64, value: u32) -> bool;
+    /// What its kernels may touch of the arena.
+    fn view(&self) -> View {
+        AddressSpace::get().view()
+    }
     /// Who looks on while a grid runs; asked when it begins.
     fn watch(&self, _launch: &Arc<Launch>) -> Watch {
         Watch::default()

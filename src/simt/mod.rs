@@ -36,13 +36,13 @@ mod seed;
 #[cfg(test)]
 mod tests;
 
-pub use cause::{Cause, HOST_MEMORY_GONE};
+pub use cause::{Cause, HOST_MEMORY_GONE, Made};
 pub use children::run;
 pub use deadlock::Named as NamedThreads;
 pub use executables::Executables;
-pub use fault::{Fault, Place, Site, Whose};
+pub use fault::{Fault, MadeOf, Place, Site, Whose};
 pub use jit::compiler;
 pub use launch::{Family, GraphUpdate, Launch, Runtime, Services, Shape};
 pub use listing::{Listing, listing};
-pub use machine::observe;
+pub use machine::{heap_log, observe};
 pub use seed::{Order, Orders, Seed, Strategy};

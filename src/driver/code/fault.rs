@@ -4,16 +4,17 @@
 use std::fmt::{self, Display, Write};
 
 use crate::driver::Error;
-use crate::memory::{AddressSpace, Nearest, Relation};
+use crate::memory::{AddressSpace, Kind, MAPPED, Nearest, Relation};
 use crate::program::{Named, Space, demangle};
-use crate::simt::{Cause, Fault, Place, Site, Whose};
+use crate::simt::{Cause, Fault, Made, MadeOf, Place, Site, Whose, heap_log};
 
 /// The sticky error that a fault becomes.
 pub fn code(cause: &Cause) -> Error {
     match cause {
-        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => Error::IllegalAddress,
+        Cause::IllegalAddress { .. } | Cause::Stray { .. } | Cause::HostMemoryGone { .. } => Error::IllegalAddress,
         Cause::Misaligned { .. } => Error::MisalignedAddress,
         Cause::IllegalInstruction { .. } => Error::IllegalInstruction,
+        Cause::WrongFree { .. } => Error::IllegalInstruction,
         Cause::InvalidPc { .. } => Error::InvalidPc,
         Cause::StackOverflow { .. } => Error::HardwareStackError,
         Cause::Trap | Cause::Texture { .. } | Cause::Misuse { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => {
@@ -28,19 +29,21 @@ pub fn code(cause: &Cause) -> Error {
 }
 
 /// The report of a fault, for people; several lines, the first of which says what happened.
-pub fn report(fault: &Fault) -> String {
+/// `context` is the number of the kernel's.
+pub fn report(fault: &Fault, context: u64) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(fault, &mut text);
+    let _ = write(fault, context, &mut text);
     text
 }
 
-fn write(fault: &Fault, text: &mut String) -> fmt::Result {
+fn write(fault: &Fault, context: u64, text: &mut String) -> fmt::Result {
     write!(text, "{}", fault.cause)?;
     if let Some(note) = fault.note {
         write!(text, ", {note}")?;
     }
-    memory(fault, text)?;
+    made(fault, text)?;
+    memory(fault, context, text)?;
     write!(text, "\n  kernel {}", Named(&fault.kernel))?;
     if !fault.stack.is_empty() {
         let ([bx, by, bz], [x, y, z]) = (fault.block, fault.thread);
@@ -103,10 +106,96 @@ pub(super) fn stack(sites: &[Site], text: &mut String) -> fmt::Result {
     Ok(())
 }
 
+/// From what the address of a stray access was made, and how far from it the access is.
+fn made(fault: &Fault, text: &mut String) -> fmt::Result {
+    let Cause::Stray { made, .. } = &fault.cause else {
+        return Ok(());
+    };
+    if *made == Made::Frames {
+        return text.write_str(
+            "\n  no function that runs has this part of the thread's local memory: one has returned that had it",
+        );
+    }
+    text.write_str("\n  the address was made from ")?;
+    match (*made, &fault.made) {
+        (Made::Shared { bytes, is_dynamic, .. }, name) => {
+            let what = if is_dynamic {
+                "dynamic shared memory"
+            } else {
+                "that of the shared variable"
+            };
+            text.write_str(what)?;
+            if let Some(MadeOf::Variable(name)) = name {
+                write!(text, " {}", Named(name))?;
+            }
+            write!(text, " of {}, in which it does not lie", Bytes(bytes))
+        }
+        (Made::Local { bytes, .. }, _) => {
+            write!(
+                text,
+                "that of a local variable of {}, in which it does not lie",
+                Bytes(bytes)
+            )
+        }
+        (Made::Parameter { bytes, .. }, Some(MadeOf::Parameter(number))) => {
+            write!(
+                text,
+                "that of parameter {number} of {}, in which it does not lie",
+                Bytes(bytes)
+            )
+        }
+        (Made::Parameter { bytes, .. }, _) => {
+            write!(
+                text,
+                "that of a parameter of {}, in which it does not lie",
+                Bytes(bytes)
+            )
+        }
+        (Made::Frames, _) => Ok(()),
+        (Made::Pointer { pointer, .. }, of) => {
+            match of {
+                Some(MadeOf::Parameter(number)) => write!(text, "parameter {number}")?,
+                Some(MadeOf::Variable(name)) => write!(text, "that of the variable {}", Named(name))?,
+                None => write!(text, "{pointer:#x}")?,
+            }
+            match AddressSpace::get().nearest(pointer) {
+                Some(near) => write!(text, ", which is {near}"),
+                None => Ok(()),
+            }
+        }
+        (
+            Made::Tensor {
+                pointer,
+                dimension,
+                beyond,
+            },
+            _,
+        ) => {
+            write!(text, "a tensor map")?;
+            if let Some(near) = AddressSpace::get().nearest(pointer) {
+                write!(text, ", whose tensor begins at {near}")?;
+            }
+            match beyond {
+                0 => Ok(()),
+                beyond => write!(
+                    text,
+                    "\n  the tensor goes {} past its end, by dimension {dimension}",
+                    Bytes(beyond)
+                ),
+            }
+        }
+    }
+}
+
 /// What the address is in or next to.
-fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
+fn memory(fault: &Fault, context: u64, text: &mut String) -> fmt::Result {
     let address = match &fault.cause {
         Cause::IllegalAddress {
+            address,
+            space: Space::Generic | Space::Global | Space::Const,
+            ..
+        }
+        | Cause::Stray {
             address,
             space: Space::Generic | Space::Global | Space::Const,
             ..
@@ -115,12 +204,17 @@ fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
         Cause::IllegalAddress {
             space: Space::Shared | Space::Local | Space::Param,
             ..
+        }
+        | Cause::Stray {
+            space: Space::Shared | Space::Local | Space::Param,
+            ..
         } => {
             return match &fault.place {
                 Some(place) => write!(text, "\n  the address is {}", Window(place)),
                 None => Ok(()),
             };
         }
+        Cause::WrongFree { address } => return heap(*address, text),
         Cause::IllegalInstruction { .. }
         | Cause::InvalidPc { .. }
         | Cause::StackOverflow { .. }
@@ -177,12 +271,50 @@ fn memory(fault: &Fault, text: &mut String) -> fmt::Result {
     {
         write!(text, "\n  the access goes {} past its end", Bytes(beyond))?;
     }
+    if near.allocation.kind == Kind::Heap {
+        heap(near.allocation.start, text)?;
+    }
+    if let Some(allocation) = space.is_of_another(context, address) {
+        write!(text, "\n  it is ")?;
+        match space.device_of(context) {
+            Some(device) if device == allocation.device => {
+                write!(text, "another context's, which the kernel's cannot see")?
+            }
+            Some(_) | None => {
+                let how = match (allocation.pool, allocation.flags & MAPPED) {
+                    (0, 0) => "cuCtxEnablePeerAccess",
+                    (0, _) => "cuMemSetAccess",
+                    (_, _) => "cuMemPoolSetAccess",
+                };
+                write!(
+                    text,
+                    "device {}'s, to which the kernel's context has no access ({how})",
+                    allocation.device
+                )?;
+            }
+        }
+    }
     match &fault.variable {
         Some((name, start, bytes)) if (near.allocation.start..near.allocation.end()).contains(start) => {
             write!(text, "\n  it holds the variable {} of {}", Named(name), Bytes(*bytes))
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Who allocated the block of the kernels' heap that starts at an address, and who freed it.
+fn heap(start: u64, text: &mut String) -> fmt::Result {
+    let (allocated, freed) = heap_log::of(start);
+    for (word, told) in [("allocated", allocated), ("freed", freed)] {
+        if let Some(deed) = told {
+            let ([bx, by, bz], [x, y, z]) = (deed.block, deed.thread);
+            write!(text, "\n  {word} by block ({bx},{by},{bz}), thread ({x},{y},{z})")?;
+            if let Some(code) = deed.code.upgrade() {
+                stack(&[Site::of_instruction(&code.module, deed.function, deed.span)], text)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A place in a block's own memory, in words.

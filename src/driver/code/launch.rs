@@ -108,7 +108,7 @@ impl Prepared {
             Some(orders) => check::orders::run(&self.launch, self.run, orders),
         };
         if let Err(fault) = ended {
-            let report = fault::report(&fault);
+            let report = fault::report(&fault, self.shared.id);
             // Who sees the error may end the process at once, so that the finding is noted before. Only the first is reported.
             if !self.shared.has_failed() {
                 check::fault(&fault, &report, &self.launch);

@@ -64,7 +64,7 @@ fn write(it: &Difference<'_>, text: &mut String) -> fmt::Result {
         Ending::Fault(fault, limit) => {
             write!(text, "it ends well in one order and fails in another")?;
             write!(text, "\n  with MARGAY_SEED={} it ends well", it.first)?;
-            let report = fault::report(fault).replace('\n', "\n  ");
+            let report = fault::report(fault, 0).replace('\n', "\n  ");
             match matches!(fault.cause, Cause::Timeout { .. }) {
                 true => write!(
                     text,

@@ -322,6 +322,7 @@ impl Context {
         CONTEXTS.insert(context.handle, &context);
         if !is_primary {
             record::context_begins(context.shared.device);
+            AddressSpace::get().begin_context(context.shared.id, context.shared.device);
         }
         context
     }
@@ -513,7 +514,9 @@ impl Context {
         self.shared.heap.forget();
         self.shared.sticky.store(0, Ordering::Release);
         self.shared.stack_limit.store(DEFAULT_STACK, Ordering::Relaxed);
-        self.peers.lock().clear();
+        for peer in self.peers.lock().drain(..) {
+            AddressSpace::get().set_peer(self.shared.id, peer, false);
+        }
     }
 
     fn life(&self) -> Life {
@@ -530,8 +533,10 @@ impl Context {
         if self.green.is_none() && before != life as u8 {
             if life == Life::Active {
                 record::context_begins(self.shared.device);
+                AddressSpace::get().begin_context(self.shared.id, self.shared.device);
             } else if before == Life::Active as u8 {
                 record::context_ends(self.shared.device);
+                AddressSpace::get().end_context(self.shared.id);
             }
         }
     }
@@ -613,6 +618,7 @@ impl Context {
             return Err(Error::PeerAccessAlreadyEnabled);
         }
         peers.push(peer.id());
+        AddressSpace::get().set_peer(self.id(), peer.id(), true);
         Ok(())
     }
 
@@ -624,6 +630,7 @@ impl Context {
             .position(|id| *id == peer.id())
             .ok_or(Error::PeerAccessNotEnabled)?;
         peers.swap_remove(index);
+        AddressSpace::get().set_peer(self.id(), peer.id(), false);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crate::config;
 use crate::driver::code::{misuses, number_report, races};
 use crate::driver::context::Shared;
 use crate::driver::{graph, process};
+use crate::memory::{AddressSpace, View};
 use crate::sanitizer::{numbers, race, sync};
 use crate::simt::observe::Watch;
 use crate::simt::{Launch, Services};
@@ -32,6 +33,10 @@ impl Services for Shared {
 
     fn set_conditional(&self, handle: u64, value: u32) -> bool {
         graph::set_conditional(handle, value)
+    }
+
+    fn view(&self) -> View {
+        AddressSpace::get().view_of(self.id)
     }
 
     fn watch(&self, launch: &Arc<Launch>) -> Watch {

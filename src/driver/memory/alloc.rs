@@ -178,6 +178,7 @@ pub fn unregister(address: u64) -> Result<()> {
     graph::check_unsafe()?;
     let range = AddressSpace::get().find_host(address);
     if range.is_none_or(|range| range.start != address) {
+        check::no_handle(address, "start of a range of cuMemHostRegister");
         return Err(Error::HostMemoryNotRegistered);
     }
     context::drain_all();

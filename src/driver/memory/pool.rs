@@ -363,6 +363,7 @@ impl Pool {
     fn end_if_ended(&self) {
         if self.reserve.lock().has_ended() {
             OWNERS.remove(self.handle);
+            AddressSpace::get().forget_pool(self.handle as u64);
         }
     }
 
@@ -436,6 +437,10 @@ impl Pool {
             _ => {}
         }
         self.access.lock().insert(device.ordinal(), flags);
+        if matches!(self.wishes.source, Source::Device(_)) {
+            let bits = map_bits(flags);
+            AddressSpace::get().set_pool_access(self.handle as u64, device.ordinal() as u32, bits);
+        }
         if self.wishes.source == Source::Host {
             let bits = self.map_bits();
             for start in self.reserve.lock().starts() {
@@ -447,11 +452,16 @@ impl Pool {
 
     /// What kernels may do with a host pool's memory: there is one memory, so what one device may do, all may.
     fn map_bits(&self) -> u8 {
-        match self.access.lock().values().fold(0, |all, flags| all | flags) {
-            0 => 0,
-            1 => READ,
-            _ => READ | WRITE,
-        }
+        map_bits(self.access.lock().values().fold(0, |all, flags| all | flags))
+    }
+}
+
+/// What `CUmemAccess_flags` allow.
+fn map_bits(flags: u32) -> u8 {
+    match flags {
+        0 => 0,
+        1 => READ,
+        _ => READ | WRITE,
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::driver::handle::{self, Registry};
+use crate::driver::process::check;
 use crate::driver::shared_file::{Purpose, SharedFile};
 use crate::driver::{Device, Error, Handle, Multicast, Result, context};
 use crate::memory::{AddressSpace, Kind, READ, Range, Request, WRITE};
@@ -110,6 +111,11 @@ pub fn reserve(bytes: u64, align: u64) -> Result<u64> {
 
 /// `cuMemAddressFree`: a whole reserved range, in which nothing is mapped.
 pub fn unreserve(start: u64, bytes: u64) -> Result<()> {
+    let what = "whole range of cuMemAddressReserve without mappings";
+    unreserve_all(start, bytes).inspect_err(|_| check::no_handle(start, what))
+}
+
+fn unreserve_all(start: u64, bytes: u64) -> Result<()> {
     let mut state = STATE.lock();
     let range = *state.reserved.get(&start).ok_or(Error::InvalidValue)?;
     if range.bytes != bytes || state.mappings.range(start..start + bytes).next().is_some() {
@@ -175,8 +181,32 @@ impl State {
     }
 }
 
+/// What `cuMemCreate` has made and programs still hold, or have mapped: bytes, and by which call.
+pub(in crate::driver) fn held() -> Vec<(u64, &'static str)> {
+    let mut all = PHYSICAL.collect();
+    for mapping in STATE.lock().mappings.values() {
+        if let Some(physical) = mapping.memory.physical()
+            && !all.iter().any(|known| Arc::ptr_eq(known, physical))
+        {
+            all.push(Arc::clone(physical));
+        }
+    }
+    let own = all.iter().filter(|physical| !physical.is_imported);
+    own.map(|physical| (physical.bytes, "cuMemCreate")).collect()
+}
+
+/// `cuMemRelease`.
+pub fn release(handle: u64) -> Result<()> {
+    let memory = Memory::from_handle(handle).inspect_err(|_| check::no_handle(handle, "memory of cuMemCreate"))?;
+    memory.release()
+}
+
 /// `cuMemUnmap`: whole mappings; waits for what may use them.
 pub fn unmap(start: u64, bytes: u64) -> Result<()> {
+    unmap_all(start, bytes).inspect_err(|_| check::no_handle(start, "whole mapping of cuMemMap"))
+}
+
+fn unmap_all(start: u64, bytes: u64) -> Result<()> {
     STATE.lock().covering(start, bytes)?;
     context::drain_all();
     let mut state = STATE.lock();
@@ -186,6 +216,7 @@ pub fn unmap(start: u64, bytes: u64) -> Result<()> {
             .into_iter()
             .filter_map(|first| {
                 AddressSpace::get().unmap_file(first);
+                AddressSpace::get().forget_mapped(first);
                 let gone = state.mappings.remove(&first);
                 if let Some(Memory::Multicast(multicast)) = gone.as_ref().map(|gone| &gone.memory) {
                     multicast.forget(first);
@@ -200,7 +231,7 @@ pub fn unmap(start: u64, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// `cuMemSetAccess`: of whole mappings. There is one memory: what one device may do, all may.
+/// `cuMemSetAccess`: of whole mappings. For the host there is one memory: what one device may do, all may.
 pub fn set_access(start: u64, bytes: u64, wishes: &[(&'static Device, u32)]) -> Result<()> {
     if wishes.is_empty()
         || wishes
@@ -218,13 +249,19 @@ pub fn set_access(start: u64, bytes: u64, wishes: &[(&'static Device, u32)]) -> 
             mapping.access.insert(device.ordinal(), *flags);
         }
         let all = mapping.access.values().fold(0, |all, flags| all | flags);
-        let bits = match all {
+        let map_bits = |flags| match flags {
             0 => 0,
             ACCESS_READ => READ,
             _ => READ | WRITE,
         };
+        let bits = map_bits(all);
         match &mapping.memory {
-            Memory::Physical(_) => AddressSpace::get().set_access(first, bits),
+            Memory::Physical(_) => {
+                let each = mapping.access.iter();
+                let each = each.map(|(&device, &flags)| (device as u32, map_bits(flags)));
+                AddressSpace::get().set_mapped_access(first, each.collect());
+                AddressSpace::get().set_access(first, bits);
+            }
             Memory::Multicast(multicast) => multicast.set_access(first, bits)?,
         }
     }

@@ -326,9 +326,9 @@ fn a_report_tells_a_window_from_the_allocation_that_has_its_place_now() {
     };
     let window = "the address is 4 bytes past the end of the block's 200 bytes of shared memory";
     let allocation = format!("the address is 204 bytes inside an allocation of 4192 bytes at {newer:#x}");
-    let text = fault::report(&fault(true, 4));
+    let text = fault::report(&fault(true, 4), 0);
     assert!(text.contains(window) && !text.contains("allocation"), "{text}");
-    let text = fault::report(&fault(false, 4));
+    let text = fault::report(&fault(false, 4), 0);
     assert!(text.contains(&allocation), "{text}");
     drop(own);
 }

@@ -12,6 +12,7 @@ use crate::driver::external::Window;
 use crate::driver::format::{self, Layout};
 use crate::driver::handle::{self, Registry};
 use crate::driver::memory::place::place;
+use crate::driver::process::check;
 use crate::driver::{Context, Device, Error, Handle, Result};
 use crate::memory::texture::{Backing, Format, Image, Level};
 use crate::memory::{AddressSpace, Kind, Request};
@@ -340,6 +341,12 @@ impl Array {
         ))
     }
 
+    /// `cuArrayDestroy`.
+    pub fn destroy_by(handle: Handle) -> Result<()> {
+        let array = Array::from_handle(handle).inspect_err(|_| check::no_handle(handle as u64, "array"))?;
+        array.destroy()
+    }
+
     /// 400 for what is no array.
     pub fn from_handle(handle: Handle) -> Result<Arc<Array>> {
         ARRAYS.get(handle).ok_or(Error::InvalidHandle)
@@ -487,6 +494,14 @@ impl Mipmapped {
         });
         MIPMAPS.insert(mipmap.handle, &mipmap);
         Ok(mipmap)
+    }
+
+    /// `cuMipmappedArrayDestroy`.
+    pub fn destroy_by(handle: Handle) -> Result<()> {
+        let found = Mipmapped::from_handle(handle);
+        found
+            .inspect_err(|_| check::no_handle(handle as u64, "mipmapped array"))?
+            .destroy()
     }
 
     /// 400 for what is no mipmapped array.

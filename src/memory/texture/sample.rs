@@ -533,7 +533,7 @@ pub(super) fn readable(view: View, address: u64, bytes: u32) -> Result<(), Missi
     let space = AddressSpace::get();
     if view.check(address, length, READ)
         || space.host_range_contains(address, length, READ)
-        || space.allows_exactly(address, length, READ)
+        || space.allows_exactly(view, address, length, READ)
     {
         return Ok(());
     }

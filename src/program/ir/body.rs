@@ -162,6 +162,16 @@ impl Body {
         })
     }
 
+    /// A register of its own that holds `value` from the start.
+    pub fn initial_apart(&mut self, width: Width, value: Initial) -> Register {
+        self.registers.push(RegisterInfo {
+            width,
+            initial: Some(value),
+            hoisted: false,
+        });
+        self.registers.len() as u32 - 1
+    }
+
     /// Every operation of every block.
     pub fn insts(&self) -> impl Iterator<Item = &Inst> {
         self.blocks.iter().flat_map(|block| &block.insts)

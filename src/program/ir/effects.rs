@@ -127,6 +127,7 @@ impl<R> Op<R> {
         };
         match self {
             Op::Compute { .. } | Op::FrameAddress { .. } | Op::ConvertAddress { .. } | Op::IsSpace { .. } => none,
+            Op::Within(_) => Effects { faults: true, ..none },
             // Whether a handle is a texture's depends on the host, which makes and destroys them.
             Op::IsHandle { .. } => Effects { volatile: true, ..none },
             Op::Load {

@@ -183,6 +183,43 @@ pub struct JointOp<R = Reg> {
     pub dst: Box<[Option<R>]>,
 }
 
+/// Accesses by one register, one after the other, and the object from whose address the register's was made.
+#[derive(Clone, Debug)]
+pub struct Within<R = Reg> {
+    pub space: Space,
+    pub register: R,
+    pub from: MadeFrom<R>,
+    pub accesses: Box<[Reached]>,
+}
+
+/// What an access reaches: so many bytes, from so many behind its register's address on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    pub offset: i64,
+    pub bytes: u32,
+    pub write: bool,
+    /// Of the instruction.
+    pub span: Span,
+}
+
+/// What an address was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MadeFrom<R = Reg> {
+    /// The shared variable whose address `base` holds, in the shared space. `None`: dynamic shared memory.
+    Shared { base: R, bytes: Option<u32> },
+    /// Bytes of the running frame.
+    Frame { offset: u32, bytes: u32 },
+    /// What an `alloca` took, whose address and bytes these registers hold.
+    Block { base: R, size: R },
+    /// A parameter of the kernel, by its place among them.
+    Parameter { offset: u32, bytes: u32 },
+    /// The allocation into which `base` points, if it does: the kernel's parameter at this offset, or a variable of the
+    /// module.
+    Pointer { base: R, parameter: Option<u32> },
+    /// Not known; what lies in the thread's local memory, lies in no frame that has been left.
+    Unknown,
+}
+
 /// What an instruction does, decided as far as it can be before anything runs.
 #[derive(Clone, Debug)]
 pub enum Op<R = Reg> {
@@ -312,6 +349,9 @@ pub enum Op<R = Reg> {
         dst: R,
         src: R,
     },
+    /// Before accesses whose address was made from that of one object: a fault, if one of them does not stay in it and lies in
+    /// another. There where accesses are checked to the variable (`passes/provenance.rs`).
+    Within(Box<Within<R>>),
     Nanosleep,
     /// `alloca`, `stacksave`, `stackrestore` on the lane's local frame.
     Alloca {

@@ -63,6 +63,23 @@ impl<R: Display> Display for Address<R> {
     }
 }
 
+impl<R: Display> Display for MadeFrom<R> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            MadeFrom::Shared {
+                base,
+                bytes: Some(bytes),
+            } => write!(f, "shared[{base}; {bytes}]"),
+            MadeFrom::Shared { base, bytes: None } => write!(f, "shared[{base}; ..]"),
+            MadeFrom::Frame { offset, bytes } => write!(f, "frame[{offset}; {bytes}]"),
+            MadeFrom::Block { base, size } => write!(f, "alloca[{base}; {size}]"),
+            MadeFrom::Parameter { offset, bytes } => write!(f, "param[{offset:#x}; {bytes}]"),
+            MadeFrom::Pointer { base, parameter: _ } => write!(f, "allocation[{base}]"),
+            MadeFrom::Unknown => f.write_str("frames"),
+        }
+    }
+}
+
 impl Display for Initial {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
@@ -295,6 +312,13 @@ impl<R: Display> Display for Op<R> {
                 true => write!(f, "convert {space}→generic {dst} ← {src}"),
                 false => write!(f, "convert generic→{space} {dst} ← {src}"),
             },
+            Op::Within(within) => {
+                write!(f, "within {}[{}", within.space, within.register)?;
+                for Reached { offset, bytes, .. } in &within.accesses {
+                    write!(f, " {offset:+}.{bytes}")?;
+                }
+                write!(f, "] in {}", within.from)
+            }
             Op::IsSpace { space, dst, src } => write!(f, "is {space} {dst} ← {src}"),
             Op::Alloca { dst, size, align } => write!(f, "alloca {dst} ← {size}, {align}"),
             Op::StackSave { dst } => write!(f, "stack_save {dst}"),

@@ -212,6 +212,11 @@ fn operands(op: &Op) -> Result<(), String> {
             address(dst)?;
             address(src)
         }
+        Op::Within(within) => address(&Address {
+            space: within.space,
+            register: Some(within.register),
+            offset: 0,
+        }),
         Op::Joint(joint) => joint.addresses.iter().try_for_each(address),
         Op::Call { callee, .. } => match callee {
             Callee::Direct(_) => Ok(()),

@@ -185,6 +185,7 @@ macro_rules! walk {
                 $f(src, Use);
                 $f(dst, Def);
             }
+            Op::Within(within) => within.$walk($f),
             Op::Alloca { dst, size, align: _ } => {
                 $f(size, Use);
                 $f(dst, Def);
@@ -332,6 +333,58 @@ macro_rules! walk_joint {
         each(src, Use, $f);
         each(dst.into_iter().flatten(), Def, $f);
     }};
+}
+
+macro_rules! walk_within {
+    ($op:expr, $f:ident) => {{
+        let Within {
+            space: _,
+            register,
+            from,
+            accesses: _,
+        } = $op;
+        $f(register, Role::Use);
+        match from {
+            MadeFrom::Shared { base, bytes: _ } | MadeFrom::Pointer { base, parameter: _ } => $f(base, Role::Use),
+            MadeFrom::Block { base, size } => {
+                $f(base, Role::Use);
+                $f(size, Role::Use);
+            }
+            MadeFrom::Frame { offset: _, bytes: _ }
+            | MadeFrom::Parameter { offset: _, bytes: _ }
+            | MadeFrom::Unknown => {}
+        }
+    }};
+}
+
+impl<R> Within<R> {
+    fn regs<'a>(&'a self, f: &mut impl FnMut(&'a R, Role)) {
+        walk_within!(self, f);
+    }
+    fn regs_mut<'a>(&'a mut self, f: &mut impl FnMut(&'a mut R, Role)) {
+        walk_within!(self, f);
+    }
+    fn map<S>(self, f: &mut impl FnMut(R) -> S) -> Within<S> {
+        Within {
+            space: self.space,
+            register: f(self.register),
+            accesses: self.accesses,
+            from: match self.from {
+                MadeFrom::Shared { base, bytes } => MadeFrom::Shared { base: f(base), bytes },
+                MadeFrom::Pointer { base, parameter } => MadeFrom::Pointer {
+                    base: f(base),
+                    parameter,
+                },
+                MadeFrom::Block { base, size } => MadeFrom::Block {
+                    base: f(base),
+                    size: f(size),
+                },
+                MadeFrom::Frame { offset, bytes } => MadeFrom::Frame { offset, bytes },
+                MadeFrom::Parameter { offset, bytes } => MadeFrom::Parameter { offset, bytes },
+                MadeFrom::Unknown => MadeFrom::Unknown,
+            },
+        }
+    }
 }
 
 impl<R> JointOp<R> {
@@ -610,6 +663,7 @@ impl<R> Op<R> {
                 dst: f(dst),
                 src: f(src),
             },
+            Op::Within(within) => Op::Within(Box::new(within.map(f))),
             Op::IsSpace { space, dst, src } => Op::IsSpace {
                 space,
                 dst: f(dst),

@@ -100,7 +100,10 @@ impl Lower<'_> {
             1
         };
         let offset = address.offset.wrapping_mul(scale);
-        let mut out = self.located_address(&located, offset);
+        let mut out = match (address.index, located) {
+            (Some(_), located) if self.objects.is_some() => self.start_of(&located, offset),
+            _ => self.located_address(&located, offset),
+        };
         if wanted != Space::Generic && !compatible(wanted, out.space) {
             return Err(Diagnostic::error(
                 span,
@@ -134,6 +137,15 @@ impl Lower<'_> {
                 offset: (address as i64).wrapping_add(offset),
             },
             Located::Shared(index) => match self.shared_offset(index) {
+                // A place outside of the variable that it names.
+                Some(at) if self.objects.is_some() && !self.lies_in_shared(index, offset) => {
+                    let register = self.shared_start(index, at, Width::B32);
+                    Address {
+                        space: Space::Shared,
+                        register: Some(self.body.reg(register)),
+                        offset,
+                    }
+                }
                 Some(at) => Address {
                     space: Space::Shared,
                     register: None,
@@ -164,6 +176,31 @@ impl Lower<'_> {
                 offset: (address as i64).wrapping_add(offset),
             },
         }
+    }
+
+    /// As [`Self::located_address`], where an index follows and accesses are checked to the variable.
+    fn start_of(&mut self, located: &Located, offset: i64) -> Address {
+        if let (&Located::Frame(place), Some(objects)) = (located, &mut self.objects) {
+            objects.in_frame(place.offset, place.bytes);
+        }
+        let at = match *located {
+            Located::Shared(index) => self.shared_offset(index).map(|at| (index, at)),
+            Located::Absolute { .. } | Located::Frame(_) | Located::Param(_) | Located::Function(_) => None,
+        };
+        let Some((index, at)) = at else {
+            return self.located_address(located, offset);
+        };
+        let register = self.shared_start(index, at, Width::B32);
+        Address {
+            space: Space::Shared,
+            register: Some(self.body.reg(register)),
+            offset,
+        }
+    }
+
+    fn lies_in_shared(&self, index: u32, offset: i64) -> bool {
+        let bytes = self.module.shared_bytes(index);
+        offset >= 0 && bytes.is_none_or(|bytes| offset < i64::from(bytes))
     }
 
     /// `base[index]`: one register that holds the scaled index, and the base where a register can reach it.

@@ -20,7 +20,7 @@ mod several;
 mod sync;
 mod texture;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use self::place::{Binding, Located};
 use super::check::tree::{Object, Parameter, Statement, Tree};
@@ -29,7 +29,7 @@ use super::function::Function;
 use super::ir::{Block, BlockId, Body, End, Guard, Inst, Op, Register};
 use super::layout::{self, Place, SHARED_BYTES, SharedLayout, Signature};
 use super::module::{Module, Symbol, Unit};
-use super::passes;
+use super::passes::{self, provenance::Objects};
 use crate::config;
 use crate::isa::fidelity::Fidelity;
 use crate::isa::lanes::Width;
@@ -97,7 +97,7 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     let debug = unit.tree.target.iter().any(|word| &*word.text == "debug");
     // What is computed once for a launch is nobody's mistake; who looks for where numbers go wrong wants to see whose.
     let hoists = kernel && !config::get().check.fp;
-    passes::run(&mut body, hoists, config::get().fmad && !debug);
+    passes::run(&mut body, hoists, config::get().fmad && !debug, lower.objects.as_ref());
     lower.callees.sort_unstable();
     lower.callees.dedup();
     let instructions = lower
@@ -183,6 +183,10 @@ struct Lower<'a> {
     /// For [`Function::instructions`].
     instructions: BTreeSet<(Fidelity, &'a str)>,
     errors: Vec<Diagnostic>,
+    /// Registers that hold the start of a shared variable.
+    starts: HashMap<(u32, Width), Register>,
+    /// What addresses are made from, where accesses are checked to the variable.
+    objects: Option<Objects>,
 }
 
 impl<'a> Lower<'a> {
@@ -226,6 +230,8 @@ impl<'a> Lower<'a> {
             calls_indirectly: false,
             instructions: BTreeSet::new(),
             errors: Vec::new(),
+            starts: HashMap::new(),
+            objects: config::get().check.memory.then(Objects::default),
         };
         lower.current = lower.block();
         lower.start(lower.current);

@@ -8,7 +8,7 @@ use crate::isa::lanes::Width;
 use crate::isa::types::IntType;
 use crate::isa::{Compute, Form};
 use crate::program::check::tree::{Base, Instruction, Object, Operand};
-use crate::program::ir::{Guard, Initial, Op, Register, Space, Special};
+use crate::program::ir::{Guard, Initial, MadeFrom, Op, Register, Space, Special};
 use crate::program::layout::{self, Place, is_float, size_of};
 use crate::program::module::Symbol;
 use crate::ptx::ast::{self, Span};
@@ -73,7 +73,27 @@ impl Lower<'_> {
     }
 
     pub fn shared_base(&mut self, index: u32, width: Width) -> Register {
-        self.body.initial(width, Initial::Special(Special::SharedBase(index)))
+        let register = self.body.initial(width, Initial::Special(Special::SharedBase(index)));
+        self.is_shared(index, register);
+        register
+    }
+
+    /// A register that holds the start of a variable that lies at `at` in the kernel's shared memory, for it alone.
+    pub fn shared_start(&mut self, index: u32, at: u32, width: Width) -> Register {
+        let start = Initial::Special(Special::SharedAddress(at as i32));
+        let known = self.starts.get(&(index, width)).copied();
+        let register = known.unwrap_or_else(|| self.body.initial_apart(width, start));
+        self.starts.insert((index, width), register);
+        self.is_shared(index, register);
+        register
+    }
+
+    fn is_shared(&mut self, index: u32, register: Register) {
+        if let Some(objects) = &mut self.objects {
+            let base = self.body.reg(register);
+            let bytes = self.module.shared_bytes(index);
+            objects.registers.insert(register, MadeFrom::Shared { base, bytes });
+        }
     }
 
     /// The address of a byte of the kernel's shared memory. Those have 32 bits; what is wider is cut when they are used.
@@ -86,9 +106,30 @@ impl Lower<'_> {
     fn address_value(&mut self, located: &Located, offset: i64, width: Width, span: Span) -> Outcome<Register> {
         let add = |value: u64| u128::from(value.wrapping_add_signed(offset));
         Ok(match *located {
+            Located::Absolute { address, .. } if self.objects.is_some() => {
+                let base = self.body.initial_apart(width, Initial::Constant(u128::from(address)));
+                let reg = self.body.reg(base);
+                self.made_from(
+                    base,
+                    MadeFrom::Pointer {
+                        base: reg,
+                        parameter: None,
+                    },
+                );
+                self.beyond(base, offset, span)
+            }
+            Located::Param(Place { offset: start, bytes }) if self.objects.is_some() => {
+                let base = self.body.initial_apart(width, Initial::Constant(u128::from(start)));
+                self.made_from(base, MadeFrom::Parameter { offset: start, bytes });
+                self.beyond(base, offset, span)
+            }
             Located::Absolute { address, .. } | Located::Function(address) => self.constant(width, add(address)),
             Located::Param(place) => self.constant(width, add(u64::from(place.offset))),
             Located::Shared(index) => match self.shared_offset(index) {
+                Some(at) if self.objects.is_some() => {
+                    let base = self.shared_start(index, at, width);
+                    self.beyond(base, offset, span)
+                }
                 Some(at) => self.shared_address(i64::from(at).wrapping_add(offset), width),
                 None => {
                     let base = self.shared_base(index, width);
@@ -98,8 +139,12 @@ impl Lower<'_> {
             Located::Frame(place) => {
                 let dst = self.body.register(width);
                 let reg = self.body.reg(dst);
-                let whole = u32::try_from(i64::from(place.offset).wrapping_add(offset));
+                let whole = u32::try_from(i64::from(place.offset).wrapping_add(offset)).ok();
+                let whole = whole.filter(|_| self.objects.is_none());
                 let (start, rest) = whole.map_or((place.offset, offset), |at| (at, 0));
+                if let Some(objects) = &mut self.objects {
+                    objects.in_frame(place.offset, place.bytes);
+                }
                 self.push(
                     None,
                     span,
@@ -111,6 +156,12 @@ impl Lower<'_> {
                 self.beyond(dst, rest, span)
             }
         })
+    }
+
+    fn made_from(&mut self, register: Register, from: MadeFrom) {
+        if let Some(objects) = &mut self.objects {
+            objects.registers.insert(register, from);
+        }
     }
 
     /// A register's value and so many bytes.

@@ -198,6 +198,7 @@ impl Shapes<'_> {
                 Shape::Uniform
             }
             Op::IsSpace { .. }
+            | Op::Within(_)
             | Op::ConvertAddress { .. }
             | Op::Load { .. }
             | Op::Store { .. }

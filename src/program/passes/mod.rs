@@ -7,6 +7,7 @@
 //! | `webs` | the order | values that die in their block under names of their own |
 //! | `contract` | `webs` | `fma` where text and setting allow it |
 //! | `copies`, `frames` | registers written once | fewer readers of copies; frame addresses as places |
+//! | `provenance` | the same; where checked to the variable | a check before accesses by addresses of one object |
 //! | `hoist` | the same | the prologue: what is the same for a whole launch |
 //! | `dead` | | no operation without effect or reader |
 //! | `coalesce` | liveness | copies between registers that can be one, gone |
@@ -28,16 +29,18 @@ mod flow;
 mod frames;
 mod hoist;
 pub mod liveness;
+pub mod provenance;
 mod sums;
 mod webs;
 
+use self::provenance::Objects;
 use super::ir::Body;
 
 /// Makes of a body what tiers compile.
 ///
 /// `kernel`: registers keep values that are constant for a launch from its start. `contract`: products and sums of floats
-/// that leave their rounding open become one operation.
-pub fn run(body: &mut Body, kernel: bool, contract: bool) {
+/// that leave their rounding open become one operation. `objects`: accesses are checked to the variable.
+pub fn run(body: &mut Body, kernel: bool, contract: bool, objects: Option<&Objects>) {
     let order = flow::layout(body);
     after("flow", body);
     webs::run(body, &order);
@@ -46,9 +49,14 @@ pub fn run(body: &mut Body, kernel: bool, contract: bool) {
         contract::run(body, &order);
         after("contract", body);
     }
-    let definitions = definitions::definitions(body, &order);
+    let mut definitions = definitions::definitions(body, &order);
     copies::run(body, &order, &definitions);
     after("copies", body);
+    if let Some(objects) = objects {
+        provenance::run(body, &order, &definitions, objects);
+        after("provenance", body);
+        definitions = definitions::definitions(body, &order);
+    }
     if frames::run(body, &order, &definitions) {
         copies::run(body, &order, &definitions);
     }

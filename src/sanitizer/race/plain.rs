@@ -87,6 +87,7 @@ fn op_is_plain<R>(op: &Op<R>) -> bool {
         | Op::FrameAddress { .. }
         | Op::ConvertAddress { .. }
         | Op::IsSpace { .. }
+        | Op::Within(_)
         | Op::Alloca { .. }
         | Op::StackSave { .. }
         | Op::StackRestore { .. } => true,

@@ -4,7 +4,7 @@
 use super::compile::Slot;
 use crate::program::{Op, Value};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{Copy, Cx, Operations, RawFault, warp, window};
+use crate::simt::machine::{Copy, Cx, Operations, RawFault, warp, window, within};
 
 /// The member mask that an instruction waits for; `None`: it does not wait.
 pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
@@ -40,6 +40,7 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
         | Op::FrameAddress { .. }
         | Op::ConvertAddress { .. }
         | Op::IsSpace { .. }
+        | Op::Within(_)
         | Op::Alloca { .. }
         | Op::StackSave { .. }
         | Op::StackRestore { .. } => None,
@@ -117,6 +118,7 @@ pub unsafe fn execute(
                 src,
             } => window::convert_address(cx, *space, *to_generic, *dst, *src),
             Op::IsSpace { space, dst, src } => window::is_space(cx, *space, *dst, *src),
+            Op::Within(op) => return within::check(op, cx),
             Op::Texture(op) => return (machine.texture)(op, cx),
             Op::Surface(op) => return (machine.surface)(op, cx),
             Op::HandleQuery {

@@ -38,7 +38,7 @@ impl Bundle {
         exec: &Executable,
     ) -> Rare {
         let machine = exec.machine;
-        if machine.watched {
+        if machine.watched || matches!(op, Operation::Syscall { .. }) {
             cx.span = exec.span(pc);
         }
         match op {

@@ -264,6 +264,7 @@ fn stick_of(inst: &Inst) -> Stick {
         | Op::FrameAddress { .. }
         | Op::ConvertAddress { .. }
         | Op::IsSpace { .. }
+        | Op::Within(_)
         | Op::CopyAsync { .. }
         | Op::CopyGroup(_)
         | Op::Texture(_)
@@ -967,6 +968,7 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
         | Op::ReadSpecial { .. }
         | Op::FrameAddress { .. }
         | Op::IsSpace { .. }
+        | Op::Within(_)
         | Op::Nanosleep
         | Op::Alloca { .. }
         | Op::StackSave { .. }

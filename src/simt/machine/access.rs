@@ -488,7 +488,7 @@ fn beyond(cx: &mut Cx<'_>, w: usize, active: u32, bytes: u64, write: bool, out: 
 
 /// How much of an access to shared memory must lie in what the block has. Of a load, its beginning: a multiprocessor gives
 /// shared memory in portions of 128 bytes, and compilers make one vector of loads of which the last is not needed.
-fn must_be_there(address: u64, bytes: u64, write: bool) -> u64 {
+pub(super) fn must_be_there(address: u64, bytes: u64, write: bool) -> u64 {
     let aligned = bytes.is_power_of_two() && address & (bytes - 1) == 0;
     if write || !aligned || bytes > 32 { bytes } else { 1 }
 }
@@ -511,7 +511,7 @@ fn allowed_elsewhere(cx: &Cx<'_>, lane: usize, address: u64, bytes: u64, bits: u
         || within(cx.local(lane), u64::from(b.local_stride))
         || (bits == READ && within(b.param, u64::from(b.param_bytes)))
         || AddressSpace::get().host_range_contains(address, bytes, bits)
-        || AddressSpace::get().allows_exactly(address, bytes, bits)
+        || AddressSpace::get().allows_exactly(b.view, address, bytes, bits)
 }
 
 /// Whether kernels of any grid may touch a range: what stays when a block has gone.
@@ -519,7 +519,7 @@ pub fn anybody(view: View, address: u64, bytes: u64, bits: u8) -> bool {
     bytes == 0
         || view.check(address, bytes, bits)
         || AddressSpace::get().host_range_contains(address, bytes, bits)
-        || AddressSpace::get().allows_exactly(address, bytes, bits)
+        || AddressSpace::get().allows_exactly(view, address, bytes, bits)
 }
 
 /// Whether an access reaches memory that others than the threads of the block may see; one that is not allowed does not.

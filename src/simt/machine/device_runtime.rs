@@ -16,7 +16,7 @@ use super::context::{Cx, RawFault};
 use super::observe::{Direction, HeapEvent};
 use super::queue::{Claimed, Extent, Line, Pitched, Queue, Work};
 use super::slots::lanes;
-use super::{access, frame};
+use super::{access, frame, heap_log};
 
 mod error {
     pub const INVALID_VALUE: u32 = 1;
@@ -201,6 +201,7 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
                 if address != 0 {
                     let event = || HeapEvent::Allocate { lane, address, bytes };
                     self.cx.heap_changed::<WATCHED>(event);
+                    heap_log::allocated(self.cx, lane, address);
                 }
                 self.answer(0, &address.to_le_bytes())
             }
@@ -211,6 +212,9 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
                     self.cx.heap_changed::<WATCHED>(|| HeapEvent::Free { lane, address });
                 }
                 let freed = self.cx.launch().services.free(address);
+                if freed {
+                    heap_log::freed(self.cx, lane, address);
+                }
                 or(freed, error::INVALID_VALUE).map(|()| 0)
             }
             StreamCreateWithFlags => {

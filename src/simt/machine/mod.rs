@@ -15,6 +15,8 @@
 //! texture.rs     tex, tld4, txq, istypep                    surface.rs     suld, sust, sured
 //! warp.rs        shfl, vote, match, redux, elect, fences    barrier.rs     bar, barrier: who has come
 //! cluster.rs     barrier.cluster: who has come
+//! heap_log.rs    who has allocated and freed what in the kernels' heap
+//! within.rs      whether an access stays in its variable
 //! window.rs      cvta, isspacep, frame addresses            special.rs     special registers, initial values
 //! peers.rs       shared memory of the other blocks of a cluster
 //! frame.rs       arguments and results of calls             slots.rs       one lane of a register
@@ -37,6 +39,7 @@ mod copy;
 mod device_runtime;
 mod format;
 pub mod frame;
+pub mod heap_log;
 pub mod joint;
 pub mod mbarrier;
 pub mod observe;
@@ -57,6 +60,7 @@ mod transfer;
 pub mod uses;
 pub mod warp;
 pub mod window;
+pub mod within;
 
 pub use access::{AccessFn, MemOp};
 pub use atomic::{AtomOp, AtomicFn};

@@ -13,7 +13,7 @@ use super::context::{Cx, RawFault};
 use super::format::{Text, print};
 use super::observe::{HeapEvent, SyncEvent};
 use super::slots::{first_lane, lanes};
-use super::{device_runtime, frame};
+use super::{device_runtime, frame, heap_log};
 
 /// Printed text is passed on when there is so much of it.
 const BATCH: usize = 64 << 10;
@@ -54,6 +54,7 @@ pub fn call<const WATCHED: bool>(
                 let address = services.malloc(bytes);
                 if address != 0 {
                     cx.heap_changed::<WATCHED>(|| HeapEvent::Allocate { lane, address, bytes });
+                    heap_log::allocated(cx, lane, address);
                 }
                 result(cx, lane, address);
             }
@@ -67,9 +68,10 @@ pub fn call<const WATCHED: bool>(
                 // Told before, for another thread may be given the memory at once.
                 cx.heap_changed::<WATCHED>(|| HeapEvent::Free { lane, address });
                 if !services.free(address) {
-                    let why = format!("free({address:#x}): not an allocation of the device heap, or freed before");
-                    return Err(RawFault::instruction(why, lane));
+                    let cause = Cause::WrongFree { address };
+                    return Err(RawFault { cause, lane });
                 }
+                heap_log::freed(cx, lane, address);
             }
         }
         Syscall::AssertFail => {

@@ -73,10 +73,10 @@ pub fn fault(fault: &Fault, report: &str, launch: &Launch) {
         return;
     }
     let (address, bytes) = match fault.cause {
-        Cause::IllegalAddress { address, bytes, .. } | Cause::Misaligned { address, bytes } => {
-            (Some(address), Some(u64::from(bytes)))
-        }
-        Cause::HostMemoryGone { address } => (Some(address), None),
+        Cause::IllegalAddress { address, bytes, .. }
+        | Cause::Stray { address, bytes, .. }
+        | Cause::Misaligned { address, bytes } => (Some(address), Some(u64::from(bytes))),
+        Cause::HostMemoryGone { address } | Cause::WrongFree { address } => (Some(address), None),
         Cause::IllegalInstruction { .. }
         | Cause::InvalidPc { .. }
         | Cause::StackOverflow { .. }
@@ -98,8 +98,8 @@ pub fn fault(fault: &Fault, report: &str, launch: &Launch) {
         sites: fault.stack.clone(),
         first: Deed {
             what: match fault.cause {
-                Cause::IllegalAddress { write: true, .. } => "write",
-                Cause::IllegalAddress { write: false, .. } => "read",
+                Cause::IllegalAddress { write: true, .. } | Cause::Stray { write: true, .. } => "write",
+                Cause::IllegalAddress { write: false, .. } | Cause::Stray { write: false, .. } => "read",
                 _ => "",
             },
             block: is_a_threads.then_some(fault.block),
@@ -205,12 +205,60 @@ pub fn free_failed(address: u64, error: Error) {
     });
 }
 
+/// A call was to end something by its handle, and there is no such thing, or no longer.
+pub fn no_handle(handle: u64, what: &str) {
+    if !config::get().check.memory {
+        return;
+    }
+    let call = caller::plain(caller::name());
+    let text = format!("{call}: {handle:#x} is no {what}, or is one no longer");
+    tell(&Finding {
+        call: Some(call),
+        ..Finding::new(Kind::Free, text)
+    });
+}
+
+/// Memory that no allocation stands for, and that has not been given back: bytes of each piece, and by which call it was made.
+type Held = fn() -> Vec<(u64, &'static str)>;
+
+static HELD: OnceLock<Held> = OnceLock::new();
+
+/// Says, once, who has such memory.
+pub fn set_held(held: Held) {
+    HELD.get_or_init(|| held);
+}
+
+/// Tells of memory that no allocation stands for.
+fn leaks_of_held() {
+    let mut groups: BTreeMap<(u64, &str), usize> = BTreeMap::new();
+    for piece in HELD.get().map(|held| held()).unwrap_or_default() {
+        *groups.entry(piece).or_default() += 1;
+    }
+    for ((bytes, call), count) in groups {
+        let more = match count - 1 {
+            0 => String::new(),
+            n => format!(" and {n} more of this size"),
+        };
+        let text =
+            format!("leak: {bytes} bytes{more}, made by {call}, not released and unmapped by the end of the process");
+        tell(&Finding {
+            bytes: Some(bytes),
+            call: Some(call),
+            count: count as u64,
+            ..Finding::new(Kind::Leak, text)
+        });
+    }
+}
+
 /// Memory of a context that ends, or of all.
 pub fn leaks(owner: Option<u64>) {
     if !config::get().check.leaks || TOLD.load(Ordering::Relaxed) {
         return;
     }
     TOLD.store(owner.is_none(), Ordering::Relaxed);
+    if owner.is_none() {
+        leaks_of_held();
+    }
     let space = AddressSpace::get();
     let all = (0..MAX_DEVICES as u32).flat_map(|device| space.live(device));
     let left =

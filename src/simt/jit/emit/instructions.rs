@@ -119,6 +119,7 @@ impl Emit<'_> {
             | Op::ReadSpecial { .. }
             | Op::FrameAddress { .. }
             | Op::IsSpace { .. }
+            | Op::Within(_)
             | Op::CopyAsync { .. }
             | Op::CopyGroup(_)
             | Op::Texture(_)

@@ -4,6 +4,7 @@
 use super::bulk::{check_barrier, tell_begin};
 use crate::isa::joint::tensor::{Field, Load, Mode, Op, Override, Store, Tensor};
 use crate::isa::lanes::WARP;
+use crate::memory;
 use crate::memory::tensor_map::{self, Element, Fields, Row, TensorBox, TensorMap, Walk};
 use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::simt::machine::access::{self, Lanes, MemOp};
@@ -15,7 +16,7 @@ use crate::simt::machine::slots::{self, Slot, bits};
 use crate::simt::machine::state::State;
 use crate::simt::machine::step::{Operands, Step};
 use crate::simt::machine::tensor::{self, Place, pieces};
-use crate::simt::machine::window;
+use crate::simt::machine::{window, within};
 
 /// Where boxes lie in shared memory: at multiples of so many bytes (CUDA Programming Guide, Tensor Memory Access).
 pub(super) const BOX: u64 = 128;
@@ -190,6 +191,9 @@ impl Warp<'_> {
         let lane = self.lane(i);
         place.tensor.rows(|row| {
             let (address, span) = (row.address, place.span(&row));
+            if memory::exact() && span > 0 {
+                within::tensor(place.tensor.map(), (address, span), direction, lane)?;
+            }
             if !access::anybody(cx.block.view, address, span, direction.bits()) {
                 let write = direction != Direction::Read;
                 return Err(RawFault::illegal(address, span, write, lane, Space::Global));
