@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::config;
 use crate::driver::code::order_report::{self, Difference, Ending, Side};
-use crate::memory;
+use crate::memory::{self, View};
 use crate::program::Named;
 use crate::sanitizer::orders::{Differences, Journal, Outcome, Writer};
 use crate::simt::observe::Watch;
@@ -394,6 +394,10 @@ impl Services for Aside {
 
     fn set_conditional(&self, handle: u64, value: u32) -> bool {
         !self.is_first || self.inner.set_conditional(handle, value)
+    }
+
+    fn view(&self) -> View {
+        self.inner.view()
     }
 
     fn watch(&self, launch: &Arc<Launch>) -> Watch {
