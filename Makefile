@@ -84,6 +84,7 @@ races: setup build
 	tests/numbers/run
 	CC="$(CC)" tests/check/findings.py
 	tests/check/memory/run
+	tests/check/sites/run
 	tests/litmus/run
 	clients/cuda/run --races --runtimes static13 --loadings LD_LIBRARY_PATH --jobs $(JOBS)
 

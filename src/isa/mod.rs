@@ -12,6 +12,7 @@ mod compose;
 mod compute;
 pub mod convert;
 mod decode;
+pub mod definedness;
 pub mod fidelity;
 pub mod float;
 pub mod floats;

@@ -16,6 +16,7 @@
 //! endpoint.rs   numbers that stand for memory of devices
 //! published.rs  lists that the driver changes and kernels read
 //! life.rs    who is told of allocations and frees
+//! shadow.rs   which bits somebody has written, where that is asked
 //! tensor_map/  how bulk copies go through tensors   swizzle.rs  how they, and matrix products, lay out shared memory
 //! ```
 
@@ -30,6 +31,7 @@ pub mod multicast;
 mod nearest;
 mod published;
 mod ranges;
+pub mod shadow;
 mod space;
 pub mod swizzle;
 pub mod tensor_map;

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 
 use super::space::{AddressSpace, Allocation, Backing, HUGE, Kind, OutOfMemory, Request, bits_of};
-use super::{PAGE, PAGE_BITS};
+use super::{PAGE, PAGE_BITS, shadow};
 use crate::trace::signals::quietly;
 
 /// Marks a mapped part of a reserved range among allocations: not to be freed by address. Above all flags of the API.
@@ -195,6 +195,10 @@ impl AddressSpace {
         copy_to_file(start, allocation.block_bytes(), file)?;
         self.show_file(start, allocation.block_bytes(), file, 0)?;
         allocation.backing = Backing::Moved;
+        if let Some(shadow) = shadow::get() {
+            // What other processes write is not seen.
+            shadow.know(start, allocation.block_bytes(), true);
+        }
         Ok(())
     }
 
@@ -250,7 +254,8 @@ impl AddressSpace {
             ..self.describe(start, request, false)
         };
         let allocation = *allocation;
-        self.mark(&allocation, bits_of(request.kind));
+        // What was written there is so until the one who asks has his turn in the order of his stream.
+        self.change_rights(&allocation, bits_of(request.kind));
         Ok(allocation)
     }
 }
@@ -304,7 +309,7 @@ impl AddressSpace {
     pub fn set_access(&self, start: u64, bits: u8) {
         let state = self.state.write();
         if let Some(allocation) = state.live.get(&start) {
-            self.mark(allocation, bits);
+            self.change_rights(allocation, bits);
         }
     }
 
@@ -317,7 +322,7 @@ impl AddressSpace {
                 pages: bytes >> PAGE_BITS,
                 ..*allocation
             };
-            self.mark(&part, bits);
+            self.change_rights(&part, bits);
         }
     }
 

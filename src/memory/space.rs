@@ -15,7 +15,7 @@ use super::hosts::{HostRange, HostRanges};
 use super::isolation::Viewers;
 use super::life::{self, Life};
 use super::nearest::{Nearest, Relation};
-use super::{EDGE, PAGE, PAGE_BITS, READ, View, WRITE, caller};
+use super::{EDGE, PAGE, PAGE_BITS, READ, View, WRITE, caller, shadow};
 
 pub const MAX_DEVICES: usize = 64;
 
@@ -333,12 +333,16 @@ impl AddressSpace {
         };
         let pages = len >> PAGE_BITS;
         let middle = pages / 4;
+        let view = View {
+            base,
+            len,
+            map: map as *const AtomicU8,
+        };
+        if crate::config::get().check.init {
+            shadow::prepare(&view);
+        }
         Ok(AddressSpace {
-            view: View {
-                base,
-                len,
-                map: map as *const AtomicU8,
-            },
+            view,
             state: RwLock::new(State {
                 // Page 0 stays free of allocations: an address just before the first is nobody's.
                 small: SmallBlocks::new(1, middle),
@@ -782,7 +786,15 @@ impl AddressSpace {
         VERSION.fetch_add(1, Ordering::Release);
     }
 
+    /// What kernels may do with an allocation that is new to them, or is one no longer.
     pub(super) fn mark(&self, allocation: &Allocation, bits: u8) {
+        if let Some(shadow) = shadow::get() {
+            shadow.marked(allocation, bits);
+        }
+        self.change_rights(allocation, bits);
+    }
+
+    pub(super) fn change_rights(&self, allocation: &Allocation, bits: u8) {
         let first = (allocation.start - self.view.base) >> PAGE_BITS;
         for page in 0..allocation.pages {
             let rest = allocation.bytes.saturating_sub(page << PAGE_BITS);

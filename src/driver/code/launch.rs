@@ -11,6 +11,7 @@ use crate::driver::process::check;
 use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use crate::driver::{Device, Error, Function, Result, fault, occupancy, record};
 use crate::isa::mma::Architecture;
+use crate::memory::shadow;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::simt::{self, Family, Services};
 use crate::trace::status_line;
@@ -196,6 +197,7 @@ impl Workspace {
     fn clear(&self) {
         // SAFETY: the allocation is ours, this large, and no grid that uses it runs.
         unsafe { std::ptr::write_bytes(self.0 as *mut u8, 0, Workspace::BYTES as usize) };
+        shadow::defined(self.0, Workspace::BYTES);
     }
 }
 

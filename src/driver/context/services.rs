@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use crate::config;
-use crate::driver::code::{misuses, number_report, races};
+use crate::driver::code::{misuses, number_report, races, uninitialised};
 use crate::driver::context::Shared;
 use crate::driver::{graph, process};
 use crate::memory::{AddressSpace, View};
-use crate::sanitizer::{numbers, race, sync};
+use crate::sanitizer::{init, numbers, race, sync};
 use crate::simt::observe::Watch;
 use crate::simt::{Launch, Services};
 
@@ -60,6 +60,15 @@ impl Services for Shared {
             let checker = Arc::new(sync::Checker::new(launch, Arc::new(tell)));
             process::waits::grid_begins(&checker);
             watch.add(checker);
+        }
+        if check.init {
+            let of = Arc::clone(launch);
+            let tell = move |found: init::Uninitialised| {
+                process::check::uninitialised(&found, uninitialised::report(&found), &of);
+            };
+            if let Some(detector) = init::Detector::new(launch, Arc::new(tell)) {
+                watch.add(Arc::new(detector));
+            }
         }
         watch
     }

@@ -3,7 +3,9 @@
 use crate::driver::array::Array;
 use crate::driver::tally::{self, Way};
 use crate::driver::{Error, Result};
-use crate::memory::{AddressSpace, Kind, MAPPED, READ};
+use crate::memory::{AddressSpace, Kind, MAPPED, READ, shadow};
+
+use super::unwritten;
 
 /// One end of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +91,9 @@ pub(super) enum Nature {
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Checked {
     pub(super) address: u64,
-    pitch: u64,
+    pub(super) pitch: u64,
     /// From slice to slice.
-    slice: u64,
+    pub(super) slice: u64,
     pub(super) nature: Nature,
 }
 
@@ -189,6 +191,9 @@ impl End {
 /// Both ends are valid for the shape, and stay so.
 pub(in crate::driver) unsafe fn transfer(dst: Checked, src: Checked, shape: Shape) {
     tally::copied(way(dst.nature, src.nature), shape.width * shape.height * shape.depth);
+    if let Some(memory) = shadow::get().filter(|_| dst.nature != Nature::Device) {
+        unwritten::leaves(memory, src, shape);
+    }
     // SAFETY: our caller's promise.
     unsafe { pass(dst, src, shape) }
 }
@@ -213,6 +218,9 @@ unsafe fn pass(dst: Checked, src: Checked, shape: Shape) {
             let from = src.address + z * src.slice + y * src.pitch;
             // SAFETY: our caller promises that both ends are valid for the whole shape, of which this is one row.
             unsafe { std::ptr::copy(from as *const u8, to as *mut u8, shape.width as usize) };
+            if let Some(memory) = shadow::get() {
+                memory.copied(from, to, shape.width);
+            }
         }
     }
 }
@@ -330,6 +338,7 @@ impl Fill {
                     _ => std::slice::from_raw_parts_mut(start as *mut u32, count).fill(self.value),
                 }
             }
+            shadow::defined(start, self.width * u64::from(self.element));
         }
     }
 }

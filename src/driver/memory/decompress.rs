@@ -7,6 +7,7 @@ use crate::driver::profile::LONGEST_COMPRESSED;
 use crate::driver::stream::Command;
 use crate::driver::{Error, Result, Stream, pointer};
 use crate::memory::AddressSpace;
+use crate::memory::shadow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -81,6 +82,8 @@ impl Piece {
         // SAFETY: the word was found in an allocation, aligned.
         let actual = unsafe { &*(self.actual as *const AtomicU32) };
         actual.store(written as u32, Ordering::Release);
+        shadow::defined(self.dst, written as u64);
+        shadow::defined(self.actual, 4);
         Some(())
     }
 }

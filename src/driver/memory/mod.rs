@@ -7,7 +7,7 @@
 //! pointer.rs          what is known of an address            managed.rs    what is said of managed memory
 //! virtual_memory.rs   addresses and memory apart             multicast.rs  memory of several devices
 //! endpoint.rs         logical endpoints                  binding.rs    what is bound to both
-//! decompress.rs       compressed data
+//! decompress.rs       compressed data                    unwritten.rs  what reaches the host that nobody has written
 //! ```
 
 pub mod alloc;
@@ -22,4 +22,5 @@ pub mod multicast;
 pub(super) mod place;
 pub mod pointer;
 pub mod pool;
+mod unwritten;
 pub mod virtual_memory;

@@ -22,7 +22,7 @@ use crate::driver::memory::place::start_of;
 use crate::driver::process::check;
 use crate::driver::stream::Command;
 use crate::driver::{Device, Error, Handle, Result, Stream};
-use crate::memory::{self, AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE, caller};
+use crate::memory::{self, AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE, caller, shadow};
 
 /// What a pool's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,6 +339,13 @@ impl Pool {
             ..Request::new(self.kind(), bytes)
         };
         let start = reserve::allocate(self, &request, stream)?.start;
+        if let Some(memory) = shadow::get().filter(|_| self.kind() == Kind::Device) {
+            // What is queued for those who had the memory before comes first.
+            let forget = move || memory.undefine(start, bytes);
+            if let Err(forget) = stream.try_now(forget) {
+                stream.enqueue(Command::Work(Box::new(move |_| forget())));
+            }
+        }
         if self.kind() == Kind::Host {
             AddressSpace::get().set_access(start, self.map_bits());
         }

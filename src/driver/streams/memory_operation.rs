@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::driver::context::Shared;
 use crate::driver::process::waits;
 use crate::driver::{Error, Result};
+use crate::memory::shadow;
 use crate::memory::{self, AddressSpace};
 
 /// One operation; `bytes` is 4 or 8.
@@ -127,6 +128,7 @@ impl Word {
     }
 
     fn store(self, value: u64) {
+        shadow::defined(self.address, if self.wide { 8 } else { 4 });
         // SAFETY: the word was found in memory of ours, aligned; memory is freed only after what is queued has been done.
         unsafe {
             match self.wide {

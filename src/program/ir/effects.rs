@@ -3,6 +3,7 @@
 //! of their own.
 
 use super::op::{Address, BarrierOp, CopyGroup, Op, Ordering, Proxy, Scope, Space, Value};
+use super::shadow::Shadow;
 use super::texture::SurfaceAction;
 
 /// Which memory an operation may touch.
@@ -213,6 +214,11 @@ impl<R> Op<R> {
                 ..together
             },
             Op::Joint(joint) => joint.effects(),
+            Op::Shadow(op) => match op.what {
+                Shadow::Load(_) | Shadow::Follow(_) | Shadow::Also | Shadow::Undefine => none,
+                // They check addresses and tell of what they find.
+                Shadow::Store(_) | Shadow::Frame(..) | Shadow::Check { .. } => Effects { faults: true, ..none },
+            },
             Op::Shuffle { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect { .. } => meeting,
             Op::Activemask { .. } => Effects {
                 volatile: true,

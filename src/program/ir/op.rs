@@ -6,6 +6,7 @@
 
 use arrayvec::ArrayVec;
 
+use super::shadow::ShadowOp;
 use super::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
 use crate::isa::Compute;
 use crate::isa::joint::Joint;
@@ -397,6 +398,8 @@ pub enum Op<R = Reg> {
         args: Box<[Copy3]>,
         results: Box<[Copy3]>,
     },
+    /// What follows values that nobody has written; of no text.
+    Shadow(Box<ShadowOp<R>>),
 }
 
 /// An operand that is the same for the whole warp, by the ISA's rule or as written.

@@ -7,6 +7,7 @@ use std::fmt::{self, Display, Formatter, Result, Write};
 
 use super::facts::{Facts, Shape};
 use super::op::*;
+use super::shadow::{Shadow, ShadowOp};
 use super::texture::{Components, Detail, Outside, SurfaceAction, SurfaceOp, TextureOp};
 use super::{Body, End};
 use crate::isa::lanes::Width;
@@ -340,6 +341,7 @@ impl<R: Display> Display for Op<R> {
             Op::CopyGroup(CopyGroup::Wait(but)) => write!(f, "wait_copies but {but}"),
             Op::CopyGroup(CopyGroup::WaitAll) => f.write_str("wait_copies"),
             Op::Joint(op) => op.fmt(f),
+            Op::Shadow(op) => op.fmt(f),
             Op::Texture(op) => op.fmt(f),
             Op::Surface(op) => op.fmt(f),
             Op::HandleQuery {
@@ -413,6 +415,27 @@ impl<R: Display> Display for TextureOp<R> {
         match &self.compare {
             Some(compare) => write!(f, " compare {compare}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl<R: Display> Display for ShadowOp<R> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self.what {
+            Shadow::Load(element) => write!(f, "shadow.load{element}")?,
+            Shadow::Store(element) => write!(f, "shadow.store{element}")?,
+            Shadow::Follow(rule) => write!(f, "shadow.follow.{}", small(rule))?,
+            Shadow::Also => f.write_str("shadow.also")?,
+            Shadow::Undefine => f.write_str("shadow.undefine")?,
+            Shadow::Frame(from, to) => write!(f, "shadow.frame {from:#x}..{to:#x}")?,
+            Shadow::Check { decision, register } => write!(f, "shadow.check.{} of {register}", small(decision))?,
+        }
+        let sources = self.address.iter().map(|address| address as &dyn Display);
+        let sources = sources.chain(self.src.iter().flatten().map(|reg| reg as &dyn Display));
+        let sources = sources.chain(self.values.iter().map(|reg| reg as &dyn Display));
+        match &*self.dst {
+            [] => write!(f, " {}", list(sources)),
+            dst => write!(f, " {} ← {}", sinks(dst), list(sources)),
         }
     }
 }

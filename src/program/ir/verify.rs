@@ -242,6 +242,7 @@ fn operands(op: &Op) -> Result<(), String> {
         | Op::StackRestore { .. }
         | Op::Texture(_)
         | Op::Surface(_)
+        | Op::Shadow(_)
         | Op::HandleQuery { .. }
         | Op::Syscall { .. }
         | Op::Return

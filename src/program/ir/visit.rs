@@ -2,6 +2,7 @@
 //! compilers walk over, and the change from one kind of register to another.
 
 use super::op::*;
+use super::shadow::ShadowOp;
 use super::texture::{Detail, SurfaceAction, SurfaceOp, TextureOp};
 
 /// How an operation touches a register.
@@ -216,6 +217,7 @@ macro_rules! walk {
                 }
             }
             Op::Joint(op) => op.$walk($f),
+            Op::Shadow(op) => op.$walk($f),
             Op::Texture(op) => op.$walk($f),
             Op::Surface(op) => op.$walk($f),
             Op::HandleQuery {
@@ -383,6 +385,48 @@ impl<R> Within<R> {
                 MadeFrom::Parameter { offset, bytes } => MadeFrom::Parameter { offset, bytes },
                 MadeFrom::Unknown => MadeFrom::Unknown,
             },
+        }
+    }
+}
+
+macro_rules! walk_shadow {
+    ($op:expr, $f:ident) => {{
+        use Role::{Def, Use};
+        let ShadowOp {
+            what: _,
+            address,
+            src,
+            values,
+            dst,
+        } = $op;
+        if let Some(Address {
+            space: _,
+            register,
+            offset: _,
+        }) = address
+        {
+            each(register, Use, $f);
+        }
+        each(src.into_iter().flatten(), Use, $f);
+        each(values, Use, $f);
+        each(dst.into_iter().flatten(), Def, $f);
+    }};
+}
+
+impl<R> ShadowOp<R> {
+    fn regs<'a>(&'a self, f: &mut impl FnMut(&'a R, Role)) {
+        walk_shadow!(self, f);
+    }
+    fn regs_mut<'a>(&'a mut self, f: &mut impl FnMut(&'a mut R, Role)) {
+        walk_shadow!(self, f);
+    }
+    fn map<S>(self, f: &mut impl FnMut(R) -> S) -> ShadowOp<S> {
+        ShadowOp {
+            what: self.what,
+            address: self.address.map(|address| address.map(f)),
+            src: sinks(self.src, f),
+            values: list(self.values, f),
+            dst: sinks(self.dst, f),
         }
     }
 }
@@ -692,6 +736,7 @@ impl<R> Op<R> {
                 ignore: ignore.map(|(reg, negated)| (f(reg), negated)),
             },
             Op::Joint(op) => Op::Joint(Box::new(op.map(f))),
+            Op::Shadow(op) => Op::Shadow(Box::new(op.map(f))),
             Op::Texture(op) => Op::Texture(Box::new(op.map(f))),
             Op::Surface(op) => Op::Surface(Box::new(op.map(f))),
             Op::HandleQuery {

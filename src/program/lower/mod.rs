@@ -97,7 +97,27 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     let debug = unit.tree.target.iter().any(|word| &*word.text == "debug");
     // What is computed once for a launch is nobody's mistake; who looks for where numbers go wrong wants to see whose.
     let hoists = kernel && !config::get().check.fp;
-    passes::run(&mut body, hoists, config::get().fmad && !debug, lower.objects.as_ref());
+    let what = passes::What {
+        kernel: hoists,
+        contract: config::get().fmad && !debug,
+        // Of a sum, undefined bits below make those above undefined; of an `or` they do not.
+        sums: !config::get().check.init,
+        objects: lower.objects.as_ref(),
+    };
+    passes::run(&mut body, &what);
+    let local = layout::round_up(lower.frame.size, lower.frame.align);
+    let (return_bytes, param_bytes) = match kernel {
+        true => (0, 0),
+        false => (lower.signature.return_bytes, lower.signature.param_bytes),
+    };
+    if config::get().check.init {
+        let frame = passes::Frame {
+            bytes: local,
+            results: return_bytes,
+            parameters: param_bytes,
+        };
+        passes::add_shadows(&mut body, &frame);
+    }
     lower.callees.sort_unstable();
     lower.callees.dedup();
     let instructions = lower
@@ -108,10 +128,10 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     Ok(Function {
         name: definition.name.text.clone(),
         body,
-        local: layout::round_up(lower.frame.size, lower.frame.align),
+        local,
         local_align: lower.frame.align,
-        return_bytes: if kernel { 0 } else { lower.signature.return_bytes },
-        param_bytes: if kernel { 0 } else { lower.signature.param_bytes },
+        return_bytes,
+        param_bytes,
         shared: lower.shared.offsets,
         shared_bytes: lower.shared.bytes,
         dynamic_shared: lower.shared.dynamic,

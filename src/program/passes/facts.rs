@@ -225,6 +225,7 @@ impl Shapes<'_> {
             | Op::CopyAsync { .. }
             | Op::CopyGroup(_)
             | Op::Joint(_)
+            | Op::Shadow(_)
             | Op::Texture(_)
             | Op::Surface(_)
             | Op::HandleQuery { .. }

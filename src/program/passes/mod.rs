@@ -14,6 +14,7 @@
 //! | `arrange` | the order | blocks numbered by place; unreachable ones gone |
 //! | `sums` | the same | sums instead of `or` where no bit is in both |
 //! | `accumulators` | the order, the final registers | products of `wgmma` that may be late; waits name their sums |
+//! | `shadows` | the final body | beside it what follows values that nobody has written, where that is asked for |
 //! | `facts` | the final body | what is known of each value |
 
 mod accumulators;
@@ -30,29 +31,40 @@ mod frames;
 mod hoist;
 pub mod liveness;
 pub mod provenance;
+mod shadows;
 mod sums;
 mod webs;
 
 use self::provenance::Objects;
 use super::ir::Body;
+pub use shadows::Frame;
+
+/// What passes are to do.
+pub struct What<'a> {
+    /// Registers keep values that are constant for a launch from its start.
+    pub kernel: bool,
+    /// Products and sums of floats that leave their rounding open become one operation.
+    pub contract: bool,
+    /// An `or` of numbers without a common bit becomes a sum.
+    pub sums: bool,
+    /// Accesses are checked to the variable.
+    pub objects: Option<&'a Objects>,
+}
 
 /// Makes of a body what tiers compile.
-///
-/// `kernel`: registers keep values that are constant for a launch from its start. `contract`: products and sums of floats
-/// that leave their rounding open become one operation. `objects`: accesses are checked to the variable.
-pub fn run(body: &mut Body, kernel: bool, contract: bool, objects: Option<&Objects>) {
+pub fn run(body: &mut Body, what: &What<'_>) {
     let order = flow::layout(body);
     after("flow", body);
     webs::run(body, &order);
     after("webs", body);
-    if contract {
+    if what.contract {
         contract::run(body, &order);
         after("contract", body);
     }
     let mut definitions = definitions::definitions(body, &order);
     copies::run(body, &order, &definitions);
     after("copies", body);
-    if let Some(objects) = objects {
+    if let Some(objects) = what.objects {
         provenance::run(body, &order, &definitions, objects);
         after("provenance", body);
         definitions = definitions::definitions(body, &order);
@@ -61,7 +73,7 @@ pub fn run(body: &mut Body, kernel: bool, contract: bool, objects: Option<&Objec
         copies::run(body, &order, &definitions);
     }
     after("frames", body);
-    if kernel {
+    if what.kernel {
         hoist::run(body, &order, &definitions);
         after("hoist", body);
     }
@@ -72,10 +84,23 @@ pub fn run(body: &mut Body, kernel: bool, contract: bool, objects: Option<&Objec
     arrange::run(body, &order);
     after("arrange", body);
     let order: Vec<_> = (0..body.blocks.len() as u32).collect();
-    sums::run(body, &order);
-    after("sums", body);
+    if what.sums {
+        sums::run(body, &order);
+        after("sums", body);
+    }
     accumulators::run(body, &order);
     after("accumulators", body);
+    facts::run(body);
+}
+
+/// Makes of a body what tiers compile where values that nobody has written are looked for.
+pub fn add_shadows(body: &mut Body, frame: &Frame) {
+    shadows::run(body, frame);
+    after("shadows", body);
+    // Shadows that nobody asks for go.
+    let order: Vec<_> = (0..body.blocks.len() as u32).collect();
+    dead::run(body, &order);
+    after("dead", body);
     facts::run(body);
 }
 

@@ -240,6 +240,7 @@ fn accesses(op: &Op) -> Vec<(Address, u32, bool)> {
         | Op::ConvertAddress { .. }
         | Op::IsSpace { .. }
         | Op::Within(_)
+        | Op::Shadow(_)
         | Op::Nanosleep
         | Op::Alloca { .. }
         | Op::StackSave { .. }
@@ -432,6 +433,7 @@ fn given(body: &Body, (objects, blocks): Known<'_>, values: &[Value], op: &Op) -
         | Op::WarpBarrier { .. }
         | Op::Fence { .. }
         | Op::Within(_)
+        | Op::Shadow(_)
         | Op::Nanosleep
         | Op::StackRestore { .. }
         | Op::CopyAsync { .. }

@@ -69,6 +69,7 @@ fn op_is_plain<R>(op: &Op<R>) -> bool {
         Op::Store { ordering, .. } | Op::Atomic { ordering, .. } => is_unordered(ordering),
         Op::Joint(joint) => matches!(joint.what, Joint::Matrix(_)),
         Op::Compute { .. }
+        | Op::Shadow(_)
         | Op::CopyAsync { .. }
         | Op::CopyGroup(_)
         | Op::Texture(_)

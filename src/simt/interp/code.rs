@@ -9,12 +9,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::config::{self, Jit};
-use crate::isa::lanes::{LaneKernel, Operands};
-use crate::program::{Callee, Copy3, Function, Initial, Op as Operation, Role, Special};
+use crate::isa::lanes::{LaneKernel, Operands, Width};
+use crate::program::{
+    Callee, Copy3, Function, Initial, Op as Operation, Ordering as Strength, Role, Scope, Shadow, ShadowOp, Special,
+};
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
 use crate::simt::jit::{self, For, Input, Native, Rows};
 use crate::simt::machine::observe::Watch;
+use crate::simt::machine::shadow;
 use crate::simt::machine::special;
 use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
 
@@ -67,6 +70,11 @@ pub enum Code {
         id: u32,
     },
     Call(Box<CallOp>),
+    /// What follows values that nobody has written, where that is asked for.
+    Shadow {
+        op: Box<ShadowOp<Slot>>,
+        span: Span,
+    },
     Return,
     Exit,
     Rare(Box<Operation<Slot>>),
@@ -403,6 +411,9 @@ impl Executable {
                     What::Op(Operation::Load { address, .. } | Operation::Store { address, .. }) if value.is_some() => {
                         address.register
                     }
+                    What::Op(Operation::Shadow(op)) if value.is_some() => {
+                        op.address.and_then(|address| address.register)
+                    }
                     _ => None,
                 };
                 instr.regs(|&slot, role| {
@@ -461,6 +472,18 @@ fn scaled(slot: Slot, width: u32) -> Slot {
         offset: slot.offset * width,
         ..slot
     }
+}
+
+/// How strong an access to shadows is.
+const WEAK: (Strength, Option<Scope>) = (Strength::Weak, None);
+
+/// The width of all slots of a list that are there.
+fn width_of(list: &[Option<Slot>]) -> Option<Width> {
+    list.iter().flatten().next().map(|slot| slot.width)
+}
+
+fn places(list: &[Option<Slot>]) -> Box<[u32]> {
+    list.iter().map(|slot| slot.map_or(NONE, |slot| slot.offset)).collect()
 }
 
 fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
@@ -586,6 +609,17 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 resolved,
             }))
         }
+        Operation::Shadow(op) => match (op.what, op.address) {
+            (Shadow::Load(element), Some(address)) => Code::Load {
+                run: shadow::load_fn(element, width_of(&op.dst)),
+                mem: Box::new(MemOp::new(&address, WEAK, places(&op.dst), span)),
+            },
+            (Shadow::Store(element), Some(address)) => Code::Store {
+                run: shadow::store_fn(element, width_of(&op.src)),
+                mem: Box::new(MemOp::new(&address, WEAK, places(&op.src), span)),
+            },
+            _ => Code::Shadow { op, span },
+        },
         Operation::Return => Code::Return,
         Operation::Exit => Code::Exit,
         other => Code::Rare(Box::new(other)),

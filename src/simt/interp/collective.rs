@@ -22,6 +22,7 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
         | Op::Atomic { .. }
         | Op::CopyAsync { .. }
         | Op::CopyGroup(_)
+        | Op::Shadow(_)
         | Op::Texture(_)
         | Op::Surface(_)
         | Op::HandleQuery { .. }
@@ -140,6 +141,7 @@ pub unsafe fn execute(
             | Op::Barrier { .. }
             | Op::Nanosleep
             | Op::Joint(_)
+            | Op::Shadow(_)
             | Op::Alloca { .. }
             | Op::StackSave { .. }
             | Op::StackRestore { .. }

@@ -453,6 +453,7 @@ impl Run {
             | Code::BranchIndexed { .. }
             | Code::BarrierAll { .. }
             | Code::Call(_)
+            | Code::Shadow { .. }
             | Code::Return
             | Code::Exit => unreachable!("code is left before these"),
         };

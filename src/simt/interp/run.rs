@@ -7,6 +7,7 @@ use crate::isa::lanes::{MAX_WARPS, Mask};
 use crate::program::{Op as Operation, Ordering};
 use crate::simt::jit::Native;
 use crate::simt::machine::access;
+use crate::simt::machine::shadow;
 use crate::simt::machine::slots::first_lane;
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Cx, Env, NONE, RawFault};
@@ -185,6 +186,7 @@ impl Bundle {
             Code::Exit => true,
             Code::Lane { .. }
             | Code::Inspected(_)
+            | Code::Shadow { .. }
             | Code::Branch { .. }
             | Code::BranchIndexed { .. }
             | Code::BarrierAll { .. }
@@ -342,6 +344,11 @@ impl Bundle {
                     }
                     pc += 1;
                 }
+                Code::Shadow { op, span } => {
+                    // SAFETY: `op` has slots of `exec`'s window, which the frame has (`compile/check.rs`).
+                    unsafe { shadow::execute(op, *span, &mut cx) };
+                    pc += 1;
+                }
                 Code::Branch { target } => {
                     if *target <= pc && std::mem::take(&mut looked) {
                         share -= SPIN;
@@ -451,6 +458,7 @@ impl Bundle {
             | Code::Store { .. }
             | Code::Atomic { .. }
             | Code::Branch { .. }
+            | Code::Shadow { .. }
             | Code::Rare(_) => unreachable!("these stay on the path"),
         }
         Stop::Moved

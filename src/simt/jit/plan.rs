@@ -269,6 +269,7 @@ fn stick_of(inst: &Inst) -> Stick {
         | Op::CopyGroup(_)
         | Op::Texture(_)
         | Op::Surface(_)
+        | Op::Shadow(_)
         | Op::HandleQuery { .. }
         | Op::IsHandle { .. } => Stick::Never,
     }
@@ -978,6 +979,7 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
         | Op::Joint(_)
         | Op::Texture(_)
         | Op::Surface(_)
+        | Op::Shadow(_)
         | Op::HandleQuery { .. }
         | Op::IsHandle { .. }
         | Op::Syscall { .. } => Kind::Vector,

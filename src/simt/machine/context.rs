@@ -137,6 +137,14 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Tells the observer of a lane's copy: bytes at the second address, which it was told are written, are those at the first.
+    #[inline(always)]
+    pub(in crate::simt) fn copied<const WATCHED: bool>(&self, lane: usize, from: u64, to: u64, bytes: u64) {
+        if WATCHED && let Some(observer) = self.block.env.watch().observer() {
+            observer.copied(&self.who(self.span), lane, from, to, bytes);
+        }
+    }
+
     #[inline(always)]
     pub(super) fn heap_changed<const WATCHED: bool>(&self, event: impl FnOnce() -> HeapEvent) {
         if WATCHED && let Some(observer) = self.block.env.watch().observer() {

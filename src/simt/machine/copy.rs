@@ -79,6 +79,9 @@ pub unsafe fn copy_async<const WATCHED: bool>(cx: &mut Cx<'_>, copy: &Copy<'_>, 
         if WATCHED {
             access::tell::<WATCHED>(cx, &to, w, active, &record.to, size, Direction::Write, Proxy::Generic);
             cx.operation = None;
+            for i in bits(reads) {
+                cx.copied::<WATCHED>(w * WARP + i, record.from[i], record.to[i], record.count[i].into());
+            }
         }
         let warp = first_warp + w;
         state.asynchronous.copies.begin(warp, active, operation, record);

@@ -50,6 +50,7 @@ pub fn copy<const WATCHED: bool>(cx: &Cx<'_>, mask: &[u32; MAX_WARPS], pieces: &
                         let range = (at as u64, bytes.into());
                         tell_one::<WATCHED>(cx, lane, range, Space::Local, direction, Proxy::Generic);
                     }
+                    cx.copied::<WATCHED>(lane, src as u64, dst as u64, bytes.into());
                 }
             }
         }

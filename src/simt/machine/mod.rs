@@ -17,6 +17,7 @@
 //! cluster.rs     barrier.cluster: who has come
 //! heap_log.rs    who has allocated and freed what in the kernels' heap
 //! within.rs      whether an access stays in its variable
+//! shadow.rs      what follows values that nobody has written
 //! window.rs      cvta, isspacep, frame addresses            special.rs     special registers, initial values
 //! peers.rs       shared memory of the other blocks of a cluster
 //! frame.rs       arguments and results of calls             slots.rs       one lane of a register
@@ -47,6 +48,7 @@ mod operations;
 pub mod peers;
 pub mod queue;
 mod raw;
+pub mod shadow;
 pub mod slots;
 pub mod special;
 pub mod state;

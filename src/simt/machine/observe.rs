@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::isa::floats::Floats;
 use crate::isa::joint::fabric::Submit;
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{Compute, CopyGroup, Function, Ordering, Proxy, Scope, Space};
+use crate::program::{Compute, CopyGroup, Decision, Function, Ordering, Proxy, Register, Scope, Space};
 use crate::ptx::ast::Span;
 
 pub use super::mbarrier::Mbarrier;
@@ -29,6 +29,14 @@ pub trait Observer: Send + Sync + 'static {
     /// Why the grid is to end that it looks at, if nothing else will end it.
     fn gives_up(&self) -> Option<String> {
         None
+    }
+    /// Some lanes meet bits that nobody has written, where the program has shadows.
+    fn undefined(&self, _by: &Who<'_>, _event: &Undefined<'_>) {}
+    /// A lane copies: bytes at the second address, of whose being written [`Self::access`] tells, are those at the first.
+    fn copied(&self, _by: &Who<'_>, _lane: usize, _from: u64, _to: u64, _bytes: u64) {}
+    /// Whether it wants to be told of loads and stores. If nobody does, they keep their quick ways.
+    fn follows_accesses(&self) -> bool {
+        true
     }
     /// A kernel allocates or frees. What the host does is told by [`crate::memory::life`].
     fn heap(&self, _by: &Who<'_>, _event: &HeapEvent) {}
@@ -94,6 +102,32 @@ pub struct Computed<'a> {
 
 /// Puts into the bytes what a lane stores.
 pub type Stored<'a> = dyn Fn(usize, &mut [u8]) + 'a;
+
+/// Bits that nobody has written.
+pub enum Undefined<'a> {
+    /// Lanes of one warp have loaded some, from so many bytes at their addresses.
+    Loaded {
+        warp: usize,
+        lanes: u32,
+        addresses: &'a [u64; WARP],
+        bytes: u32,
+        space: Space,
+    },
+    /// Lanes of one warp store some, among so many bytes at their addresses.
+    Stored {
+        warp: usize,
+        lanes: u32,
+        addresses: &'a [u64; WARP],
+        bytes: u32,
+    },
+    /// Something depends on them, in lanes of one warp, which a register of the running function holds.
+    Decides {
+        warp: usize,
+        lanes: u32,
+        decision: Decision,
+        register: Register,
+    },
+}
 
 /// What orders a lane's accesses against those of others. Masks are of the bundle's warps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -286,6 +320,17 @@ impl Observer for Both {
     fn heap(&self, by: &Who<'_>, event: &HeapEvent) {
         self.0.heap(by, event);
         self.1.heap(by, event);
+    }
+    fn undefined(&self, by: &Who<'_>, event: &Undefined<'_>) {
+        self.0.undefined(by, event);
+        self.1.undefined(by, event);
+    }
+    fn copied(&self, by: &Who<'_>, lane: usize, from: u64, to: u64, bytes: u64) {
+        self.0.copied(by, lane, from, to, bytes);
+        self.1.copied(by, lane, from, to, bytes);
+    }
+    fn follows_accesses(&self) -> bool {
+        self.0.follows_accesses() || self.1.follows_accesses()
     }
 }
 

@@ -1,5 +1,5 @@
 //! The table of operations by which a tier reaches memory and synchronises: one for grids that are watched, one for the
-//! others.
+//! others, and one for grids of which nobody wants to know what they load and store.
 
 use crate::isa::lanes::{MAX_WARPS, Width};
 use crate::program::ir::texture::{Attribute, Opaque, SurfaceOp, TextureOp};
@@ -54,6 +54,15 @@ impl Operations {
     /// Those for a grid at which `watch` looks.
     pub fn of(watch: &Watch) -> &'static Operations {
         match watch.observer() {
+            Some(observer) if !observer.follows_accesses() => {
+                const {
+                    &Operations {
+                        load: transfer::load_fn::<false>,
+                        store: transfer::store_fn::<false>,
+                        ..Operations::table::<true>()
+                    }
+                }
+            }
             Some(_) => const { &Operations::table::<true>() },
             None => const { &Operations::table::<false>() },
         }

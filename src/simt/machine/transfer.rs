@@ -261,7 +261,7 @@ fn everybody(cx: &Cx<'_>) -> bool {
         .all(|&lanes| lanes == u32::MAX)
 }
 
-trait Transfer {
+pub(super) trait Transfer {
     /// # Safety
     /// The window, slots and features are those that the program was made for.
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool;
@@ -458,7 +458,7 @@ unsafe fn run_baseline<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &M
     unsafe { A::run::<WATCHED>(cx, op) }
 }
 
-fn pick<A: Transfer, const WATCHED: bool>() -> AccessFn {
+pub(super) fn pick<A: Transfer, const WATCHED: bool>() -> AccessFn {
     match Level::current() {
         Level::Avx512 => run_avx512::<A, WATCHED>,
         Level::Avx2 => run_avx2::<A, WATCHED>,

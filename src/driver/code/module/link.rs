@@ -8,7 +8,7 @@ use crate::driver::code::{Code, LoadError, Symbols};
 use crate::driver::context::Shared;
 use crate::driver::memory::place::VARIABLE;
 use crate::driver::reference::References;
-use crate::memory::{AddressSpace, Kind, Request};
+use crate::memory::{AddressSpace, Kind, Request, shadow};
 use crate::program::{self, Allocate, AllocateError};
 use crate::simt::Executables;
 
@@ -91,6 +91,8 @@ impl Allocate for Placer<'_> {
 /// The address of memory of zeros.
 fn place(request: &Request) -> Result<u64, AllocateError> {
     let placed = AddressSpace::get().allocate(request).map_err(|_| AllocateError)?;
+    // What has no initialiser holds zeros, which programs may count on.
+    shadow::defined(placed.start, placed.bytes);
     Ok(placed.start)
 }
 

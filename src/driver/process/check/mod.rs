@@ -1,11 +1,13 @@
 //! What is found wrong where somebody asked for it (`MARGAY_CHECK`, `margay check`): faults of kernels, which the address space
-//! then finds to the byte; frees of what is no allocation; memory that nobody has freed; races; barriers that are misused.
+//! then finds to the byte; frees of what is no allocation; memory that nobody has freed; races; barriers that are misused; values
+//! that nobody has written.
 //!
 //! Findings are told in the log, and as data in the file that `margay check` reads (`MARGAY_CHECK_LOG`).
 
 mod finding;
 mod misuse;
 pub mod orders;
+mod uninitialised;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process;
@@ -24,6 +26,7 @@ use crate::simt::{Cause, Fault, Launch};
 
 pub use finding::{Deed, Finding, Kind, Launched, Severity, tell};
 pub use misuse::misuse;
+pub use uninitialised::{uninitialised, uninitialised_on_host};
 
 /// Calls whose memory the program is to free (by the names that allocations bear).
 const ALLOCATORS: [&str; 5] = [

@@ -67,11 +67,17 @@ fn single_definitions(body: &Body, code: &[Instr<Reg>]) -> Vec<Option<Pc>> {
 
 /// The address register of an access that can take its addresses as base and step.
 fn served(instr: &Instr<Reg>) -> Option<Register> {
-    let What::Op(Op::Load { address, ordering, .. } | Op::Store { address, ordering, .. }) = &instr.what else {
-        return None;
+    let address = match &instr.what {
+        What::Op(Op::Load { address, ordering, .. } | Op::Store { address, ordering, .. })
+            if *ordering == Ordering::Weak =>
+        {
+            address
+        }
+        What::Op(Op::Shadow(op)) => op.address.as_ref()?,
+        What::Op(_) | What::Branch { .. } | What::BranchIndexed { .. } => return None,
     };
     let reaches = match address.space {
-        Space::Generic | Space::Global | Space::Const | Space::Shared => *ordering == Ordering::Weak,
+        Space::Generic | Space::Global | Space::Const | Space::Shared => true,
         // Each lane's own, or rarely read by address.
         Space::Local | Space::Param => false,
     };

@@ -124,6 +124,7 @@ impl Emit<'_> {
             | Op::CopyGroup(_)
             | Op::Texture(_)
             | Op::Surface(_)
+            | Op::Shadow(_)
             | Op::HandleQuery { .. }
             | Op::IsHandle { .. } => self.step(op, pc, None),
             Op::Call { .. }

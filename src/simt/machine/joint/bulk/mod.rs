@@ -459,6 +459,9 @@ impl Begun {
             range::<WATCHED>(cx, self.spaces[0], self.lane, to, (writes, Proxy::Async))?;
             let from = (self.from, self.bytes, 1);
             range::<WATCHED>(cx, self.spaces[1], self.lane, from, (Direction::Read, Proxy::Async))?;
+            if self.reduction.is_none() {
+                cx.copied::<WATCHED>(self.lane, self.from, self.to + self.skip, self.bytes);
+            }
         }
         cx.operation = None;
         state.begin(Operation {
