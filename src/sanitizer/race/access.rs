@@ -8,8 +8,8 @@ use crate::simt::observe::{Access, Direction, Who};
 
 use super::block::{ASYNC, Block};
 use super::clock::Clock;
-use super::ledger::{Cell, Entry, Keep, Kind, Ledger, Others, View};
-use super::plain::Looker;
+use super::judge::Pair;
+use super::ledger::{Cell, Entry, Keep, Kind, Ledger, View};
 use super::shadow::Touched;
 use super::{Book, Detector, lanes};
 
@@ -29,7 +29,7 @@ impl Detector {
         let ledger = &book.ledger;
         let warp = by.first_thread as usize / WARP + access.warp;
         let kind = Kind::of(access);
-        let reach = kind.strong.filter(|_| access.operation.is_none() && !self.is_plain);
+        let reach = kind.strong.filter(|_| access.operation.is_none());
         if let Some(reach) = reach
             && access.direction != Direction::Write
         {
@@ -41,14 +41,13 @@ impl Detector {
         }
         let operation = access.operation.and_then(|number| block.warps[warp].operation(number));
         let site = self.site(block, by);
-        let (number, cluster, epoch) = (block.number, block.cluster, block.epoch);
+        let (number, cluster) = (block.number, block.cluster);
         let entry = block.warps[warp].entry((site, kind, operation, book.generation), |step| {
             ledger.enter(Entry {
                 block: number,
                 cluster,
                 warp: warp as u32,
                 step,
-                epoch,
                 site,
                 kind,
                 operation,
@@ -66,7 +65,6 @@ impl Detector {
             operation,
             proxy: ASYNC[usize::from(access.space == Space::Shared)],
         };
-        let mut looker = Looker::new(ledger, block, warp, entry, operation);
         let mut cursor = book.shadow.cursor();
         let bytes = u64::from(access.bytes);
         let first = access.addresses[access.lanes.trailing_zeros() as usize % WARP];
@@ -75,24 +73,8 @@ impl Detector {
             if actor.block.local.contains(&address) {
                 return;
             }
-            if self.is_plain
-                && let Some(words) = cursor.words(address, bytes)
-            {
-                for (number, known) in words.iter_mut().enumerate() {
-                    self.touch_plain(
-                        &actor,
-                        &mut looker,
-                        some,
-                        (address + 4 * number as u64, 4),
-                        known,
-                        access,
-                    );
-                }
-                return;
-            }
-            cursor.each(address, bytes, |known, at, size| match self.is_plain {
-                true => self.touch_plain(&actor, &mut looker, some, (at, size), known, access),
-                false => self.touch(&actor, ledger, some, (at, size), known, access),
+            cursor.each(address, bytes, |known, at, size| {
+                self.touch(&actor, ledger, some, (at, size), known, access);
             });
         };
         // Stores of one place may be of different values: lane by lane.
@@ -121,14 +103,14 @@ impl Detector {
         let writes = actor.kind.writes();
         if match writes {
             // Nobody has come since.
-            true => known.writes == own && known.reads[0].is_empty(),
-            false => known.reads[0] == own,
+            true => known.writes == own && known.reads.is_empty(),
+            false => known.reads == own,
         } {
             return;
         }
         self.compare(actor, ledger, lanes, at, known.writes, access);
         if writes {
-            self.compare(actor, ledger, lanes, at, known.reads[0], access);
+            self.compare(actor, ledger, lanes, at, known.reads, access);
         }
         let keep = |(entry, theirs): (u32, u32)| {
             let entry = ledger.entry(entry);
@@ -156,13 +138,13 @@ impl Detector {
         };
         let more = (actor.entry, lanes);
         match writes {
-            false => known.reads[0] = ledger.with(known.reads[0], more, keep),
+            false => known.reads = ledger.with(known.reads, more, keep),
             true => {
                 known.writes = match known.writes.is_empty() {
                     true => own,
                     false => ledger.behind(known.writes, more, keep_write),
                 };
-                known.reads[0] = ledger.only(known.reads[0], keep);
+                known.reads = ledger.only(known.reads, keep);
             }
         }
     }
@@ -235,114 +217,16 @@ impl Detector {
         ledger.each(cell, |(number, theirs)| {
             let entry = ledger.entry(number);
             if let Some((their, lane, lacks_fence)) = self.unordered(actor, ledger, entry, (theirs, mine), at.0) {
-                self.judge(actor, ledger, at, (number, Some(their)), lane, access, lacks_fence);
+                let pair = Pair {
+                    other: entry,
+                    own: ledger.entry(actor.entry),
+                    is_one: number == actor.entry,
+                    lanes: (their, lane),
+                    lacks_fence,
+                    shared: None,
+                };
+                self.judge(&pair, at, access);
             }
         });
-    }
-
-    /// As [`Self::touch`], where threads meet as whole blocks and warps alone.
-    #[inline]
-    pub(super) fn touch_plain(
-        &self,
-        actor: &Actor<'_>,
-        looker: &mut Looker<'_>,
-        lanes: u32,
-        at: (u64, usize),
-        known: &mut Touched,
-        access: &Access<'_>,
-    ) {
-        let kind = actor.kind;
-        let mut is_forgiven = false;
-        if !known.writes.is_empty() && !looker.is_after(known.writes, lanes) {
-            is_forgiven = self.compare_plain(actor, looker.ledger, lanes, at, known.writes, access);
-        }
-        if !kind.writes() {
-            if kind.strong.is_some() {
-                // A weak write may be kept where reads are.
-                for cell in known.reads {
-                    if !looker.is_after(cell, lanes) {
-                        self.compare_plain(actor, looker.ledger, lanes, at, cell, access);
-                    }
-                }
-            }
-            return looker.read(known, lanes);
-        }
-        let mut after_reads = true;
-        for cell in known.reads.into_iter().filter(|cell| !cell.is_empty()) {
-            if !looker.is_after(cell, lanes) {
-                // One that can be named is enough.
-                if after_reads || !looker.is_own(cell, lanes) {
-                    self.compare_plain(actor, looker.ledger, lanes, at, cell, access);
-                }
-                after_reads = false;
-            }
-        }
-        let own = Cell::one(actor.entry, lanes.trailing_zeros() as usize, Others::None);
-        if kind.strong.is_none() {
-            *known = Touched {
-                // Whoever reads it is not forgiven for those who wrote it.
-                writes: match is_forgiven {
-                    true => own.with(looker.others(known.writes, actor.entry)),
-                    false => own,
-                },
-                reads: [Cell::EMPTY; 2],
-            };
-            return;
-        }
-        // What was weaker is not forgiven where this is.
-        let ledger = looker.ledger;
-        let is_weaker = |cell: Cell| {
-            let entry = cell.parts().map(|(number, ..)| ledger.entry(number));
-            entry.is_some_and(|entry| entry.kind.strong < kind.strong)
-        };
-        if after_reads {
-            let left = known.reads.into_iter().filter(|cell| is_weaker(*cell));
-            let mut left = left.chain([Cell::EMPTY; 2]);
-            known.reads = std::array::from_fn(|_| left.next().unwrap_or_default());
-        }
-        let before = known.writes;
-        known.writes = match () {
-            () if is_weaker(before) => {
-                looker.add_read(known, before);
-                own
-            }
-            () if looker.is_after(before, lanes) || self.has_read_plain(actor, ledger, before) => own,
-            () => own.with(looker.others(before, actor.entry)),
-        };
-    }
-
-    /// Whether the actor, by an atomic, has read what a cell says was written, and all that it stands for.
-    pub(super) fn has_read_plain(&self, actor: &Actor<'_>, ledger: &Ledger, cell: Cell) -> bool {
-        actor.kind.direction == Direction::Atomic
-            && cell.parts().is_some_and(|(number, _, others)| {
-                let entry = ledger.entry(number);
-                others == Others::None && self.are_strong_for_each_other(actor.block, entry, actor.kind)
-            })
-    }
-
-    /// A cell and the actor are in no order: notes a race, if it is one. Whether it was forgiven.
-    #[cold]
-    pub(super) fn compare_plain(
-        &self,
-        actor: &Actor<'_>,
-        ledger: &Ledger,
-        mine: u32,
-        at: (u64, usize),
-        cell: Cell,
-        access: &Access<'_>,
-    ) -> bool {
-        let Some((number, lane, others)) = cell.parts() else {
-            return false;
-        };
-        let entry = ledger.entry(number);
-        let is_here = (entry.block, entry.warp) == (actor.block.number, actor.warp as u32) && entry.operation.is_none();
-        let own = lanes(mine).find(|own| !is_here || *own != lane);
-        let (their, own) = match own {
-            Some(own) => (Some(lane), own),
-            // The cell names the actor, who is not alone there.
-            None if others != Others::None => (None, mine.trailing_zeros() as usize),
-            None => return false,
-        };
-        self.judge(actor, ledger, at, (number, their), own, access, false)
     }
 }

@@ -221,8 +221,8 @@ impl Copies {
         }
     }
 
-    /// Lanes have seen the end of all groups but the last `but`; `None`: of all copies.
-    pub fn wait(&mut self, ledger: &Ledger, lanes: u32, but: Option<u32>, now: (Step, u32), only_reads: bool) {
+    /// Lanes see the end of all groups but the last `but` (`None`: of all copies): `end` gets each copy with these lanes.
+    pub fn wait(&mut self, lanes: u32, but: Option<u32>, only_reads: bool, mut end: impl FnMut(u32, u32)) {
         for copy in &mut self.under_way {
             let is_over = |lane: usize| match but {
                 None => true,
@@ -231,7 +231,7 @@ impl Copies {
             let over = (0..WARP).filter(|&lane| (lanes & copy.lanes) >> lane & 1 == 1 && is_over(lane));
             let over = over.fold(0, |all, lane| all | 1 << lane);
             if over != 0 {
-                ledger.operation(copy.operation).end(over, now, only_reads);
+                end(copy.operation, over);
                 if !only_reads {
                     copy.lanes &= !over;
                 }
@@ -291,12 +291,6 @@ impl Warp {
         let entry = make(self.step)?;
         *place = Some((alike, self.step, entry));
         Some(entry)
-    }
-
-    /// All its lanes meet.
-    pub fn meet(&mut self) {
-        self.among = Among::All(self.step);
-        self.next_step();
     }
 
     pub fn begin(&mut self, number: u64, operation: u32) {
@@ -474,8 +468,6 @@ impl Gathering {
 pub struct Block {
     pub number: u32,
     pub cluster: u32,
-    /// Barriers of the whole block that there were.
-    pub epoch: u32,
     pub local: std::ops::Range<u64>,
     pub warps: Vec<Warp>,
     pub barriers: HashMap<u32, Gathering>,
@@ -504,7 +496,6 @@ impl Block {
         Block {
             number,
             cluster,
-            epoch: 0,
             local: local.0..local.0 + local.1,
             warps: warps.collect(),
             barriers: HashMap::new(),

@@ -15,19 +15,8 @@ impl Detector {
         let book = self.book.read();
         let ledger = &book.ledger;
         let first = by.first_thread as usize / WARP;
-        let (number, epoch) = (block.number, block.epoch);
+        let number = block.number;
         match event {
-            SyncEvent::Arrive { lanes, .. } if self.is_plain => {
-                for (warp, _) in warps(first, lanes, block) {
-                    block.warps[warp].next_step();
-                }
-            }
-            SyncEvent::Warp { warp, .. } if self.is_plain => block.warps[first + warp].meet(),
-            SyncEvent::Collective { warp, .. } if self.is_plain => {
-                if !self.options.benign {
-                    block.warps[first + warp].meet();
-                }
-            }
             SyncEvent::Arrive { barrier, lanes, waits } => {
                 for (warp, mask) in warps(first, lanes, block) {
                     let gathering = block.barriers.entry(*barrier).or_default();
@@ -72,23 +61,25 @@ impl Detector {
             }
             SyncEvent::Copies { lanes, group } => {
                 for (warp, mask) in warps(first, lanes, block) {
-                    let warp = &mut block.warps[warp];
-                    let now = (warp.step, epoch);
+                    let own = &mut block.warps[warp];
+                    let step = own.step;
+                    let end = |operation: u32, over: u32| ledger.operation(operation).end(over, step, false);
                     match group {
-                        CopyGroup::Commit => warp.copies.commit(mask),
-                        CopyGroup::Wait(but) => warp.copies.wait(ledger, mask, Some(*but), now, false),
-                        CopyGroup::WaitAll => warp.copies.wait(ledger, mask, None, now, false),
+                        CopyGroup::Commit => own.copies.commit(mask),
+                        CopyGroup::Wait(but) => own.copies.wait(mask, Some(*but), false, end),
+                        CopyGroup::WaitAll => own.copies.wait(mask, None, false, end),
                     }
                 }
             }
             SyncEvent::BulkCopies { lanes, group, read } => {
                 for (warp, mask) in warps(first, lanes, block) {
-                    let warp = &mut block.warps[warp];
-                    let now = (warp.step, epoch);
+                    let own = &mut block.warps[warp];
+                    let step = own.step;
+                    let end = |operation: u32, over: u32| ledger.operation(operation).end(over, step, *read);
                     match group {
-                        CopyGroup::Commit => warp.bulk.commit(mask),
-                        CopyGroup::Wait(but) => warp.bulk.wait(ledger, mask, Some(*but), now, *read),
-                        CopyGroup::WaitAll => warp.bulk.wait(ledger, mask, None, now, *read),
+                        CopyGroup::Commit => own.bulk.commit(mask),
+                        CopyGroup::Wait(but) => own.bulk.wait(mask, Some(*but), *read, end),
+                        CopyGroup::WaitAll => own.bulk.wait(mask, None, *read, end),
                     }
                 }
             }

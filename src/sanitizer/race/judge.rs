@@ -5,52 +5,51 @@ use std::sync::Arc;
 use crate::isa::lanes::WARP;
 use crate::simt::observe::{Access, Direction};
 
-use super::access::Actor;
-use super::block::Block;
-use super::ledger::{Entry, Kind, Ledger, Reach};
+use super::ledger::{Entry, Kind, Reach};
 use super::report::{self, Missing};
 use super::{Detector, guess};
 
+/// Two accesses that are in no order, the second about to be made.
+pub(super) struct Pair<'a> {
+    pub other: &'a Entry,
+    pub own: &'a Entry,
+    /// Both are accesses by one instruction, of one warp in one step.
+    pub is_one: bool,
+    /// A lane of each.
+    pub lanes: (usize, usize),
+    /// They are in order but for a proxy fence.
+    pub lacks_fence: bool,
+    /// The block in whose shared memory it is, and the offset there, where that is known.
+    pub shared: Option<(u32, u64)>,
+}
+
 impl Detector {
-    /// Two accesses are in no order: notes a race, if they are one. Whether they would be, were it not forgiven.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "both accesses, and what is known of each: it is at hand here and nowhere together before"
-    )]
-    pub(super) fn judge(
-        &self,
-        actor: &Actor<'_>,
-        ledger: &Ledger,
-        at: (u64, usize),
-        (number, their): (u32, Option<usize>),
-        lane: usize,
-        access: &Access<'_>,
-        lacks_fence: bool,
-    ) -> bool {
-        let entry = ledger.entry(number);
-        if !entry.kind.writes() && !actor.kind.writes() {
+    /// Notes a race, if a pair is one. Whether it would be, were it not forgiven.
+    pub(super) fn judge(&self, pair: &Pair<'_>, at: (u64, usize), access: &Access<'_>) -> bool {
+        let Pair { other, own, .. } = *pair;
+        let (their, lane) = pair.lanes;
+        if !other.kind.writes() && !own.kind.writes() {
             return false;
         }
-        if self.are_strong_for_each_other(actor.block, entry, actor.kind) {
+        let here = (own.block, own.cluster);
+        if self.are_strong_for_each_other(here, other, own.kind) {
             return false;
         }
-        let reach = self.reach(actor.block, entry);
-        let is_same_warp = reach == Reach::Block && entry.warp == actor.warp as u32;
+        let reach = self.reach(here, other);
+        let is_same_warp = reach == Reach::Block && other.warp == own.warp;
         let missing = match () {
-            () if lacks_fence => Missing::ProxyFence,
-            () if self.is_guess(entry.site, entry.kind, actor.kind)
-                || self.is_guess(ledger.entry(actor.entry).site, actor.kind, entry.kind) =>
-            {
+            () if pair.lacks_fence => Missing::ProxyFence,
+            () if self.is_guess(other.site, other.kind, own.kind) || self.is_guess(own.site, own.kind, other.kind) => {
                 Missing::Guess
             }
-            () if self.is_same_value(number == actor.entry, their, lane, at, entry, access) => Missing::SameValue,
-            () if entry.kind.strong.is_some() && actor.kind.strong.is_some() => {
-                match entry.kind.element == actor.kind.element {
+            () if self.is_same_value(pair, at, access) => Missing::SameValue,
+            () if other.kind.strong.is_some() && own.kind.strong.is_some() => {
+                match other.kind.element == own.kind.element {
                     true => Missing::Scope,
                     false => Missing::Size,
                 }
             }
-            () if entry.operation.is_some() => Missing::Completion,
+            () if other.operation.is_some() => Missing::Completion,
             () if is_same_warp => Missing::Warp,
             () => match reach {
                 Reach::Block => Missing::Barrier,
@@ -61,21 +60,14 @@ impl Detector {
         if matches!(missing, Missing::SameValue | Missing::Guess) && !self.options.benign {
             return true;
         }
-        let other = report::Side {
+        let side = |entry: &Entry, lane: usize| report::Side {
             site: entry.site,
             kind: entry.kind,
             block: entry.block,
-            thread: their.map(|their| entry.warp * WARP as u32 + their as u32),
+            thread: Some(entry.warp * WARP as u32 + lane as u32),
             operation: entry.operation.is_some(),
         };
-        let own = report::Side {
-            site: ledger.entry(actor.entry).site,
-            kind: actor.kind,
-            block: actor.block.number,
-            thread: Some((actor.warp * WARP + lane) as u32),
-            operation: actor.operation.is_some(),
-        };
-        self.note(other, own, at, missing);
+        self.note(side(other, their), side(own, lane), at, missing, pair.shared);
         false
     }
 
@@ -95,17 +87,10 @@ impl Detector {
     }
 
     /// Whether two stores that race store the same.
-    pub(super) fn is_same_value(
-        &self,
-        is_one_entry: bool,
-        their: Option<usize>,
-        lane: usize,
-        (address, bytes): (u64, usize),
-        entry: &Entry,
-        access: &Access<'_>,
-    ) -> bool {
+    pub(super) fn is_same_value(&self, pair: &Pair<'_>, (address, bytes): (u64, usize), access: &Access<'_>) -> bool {
+        let (their, lane) = pair.lanes;
         // What an asynchronous operation writes may not be there yet.
-        let is_store = entry.kind.direction == Direction::Write && entry.operation.is_none();
+        let is_store = pair.other.kind.direction == Direction::Write && pair.other.operation.is_none();
         let Some(stored) = access.stored.filter(|_| is_store) else {
             return false;
         };
@@ -118,8 +103,7 @@ impl Detector {
         };
         let Some(own) = value(lane) else { return false };
         let touches = |of: usize| address.wrapping_sub(access.addresses[of]) < u64::from(access.bytes);
-        let is_now = |their: &usize| is_one_entry && access.lanes >> their & 1 == 1 && touches(*their);
-        if let Some(their) = their.filter(is_now) {
+        if pair.is_one && access.lanes >> their & 1 == 1 && touches(their) {
             // Both store in this instruction.
             return value(their) == Some(own);
         }
@@ -131,11 +115,20 @@ impl Detector {
         })
     }
 
-    pub(super) fn note(&self, first: report::Side, second: report::Side, at: (u64, usize), missing: Missing) {
-        let shared = self.windows.lock().iter().find_map(|(block, (start, bytes))| {
-            let offset = at.0.wrapping_sub(*start);
-            (offset < *bytes).then_some((*block, offset))
-        });
+    fn note(
+        &self,
+        first: report::Side,
+        second: report::Side,
+        at: (u64, usize),
+        missing: Missing,
+        shared: Option<(u32, u64)>,
+    ) {
+        let in_a_window = || {
+            self.windows.lock().iter().find_map(|(block, (start, bytes))| {
+                let offset = at.0.wrapping_sub(*start);
+                (offset < *bytes).then_some((*block, offset))
+            })
+        };
         let key = report::Key::of(&first, &second, missing);
         let mut found = self.found.lock();
         let times = &mut found
@@ -145,25 +138,25 @@ impl Detector {
                 second,
                 address: at.0,
                 bytes: at.1 as u32,
-                shared,
+                shared: shared.or_else(in_a_window),
                 times: 0,
             })
             .times;
         *times += 1;
     }
 
-    /// How near a block is to who made an entry.
-    pub(super) fn reach(&self, block: &Block, entry: &Entry) -> Reach {
+    /// How near a block, by its number and its cluster's, is to who made an entry.
+    pub(super) fn reach(&self, (block, cluster): (u32, u32), entry: &Entry) -> Reach {
         match () {
-            () if entry.block == block.number => Reach::Block,
-            () if entry.cluster == block.cluster && self.launch.cluster.is_some() => Reach::Cluster,
+            () if entry.block == block => Reach::Block,
+            () if entry.cluster == cluster && self.launch.cluster.is_some() => Reach::Cluster,
             () => Reach::Device,
         }
     }
 
     /// Whether an entry and an access of this kind by a block are morally strong (PTX ISA, Memory Consistency Model).
-    pub(super) fn are_strong_for_each_other(&self, block: &Block, entry: &Entry, kind: Kind) -> bool {
-        let reach = Some(self.reach(block, entry));
+    pub(super) fn are_strong_for_each_other(&self, by: (u32, u32), entry: &Entry, kind: Kind) -> bool {
+        let reach = Some(self.reach(by, entry));
         entry.kind.strong >= reach && kind.strong >= reach && entry.kind.element == kind.element
     }
 }

@@ -1,7 +1,7 @@
 //! Who touched memory: entries for accesses that are alike, and the sets of them that words of the shadow refer to.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -89,8 +89,6 @@ pub struct Operation {
     ended: AtomicU64,
     /// Likewise, that it has read its sources.
     has_read: AtomicU64,
-    /// Barriers of the block before the first saw its end.
-    epoch: AtomicU32,
     /// Phases of mbarriers, after each of which it has ended.
     phases: RwLock<Vec<(u64, Step)>>,
 }
@@ -108,25 +106,22 @@ impl Operation {
     }
 
     /// Lanes see its end.
-    pub fn end(&self, lanes: u32, (step, epoch): (Step, u32), only_reads: bool) {
+    pub fn end(&self, lanes: u32, step: Step, only_reads: bool) {
         let word = if only_reads { &self.has_read } else { &self.ended };
         // One block's lanes come one after the other. Of several steps the first stands for all.
         let old = word.load(Ordering::Relaxed);
         let step = if old == 0 { step } else { step.min(old as u32) };
-        if old == 0 {
-            self.epoch.store(epoch, Ordering::Relaxed);
-        }
         word.store(
             (old >> 32 | u64::from(lanes)) << 32 | u64::from(step),
             Ordering::Relaxed,
         );
     }
 
-    /// Step and epoch in which a lane saw the end of what an access of this kind needs; `None`: it has not.
-    pub fn seen_by(&self, lane: usize, direction: Direction) -> Option<(Step, u32)> {
+    /// Step in which a lane saw the end of what an access of this kind needs; `None`: it has not.
+    pub fn seen_by(&self, lane: usize, direction: Direction) -> Option<Step> {
         let seen = |word: &AtomicU64| {
             let word = word.load(Ordering::Relaxed);
-            (word >> 32 >> lane & 1 == 1).then_some((word as u32, self.epoch.load(Ordering::Relaxed)))
+            (word >> 32 >> lane & 1 == 1).then_some(word as u32)
         };
         match direction {
             Direction::Read => seen(&self.has_read).or_else(|| seen(&self.ended)),
@@ -142,8 +137,6 @@ pub struct Entry {
     pub cluster: u32,
     pub warp: u32,
     pub step: Step,
-    /// Barriers of the whole block before, where those are counted.
-    pub epoch: u32,
     pub site: u32,
     pub kind: Kind,
     /// Number of the operation that makes them.
@@ -163,54 +156,32 @@ impl Entry {
     }
 }
 
-/// Who else a cell stands for, besides the lane that it names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Others {
-    None,
-    /// More lanes of its warp, in the entry's step or before.
-    Warp,
-    /// More warps of its block, since the same barrier.
-    Block,
-    /// More blocks.
-    Blocks,
-}
-
-/// What a cell of the shadow says: nothing, one lane of an entry and who is with it, or a set.
+/// What a cell of the shadow says: nothing, one lane of an entry, or a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cell(u32);
 
-/// A cell has 24 bits for an entry, 2 for the others and 5 for a lane.
-const MOST_ENTRIES: usize = (1 << 24) - 1;
+/// A cell has 26 bits for an entry and 5 for a lane.
+const MOST_ENTRIES: usize = (1 << 26) - 1;
 const SET: u32 = 1 << 31;
 
 impl Cell {
     pub const EMPTY: Cell = Cell(0);
 
-    pub fn one(entry: u32, lane: usize, others: Others) -> Cell {
-        Cell((entry + 1) << 7 | (others as u32) << 5 | lane as u32)
+    pub fn one(entry: u32, lane: usize) -> Cell {
+        Cell((entry + 1) << 5 | lane as u32)
     }
 
     pub fn is_empty(self) -> bool {
         self == Cell::EMPTY
     }
 
-    /// Entry, lane, and who else; `None`: nobody, or a set.
+    /// Entry and lane; `None`: nobody, or a set.
     #[inline]
-    pub fn parts(self) -> Option<(u32, usize, Others)> {
+    pub fn parts(self) -> Option<(u32, usize)> {
         if self.0 == 0 || self.0 & SET != 0 {
             return None;
         }
-        let others = match self.0 >> 5 & 3 {
-            0 => Others::None,
-            1 => Others::Warp,
-            2 => Others::Block,
-            _ => Others::Blocks,
-        };
-        Some(((self.0 >> 7) - 1, (self.0 & 31) as usize, others))
-    }
-
-    pub fn with(self, others: Others) -> Cell {
-        Cell(self.0 & !(3 << 5) | (others as u32) << 5)
+        Some(((self.0 >> 5) - 1, (self.0 & 31) as usize))
     }
 }
 
@@ -267,7 +238,7 @@ impl Ledger {
     /// The cell of lanes of one entry.
     pub fn cell(&self, (entry, lanes): Member) -> Cell {
         match lanes.count_ones() {
-            1 => Cell::one(entry, lanes.trailing_zeros() as usize, Others::None),
+            1 => Cell::one(entry, lanes.trailing_zeros() as usize),
             _ => self.set(&[(entry, lanes)]),
         }
     }
@@ -275,7 +246,7 @@ impl Ledger {
     pub fn each(&self, cell: Cell, mut act: impl FnMut(Member)) {
         match cell.0 {
             0 => {}
-            word if word & SET == 0 => act(((word >> 7) - 1, 1 << (word & 31))),
+            word if word & SET == 0 => act(((word >> 5) - 1, 1 << (word & 31))),
             word => self.sets[(word & !SET) as usize].iter().for_each(|member| act(*member)),
         }
     }
@@ -357,8 +328,8 @@ impl Ledger {
         let mut keep =
             |entry: u32| *moved[entry as usize].get_or_insert_with(|| new.entries.push(*old.entry(entry)) as u32);
         visit(&mut |cell| {
-            if let Some((entry, lane, others)) = cell.parts() {
-                *cell = Cell::one(keep(entry), lane, others);
+            if let Some((entry, lane)) = cell.parts() {
+                *cell = Cell::one(keep(entry), lane);
             } else if !cell.is_empty() {
                 let number = (cell.0 & !SET) as usize;
                 *cell = *sets[number].get_or_insert_with(|| {
@@ -396,7 +367,7 @@ impl View<'_> {
                     return true;
                 }
                 match operation.seen_by(lane, entry.kind.direction) {
-                    Some((step, _)) => step,
+                    Some(step) => step,
                     None => return false,
                 }
             }

@@ -30,11 +30,12 @@ use crate::isa::lanes::WARP;
 use crate::program::Space;
 use crate::ptx::ast::Span;
 use crate::simt::Launch;
-use crate::simt::observe::{Access, Direction, GridEvent, HeapEvent, Observer, SyncEvent, Who};
+use crate::simt::observe::{Access, Direction, GridEvent, HeapEvent, Observer, RowAccess, SyncEvent, Who};
 
 use block::{ASYNC, Block, Gathering, Met};
 use flags::{Flags, Mbarriers};
 use ledger::{Kind, Ledger};
+use plain::Plain;
 pub use report::{Missing, Party, Place, Race};
 use shadow::Shadow;
 
@@ -58,8 +59,8 @@ pub struct Detector {
     launch: Arc<Launch>,
     options: Options,
     listener: Arc<Listener>,
-    /// Threads meet as whole blocks and whole warps alone.
-    is_plain: bool,
+    /// Threads meet as whole blocks and whole warps alone: what is kept then, and nothing else is.
+    plain: Option<Plain>,
     /// Tells detectors apart.
     number: u64,
     /// By its coordinates, a block that runs.
@@ -113,7 +114,7 @@ impl Detector {
             launch: Arc::clone(launch),
             options,
             listener,
-            is_plain: plain::is_plain(launch),
+            plain: plain::is_plain(launch).then(|| Plain::new(launch.block.iter().product())),
             number: NEXT.fetch_add(1, Relaxed::Relaxed),
             blocks: RwLock::default(),
             begun: Mutex::default(),
@@ -220,6 +221,9 @@ impl Observer for Detector {
         if matches!(access.space, Space::Local | Space::Param | Space::Const) {
             return;
         }
+        if let Some(plain) = &self.plain {
+            return self.accessed_plain(plain, by, access);
+        }
         let mut is_full = false;
         self.with_block(by.block, |block| {
             let book = self.book.read();
@@ -231,9 +235,17 @@ impl Observer for Detector {
         }
     }
 
+    fn rows(&self, by: &Who<'_>, rows: &RowAccess<'_>) {
+        match &self.plain {
+            _ if matches!(rows.space, Space::Local | Space::Param | Space::Const) => {}
+            Some(plain) => self.rows_plain(plain, by, rows),
+            None => (0..rows.warps).for_each(|warp| rows.of_warp(warp, |access| self.access(by, access))),
+        }
+    }
+
     fn has_read(&self, by: &Who<'_>, access: &Access<'_>) {
         let is_private = matches!(access.space, Space::Local | Space::Param | Space::Const);
-        let Some(reach) = Kind::of(access).strong.filter(|_| !is_private && !self.is_plain) else {
+        let Some(reach) = Kind::of(access).strong.filter(|_| !is_private && self.plain.is_none()) else {
             return;
         };
         self.with_block(by.block, |block| {
@@ -247,7 +259,10 @@ impl Observer for Detector {
     }
 
     fn synchronise(&self, by: &Who<'_>, event: &SyncEvent) {
-        self.with_block(by.block, |block| self.synchronised(block, by, event));
+        match &self.plain {
+            Some(plain) => self.with_plain(plain, by.block, |block| self.synchronised_plain(block, by, event)),
+            None => self.with_block(by.block, |block| self.synchronised(block, by, event)),
+        }
     }
 
     fn grid(&self, _: u64, event: &GridEvent) {
@@ -263,6 +278,9 @@ impl Observer for Detector {
                     begun.push(*block);
                     begun.len() as u32 - 1
                 };
+                if let Some(plain) = &self.plain {
+                    return plain.begin(self.place(*block), number, *shared, *local);
+                }
                 let (start, bytes) = *shared;
                 self.book.read().shadow.forget(start, bytes);
                 if bytes > 0 {
@@ -275,8 +293,10 @@ impl Observer for Detector {
                 self.blocks.write().insert(*block, Arc::new(Mutex::new(new)));
             }
             GridEvent::Release { block, barrier } => {
+                if let Some(plain) = &self.plain {
+                    return self.with_plain(plain, *block, plain::Block::released);
+                }
                 self.with_block(*block, |block| {
-                    block.epoch += 1;
                     let Some(gathering) = block.barriers.remove(barrier) else {
                         return;
                     };
@@ -292,6 +312,9 @@ impl Observer for Detector {
                 (*known, _) = std::mem::take(gathering).meet();
             }
             GridEvent::BlockEnd { block } => {
+                if let Some(plain) = &self.plain {
+                    return plain.end(self.place(*block));
+                }
                 if let Some(block) = self.blocks.write().remove(block) {
                     self.windows.lock().remove(&block.lock().number);
                 }
@@ -304,7 +327,10 @@ impl Observer for Detector {
     fn heap(&self, _: &Who<'_>, event: &HeapEvent) {
         match event {
             // The heap itself orders who had it before and who has it now.
-            HeapEvent::Allocate { address, bytes, .. } => self.book.read().shadow.forget(*address, *bytes),
+            HeapEvent::Allocate { address, bytes, .. } => match &self.plain {
+                Some(plain) => plain.forget(*address, *bytes),
+                None => self.book.read().shadow.forget(*address, *bytes),
+            },
             HeapEvent::Free { .. } => {}
         }
     }

@@ -17,8 +17,8 @@ const SHARDS: usize = 64;
 pub struct Touched {
     /// Whoever wrote it, and may be in no order with somebody yet to come.
     pub writes: Cell,
-    /// Likewise: two threads that have read it, the second with others; or all, in the first cell.
-    pub reads: [Cell; 2],
+    /// Likewise: all who have read it.
+    pub reads: Cell,
 }
 
 pub struct Page {
@@ -133,20 +133,6 @@ impl Cursor<'_> {
         }
     }
 
-    /// What is known of the words of a range within a page, none of which was split; `None`: it is no such range.
-    #[inline]
-    pub fn words(&mut self, address: u64, bytes: u64) -> Option<&mut [Touched]> {
-        let offset = address % PAGE;
-        if !(offset | bytes).is_multiple_of(WORD) || offset + bytes > PAGE {
-            return None;
-        }
-        let page = self.page(address / PAGE);
-        if page.bytes.is_some() {
-            return None;
-        }
-        Some(&mut page.words[(offset / WORD) as usize..][..(bytes / WORD) as usize])
-    }
-
     /// What is known of a range, with the address and size of each part.
     pub fn each(&mut self, address: u64, bytes: u64, mut act: impl FnMut(&mut Touched, u64, usize)) {
         let mut at = address;
@@ -228,7 +214,7 @@ impl Shadow {
     pub fn cells(&mut self, act: &mut dyn FnMut(&mut Cell)) {
         let mut both = |touched: &mut Touched| {
             act(&mut touched.writes);
-            touched.reads.iter_mut().for_each(&mut *act);
+            act(&mut touched.reads);
         };
         for page in self.shards.iter_mut().flat_map(|pages| pages.get_mut().values_mut()) {
             page.words.iter_mut().for_each(&mut both);

@@ -79,7 +79,9 @@ impl Detector {
         let mut goes_on = true;
         let found = members.into_iter().rev().take_while(|(number, _)| {
             let entry = ledger.entry(*number);
-            let is_found = goes_on && entry.operation.is_none() && self.are_strong_for_each_other(block, entry, kind);
+            let is_found = goes_on
+                && entry.operation.is_none()
+                && self.are_strong_for_each_other((block.number, block.cluster), entry, kind);
             goes_on = entry.kind.direction == Direction::Atomic;
             is_found
         });

@@ -4,8 +4,8 @@
 //! Global and generic addresses are checked against the address space's map (and, failing that, the block's own windows
 //! and registered host ranges), shared and local ones against their windows, all against the alignment that the ISA
 //! demands (PTX ISA, Addresses as Operands: naturally aligned to the access size). There are three doors: [`lanes`] for
-//! the lanes of a warp, [`pattern`] for lanes whose addresses follow each other, which nobody watches, and [`one`] for a
-//! range that a single lane names. Sums of addresses wrap around as registers do; what is compared never does.
+//! the lanes of a warp, [`pattern`] for lanes whose addresses follow each other, and [`one`] for a range that a single lane
+//! names. Observers are told here, too, but by [`tell_rows`] and [`tell`] after a pattern, which whoever found it calls. Sums of addresses wrap around as registers do; what is compared never does.
 
 use crate::isa::lanes::{WARP, Width};
 use crate::memory::{AddressSpace, READ, View, WRITE};
@@ -14,7 +14,7 @@ use crate::ptx::ast::Span;
 use crate::simt::cause::Cause;
 
 use super::context::{Cx, Env, NONE, RawFault};
-use super::observe::{Access, Direction, Stored};
+use super::observe::{Access, Direction, RowAccess, Stored};
 use super::slots::{Slot, bits, read};
 
 /// A memory access: where the address comes from, which slots carry data.
@@ -128,6 +128,40 @@ pub(super) fn tell<const WATCHED: bool>(
         };
         observer.access(&cx.who(op.span), &access);
     }
+}
+
+/// Tells the observer of a weak access that follows a pattern, of `count` lanes of warps `warp` and up; `stored`: of a store, what
+/// each of these lanes is about to write.
+#[inline(always)]
+pub(super) fn tell_rows(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    (warp, count): (usize, usize),
+    (first, step): (u64, u64),
+    bytes: u64,
+    direction: Direction,
+    stored: Option<&Stored<'_>>,
+) {
+    if let Some(observer) = cx.block.env.watch().observer() {
+        let rows = RowAccess {
+            warp,
+            warps: count / WARP,
+            first,
+            step,
+            bytes: bytes as u32,
+            element: bytes as u32 / (op.data.len() as u32).max(1),
+            space: op.space,
+            direction,
+            stored,
+        };
+        observer.rows(&cx.who(op.span), &rows);
+    }
+}
+
+/// Addresses of lanes that are near a place.
+#[inline(always)]
+pub(super) fn from(place: u64, distances: &Distances) -> Lanes {
+    distances.map(|distance| place.wrapping_add(distance.into()))
 }
 
 /// Tells the observer of a store that was checked; `stored` puts into the bytes what a lane is about to write.

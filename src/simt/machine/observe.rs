@@ -1,7 +1,8 @@
 //! Who looks on: an observer sees every access to memory, everything that synchronises, and the life of memory.
 //!
 //! Operations are compiled twice, with and without the code that tells: `WATCHED` is a constant of theirs, and a grid
-//! that nobody watches pays for nothing. One that is watched takes the operations' long ways, lane by lane.
+//! that nobody watches pays for nothing. One that is watched has its accesses told warp by warp, and those of whole warps whose lanes
+//! touch what lies side by side as one.
 
 use std::sync::Arc;
 
@@ -18,6 +19,12 @@ pub use super::uses::{Elsewhere, ProductEvent, Use};
 pub trait Observer: Send + Sync + 'static {
     /// Lanes of one warp touch memory; every check has passed.
     fn access(&self, _by: &Who<'_>, _access: &Access<'_>) {}
+    /// All lanes of some warps touch memory in a row, or at one place.
+    fn rows(&self, by: &Who<'_>, rows: &RowAccess<'_>) {
+        for warp in 0..rows.warps {
+            rows.of_warp(warp, |access| self.access(by, access));
+        }
+    }
     /// The strong read, or the atomic, of which [`Self::access`] told is done.
     fn has_read(&self, _by: &Who<'_>, _access: &Access<'_>) {}
     /// Some lanes synchronise with others, or with copies of their own.
@@ -127,6 +134,47 @@ pub enum Undefined<'a> {
         decision: Decision,
         register: Register,
     },
+}
+
+/// One instruction's weak access for all lanes of some warps of the bundle, which lie side by side or all at one place.
+pub struct RowAccess<'a> {
+    /// The first of those warps, and how many there are.
+    pub warp: usize,
+    pub warps: usize,
+    /// Of the first lane.
+    pub first: u64,
+    /// From one lane to the next: nothing, or as much as each touches.
+    pub step: u64,
+    pub bytes: u32,
+    pub element: u32,
+    pub space: Space,
+    pub direction: Direction,
+    /// Of a store: lanes count from the first of these.
+    pub stored: Option<&'a Stored<'a>>,
+}
+
+impl RowAccess<'_> {
+    /// The part of a warp, counted from the first of these.
+    pub fn of_warp<T>(&self, warp: usize, act: impl FnOnce(&Access<'_>) -> T) -> T {
+        let lane = warp * WARP;
+        let stored = self
+            .stored
+            .map(|stored| move |own: usize, out: &mut [u8]| stored(lane + own, out));
+        act(&Access {
+            warp: self.warp + warp,
+            lanes: u32::MAX,
+            addresses: &std::array::from_fn(|own| self.first.wrapping_add(self.step * (lane + own) as u64)),
+            bytes: self.bytes,
+            element: self.element,
+            space: self.space,
+            direction: self.direction,
+            ordering: Ordering::Weak,
+            scope: None,
+            proxy: Proxy::Generic,
+            operation: None,
+            stored: stored.as_ref().map(|stored| stored as &Stored<'_>),
+        })
+    }
 }
 
 /// What orders a lane's accesses against those of others. Masks are of the bundle's warps.
@@ -297,6 +345,10 @@ impl Observer for Both {
     fn access(&self, by: &Who<'_>, access: &Access<'_>) {
         self.0.access(by, access);
         self.1.access(by, access);
+    }
+    fn rows(&self, by: &Who<'_>, rows: &RowAccess<'_>) {
+        self.0.rows(by, rows);
+        self.1.rows(by, rows);
     }
     fn has_read(&self, by: &Who<'_>, access: &Access<'_>) {
         self.0.has_read(by, access);

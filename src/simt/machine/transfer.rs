@@ -1,11 +1,11 @@
 //! `ld` and `st` of a whole bundle: 32 lanes at a time, with quick paths for lanes that touch consecutive elements or all
-//! the same one. Where somebody watches, the quick paths are left out.
+//! the same one, of which an observer is told as such.
 
 use std::sync::atomic;
 
 use crate::isa::Level;
 use crate::isa::lanes::{WARP, Width};
-use crate::program::{Element, Ordering};
+use crate::program::{Element, Ordering, Proxy};
 
 use super::access::{self, AccessFn, Distances, Lanes, MemOp, Pattern, pattern};
 use super::context::{Cx, NONE};
@@ -27,7 +27,7 @@ fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
 /// # Safety
 /// As for [`Transfer::run`]; all of these lanes take part.
 #[inline(always)]
-unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool>(
+unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: bool>(
     cx: &Cx<'_>,
     op: &MemOp,
     w: usize,
@@ -41,6 +41,10 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool>(
         Pattern::Same(first) => (first as *const T, true),
         Pattern::Other => return false,
     };
+    if WATCHED {
+        let step = if same { 0 } else { bytes };
+        access::tell_rows(cx, op, (w, count), (first as u64, step), bytes, Direction::Read, None);
+    }
     // SAFETY: `pattern` checked `count · n` elements, or the ones that all share; slots are runs of the window.
     unsafe {
         let run = |slot: u32| (cx.regs.add(slot as usize) as *mut D).add(w * WARP);
@@ -119,18 +123,51 @@ unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*co
     }
 }
 
+/// What lanes, counted from the first of warp `w`, are about to store, for observers.
+fn stored<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize) -> impl Fn(usize, &mut [u8]) {
+    let regs = cx.regs;
+    move |lane: usize, out: &mut [u8]| {
+        for (part, &slot) in out.chunks_mut(size_of::<T>()).zip(&op.data) {
+            // SAFETY: the slot lies in the running window, which has this lane.
+            let value = unsafe {
+                let src = (regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
+                T::narrow(*src.add(lane)).bits()
+            };
+            let size = part.len();
+            part.copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+    }
+}
+
 /// Serves a store likewise.
 ///
 /// # Safety
 /// As for [`load_simple`].
 #[inline(always)]
-unsafe fn store_simple<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize, count: usize) -> bool {
+unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    w: usize,
+    count: usize,
+) -> bool {
     let n = op.data.len();
     let bytes = size_of::<T>() as u64 * n as u64;
     // SAFETY: the address register is a slot of the running window, which has `count` lanes from warp `w` on.
     let Pattern::Consecutive(first) = (unsafe { pattern(cx, op, w, count, bytes, Direction::Write) }) else {
         return false;
     };
+    if WATCHED {
+        let stored = stored::<T, D>(cx, op, w);
+        access::tell_rows(
+            cx,
+            op,
+            (w, count),
+            (first, bytes),
+            bytes,
+            Direction::Write,
+            Some(&stored),
+        );
+    }
     let first = first as *mut T;
     // SAFETY: `pattern` checked `count · n` elements; slots are runs of the window.
     unsafe {
@@ -272,9 +309,12 @@ struct Load<T, D, const SIGNED: bool, const STRONG: bool>(std::marker::PhantomDa
 impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for Load<T, D, SIGNED, STRONG> {
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
-        let quick = !STRONG && !WATCHED;
+        let quick = !STRONG;
         // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
-        if quick && everybody(cx) && unsafe { load_simple::<T, D, SIGNED>(cx, op, 0, cx.mask.warps as usize * WARP) } {
+        if quick
+            && everybody(cx)
+            && unsafe { load_simple::<T, D, SIGNED, WATCHED>(cx, op, 0, cx.mask.warps as usize * WARP) }
+        {
             return true;
         }
         let n = op.data.len();
@@ -286,13 +326,17 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
                 continue;
             }
             // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
-            if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED>(cx, op, w, WARP) } {
+            if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED, WATCHED>(cx, op, w, WARP) } {
                 continue;
             }
             if quick {
                 // SAFETY: the address register is a slot of the running window.
                 let near = unsafe { access::near(cx, op, w, active, bytes, Direction::Read, &mut distances) };
                 if let Some(place) = near {
+                    if WATCHED {
+                        let a = access::from(place, &distances);
+                        access::tell::<WATCHED>(cx, op, w, active, &a, bytes, Direction::Read, Proxy::Generic);
+                    }
                     // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
                     unsafe { load_near::<T, D, SIGNED>(cx, op, w, active, place, &distances) };
                     continue;
@@ -357,9 +401,10 @@ struct Store<T, D, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
 impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG> {
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
-        let quick = !STRONG && !WATCHED;
+        let quick = !STRONG;
         // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
-        if quick && everybody(cx) && unsafe { store_simple::<T, D>(cx, op, 0, cx.mask.warps as usize * WARP) } {
+        if quick && everybody(cx) && unsafe { store_simple::<T, D, WATCHED>(cx, op, 0, cx.mask.warps as usize * WARP) }
+        {
             return true;
         }
         let n = op.data.len();
@@ -371,13 +416,17 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
                 continue;
             }
             // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
-            if quick && active == u32::MAX && unsafe { store_simple::<T, D>(cx, op, w, WARP) } {
+            if quick && active == u32::MAX && unsafe { store_simple::<T, D, WATCHED>(cx, op, w, WARP) } {
                 continue;
             }
             if quick {
                 // SAFETY: the address register is a slot of the running window.
                 let near = unsafe { access::near(cx, op, w, active, bytes, Direction::Write, &mut distances) };
                 if let Some(place) = near {
+                    if WATCHED {
+                        let a = access::from(place, &distances);
+                        access::tell_store(cx, op, (w, active), &a, bytes, &stored::<T, D>(cx, op, w));
+                    }
                     // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
                     unsafe { store_near::<T, D>(cx, op, w, active, place, &distances) };
                     continue;
@@ -389,18 +438,7 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
                 return false;
             }
             if WATCHED {
-                let regs = cx.regs;
-                let stored = |lane: usize, out: &mut [u8]| {
-                    for (part, &slot) in out.chunks_mut(size_of::<T>()).zip(&op.data) {
-                        // SAFETY: the slot lies in the running window, which has this lane.
-                        let value = unsafe {
-                            let src = (regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
-                            T::narrow(*src.add(lane)).bits()
-                        };
-                        let size = part.len();
-                        part.copy_from_slice(&value.to_le_bytes()[..size]);
-                    }
-                };
+                let stored = stored::<T, D>(cx, op, w);
                 access::tell_store(cx, op, (w, active), &a, bytes, &stored);
             }
             if STRONG {
