@@ -11,6 +11,8 @@ use crate::program::Module;
 pub struct Executables {
     pub module: Arc<Module>,
     forms: Box<[Forms]>,
+    /// By function, what an observer asks of kernels each time that one starts.
+    answers: Box<[[OnceLock<bool>; 2]]>,
 }
 
 /// The forms of one function, of a type that its tier chooses.
@@ -19,7 +21,8 @@ type Forms = OnceLock<Box<dyn Any + Send + Sync>>;
 impl Executables {
     pub fn new(module: Arc<Module>) -> Executables {
         let forms = module.functions.iter().map(|_| Forms::new()).collect();
-        Executables { module, forms }
+        let answers = module.functions.iter().map(|_| Default::default()).collect();
+        Executables { module, forms, answers }
     }
 
     /// Functions whose forms are there already: programs built by hand.
@@ -27,6 +30,7 @@ impl Executables {
     pub(super) fn with<T: Any + Send + Sync>(module: Module, forms: Vec<T>) -> Executables {
         let boxed = |form: T| Forms::from(Box::new(form) as Box<dyn Any + Send + Sync>);
         Executables {
+            answers: module.functions.iter().map(|_| Default::default()).collect(),
             module: Arc::new(module),
             forms: forms.into_iter().map(boxed).collect(),
         }
@@ -36,5 +40,10 @@ impl Executables {
     pub(super) fn forms<T: Any + Send + Sync + Default>(&self, index: u32) -> &T {
         let forms = self.forms[index as usize].get_or_init(|| Box::new(T::default()));
         forms.downcast_ref().expect("one tier keeps forms here")
+    }
+
+    /// What the one observer that asks has found out of a kernel, by the number of its question; `find` is asked the first time.
+    pub fn answer(&self, kernel: u32, question: usize, find: impl FnOnce() -> bool) -> bool {
+        *self.answers[kernel as usize][question].get_or_init(find)
     }
 }

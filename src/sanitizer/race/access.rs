@@ -125,8 +125,9 @@ impl Detector {
             Direction::Read | Direction::Write => Vec::new(),
         };
         // They lie before whatever follows the atomic.
-        let is_hidden =
-            |member: (u32, u32)| found.contains(&member) && ledger.entry(member.0).kind.is_hidden_by(actor.kind);
+        let is_hidden = |member: (u32, u32)| {
+            found.contains(&member) && self.is_hidden(ledger.entry(member.0), actor.block.number, actor.kind)
+        };
         // Who has only read what is written now need not know of what lies before it.
         let keep_write = |member: (u32, u32)| {
             let are_strong = ledger.entry(member.0).kind.strong.is_some() && actor.kind.strong.is_some();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::isa::lanes::WARP;
 
 use super::clock::{Clock, Row, Rows, Step};
-use super::flags::Message;
+use super::flags::{FlagState, Message};
 use super::ledger::{Kind, Ledger, Reach};
 
 /// Something of each lane of a warp; mostly it is the same for all.
@@ -148,6 +148,33 @@ impl Channel {
     pub fn is_empty(&self) -> bool {
         self.own.is_none() && self.others.is_empty()
     }
+
+    /// Whether both are the same version.
+    fn is_same(&self, other: &Channel) -> bool {
+        let are_same = match (&self.own, &other.own) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        are_same && self.others.is_same(&other.others)
+    }
+}
+
+/// What a lane has let others know by its last atomic that was no release: who waits does the same again and again.
+pub struct Told {
+    pub address: u64,
+    pub reach: Reach,
+    /// Of the flag, with that.
+    pub version: u64,
+    pub channels: [Channel; CHANNELS],
+}
+
+impl Told {
+    /// Whether a lane in this state would say the same.
+    pub fn is_still(&self, state: &State) -> bool {
+        let mut both = self.channels.iter().zip(&state.channels);
+        both.all(|(own, other)| own.is_same(other))
+    }
 }
 
 /// What a lane knows.
@@ -174,21 +201,17 @@ impl State {
     }
 
     fn is_same(&self, other: &State) -> bool {
-        let channel = |(own, other): (&Channel, &Channel)| {
-            let snapshot = match (&own.own, &other.own) {
-                (None, None) => true,
-                (Some(own), Some(other)) => Arc::ptr_eq(own, other),
-                (None, Some(_)) | (Some(_), None) => false,
-            };
-            snapshot && own.others.is_same(&other.others)
-        };
         self.seen.is_same(&other.seen)
             && self
                 .unfenced
                 .iter()
                 .zip(&other.unfenced)
                 .all(|(own, other)| own.is_same(other))
-            && self.channels.iter().zip(&other.channels).all(channel)
+            && self
+                .channels
+                .iter()
+                .zip(&other.channels)
+                .all(|(own, other)| own.is_same(other))
     }
 }
 
@@ -261,8 +284,9 @@ pub struct Warp {
     pub step: Step,
     pub lanes: PerLane<State>,
     pub among: Among,
-    /// By lane, the flag that it has read last, with its version, whether that was an acquire, and its reach.
-    pub read: [(u64, u64, bool, Reach); WARP],
+    /// By lane, the flag that it has read last, with its state, whether that was an acquire, and its reach.
+    pub read: [Option<(u64, FlagState, bool, Reach)>; WARP],
+    pub told: [Option<Box<Told>>; WARP],
     pub copies: Copies,
     pub bulk: Copies,
     /// Operations that a commit has arrive at an mbarrier (`tcgen05`), with their lanes, since the last one.
@@ -484,7 +508,8 @@ impl Block {
                 step: 1,
                 lanes: PerLane::Same(State::default()),
                 among: Among::All(0),
-                read: [(0, 0, false, Reach::Block); WARP],
+                read: [None; WARP],
+                told: std::array::from_fn(|_| None),
                 copies: Copies::default(),
                 bulk: Copies::default(),
                 uncommitted: Vec::new(),

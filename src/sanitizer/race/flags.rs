@@ -20,6 +20,13 @@ impl Message {
         }
     }
 
+    /// The other adds nothing.
+    fn covers(&self, other: &Message) -> bool {
+        let mut both = self.clone();
+        both.join(other);
+        both.is_same(self)
+    }
+
     fn is_same(&self, other: &Message) -> bool {
         let mut both = self.asynchronous.iter().zip(&other.asynchronous);
         self.clock.is_same(&other.clock) && both.all(|(own, other)| own.is_same(other))
@@ -45,6 +52,9 @@ struct Left {
 fn is_meant((whom, number): For, at: (u32, u32)) -> bool {
     whom.number(at) == number
 }
+
+/// When a flag changed last, and who wrote it, as far as a reader with a reach has to know.
+pub type FlagState = (u64, (u32, Reach));
 
 /// Messages that one word keeps at most; those of the last to come stay.
 const MOST: usize = 16;
@@ -81,7 +91,7 @@ impl Flags {
             return false;
         }
         let flag = self.flags.entry(address).or_default();
-        let mut is_new = flag.last != (by.0, cluster);
+        let mut is_new = false;
         flag.last = (by.0, cluster);
         let before = flag.left.len();
         match goes_on {
@@ -116,9 +126,23 @@ impl Flags {
         says_more
     }
 
-    /// When a flag changed last, if there is one.
+    /// When what a flag says changed last, if there is one.
     pub fn version(&self, address: u64) -> Option<u64> {
         Some(self.flags.get(&address)?.version)
+    }
+
+    /// What somebody learns who reads a flag with this reach depends on this alone, and on who he is.
+    pub fn state(&self, address: u64, reach: Reach) -> Option<FlagState> {
+        let flag = self.flags.get(&address)?;
+        let last = (reach.number(flag.last), reach);
+        Some((flag.version, last))
+    }
+
+    /// A thread of this block and cluster writes something that goes on what was there, and says nothing that it has not said.
+    pub fn repeated(&mut self, address: u64, by: (u32, u32)) {
+        if let Some(flag) = self.flags.get_mut(&address) {
+            flag.last = by;
+        }
     }
 
     /// Shows what somebody learns who reads with this reach, and how far who left it reaches; he is of the block and of the cluster
@@ -163,12 +187,18 @@ fn leave(flag: &mut Vec<Left>, new: Left) -> bool {
             None => flag.push(Left { by: None, ..old }),
         }
     }
+    // What several have left may say it already.
+    let is_several = |left: &Left| is_for_same(left) && left.by.is_none();
+    let mut says_more = !flag
+        .iter()
+        .any(|left| is_several(left) && left.message.covers(&new.message));
     if flag.len() >= MOST {
         let near = flag.iter().position(|left| left.whom.0 != Reach::Device);
         flag.remove(near.unwrap_or(0));
+        says_more = true;
     }
     flag.push(new);
-    true
+    says_more
 }
 
 /// An mbarrier: what those know who have come in the current phase, and in those that are over.

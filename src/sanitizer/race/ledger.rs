@@ -74,12 +74,6 @@ impl Kind {
     pub fn writes(self) -> bool {
         self.direction != Direction::Read
     }
-
-    /// Whether an atomic that has found this written need not be told from it: another that finds the one finds this one, too, and
-    /// what is forgiven for the one is for this one.
-    pub fn is_hidden_by(self, atomic: Kind) -> bool {
-        self.direction == Direction::Atomic && self.strong >= atomic.strong
-    }
 }
 
 /// An asynchronous operation.

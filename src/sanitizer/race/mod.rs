@@ -61,6 +61,8 @@ pub struct Detector {
     listener: Arc<Listener>,
     /// Threads meet as whole blocks and whole warps alone: what is kept then, and nothing else is.
     plain: Option<Plain>,
+    /// No strong access reaches less far than the device.
+    is_wide: bool,
     /// Tells detectors apart.
     number: u64,
     /// By its coordinates, a block that runs.
@@ -115,6 +117,7 @@ impl Detector {
             options,
             listener,
             plain: plain::is_plain(launch).then(|| Plain::new(launch.block.iter().product())),
+            is_wide: plain::is_wide(launch),
             number: NEXT.fetch_add(1, Relaxed::Relaxed),
             blocks: RwLock::default(),
             begun: Mutex::default(),

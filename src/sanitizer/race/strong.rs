@@ -3,7 +3,7 @@
 use crate::program::Ordering;
 use crate::simt::observe::{Access, Direction};
 
-use super::block::Block;
+use super::block::{Block, Told};
 use super::clock::{Knowledge, Writers};
 use super::flags::{For, Message};
 use super::ledger::{Cell, Kind, Ledger, Reach};
@@ -21,11 +21,11 @@ impl Detector {
         let own = (block.number, block.cluster);
         let there = block.warps[warp].there;
         for (address, some) in by_address(access) {
-            let Some(version) = flags.version(address) else {
+            let Some(state) = flags.state(address, reach) else {
                 continue;
             };
             // Who waits reads the same again and again.
-            let read = (address, version, acquires, reach);
+            let read = Some((address, state, acquires, reach));
             if lanes(some).all(|lane| block.warps[warp].read[lane] == read) {
                 continue;
             }
@@ -53,7 +53,7 @@ impl Detector {
                 let mut writers = Writers::default();
                 for (number, lanes) in self.found_by(block, kind, &book.ledger, known.writes) {
                     let entry = book.ledger.entry(number);
-                    let is_hidden = kind.direction == Direction::Atomic && entry.kind.is_hidden_by(kind);
+                    let is_hidden = kind.direction == Direction::Atomic && self.is_hidden(entry, block.number, kind);
                     if !is_hidden {
                         writers.join(&Writers(vec![entry.writer(lanes)]));
                     }
@@ -99,7 +99,7 @@ impl Detector {
     ) -> Vec<(For, Message)> {
         let at = (block.number, warp);
         let own = &block.warps[warp];
-        let releases = matches!(ordering, Ordering::Release | Ordering::AcqRel | Ordering::Sc);
+        let releases = is_release(ordering);
         let mut messages = Vec::new();
         for (channel, whom) in Reach::ALL.into_iter().enumerate() {
             let number = whom.number((block.number, block.cluster));
@@ -120,19 +120,43 @@ impl Detector {
     pub(super) fn release(&self, block: &mut Block, warp: usize, access: &Access<'_>, reach: Reach) {
         let mut any = false;
         let goes_on = access.direction == Direction::Atomic;
+        let may_repeat = goes_on && !is_release(access.ordering);
+        let at = (block.number, block.cluster);
+        let told = (reach, reach.number(at));
+        let mut flags = self.flags.lock();
         for lane in lanes(access.lanes) {
+            let address = access.addresses[lane];
+            let own = &block.warps[warp];
+            let is_repeated = |told: &&Box<Told>| {
+                may_repeat
+                    && (told.address, told.reach, Some(told.version)) == (address, reach, flags.version(address))
+                    && told.is_still(own.lanes.get(lane))
+            };
+            if own.told[lane].as_ref().filter(is_repeated).is_some() {
+                flags.repeated(address, at);
+                continue;
+            }
             let messages = self.messages(block, warp, lane, access.ordering, reach);
-            let by = ((block.number, warp, lane), block.cluster);
-            let told = (reach, reach.number((block.number, block.cluster)));
-            any |= self
-                .flags
-                .lock()
-                .written(access.addresses[lane], by, told, goes_on, messages);
+            any |= flags.written(address, ((at.0, warp, lane), at.1), told, goes_on, messages);
+            let own = &mut block.warps[warp];
+            own.told[lane] = flags.version(address).filter(|_| may_repeat).map(|version| {
+                Box::new(Told {
+                    address,
+                    reach,
+                    version,
+                    channels: own.lanes.get(lane).channels.clone(),
+                })
+            });
         }
+        drop(flags);
         if any {
             block.warps[warp].next_step();
         }
     }
+}
+
+fn is_release(ordering: Ordering) -> bool {
+    matches!(ordering, Ordering::Release | Ordering::AcqRel | Ordering::Sc)
 }
 
 /// The addresses of an access, with the lanes of each.

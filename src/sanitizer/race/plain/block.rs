@@ -293,10 +293,14 @@ impl Block {
     }
 
     /// Drops entries for shared memory that no word refers to, if there are many; `false`: there is no room for more.
+    #[inline(always)]
     pub fn tidy(&mut self, layout: Layout) -> bool {
-        if self.entries.len() < (2 * self.kept).max(MANY).min(layout.most_entries()) {
-            return true;
-        }
+        self.entries.len() < (2 * self.kept).max(MANY).min(layout.most_entries()) || self.drop_unused(layout)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_unused(&mut self, layout: Layout) -> bool {
         let old = std::mem::take(&mut self.entries);
         let mut moved: Vec<Option<u32>> = vec![None; old.len()];
         let new = &mut self.entries;

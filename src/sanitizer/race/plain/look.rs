@@ -74,6 +74,29 @@ enum Verdict {
     Operation,
 }
 
+/// What came of looking at one word. Neighbours are mostly of neighbours.
+struct Last {
+    thread: u32,
+    before: Touched,
+    after: Touched,
+    is_new: bool,
+}
+
+impl Last {
+    /// Looks at the next word, if what comes of that is the same, but for the numbers of threads.
+    #[inline(always)]
+    fn repeats(&mut self, thread: u32, known: &mut Touched) -> bool {
+        let by = thread - self.thread;
+        let crosses = by != 0 && (thread % WARP as u32 == 0 || known.begins_warps());
+        if by > 1 || *known != self.before.behind(by) || crosses {
+            return false;
+        }
+        (self.thread, self.before, self.after) = (thread, *known, self.after.behind(by));
+        *known = self.after;
+        true
+    }
+}
+
 /// What is found out of an entry alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -90,10 +113,11 @@ struct Seen {
     class: Class,
     /// Its accesses and those of who looks are morally strong.
     is_strong: bool,
+    is_weaker: bool,
 }
 
 /// Entries of which it is remembered what was found out, by number.
-const MEMORY: usize = 4;
+const MEMORY: usize = 8;
 
 /// Threads of a block, and what they do.
 pub struct Looker<'a, E: Entries + ?Sized> {
@@ -111,6 +135,8 @@ pub struct Looker<'a, E: Entries + ?Sized> {
     /// Start of the block's shared memory, if it is that which they touch.
     pub shared: Option<u64>,
     memory: [Seen; MEMORY],
+    /// What has come of looking at a word was not by the order of its entries alone.
+    is_particular: bool,
 }
 
 /// A cell, and the shift by which its threads follow each other in a row.
@@ -136,6 +162,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             number: u32::MAX,
             class: Class::Before,
             is_strong: false,
+            is_weaker: false,
         };
         Looker {
             detector,
@@ -149,6 +176,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             told,
             shared,
             memory: [nothing; MEMORY],
+            is_particular: false,
         }
     }
 
@@ -182,15 +210,30 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
                 }
             }
             let mut is_new = is_all;
+            let mut last: Option<Last> = None;
             table.parts((at, stop), run.shift >= 2, |known, at, size| {
                 let thread = run.thread + (at.wrapping_sub(first) >> run.shift) as u32;
+                if let Some(last) = &mut last
+                    && last.repeats(thread, known)
+                {
+                    is_new &= last.is_new;
+                    return;
+                }
                 let me = Me {
                     thread,
                     shift: ONE_THREAD,
                     lanes: run.lanes.unwrap_or(1 << (thread % WARP as u32)),
                 };
-                let place = (base + at as u64, size);
-                is_new &= self.touch::<false>(known, &mut [ONE_THREAD; 3], me, place) == Some(true);
+                let (before, place) = (*known, (base + at as u64, size));
+                self.is_particular = false;
+                let now = self.touch::<false>(known, &mut [ONE_THREAD; 3], me, place) == Some(true);
+                is_new &= now;
+                last = (!self.is_particular).then_some(Last {
+                    thread,
+                    before,
+                    after: *known,
+                    is_new: now,
+                });
             });
             if is_new {
                 // Nobody else is left in it.
@@ -221,6 +264,10 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         at: (u64, usize),
     ) -> Option<bool> {
         let kind = self.own.kind;
+        if !ROW && kind.direction == Direction::Atomic && self.follows_atomic(known) {
+            known.writes = self.cell(me.thread);
+            return Some(false);
+        }
         let mut is_forgiven = false;
         if !self.is_after::<ROW>((known.writes, shifts[0]), me)? {
             if ROW {
@@ -286,6 +333,19 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         Some(false)
     }
 
+    /// Whether all that a word knows of is a strong write that this atomic finds.
+    #[inline(always)]
+    fn follows_atomic(&mut self, known: &Touched) -> bool {
+        let has_reads = known.reads.iter().any(|cell| !cell.is_empty());
+        match self.layout.parts(known.writes) {
+            Some((number, _, Others::None)) if !has_reads => {
+                let seen = self.seen(number);
+                seen.is_strong && !seen.is_weaker
+            }
+            Some(_) | None => false,
+        }
+    }
+
     #[inline(always)]
     fn seen(&mut self, number: u32) -> Seen {
         let seen = self.memory[number as usize % MEMORY];
@@ -295,6 +355,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         self.find(number)
     }
 
+    #[inline(never)]
     fn find(&mut self, number: u32) -> Seen {
         let entry = self.entries.entry(number);
         let is_here = entry.block == self.own.block;
@@ -316,6 +377,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             number,
             class,
             is_strong: kind.strong >= reach && own.strong >= reach && kind.element == own.element,
+            is_weaker: kind.strong < own.strong,
         };
         self.memory[number as usize % MEMORY] = seen;
         seen
@@ -384,7 +446,10 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             // What all lanes know of each other was looked at for the verdict.
             (Others::None, Verdict::Warp) => Self::is_mine::<ROW>(thread, shift, me)?,
             (_, Verdict::Operation) if ROW => return None,
-            (_, Verdict::Operation) => self.is_after_operation(number, thread, me),
+            (_, Verdict::Operation) => {
+                self.is_particular = true;
+                self.is_after_operation(number, thread, me)
+            }
         })
     }
 
@@ -610,6 +675,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         let Some((number, thread, others)) = self.layout.parts(cell) else {
             return false;
         };
+        self.is_particular = true;
         !self.seen(number).is_strong && self.judge((number, thread, others), me, at)
     }
 

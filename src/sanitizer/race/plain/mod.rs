@@ -13,57 +13,97 @@ mod watch;
 use std::collections::HashSet;
 
 use crate::isa::joint::Joint;
-use crate::program::{BarrierOp, Function, Op, Ordering, Value};
+use crate::program::{BarrierOp, Body, Op, Ordering, Value};
 use crate::simt::Launch;
+
+use super::ledger::Reach;
 
 pub use block::Block;
 pub use watch::Plain;
 
 /// Whether the threads of a launch meet in no other way.
 pub fn is_plain(launch: &Launch) -> bool {
-    if launch.cluster.is_some() || launch.cooperative {
-        return false;
-    }
-    let module = &launch.code.module;
-    let mut known = HashSet::new();
-    let mut open = vec![launch.kernel];
-    while let Some(number) = open.pop() {
-        if !known.insert(number) {
-            continue;
-        }
-        let Some(Ok(function)) = module
-            .functions
-            .get(number as usize)
-            .and_then(|entry| entry.lowered.get())
-        else {
-            return false;
-        };
-        if function.calls_indirectly || !function_is_plain(function) {
-            return false;
-        }
-        open.extend(&function.callees);
-    }
-    true
+    launch.cluster.is_none() && !launch.cooperative && of_all(launch, 0, op_is_plain)
 }
 
-fn function_is_plain(function: &Function) -> bool {
-    let body = &function.body;
-    body.blocks
-        .iter()
-        .flat_map(|block| &block.insts)
-        .all(|inst| op_is_plain(&inst.op))
+/// Whether all strong accesses of a launch reach the whole device.
+pub fn is_wide(launch: &Launch) -> bool {
+    of_all(launch, 1, |_, op| match op {
+        Op::Load { ordering, scope, .. } | Op::Store { ordering, scope, .. } => {
+            *ordering == Ordering::Weak || Reach::of(*scope) == Reach::Device
+        }
+        Op::Atomic { scope, .. } => Reach::of(Some(*scope)) == Reach::Device,
+        // Some of these have scopes of their own.
+        Op::Joint(joint) => matches!(joint.what, Joint::Matrix(_)),
+        Op::Barrier { .. }
+        | Op::WarpBarrier { .. }
+        | Op::Match { .. }
+        | Op::Redux { .. }
+        | Op::Elect { .. }
+        | Op::Shuffle { .. }
+        | Op::Vote { .. }
+        | Op::Fence { .. }
+        | Op::Compute { .. }
+        | Op::CopyAsync { .. }
+        | Op::CopyGroup(_)
+        | Op::Texture(_)
+        | Op::Surface(_)
+        | Op::HandleQuery { .. }
+        | Op::IsHandle { .. }
+        | Op::Activemask { .. }
+        | Op::Call { .. }
+        | Op::Syscall { .. }
+        | Op::Return
+        | Op::Exit
+        | Op::Trap
+        | Op::Breakpoint
+        | Op::Nanosleep
+        | Op::ReadSpecial { .. }
+        | Op::FrameAddress { .. }
+        | Op::ConvertAddress { .. }
+        | Op::IsSpace { .. }
+        | Op::Alloca { .. }
+        | Op::StackSave { .. }
+        | Op::StackRestore { .. } => true,
+    })
 }
 
-fn op_is_plain<R>(op: &Op<R>) -> bool {
-    let is_whole = |members: &Value<R>| matches!(members, Value::Immediate(u32::MAX));
+/// Whether all operations that a launch may come to are of a kind; the answer to this question is kept with the module.
+fn of_all(launch: &Launch, question: usize, is: impl Fn(&Body, &Op) -> bool) -> bool {
+    let (module, kernel) = (&launch.code.module, launch.kernel);
+    launch.code.answer(kernel, question, || {
+        let mut known = HashSet::new();
+        let mut open = vec![kernel];
+        while let Some(number) = open.pop() {
+            if !known.insert(number) {
+                continue;
+            }
+            let entry = module.functions.get(number as usize);
+            let Some(Ok(function)) = entry.and_then(|entry| entry.lowered.get()) else {
+                return false;
+            };
+            let body = &function.body;
+            if function.calls_indirectly || !body.insts().all(|inst| is(body, &inst.op)) {
+                return false;
+            }
+            open.extend(&function.callees);
+        }
+        true
+    })
+}
+
+fn op_is_plain(body: &Body, op: &Op) -> bool {
+    let constant = |value: &Value| match value {
+        Value::Immediate(value) => Some(u128::from(*value)),
+        Value::Register(register) => body.constant(register.number),
+    };
+    let is_whole = |members: &Value| constant(members) == Some(u32::MAX.into());
     let is_unordered = |ordering: &Ordering| match ordering {
         Ordering::Weak | Ordering::Volatile | Ordering::Relaxed => true,
         Ordering::Acquire | Ordering::Release | Ordering::AcqRel | Ordering::Sc => false,
     };
     match op {
-        Op::Barrier { op, id, threads, .. } => {
-            *op != BarrierOp::Arrive && threads.is_none() && matches!(id, Value::Immediate(_))
-        }
+        Op::Barrier { op, id, threads, .. } => *op != BarrierOp::Arrive && threads.is_none() && constant(id).is_some(),
         Op::WarpBarrier { members }
         | Op::Match { members, .. }
         | Op::Redux { members, .. }

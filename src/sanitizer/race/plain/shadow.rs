@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+
+use crate::isa::lanes::WARP;
 
 use super::super::shadow::Spread;
 
@@ -45,13 +47,13 @@ impl Cell {
     }
 }
 
-/// How many bits of a cell say which thread of the block it is: large blocks are few.
+/// How many bits of a cell say which thread of the block it is, those of a lane at least: large blocks are few.
 #[derive(Clone, Copy)]
 pub struct Layout(u32);
 
 impl Layout {
     pub fn of(threads: u32) -> Layout {
-        Layout(threads.max(2).next_power_of_two().trailing_zeros())
+        Layout(threads.next_power_of_two().trailing_zeros().max(5))
     }
 
     /// Entries of which cells can tell.
@@ -92,7 +94,7 @@ impl Layout {
 }
 
 /// Who touched a word, a byte, or a row.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Whoever wrote it, and may be in no order with somebody yet to come.
     pub writes: Cell,
@@ -101,6 +103,23 @@ pub struct Touched {
 }
 
 impl Touched {
+    /// What a word says whose threads are each so many (0 or 1) behind those of this one.
+    #[inline(always)]
+    pub fn behind(self, by: u32) -> Touched {
+        let next = |cell: Cell| Cell(cell.0 + if cell.is_empty() { 0 } else { by });
+        Touched {
+            writes: next(self.writes),
+            reads: [next(self.reads[0]), next(self.reads[1])],
+        }
+    }
+
+    /// Whether a thread is the first of its warp.
+    #[inline(always)]
+    pub fn begins_warps(self) -> bool {
+        let is_first = |cell: Cell| !cell.is_empty() && cell.0 % WARP as u32 == 0;
+        is_first(self.writes) | is_first(self.reads[0]) | is_first(self.reads[1])
+    }
+
     fn each(&mut self, act: &mut dyn FnMut(&mut Cell)) {
         act(&mut self.writes);
         self.reads.iter_mut().for_each(act);
@@ -232,26 +251,40 @@ impl Table {
             self.take_apart(number);
         }
         if is_by_words && self.rows[number].split == 0 && (from | to).is_multiple_of(WORD) {
-            for (i, known) in self.words[from / WORD..to / WORD].iter_mut().enumerate() {
-                act(known, from + i * WORD, WORD);
+            let (mut at, words) = (from, &mut self.words[from / WORD..to / WORD]);
+            for known in words {
+                act(known, at, WORD);
+                at += WORD;
             }
-            return;
+        } else {
+            self.bytes((from, to), is_by_words, &mut act);
         }
+    }
+
+    /// As [`Self::parts`], where there are bytes among them.
+    #[inline(never)]
+    fn bytes(
+        &mut self,
+        (from, to): (usize, usize),
+        is_by_words: bool,
+        act: &mut dyn FnMut(&mut Touched, usize, usize),
+    ) {
+        if self.bytes.is_empty() {
+            self.bytes.resize(self.rows.len() * ROW, Touched::default());
+        }
+        let row = &mut self.rows[from / ROW];
         let mut at = from;
         while at < to {
             let word = at / WORD;
             let bit = 1 << (word % WORDS);
-            let is_split = self.rows[number].split & bit != 0;
+            let is_split = row.split & bit != 0;
             if is_by_words && !is_split && at.is_multiple_of(WORD) && at + WORD <= to {
                 act(&mut self.words[word], at, WORD);
                 at += WORD;
                 continue;
             }
-            if self.bytes.is_empty() {
-                self.bytes.resize(self.rows.len() * ROW, Touched::default());
-            }
             if !is_split {
-                self.rows[number].split |= bit;
+                row.split |= bit;
                 self.bytes[word * WORD..][..WORD].fill(self.words[word]);
             }
             let stop = to.min((word + 1) * WORD);
@@ -313,6 +346,43 @@ type Pages = HashMap<u64, Box<Table>, BuildHasherDefault<Spread>>;
 pub struct Shadow {
     shards: [Mutex<Pages>; SHARDS],
     stamp: u32,
+}
+
+/// A page at a time, which nobody else touches meanwhile.
+pub struct Cursor<'a> {
+    shadow: &'a Shadow,
+    held: Option<(u64, MappedMutexGuard<'a, Table>)>,
+}
+
+impl Cursor<'_> {
+    /// The pages of a range, one after the other: each with the stamp and the address at which it begins, and the part of the range.
+    #[inline(always)]
+    pub fn pages(&mut self, address: u64, bytes: u64, mut act: impl FnMut(&mut Table, u32, u64, (u64, u64))) {
+        let end = address.saturating_add(bytes);
+        let mut at = address;
+        while at < end {
+            let number = at / PAGE;
+            let stop = end.min((number + 1) * PAGE);
+            let stamp = self.shadow.stamp;
+            act(self.page(number), stamp, number * PAGE, (at, stop));
+            at = stop;
+        }
+    }
+
+    #[inline(always)]
+    fn page(&mut self, number: u64) -> &mut Table {
+        if self.held.as_ref().is_none_or(|(held, _)| *held != number) {
+            // One shard at a time: two cursors can never wait for each other.
+            self.held = None;
+            let pages = self.shadow.shards[number as usize % SHARDS].lock();
+            let page = MutexGuard::map(pages, |pages| &mut **pages.entry(number).or_insert_with(pool::page));
+            self.held = Some((number, page));
+        }
+        match &mut self.held {
+            Some((_, page)) => page,
+            None => unreachable!("it was put there"),
+        }
+    }
 }
 
 /// Pages that grids have left: the next ones need not ask the system for them.
@@ -390,18 +460,10 @@ impl Shadow {
         }
     }
 
-    /// The pages of a range, one after the other: each with the stamp and the address at which it begins, and the part of the range.
-    #[inline]
-    pub fn pages(&self, address: u64, bytes: u64, mut act: impl FnMut(&mut Table, u32, u64, (u64, u64))) {
-        let end = address.saturating_add(bytes);
-        let mut at = address;
-        while at < end {
-            let number = at / PAGE;
-            let stop = end.min((number + 1) * PAGE);
-            let mut pages: MutexGuard<'_, Pages> = self.shards[number as usize % SHARDS].lock();
-            let page = pages.entry(number).or_insert_with(pool::page);
-            act(page, self.stamp, number * PAGE, (at, stop));
-            at = stop;
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            shadow: self,
+            held: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -143,45 +144,13 @@ impl Detector {
         let kind = Kind::of(access);
         let is_full = self.on_plain(plain, by, (kind, access.space), |on| {
             let operation = access.operation.and_then(|number| on.block.operations.find(number));
-            let mut act = |run: &Run| on.touch(Told::Lanes(access), (warp, operation), run);
-            let first = (warp * WARP) as u32;
-            let bytes = u64::from(access.bytes);
-            let mut rest = access.lanes;
-            while rest != 0 {
-                let lane = rest.trailing_zeros() as usize;
-                let address = access.addresses[lane];
-                // Lanes that follow each other, or that touch the same. Stores of one place may be of different values.
-                let next = |from: usize, step: u64| {
-                    let follows = |lane: &usize| {
-                        *lane < WARP
-                            && rest >> lane & 1 == 1
-                            && access.addresses[*lane] == address.wrapping_add(step * (lane - from) as u64)
-                    };
-                    (from + 1..).take_while(follows).count() + 1
-                };
-                let mut run = Run {
-                    thread: first + lane as u32,
-                    lanes: None,
-                    address,
-                    shift: ONE_THREAD,
-                    bytes,
-                };
-                let mut count = 1;
-                if bytes.is_power_of_two() {
-                    count = next(lane, bytes);
-                    if count > 1 {
-                        (run.shift, run.bytes) = (bytes.trailing_zeros() as u8, bytes * count as u64);
-                    }
-                }
-                if count == 1 && !kind.writes() {
-                    count = next(lane, 0);
-                    if count > 1 {
-                        run.lanes = Some(mask(count) << lane);
-                    }
-                }
-                rest &= !(mask(count) << lane);
-                act(&run);
-            }
+            let runs = Runs {
+                access,
+                first: (warp * WARP) as u32,
+                is_read: !kind.writes(),
+                rest: access.lanes,
+            };
+            on.touch(Told::Lanes(access), (warp, operation), runs);
         });
         if is_full {
             plain.tidy();
@@ -209,7 +178,7 @@ impl Detector {
                     shift: bytes.trailing_zeros() as u8,
                     bytes: bytes * (rows.warps * WARP) as u64,
                 };
-                return on.touch(told, (first, None), &run);
+                return on.touch(told, (first, None), std::iter::once(run));
             }
             for warp in 0..rows.warps {
                 let mut run = Run {
@@ -224,7 +193,7 @@ impl Detector {
                     run.address += bytes * (warp * WARP) as u64;
                     (run.shift, run.bytes) = (bytes.trailing_zeros() as u8, bytes * WARP as u64);
                 }
-                on.touch(told, (first + warp, None), &run);
+                on.touch(told, (first + warp, None), std::iter::once(run));
             }
         });
         if is_full {
@@ -321,30 +290,43 @@ struct On<'a> {
 }
 
 impl On<'_> {
-    /// A run of threads, of a warp and such as are in the same step, touches memory.
+    /// Runs of threads, of a warp and such as are in the same step, touch memory.
     #[inline(always)]
-    fn touch(&mut self, told: Told<'_>, by: (usize, Option<u32>), run: &Run) {
-        if self.is_shared || self.block.shared.contains(&run.address) {
-            self.touch_shared(told, by, run);
-        } else if !self.block.local.contains(&run.address) {
-            self.touch_global(told, by, run);
+    fn touch(&mut self, told: Told<'_>, by: (usize, Option<u32>), runs: impl Iterator<Item = Run>) {
+        let mut runs = runs.peekable();
+        while let Some(run) = runs.peek() {
+            if self.is_shared || self.block.shared.contains(&run.address) {
+                self.touch_shared(told, by, &mut runs);
+            } else if self.block.local.contains(&run.address) {
+                runs.next();
+            } else {
+                self.touch_global(told, by, &mut runs);
+            }
         }
     }
 
-    fn touch_shared(&mut self, told: Told<'_>, (warp, operation): (usize, Option<u32>), run: &Run) {
+    #[inline(always)]
+    fn touch_shared(
+        &mut self,
+        told: Told<'_>,
+        (warp, operation): (usize, Option<u32>),
+        runs: &mut Peekable<impl Iterator<Item = Run>>,
+    ) {
         let (detector, block, layout) = (self.detector, &mut *self.block, self.plain.layout);
-        if !block.tidy(layout) {
-            detector.lost.fetch_add(1, Relaxed);
-            return;
-        }
         let site = || detector.number_site(std::ptr::from_ref(self.by.function) as usize, self.by.span);
         let what = (self.by.function, self.by.span, self.kind);
-        let Some(own) = block.entry(what, (warp, operation), (true, 0), site, |_| None) else {
+        let own = match block.tidy(layout) {
+            true => block.entry(what, (warp, operation), (true, 0), site, |_| None),
+            false => None,
+        };
+        let shared = block.shared.clone();
+        let is_here = |run: &Run| self.is_shared || shared.contains(&run.address);
+        let Some(own) = own else {
+            while runs.next_if(is_here).is_some() {
+                detector.lost.fetch_add(1, Relaxed);
+            }
             return;
         };
-        let start = block.shared.start;
-        // A vector may reach beyond what the block has (a load whose last part is not needed).
-        let end = (run.address + run.bytes).min(block.shared.end);
         let mut looker = Looker::new(
             (detector, layout),
             &block.entries[..],
@@ -353,12 +335,22 @@ impl On<'_> {
             own,
             block.epoch,
             told,
-            Some(start),
+            Some(shared.start),
         );
-        looker.run(&mut block.window, block.stamp, start, run, (run.address, end));
+        while let Some(run) = runs.next_if(is_here) {
+            // A vector may reach beyond what the block has (a load whose last part is not needed).
+            let end = (run.address + run.bytes).min(shared.end);
+            looker.run(&mut block.window, block.stamp, shared.start, &run, (run.address, end));
+        }
     }
 
-    fn touch_global(&mut self, told: Told<'_>, (warp, operation): (usize, Option<u32>), run: &Run) {
+    #[inline(always)]
+    fn touch_global(
+        &mut self,
+        told: Told<'_>,
+        (warp, operation): (usize, Option<u32>),
+        runs: &mut Peekable<impl Iterator<Item = Run>>,
+    ) {
         let (detector, block, layout) = (self.detector, &mut *self.block, self.plain.layout);
         let book = self.plain.book.read();
         let site = || detector.number_site(std::ptr::from_ref(self.by.function) as usize, self.by.span);
@@ -371,8 +363,12 @@ impl On<'_> {
             has_room.then(|| book.entries.push(entry) as u32)
         });
         self.is_full |= is_full;
+        let (shared, local) = (block.shared.clone(), block.local.clone());
+        let is_here = |run: &Run| !shared.contains(&run.address) && !local.contains(&run.address);
         let Some(own) = own else {
-            detector.lost.fetch_add(1, Relaxed);
+            while runs.next_if(is_here).is_some() {
+                detector.lost.fetch_add(1, Relaxed);
+            }
             return;
         };
         let mut looker = Looker::new(
@@ -385,9 +381,69 @@ impl On<'_> {
             told,
             None,
         );
-        book.shadow.pages(run.address, run.bytes, |table, stamp, base, part| {
-            looker.run(table, stamp, base, run, part);
-        });
+        let mut cursor = book.shadow.cursor();
+        while let Some(run) = runs.next_if(is_here) {
+            cursor.pages(run.address, run.bytes, |table, stamp, base, part| {
+                looker.run(table, stamp, base, &run, part);
+            });
+        }
+    }
+}
+
+/// The runs in which the lanes of a warp touch memory.
+struct Runs<'a> {
+    access: &'a Access<'a>,
+    /// Thread of lane 0.
+    first: u32,
+    is_read: bool,
+    rest: u32,
+}
+
+impl Runs<'_> {
+    /// How many lanes there are, from `lane` on, each of which touches what is `step` bytes behind that of the one before.
+    #[inline(always)]
+    fn length(&self, lane: usize, step: u64) -> usize {
+        let first = self.access.addresses[lane];
+        let follows = |own: &usize| {
+            self.rest >> own & 1 == 1 && self.access.addresses[*own] == first.wrapping_add(step * (own - lane) as u64)
+        };
+        (lane + 1..WARP).take_while(follows).count() + 1
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Run> {
+        if self.rest == 0 {
+            return None;
+        }
+        let lane = self.rest.trailing_zeros() as usize % WARP;
+        let bytes = u64::from(self.access.bytes);
+        let mut run = Run {
+            thread: self.first + lane as u32,
+            lanes: None,
+            address: self.access.addresses[lane],
+            shift: ONE_THREAD,
+            bytes,
+        };
+        let mut count = 1;
+        if bytes.is_power_of_two() {
+            count = self.length(lane, bytes);
+            if count > 1 {
+                (run.shift, run.bytes) = (bytes.trailing_zeros() as u8, bytes * count as u64);
+            }
+        }
+        // Stores of one place may be of different values: lane by lane.
+        if count == 1 && self.is_read {
+            count = self.length(lane, 0);
+            if count > 1 {
+                run.lanes = Some(mask(count) << lane);
+            }
+        }
+        self.rest &= !(mask(count) << lane);
+        Some(run)
     }
 }
 
