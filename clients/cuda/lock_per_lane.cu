@@ -1,4 +1,3 @@
-// no race check: its threads wait for each other a hundred times as long under the checker
 // Every lane takes locks of its own choice: lanes of one warp contend with each other and with other blocks. Locks by
 // compare-and-swap, tickets, and libcu++'s semaphores; two at a time for transfers between accounts.
 #include "check.h"

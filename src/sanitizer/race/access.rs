@@ -222,7 +222,7 @@ impl Detector {
                     other: entry,
                     own: ledger.entry(actor.entry),
                     is_one: number == actor.entry,
-                    lanes: (their, lane),
+                    lanes: (Some(their), lane),
                     lacks_fence,
                     shared: None,
                 };

@@ -15,8 +15,8 @@ pub(super) struct Pair<'a> {
     pub own: &'a Entry,
     /// Both are accesses by one instruction, of one warp in one step.
     pub is_one: bool,
-    /// A lane of each.
-    pub lanes: (usize, usize),
+    /// A lane of each; `None`: one of several that were not told apart.
+    pub lanes: (Option<usize>, usize),
     /// They are in order but for a proxy fence.
     pub lacks_fence: bool,
     /// The block in whose shared memory it is, and the offset there, where that is known.
@@ -60,14 +60,14 @@ impl Detector {
         if matches!(missing, Missing::SameValue | Missing::Guess) && !self.options.benign {
             return true;
         }
-        let side = |entry: &Entry, lane: usize| report::Side {
+        let side = |entry: &Entry, lane: Option<usize>| report::Side {
             site: entry.site,
             kind: entry.kind,
             block: entry.block,
-            thread: Some(entry.warp * WARP as u32 + lane as u32),
+            thread: lane.map(|lane| entry.warp * WARP as u32 + lane as u32),
             operation: entry.operation.is_some(),
         };
-        self.note(side(other, their), side(own, lane), at, missing, pair.shared);
+        self.note(side(other, their), side(own, Some(lane)), at, missing, pair.shared);
         false
     }
 
@@ -103,7 +103,8 @@ impl Detector {
         };
         let Some(own) = value(lane) else { return false };
         let touches = |of: usize| address.wrapping_sub(access.addresses[of]) < u64::from(access.bytes);
-        if pair.is_one && access.lanes >> their & 1 == 1 && touches(their) {
+        let is_now = |their: &usize| pair.is_one && access.lanes >> their & 1 == 1 && touches(*their);
+        if let Some(their) = their.filter(is_now) {
             // Both store in this instruction.
             return value(their) == Some(own);
         }

@@ -1,6 +1,7 @@
 //! Who touched memory: entries for accesses that are alike, and the sets of them that words of the shadow refer to.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
@@ -9,6 +10,7 @@ use crate::program::{self, Proxy, Scope};
 use crate::simt::observe::{Access, Direction};
 
 use super::clock::{Clock, Step, Writer};
+use super::shadow::Spread;
 
 /// How far an order reaches, or how near two threads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,7 +205,7 @@ pub struct Ledger {
     entries: boxcar::Vec<Entry>,
     operations: boxcar::Vec<Operation>,
     sets: boxcar::Vec<Box<[Member]>>,
-    known: Mutex<HashMap<Box<[Member]>, u32>>,
+    known: Mutex<HashMap<Box<[Member]>, u32, BuildHasherDefault<Spread>>>,
 }
 
 impl Ledger {

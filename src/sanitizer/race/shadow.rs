@@ -77,7 +77,7 @@ impl Page {
     }
 }
 
-/// Page numbers are spread well enough by a multiplication (Knuth, The Art of Computer Programming 3, 6.4).
+/// Numbers of pages and entries are spread well enough by a multiplication (Knuth, The Art of Computer Programming 3, 6.4).
 #[derive(Default)]
 pub struct Spread(u64);
 
@@ -87,8 +87,10 @@ impl Hasher for Spread {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
         }
     }
 

@@ -11,6 +11,7 @@ use crate::ptx::ast::Span;
 use super::super::block::Copies;
 use super::super::clock::Step;
 use super::super::ledger::Kind;
+use super::look::Memories;
 use super::shadow::{Layout, Table};
 
 /// Accesses by one instruction, of warps of a block that are in the same step, between two barriers of it.
@@ -143,10 +144,11 @@ pub struct Block {
     pub entries: Vec<Entry>,
     kept: usize,
     /// How often those were numbered anew.
-    generation: u32,
+    pub generation: u32,
     pub window: Table,
     pub stamp: u32,
     slots: Box<[Option<Slot>; SLOTS]>,
+    pub memories: Memories,
 }
 
 impl Block {
@@ -165,6 +167,7 @@ impl Block {
             window: Table::default(),
             stamp: 0,
             slots: Box::new([None; SLOTS]),
+            memories: Memories::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::simt::observe::{Access, Direction, RowAccess};
 
 use super::super::Detector;
 use super::super::judge::Pair;
-use super::super::ledger::{self, Reach};
+use super::super::ledger::{self, Kind, Reach};
 use super::block::{Entry, Operations, Warp};
 use super::shadow::{self, Cell, Layout, ONE_THREAD, Others, Table, Touched};
 
@@ -99,7 +99,7 @@ impl Last {
 
 /// What is found out of an entry alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub enum Class {
     Before,
     /// Of this block since its last barrier, in this step of their warp.
     Here(u32),
@@ -108,7 +108,7 @@ enum Class {
 }
 
 #[derive(Clone, Copy)]
-struct Seen {
+pub struct Seen {
     number: u32,
     class: Class,
     /// Its accesses and those of who looks are morally strong.
@@ -118,6 +118,39 @@ struct Seen {
 
 /// Entries of which it is remembered what was found out, by number.
 const MEMORY: usize = 8;
+
+pub type Memory = [Seen; MEMORY];
+
+const NOTHING: Memory = [Seen {
+    number: u32::MAX,
+    class: Class::Before,
+    is_strong: false,
+    is_weaker: false,
+}; MEMORY];
+
+/// What a block remembers, for reads and writes of memory of its own and of all.
+pub struct Memories([(Option<(Kind, Since)>, Memory); 4]);
+
+/// A block, the number of its barriers, and since when entries have the numbers that they have: what is found out counts for these.
+pub type Since = (u32, u32, u32);
+
+impl Memories {
+    pub fn new() -> Memories {
+        Memories([(None, NOTHING); 4])
+    }
+
+    /// For accesses of a kind that no operation makes.
+    #[inline(always)]
+    pub fn of(&mut self, (kind, is_global): (Kind, bool), operation: Option<u32>, since: Since) -> &mut Memory {
+        let (last, memory) = &mut self.0[usize::from(kind.writes()) * 2 + usize::from(is_global)];
+        if operation.is_some() || *last != Some((kind, since)) {
+            *memory = NOTHING;
+            // What one operation finds is not what others do.
+            *last = operation.is_none().then_some((kind, since));
+        }
+        memory
+    }
+}
 
 /// Threads of a block, and what they do.
 pub struct Looker<'a, E: Entries + ?Sized> {
@@ -134,7 +167,7 @@ pub struct Looker<'a, E: Entries + ?Sized> {
     pub told: Told<'a>,
     /// Start of the block's shared memory, if it is that which they touch.
     pub shared: Option<u64>,
-    memory: [Seen; MEMORY],
+    memory: &'a mut Memory,
     /// What has come of looking at a word was not by the order of its entries alone.
     is_particular: bool,
 }
@@ -157,13 +190,8 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         epoch: u32,
         told: Told<'a>,
         shared: Option<u64>,
+        memory: &'a mut Memory,
     ) -> Looker<'a, E> {
-        let nothing = Seen {
-            number: u32::MAX,
-            class: Class::Before,
-            is_strong: false,
-            is_weaker: false,
-        };
         Looker {
             detector,
             layout,
@@ -175,7 +203,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             epoch,
             told,
             shared,
-            memory: [nothing; MEMORY],
+            memory,
             is_particular: false,
         }
     }
@@ -187,6 +215,18 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         let is_by_rows = run.lanes.is_none() && self.own.kind.strong.is_none();
         let first = run.address.wrapping_sub(base) as usize;
         let (mut at, to) = ((from - base) as usize, (to - base) as usize);
+        if run.bytes == 4
+            && run.lanes.is_none()
+            && let Some(known) = table.word(at, stamp)
+        {
+            let me = Me {
+                thread: run.thread,
+                shift: ONE_THREAD,
+                lanes: 1 << (run.thread % WARP as u32),
+            };
+            let _ = self.touch::<false>(known, &mut [ONE_THREAD; 3], me, (run.address, 4));
+            return;
+        }
         while at < to {
             let stop = to.min((at / shadow::ROW + 1) * shadow::ROW);
             let row = table.row(at / shadow::ROW, stamp);
@@ -687,10 +727,10 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         let own_warp = me.thread / WARP as u32;
         let is_here = other.block == self.own.block && warp == own_warp && other.operation.is_none();
         let own = (0..WARP).find(|own| me.lanes >> own & 1 == 1 && (!is_here || *own != lane));
-        let own = match own {
-            Some(own) => own,
+        let (their, own) = match own {
+            Some(own) => (Some(lane), own),
             // The cell names the one who looks, who is not alone there.
-            None if others != Others::None => me.lanes.trailing_zeros() as usize,
+            None if others != Others::None => (None, me.lanes.trailing_zeros() as usize),
             None => return false,
         };
         let party = |entry: &Entry, warp: u32| ledger::Entry {
@@ -707,7 +747,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
                 other: &party(other, warp),
                 own: &party(&self.own, own_warp),
                 is_one: number == self.number && warp == own_warp,
-                lanes: (lane, own),
+                lanes: (their, own),
                 lacks_fence: false,
                 shared: self.shared.map(|start| (self.own.block, at.0.wrapping_sub(start))),
             };

@@ -44,6 +44,7 @@ pub fn is_wide(launch: &Launch) -> bool {
         | Op::Vote { .. }
         | Op::Fence { .. }
         | Op::Compute { .. }
+        | Op::Shadow(_)
         | Op::CopyAsync { .. }
         | Op::CopyGroup(_)
         | Op::Texture(_)
@@ -62,6 +63,7 @@ pub fn is_wide(launch: &Launch) -> bool {
         | Op::FrameAddress { .. }
         | Op::ConvertAddress { .. }
         | Op::IsSpace { .. }
+        | Op::Within(_)
         | Op::Alloca { .. }
         | Op::StackSave { .. }
         | Op::StackRestore { .. } => true,

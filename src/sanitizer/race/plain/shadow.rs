@@ -197,6 +197,17 @@ impl Table {
         row
     }
 
+    /// A word of a row that is looked at word by word, if it is one, and not split.
+    #[inline(always)]
+    pub fn word(&mut self, at: usize, stamp: u32) -> Option<&mut Touched> {
+        let row = &self.rows[at / ROW];
+        let is_one = row.stamp == stamp && !row.is_whole && row.split == 0 && at.is_multiple_of(WORD);
+        match is_one {
+            true => Some(&mut self.words[at / WORD]),
+            false => None,
+        }
+    }
+
     /// A row that is to be looked at word by word.
     fn take_apart(&mut self, number: usize) {
         if self.words.is_empty() {
@@ -205,6 +216,11 @@ impl Table {
         let row = &mut self.rows[number];
         row.is_whole = false;
         let (touched, shifts) = (row.touched, row.shifts);
+        if touched == Touched::default() {
+            row.split = 0;
+            self.words[number * WORDS..][..WORDS].fill(touched);
+            return;
+        }
         let of = |byte: usize| {
             let at = |cell: Cell, shift: u8| match cell.is_empty() {
                 true => cell,

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::iter::Peekable;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -144,7 +143,7 @@ impl Detector {
         let kind = Kind::of(access);
         let is_full = self.on_plain(plain, by, (kind, access.space), |on| {
             let operation = access.operation.and_then(|number| on.block.operations.find(number));
-            let runs = Runs {
+            let runs = OfWarp {
                 access,
                 first: (warp * WARP) as u32,
                 is_read: !kind.writes(),
@@ -178,7 +177,7 @@ impl Detector {
                     shift: bytes.trailing_zeros() as u8,
                     bytes: bytes * (rows.warps * WARP) as u64,
                 };
-                return on.touch(told, (first, None), std::iter::once(run));
+                return on.touch(told, (first, None), One(Some(run)));
             }
             for warp in 0..rows.warps {
                 let mut run = Run {
@@ -193,7 +192,7 @@ impl Detector {
                     run.address += bytes * (warp * WARP) as u64;
                     (run.shift, run.bytes) = (bytes.trailing_zeros() as u8, bytes * WARP as u64);
                 }
-                on.touch(told, (first + warp, None), std::iter::once(run));
+                on.touch(told, (first + warp, None), One(Some(run)));
             }
         });
         if is_full {
@@ -292,12 +291,11 @@ struct On<'a> {
 impl On<'_> {
     /// Runs of threads, of a warp and such as are in the same step, touch memory.
     #[inline(always)]
-    fn touch(&mut self, told: Told<'_>, by: (usize, Option<u32>), runs: impl Iterator<Item = Run>) {
-        let mut runs = runs.peekable();
-        while let Some(run) = runs.peek() {
-            if self.is_shared || self.block.shared.contains(&run.address) {
+    fn touch(&mut self, told: Told<'_>, by: (usize, Option<u32>), mut runs: impl Runs) {
+        while let Some(address) = runs.address() {
+            if self.is_shared || self.block.shared.contains(&address) {
                 self.touch_shared(told, by, &mut runs);
-            } else if self.block.local.contains(&run.address) {
+            } else if self.block.local.contains(&address) {
                 runs.next();
             } else {
                 self.touch_global(told, by, &mut runs);
@@ -306,13 +304,8 @@ impl On<'_> {
     }
 
     #[inline(always)]
-    fn touch_shared(
-        &mut self,
-        told: Told<'_>,
-        (warp, operation): (usize, Option<u32>),
-        runs: &mut Peekable<impl Iterator<Item = Run>>,
-    ) {
-        let (detector, block, layout) = (self.detector, &mut *self.block, self.plain.layout);
+    fn touch_shared(&mut self, told: Told<'_>, (warp, operation): (usize, Option<u32>), runs: &mut impl Runs) {
+        let (detector, block, layout, kind) = (self.detector, &mut *self.block, self.plain.layout, self.kind);
         let site = || detector.number_site(std::ptr::from_ref(self.by.function) as usize, self.by.span);
         let what = (self.by.function, self.by.span, self.kind);
         let own = match block.tidy(layout) {
@@ -320,7 +313,8 @@ impl On<'_> {
             false => None,
         };
         let shared = block.shared.clone();
-        let is_here = |run: &Run| self.is_shared || shared.contains(&run.address);
+        let is_shared = self.is_shared;
+        let is_here = |address: u64| is_shared || shared.contains(&address);
         let Some(own) = own else {
             while runs.next_if(is_here).is_some() {
                 detector.lost.fetch_add(1, Relaxed);
@@ -336,6 +330,9 @@ impl On<'_> {
             block.epoch,
             told,
             Some(shared.start),
+            block
+                .memories
+                .of((kind, false), operation, (block.number, block.epoch, block.generation)),
         );
         while let Some(run) = runs.next_if(is_here) {
             // A vector may reach beyond what the block has (a load whose last part is not needed).
@@ -345,13 +342,8 @@ impl On<'_> {
     }
 
     #[inline(always)]
-    fn touch_global(
-        &mut self,
-        told: Told<'_>,
-        (warp, operation): (usize, Option<u32>),
-        runs: &mut Peekable<impl Iterator<Item = Run>>,
-    ) {
-        let (detector, block, layout) = (self.detector, &mut *self.block, self.plain.layout);
+    fn touch_global(&mut self, told: Told<'_>, (warp, operation): (usize, Option<u32>), runs: &mut impl Runs) {
+        let (detector, block, layout, kind) = (self.detector, &mut *self.block, self.plain.layout, self.kind);
         let book = self.plain.book.read();
         let site = || detector.number_site(std::ptr::from_ref(self.by.function) as usize, self.by.span);
         let what = (self.by.function, self.by.span, self.kind);
@@ -364,7 +356,7 @@ impl On<'_> {
         });
         self.is_full |= is_full;
         let (shared, local) = (block.shared.clone(), block.local.clone());
-        let is_here = |run: &Run| !shared.contains(&run.address) && !local.contains(&run.address);
+        let is_here = |address: u64| !shared.contains(&address) && !local.contains(&address);
         let Some(own) = own else {
             while runs.next_if(is_here).is_some() {
                 detector.lost.fetch_add(1, Relaxed);
@@ -380,6 +372,9 @@ impl On<'_> {
             block.epoch,
             told,
             None,
+            block
+                .memories
+                .of((kind, true), operation, (block.number, block.epoch, book.generation)),
         );
         let mut cursor = book.shadow.cursor();
         while let Some(run) = runs.next_if(is_here) {
@@ -390,8 +385,37 @@ impl On<'_> {
     }
 }
 
-/// The runs in which the lanes of a warp touch memory.
-struct Runs<'a> {
+/// Runs of threads, one after the other.
+trait Runs {
+    /// Where the next one begins.
+    fn address(&self) -> Option<u64>;
+    fn next(&mut self) -> Option<Run>;
+
+    #[inline(always)]
+    fn next_if(&mut self, is_fine: impl Fn(u64) -> bool) -> Option<Run> {
+        match self.address() {
+            Some(address) if is_fine(address) => self.next(),
+            Some(_) | None => None,
+        }
+    }
+}
+
+struct One(Option<Run>);
+
+impl Runs for One {
+    #[inline(always)]
+    fn address(&self) -> Option<u64> {
+        self.0.map(|run| run.address)
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Run> {
+        self.0.take()
+    }
+}
+
+/// Those in which the lanes of a warp touch memory.
+struct OfWarp<'a> {
     access: &'a Access<'a>,
     /// Thread of lane 0.
     first: u32,
@@ -399,7 +423,7 @@ struct Runs<'a> {
     rest: u32,
 }
 
-impl Runs<'_> {
+impl OfWarp<'_> {
     /// How many lanes there are, from `lane` on, each of which touches what is `step` bytes behind that of the one before.
     #[inline(always)]
     fn length(&self, lane: usize, step: u64) -> usize {
@@ -411,8 +435,11 @@ impl Runs<'_> {
     }
 }
 
-impl Iterator for Runs<'_> {
-    type Item = Run;
+impl Runs for OfWarp<'_> {
+    #[inline(always)]
+    fn address(&self) -> Option<u64> {
+        (self.rest != 0).then(|| self.access.addresses[self.rest.trailing_zeros() as usize % WARP])
+    }
 
     #[inline(always)]
     fn next(&mut self) -> Option<Run> {
