@@ -128,7 +128,7 @@ fn stored<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize) -> impl Fn(u
     let regs = cx.regs;
     move |lane: usize, out: &mut [u8]| {
         for (part, &slot) in out.chunks_mut(size_of::<T>()).zip(&op.data) {
-            // SAFETY: the slot lies in the running window, which has this lane.
+            // SAFETY: the slot lies in the running window, which stays as it is until the observer has been told, and has this lane.
             let value = unsafe {
                 let src = (regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
                 T::narrow(*src.add(lane)).bits()
