@@ -127,12 +127,12 @@ impl Detector {
         for lane in lanes(access.lanes) {
             let address = access.addresses[lane];
             let own = &block.warps[warp];
-            let is_repeated = |told: &&Box<Told>| {
+            let is_repeated = |told: &&Told| {
                 may_repeat
                     && (told.address, told.reach, Some(told.version)) == (address, reach, flags.version(address))
                     && told.is_still(own.lanes.get(lane))
             };
-            if own.told[lane].as_ref().filter(is_repeated).is_some() {
+            if own.told[lane].as_deref().filter(is_repeated).is_some() {
                 flags.repeated(address, at);
                 continue;
             }

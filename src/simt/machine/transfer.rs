@@ -310,12 +310,12 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let quick = !STRONG;
-        // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
-        if quick
-            && everybody(cx)
-            && unsafe { load_simple::<T, D, SIGNED, WATCHED>(cx, op, 0, cx.mask.warps as usize * WARP) }
-        {
-            return true;
+        if quick && everybody(cx) {
+            let all = cx.mask.warps as usize * WARP;
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
+            if unsafe { load_simple::<T, D, SIGNED, WATCHED>(cx, op, 0, all) } {
+                return true;
+            }
         }
         let n = op.data.len();
         let bytes = size_of::<T>() as u64 * n as u64;

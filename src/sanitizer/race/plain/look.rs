@@ -87,7 +87,7 @@ impl Last {
     #[inline(always)]
     fn repeats(&mut self, thread: u32, known: &mut Touched) -> bool {
         let by = thread - self.thread;
-        let crosses = by != 0 && (thread % WARP as u32 == 0 || known.begins_warps());
+        let crosses = by != 0 && (thread.is_multiple_of(WARP as u32) || known.begins_warps());
         if by > 1 || *known != self.before.behind(by) || crosses {
             return false;
         }
@@ -618,9 +618,9 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
                 }
             }
         }
-        for same in 0..2 {
-            if self.are_one_thread::<ROW>(reads[same], own)? {
-                reads[same] = self.joined::<ROW>(reads[same], own)?;
+        for read in &mut *reads {
+            if self.are_one_thread::<ROW>(*read, own)? {
+                *read = self.joined::<ROW>(*read, own)?;
                 return Some(());
             }
         }

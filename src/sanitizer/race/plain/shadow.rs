@@ -116,7 +116,7 @@ impl Touched {
     /// Whether a thread is the first of its warp.
     #[inline(always)]
     pub fn begins_warps(self) -> bool {
-        let is_first = |cell: Cell| !cell.is_empty() && cell.0 % WARP as u32 == 0;
+        let is_first = |cell: Cell| !cell.is_empty() && cell.0.is_multiple_of(WARP as u32);
         is_first(self.writes) | is_first(self.reads[0]) | is_first(self.reads[1])
     }
 
@@ -414,6 +414,10 @@ mod pool {
     const MOST_WORDS: usize = 1 << 13;
 
     /// With how many of them have records for words.
+    #[allow(
+        clippy::vec_box,
+        reason = "pages are handed on in the boxes in which shadows have them"
+    )]
     static FREE: Mutex<(Vec<Box<Table>>, usize)> = Mutex::new((Vec::new(), 0));
     static STAMP: AtomicU32 = AtomicU32::new(1);
 
