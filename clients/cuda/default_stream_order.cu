@@ -16,6 +16,9 @@ __global__ void wait_for(volatile int *flag)
     }
 }
 
+// What is polled is written by a volatile store: a plain one would race.
+__global__ void raise_flag(volatile int *flag) { *flag = 1; }
+
 int main()
 {
     int *cells;
@@ -53,7 +56,7 @@ int main()
     EXPECT_ERROR(cudaStreamQuery(0), cudaErrorNotReady);
     cudaGetLastError();
     EXPECT_EQ(*(volatile int *)&cells[7], 0);
-    set<<<1, 1, 0, apart>>>(&cells[5], 1);
+    raise_flag<<<1, 1, 0, apart>>>(&cells[5]);
     LAUNCHED();
     CUDA(cudaDeviceSynchronize());
     EXPECT_EQ(cells[7], 1);

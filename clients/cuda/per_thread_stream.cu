@@ -35,6 +35,9 @@ __global__ void wait_for(volatile int *flag)
     }
 }
 
+// What is polled is written by a volatile store: a plain one would race.
+__global__ void raise_flag(volatile int *flag) { *flag = 1; }
+
 int main()
 {
     std::vector<std::thread> threads;
@@ -51,7 +54,7 @@ int main()
     EXPECT_ERROR(cudaStreamQuery(0), cudaErrorNotReady);
     std::thread other([&] {
         add<<<1, 1>>>(data, 1, 5);
-        add<<<1, 1>>>(flag, 1, 1);
+        raise_flag<<<1, 1>>>(flag);
         LAUNCHED();
         CUDA(cudaStreamSynchronize(0));
     });

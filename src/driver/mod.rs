@@ -116,5 +116,6 @@ pub fn init(flags: u32) -> Result<()> {
     process::check::start();
     process::progress::start();
     process::watchdog::start();
+    code::unordered::start();
     Ok(())
 }

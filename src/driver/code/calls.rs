@@ -8,6 +8,8 @@ use crate::driver::graph::{DeviceNode, KernelNode, Work};
 use crate::driver::profile::multiprocessors;
 use crate::driver::stream::{Command, Point};
 use crate::driver::{Error, Function, Result, Stream};
+use crate::memory::caller;
+use crate::sanitizer::between::{self, Act};
 
 /// `cuLaunchKernel`, `cuLaunchKernelEx`, `cuLaunchCooperativeKernel`.
 ///
@@ -38,9 +40,12 @@ pub unsafe fn launch(
     }
     let prepared = Prepared::new(&function, config, params, stream.multiprocessors())?;
     shared.printer.flush();
-    let ticket = stream.enqueue(Command::Work(Box::new(move |_| prepared.run())));
+    let operation = between::begin(stream, Act::Touches, caller::name());
+    let work = move || between::during(operation.as_ref(), || prepared.run());
+    let ticket = stream.enqueue(Command::Work(Box::new(move |_| work())));
     if launch_blocking() {
         stream.wait_for(ticket);
+        between::done(stream);
         shared.printer.flush();
         shared.check()?;
     }
@@ -123,8 +128,10 @@ pub unsafe fn launch_together(
     }
     let wait_for_each_other = || {
         let ends: Vec<Point> = launches.iter().map(|(_, _, stream)| stream.end()).collect();
+        let marks: Vec<_> = launches.iter().map(|(_, _, stream)| between::mark(stream)).collect();
         for (_, _, stream) in launches {
             ends.iter().for_each(|point| stream.wait_point(point.clone()));
+            marks.iter().for_each(|mark| between::wait(stream, mark.as_ref()));
         }
     };
     if before {

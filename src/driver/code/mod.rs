@@ -15,6 +15,7 @@ pub(super) mod order_report;
 pub(super) mod races;
 pub(super) mod runtime_error;
 pub(super) mod uninitialised;
+pub mod unordered;
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;

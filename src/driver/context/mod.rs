@@ -36,6 +36,7 @@ use super::stream::{Point, Role, check_host_function, making};
 use super::{Device, Error, Green, Handle, Result, Stream, pump};
 use crate::defect::{self, Defect};
 use crate::memory::AddressSpace;
+use crate::sanitizer::between;
 use heap::Heap;
 use printer::Printer;
 
@@ -496,6 +497,7 @@ impl Context {
     /// Everything of this context's ends: work is waited for, resources go, its error is forgotten.
     fn empty(self: &Arc<Context>) {
         self.shared.drain();
+        between::context_done(self.shared.id);
         self.shared.printer.flush();
         loop {
             // The destructors are the program's code: they may look at the storage again.

@@ -9,7 +9,7 @@ use crate::driver::code::{misuses, number_report, races, uninitialised};
 use crate::driver::context::Shared;
 use crate::driver::{graph, process};
 use crate::memory::{AddressSpace, View};
-use crate::sanitizer::{init, numbers, race, sync};
+use crate::sanitizer::{between, init, numbers, race, sync};
 use crate::simt::observe::Watch;
 use crate::simt::{Launch, Services};
 
@@ -47,6 +47,9 @@ impl Services for Shared {
             let of = Arc::clone(launch);
             let tell = move |race: race::Race| process::check::race(&race, races::report(&race), &of);
             watch.add(Arc::new(race::Detector::new(launch, options, Arc::new(tell))));
+            if let Some(collector) = between::collector(launch) {
+                watch.add(collector);
+            }
         }
         if check.fp {
             let of = Arc::clone(launch);

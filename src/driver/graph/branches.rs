@@ -5,7 +5,7 @@
 //! long, or waits for another, there is a thread for each.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -14,6 +14,7 @@ use super::super::pump;
 use super::super::stream::guarded;
 use super::plan::{Occasion, Plan};
 use crate::defect;
+use crate::sanitizer::between::{self, Node, Order};
 
 /// Steps in an order in which each comes after what it depends on. A place is an index into it.
 #[derive(Clone, Default)]
@@ -24,11 +25,61 @@ pub(super) struct Block {
     before: Vec<Box<[u32]>>,
     after: Vec<Vec<u32>>,
     has_branches: bool,
+    /// Made where somebody looks for races.
+    order: OnceLock<Arc<Ancestors>>,
+}
+
+/// By place, a bit for each place that it comes after, directly or not.
+#[derive(Debug)]
+struct Ancestors(Vec<Box<[u64]>>);
+
+impl Order for Ancestors {
+    fn precedes(&self, first: u32, second: u32) -> bool {
+        self.0[second as usize][first as usize / 64] >> (first % 64) & 1 == 1
+    }
+}
+
+/// One time that a block runs, for who looks for races.
+pub(super) struct Run {
+    around: Option<Node>,
+    number: u64,
+    order: Arc<Ancestors>,
+}
+
+impl Run {
+    pub fn node(&self, place: u32) -> Node {
+        let order = Arc::clone(&self.order) as Arc<dyn Order>;
+        Node::new(self.around.as_ref(), self.number, place, order)
+    }
 }
 
 impl Block {
+    /// It is about to run, as the body of a step if that is `around`.
+    pub fn begin(&self, around: Option<&Node>) -> Run {
+        let order = self.order.get_or_init(|| {
+            let mut all: Vec<Box<[u64]>> = Vec::with_capacity(self.steps.len());
+            for before in &self.before {
+                let mut bits = vec![0_u64; self.steps.len().div_ceil(64)].into_boxed_slice();
+                for place in before.iter().map(|place| *place as usize) {
+                    bits.iter_mut()
+                        .zip(all[place].iter())
+                        .for_each(|(own, theirs)| *own |= theirs);
+                    bits[place / 64] |= 1 << (place % 64);
+                }
+                all.push(bits);
+            }
+            Arc::new(Ancestors(all))
+        });
+        Run {
+            around: around.cloned(),
+            number: between::next_run(),
+            order: Arc::clone(order),
+        }
+    }
+
     /// Adds a step that comes after those at the given places; answers its own.
     pub fn add(&mut self, step: u32, before: &[u32]) -> u32 {
+        self.order.take();
         let place = self.steps.len() as u32;
         // Nothing can stand between neighbours, so those that are not linked do not depend on each other at all.
         self.has_branches |= place > 0 && !before.contains(&(place - 1));
@@ -73,6 +124,7 @@ struct Team {
     block: usize,
     shared: Arc<Shared>,
     occasion: Arc<Occasion>,
+    run: Option<Run>,
     progress: Mutex<Progress>,
     wake: Condvar,
 }
@@ -89,7 +141,7 @@ struct Progress {
 }
 
 /// Runs a block of a plan; returns when all of it has run.
-pub(super) fn run(plan: &Arc<Plan>, block: usize, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
+pub(super) fn run(plan: &Arc<Plan>, block: usize, shared: &Arc<Shared>, occasion: &Arc<Occasion>, run: Option<Run>) {
     let steps = plan.block(block);
     let waits_for: Vec<u32> = steps.before.iter().map(|before| before.len() as u32).collect();
     let places = 0..waits_for.len() as u32;
@@ -98,6 +150,7 @@ pub(super) fn run(plan: &Arc<Plan>, block: usize, shared: &Arc<Shared>, occasion
         block,
         shared: Arc::clone(shared),
         occasion: Arc::clone(occasion),
+        run,
         progress: Mutex::new(Progress {
             ready: places.filter(|place| waits_for[*place as usize] == 0).collect(),
             left: waits_for.len(),
@@ -150,9 +203,10 @@ impl Team {
 
     fn run(&self, place: u32) {
         let number = self.plan.block(self.block).steps[place as usize];
+        let node = self.run.as_ref().map(|run| run.node(place));
         let done = defect::within(|| {
             guarded(&self.shared, || {
-                self.plan.run_step(number, &self.shared, &self.occasion)
+                self.plan.run_step(number, &self.shared, &self.occasion, node.as_ref());
             });
         });
         // The rest goes on, without work, and whoever waits for it is told.

@@ -116,7 +116,11 @@ pub(super) fn run(exec: &Arc<Exec>, plan: &Arc<Plan>, shared: &Arc<Shared>, occa
         }
         next.environment.lock().running = true;
         if !shared.has_failed() {
-            next.plan().run(shared, &Arc::default());
+            let occasion = Occasion {
+                order: occasion.order.clone(),
+                ..Occasion::default()
+            };
+            next.plan().run(shared, &Arc::new(occasion));
         }
         ended(&next, &mut stack);
     }

@@ -16,6 +16,8 @@ use super::device::{self, Environment};
 use super::plan::{Occasion, Plan};
 use super::{Graph, GraphMemory, NodeType, Snapshot, UserObject, Work};
 use crate::driver::{Error, Handle, Result, Stream};
+use crate::memory::caller;
+use crate::sanitizer::between::{self, Act, Mark};
 
 pub struct Exec {
     handle: Handle,
@@ -25,6 +27,8 @@ pub struct Exec {
     users: Arc<Users>,
     /// The end of the last launch: launches of one executable graph follow each other. Held while one is queued.
     last: Mutex<Option<Point>>,
+    /// What lies before that, where somebody looks for races.
+    last_order: Mutex<Option<Mark>>,
     /// Kernels may launch it, once it is where they run.
     uploaded: AtomicBool,
     pub(super) environment: Mutex<Environment>,
@@ -145,6 +149,7 @@ impl Exec {
             }),
             users: Arc::new(users),
             last: Mutex::new(None),
+            last_order: Mutex::new(None),
             uploaded: AtomicBool::new(flags & UPLOAD != 0),
             environment: Mutex::default(),
         });
@@ -236,7 +241,17 @@ impl Exec {
         {
             stream.enqueue(Command::Wait(point));
         }
+        between::wait(stream, self.last_order.lock().as_ref());
+        for (_, event) in &plan.waits {
+            between::wait(stream, event.order().as_ref());
+        }
+        let mut order = between::begin(stream, Act::Touches, caller::name());
+        let (waits, calls) = order.as_ref().map_or((false, false), |_| plan.looks_outside());
+        let open = (waits || calls).then(|| between::open(stream)).flatten();
+        // Which of its steps come after what they wait for cannot be told from the outside.
+        order = order.filter(|_| !waits);
         let occasion = Occasion {
+            order,
             points: plan
                 .waits
                 .iter()
@@ -265,7 +280,12 @@ impl Exec {
                 None => task_plan.run(&shared, &occasion),
             }
             drop(users);
+            match waits {
+                true => between::waited(open.as_ref()),
+                false => between::called(open.as_ref()),
+            }
         })));
+        *self.last_order.lock() = between::mark(stream);
         *last = Some(Point {
             stream: Arc::clone(stream),
             ticket,
@@ -273,12 +293,14 @@ impl Exec {
         drop(last);
         for ((_, event), (_, recording)) in plan.records.iter().zip(recordings) {
             recording.set_ticket(ticket);
+            recording.set_order(between::mark(stream));
             event.set_recording(recording);
         }
         // As copies to such memory do; what waits for others may wait for this very thread.
         let is_awaited = plan.fills_pageable() && plan.waits.is_empty();
         if is_awaited || launch_blocking() {
             stream.wait_for(ticket);
+            between::done(stream);
             stream.shared.printer.flush();
             stream.shared.check()?;
         }

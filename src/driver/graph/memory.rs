@@ -18,6 +18,7 @@ use super::super::stream::Command;
 use crate::driver::memory::place::place;
 use crate::driver::{Context, Device, Error, Result, Stream};
 use crate::memory::{AddressSpace, Allocation, Kind, MAX_DEVICES, Request};
+use crate::sanitizer::between;
 
 pub struct GraphMemory {
     address: u64,
@@ -246,6 +247,7 @@ impl GraphMemory {
             state.is_reserved = true;
             count(self.device, MemoryAttribute::ReservedCurrent, self.bytes as i64);
         }
+        between::forget(self.address, self.bytes);
         state.users += 1;
         state.is_owed = owed;
         if owed {

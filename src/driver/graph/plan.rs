@@ -23,6 +23,7 @@ use super::{
     Snapshot, Work, topological,
 };
 use crate::driver::{Error, Event, Handle, MemoryOperation, Result};
+use crate::sanitizer::between::{self, Act, Class, Node, Operation};
 
 #[derive(Clone, Default)]
 pub(super) struct Plan {
@@ -85,6 +86,8 @@ enum Action {
 pub(super) struct Occasion {
     pub points: Vec<(u32, Point)>,
     pub recordings: Vec<(u32, Arc<Recording>)>,
+    /// The launch, where somebody looks for races.
+    pub order: Option<Arc<Operation>>,
 }
 
 impl Plan {
@@ -296,13 +299,25 @@ impl Plan {
 
     /// Runs all of it; ends early once the context has failed, but frees what it has to.
     pub fn run(self: &Arc<Plan>, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
-        self.run_block(0, shared, occasion);
+        self.run_block(0, shared, occasion, None);
     }
 
-    fn run_block(self: &Arc<Plan>, block: usize, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
-        match self.blocks[block].in_a_row() {
-            Some(steps) => steps.iter().for_each(|number| self.run_step(*number, shared, occasion)),
-            None => branches::run(self, block, shared, occasion),
+    /// `around`: the step whose body it is.
+    fn run_block(
+        self: &Arc<Plan>,
+        block: usize,
+        shared: &Arc<Shared>,
+        occasion: &Arc<Occasion>,
+        around: Option<&Node>,
+    ) {
+        let steps = &self.blocks[block];
+        let run = occasion.order.as_ref().map(|_| steps.begin(around));
+        let Some(row) = steps.in_a_row() else {
+            return branches::run(self, block, shared, occasion, run);
+        };
+        for (place, number) in row.iter().enumerate() {
+            let node = run.as_ref().map(|run| run.node(place as u32));
+            self.run_step(*number, shared, occasion, node.as_ref());
         }
     }
 
@@ -311,30 +326,54 @@ impl Plan {
     }
 
     /// Does what a step says, if it is to be done.
-    pub(super) fn run_step(self: &Arc<Plan>, number: u32, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
+    pub(super) fn run_step(
+        self: &Arc<Plan>,
+        number: u32,
+        shared: &Arc<Shared>,
+        occasion: &Arc<Occasion>,
+        node: Option<&Node>,
+    ) {
         let step = &self.steps[number as usize];
         if step.is_enabled && (!shared.has_failed() || matches!(*step.action, Action::Free(_))) {
-            self.act(number, &step.action, shared, occasion);
+            self.act(number, &step.action, shared, occasion, node);
         }
     }
 
-    fn act(self: &Arc<Plan>, number: u32, action: &Action, shared: &Arc<Shared>, occasion: &Arc<Occasion>) {
+    fn act(
+        self: &Arc<Plan>,
+        number: u32,
+        action: &Action,
+        shared: &Arc<Shared>,
+        occasion: &Arc<Occasion>,
+        at: Option<&Node>,
+    ) {
+        let launch = occasion.order.as_ref();
+        let order = |act, what| {
+            launch
+                .zip(at)
+                .map(|(launch, at)| between::node(launch, at.clone(), act, what))
+        };
         match action {
             Action::Nothing | Action::NoBlocks => {}
-            Action::Kernel(kernel) => kernel.run(),
-            Action::Updatable(node) => node.run(),
+            Action::Kernel(kernel) => between::during(order(Act::Touches, "kernel node").as_ref(), || kernel.run()),
+            Action::Updatable(node) => between::during(order(Act::Touches, "kernel node").as_ref(), || node.run()),
             Action::Copy(node) => {
-                if copy::copy_box(node.dst, node.src, node.shape).is_err() {
+                let order = order(Act::Touches, "memcpy node");
+                if copy::copy_box(node.dst, node.src, node.shape, order.as_ref()).is_err() {
                     gone(shared, "copy");
                 }
             }
             Action::Set(node) => match node.prepare() {
-                // SAFETY: the range was checked just now, and stays valid as for any queued set.
-                Ok(fill) => unsafe { fill.run() },
+                Ok(fill) => {
+                    fill.tell(order(Act::Touches, "memset node").as_ref());
+                    // SAFETY: the range was checked just now, and stays valid as for any queued set.
+                    unsafe { fill.run() }
+                }
                 Err(_) => gone(shared, "set"),
             },
             Action::Host(node) => {
                 shared.printer.flush();
+                between::calls(launch);
                 as_host_function(|| (node.function)(node.data));
             }
             Action::WaitEvent => {
@@ -348,11 +387,16 @@ impl Plan {
                     recording.stamp();
                 }
             }
-            Action::Free(memory) => memory.leave(),
+            Action::Free(memory) => {
+                let order = order(Act::Frees, "free node");
+                between::touches(order.as_ref(), Class::Write, memory.address(), memory.bytes());
+                memory.leave();
+            }
             Action::Semaphores { node, signal } => semaphore::run(&node.steps, *signal, shared),
             Action::CopyBatch(node) => {
+                let order = order(Act::Touches, "batch of copies");
                 for one in &node.copies {
-                    if copy::copy_box(one.dst, one.src, one.shape).is_err() {
+                    if copy::copy_box(one.dst, one.src, one.shape, order.as_ref()).is_err() {
                         gone(shared, "copy of a batch");
                     }
                 }
@@ -360,7 +404,7 @@ impl Plan {
             Action::Batch(operations) => {
                 for operation in operations {
                     match operation.check() {
-                        Ok(checked) => checked.run(shared),
+                        Ok(checked) => checked.run(shared, None),
                         Err(_) => gone(shared, "memory operation"),
                     }
                 }
@@ -368,7 +412,7 @@ impl Plan {
             Action::Conditional { node, blocks } => {
                 let Work::Conditional(node) = &**node else { return };
                 while let Some(body) = node.body(node.conditional.value()) {
-                    self.run_block(blocks[body] as usize, shared, occasion);
+                    self.run_block(blocks[body] as usize, shared, occasion, at);
                     if node.kind != 1 || shared.has_failed() {
                         break;
                     }
@@ -386,6 +430,15 @@ impl Plan {
                 node.conditional.start();
             }
         }
+    }
+
+    /// Whether a step waits for what anybody may do, and whether one calls the program.
+    pub fn looks_outside(&self) -> (bool, bool) {
+        let is = |of: fn(&Action) -> bool| self.steps.iter().any(|step| of(&step.action));
+        (
+            is(|action| matches!(action, Action::Batch(_) | Action::Semaphores { signal: false, .. })),
+            is(|action| matches!(action, Action::Host(_))),
+        )
     }
 
     pub fn has_conditionals(&self) -> bool {

@@ -6,7 +6,8 @@ use super::place::{place, protection, start_of};
 use crate::driver::context::{self, Shared};
 use crate::driver::process::check;
 use crate::driver::{Context, Error, Result, external, graph, ipc, managed, pointer, pool};
-use crate::memory::{AddressSpace, Kind, READ, Request, WRITE};
+use crate::memory::{AddressSpace, Kind, READ, Request, WRITE, caller};
+use crate::sanitizer::between::{self, Act, Class};
 
 /// Rows of a pitched allocation start at multiples of this.
 const PITCH: u64 = 512;
@@ -55,6 +56,12 @@ pub fn managed(bytes: u64, flags: u32) -> Result<u64> {
     Ok(place(&request, shared)?.start)
 }
 
+/// Memory goes whose users the program is to have waited for by itself.
+fn ends(address: u64, bytes: u64) {
+    let order = between::by_host(Act::Frees, caller::name());
+    between::touches(order.as_ref(), Class::Write, address, bytes);
+}
+
 /// `cuMemFree`: waits for what may use the memory; 0 is nothing to free.
 pub fn free(address: u64) -> Result<()> {
     release(address).inspect_err(|error| check::free_failed(address, *error))
@@ -81,7 +88,14 @@ fn release(address: u64) -> Result<()> {
     if pool::is_pending(address) {
         return Err(Error::InvalidValue);
     }
+    // Such memory is freed without waiting (manual, `cudaFree`).
+    if allocation.pool != 0 {
+        ends(address, allocation.bytes);
+    }
     context::drain_all();
+    if allocation.pool == 0 {
+        between::all_done();
+    }
     managed::forget(address);
     pointer::forget(allocation.id);
     if allocation.pool != 0 {
@@ -115,10 +129,13 @@ pub fn free_host(address: u64) -> Result<()> {
 fn release_host(address: u64) -> Result<()> {
     Context::usable()?;
     graph::check_unsafe()?;
-    if start_of(address, |kind| kind == Kind::Host)?.pool != 0 {
+    let allocation = start_of(address, |kind| kind == Kind::Host)?;
+    if allocation.pool != 0 {
         return Err(Error::InvalidValue);
     }
+    ends(address, allocation.bytes);
     context::drain_all();
+    between::all_done();
     AddressSpace::get().free(address).map(drop).ok_or(Error::InvalidValue)
 }
 
@@ -181,7 +198,11 @@ pub fn unregister(address: u64) -> Result<()> {
         check::no_handle(address, "start of a range of cuMemHostRegister");
         return Err(Error::HostMemoryNotRegistered);
     }
+    if let Some(range) = range {
+        ends(address, range.bytes);
+    }
     context::drain_all();
+    between::all_done();
     AddressSpace::get()
         .unregister_host(address)
         .map(drop)

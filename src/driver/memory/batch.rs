@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
-use super::copy::{Access, Checked, Copy, Shape, keep, packed, transfer};
+use super::copy::{Access, Checked, Copy, Shape, keep, packed, tell, transfer};
 use crate::driver::graph::{CopyBatchNode, CopyNode, Work};
 use crate::driver::stream::Command;
 use crate::driver::{Error, Result, Stream};
+use crate::memory::caller;
+use crate::sanitizer::between::{self, Act};
 
 /// A copy that failed its checks: its place in the batch, and why. `None`: it is the batch that is wrong.
 pub type Failed = (Option<usize>, Error);
@@ -62,8 +64,11 @@ pub fn copy(copies: &[Copy], stream: &Arc<Stream>) -> std::result::Result<(), Fa
 /// # Errors
 /// 2 if there is no room for what is read now and written later.
 fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) -> Result<()> {
-    let run = |copies: &[(Checked, Checked, Shape, Access)]| {
+    let order = between::begin(stream, Act::Touches, caller::name());
+    let late = order.clone();
+    let run = move |copies: &[(Checked, Checked, Shape, Access)]| {
         for (dst, src, shape, _) in copies {
+            tell(order.as_ref(), *dst, *src, *shape);
             // SAFETY: both ends were checked; memory is freed only after what is queued has been done, and pageable memory
             // stays valid until then (manual), or until the call ends.
             unsafe { transfer(*dst, *src, *shape) };
@@ -88,6 +93,7 @@ fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) 
         .collect::<Result<Vec<Option<Vec<u8>>>>>()?;
     stream.enqueue(Command::Work(Box::new(move |_| {
         for ((dst, src, shape, _), buffer) in copies.iter().zip(&kept) {
+            tell(late.as_ref(), *dst, *src, *shape);
             let src = buffer
                 .as_ref()
                 .map_or(*src, |buffer| packed(buffer.as_ptr() as u64, *shape));

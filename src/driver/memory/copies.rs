@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
-use super::copy::{Checked, End, Fill, Nature, Place, Shape, keep, packed, transfer};
+use super::copy::{Checked, End, Fill, Nature, Place, Shape, keep, packed, tell, transfer};
 use crate::driver::graph::{self, CopyNode, SetNode, Work};
 use crate::driver::stream::Command;
 use crate::driver::{Result, Stream, pointer};
+use crate::memory::caller;
+use crate::sanitizer::between::{self, Act};
 
 /// Up to so many bytes a copy is done by the caller if the stream is idle.
 const SMALL: u64 = 128 << 10;
@@ -55,8 +57,8 @@ pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
     if (dst.nature, src.nature) == (Nature::Device, Nature::Device) && !waits() {
         return queue(dst, src, shape, &stream);
     }
-    // SAFETY: both ends were checked, and stay valid while the caller waits.
-    stream.run(|| unsafe { transfer(dst, src, shape) })?;
+    wait(dst, src, shape, &stream)?;
+    between::done(&stream);
     stream.shared.printer.flush();
     stream.shared.check()
 }
@@ -82,16 +84,29 @@ pub fn boxed_async(dst: End, src: End, shape: Shape, stream: &Arc<Stream>) -> Re
     match (dst.nature, src.nature) {
         // The caller may change the source as soon as the call returns.
         (Nature::Device | Nature::Pinned, Nature::Pageable) => stage(dst, src, shape, stream),
-        // SAFETY: both ends were checked, and stay valid while the caller waits.
-        (Nature::Pageable, _) => stream.run(|| unsafe { transfer(dst, src, shape) }),
+        (Nature::Pageable, _) => wait(dst, src, shape, stream).inspect(|()| between::done(stream)),
         _ => queue(dst, src, shape, stream),
     }
 }
 
+/// Returns when the copy is made.
+fn wait(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
+    let order = between::begin(stream, Act::Touches, caller::name());
+    stream.run(|| {
+        tell(order.as_ref(), dst, src, shape);
+        // SAFETY: both ends were checked, and stay valid while the caller waits.
+        unsafe { transfer(dst, src, shape) }
+    })
+}
+
 /// Leaves the copy to the stream.
 fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
-    // SAFETY: both ends were checked; memory is freed only after what is queued has been done.
-    let work = move || unsafe { transfer(dst, src, shape) };
+    let order = between::begin(stream, Act::Touches, caller::name());
+    let work = move || {
+        tell(order.as_ref(), dst, src, shape);
+        // SAFETY: both ends were checked; memory is freed only after what is queued has been done.
+        unsafe { transfer(dst, src, shape) }
+    };
     let work = if shape.width * shape.height * shape.depth <= SMALL {
         match stream.try_now(work) {
             Ok(()) => return Ok(()),
@@ -106,8 +121,12 @@ fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
 
 /// From pageable memory: at once if the stream is idle, else by way of a buffer, else by waiting.
 fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
-    // SAFETY: both ends were checked, and stay valid while the caller waits.
-    let work = || unsafe { transfer(dst, src, shape) };
+    let order = between::begin(stream, Act::Touches, caller::name());
+    let work = || {
+        tell(order.as_ref(), dst, src, shape);
+        // SAFETY: both ends were checked, and stay valid while the caller waits.
+        unsafe { transfer(dst, src, shape) }
+    };
     let Err(work) = stream.try_now(work) else {
         return Ok(());
     };
@@ -119,7 +138,9 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
     let Ok(buffer) = (unsafe { keep(src, shape) }) else {
         return stream.run(work);
     };
+    let order = order.clone();
     stream.enqueue(Command::Work(Box::new(move |_| {
+        tell(order.as_ref(), dst, src, shape);
         // SAFETY: the destination was checked and is freed only after what is queued has been done; the buffer is the
         // command's own.
         unsafe { transfer(dst, packed(buffer.as_ptr() as u64, shape), shape) };
@@ -138,8 +159,13 @@ pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u
     }
     let fill = Fill::check(dst, pitch, element, value, width, height)?;
     if fill.nature == Nature::Pinned || pointer::synchronizes(dst) {
-        // SAFETY: the range was checked, and stays valid while the caller waits.
-        return stream.run(|| unsafe { fill.run() });
+        let order = between::begin(&stream, Act::Touches, caller::name());
+        let work = || {
+            fill.tell(order.as_ref());
+            // SAFETY: the range was checked, and stays valid while the caller waits.
+            unsafe { fill.run() }
+        };
+        return stream.run(work).inspect(|()| between::done(&stream));
     }
     queue_fill(fill, &stream)
 }
@@ -177,8 +203,12 @@ pub fn set_async(
 }
 
 fn queue_fill(fill: Fill, stream: &Arc<Stream>) -> Result<()> {
-    // SAFETY: the range was checked; memory is freed only after what is queued has been done.
-    let work = move || unsafe { fill.run() };
+    let order = between::begin(stream, Act::Touches, caller::name());
+    let work = move || {
+        fill.tell(order.as_ref());
+        // SAFETY: the range was checked; memory is freed only after what is queued has been done.
+        unsafe { fill.run() }
+    };
     let work = if fill.width * fill.height * u64::from(fill.element) <= SMALL {
         match stream.try_now(work) {
             Ok(()) => return Ok(()),

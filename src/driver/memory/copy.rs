@@ -1,9 +1,12 @@
 //! What is copied and set, and from where to where: checked, and moved. `copies.rs` has the calls.
 
+use std::sync::Arc;
+
 use crate::driver::array::Array;
 use crate::driver::tally::{self, Way};
 use crate::driver::{Error, Result};
 use crate::memory::{AddressSpace, Kind, MAPPED, READ, shadow};
+use crate::sanitizer::between::{self, Class, Operation};
 
 use super::unwritten;
 
@@ -259,12 +262,28 @@ pub(in crate::driver) fn check_box(dst: End, src: End, shape: Shape) -> Result<(
     src.check(shape).map(drop)
 }
 
+/// Tells who looks for races what a copy is about to read and write. Pageable memory is the host's own: what is read of it is read when
+/// the call is made, and what is written there has been waited for when the call returns.
+pub(in crate::driver) fn tell(order: Option<&Arc<Operation>>, dst: Checked, src: Checked, shape: Shape) {
+    let Some(order) = order else { return };
+    for (end, class) in [(dst, Class::Write), (src, Class::Read)] {
+        if end.nature == Nature::Pageable {
+            continue;
+        }
+        for z in 0..shape.depth {
+            let start = end.address + z * end.slice;
+            between::touches_rows(order, class, start, end.pitch, shape.width, shape.height);
+        }
+    }
+}
+
 /// Copies the box here and now.
-pub(in crate::driver) fn copy_box(dst: End, src: End, shape: Shape) -> Result<()> {
+pub(in crate::driver) fn copy_box(dst: End, src: End, shape: Shape, order: Option<&Arc<Operation>>) -> Result<()> {
     if shape.width == 0 || shape.height == 0 || shape.depth == 0 {
         return Ok(());
     }
     let (dst, src) = (dst.check(shape)?, src.check(shape)?);
+    tell(order, dst, src, shape);
     // SAFETY: both ends were checked just now; memory is freed only after what is queued has been done.
     unsafe { transfer(dst, src, shape) };
     Ok(())
@@ -318,6 +337,14 @@ impl Fill {
             height,
             nature: checked.nature,
         })
+    }
+
+    /// Tells who looks for races what is about to be written.
+    pub fn tell(self, order: Option<&Arc<Operation>>) {
+        if let Some(order) = order {
+            let width = self.width * u64::from(self.element);
+            between::touches_rows(order, Class::Write, self.address, self.pitch, width, self.height);
+        }
     }
 
     /// # Safety

@@ -21,8 +21,9 @@ use crate::driver::handle::{self, Registry};
 use crate::driver::memory::place::start_of;
 use crate::driver::process::check;
 use crate::driver::stream::Command;
-use crate::driver::{Device, Error, Handle, Result, Stream};
+use crate::driver::{Device, Error, Handle, Result, Stream, context};
 use crate::memory::{self, AddressSpace, Allocation, Kind, MAX_DEVICES, READ, Request, WRITE, caller, shadow};
+use crate::sanitizer::between::{self, Act, Class};
 
 /// What a pool's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,6 +347,9 @@ impl Pool {
                 stream.enqueue(Command::Work(Box::new(move |_| forget())));
             }
         }
+        between::forget(start, bytes);
+        let order = between::begin(stream, Act::Allocates, caller::name());
+        between::touches(order.as_ref(), Class::Write, start, bytes);
         if self.kind() == Kind::Host {
             AddressSpace::get().set_access(start, self.map_bits());
         }
@@ -487,6 +491,22 @@ impl Source {
     }
 }
 
+/// Tells who looks for races that memory ends at a place in a stream. It does not before everything is done that has been asked for:
+/// whoever still touches it is to be found, and not to fail.
+fn ends(allocation: &Allocation, stream: &Arc<Stream>) {
+    let Some(order) = between::begin(stream, Act::Frees, caller::name()) else {
+        return;
+    };
+    for other in context::all_streams() {
+        stream.wait_point(other.end());
+    }
+    let (address, bytes) = (allocation.start, allocation.bytes);
+    let tell = move || between::touches(Some(&order), Class::Write, address, bytes);
+    if let Err(tell) = stream.try_now(tell) {
+        stream.enqueue(Command::Always(Box::new(move |_| tell())));
+    }
+}
+
 /// `cuMemFreeAsync`: of anything that `cuMemAllocAsync` or `cuMemAlloc` gave.
 pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
     release(address, stream).inspect_err(|error| check::free_failed(address, *error))
@@ -513,12 +533,14 @@ fn release(address: u64, stream: &Arc<Stream>) -> Result<()> {
         if !set_pending(address, true) {
             return Err(Error::InvalidValue);
         }
+        ends(&pooled, stream);
         pool.take_back(&pooled, Some(stream));
         return Ok(());
     }
     if !set_pending(address, true) {
         return Err(Error::InvalidValue);
     }
+    ends(&pooled, stream);
     let by = caller::name();
     let release = move || {
         set_pending(address, false);

@@ -6,6 +6,8 @@ use super::stream::{Command, HostFunction, Role, as_host_function, check_host_fu
 use crate::driver::graph::{self, BatchNode, HostNode, SemaphoreNode, Work};
 use crate::driver::semaphore::{self, SemaphoreStep};
 use crate::driver::{Context, Error, Event, Green, MemoryOperation, Result, Stream, pool};
+use crate::memory::caller;
+use crate::sanitizer::between::{self, Act};
 
 impl Stream {
     /// `cuStreamSynchronize`.
@@ -16,6 +18,7 @@ impl Stream {
             point.wait();
         }
         self.wait_for(self.submitted());
+        between::done(self);
         self.shared.printer.flush();
         pool::settle();
         self.shared.check()
@@ -28,6 +31,7 @@ impl Stream {
         if self.is_busy() || !self.ahead().is_empty() {
             return Err(Error::NotReady);
         }
+        between::done(self);
         self.shared.check()
     }
 
@@ -39,6 +43,7 @@ impl Stream {
         }
         if let Some(point) = event.point() {
             self.wait_point(point);
+            between::wait(self, event.order().as_ref());
         }
         Ok(())
     }
@@ -55,9 +60,13 @@ impl Stream {
             };
             return capture.add(self, Work::Host(node));
         }
+        let operation = between::begin(self, Act::Touches, caller::name());
+        let open = between::open(self);
         self.enqueue(Command::Work(Box::new(move |shared| {
             shared.printer.flush();
+            between::calls(operation.as_ref());
             as_host_function(|| function(data));
+            between::called(open.as_ref());
         })));
         Ok(())
     }
@@ -79,8 +88,14 @@ impl Stream {
             return capture.add(self, Work::Batch(node));
         }
         if !checked.is_empty() {
+            let order = between::begin(self, Act::Touches, caller::name());
+            let waits = checked.iter().any(|operation| operation.waits());
+            let open = waits.then(|| between::open(self)).flatten();
             self.enqueue(Command::Work(Box::new(move |shared| {
-                checked.iter().for_each(|operation| operation.run(shared));
+                checked
+                    .iter()
+                    .for_each(|operation| operation.run(shared, order.as_ref()));
+                between::waited(open.as_ref());
             })));
         }
         Ok(())
@@ -98,8 +113,10 @@ impl Stream {
             let work = if signal { Work::Signal(node) } else { Work::Await(node) };
             return capture.add(self, work);
         }
+        let open = (!signal).then(|| between::open(self)).flatten();
         self.enqueue(Command::Work(Box::new(move |shared| {
-            semaphore::run(&steps, signal, shared)
+            semaphore::run(&steps, signal, shared);
+            between::waited(open.as_ref());
         })));
         Ok(())
     }
@@ -120,7 +137,10 @@ impl Event {
         }
         match recording {
             Some(recording) if !recording.point().is_done() => Err(Error::NotReady),
-            _ => self.shared.check(),
+            recording => {
+                between::reached(recording.as_ref().and_then(|recording| recording.order()));
+                self.shared.check()
+            }
         }
     }
 
@@ -133,6 +153,7 @@ impl Event {
             shared.wait(number, || self.shared.has_failed());
         } else if let Some(recording) = recording {
             recording.point().wait();
+            between::reached(recording.order());
         }
         self.shared.printer.flush();
         pool::settle();
@@ -147,6 +168,7 @@ impl Context {
         self.alive()?;
         graph::check_context(self.shared())?;
         self.drain();
+        between::context_done(self.shared().id);
         self.shared().printer.flush();
         pool::settle();
         self.shared().check()
@@ -172,6 +194,7 @@ impl Context {
                 wait_all(&self.shared().live_streams(), event)?;
                 if let Some(point) = event.point() {
                     self.shared().add_gate(point);
+                    between::gate(self.shared().id, event.order().as_ref());
                 }
                 Ok(())
             }
@@ -197,6 +220,7 @@ fn record_all(context: &Arc<Context>, streams: &[Arc<Stream>], event: &Arc<Event
     let gathering = Stream::create_in(context, 1, 0)?;
     for stream in streams {
         gathering.wait_point(stream.end());
+        between::wait(&gathering, between::mark(stream).as_ref());
     }
     let result = event.record(&gathering, false);
     gathering.destroy()?;

@@ -14,6 +14,7 @@ use crate::driver::handle::{self, Registry};
 use crate::driver::interprocess::Interprocess;
 use crate::driver::stream::{Command, Point, Role};
 use crate::driver::{Context, Error, Handle, Result, Stream};
+use crate::sanitizer::between::{self, Mark};
 
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
@@ -120,7 +121,9 @@ impl Event {
         if external {
             return Err(Error::InvalidValue);
         }
-        self.set_recording(stream.record(self.flags & DISABLE_TIMING == 0));
+        let recording = stream.record(self.flags & DISABLE_TIMING == 0);
+        recording.set_order(between::mark(stream));
+        self.set_recording(recording);
         Ok(())
     }
 
@@ -176,6 +179,17 @@ impl Event {
             State::None => Ok(None),
             State::Recorded(recording) => Ok(Some(Arc::clone(recording))),
             State::Captured(captured) => Err(captured.refuse()),
+        }
+    }
+
+    /// What lies before the last recording, where somebody looks for races; of another process's nothing is known.
+    pub(in crate::driver) fn order(&self) -> Option<Mark> {
+        if !between::is_on() || self.foreign().is_some() {
+            return None;
+        }
+        match &*self.state.lock() {
+            State::Recorded(recording) => recording.order().cloned(),
+            State::None | State::Captured(_) => None,
         }
     }
 

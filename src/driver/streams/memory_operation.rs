@@ -2,6 +2,7 @@
 //!
 //! Anybody may write the word that a stream waits for: a kernel, the program, another process.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::driver::process::waits;
 use crate::driver::{Error, Result};
 use crate::memory::shadow;
 use crate::memory::{self, AddressSpace};
+use crate::sanitizer::between::{self, Class, Operation};
 
 /// One operation; `bytes` is 4 or 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +75,19 @@ impl MemoryOperation {
 }
 
 impl Checked {
+    pub fn waits(self) -> bool {
+        matches!(self, Checked::Wait { .. })
+    }
+
     /// Waits end when the context has failed.
-    pub fn run(self, shared: &Shared) {
+    pub fn run(self, shared: &Shared, order: Option<&Arc<Operation>>) {
         match self {
             Checked::Barrier => {}
-            Checked::Write { word, value } => word.store(value),
+            Checked::Write { word, value } => {
+                let bytes = if word.wide { 8 } else { 4 };
+                between::touches(order, Class::StrongWrite, word.address, bytes);
+                word.store(value);
+            }
             Checked::Wait { word, value, how } => {
                 let mut rounds = 0_u32;
                 let mut told = None;

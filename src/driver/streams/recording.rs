@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::stream::{Point, Stream};
+use crate::sanitizer::between::Mark;
 
 /// One recording of an event.
 pub(in crate::driver) struct Recording {
@@ -12,6 +13,8 @@ pub(in crate::driver) struct Recording {
     ticket: AtomicU64,
     /// Nanoseconds, never 0; 0 = not reached yet.
     time: AtomicU64,
+    /// What lies before it, where somebody looks for races.
+    order: OnceLock<Mark>,
 }
 
 impl Recording {
@@ -20,11 +23,22 @@ impl Recording {
             stream,
             ticket: AtomicU64::new(ticket),
             time: AtomicU64::new(0),
+            order: OnceLock::new(),
         })
     }
 
     pub fn set_ticket(&self, ticket: u64) {
         self.ticket.store(ticket, Ordering::Release);
+    }
+
+    pub fn set_order(&self, order: Option<Mark>) {
+        if let Some(order) = order {
+            self.order.get_or_init(|| order);
+        }
+    }
+
+    pub fn order(&self) -> Option<&Mark> {
+        self.order.get()
     }
 
     pub fn stamp(&self) {

@@ -44,6 +44,8 @@ use crate::driver::process::waits;
 use crate::driver::profile::multiprocessors;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
 use crate::driver::{Context, Error, Green, Handle, Result};
+use crate::memory::caller;
+use crate::sanitizer::between::{self, Act, Lane, Rule};
 use crate::{defect, memory, simt};
 
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
@@ -230,6 +232,27 @@ struct Until<'a> {
 impl Drop for Until<'_> {
     fn drop(&mut self) {
         self.stream.wait_for(self.ticket);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        between::stream_ends(self.id);
+    }
+}
+
+impl Lane for Arc<Stream> {
+    fn lane(&self) -> between::Stream {
+        between::Stream {
+            id: self.id,
+            context: self.shared.id,
+            handle: self.handle as u64,
+            rule: match self.role {
+                Role::Legacy => Rule::Legacy,
+                Role::PerThread | Role::Created if self.is_blocking() => Rule::Blocking,
+                Role::PerThread | Role::Created => Rule::NonBlocking,
+            },
+        }
     }
 }
 
@@ -443,10 +466,14 @@ impl Stream {
             Role::Legacy => 0,
             _ => self.handle,
         };
+        let operation = between::begin(self, Act::Touches, caller::name());
+        let open = between::open(self);
         self.enqueue(Command::Always(Box::new(move |shared| {
             shared.printer.flush();
             let code = shared.check().map_or_else(Error::code, |()| 0);
+            between::calls(operation.as_ref());
             as_host_function(|| callback(handle, code, data));
+            between::called(open.as_ref());
         })));
         Ok(())
     }

@@ -90,7 +90,7 @@ pub struct Launched {
 /// One of the accesses that a finding is about, or whatever else a thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deed {
-    /// `read`, `write`, `atomic`, or empty.
+    /// `read`, `write`, `atomic`, between operations also `strong read`, `strong write`, `allocation` and `free`, or empty.
     pub what: &'static str,
     pub block: Option<[u32; 3]>,
     pub thread: Option<[u32; 3]>,
