@@ -7,6 +7,7 @@ mod whole;
 
 use crate::Outcome;
 use crate::run::{introduce, library, not_started, program_and_arguments, tell_of_other_drivers};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -143,7 +144,11 @@ fn findings(list: &str) -> Vec<Value> {
 /// The words of `MARGAY_CHECK`.
 fn looked_for(matches: &ArgMatches) -> Result<Vec<String>, &'static str> {
     let tools = matches.get_many::<String>("tool").into_iter().flatten();
+    // Orders by themselves, unless somebody asks for more: what a tool adds to a kernel's code is drawn for as well, and then
+    // the seed of a report repeats its order under that tool alone.
+    let orders_only = matches.contains_id("seeds") && matches.value_source("tool") == Some(ValueSource::DefaultValue);
     let mut words: Vec<String> = tools
+        .filter(|_| !orders_only)
         .filter_map(|tool| TOOLS.iter().find(|(name, _)| name == tool))
         .map(|(_, word)| (*word).to_owned())
         .collect();
