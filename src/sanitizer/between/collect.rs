@@ -42,7 +42,10 @@ struct Names {
 }
 
 /// `None`: nobody but this grid knows that memory.
-type Page = Option<Box<[Option<Box<Way>>; 4]>>;
+type Page = Option<Box<Ways>>;
+
+/// By class.
+type Ways = [Option<Box<Way>>; 4];
 
 /// What of a page is touched in one way.
 struct Way {
@@ -202,7 +205,7 @@ impl Collector {
 
     /// The grid is over: what it has touched, writes first.
     fn ended(&self) {
-        let mut pages: Vec<(u64, Box<[Option<Box<Way>>; 4]>)> = Vec::new();
+        let mut pages: Vec<(u64, Box<Ways>)> = Vec::new();
         for shard in &self.pages {
             let all = std::mem::take(&mut *shard.lock());
             pages.extend(all.into_iter().filter_map(|(page, ways)| Some((page, ways?))));
