@@ -102,7 +102,7 @@ pub fn run(case: &Case, name: &str, text: &str, seed: Option<u64>) -> Result<Opt
         }
     }
     // While the memory of the case is there: the report says what an address is next to.
-    let fault = fault.map(|fault| cuda::driver::fault::report(&fault));
+    let fault = fault.map(|fault| cuda::driver::fault::report(&fault, 0));
     if report.is_empty() { Ok(fault) } else { Err(report) }
 }
 
@@ -188,7 +188,7 @@ fn outcome(case: &Case, fault: Option<&Fault>, services: &Test, report: &mut Str
         let show = |code: Option<u32>| code.map_or("success".to_owned(), |code| format!("error {code}"));
         let _ = writeln!(report, "expected {}, got {}", show(case.expect.error), show(found));
         if let Some(f) = fault {
-            let _ = writeln!(report, "{}", cuda::driver::fault::report(f));
+            let _ = writeln!(report, "{}", cuda::driver::fault::report(f, 0));
         }
     }
     let printed = services.printed.lock().unwrap();
@@ -206,14 +206,16 @@ fn outcome(case: &Case, fault: Option<&Fault>, services: &Test, report: &mut Str
 /// The `CUresult` that the driver API manual gives to a cause.
 fn code(fault: &Fault) -> u32 {
     match fault.cause {
-        Cause::IllegalAddress { .. } | Cause::HostMemoryGone { .. } => 700,
+        Cause::IllegalAddress { .. } | Cause::Stray { .. } | Cause::HostMemoryGone { .. } => 700,
         Cause::Misaligned { .. } => 716,
-        Cause::IllegalInstruction { .. } => 715,
+        Cause::IllegalInstruction { .. } | Cause::WrongFree { .. } => 715,
         Cause::InvalidPc { .. } => 718,
         Cause::StackOverflow { .. } => 714,
-        Cause::Trap | Cause::Texture { .. } | Cause::Misuse { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => {
-            719
-        }
+        Cause::Trap
+        | Cause::Texture { .. }
+        | Cause::Misuse { .. }
+        | Cause::Deadlock { .. }
+        | Cause::Defect { .. } => 719,
         Cause::Assert => 710,
         Cause::Timeout { .. } => 702,
         Cause::OutOfMemory { .. } => 2,

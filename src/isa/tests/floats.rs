@@ -133,7 +133,11 @@ fn soft_roots() {
     for a in 0..=0xffffu64 {
         let root = ::half::f16::from_f64(::half::f16::from_bits(a as u16).to_f64().sqrt());
         if !root.is_nan() {
-            assert_eq!(soft::sqrt::<Binary16>(a, Rounding::Rn), root.to_bits().into(), "{a:x}");
+            assert_eq!(
+                soft::sqrt::<Binary16>(a, Rounding::Rn),
+                u64::from(root.to_bits()),
+                "{a:x}"
+            );
         }
     }
 }
@@ -386,20 +390,20 @@ fn halves<H: half::Half, A: Float + Debug, F: Format>() {
             let run = |op: &str, src: &[u64]| run(op, level, src)[0];
             assert_eq!(
                 run(&format!("add.{ty}"), &[x, y]),
-                half::add::<H, false, false>(a, b).into(),
+                u64::from(half::add::<H, false, false>(a, b)),
                 "{}",
                 why()
             );
             assert_eq!(
                 run(&format!("sub.{ty}"), &[x, y]),
-                half::sub::<H, false, false>(a, b).into()
+                u64::from(half::sub::<H, false, false>(a, b))
             );
             assert_eq!(
                 run(&format!("mul.{ty}"), &[x, y]),
-                half::mul::<H, false, false>(a, b).into()
+                u64::from(half::mul::<H, false, false>(a, b))
             );
-            assert_eq!(run(&format!("fma.rn.{ty}"), &[x, y, z]), fma.into(), "{}", why());
-            assert_eq!(run(&format!("fma.rn.relu.{ty}"), &[x, y, z]), relu.into());
+            assert_eq!(run(&format!("fma.rn.{ty}"), &[x, y, z]), u64::from(fma), "{}", why());
+            assert_eq!(run(&format!("fma.rn.relu.{ty}"), &[x, y, z]), u64::from(relu));
             let packed = run(&format!("fma.rn.{ty}x2"), &[pair(a, b), pair(b, c), pair(c, a)]);
             let high = half::fma::<H, false, false>(b, c, a);
             assert_eq!(packed, pair(fma, high), "{}", why());
@@ -407,11 +411,11 @@ fn halves<H: half::Half, A: Float + Debug, F: Format>() {
             let (low, high) = (half::mul::<H, false, false>(a, b), half::mul::<H, false, false>(b, c));
             assert_eq!(packed, pair(low, high));
             if F::PRECISION == 11 {
-                let want = half::add::<H, true, true>(a, b).into();
+                let want = u64::from(half::add::<H, true, true>(a, b));
                 assert_eq!(run("add.ftz.sat.f16", &[x, y]), want, "{}", why());
-                let want = half::mul::<H, true, false>(a, b).into();
+                let want = u64::from(half::mul::<H, true, false>(a, b));
                 assert_eq!(run("mul.ftz.f16", &[x, y]), want, "{}", why());
-                let want = half::fma::<H, false, true>(a, b, c).into();
+                let want = u64::from(half::fma::<H, false, true>(a, b, c));
                 assert_eq!(run("fma.rn.sat.f16", &[x, y, z]), want, "{}", why());
             }
         }
