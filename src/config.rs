@@ -222,6 +222,24 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_CHECK_SUPPRESSIONS",
+        default: "",
+        meaning: "file of what is not to be told of, a line each, as in race kernel=_Z7reversePi at=*/reverse.cu:6 (default: none)",
+        set: |config, value| {
+            config.check_suppressions = (!value.is_empty()).then(|| PathBuf::from(value));
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_LIMIT",
+        default: "100",
+        meaning: "how many reports a process prints of what is found; what comes after that is counted alone; 0 = all",
+        set: |config, value| {
+            config.check_limit = number(value, 0, u64::MAX)?;
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_COMPANIONS",
         default: "1",
         meaning: "0 = no companions: those that make NVRTC, nvJitLink, ptxas and nvcc keep PTX for Python programs, NVML, nvidia-smi",
@@ -410,6 +428,10 @@ pub struct Config {
     pub check: Check,
     /// `MARGAY_CHECK_LOG`
     pub check_log: Option<PathBuf>,
+    /// `MARGAY_CHECK_SUPPRESSIONS`
+    pub check_suppressions: Option<PathBuf>,
+    /// `MARGAY_CHECK_LIMIT`
+    pub check_limit: u64,
     /// `MARGAY_COMPANIONS`
     pub companions: bool,
     /// `MARGAY_JIT`

@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(undefined(&shadow, start + PAGE, 12), [0..4, 8..12]);
         // From the host's page on, all is known.
         shadow.copied(start + 4 * PAGE - 8, start + 6 * PAGE, 16);
-        assert_eq!(undefined(&shadow, start + 6 * PAGE, 16), [0..8]);
+        assert_eq!(undefined(&shadow, start + 6 * PAGE, 16), std::slice::from_ref(&(0..8)));
         // And what goes there leaves it so.
         shadow.copied(start, start + 4 * PAGE, 12);
         assert_eq!(undefined(&shadow, start + 4 * PAGE, 12), []);

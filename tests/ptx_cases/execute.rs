@@ -211,11 +211,9 @@ fn code(fault: &Fault) -> u32 {
         Cause::IllegalInstruction { .. } | Cause::WrongFree { .. } => 715,
         Cause::InvalidPc { .. } => 718,
         Cause::StackOverflow { .. } => 714,
-        Cause::Trap
-        | Cause::Texture { .. }
-        | Cause::Misuse { .. }
-        | Cause::Deadlock { .. }
-        | Cause::Defect { .. } => 719,
+        Cause::Trap | Cause::Texture { .. } | Cause::Misuse { .. } | Cause::Deadlock { .. } | Cause::Defect { .. } => {
+            719
+        }
         Cause::Assert => 710,
         Cause::Timeout { .. } => 702,
         Cause::OutOfMemory { .. } => 2,

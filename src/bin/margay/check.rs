@@ -3,6 +3,7 @@
 //! The options are those of NVIDIA's compute-sanitizer, as far as there is what they ask for. The library finds and reports
 //! (`MARGAY_CHECK`); this command waits for the program and sums up.
 
+mod formats;
 mod whole;
 
 use crate::Outcome;
@@ -74,6 +75,44 @@ pub fn command() -> Command {
                 .help("full: also memory that is not freed by the end of its context, or of the process"),
         )
         .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(["json", "sarif"])
+                .requires("output")
+                .help("Write what was found to --output as data, too: JSON, or SARIF 2.1.0 for code scanning"),
+        )
+        .arg(
+            Arg::new("output")
+                .long("output")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .requires("format")
+                .help("The file for --format"),
+        )
+        .arg(
+            Arg::new("print-limit")
+                .long("print-limit")
+                .value_name("N")
+                .value_parser(value_parser!(u64))
+                .default_value("100")
+                .help("Reports that each process prints; 0: all. What comes after that is counted"),
+        )
+        .arg(
+            Arg::new("suppressions")
+                .long("suppressions")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("What is not to be told of, a line each"),
+        )
+        .arg(
+            Arg::new("generate-suppressions")
+                .long("generate-suppressions")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write a line for --suppressions for each thing that was found"),
+        )
+        .arg(
             Arg::new("error-exitcode")
                 .long("error-exitcode")
                 .value_name("CODE")
@@ -90,8 +129,15 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     let program = given.next().ok_or("no program given")?;
     let list = List::make().map_err(|error| format!("no file to count in: {error}"))?;
     let words = looked_for(matches)?;
+    let settings = settings(matches)?;
     if let (true, Some(seeds)) = (matches.get_flag("whole"), matches.get_one::<u32>("seeds")) {
-        return whole::run(matches, program, &given.collect::<Vec<_>>(), (&list, &words), *seeds);
+        return whole::run(
+            matches,
+            program,
+            &given.collect::<Vec<_>>(),
+            (&list, &words, &settings),
+            *seeds,
+        );
     }
     let mut command = process::Command::new(program);
     command.args(given);
@@ -100,7 +146,8 @@ pub fn run(matches: &ArgMatches) -> Outcome {
     introduce(&mut command, &library, false)?;
     command
         .env("MARGAY_CHECK", words.join(","))
-        .env("MARGAY_CHECK_LOG", &list.0);
+        .env("MARGAY_CHECK_LOG", &list.0)
+        .envs(settings);
     // Signals from the terminal are the program's: it ends, and then the sum is due.
     // SAFETY: to ignore a signal runs no code; the program gets the default back.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
@@ -116,7 +163,21 @@ pub fn run(matches: &ArgMatches) -> Outcome {
         Err(error) => return Ok(not_started("check", program, &error)),
     };
     let found = findings(&list.read());
-    Ok(conclude(matches, &found, own_code(status)))
+    conclude(matches, &found, own_code(status))
+}
+
+/// Variables for the library besides what to look for.
+fn settings(matches: &ArgMatches) -> Result<Vec<(&'static str, OsString)>, String> {
+    let mut settings = Vec::new();
+    if let Some(limit) = matches.get_one::<u64>("print-limit") {
+        settings.push(("MARGAY_CHECK_LIMIT", limit.to_string().into()));
+    }
+    if let Some(file) = matches.get_one::<PathBuf>("suppressions") {
+        // The program may change its folder before it uses the driver.
+        let file = std::fs::canonicalize(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        settings.push(("MARGAY_CHECK_SUPPRESSIONS", file.into()));
+    }
+    Ok(settings)
 }
 
 /// As shells have it: 128 and the signal.
@@ -127,11 +188,28 @@ fn own_code(status: ExitStatus) -> u8 {
     }
 }
 
-/// Says what was found; `own` is the program's exit code.
-fn conclude(matches: &ArgMatches, found: &[Value], own: u8) -> ExitCode {
-    eprintln!("margay check: {}", sum(found));
+/// Says what was found, and writes it where it is asked for; `own` is the program's exit code.
+fn conclude(matches: &ArgMatches, found: &[Value], own: u8) -> Outcome {
+    let sum = sum(found);
+    eprintln!("margay check: {sum}");
+    let write = |path: &PathBuf, text: String| {
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    if let (Some(format), Some(path)) = (
+        matches.get_one::<String>("format"),
+        matches.get_one::<PathBuf>("output"),
+    ) {
+        let data = match format.as_str() {
+            "sarif" => formats::sarif(found, &std::env::current_dir().unwrap_or_default()),
+            _ => formats::json(found, &sum),
+        };
+        write(path, format!("{data:#}\n"))?;
+    }
+    if let Some(path) = matches.get_one::<PathBuf>("generate-suppressions") {
+        write(path, formats::suppressions(found))?;
+    }
     let code = *matches.get_one::<u8>("error-exitcode").unwrap_or(&1);
-    ExitCode::from(if found.is_empty() || code == 0 { own } else { code })
+    Ok(ExitCode::from(if found.is_empty() || code == 0 { own } else { code }))
 }
 
 /// The findings of the list that the library writes, an object on each line. A line that was cut off by the end of its process

@@ -23,7 +23,7 @@ pub fn run(
     matches: &ArgMatches,
     program: &OsString,
     arguments: &[&OsString],
-    (list, words): (&List, &[String]),
+    (list, words, settings): (&List, &[String], &[(&str, OsString)]),
     seeds: u32,
 ) -> Outcome {
     let library = library()?;
@@ -35,6 +35,7 @@ pub fn run(
         command
             .env("MARGAY_CHECK", words.join(","))
             .env("MARGAY_CHECK_LOG", &list.0)
+            .envs(settings.iter().cloned())
             .env("MARGAY_SEED", order.to_string())
             .stdin(Stdio::null())
             .stderr(if is_first { Stdio::inherit() } else { Stdio::null() });
@@ -78,7 +79,7 @@ pub fn run(
         eprintln!("  {differ} of {others} other order{s} came to something else than the first");
         found.push(json!({"record": "finding", "kind": "whole", "count": 1, "title": how}));
     }
-    Ok(conclude(matches, &found, own))
+    conclude(matches, &found, own)
 }
 
 /// What is found a second time is nothing new, but for addresses.

@@ -5,12 +5,15 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::process;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 
 use crate::config;
 use crate::program::demangle;
 use crate::simt::Site;
+
+use super::suppressions;
 
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,8 +240,18 @@ fn frames(site: &Site) -> Vec<Value> {
 
 /// Tells of a finding: in the log, and in the list that `margay check` reads.
 pub fn tell(finding: &Finding) {
-    if !finding.is_told {
-        tracing::error!("{}", finding.report);
+    static TOLD: AtomicU64 = AtomicU64::new(0);
+    if suppressions::suppresses(finding) {
+        return;
+    }
+    let limit = config::get().check_limit;
+    match TOLD.fetch_add(1, Ordering::Relaxed) {
+        told if limit != 0 && told > limit => {}
+        told if limit != 0 && told == limit => {
+            tracing::error!("what else is found is counted and not printed: the limit of reports is {limit}");
+        }
+        _ if finding.is_told => {}
+        _ => tracing::error!("{}", finding.report),
     }
     append(&finding.json());
 }

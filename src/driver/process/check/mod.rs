@@ -7,6 +7,7 @@
 mod finding;
 mod misuse;
 pub mod orders;
+mod suppressions;
 mod uninitialised;
 
 use std::collections::{BTreeMap, BTreeSet};
