@@ -16,7 +16,7 @@ use super::context::{Cx, NONE};
 use super::observe::{Direction, Undefined};
 use super::raw::{Convert, Raw};
 use super::slots::{Slot, bits};
-use super::transfer::{Transfer, pick};
+use super::transfer::{Transfer, is_common, pick};
 
 /// Whether an access to this space may go elsewhere than to what is tracked.
 fn anywhere(space: Space) -> bool {
@@ -51,6 +51,9 @@ fn tracked(memory: &Memory, space: Space, active: u32, a: &Lanes, bytes: u64) ->
 struct Load<T, D, const SIGNED: bool>(std::marker::PhantomData<(T, D)>);
 
 impl<T: Convert<D>, D: Raw, const SIGNED: bool> Transfer for Load<T, D, SIGNED> {
+    const COMMON: bool = !SIGNED && is_common::<T, D>();
+    const LANEWISE: bool = false;
+
     /// The load itself has checked the addresses.
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
@@ -186,6 +189,9 @@ fn is_written(memory: &Memory, first: u64, extent: u64) -> bool {
 struct Store<T, D>(std::marker::PhantomData<(T, D)>);
 
 impl<T: Convert<D>, D: Raw> Transfer for Store<T, D> {
+    const COMMON: bool = is_common::<T, D>();
+    const LANEWISE: bool = false;
+
     /// Before the store itself, whose addresses are checked here as they will be there.
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {

@@ -290,8 +290,14 @@ unsafe fn store_near<T: Convert<D>, D: Raw>(
     }
 }
 
+/// Words and double words in registers as wide.
+pub(super) const fn is_common<T, D>() -> bool {
+    size_of::<T>() == size_of::<D>() && (size_of::<T>() == 4 || size_of::<T>() == 8)
+}
+
 /// Whether all lanes of all warps of the bundle take part.
 #[inline(always)]
+
 fn everybody(cx: &Cx<'_>) -> bool {
     cx.mask.lanes[..cx.mask.warps as usize]
         .iter()
@@ -299,6 +305,11 @@ fn everybody(cx: &Cx<'_>) -> bool {
 }
 
 pub(super) trait Transfer {
+    /// Quick paths are worth their code also where somebody watches: those of the common widths.
+    const COMMON: bool;
+    /// It goes lane by lane whoever watches: vectors do not make it quicker.
+    const LANEWISE: bool;
+
     /// # Safety
     /// The window, slots and features are those that the program was made for.
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool;
@@ -307,9 +318,12 @@ pub(super) trait Transfer {
 struct Load<T, D, const SIGNED: bool, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
 
 impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for Load<T, D, SIGNED, STRONG> {
+    const COMMON: bool = !STRONG && !SIGNED && is_common::<T, D>();
+    const LANEWISE: bool = STRONG;
+
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
-        let quick = !STRONG;
+        let quick = !STRONG && (!WATCHED || Self::COMMON);
         if quick && everybody(cx) {
             let all = cx.mask.warps as usize * WARP;
             // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
@@ -399,9 +413,12 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
 struct Store<T, D, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
 
 impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG> {
+    const COMMON: bool = !STRONG && is_common::<T, D>();
+    const LANEWISE: bool = STRONG;
+
     #[inline(always)]
     unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
-        let quick = !STRONG;
+        let quick = !STRONG && (!WATCHED || Self::COMMON);
         // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
         if quick && everybody(cx) && unsafe { store_simple::<T, D, WATCHED>(cx, op, 0, cx.mask.warps as usize * WARP) }
         {
@@ -497,6 +514,13 @@ unsafe fn run_baseline<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &M
 }
 
 pub(super) fn pick<A: Transfer, const WATCHED: bool>() -> AccessFn {
+    if WATCHED || A::LANEWISE {
+        // Telling takes longer than what the widest vectors could spare.
+        return match Level::current() {
+            Level::Avx512 | Level::Avx2 if A::COMMON => run_avx2::<A, WATCHED>,
+            Level::Avx512 | Level::Avx2 | Level::Baseline => run_baseline::<A, WATCHED>,
+        };
+    }
     match Level::current() {
         Level::Avx512 => run_avx512::<A, WATCHED>,
         Level::Avx2 => run_avx2::<A, WATCHED>,

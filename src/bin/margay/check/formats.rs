@@ -135,10 +135,16 @@ fn escaped(path: &str) -> String {
 
 /// A line for each finding by which it would not be told of again.
 pub fn suppressions(found: &[Value]) -> String {
-    let mut lines: Vec<String> = found.iter().map(suppression).collect();
+    let mut lines: Vec<String> = found.iter().filter_map(suppression).collect();
     lines.sort();
     lines.dedup();
     let mut text = String::from("# Made by margay check --generate-suppressions.\n");
+    let others = found.iter().filter(|finding| suppression(finding).is_none()).count();
+    if others > 0 {
+        text.push_str(&format!(
+            "# {others} more cannot be told from others of their kind, and have no line.\n"
+        ));
+    }
     for line in lines {
         text.push_str(&line);
         text.push('\n');
@@ -146,7 +152,8 @@ pub fn suppressions(found: &[Value]) -> String {
     text
 }
 
-fn suppression(finding: &Value) -> String {
+/// `None`: nothing tells it from others of its kind.
+fn suppression(finding: &Value) -> Option<String> {
     let mut line = finding["kind"].as_str().unwrap_or("*").to_owned();
     if let Some(kernel) = finding["kernel"]["mangled"].as_str() {
         line.push_str(&format!(" kernel={kernel}"));
@@ -161,8 +168,19 @@ fn suppression(finding: &Value) -> String {
             .map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| file.into()).replace(char::is_whitespace, "*");
         line.push_str(&format!(" at=*{name}:{number}"));
+    } else if let Some(instruction) = stacks(finding)
+        .flatten()
+        .find_map(|frame| frame["instruction"].as_str())
+    {
+        line.push_str(&format!(
+            " instruction={}",
+            instruction.replace(char::is_whitespace, "*")
+        ));
     }
-    line
+    if let Some(call) = finding["call"].as_str() {
+        line.push_str(&format!(" call={call}"));
+    }
+    line.contains('=').then_some(line)
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub fn run(
         eprintln!("  with MARGAY_SEED={first_order} and with MARGAY_SEED={order}");
         let (others, s) = (seeds - 1, if seeds == 2 { "" } else { "s" });
         eprintln!("  {differ} of {others} other order{s} came to something else than the first");
-        found.push(json!({"record": "finding", "kind": "whole", "count": 1, "title": how}));
+        found.push(json!({"record": "finding", "kind": "whole", "count": 1, "title": how, "report": how}));
     }
     conclude(matches, &found, own)
 }

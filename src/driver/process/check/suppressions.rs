@@ -3,7 +3,7 @@
 //! ```text
 //! # the kind, and what has to be so besides; `*` stands for anything
 //! race kernel=_Z7reversePi at=*/reverse.cu:6
-//! leak
+//! leak call=cuMemAlloc
 //! * instruction=ld.global*
 //! ```
 
@@ -26,6 +26,8 @@ struct Rule {
     at: Option<String>,
     /// An instruction that the report names, as written.
     instruction: Option<String>,
+    /// The driver call that it is about.
+    call: Option<String>,
 }
 
 /// Whether nobody wants to hear of it.
@@ -55,7 +57,7 @@ fn read(path: &Path) -> Vec<Rule> {
         match parse(line) {
             Ok(rule) => rules.extend(rule),
             Err(word) => tracing::error!(
-                "MARGAY_CHECK_SUPPRESSIONS: {}:{number}: `{word}` is none of kernel=, at= and instruction=",
+                "MARGAY_CHECK_SUPPRESSIONS: {}:{number}: `{word}` is none of kernel=, at=, instruction= and call=",
                 path.display()
             ),
         }
@@ -80,6 +82,7 @@ fn parse(line: &str) -> Result<Option<Rule>, &str> {
             Some(("kernel", pattern)) => (&mut rule.kernel, pattern),
             Some(("at", pattern)) => (&mut rule.at, pattern),
             Some(("instruction", pattern)) => (&mut rule.instruction, pattern),
+            Some(("call", pattern)) => (&mut rule.call, pattern),
             Some(_) | None => return Err(word),
         };
         *place.0 = Some(place.1.into());
@@ -103,7 +106,11 @@ impl Rule {
             // A pattern has no spaces: `*` stands for them as well.
             sites().any(|site| matches(pattern, &site.instruction))
         });
-        is_kind && is_kernel && is_there && is_instruction
+        let is_call = self.call.as_deref().is_none_or(|pattern| {
+            let call = finding.call;
+            call.is_some_and(|call| matches(pattern, call))
+        });
+        is_kind && is_kernel && is_there && is_instruction && is_call
     }
 }
 
@@ -157,7 +164,7 @@ mod tests {
             kind: "race".into(),
             kernel: Some("f*".into()),
             at: Some("*/a.cu:6".into()),
-            instruction: None,
+            ..Rule::default()
         };
         assert_eq!(parse("race kernel=f* at=*/a.cu:6"), Ok(Some(rule)));
         assert_eq!(parse("race line=6"), Err("line=6"));
