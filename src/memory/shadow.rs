@@ -31,7 +31,7 @@ pub struct Shadow {
 
 // SAFETY: both regions are never unmapped, and their bytes are reached by atomics or, as memory of kernels is, by raw pointers.
 unsafe impl Send for Shadow {}
-// SAFETY: as above; nothing else is behind the pointer.
+// SAFETY: what threads share through `&` is a number and a pointer to atomics, in regions that stay mapped.
 unsafe impl Sync for Shadow {}
 
 static SHADOW: OnceCell<Shadow> = OnceCell::new();
@@ -133,7 +133,7 @@ impl Shadow {
             4 if self.tracks_both_ends(address, 4) => unsafe {
                 (self.of(address) as *const u32).read_unaligned() == u32::MAX
             },
-            // SAFETY: as above.
+            // SAFETY: the first and the last of the eight bytes lie in the arena, and so does what is between them.
             8 if self.tracks_both_ends(address, 8) => unsafe {
                 (self.of(address) as *const u64).read_unaligned() == u64::MAX
             },
@@ -187,7 +187,7 @@ impl Shadow {
                 let place = self.of(at + offset);
                 // SAFETY: eight bytes of the shadow are there if so many of the piece are left, and one is in any case.
                 let all = bytes - offset >= 8 && unsafe { (place as *const u64).read_unaligned() } == u64::MAX;
-                // SAFETY: as above.
+                // SAFETY: a byte of the piece is left, and the shadow has one for each.
                 let one = all || unsafe { place.read() } == u8::MAX;
                 let here = start + offset;
                 if !one {

@@ -95,11 +95,11 @@ impl Inspected {
         let looks = match self.floats.does {
             Does::ToInteger => before,
             Does::Sum if self.kinds.lost != 0 => true,
-            // SAFETY: as above.
+            // SAFETY: `dst` is a slot of the window at `cx.regs`, which holds these warps.
             Does::Sum | Does::Product | Does::Other => unsafe { self.may_be_wrong(cx.regs, self.dst, warps) },
         };
         if looks {
-            // SAFETY: as above, and what `lost` names has been kept.
+            // SAFETY: the slots are those of the window, and the operands that `lost` asks for were kept before the operation.
             unsafe { self.look(cx, &kept) };
         }
     }
