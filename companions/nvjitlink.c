@@ -33,6 +33,11 @@ struct Link {
     bool lto;
     /* NVIDIA's link has inputs. */
     bool has_ltoir;
+    /* The driver's has some of the program's. */
+    bool has_others;
+    /* NVIDIA's link once more, which keeps all functions of its LTO-IR: what links LTO-IR with something else needs those
+     * that only the other inputs call. NULL: NVIDIA's library has no such option. */
+    Handle keeping;
     uint32_t count;
     const char **options;
     CUlinkState state;
@@ -59,6 +64,9 @@ EXPORT Result nvJitLinkDestroy(Handle *handle) {
     if (link->real) {
         REAL(nvJitLinkDestroy, (Handle *), &link->real);
     }
+    if (link->keeping) {
+        REAL(nvJitLinkDestroy, (Handle *), &link->keeping);
+    }
     if (link->state) {
         cuLinkDestroy(link->state);
     }
@@ -71,9 +79,9 @@ EXPORT Result nvJitLinkDestroy(Handle *handle) {
     return SUCCESS;
 }
 
-/* Copies the options, with -ptx behind those that say -lto; whoever says both has NVIDIA's PTX. */
+/* Copies the options, with -ptx behind those that say -lto; whoever says both has NVIDIA's PTX. There is room for one more. */
 static bool keep_options(Handle link, uint32_t count, const char **options) {
-    link->options = calloc((size_t)count + 1, sizeof *link->options);
+    link->options = calloc((size_t)count + 2, sizeof *link->options);
     bool complete = link->options != NULL, ptx = false;
     for (uint32_t i = 0; complete && i < count; i++) {
         link->lto |= !strcmp(options[i], "-lto");
@@ -85,6 +93,19 @@ static bool keep_options(Handle link, uint32_t count, const char **options) {
         complete = (link->options[link->count++] = strdup("-ptx")) != NULL;
     }
     return complete;
+}
+
+/* Makes the link that keeps all functions, by the option that NVIDIA's library gives its compiler when it links LTO-IR with
+ * machine code. */
+static void begin_keeping(Handle link) {
+    static char option[] = "-Xnvvm=--force-device-c";
+    link->options[link->count] = option;
+    Result result = REAL(nvJitLinkCreate, (Handle *, uint32_t, const char **), &link->keeping, link->count + 1, link->options);
+    link->options[link->count] = NULL;
+    if (result != SUCCESS && link->keeping) {
+        REAL(nvJitLinkDestroy, (Handle *), &link->keeping);
+        link->keeping = NULL;
+    }
 }
 
 static Result of_driver(CUresult result) {
@@ -121,6 +142,9 @@ EXPORT Result nvJitLinkCreate(Handle *handle, uint32_t count, const char **optio
     Result result = REAL(nvJitLinkCreate, (Handle *, uint32_t, const char **), &link->real, link->count, link->options);
     if (result != SUCCESS || link->forwarded) {
         return result;
+    }
+    if (link->lto) {
+        begin_keeping(link);
     }
     const CUjit_option names[] = {
         CU_JIT_ERROR_LOG_BUFFER,
@@ -172,9 +196,14 @@ EXPORT Result nvJitLinkAddData(Handle link, Input kind, const void *data, size_t
     }
     if (!link->forwarded) {
         if (!holds_ltoir(link, kind, data, size, name)) {
+            link->has_others = true;
             return add(link, data, size, name);
         }
         link->has_ltoir = true;
+        if (link->keeping) {
+            /* If it refuses the data, so does the other one, whose answer counts. */
+            REAL(nvJitLinkAddData, (Handle, Input, const void *, size_t, const char *), link->keeping, kind, data, size, name);
+        }
     }
     return REAL(nvJitLinkAddData, (Handle, Input, const void *, size_t, const char *), link->real, kind, data, size, name);
 }
@@ -195,10 +224,21 @@ EXPORT Result nvJitLinkAddFile(Handle link, Input kind, const char *path) {
     return result;
 }
 
+/* Lets NVIDIA's library link its LTO-IR, with all functions that there are if others may call them. */
+static Result complete_ltoir(Handle link) {
+    if (link->has_others && link->keeping && REAL(nvJitLinkComplete, (Handle), link->keeping) == SUCCESS) {
+        Handle plain = link->real;
+        link->real = link->keeping;
+        link->keeping = plain;
+        return SUCCESS;
+    }
+    return REAL(nvJitLinkComplete, (Handle), link->real);
+}
+
 /* The PTX of all LTO-IR becomes one more input of the driver's linker. */
 static Result link_ltoir(Handle link) {
     size_t size = 0;
-    Result result = REAL(nvJitLinkComplete, (Handle), link->real);
+    Result result = complete_ltoir(link);
     if (result == SUCCESS) {
         result = REAL(nvJitLinkGetLinkedPtxSize, (Handle, size_t *), link->real, &size);
     }

@@ -1,12 +1,15 @@
-/* Stands in for NVIDIA's nvJitLink behind the companion: LTO-IR is here the four bytes of its magic number and a PTX text. */
+/* Stands in for NVIDIA's nvJitLink behind the companion: LTO-IR is here the four bytes of its magic number and a PTX text. What
+ * follows UNUSED in it no kernel of the LTO-IR calls: as NVIDIA's library does, it is left out unless an option says otherwise. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define UNUSED "// unused\n"
+
 struct Link {
-    bool lto, ptx, other;
+    bool lto, ptx, keep, other;
     char text[4096], log[64];
 };
 
@@ -15,6 +18,7 @@ int nvJitLinkCreate(struct Link **handle, uint32_t count, const char **options) 
     for (uint32_t i = 0; i < count; i++) {
         link->lto |= !strcmp(options[i], "-lto");
         link->ptx |= !strcmp(options[i], "-ptx");
+        link->keep |= !strcmp(options[i], "-Xnvvm=--force-device-c");
         if (!strcmp(options[i], "-nonsense")) {
             strcpy(link->log, "what is -nonsense?");
             return 1;
@@ -38,7 +42,9 @@ int nvJitLinkAddData(struct Link *link, int kind, const void *data, size_t size,
         strcpy(link->log, "LTO-IR needs -lto");
         return 18;
     } else {
-        strncat(link->text, (const char *)data + 4, size - 4);
+        const char *text = (const char *)data + 4;
+        const char *unused = memmem(text, size - 4, UNUSED, sizeof UNUSED - 1);
+        strncat(link->text, text, unused && !link->keep ? (size_t)(unused - text) : size - 4);
     }
     return 0;
 }

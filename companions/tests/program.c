@@ -145,9 +145,10 @@ static const char KERNEL[] = HEAD DECLARATION
     ".visible .entry k(.param .u64 out) { .reg .b32 %v; .reg .b64 %p; ld.param.u64 %p, [out];\n"
     "{ .param .b32 x; .param .b32 r; st.param.b32 [x], 20; call (r), answer, (x); ld.param.b32 %v, [r]; }\n"
     "st.global.u32 [%p], %v; ret; }\n";
-static const char FUNCTION[] = HEAD
-    ".visible .func (.param .b32 r) answer(.param .b32 x) { .reg .b32 %v; ld.param.b32 %v, [x];\n"
-    "mad.lo.s32 %v, %v, 2, 2; st.param.b32 [r], %v; ret; }\n";
+#define ANSWER                                                                                      \
+    ".visible .func (.param .b32 r) answer(.param .b32 x) { .reg .b32 %v; ld.param.b32 %v, [x];\n"  \
+    "mad.lo.s32 %v, %v, 2, 2; st.param.b32 [r], %v; ret; }\n"
+static const char FUNCTION[] = HEAD ANSWER;
 
 typedef void *Handle;
 static int (*create)(Handle *, uint32_t, const char **);
@@ -251,6 +252,16 @@ static void links_ltoir(void) {
     EXPECT(add(link, LTOIR, ir, strlen(ir), NULL) == 0);
     EXPECT(add(link, PTX, FUNCTION, sizeof FUNCTION, NULL) == 0);
     expect_42(link);
+    /* What no kernel of the LTO-IR calls is there for a kernel in PTX, and where nobody else can call it, it is not. */
+    static const char UNUSED[] = "\xed\x43\x4e\x7f" HEAD "// unused\n" ANSWER;
+    link = begin("-lto");
+    EXPECT(add(link, PTX, KERNEL, sizeof KERNEL, NULL) == 0);
+    EXPECT(add(link, LTOIR, UNUSED, sizeof UNUSED - 1, NULL) == 0);
+    expect_42(link);
+    char alone[4096];
+    link = begin("-lto");
+    EXPECT(add(link, LTOIR, UNUSED, sizeof UNUSED - 1, NULL) == 0 && complete(link) == 0);
+    EXPECT(ptx(link, alone) == 0 && !strcmp(alone, HEAD) && destroy(&link) == 0);
     /* Without -lto it is refused, as NVIDIA's library refuses it. */
     link = begin(NULL);
     EXPECT(add(link, LTOIR, ir, strlen(ir), NULL) == 18 && log_says(link, "-lto"));
