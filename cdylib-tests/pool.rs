@@ -81,6 +81,8 @@ pub const USED: c_uint = 7;
 const USED_HIGH: c_uint = 8;
 
 pub const MIB: usize = 1 << 20;
+/// What a pool takes from its device at a time.
+const PIECE: u64 = 32 << 20;
 
 pub fn props(location: Location, kind: c_uint) -> Props {
     Props {
@@ -118,6 +120,12 @@ pub fn alloc(pool: CUmemoryPool, bytes: usize, stream: CUstream) -> CUdeviceptr 
     let mut pointer = 0;
     ok(cuMemAllocFromPoolAsync(&mut pointer, bytes, pool, stream));
     pointer
+}
+
+fn free_memory() -> usize {
+    let (mut free, mut total) = (0, 0);
+    ok(cuMemGetInfo(&mut free, &mut total));
+    free
 }
 
 /// A stream that stands still until the word is 1.
@@ -201,46 +209,47 @@ fn a_pool_counts_and_keeps_what_it_has() {
     alone(test_name!(), &[], || {
         let context = context();
         let (pool, stream) = (pool_of(props(DEVICE, PINNED)), stream());
-        let a = alloc(pool, 3 * MIB, stream);
+        let a = alloc(pool, 40 * MIB, stream);
         let b = alloc(pool, MIB, stream);
-        assert_eq!(size(pool, USED), 4 * MIB as u64);
-        assert!(size(pool, RESERVED) >= 4 * MIB as u64);
+        assert_eq!(size(pool, USED), 41 * MIB as u64);
+        assert_eq!(size(pool, RESERVED), 2 * PIECE);
         ok(cuMemsetD8Async(a, 7, 3 * MIB, stream));
         ok(cuMemFreeAsync(a, stream));
         assert_eq!(size(pool, USED), MIB as u64);
-        assert_eq!(size(pool, USED_HIGH), 4 * MIB as u64);
+        assert_eq!(size(pool, USED_HIGH), 41 * MIB as u64);
         // Threshold 0: all that is not used goes with the next call that waits.
         ok(cuStreamSynchronize(stream));
-        assert!(size(pool, RESERVED) < 3 * MIB as u64);
-        assert!(size(pool, RESERVED_HIGH) >= 4 * MIB as u64);
+        assert_eq!(size(pool, RESERVED), PIECE);
+        assert_eq!(size(pool, RESERVED_HIGH), 2 * PIECE);
         ok(set(pool, RESERVED_HIGH, 0));
         ok(set(pool, USED_HIGH, 0));
         assert_eq!(size(pool, RESERVED_HIGH), size(pool, RESERVED));
         assert_eq!(size(pool, USED_HIGH), MIB as u64);
         // With a threshold it stays, is had again, and counts as the device's all the while.
         ok(set(pool, THRESHOLD, u64::MAX));
-        let c = alloc(pool, 8 * MIB, stream);
-        let (mut free_before, mut total) = (0, 0);
-        ok(cuMemGetInfo(&mut free_before, &mut total));
+        let c = alloc(pool, 40 * MIB, stream);
+        let before = free_memory();
         ok(cuMemFreeAsync(c, stream));
         ok(cuCtxSynchronize());
-        let kept = size(pool, RESERVED);
-        assert!(kept >= 9 * MIB as u64);
-        let d = alloc(pool, 8 * MIB, stream);
+        assert_eq!(size(pool, RESERVED), 2 * PIECE);
+        assert_eq!(free_memory(), before);
+        let d = alloc(pool, 40 * MIB, stream);
         assert_eq!(d, c);
-        assert_eq!(size(pool, RESERVED), kept);
+        assert_eq!(size(pool, RESERVED), 2 * PIECE);
         ok(cuMemFreeAsync(d, stream));
         ok(cuStreamSynchronize(stream));
         // A trim leaves at least what it is told, and what is used.
         ok(cuMemPoolTrimTo(pool, 64 * MIB));
-        assert_eq!(size(pool, RESERVED), kept);
+        assert_eq!(size(pool, RESERVED), 2 * PIECE);
         ok(cuMemPoolTrimTo(pool, 0));
-        assert!((MIB as u64..2 * MIB as u64).contains(&size(pool, RESERVED)));
+        assert_eq!(size(pool, RESERVED), PIECE);
         // Memory of a pool is freed by the other call, too, once.
         ok(cuMemFree(b));
         assert_eq!(cuMemFree(b), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(cuMemFreeAsync(b, stream), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(size(pool, USED), 0);
+        ok(cuMemPoolTrimTo(pool, 0));
+        assert_eq!(size(pool, RESERVED), 0);
         // And memory of cuMemAlloc by the stream's.
         let mut plain = 0;
         ok(cuMemAlloc(&mut plain, 100));
@@ -253,6 +262,95 @@ fn a_pool_counts_and_keeps_what_it_has() {
         );
         ok(cuMemPoolDestroy(pool));
         ok(cuCtxDestroy(context));
+    });
+}
+
+/// CuPy's tests expect that the first small allocation reserves much more, and the next ones nothing.
+#[test]
+fn a_pool_takes_memory_in_pieces() {
+    alone(test_name!(), &[("MARGAY_MEMORY", "80M")], || {
+        context();
+        let (pool, stream) = (pool_of(props(DEVICE, PINNED)), stream());
+        let before = free_memory();
+        let a = alloc(pool, 1024, stream);
+        assert_eq!(size(pool, RESERVED), PIECE);
+        // To within what an allocation's size is rounded by.
+        let taken = before - free_memory();
+        assert!((31 * MIB..=32 * MIB).contains(&taken), "{taken}");
+        let b = alloc(pool, 31 * MIB, stream);
+        assert_eq!(
+            (size(pool, RESERVED), size(pool, USED)),
+            (PIECE, 31 * MIB as u64 + 1024)
+        );
+        // The next one takes a second piece; a third is not there, so that the blocks take what they need.
+        let c = alloc(pool, 2 * MIB, stream);
+        assert_eq!(size(pool, RESERVED), 2 * PIECE);
+        let d = alloc(pool, 40 * MIB, stream);
+        let reserved = size(pool, RESERVED);
+        assert!((73 * MIB as u64..80 * MIB as u64).contains(&reserved), "{reserved}");
+        let mut pointer = 0;
+        assert_eq!(
+            cuMemAllocFromPoolAsync(&mut pointer, 8 * MIB, pool, stream),
+            CUDA_ERROR_OUT_OF_MEMORY
+        );
+        ok(cuMemsetD8Async(d, 1, 40 * MIB, stream));
+        for address in [a, b, c, d] {
+            ok(cuMemFreeAsync(address, stream));
+        }
+        ok(cuStreamSynchronize(stream));
+        assert_eq!((size(pool, RESERVED), free_memory()), (0, before));
+        // A pool that is destroyed has no room beside what is used of it.
+        let last = alloc(pool, MIB, stream);
+        ok(cuMemPoolDestroy(pool));
+        assert_eq!(free_memory(), before - MIB);
+        ok(cuMemFreeAsync(last, stream));
+        ok(cuStreamSynchronize(stream));
+        assert_eq!(free_memory(), before);
+    });
+}
+
+/// Warp's tests free memory of a device's pool when the context is gone that they allocated it in.
+#[test]
+fn a_pools_memory_outlives_a_context() {
+    alone(test_name!(), &[], || {
+        let first = context();
+        let mut pool = null_mut();
+        ok(cuDeviceGetDefaultMemPool(&mut pool, 0));
+        ok(set(pool, THRESHOLD, u64::MAX));
+        let second = context();
+        let made = stream();
+        let (kept, used) = (alloc(pool, 3 * MIB, made), alloc(pool, MIB, made));
+        let mut plain = 0;
+        ok(cuMemAlloc(&mut plain, 100));
+        ok(cuMemsetD8Async(used, 7, MIB, made));
+        ok(cuMemFreeAsync(kept, made));
+        ok(cuCtxDestroy(second));
+        ok(cuCtxSetCurrent(first));
+        assert_eq!(
+            cuMemFree(plain),
+            CUDA_ERROR_INVALID_VALUE,
+            "the context's own memory is gone"
+        );
+        let mut byte = 0_u8;
+        ok(cuMemcpyDtoH((&raw mut byte).cast(), used, 1));
+        assert_eq!((byte, size(pool, USED)), (7, MIB as u64));
+        let mut owner = null_mut::<c_void>();
+        ok(cuPointerGetAttribute((&raw mut owner).cast(), 1, used));
+        assert_eq!(owner, first, "a context of the device");
+        // What the pool kept is used again, and what is out is freed, in another context's stream.
+        let stream = stream();
+        assert_eq!(alloc(pool, 3 * MIB, stream), kept);
+        ok(cuMemFreeAsync(used, stream));
+        ok(cuMemFreeAsync(kept, stream));
+        ok(cuStreamSynchronize(stream));
+        assert_eq!(size(pool, USED), 0);
+        assert_eq!(cuMemFreeAsync(used, stream), CUDA_ERROR_INVALID_VALUE);
+        // The device's last context takes everything with it.
+        let last = alloc(pool, MIB, stream);
+        ok(cuCtxDestroy(first));
+        context();
+        assert_eq!(cuMemFree(last), CUDA_ERROR_INVALID_VALUE);
+        assert_eq!((size(pool, USED), size(pool, RESERVED)), (0, 0));
     });
 }
 
@@ -346,8 +444,9 @@ fn a_pool_has_no_more_than_its_most() {
     ok(cuCtxDestroy(context));
 }
 
+/// Programs for a GPU count on the difference: CuPy's tests wait for `cuMemAlloc` to fail.
 #[test]
-fn what_pools_keep_is_given_to_others_when_nothing_else_is_left() {
+fn what_a_pool_keeps_is_for_pools_until_it_is_trimmed() {
     alone(test_name!(), &[("MARGAY_MEMORY", "64M")], || {
         context();
         let stream = stream();
@@ -362,8 +461,23 @@ fn what_pools_keep_is_given_to_others_when_nothing_else_is_left() {
         ok(cuMemGetInfo(&mut free, &mut total));
         assert!(free <= 16 * MIB && total == 64 * MIB, "{free} of {total}");
         let mut plain = 0;
+        assert_eq!(cuMemAlloc(&mut plain, 40 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+        assert!(size(pool, RESERVED) >= 48 * MIB as u64);
+        ok(cuMemPoolTrimTo(pool, 0));
         ok(cuMemAlloc(&mut plain, 40 * MIB));
+        ok(cuMemFree(plain));
+        // Another pool has it when nothing else is left.
+        let a = alloc(pool, 48 * MIB, stream);
+        ok(cuMemFreeAsync(a, stream));
+        ok(cuStreamSynchronize(stream));
+        let b = alloc(pool_of(props(DEVICE, PINNED)), 40 * MIB, stream);
         assert_eq!(size(pool, RESERVED), 0);
+        // And what is queued to be freed with a threshold of 0 is there for all after a call that waits.
+        ok(set(pool, THRESHOLD, 0));
+        ok(cuMemFreeAsync(b, stream));
+        assert_eq!(cuMemAlloc(&mut plain, 40 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+        ok(cuStreamSynchronize(stream));
+        ok(cuMemAlloc(&mut plain, 40 * MIB));
     });
 }
 

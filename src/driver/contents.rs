@@ -5,7 +5,6 @@
 //! other processes have been given last, for they count memory that the context's own allocations no longer hold.
 
 use super::context::End;
-use super::memory::place::Spare;
 use super::{Event, Stream, array, external, graph, ipc, module, pool, semaphore, texture};
 
 pub(super) const CONTENTS: &[End] = &[
@@ -20,9 +19,3 @@ pub(super) const CONTENTS: &[End] = &[
     |shared| pool::forget_all_of(shared.id),
     |shared| ipc::forget_all_of(shared),
 ];
-
-/// Who keeps memory that others may need.
-pub(super) const SPARE: Spare = Spare {
-    could_give: pool::could_give,
-    give: pool::give,
-};

@@ -107,7 +107,7 @@ pub fn init(flags: u32) -> Result<()> {
             .map(|device| (device.ordinal() as u32, device.number())),
     );
     context::set_contents(contents::CONTENTS);
-    memory::place::set_spare(contents::SPARE);
+    memory::place::set_any_pending(pool::any_pending);
     process::check::set_held(virtual_memory::held);
     STAGE.store(Stage::Ready as u8, Ordering::Release);
     coredump::start();

@@ -595,6 +595,15 @@ impl AddressSpace {
         }
     }
 
+    /// Another owner has an allocation from now on, whose map shows it already: one that may touch memory of its pool.
+    pub fn hand_over(&self, start: u64, id: u64, owner: u64) {
+        let mut state = self.state.write();
+        let allocation = state.live.get_mut(&start).filter(|allocation| allocation.id == id);
+        if let Some(allocation) = allocation {
+            allocation.owner = owner;
+        }
+    }
+
     /// Frees everything that an owner has left.
     pub fn free_all_of(&self, owner: u64) {
         let starts: Vec<u64> = {

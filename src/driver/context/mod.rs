@@ -262,6 +262,20 @@ pub(super) fn handle_of(id: u64) -> Handle {
         .map_or(0, |context| context.handle)
 }
 
+/// The number of another context that is active: on that device, or, without one, on any.
+pub(super) fn another(id: u64, device: Option<u32>) -> Option<u64> {
+    let is_one = |context: &Arc<Context>| {
+        let fits = context.shared.id != id && device.is_none_or(|device| context.shared.device == device);
+        let is_active = context.life() == Life::Active && context.users.lock().emptied_by.is_none();
+        fits && is_active && context.green.is_none()
+    };
+    let contexts = CONTEXTS.collect();
+    contexts
+        .iter()
+        .find(|context| is_one(context))
+        .map(|context| context.shared.id)
+}
+
 /// Waits for all contexts: memory that is about to go may be used by any of them.
 pub(super) fn drain_all() {
     for context in CONTEXTS.collect() {

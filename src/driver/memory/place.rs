@@ -9,30 +9,21 @@ use crate::memory::{AddressSpace, Allocation, Kind, MAPPED, READ, Request, WRITE
 /// Marks a module's variable: not to be freed by address. Above all flags of the API.
 pub(in crate::driver) const VARIABLE: u32 = 1 << 31;
 
-/// Memory that nobody uses but somebody keeps: whether there is any, and how it is given back.
-#[derive(Clone, Copy)]
-pub(in crate::driver) struct Spare {
-    pub could_give: fn() -> bool,
-    pub give: fn(),
-}
+/// Whether frees are queued in streams.
+static ANY_PENDING: OnceLock<fn() -> bool> = OnceLock::new();
 
-static SPARE: OnceLock<Spare> = OnceLock::new();
-
-/// Says, once, who keeps memory.
-pub(in crate::driver) fn set_spare(spare: Spare) {
-    SPARE.get_or_init(|| spare);
+/// Says, once, how to ask whether frees are queued.
+pub(in crate::driver) fn set_any_pending(any_pending: fn() -> bool) {
+    ANY_PENDING.get_or_init(|| any_pending);
 }
 
 /// Room for a request; memory that queued commands are about to free counts.
 pub(in crate::driver) fn place(request: &Request, shared: &Shared) -> Result<Allocation> {
     let space = AddressSpace::get();
     space.allocate(request).or_else(|_| {
-        let spare = SPARE
-            .get()
-            .filter(|spare| (spare.could_give)())
-            .ok_or(Error::OutOfMemory)?;
-        shared.drain();
-        (spare.give)();
+        if ANY_PENDING.get().is_some_and(|any_pending| any_pending()) {
+            shared.drain();
+        }
         space.allocate(request).map_err(|_| Error::OutOfMemory)
     })
 }

@@ -96,13 +96,19 @@ fn set_pending(address: u64, pending: bool) -> bool {
     changed
 }
 
-/// Whether waiting for streams, or taking from pools what they keep, could make room.
-pub(in crate::driver) fn could_give() -> bool {
-    PENDING_COUNT.load(Ordering::Acquire) > 0 || reserve::any_kept()
+/// Whether frees are queued.
+pub(in crate::driver) fn any_pending() -> bool {
+    PENDING_COUNT.load(Ordering::Acquire) > 0
 }
 
-/// Gives back what pools keep: somebody else needs it.
-pub(in crate::driver) fn give() {
+/// Whether waiting for streams, or taking from pools what they keep, could make room for another pool.
+fn could_give() -> bool {
+    any_pending() || reserve::any_kept()
+}
+
+/// Gives back what pools keep: another pool needs it. `cuMemAlloc` is not given it, which a GPU's driver does not do either:
+/// there the program has to wait, or to trim the pool.
+fn give() {
     for pool in POOLS.collect() {
         pool.reserve.lock().release(&pool, 0);
     }
@@ -134,10 +140,18 @@ pub(in crate::driver) fn free_now(allocation: &Allocation) {
     }
 }
 
-/// A context ends, and all memory with it that was allocated in its streams.
+/// A context ends. Memory that was allocated in its streams is the pool's, and stays as long as the pool's device has a context;
+/// the last one takes it with it.
 pub(in crate::driver) fn forget_all_of(owner: u64) {
     for pool in OWNERS.collect() {
-        pool.reserve.lock().forget(&pool, owner);
+        let device = match pool.source() {
+            Source::Device(ordinal) => Some(ordinal as u32),
+            _ => None,
+        };
+        match context::another(owner, device) {
+            Some(heir) => pool.reserve.lock().hand_over(owner, heir),
+            None => pool.reserve.lock().forget(&pool, owner),
+        }
         pool.end_if_ended();
     }
 }
@@ -300,7 +314,7 @@ impl Pool {
         POOLS.remove(self.handle).ok_or(Error::InvalidValue)?;
         let mut reserve = self.reserve.lock();
         reserve.release(self, 0);
-        reserve.close();
+        reserve.close(self);
         drop(reserve);
         self.end_if_ended();
         Ok(())

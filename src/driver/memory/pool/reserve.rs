@@ -8,10 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Pool, could_give, give, set_pending};
+use super::{Pool, Source, could_give, give, set_pending};
 use crate::driver::stream::{Command, Point};
 use crate::driver::{Error, Result, Stream, context};
 use crate::memory::{self, AddressSpace, Allocation, PAGE, Request, caller};
+
+/// A pool takes memory from its device in pieces of so many bytes, as GPUs' drivers do: programs that add up what a pool
+/// has free (CuPy does) see the first small allocation take one.
+const PIECE: u64 = 32 << 20;
 
 /// Blocks that pools keep.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -51,9 +55,11 @@ pub(super) struct Reserve {
     /// Bytes as asked for, now and at most.
     pub used: u64,
     pub used_high: u64,
-    /// Bytes of blocks, those that are kept among them.
+    /// Bytes of blocks, those that are kept among them, and the room beside them.
     pub reserved: u64,
     pub reserved_high: u64,
+    /// What no block has of the pieces that were taken from the device.
+    room: u64,
 }
 
 /// How well a kept block has to fit: at most twice as large.
@@ -105,8 +111,44 @@ impl Reserve {
     }
 
     /// From now on nothing is kept.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, pool: &Pool) {
         self.is_closed = true;
+        self.resize(pool, self.blocks());
+    }
+
+    /// Bytes of blocks.
+    fn blocks(&self) -> u64 {
+        self.reserved - self.room
+    }
+
+    /// What the pieces come to that blocks of so many bytes lie in.
+    fn pieces(&self, pool: &Pool, blocks: u64) -> u64 {
+        if self.is_closed || pool.takes_pieces().is_none() {
+            return blocks;
+        }
+        match pool.attribute_most() {
+            0 => blocks.next_multiple_of(PIECE),
+            most => blocks.next_multiple_of(PIECE).min(most.max(blocks)),
+        }
+    }
+
+    /// Takes room from the device, or gives it back, until so many bytes are reserved; fewer where the device has no more, for
+    /// the blocks are what is needed.
+    fn resize(&mut self, pool: &Pool, bytes: u64) {
+        let Some(device) = pool.takes_pieces() else { return };
+        let space = AddressSpace::get();
+        let room = bytes.saturating_sub(self.blocks());
+        if room == self.room {
+            return;
+        }
+        if room < self.room {
+            space.discharge_device(device, self.room - room);
+        } else if space.charge_device(device, room - self.room).is_err() {
+            return;
+        }
+        self.reserved = self.blocks() + room;
+        self.room = room;
+        self.reserved_high = self.reserved_high.max(self.reserved);
     }
 
     /// A kept block, as the rules have it; the smallest that suits.
@@ -158,21 +200,25 @@ impl Reserve {
     fn fresh(&mut self, pool: &Pool, request: &Request) -> Result<Allocation> {
         let block = request.bytes.checked_next_multiple_of(PAGE).ok_or(Error::OutOfMemory)?;
         let most = pool.attribute_most();
-        if most > 0 && self.reserved.saturating_add(block) > most {
+        if most > 0 && self.blocks().saturating_add(block) > most {
             self.release(pool, most.saturating_sub(block));
-            if self.reserved.saturating_add(block) > most {
+            if self.blocks().saturating_add(block) > most {
                 return Err(Error::OutOfMemory);
             }
         }
+        // The block lies in the room, as far as that goes.
+        self.resize(pool, self.reserved.saturating_sub(block));
         let allocation = match &pool.region {
             Some(region) => region.allocate(request),
             None => AddressSpace::get().allocate(request),
         };
-        let allocation = allocation.map_err(|_| Error::OutOfMemory)?;
-        self.reserved += allocation.block_bytes();
-        self.reserved_high = self.reserved_high.max(self.reserved);
-        self.add(allocation);
-        Ok(allocation)
+        if let Ok(allocation) = &allocation {
+            self.reserved += allocation.block_bytes();
+            self.reserved_high = self.reserved_high.max(self.reserved);
+            self.add(*allocation);
+        }
+        self.resize(pool, self.pieces(pool, self.blocks()));
+        allocation.map_err(|_| Error::OutOfMemory)
     }
 
     /// Memory of another process that this one has been shown.
@@ -243,13 +289,15 @@ impl Reserve {
         self.kept.push(kept);
     }
 
-    /// Gives blocks back until no more than `keep` bytes are reserved; those whose free is not done yet stay.
+    /// Gives blocks back until they have no more than `keep` bytes, and then the pieces in which none is left; blocks whose
+    /// free is not done yet stay.
     pub fn release(&mut self, pool: &Pool, keep: u64) {
+        let reserved = self.reserved;
         let mut index = 0;
-        while self.reserved > keep && index < self.kept.len() {
+        while self.blocks() > keep && index < self.kept.len() {
             let block = self.kept[index].bytes;
             // At least so much stays (manual, cuMemPoolTrimTo).
-            if !self.kept[index].is_done() || self.reserved - block < keep {
+            if !self.kept[index].is_done() || self.blocks() - block < keep {
                 index += 1;
                 continue;
             }
@@ -257,6 +305,7 @@ impl Reserve {
             KEPT.fetch_sub(1, Ordering::Relaxed);
             self.let_go(pool, &kept);
         }
+        self.resize(pool, self.pieces(pool, self.blocks()).max(keep).min(reserved));
     }
 
     fn let_go(&mut self, pool: &Pool, kept: &Kept) {
@@ -269,7 +318,21 @@ impl Reserve {
         }
     }
 
-    /// A context ends: what was allocated in its streams goes.
+    /// A context ends, and another one of the device has what was allocated in its streams from now on.
+    pub fn hand_over(&mut self, owner: u64, heir: u64) {
+        let space = AddressSpace::get();
+        let live = self.live.values_mut();
+        for allocation in live.filter(|allocation| allocation.owner == owner) {
+            allocation.owner = heir;
+            space.hand_over(allocation.start, allocation.id, heir);
+        }
+        for kept in self.kept.iter_mut().filter(|kept| kept.owner == owner) {
+            kept.owner = heir;
+            space.hand_over(kept.start, kept.id, heir);
+        }
+    }
+
+    /// A context ends, and what was allocated in its streams with it.
     pub fn forget(&mut self, pool: &Pool, owner: u64) {
         let live: Vec<Allocation> = self
             .live
@@ -300,6 +363,7 @@ impl Reserve {
             set_pending(kept.start, false);
             self.let_go(pool, &kept);
         }
+        self.resize(pool, self.pieces(pool, self.blocks()));
     }
 }
 
@@ -321,6 +385,14 @@ impl Pool {
     /// The most that it may have; 0: all there is.
     fn attribute_most(&self) -> u64 {
         self.wishes.most.next_multiple_of(PAGE)
+    }
+
+    /// The device that the pool takes pieces of memory from; what it has of another kind, or in a file, has its own bounds.
+    fn takes_pieces(&self) -> Option<u32> {
+        match self.wishes.source {
+            Source::Device(ordinal) if self.region.is_none() => Some(ordinal as u32),
+            _ => None,
+        }
     }
 
     /// A free is done in a pool that keeps nothing.
