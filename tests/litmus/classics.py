@@ -117,6 +117,9 @@ STRENGTHS = [
     pair("S", "free", GPU, "st x 2; st.release.gpu y 1", "wait.acquire.gpu y 1; st x 1"),
     pair("S, relaxed", "racy", GPU, "st x 2; st.release.gpu y 1", "ld.relaxed.gpu y; st x 1"),
     pair("R", "racy", GPU, "st x 1; st.release.gpu y 1", "st.relaxed.gpu y 2; ld x"),
+    # Who reads what the atomic has written has observed the weak store before it, too.
+    pair("own store, own atomic", "racy", BLOCK, "st x 16; atom.relaxed.gpu.add x 17", "ld.volatile x; atom.relaxed.gpu.add x 15"),
+    pair("own store, own atomic, then a store", "racy", GPU, "st x 16; atom.relaxed.gpu.add x 17", "ld.volatile x; st.relaxed.gpu x 15"),
     pair("weak beside relaxed", "racy", GPU, "st.relaxed.gpu x 1", "ld x"),
     pair("volatile beside weak", "racy", WARP, "st.volatile x 1", "ld x"),
     pair("volatile beside volatile", "free", GPU, "st.volatile x 1", "ld.volatile x"),

@@ -9,8 +9,9 @@ use crate::simt::observe::{Access, Direction, Who};
 use super::block::{ASYNC, Block};
 use super::clock::Clock;
 use super::judge::Pair;
-use super::ledger::{Cell, Entry, Keep, Kind, Ledger, View};
+use super::ledger::{Cell, Entry, Keep, Kind, Ledger, Member, View};
 use super::shadow::Touched;
+use super::strong::learn_of_writes;
 use super::{Book, Detector, lanes};
 
 /// Lanes of a warp that do something, as an access finds them.
@@ -28,15 +29,20 @@ impl Detector {
     pub(super) fn accessed(&self, block: &mut Block, book: &Book, by: &Who<'_>, access: &Access<'_>) {
         let ledger = &book.ledger;
         let warp = by.first_thread as usize / WARP + access.warp;
-        let kind = Kind::of(access);
+        // A thread's own atomic finds a weak write of this size.
+        let kind = Kind {
+            element: access.element as u8,
+            ..Kind::of(access)
+        };
         let reach = kind.strong.filter(|_| access.operation.is_none());
+        let mut observed = Vec::new();
         if let Some(reach) = reach
             && access.direction != Direction::Write
         {
             // What it is going to read lies before it.
             self.acquire(block, warp, access, reach);
             if access.direction == Direction::Atomic {
-                self.observe(block, book, warp, access);
+                observed = self.observe(block, book, warp, access);
             }
         }
         let operation = access.operation.and_then(|number| block.warps[warp].operation(number));
@@ -84,6 +90,7 @@ impl Detector {
             lanes(access.lanes).for_each(|lane| each(access.addresses[lane], 1 << lane));
         }
         drop(cursor);
+        learn_of_writes(block, warp, observed);
         if let Some(reach) = reach.filter(|_| kind.writes()) {
             self.release(block, warp, access, reach);
         }
@@ -121,15 +128,19 @@ impl Detector {
             }
         };
         let found = match actor.kind.direction {
-            Direction::Atomic => self.found_by(actor.block, actor.kind, ledger, known.writes),
+            Direction::Atomic => {
+                let at = (actor.block.number, actor.block.cluster);
+                self.found_by(at, actor.kind, ledger, known.writes)
+            }
             Direction::Read | Direction::Write => Vec::new(),
         };
         // They lie before whatever follows the atomic.
-        let is_hidden = |member: (u32, u32)| {
-            found.contains(&member) && self.is_hidden(ledger.entry(member.0), actor.block.number, actor.kind)
+        let is_hidden = |(number, lanes): Member| {
+            let mut found = found.iter();
+            found.any(|found| (found.number, found.lanes) == (number, lanes) && found.is_hidden)
         };
         // Who has only read what is written now need not know of what lies before it.
-        let keep_write = |member: (u32, u32)| {
+        let keep_write = |member: Member| {
             let are_strong = ledger.entry(member.0).kind.strong.is_some() && actor.kind.strong.is_some();
             match keep(member) {
                 _ if is_hidden(member) => Keep::No,
@@ -183,8 +194,7 @@ impl Detector {
                 among: &among,
                 own: true,
             };
-            let has_read =
-                |their: usize| entry.kind.strong.is_some() && clock.has_read(address, &entry.writer(1 << their));
+            let has_read = |their: usize| clock.has_read(address, &entry.writer(1 << their));
             let missing = lanes(theirs).find(|their| !view.is_after(ledger, entry, *their) && !has_read(*their));
             if let Some(their) = missing {
                 return Some((their, lane, false));

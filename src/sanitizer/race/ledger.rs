@@ -49,7 +49,7 @@ pub struct Kind {
     /// How far it is strong (PTX ISA, Memory Consistency Model: Operation types); `None`: a weak one.
     pub strong: Option<Reach>,
     pub asynchronous: bool,
-    /// Of a strong one: bytes of an element.
+    /// Bytes of an element; of a weak one where that is kept.
     pub element: u8,
 }
 

@@ -256,7 +256,8 @@ impl Observer for Detector {
             self.acquire(block, warp, access, reach);
             // Atomics are known to have read what was there.
             if access.direction == Direction::Read {
-                self.observe(block, &self.book.read(), warp, access);
+                let observed = self.observe(block, &self.book.read(), warp, access);
+                strong::learn_of_writes(block, warp, observed);
             }
         });
     }

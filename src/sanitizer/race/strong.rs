@@ -6,7 +6,7 @@ use crate::simt::observe::{Access, Direction};
 use super::block::{Block, Told};
 use super::clock::{Knowledge, Writers};
 use super::flags::{For, Message};
-use super::ledger::{Cell, Kind, Ledger, Reach};
+use super::ledger::{Cell, Entry, Kind, Ledger, Reach};
 use super::{Book, Detector, lanes};
 
 impl Detector {
@@ -44,48 +44,85 @@ impl Detector {
         }
     }
 
-    /// Lanes read words: writes that they find there, as strong as their reads, lie before what they do from now on.
-    pub(super) fn observe(&self, block: &mut Block, book: &Book, warp: usize, access: &Access<'_>) {
+    /// Lanes read words: writes that they find there lie before what they do from now on. Returns those that do not lie before an
+    /// atomic itself, to be learnt when it has been looked at.
+    pub(super) fn observe(&self, block: &mut Block, book: &Book, warp: usize, access: &Access<'_>) -> Vec<Observed> {
         let kind = Kind::of(access);
+        let at = (block.number, block.cluster);
+        let (mut now, mut later) = (Vec::new(), Vec::new());
         let mut cursor = book.shadow.cursor();
-        for (address, some) in by_address(access) {
-            cursor.each(address, access.bytes.into(), |known, at, _| {
-                let mut writers = Writers::default();
-                for (number, lanes) in self.found_by(block, kind, &book.ledger, known.writes) {
-                    let entry = book.ledger.entry(number);
-                    let is_hidden = kind.direction == Direction::Atomic && self.is_hidden(entry, block.number, kind);
-                    if !is_hidden {
-                        writers.join(&Writers(vec![entry.writer(lanes)]));
+        for (address, lanes) in by_address(access) {
+            cursor.each(address, access.bytes.into(), |known, address, _| {
+                let (mut before, mut behind) = (Writers::default(), Writers::default());
+                for found in self.found_by(at, kind, &book.ledger, known.writes) {
+                    let writer = book.ledger.entry(found.number).writer(found.lanes);
+                    match kind.direction {
+                        Direction::Atomic if found.is_hidden => {}
+                        Direction::Atomic if !found.is_strong => behind.join(&Writers(vec![writer])),
+                        _ => before.join(&Writers(vec![writer])),
                     }
                 }
-                let own = &mut block.warps[warp];
-                let is_new = |lane| {
-                    let known = own.lanes.get(lane).seen.writes.get(at);
-                    !known.is_some_and(|known| known.covers(&writers))
-                };
-                if !writers.0.is_empty() && lanes(some).any(is_new) {
-                    let there = own.there;
-                    own.lanes
-                        .change(some, there, |state| state.seen.writes.insert(at, writers.clone()));
+                now.push(Observed {
+                    address,
+                    lanes,
+                    writers: before,
+                });
+                if !behind.0.is_empty() {
+                    later.push(Observed {
+                        address,
+                        lanes,
+                        writers: behind,
+                    });
                 }
             });
         }
+        drop(cursor);
+        learn_of_writes(block, warp, now);
+        later
     }
 
-    /// What an access of this kind finds written: the last write, and if that was an atomic the one before, and so on.
-    pub(super) fn found_by(&self, block: &Block, kind: Kind, ledger: &Ledger, writes: Cell) -> Vec<(u32, u32)> {
+    /// What an access of this kind, of a block and cluster, finds written: the last write, and if that was an atomic the one that it
+    /// has found, and so on (PTX ISA, Memory Consistency Model: Observation order).
+    pub(super) fn found_by(&self, at: (u32, u32), kind: Kind, ledger: &Ledger, writes: Cell) -> Vec<Found> {
         let mut members = Vec::new();
         ledger.each(writes, |member| members.push(member));
-        let mut goes_on = true;
-        let found = members.into_iter().rev().take_while(|(number, _)| {
-            let entry = ledger.entry(*number);
-            let is_found = goes_on
-                && entry.operation.is_none()
-                && self.are_strong_for_each_other((block.number, block.cluster), entry, kind);
-            goes_on = entry.kind.direction == Direction::Atomic;
-            is_found
-        });
-        found.collect()
+        let mut found: Vec<Found> = Vec::new();
+        let mut behind: Option<(&Entry, u32)> = None;
+        for (number, lanes) in members.into_iter().rev() {
+            let entry = ledger.entry(number);
+            let is_strong = self.are_strong_for_each_other(at, entry, kind);
+            let (is_found, by_thread) = match behind {
+                None => (is_strong, false),
+                Some((atomic, _)) if atomic.kind.direction != Direction::Atomic => break,
+                Some((atomic, _))
+                    if self.are_strong_for_each_other((atomic.block, atomic.cluster), entry, atomic.kind) =>
+                {
+                    (true, false)
+                }
+                // Operations of one thread are morally strong, however weak.
+                Some((atomic, by)) => {
+                    let is_one = lanes.is_power_of_two() && lanes & by != 0;
+                    let are_alike = entry.kind.element == atomic.kind.element;
+                    let by_thread = is_one && are_alike && (entry.block, entry.warp) == (atomic.block, atomic.warp);
+                    (by_thread, by_thread)
+                }
+            };
+            if !is_found || entry.operation.is_some() {
+                break;
+            }
+            if by_thread && let Some(atomic) = found.last_mut() {
+                // Without the atomic nobody would find it.
+                atomic.is_hidden = false;
+            }
+            found.push(Found {
+                number,
+                lanes,
+                is_strong,
+                is_hidden: kind.direction == Direction::Atomic && self.is_hidden(entry, at.0, kind),
+            });
+            behind = Some((entry, lanes));
+        }
+        found
     }
 
     /// What a strong write of a lane lets others know.
@@ -151,6 +188,44 @@ impl Detector {
         drop(flags);
         if any {
             block.warps[warp].next_step();
+        }
+    }
+}
+
+/// A write that a strong read finds.
+pub(super) struct Found {
+    pub number: u32,
+    pub lanes: u32,
+    /// The two are strong for each other; where not, others have passed it on.
+    pub is_strong: bool,
+    /// Who reads is an atomic, and whoever finds that finds this.
+    pub is_hidden: bool,
+}
+
+/// Writes to a word that lanes have found there.
+pub(super) struct Observed {
+    address: u64,
+    lanes: u32,
+    writers: Writers,
+}
+
+/// What lanes have found lies before what they do from now on.
+pub(super) fn learn_of_writes(block: &mut Block, warp: usize, observed: Vec<Observed>) {
+    let own = &mut block.warps[warp];
+    for Observed {
+        address,
+        lanes: some,
+        writers,
+    } in observed
+    {
+        let is_new = |lane| {
+            let known = own.lanes.get(lane).seen.writes.get(address);
+            !known.is_some_and(|known| known.covers(&writers))
+        };
+        if !writers.0.is_empty() && lanes(some).any(is_new) {
+            let there = own.there;
+            own.lanes
+                .change(some, there, |state| state.seen.writes.insert(address, writers.clone()));
         }
     }
 }
