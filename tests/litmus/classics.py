@@ -120,6 +120,10 @@ STRENGTHS = [
     # Who reads what the atomic has written has observed the weak store before it, too.
     pair("own store, own atomic", "racy", BLOCK, "st x 16; atom.relaxed.gpu.add x 17", "ld.volatile x; atom.relaxed.gpu.add x 15"),
     pair("own store, own atomic, then a store", "racy", GPU, "st x 16; atom.relaxed.gpu.add x 17", "ld.volatile x; st.relaxed.gpu x 15"),
+    # Who observes an atomic has not observed what its thread has read before.
+    pair("own read, own atomic", "racy", BLOCK, "ld.relaxed.gpu x; atom.relaxed.gpu.add x 16", "atom.relaxed.gpu.add x 13; st x 14"),
+    # An atomic of a scope too small that has written nothing: the store is read all the same.
+    three("failed compare-and-swap in between", "racy", "st.relaxed.cta x 15", "atom.relaxed.gpu.cas x 0 18", "ld.volatile x; ld x", ("0.0.0", "1.0.0", "0.1.0")),
     pair("weak beside relaxed", "racy", GPU, "st.relaxed.gpu x 1", "ld x"),
     pair("volatile beside weak", "racy", WARP, "st.volatile x 1", "ld x"),
     pair("volatile beside volatile", "free", GPU, "st.volatile x 1", "ld.volatile x"),

@@ -140,13 +140,16 @@ impl Detector {
             found.any(|found| (found.number, found.lanes) == (number, lanes) && found.is_hidden)
         };
         // Who has only read what is written now need not know of what lies before it.
-        let keep_write = |member: Member| {
+        let keep_strong = |member: Member| {
             let are_strong = ledger.entry(member.0).kind.strong.is_some() && actor.kind.strong.is_some();
             match keep(member) {
-                _ if is_hidden(member) => Keep::No,
                 Keep::No if are_strong => Keep::Weaker,
                 keep => keep,
             }
+        };
+        let keep_write = |member: Member| match is_hidden(member) {
+            true => Keep::No,
+            false => keep_strong(member),
         };
         let more = (actor.entry, lanes);
         match writes {
@@ -156,7 +159,7 @@ impl Detector {
                     true => own,
                     false => ledger.behind(known.writes, more, keep_write),
                 };
-                known.reads = ledger.only(known.reads, keep);
+                known.reads = ledger.only(known.reads, keep_strong);
             }
         }
     }

@@ -82,45 +82,48 @@ impl Detector {
     }
 
     /// What an access of this kind, of a block and cluster, finds written: the last write, and if that was an atomic the one that it
-    /// has found, and so on (PTX ISA, Memory Consistency Model: Observation order).
+    /// has found, and so on (PTX ISA, Memory Consistency Model: Observation order). Atomics may have written nothing: what they are
+    /// too weak to pass on may still be what is found.
     pub(super) fn found_by(&self, at: (u32, u32), kind: Kind, ledger: &Ledger, writes: Cell) -> Vec<Found> {
         let mut members = Vec::new();
         ledger.each(writes, |member| members.push(member));
         let mut found: Vec<Found> = Vec::new();
-        let mut behind: Option<(&Entry, u32)> = None;
+        // The last of them that goes on what was there.
+        let mut atomic: Option<(&Entry, u32)> = None;
         for (number, lanes) in members.into_iter().rev() {
             let entry = ledger.entry(number);
-            let is_strong = self.are_strong_for_each_other(at, entry, kind);
-            let (is_found, by_thread) = match behind {
-                None => (is_strong, false),
-                Some((atomic, _)) if atomic.kind.direction != Direction::Atomic => break,
-                Some((atomic, _))
-                    if self.are_strong_for_each_other((atomic.block, atomic.cluster), entry, atomic.kind) =>
-                {
-                    (true, false)
-                }
-                // Operations of one thread are morally strong, however weak.
-                Some((atomic, by)) => {
-                    let is_one = lanes.is_power_of_two() && lanes & by != 0;
-                    let are_alike = entry.kind.element == atomic.kind.element;
-                    let by_thread = is_one && are_alike && (entry.block, entry.warp) == (atomic.block, atomic.warp);
-                    (by_thread, by_thread)
-                }
-            };
-            if !is_found || entry.operation.is_some() {
+            if entry.operation.is_some() {
                 break;
             }
-            if by_thread && let Some(atomic) = found.last_mut() {
-                // Without the atomic nobody would find it.
-                atomic.is_hidden = false;
-            }
-            found.push(Found {
-                number,
-                lanes,
-                is_strong,
-                is_hidden: kind.direction == Direction::Atomic && self.is_hidden(entry, at.0, kind),
+            let is_strong = self.are_strong_for_each_other(at, entry, kind);
+            let is_passed_on = atomic.is_some_and(|(atomic, _)| {
+                self.are_strong_for_each_other((atomic.block, atomic.cluster), entry, atomic.kind)
             });
-            behind = Some((entry, lanes));
+            // Operations of one thread are morally strong, however weak.
+            let is_own = atomic.is_some_and(|(atomic, by)| {
+                lanes.is_power_of_two()
+                    && lanes & by != 0
+                    && (entry.block, entry.warp, entry.kind.element) == (atomic.block, atomic.warp, atomic.kind.element)
+            });
+            if is_strong || is_passed_on || is_own {
+                if !is_strong
+                    && !is_passed_on
+                    && let Some(atomic) = found.last_mut()
+                {
+                    // Without the atomic nobody would find it.
+                    atomic.is_hidden = false;
+                }
+                found.push(Found {
+                    number,
+                    lanes,
+                    is_strong,
+                    is_hidden: kind.direction == Direction::Atomic && self.is_hidden(entry, at.0, kind),
+                });
+                atomic = Some((entry, lanes));
+            }
+            if entry.kind.direction != Direction::Atomic {
+                break;
+            }
         }
         found
     }
