@@ -21,14 +21,19 @@ pub(super) fn leaves(memory: &Shadow, src: Checked, shape: Shape) {
             });
         }
     }
-    if let Some(first) = first.filter(|_| !padding.is_all()) {
+    let is_flat = shape.height * shape.depth == 1;
+    let all = is_flat.then_some(src.address..src.address + shape.width);
+    if let Some(first) = first.filter(|_| !padding.is_all(all)) {
         uninitialised_on_host((count, shape.width * shape.height * shape.depth), first);
     }
 }
 
+/// Bytes of a copy that may be of one structure alone.
+const STRUCTURE: u64 = 64;
+
 /// Whether undefined bytes look like what compilers leave between the members of structures, which nobody writes: less than eight
 /// bytes before a multiple of what the member behind is aligned to, and again and again at the same distance, if a number could
-/// stand there.
+/// stand there; in a copy as small as one structure, once before another member.
 #[derive(Default)]
 struct Padding {
     last: Option<Range<u64>>,
@@ -57,9 +62,19 @@ impl Padding {
         self.ranges += 1;
     }
 
-    fn is_all(&self) -> bool {
+    /// `copied`: what is copied, if that has no rows.
+    fn is_all(&self, copied: Option<Range<u64>>) -> bool {
         let is_short = self.last.as_ref().is_some_and(|last| last.end - last.start < 4);
-        !self.is_none && (self.ranges > 1 || is_short)
+        // What is lacking at the end is rather an element that was forgotten.
+        let is_inside = |copied: Range<u64>| {
+            let is_one = copied.end - copied.start <= STRUCTURE && copied.start.is_multiple_of(8);
+            is_one
+                && self
+                    .last
+                    .as_ref()
+                    .is_some_and(|last| last.start > copied.start && last.end < copied.end)
+        };
+        !self.is_none && (self.ranges > 1 || is_short || copied.is_some_and(is_inside))
     }
 }
 
@@ -70,7 +85,13 @@ mod tests {
     fn is_padding(ranges: &[Range<u64>]) -> bool {
         let mut padding = Padding::default();
         ranges.iter().for_each(|range| padding.add(range.clone()));
-        padding.is_all()
+        padding.is_all(Some(0..1 << 20))
+    }
+
+    fn is_padding_of_one(range: Range<u64>, copied: Range<u64>) -> bool {
+        let mut padding = Padding::default();
+        padding.add(range);
+        padding.is_all(Some(copied))
     }
 
     #[test]
@@ -81,6 +102,8 @@ mod tests {
         assert!(is_padding(&[3..4, 7..8, 11..12]));
         assert!(is_padding(&[1..8, 17..24]));
         assert!(is_padding(std::slice::from_ref(&(1..4))));
+        // struct { int i; double d; }, alone.
+        assert!(is_padding_of_one(4..8, 0..16));
     }
 
     #[test]
@@ -91,5 +114,10 @@ mod tests {
         assert!(!is_padding(std::slice::from_ref(&(64..128))));
         assert!(!is_padding(&[1..4, 9..12, 25..28]));
         assert!(!is_padding(&[8..12, 24..28]));
+        // The last element, the first one, one of a hundred, and one of an array that begins between multiples of eight.
+        assert!(!is_padding_of_one(12..16, 0..16));
+        assert!(!is_padding_of_one(0..4, 0..16));
+        assert!(!is_padding_of_one(4..8, 0..400));
+        assert!(!is_padding_of_one(12..16, 4..20));
     }
 }
