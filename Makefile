@@ -77,7 +77,7 @@ unit:
 command: setup build
 	CC="$(CC)" tests/command/run
 
-# Of the race checker: programs with and without mistakes, a model of PTX's memory model, and the programs of clients/cuda.
+# Of the checkers: programs with and without mistakes, a model of PTX's memory model, and the programs of clients/cuda.
 races: setup build
 	CC="$(CC)" tests/check/run
 	tests/seeds/run
@@ -86,7 +86,7 @@ races: setup build
 	tests/check/memory/run
 	tests/check/sites/run
 	tests/litmus/run
-	clients/cuda/run --races --runtimes static13 --loadings LD_LIBRARY_PATH --jobs $(JOBS)
+	clients/cuda/run --check memory,init,sync,race --runtimes static13 --loadings LD_LIBRARY_PATH --jobs $(JOBS)
 
 # C programs over the driver API, against NVIDIA's header and against ours.
 examples: setup build

@@ -1,3 +1,4 @@
+// finds kernel in picky(*: it fails on purpose
 // A failing assert: CUDA's line on stderr, error 710, and an error that sticks to the context.
 #include "check.h"
 

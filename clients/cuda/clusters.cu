@@ -1,6 +1,6 @@
 // nvcc: -gencode arch=compute_90,code=compute_90
 // device: sm_90
-// races: what a block of the cluster holds is read while others add to it
+// finds race in places(*: what a block of the cluster holds is read while others add to it
 // Clusters of blocks: a histogram in distributed shared memory, a ring of barriers in memory, cooperative groups of a
 // cluster and of the grid, and what the runtime says of launches that cannot be.
 #include "check.h"

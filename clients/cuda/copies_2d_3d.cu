@@ -1,3 +1,5 @@
+// finds free in cuMemFree: it frees twice on purpose
+// finds free in cuMemHostUnregister: likewise
 // Pitched memory, copies in two and three dimensions, memset in all shapes, pinned and mapped host memory, attributes
 // of pointers.
 #include "check.h"

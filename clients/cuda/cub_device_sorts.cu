@@ -1,3 +1,4 @@
+// finds init in *DeviceSegmentedRadixSortKernel*: threads past the last digit add a count that nobody has set, and take it away again
 // CUB's other device-wide sorts: merge sorts by a comparison, sorts of many segments at once (by radix, and by size of the
 // segment), radix sorts of floats and of some of the bits.
 #include "check.h"

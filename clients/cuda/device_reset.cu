@@ -1,3 +1,4 @@
+// finds kernel in stray(*: it fails on purpose
 // cudaDeviceReset after an error that stuck: a new context, variables at their initial values, everything works.
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// finds kernel in write(*: it fails on purpose
 // A kernel may not touch the host's own memory (heap, stack, code): error 700, and the memory is unchanged.
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// finds free in cuMemFree: it frees on purpose what is no memory
 // Launches that cannot be: refused at once, the context stays usable.
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// finds kernel in write(*: it fails on purpose
 // A four-byte write at an odd address: error 716.
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// finds kernel in read(*: it fails on purpose
 // Reading through a null pointer: error 700.
 #include "check.h"
 

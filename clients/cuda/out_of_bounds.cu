@@ -1,3 +1,4 @@
+// finds kernel in write(*: it fails on purpose
 // A write outside every allocation: error 700, sticky, and the process lives to say so.
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// finds kernel in trap(*: it fails on purpose
 // Surface objects: reads and writes of every shape, what happens outside, textures over the same array.
 #include "check.h"
 

@@ -1,5 +1,6 @@
 // nvcc: --extended-lambda
-// races: CUB removes keys in place: blocks write over what others have read, with relaxed accesses alone in between
+// finds race in *DeviceUniqueByKeySweepKernel*: keys are removed in place, blocks write over what others have read, with relaxed accesses alone in between
+// finds init in *SetOpAgent*: intersections read a key past the end of a range and compare it; what comes of it is dropped
 // Thrust: sets, merges, searches, partitions, scans by key, gathers and scatters, comparisons of ranges, products.
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// finds kernel in stop(*: it fails on purpose
 // __trap() ends the kernel with an error that sticks; what ran before in the stream is done.
 #include "check.h"
 
