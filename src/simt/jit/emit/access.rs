@@ -15,6 +15,7 @@ use super::super::context::{Context, Extent};
 use super::super::plan::Kind;
 use super::super::text::Form;
 use super::Emit;
+use super::group::Member;
 
 /// Where the lanes of an access go.
 pub(super) enum Place {
@@ -28,38 +29,52 @@ pub(super) enum Place {
 pub(super) struct Located {
     pub(super) place: Place,
     pub(super) bad: String,
-    site: Option<usize>,
+    pub(super) site: Option<usize>,
     /// An address that may be read in any case, once nothing is bad.
-    safe: String,
+    pub(super) safe: String,
 }
+
+/// Where each lane goes: so far from a number that is the same for all, in vectors of so many bits.
+pub(super) struct Distances {
+    pub(super) base: String,
+    pub(super) parts: Vec<String>,
+    pub(super) bits: u32,
+    pub(super) bad: String,
+    pub(super) site: Option<usize>,
+}
+
+/// How an access is carried out.
+enum Way {
+    /// By the interpreter, and it has been.
+    Done,
+    /// By code, at a place; with the label behind it, if there are other ways there, and an address that may be read.
+    Code(Place, Option<String>, String),
+}
+
+/// An alignment to look at: of the address so many bytes behind.
+pub(super) type Multiple = Option<(u64, i64)>;
 
 impl Emit<'_> {
     /// A weak load; `false`: not of a kind that is known here.
     pub(super) fn load(&mut self, address: &Address, element: Element, dst: &[Option<Reg>], op: &Op, pc: Pc) -> bool {
-        let bytes = u64::from(element.bytes) * dst.len() as u64;
-        if element.bytes > 8
-            || bytes > 32
-            || !bytes.is_power_of_two()
-            || dst.iter().flatten().any(|reg| reg.width == Width::B128)
-        {
-            return false;
-        }
-        let Some(located) = self.locate(address, bytes, None) else {
+        let Some(bytes) = bytes_of(element, dst.len()) else {
             return false;
         };
-        let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
-        self.rarely(&located.bad, &slow, &fast);
-        self.text.label(&slow);
-        self.step(op, pc, located.site);
-        self.jump(&done);
-        self.text.label(&fast);
+        if dst.iter().flatten().any(|reg| reg.width == Width::B128) {
+            return false;
+        }
+        let (place, done, safe) = match self.way(address, bytes, None, op, pc) {
+            Some(Way::Code(place, done, safe)) => (place, done, safe),
+            Some(Way::Done) => return true,
+            None => return false,
+        };
         let bits = u32::from(element.bytes) * 8;
         let size = u64::from(element.bytes);
         let wide = |this: &mut Self, form: Form, reg: Reg, value: &str| {
             let to = bits_of(reg.width).unwrap_or(32);
             this.text.resize(form, bits, value, to, element.signed)
         };
-        match &located.place {
+        match &place {
             Place::Lines { at, step: 0 } => {
                 for (k, reg) in dst.iter().enumerate() {
                     let Some(reg) = *reg else { continue };
@@ -112,7 +127,7 @@ impl Emit<'_> {
             Place::Lanes { at } => {
                 let mut at = at.clone();
                 if let Some(mask) = self.mask.clone() {
-                    let safe = self.text.value(format!("inttoptr i64 {} to ptr", located.safe));
+                    let safe = self.text.value(format!("inttoptr i64 {safe} to ptr"));
                     let safe = self.splat("ptr", &safe);
                     let ty = format!("<{} x ptr>", self.lanes);
                     at = at
@@ -157,9 +172,40 @@ impl Emit<'_> {
                 }
             }
         }
-        self.jump(&done);
-        self.text.label(&done);
+        self.behind(done);
         true
+    }
+
+    /// How an access of so many bytes (of a store: of so many elements) is carried out, when it is known that it may be. `None`: it
+    /// is for the interpreter.
+    fn way(&mut self, address: &Address, bytes: u64, stores: Option<usize>, op: &Op, pc: Pc) -> Option<Way> {
+        match self.members.get(&pc).cloned() {
+            Some(Member::Sure(start)) => {
+                let (place, safe) = self.member(&start);
+                return Some(Way::Code(place, None, safe));
+            }
+            Some(Member::Doubtful { site }) => {
+                self.step(op, pc, site);
+                return Some(Way::Done);
+            }
+            None => {}
+        }
+        let located = self.locate(address, bytes, stores)?;
+        let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
+        self.rarely(&located.bad, &slow, &fast);
+        self.text.label(&slow);
+        self.step(op, pc, located.site);
+        self.jump(&done);
+        self.text.label(&fast);
+        Some(Way::Code(located.place, Some(done), located.safe))
+    }
+
+    /// Ways come together behind an access.
+    fn behind(&mut self, done: Option<String>) {
+        if let Some(done) = done {
+            self.jump(&done);
+            self.text.label(&done);
+        }
     }
 
     fn gather(&mut self, at: &[String], offset: u64, bits: u32, align: u64) -> Vec<String> {
@@ -195,20 +241,17 @@ impl Emit<'_> {
 
     /// A weak store; `false`: not of a kind that is known here.
     pub(super) fn store(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
-        let bytes = u64::from(element.bytes) * src.len() as u64;
-        if element.bytes > 8 || bytes > 32 || !bytes.is_power_of_two() || src.iter().any(|reg| reg.width == Width::B128)
-        {
-            return false;
-        }
-        let Some(located) = self.locate(address, bytes, Some(src.len())) else {
+        let Some(bytes) = bytes_of(element, src.len()) else {
             return false;
         };
-        let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
-        self.rarely(&located.bad, &slow, &fast);
-        self.text.label(&slow);
-        self.step(op, pc, located.site);
-        self.jump(&done);
-        self.text.label(&fast);
+        if src.iter().any(|reg| reg.width == Width::B128) {
+            return false;
+        }
+        let (place, done) = match self.way(address, bytes, Some(src.len()), op, pc) {
+            Some(Way::Code(place, done, _)) => (place, done),
+            Some(Way::Done) => return true,
+            None => return false,
+        };
         let bits = u32::from(element.bytes) * 8;
         let size = u64::from(element.bytes);
         let form = self.form();
@@ -224,7 +267,7 @@ impl Emit<'_> {
                     .collect()
             })
             .collect();
-        match &located.place {
+        match &place {
             Place::Lines { at, step: 0 } => {
                 // The last lane's stays.
                 for (number, base) in at.iter().enumerate() {
@@ -288,8 +331,7 @@ impl Emit<'_> {
                 }
             }
         }
-        self.jump(&done);
-        self.text.label(&done);
+        self.behind(done);
         true
     }
 
@@ -330,38 +372,71 @@ impl Emit<'_> {
         ))
     }
 
-    /// Forms the addresses of an access (of a store, of so many elements), and finds out whether all is well with them. `None`:
-    /// for the interpreter.
-    fn locate(&mut self, address: &Address, bytes: u64, stores: Option<usize>) -> Option<Located> {
+    /// Whether lanes find memory in a simple pattern: one address for all, or one access after the other; by how much addresses
+    /// grow, then. The outer `None`: the access is for the interpreter.
+    pub(super) fn line(&self, address: &Address, bytes: u64, stores: Option<usize>) -> Option<Option<u64>> {
         let kind = match address.register {
             None => Kind::SAME,
             Some(reg) => self.kind(reg.number),
         };
-        let narrow = address.register.is_some_and(|reg| reg.width == Width::B32);
+        let narrow = is_narrow(address);
         if matches!(address.space, Space::Generic | Space::Global | Space::Const) && narrow {
             return None;
         }
-        // What is simple as a line: one address, or one access after the other.
-        let width = if narrow { 32 } else { 64 };
-        let line = match kind {
+        match kind {
             Kind::Line { step, .. } => {
                 let step = if narrow { u64::from(step as u32) } else { step };
                 let simple = step == 0 || step == bytes;
                 // Masked stores are of single words.
                 let whole = step != 0 && stores == Some(1) && (4..=8).contains(&bytes);
                 let masked_store = stores.is_some() && self.mask.is_some() && !whole;
-                (simple && !masked_store && address.space != Space::Local).then_some(step)
+                Some((simple && !masked_store && address.space != Space::Local).then_some(step))
             }
-            Kind::Vector => None,
-            Kind::Unknown | Kind::Window => return None,
-        };
-        match line {
-            Some(step) => self.locate_line(address, bytes, step, width),
-            None => self.locate_lanes(address, bytes, width),
+            Kind::Vector => Some(None),
+            Kind::Unknown | Kind::Window => None,
         }
     }
 
-    fn or(&mut self, a: Option<String>, b: String) -> Option<String> {
+    /// Forms the addresses of an access (of a store, of so many elements), and finds out whether all is well with them. `None`:
+    /// for the interpreter.
+    fn locate(&mut self, address: &Address, bytes: u64, stores: Option<usize>) -> Option<Located> {
+        let multiple = self.multiple(address, (bytes, address.offset));
+        match self.line(address, bytes, stores)? {
+            Some(step) => {
+                let lanes = self.lanes_of_line(address);
+                let reach = if step == 0 { bytes } else { lanes * bytes };
+                self.locate_line(address, (reach, multiple), step)
+            }
+            None => self.locate_lanes(address, bytes),
+        }
+    }
+
+    /// Lanes that one number of an address stands for.
+    pub(super) fn lanes_of_line(&self, address: &Address) -> u64 {
+        match address.register.map(|reg| self.bases_of(reg.number)) {
+            Some(2..) => self.lanes.into(),
+            Some(_) | None => 32,
+        }
+    }
+
+    /// Whether it has to be asked that an access of so many bytes, at an offset from an address's register, is at a multiple of
+    /// them.
+    pub(super) fn multiple(&self, address: &Address, (bytes, offset): (u64, i64)) -> Multiple {
+        let known = match address.register {
+            Some(reg) => self
+                .input
+                .body
+                .facts
+                .get(reg.number as usize)
+                .map_or(0, |facts| facts.align),
+            None if address.space == Space::Local => 0,
+            None => 63,
+        };
+        let certain = u32::from(known) >= bytes.trailing_zeros() && offset as u64 & (bytes - 1) == 0;
+        (bytes > 1 && !certain).then_some((bytes, offset.wrapping_sub(address.offset)))
+    }
+
+    pub(super) fn or(&mut self, a: Option<String>, b: String) -> Option<String> {
         Some(match a {
             None => b,
             Some(a) => self.text.binary("or", "i1", &a, &b),
@@ -380,13 +455,17 @@ impl Emit<'_> {
         (site, low, room)
     }
 
-    fn locate_line(&mut self, address: &Address, bytes: u64, step: u64, width: u32) -> Option<Located> {
+    /// Addresses of lanes that follow each other by `step`, all of which reach so far together.
+    pub(super) fn locate_line(
+        &mut self,
+        address: &Address,
+        (reach, multiple): (u64, Multiple),
+        step: u64,
+    ) -> Option<Located> {
         let (bases, absolute) = match address.register {
             Some(reg) => (self.line_of(reg, false).0, false),
             None => (vec!["0".to_owned()], true),
         };
-        let lanes = if bases.len() == 1 { 32 } else { u64::from(self.lanes) };
-        let extent = if step == 0 { bytes } else { lanes * bytes };
         let offset = address.offset;
         let mut bad = None;
         let mut at = Vec::new();
@@ -394,7 +473,7 @@ impl Emit<'_> {
         let mut safe = String::new();
         match address.space {
             Space::Generic | Space::Global | Space::Const => {
-                let (number, low, room) = self.site(extent);
+                let (number, low, room) = self.site(reach);
                 site = Some(number);
                 for base in bases {
                     let address = self.text.value(format!("add i64 {base}, {offset}"));
@@ -410,16 +489,16 @@ impl Emit<'_> {
                 let all = self.field(offset_of!(Context, shared_bytes), "i64", true);
                 let start = self.field(offset_of!(Context, shared_start), "i64", true);
                 for base in bases {
-                    let mut distance = match width {
-                        32 => self.text.value(format!("zext i32 {base} to i64")),
-                        _ => base,
+                    let mut distance = match is_narrow(address) {
+                        true => self.text.value(format!("zext i32 {base} to i64")),
+                        false => base,
                     };
                     distance = self.text.value(format!("add i64 {distance}, {offset}"));
                     if !absolute {
                         distance = self.text.value(format!("sub i64 {distance}, {start}"));
                     }
                     distance = self.text.value(format!("and i64 {distance}, 4294967295"));
-                    let end = self.text.value(format!("add i64 {distance}, {extent}"));
+                    let end = self.text.value(format!("add i64 {distance}, {reach}"));
                     let beyond = self.text.value(format!("icmp ugt i64 {end}, {all}"));
                     bad = self.or(bad, beyond);
                     at.push(self.text.value(format!("add i64 {shared}, {distance}")));
@@ -429,12 +508,12 @@ impl Emit<'_> {
                 let param = self.field(offset_of!(Context, param), "i64", true);
                 let all = self.field(offset_of!(Context, param_bytes), "i64", true);
                 for base in bases {
-                    let wide = match (width, absolute) {
-                        (32, false) => self.text.value(format!("zext i32 {base} to i64")),
+                    let wide = match (is_narrow(address), absolute) {
+                        (true, false) => self.text.value(format!("zext i32 {base} to i64")),
                         _ => base,
                     };
                     let distance = self.text.value(format!("add i64 {wide}, {offset}"));
-                    let end = self.text.value(format!("add i64 {distance}, {extent}"));
+                    let end = self.text.value(format!("add i64 {distance}, {reach}"));
                     let beyond = self.text.value(format!("icmp ugt i64 {end}, {all}"));
                     bad = self.or(bad, beyond);
                     let beyond = self.text.value(format!("icmp ugt i64 {distance}, {all}"));
@@ -444,8 +523,9 @@ impl Emit<'_> {
             }
             Space::Local => return None,
         }
-        if bytes > 1 {
-            for address in at.clone() {
+        if let Some((bytes, behind)) = multiple {
+            for address in &at {
+                let address = self.text.value(format!("add i64 {address}, {behind}"));
                 let low = self.text.value(format!("and i64 {address}, {}", bytes - 1));
                 let crooked = self.text.value(format!("icmp ne i64 {low}, 0"));
                 bad = self.or(bad, crooked);
@@ -468,62 +548,84 @@ impl Emit<'_> {
         self.splat("i32", &room)
     }
 
-    /// Lanes that are too far from where there is room; and those whose address is no multiple of the access, where it may
-    /// be none. Windows start at a multiple of any access.
-    fn beyond(
-        &mut self,
-        bits: u32,
-        distance: &str,
-        address: &str,
-        rooms: &str,
-        bytes: u64,
-    ) -> (String, Option<String>) {
+    /// Lanes that are too far from where there is room, or whose address is no multiple where that is asked. Windows start at a
+    /// multiple of any access.
+    fn beyond(&mut self, bits: u32, distance: &str, address: &str, rooms: &str, multiple: Multiple) -> String {
         let form = self.form();
         let ty = form.int(bits);
         let far = self.text.value(format!("icmp uge {ty} {distance}, {rooms}"));
-        let aslant = (bytes > 1).then(|| {
-            let low = self.text.binary("and", &ty, address, &form.constant(bits, bytes - 1));
-            self.text
-                .value(format!("icmp ne {ty} {low}, {}", form.constant(bits, 0)))
-        });
-        (far, aslant)
+        let Some((bytes, behind)) = multiple else {
+            return far;
+        };
+        let mut address = address.to_owned();
+        if behind as u64 & (bytes - 1) != 0 {
+            address = self
+                .text
+                .binary("add", &ty, &address, &form.constant(bits, behind as u64 & (bytes - 1)));
+        }
+        let low = self.text.binary("and", &ty, &address, &form.constant(bits, bytes - 1));
+        let aslant = self
+            .text
+            .value(format!("icmp ne {ty} {low}, {}", form.constant(bits, 0)));
+        self.text.binary("or", &form.int(1), &far, &aslant)
     }
 
-    pub(super) fn locate_lanes(&mut self, address: &Address, bytes: u64, width: u32) -> Option<Located> {
+    pub(super) fn locate_lanes(&mut self, address: &Address, bytes: u64) -> Option<Located> {
+        let multiple = self.multiple(address, (bytes, address.offset));
+        let distances = self.distances(address, (bytes, multiple))?;
+        Some(Located {
+            place: Place::Lanes {
+                at: self.pointers(&distances.base, &distances.parts, distances.bits),
+            },
+            bad: distances.bad,
+            site: distances.site,
+            safe: distances.base,
+        })
+    }
+
+    /// Pointers so far from a number.
+    pub(super) fn pointers(&mut self, base: &str, distances: &[String], bits: u32) -> Vec<String> {
+        let base = self.text.value(format!("inttoptr i64 {base} to ptr"));
+        let ty = self.form().int(bits);
+        let each = distances.iter();
+        each.map(|distance| {
+            self.text
+                .value(format!("getelementptr i8, ptr {base}, {ty} {distance}"))
+        })
+        .collect()
+    }
+
+    /// Where each lane goes, and whether any that runs may not: each reaches so far.
+    pub(super) fn distances(&mut self, address: &Address, (reach, multiple): (u64, Multiple)) -> Option<Distances> {
         let form = self.form();
         let (wide, narrow) = (form.int(64), form.int(32));
         let offset = address.offset as u64;
+        let width = if is_narrow(address) { 32 } else { 64 };
         let values = match address.register {
             Some(reg) => self.lanes_of(reg, false),
             None => vec![form.constant(width, 0); self.parts],
         };
-        let mask = self.mask.clone();
-        let mut bad = Vec::new();
-        let mut crooked = Vec::new();
-        let mut at = Vec::new();
+        let mut wrong = Vec::new();
+        let mut parts = Vec::new();
         let mut site = None;
-        let safe;
+        let (base, bits);
         match address.space {
             Space::Generic | Space::Global | Space::Const => {
-                let (number, low, room) = self.site(bytes);
+                let (number, low, room) = self.site(reach);
                 site = Some(number);
                 let (lows, rooms) = (self.splat("i64", &low), self.splat("i64", &room));
                 for value in values {
                     let by = form.constant(64, offset);
                     let address = self.text.binary("add", &wide, &value, &by);
                     let distance = self.text.binary("sub", &wide, &address, &lows);
-                    let (far, aslant) = self.beyond(64, &distance, &address, &rooms, bytes);
-                    bad.push(far);
-                    crooked.extend(aslant);
-                    let lanes = self.lanes;
-                    at.push(self.text.value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")));
+                    wrong.push(self.beyond(64, &distance, &address, &rooms, multiple));
+                    parts.push(distance);
                 }
-                safe = low;
+                (base, bits) = (low, 64);
             }
             Space::Shared => {
                 let shared = self.field(offset_of!(Context, shared), "i64", true);
                 let all = self.field(offset_of!(Context, shared_bytes), "i64", true);
-                let base = self.text.value(format!("inttoptr i64 {shared} to ptr"));
                 let mut by = format!("{}", offset as u32 as i32);
                 if address.register.is_some() {
                     let start = self.field(offset_of!(Context, shared_start), "i64", true);
@@ -531,19 +633,14 @@ impl Emit<'_> {
                     by = self.text.value(format!("sub i32 {by}, {start}"));
                 }
                 let by = self.splat("i32", &by);
-                let rooms = self.rooms(&all, bytes);
+                let rooms = self.rooms(&all, reach);
                 for value in values {
                     let value = self.text.resize(form, width, &value, 32, false);
                     let distance = self.text.binary("add", &narrow, &value, &by);
-                    let (far, aslant) = self.beyond(32, &distance, &distance, &rooms, bytes);
-                    bad.push(far);
-                    crooked.extend(aslant);
-                    at.push(
-                        self.text
-                            .value(format!("getelementptr i8, ptr {base}, {narrow} {distance}")),
-                    );
+                    wrong.push(self.beyond(32, &distance, &distance, &rooms, multiple));
+                    parts.push(distance);
                 }
-                safe = shared;
+                (base, bits) = (shared, 32);
             }
             Space::Local => {
                 let local = self.field(offset_of!(Context, local), "i64", true);
@@ -555,48 +652,45 @@ impl Emit<'_> {
                     by = self.text.value(format!("add i32 {frame}, {}", offset as u32 as i32));
                 }
                 let by = self.splat("i32", &by);
-                let rooms = self.rooms(&stride, bytes);
+                let rooms = self.rooms(&stride, reach);
                 let strides = self.splat("i64", &stride);
                 for (part, value) in values.into_iter().enumerate() {
                     let value = self.text.resize(form, width, &value, 32, false);
                     let distance = self.text.binary("add", &narrow, &value, &by);
-                    let (far, aslant) = self.beyond(32, &distance, &distance, &rooms, bytes);
-                    bad.push(far);
-                    crooked.extend(aslant);
+                    wrong.push(self.beyond(32, &distance, &distance, &rooms, multiple));
                     let numbers: Vec<String> = (0..self.lanes)
                         .map(|lane| format!("i64 {}", part as u32 * self.lanes + lane))
                         .collect();
                     let numbers = format!("<{}>", numbers.join(", "));
                     let own = self.text.binary("mul", &wide, &strides, &numbers);
-                    let start = self.splat("i64", &local);
-                    let own = self.text.binary("add", &wide, &own, &start);
                     let distance = self.text.resize(form, 32, &distance, 64, false);
-                    let address = self.text.binary("add", &wide, &own, &distance);
-                    let lanes = self.lanes;
-                    at.push(self.text.value(format!("inttoptr {wide} {address} to <{lanes} x ptr>")));
+                    parts.push(self.text.binary("add", &wide, &own, &distance));
                 }
-                safe = local;
+                (base, bits) = (local, 64);
             }
             Space::Param => return None,
         }
-        let one = form.int(1);
-        let mut wrong = Vec::new();
-        for part in 0..self.parts {
-            let mut this = bad[part].clone();
-            if let Some(crooked) = crooked.get(part) {
-                this = self.text.binary("or", &one, &this, crooked);
-            }
-            if let Some(mask) = &mask {
-                this = self.text.binary("and", &one, &this, &mask[part]);
-            }
-            wrong.push(this);
+        if let Some(mask) = self.mask.clone() {
+            wrong = self.each(&wrong, &mask, "and");
         }
         let bad = self.any(&wrong);
-        Some(Located {
-            place: Place::Lanes { at },
+        Some(Distances {
+            base,
+            parts,
+            bits,
             bad,
             site,
-            safe,
         })
     }
+}
+
+/// Bytes of an access that code carries out itself.
+pub(super) fn bytes_of(element: Element, count: usize) -> Option<u64> {
+    let bytes = u64::from(element.bytes) * count as u64;
+    (element.bytes <= 8 && bytes <= 32 && bytes.is_power_of_two()).then_some(bytes)
+}
+
+/// Whether an address is of 32 bits.
+fn is_narrow(address: &Address) -> bool {
+    address.register.is_some_and(|reg| reg.width == Width::B32)
 }

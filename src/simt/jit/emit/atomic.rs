@@ -117,14 +117,14 @@ impl Emit<'_> {
 
     /// Pointers into shared memory, a part at a time, and whether any of them is not well.
     fn shared_lanes(&mut self, address: &Address, bytes: u64) -> Option<(Vec<String>, String)> {
-        let (kind, width) = match address.register {
-            None => (Kind::SAME, 32),
-            Some(reg) => (self.kind(reg.number), if reg.width == Width::B32 { 32 } else { 64 }),
+        let kind = match address.register {
+            None => Kind::SAME,
+            Some(reg) => self.kind(reg.number),
         };
         if matches!(kind, Kind::Unknown | Kind::Window) {
             return None;
         }
-        let located = self.locate_lanes(address, bytes, width)?;
+        let located = self.locate_lanes(address, bytes)?;
         match located.place {
             Place::Lanes { at } => Some((at, located.bad)),
             Place::Lines { .. } => None,

@@ -5,9 +5,9 @@ use std::mem::offset_of;
 
 use crate::program::Guard;
 
+use super::super::SPIN;
 use super::super::context::Context;
 use super::super::plan::{Exit, Stick};
-use super::super::{Pc, SPIN};
 use super::{Emit, For, Node};
 
 impl Emit<'_> {
@@ -40,13 +40,7 @@ impl Emit<'_> {
             }
             return;
         }
-        let here = self.mask.clone();
-        for at in insts {
-            let inst = &body.blocks[block].insts[at];
-            let pc = self.input.starts[block] + at as Pc;
-            self.inst(inst, pc);
-            (self.guarded, self.mask) = (false, here.clone());
-        }
+        self.insts(block, insts);
         self.exit();
     }
 

@@ -15,13 +15,15 @@
 //! flow.rs          units, who goes where      ways.rs       into the code, and out of it
 //! masks.rs         which lanes run            registers.rs  registers while code runs
 //! window.rs        registers in memory        pack.rs       and while a warp waits at a barrier
-//! access.rs        loads and stores           atomic.rs     atomics on shared memory
-//! instructions.rs  one instruction            lanes.rs      operations on registers
+//! access.rs        loads and stores           group.rs      several of them at once
+//! atomic.rs        atomics on shared memory   lanes.rs      operations on registers
+//! instructions.rs  one instruction
 //! ```
 
 mod access;
 mod atomic;
 mod flow;
+mod group;
 mod instructions;
 mod lanes;
 mod masks;
@@ -117,6 +119,8 @@ struct Emit<'a> {
     calls: Vec<LaneCall>,
     call_of: HashMap<(Compute, usize), usize>,
     sites: Vec<u64>,
+    /// Accesses that are looked at with others, by their places in the interpreter's code.
+    members: HashMap<Pc, group::Member>,
     /// Which unit is emitted, in which version, for which lanes of its parts (`None`: all).
     unit: Node,
     full: bool,
@@ -154,6 +158,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         calls: Vec::new(),
         call_of: HashMap::new(),
         sites: Vec::new(),
+        members: HashMap::new(),
         unit: 0,
         full: true,
         mask: None,

@@ -1,0 +1,328 @@
+//! Accesses of one unit at different offsets from one register: whether all of them may go where they go is asked once, before
+//! the first. Code then runs without a look, up to the last of them; where the answer is no, the same stretch is there once more,
+//! with the interpreter's own accesses, which know what is wrong, or learn where memory is.
+//!
+//! All members are carried out by the same lanes, for they have no guards and a unit has no branches: so the answer is no where
+//! one of them faults, and hardly ever elsewhere.
+
+use std::ops::{Range, RangeInclusive};
+
+use crate::isa::lanes::Width;
+use crate::program::{Address, Inst, Op, Ordering, Reg, Role, Space};
+
+use super::super::Pc;
+use super::Emit;
+use super::access::{Distances, Place, bytes_of};
+
+/// Bytes between the first and the last place of a group's offsets; where nothing but the offsets says that they belong together.
+const SPAN: i64 = 1 << 16;
+const SPAN_ABSOLUTE: i64 = 1 << 12;
+
+/// Accesses by one register, in one direction where that matters.
+struct Group {
+    register: Option<Reg>,
+    space: Space,
+    stores: bool,
+    /// Addresses follow each other from lane to lane by so much.
+    line: Option<u64>,
+    /// Offsets from the least to the end of the last, for one lane.
+    offsets: Range<i64>,
+    /// The longest of the accesses and its offset: what is a multiple for it is one for all.
+    longest: (u64, i64),
+    members: Vec<usize>,
+    /// Where the question can be asked: the register is not written from there to the last member.
+    opens: usize,
+}
+
+/// What is known of an access that belongs to a group.
+#[derive(Clone)]
+pub(super) enum Member {
+    /// It may go where it goes.
+    Sure(Sure),
+    /// The interpreter is to carry it out.
+    Doubtful { site: Option<usize> },
+}
+
+/// A member's place: behind where its group begins.
+#[derive(Clone)]
+pub(super) struct Sure {
+    start: Start,
+    delta: i64,
+    /// An address that may be read.
+    safe: String,
+}
+
+/// Addresses of a group's least offset.
+#[derive(Clone)]
+enum Start {
+    Lines {
+        at: Vec<String>,
+        step: u64,
+    },
+    /// Distances of so many bits from a number.
+    Lanes {
+        base: String,
+        distances: Vec<String>,
+        bits: u32,
+    },
+}
+
+/// An access that may be a member.
+struct Access<'a> {
+    address: &'a Address,
+    bytes: u64,
+    stores: Option<usize>,
+}
+
+impl Emit<'_> {
+    fn access<'b>(&self, inst: &'b Inst) -> Option<Access<'b>> {
+        let (address, element, count, stores) = match &inst.op {
+            Op::Load {
+                address,
+                element,
+                ordering: Ordering::Weak,
+                dst,
+                ..
+            } => (address, *element, dst.len(), None),
+            Op::Store {
+                address,
+                element,
+                ordering: Ordering::Weak,
+                src,
+                ..
+            } => (address, *element, src.len(), Some(src.len())),
+            _ => return None,
+        };
+        let mut wide = false;
+        inst.op.regs(|reg, _| wide |= reg.width == Width::B128);
+        let bytes = bytes_of(element, count)?;
+        let known = matches!(
+            address.space,
+            Space::Generic | Space::Global | Space::Const | Space::Shared
+        );
+        (known && !wide && inst.guard.is_none()).then_some(Access { address, bytes, stores })
+    }
+
+    /// Groups of a unit's accesses, by the stretches of it that they need.
+    fn groups(&self, block: usize, insts: Range<usize>) -> Vec<(RangeInclusive<usize>, Vec<Group>)> {
+        let mut open: Vec<Group> = Vec::new();
+        let mut closed: Vec<Group> = Vec::new();
+        for at in insts.clone() {
+            let inst = &self.input.body.blocks[block].insts[at];
+            if let Some(access) = self.access(inst)
+                && let Some(line) = self.line(access.address, access.bytes, access.stores)
+                && !open.iter_mut().any(|group| group.takes(at, &access, line))
+            {
+                open.push(Group::of(at, &access, line));
+            }
+            inst.op.regs(|reg, role| {
+                if role == Role::Def {
+                    closed.extend(
+                        open.extract_if(.., |group| group.register.is_some_and(|its| its.number == reg.number)),
+                    );
+                }
+            });
+        }
+        closed.append(&mut open);
+        closed.retain(|group| group.members.len() > 1);
+        closed.sort_by_key(|group| group.opens);
+        let mut stretches: Vec<(RangeInclusive<usize>, Vec<Group>)> = Vec::new();
+        for group in closed {
+            let last = group.members.last().copied().unwrap_or(group.opens);
+            match stretches.last_mut() {
+                Some((stretch, groups)) if group.opens <= *stretch.end() => {
+                    *stretch = *stretch.start()..=last.max(*stretch.end());
+                    groups.push(group);
+                }
+                _ => stretches.push((group.opens..=last, vec![group])),
+            }
+        }
+        // What is known when a stretch begins is asked there.
+        for (stretch, groups) in &mut stretches {
+            for group in groups.iter_mut() {
+                let before = &self.input.body.blocks[block].insts[*stretch.start()..group.opens];
+                let written = |number| {
+                    let mut any = false;
+                    for inst in before {
+                        inst.op
+                            .regs(|reg, role| any |= role == Role::Def && reg.number == number);
+                    }
+                    any
+                };
+                if !group.register.is_some_and(|reg| written(reg.number)) {
+                    group.opens = *stretch.start();
+                }
+            }
+        }
+        stretches
+    }
+
+    /// A unit's instructions.
+    pub(super) fn insts(&mut self, block: usize, insts: Range<usize>) {
+        let mut at = insts.start;
+        for (stretch, groups) in self.groups(block, insts.clone()) {
+            for before in at..*stretch.start() {
+                self.inst_at(block, before);
+            }
+            at = *stretch.end() + 1;
+            self.stretch(block, stretch, &groups);
+        }
+        for rest in at..insts.end {
+            self.inst_at(block, rest);
+        }
+    }
+
+    fn inst_at(&mut self, block: usize, at: usize) {
+        let inst = &self.input.body.blocks[block].insts[at];
+        let here = self.mask.clone();
+        self.inst(inst, self.input.starts[block] + at as Pc);
+        (self.guarded, self.mask) = (false, here);
+    }
+
+    fn stretch(&mut self, block: usize, stretch: RangeInclusive<usize>, groups: &[Group]) {
+        let mut doubts: Vec<(usize, String)> = Vec::new();
+        let mut sites: Vec<Option<usize>> = vec![None; groups.len()];
+        let start = self.input.starts[block];
+        for at in stretch.clone() {
+            let mut bad = None;
+            for (group, site) in groups.iter().zip(&mut sites).filter(|(group, _)| group.opens == at) {
+                let Some((first, safe, this, learns)) = self.ask(group) else {
+                    continue;
+                };
+                *site = learns;
+                bad = self.or(bad, this);
+                for &member in &group.members {
+                    let inst = &self.input.body.blocks[block].insts[member];
+                    let Some(access) = self.access(inst) else { continue };
+                    let sure = Sure {
+                        start: first.clone(),
+                        delta: access.address.offset - group.offsets.start,
+                        safe: safe.clone(),
+                    };
+                    self.members.insert(start + member as Pc, Member::Sure(sure));
+                }
+            }
+            if let Some(bad) = bad {
+                let (doubt, go) = (self.text.name("doubt"), self.text.name("go"));
+                self.rarely(&bad, &doubt, &go);
+                self.text.label(&go);
+                doubts.push((at, doubt));
+            }
+            self.inst_at(block, at);
+        }
+        let sure = self.text.name("sure");
+        self.jump(&sure);
+        for (group, &site) in groups.iter().zip(&sites) {
+            for &member in &group.members {
+                self.members.insert(start + member as Pc, Member::Doubtful { site });
+            }
+        }
+        let mut next = doubts.into_iter().peekable();
+        let first = next.peek().map_or(*stretch.end() + 1, |&(at, _)| at);
+        for at in first..=*stretch.end() {
+            if let Some((_, label)) = next.next_if(|&(doubted, _)| doubted == at) {
+                if at > first {
+                    self.jump(&label);
+                }
+                self.text.label(&label);
+            }
+            self.inst_at(block, at);
+        }
+        self.jump(&sure);
+        self.text.label(&sure);
+        self.members.clear();
+    }
+
+    /// Whether an access of a group goes where it may not, in any lane that runs: the addresses of its least offset, one that may
+    /// be read in any case, the answer, and the site that learns where memory is.
+    fn ask(&mut self, group: &Group) -> Option<(Start, String, String, Option<usize>)> {
+        let reach = (group.offsets.end - group.offsets.start) as u64;
+        let address = Address {
+            space: group.space,
+            register: group.register,
+            offset: group.offsets.start,
+        };
+        let multiple = self.multiple(&address, group.longest);
+        let Some(step) = group.line else {
+            let Distances {
+                base,
+                parts,
+                bits,
+                bad,
+                site,
+            } = self.distances(&address, (reach, multiple))?;
+            let start = Start::Lanes {
+                base: base.clone(),
+                distances: parts,
+                bits,
+            };
+            return Some((start, base, bad, site));
+        };
+        let reach = reach + step * (self.lanes_of_line(&address) - 1);
+        let located = self.locate_line(&address, (reach, multiple), step)?;
+        match located.place {
+            Place::Lines { at, step } => Some((Start::Lines { at, step }, located.safe, located.bad, located.site)),
+            Place::Lanes { .. } => None,
+        }
+    }
+
+    /// Where a member goes, and an address that may be read.
+    pub(super) fn member(&mut self, Sure { start, delta, safe }: &Sure) -> (Place, String) {
+        let place = match start {
+            Start::Lines { at, step } => {
+                let at = at.iter();
+                Place::Lines {
+                    at: at.map(|at| self.text.value(format!("add i64 {at}, {delta}"))).collect(),
+                    step: *step,
+                }
+            }
+            Start::Lanes { base, distances, bits } => {
+                let base = self.text.value(format!("add i64 {base}, {delta}"));
+                Place::Lanes {
+                    at: self.pointers(&base, distances, *bits),
+                }
+            }
+        };
+        (place, safe.clone())
+    }
+}
+
+impl Group {
+    fn of(at: usize, access: &Access<'_>, line: Option<u64>) -> Group {
+        let offset = access.address.offset;
+        Group {
+            register: access.address.register,
+            space: access.address.space,
+            stores: access.stores.is_some(),
+            line,
+            offsets: offset..offset.saturating_add(access.bytes as i64),
+            longest: (access.bytes, offset),
+            members: vec![at],
+            opens: at,
+        }
+    }
+
+    /// Takes an access in, if it belongs here.
+    fn takes(&mut self, at: usize, access: &Access<'_>, line: Option<u64>) -> bool {
+        let address = access.address;
+        let same = self.register.map(|reg| reg.number) == address.register.map(|reg| reg.number)
+            && self.space == address.space
+            && self.line == line
+            && (self.stores == access.stores.is_some() || self.space == Space::Shared);
+        let (bytes, offset) = self.longest;
+        let apart = address.offset.wrapping_sub(offset) as u64;
+        let in_step = apart & (access.bytes.min(bytes) - 1) == 0;
+        let start = self.offsets.start.min(address.offset);
+        let end = self.offsets.end.max(address.offset.saturating_add(access.bytes as i64));
+        let span = if self.register.is_some() { SPAN } else { SPAN_ABSOLUTE };
+        if !same || !in_step || end.checked_sub(start).is_none_or(|bytes| bytes > span) {
+            return false;
+        }
+        self.offsets = start..end;
+        if access.bytes > bytes {
+            self.longest = (access.bytes, address.offset);
+        }
+        self.members.push(at);
+        true
+    }
+}
