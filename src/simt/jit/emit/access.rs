@@ -18,11 +18,18 @@ use super::Emit;
 use super::group::Member;
 
 /// Where the lanes of an access go.
+#[derive(Clone)]
 pub(super) enum Place {
     /// One address, or one a part, from which lanes follow each other by so many bytes: none, or an access's.
     Lines { at: Vec<String>, step: u64 },
-    /// Pointers, a part at a time.
-    Lanes { at: Vec<String> },
+    /// One address a part, from which those lanes that run follow each other; of others nothing is known.
+    Rows { at: Vec<String> },
+    /// A distance from a number for each lane, in vectors of so many bits.
+    Lanes {
+        base: String,
+        distances: Vec<String>,
+        bits: u32,
+    },
 }
 
 /// What is accessed, and whether it has to be looked at the long way.
@@ -32,15 +39,6 @@ pub(super) struct Located {
     pub(super) site: Option<usize>,
     /// An address that may be read in any case, once nothing is bad.
     pub(super) safe: String,
-}
-
-/// Where each lane goes: so far from a number that is the same for all, in vectors of so many bits.
-pub(super) struct Distances {
-    pub(super) base: String,
-    pub(super) parts: Vec<String>,
-    pub(super) bits: u32,
-    pub(super) bad: String,
-    pub(super) site: Option<usize>,
 }
 
 /// How an access is carried out.
@@ -68,13 +66,42 @@ impl Emit<'_> {
             Some(Way::Done) => return true,
             None => return false,
         };
+        self.either(address, bytes, dst.len(), place, |this, place| {
+            this.load_from(place, element, dst, &safe);
+        });
+        self.behind(done);
+        true
+    }
+
+    /// Loads from a place that is known to be right; `safe` may be read in any case.
+    fn load_from(&mut self, place: &Place, element: Element, dst: &[Option<Reg>], safe: &str) {
+        let bytes = u64::from(element.bytes) * dst.len() as u64;
         let bits = u32::from(element.bytes) * 8;
         let size = u64::from(element.bytes);
         let wide = |this: &mut Self, form: Form, reg: Reg, value: &str| {
             let to = bits_of(reg.width).unwrap_or(32);
             this.text.resize(form, bits, value, to, element.signed)
         };
-        match &place {
+        match place {
+            Place::Rows { at } => {
+                let Some(reg) = dst[0] else { return };
+                let (ty, mask) = (self.form().int(bits), self.mask.clone());
+                let mut values = Vec::new();
+                for (part, base) in at.iter().enumerate() {
+                    let pointer = self.pointer(base, 0);
+                    let value = match &mask {
+                        Some(mask) => self.text.value(format!(
+                            "call {ty} @llvm.masked.load.v{}i{bits}.p0(ptr {pointer}, i32 {size}, {} {}, {ty} zeroinitializer)",
+                            self.lanes,
+                            self.form().int(1),
+                            mask[part]
+                        )),
+                        None => self.text.value(format!("load {ty}, ptr {pointer}, align {size}")),
+                    };
+                    values.push(wide(self, self.form(), reg, &value));
+                }
+                self.write_lanes(reg, &values);
+            }
             Place::Lines { at, step: 0 } => {
                 for (k, reg) in dst.iter().enumerate() {
                     let Some(reg) = *reg else { continue };
@@ -124,9 +151,17 @@ impl Emit<'_> {
                     self.write_lanes(reg, &values);
                 }
             }
-            Place::Lanes { at } => {
-                let mut at = at.clone();
-                if let Some(mask) = self.mask.clone() {
+            Place::Lanes {
+                base,
+                distances,
+                bits: wide_by,
+            } => {
+                let mut at = self.pointers(base, distances, *wide_by);
+                let mut mask = self.mask.clone();
+                // Others than the longest vectors have no masks of their own: all lanes access something.
+                if self.lanes < 16
+                    && let Some(mask) = mask.take()
+                {
                     let safe = self.text.value(format!("inttoptr i64 {safe} to ptr"));
                     let safe = self.splat("ptr", &safe);
                     let ty = format!("<{} x ptr>", self.lanes);
@@ -142,7 +177,7 @@ impl Emit<'_> {
                 while k < dst.len() {
                     let offset = k as u64 * size;
                     if pairs {
-                        let both = self.gather(&at, offset, 64, size);
+                        let both = self.gather(&at, (offset, 64, size), mask.as_deref());
                         for (half, reg) in dst[k..k + 2].iter().enumerate() {
                             let Some(reg) = *reg else { continue };
                             let values: Vec<String> = both
@@ -162,7 +197,7 @@ impl Emit<'_> {
                     }
                     if let Some(reg) = dst[k] {
                         let values: Vec<String> = self
-                            .gather(&at, offset, bits, size)
+                            .gather(&at, (offset, bits, size), mask.as_deref())
                             .iter()
                             .map(|value| wide(self, self.form(), reg, value))
                             .collect();
@@ -172,17 +207,14 @@ impl Emit<'_> {
                 }
             }
         }
-        self.behind(done);
-        true
     }
 
     /// How an access of so many bytes (of a store: of so many elements) is carried out, when it is known that it may be. `None`: it
     /// is for the interpreter.
     fn way(&mut self, address: &Address, bytes: u64, stores: Option<usize>, op: &Op, pc: Pc) -> Option<Way> {
         match self.members.get(&pc).cloned() {
-            Some(Member::Sure(start)) => {
-                let (place, safe) = self.member(&start);
-                return Some(Way::Code(place, None, safe));
+            Some(Member::Sure { start, delta, safe }) => {
+                return Some(Way::Code(self.member(&start, delta), None, safe));
             }
             Some(Member::Doubtful { site }) => {
                 self.step(op, pc, site);
@@ -208,15 +240,22 @@ impl Emit<'_> {
         }
     }
 
-    fn gather(&mut self, at: &[String], offset: u64, bits: u32, align: u64) -> Vec<String> {
+    fn gather(
+        &mut self,
+        at: &[String],
+        (offset, bits, align): (u64, u32, u64),
+        mask: Option<&[String]>,
+    ) -> Vec<String> {
         let form = self.form();
         let (ty, lanes) = (form.int(bits), self.lanes);
+        let ones = form.constant(1, 1);
         at.iter()
-            .map(|at| {
+            .enumerate()
+            .map(|(part, at)| {
                 let at = self.further(at, offset);
-                let ones = form.constant(1, 1);
+                let mask = mask.map_or(&ones, |mask| &mask[part]);
                 self.text.value(format!(
-                    "call {ty} @llvm.masked.gather.v{lanes}i{bits}.v{lanes}p0(<{lanes} x ptr> {at}, i32 {align}, <{lanes} x i1> {ones}, {ty} poison)"
+                    "call {ty} @llvm.masked.gather.v{lanes}i{bits}.v{lanes}p0(<{lanes} x ptr> {at}, i32 {align}, <{lanes} x i1> {mask}, {ty} zeroinitializer)"
                 ))
             })
             .collect()
@@ -252,6 +291,16 @@ impl Emit<'_> {
             Some(Way::Done) => return true,
             None => return false,
         };
+        self.either(address, bytes, src.len(), place, |this, place| {
+            this.store_to(place, element, src)
+        });
+        self.behind(done);
+        true
+    }
+
+    /// Stores to a place that is known to be right.
+    fn store_to(&mut self, place: &Place, element: Element, src: &[Reg]) {
+        let bytes = u64::from(element.bytes) * src.len() as u64;
         let bits = u32::from(element.bytes) * 8;
         let size = u64::from(element.bytes);
         let form = self.form();
@@ -267,7 +316,21 @@ impl Emit<'_> {
                     .collect()
             })
             .collect();
-        match &place {
+        match place {
+            Place::Rows { at } => {
+                let mask = self.mask.clone();
+                for (part, base) in at.iter().enumerate() {
+                    let (pointer, value) = (self.pointer(base, 0), &values[0][part]);
+                    match &mask {
+                        Some(mask) => self.text.line(format!(
+                            "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {value}, ptr {pointer}, i32 {size}, {} {})",
+                            form.int(1),
+                            mask[part]
+                        )),
+                        None => self.text.line(format!("store {ty} {value}, ptr {pointer}, align {size}")),
+                    }
+                }
+            }
             Place::Lines { at, step: 0 } => {
                 // The last lane's stays.
                 for (number, base) in at.iter().enumerate() {
@@ -307,9 +370,16 @@ impl Emit<'_> {
                     ));
                 }
             }
-            Place::Lanes { at } => {
-                let mut at = at.clone();
-                if let Some(mask) = self.mask.clone() {
+            Place::Lanes {
+                base,
+                distances,
+                bits: wide_by,
+            } => {
+                let mut at = self.pointers(base, distances, *wide_by);
+                let mut mask = self.mask.clone();
+                if self.lanes < 16
+                    && let Some(mask) = mask.take()
+                {
                     let nowhere = self.nowhere();
                     let nowhere = self.text.value(format!("inttoptr i64 {nowhere} to ptr"));
                     let nowhere = self.splat("ptr", &nowhere);
@@ -324,15 +394,66 @@ impl Emit<'_> {
                 for (k, values) in values.iter().enumerate() {
                     for (part, value) in values.iter().enumerate() {
                         let to = self.further(&at[part], k as u64 * size);
+                        let mask = mask.as_ref().map_or(&ones, |mask| &mask[part]);
                         self.text.line(format!(
-                            "call void @llvm.masked.scatter.v{lanes}i{bits}.v{lanes}p0({ty} {value}, <{lanes} x ptr> {to}, i32 {size}, <{lanes} x i1> {ones})"
+                            "call void @llvm.masked.scatter.v{lanes}i{bits}.v{lanes}p0({ty} {value}, <{lanes} x ptr> {to}, i32 {size}, <{lanes} x i1> {mask})"
                         ));
                     }
                 }
             }
         }
-        self.behind(done);
-        true
+    }
+
+    /// An access of single words, each lane at an address of its own, is one of vectors if those turn out to follow each other.
+    fn either(
+        &mut self,
+        address: &Address,
+        bytes: u64,
+        count: usize,
+        place: Place,
+        mut access: impl FnMut(&mut Self, &Place),
+    ) {
+        // Lines that come here are known not to do so.
+        let may = address.register.is_some_and(|reg| !self.kind(reg.number).is_line());
+        let Place::Lanes { base, distances, bits } = &place else {
+            access(self, &place);
+            return;
+        };
+        // Vectors of four have no masks.
+        if !may || count != 1 || !matches!(bytes, 4 | 8) || address.space == Space::Local || self.lanes < 8 {
+            access(self, &place);
+            return;
+        }
+        let ty = self.form().int(*bits);
+        let firsts: Vec<String> = distances
+            .iter()
+            .map(|distance| self.text.value(format!("extractelement {ty} {distance}, i64 0")))
+            .collect();
+        let mut elsewhere = Vec::new();
+        for (part, distance) in distances.iter().enumerate() {
+            let expected = self.row(*bits, &firsts[part], bytes);
+            elsewhere.push(self.text.value(format!("icmp ne {ty} {distance}, {expected}")));
+        }
+        if let Some(mask) = self.mask.clone() {
+            elsewhere = self.each(&elsewhere, &mask, "and");
+        }
+        let at = firsts
+            .iter()
+            .map(|first| {
+                let first = self.text.resize(Form::One, *bits, first, 64, false);
+                self.text.value(format!("add i64 {base}, {first}"))
+            })
+            .collect();
+        let any = self.any(&elsewhere);
+        let [apart, row, met] = ["apart", "row", "met"].map(|what| self.text.name(what));
+        self.branch(&any, &apart, &row);
+        self.text.label(&row);
+        access(self, &Place::Rows { at });
+        self.jump(&met);
+        self.text.label(&apart);
+        access(self, &place);
+        self.jump(&met);
+        self.text.label(&met);
     }
 
     /// Elements of vectors one after the other: the first of each, the second of each, and so on.
@@ -572,15 +693,7 @@ impl Emit<'_> {
 
     pub(super) fn locate_lanes(&mut self, address: &Address, bytes: u64) -> Option<Located> {
         let multiple = self.multiple(address, (bytes, address.offset));
-        let distances = self.distances(address, (bytes, multiple))?;
-        Some(Located {
-            place: Place::Lanes {
-                at: self.pointers(&distances.base, &distances.parts, distances.bits),
-            },
-            bad: distances.bad,
-            site: distances.site,
-            safe: distances.base,
-        })
+        self.locate_each(address, (bytes, multiple))
     }
 
     /// Pointers so far from a number.
@@ -596,7 +709,7 @@ impl Emit<'_> {
     }
 
     /// Where each lane goes, and whether any that runs may not: each reaches so far.
-    pub(super) fn distances(&mut self, address: &Address, (reach, multiple): (u64, Multiple)) -> Option<Distances> {
+    pub(super) fn locate_each(&mut self, address: &Address, (reach, multiple): (u64, Multiple)) -> Option<Located> {
         let form = self.form();
         let (wide, narrow) = (form.int(64), form.int(32));
         let offset = address.offset as u64;
@@ -606,7 +719,7 @@ impl Emit<'_> {
             None => vec![form.constant(width, 0); self.parts],
         };
         let mut wrong = Vec::new();
-        let mut parts = Vec::new();
+        let mut distances = Vec::new();
         let mut site = None;
         let (base, bits);
         match address.space {
@@ -619,7 +732,7 @@ impl Emit<'_> {
                     let address = self.text.binary("add", &wide, &value, &by);
                     let distance = self.text.binary("sub", &wide, &address, &lows);
                     wrong.push(self.beyond(64, &distance, &address, &rooms, multiple));
-                    parts.push(distance);
+                    distances.push(distance);
                 }
                 (base, bits) = (low, 64);
             }
@@ -638,7 +751,7 @@ impl Emit<'_> {
                     let value = self.text.resize(form, width, &value, 32, false);
                     let distance = self.text.binary("add", &narrow, &value, &by);
                     wrong.push(self.beyond(32, &distance, &distance, &rooms, multiple));
-                    parts.push(distance);
+                    distances.push(distance);
                 }
                 (base, bits) = (shared, 32);
             }
@@ -664,7 +777,7 @@ impl Emit<'_> {
                     let numbers = format!("<{}>", numbers.join(", "));
                     let own = self.text.binary("mul", &wide, &strides, &numbers);
                     let distance = self.text.resize(form, 32, &distance, 64, false);
-                    parts.push(self.text.binary("add", &wide, &own, &distance));
+                    distances.push(self.text.binary("add", &wide, &own, &distance));
                 }
                 (base, bits) = (local, 64);
             }
@@ -674,10 +787,9 @@ impl Emit<'_> {
             wrong = self.each(&wrong, &mask, "and");
         }
         let bad = self.any(&wrong);
-        Some(Distances {
-            base,
-            parts,
-            bits,
+        Some(Located {
+            safe: base.clone(),
+            place: Place::Lanes { base, distances, bits },
             bad,
             site,
         })

@@ -126,8 +126,8 @@ impl Emit<'_> {
         }
         let located = self.locate_lanes(address, bytes)?;
         match located.place {
-            Place::Lanes { at } => Some((at, located.bad)),
-            Place::Lines { .. } => None,
+            Place::Lanes { base, distances, bits } => Some((self.pointers(&base, &distances, bits), located.bad)),
+            Place::Lines { .. } | Place::Rows { .. } => None,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::program::{Address, Inst, Op, Ordering, Reg, Role, Space};
 
 use super::super::Pc;
 use super::Emit;
-use super::access::{Distances, Place, bytes_of};
+use super::access::{Located, Place, bytes_of};
 
 /// Bytes between the first and the last place of a group's offsets; where nothing but the offsets says that they belong together.
 const SPAN: i64 = 1 << 16;
@@ -37,34 +37,10 @@ struct Group {
 /// What is known of an access that belongs to a group.
 #[derive(Clone)]
 pub(super) enum Member {
-    /// It may go where it goes.
-    Sure(Sure),
+    /// It may go where it goes: so far behind where the group begins. With an address that may be read.
+    Sure { start: Place, delta: i64, safe: String },
     /// The interpreter is to carry it out.
     Doubtful { site: Option<usize> },
-}
-
-/// A member's place: behind where its group begins.
-#[derive(Clone)]
-pub(super) struct Sure {
-    start: Start,
-    delta: i64,
-    /// An address that may be read.
-    safe: String,
-}
-
-/// Addresses of a group's least offset.
-#[derive(Clone)]
-enum Start {
-    Lines {
-        at: Vec<String>,
-        step: u64,
-    },
-    /// Distances of so many bits from a number.
-    Lanes {
-        base: String,
-        distances: Vec<String>,
-        bits: u32,
-    },
 }
 
 /// An access that may be a member.
@@ -186,20 +162,20 @@ impl Emit<'_> {
         for at in stretch.clone() {
             let mut bad = None;
             for (group, site) in groups.iter().zip(&mut sites).filter(|(group, _)| group.opens == at) {
-                let Some((first, safe, this, learns)) = self.ask(group) else {
+                let Some(located) = self.ask(group) else {
                     continue;
                 };
-                *site = learns;
-                bad = self.or(bad, this);
+                *site = located.site;
+                bad = self.or(bad, located.bad);
                 for &member in &group.members {
                     let inst = &self.input.body.blocks[block].insts[member];
                     let Some(access) = self.access(inst) else { continue };
-                    let sure = Sure {
-                        start: first.clone(),
+                    let sure = Member::Sure {
+                        start: located.place.clone(),
                         delta: access.address.offset - group.offsets.start,
-                        safe: safe.clone(),
+                        safe: located.safe.clone(),
                     };
-                    self.members.insert(start + member as Pc, Member::Sure(sure));
+                    self.members.insert(start + member as Pc, sure);
                 }
             }
             if let Some(bad) = bad {
@@ -233,9 +209,8 @@ impl Emit<'_> {
         self.members.clear();
     }
 
-    /// Whether an access of a group goes where it may not, in any lane that runs: the addresses of its least offset, one that may
-    /// be read in any case, the answer, and the site that learns where memory is.
-    fn ask(&mut self, group: &Group) -> Option<(Start, String, String, Option<usize>)> {
+    /// Addresses of a group's least offset, and whether any access of the group goes where it may not, in any lane that runs.
+    fn ask(&mut self, group: &Group) -> Option<Located> {
         let reach = (group.offsets.end - group.offsets.start) as u64;
         let address = Address {
             space: group.space,
@@ -243,47 +218,33 @@ impl Emit<'_> {
             offset: group.offsets.start,
         };
         let multiple = self.multiple(&address, group.longest);
-        let Some(step) = group.line else {
-            let Distances {
-                base,
-                parts,
-                bits,
-                bad,
-                site,
-            } = self.distances(&address, (reach, multiple))?;
-            let start = Start::Lanes {
-                base: base.clone(),
-                distances: parts,
-                bits,
-            };
-            return Some((start, base, bad, site));
+        let located = match group.line {
+            Some(step) => {
+                let reach = reach + step * (self.lanes_of_line(&address) - 1);
+                self.locate_line(&address, (reach, multiple), step)?
+            }
+            None => self.locate_each(&address, (reach, multiple))?,
         };
-        let reach = reach + step * (self.lanes_of_line(&address) - 1);
-        let located = self.locate_line(&address, (reach, multiple), step)?;
-        match located.place {
-            Place::Lines { at, step } => Some((Start::Lines { at, step }, located.safe, located.bad, located.site)),
-            Place::Lanes { .. } => None,
-        }
+        Some(located)
     }
 
-    /// Where a member goes, and an address that may be read.
-    pub(super) fn member(&mut self, Sure { start, delta, safe }: &Sure) -> (Place, String) {
-        let place = match start {
-            Start::Lines { at, step } => {
+    /// Where a member goes, so far behind where its group begins.
+    pub(super) fn member(&mut self, start: &Place, delta: i64) -> Place {
+        match start {
+            Place::Lines { at, step } => {
                 let at = at.iter();
                 Place::Lines {
                     at: at.map(|at| self.text.value(format!("add i64 {at}, {delta}"))).collect(),
                     step: *step,
                 }
             }
-            Start::Lanes { base, distances, bits } => {
-                let base = self.text.value(format!("add i64 {base}, {delta}"));
-                Place::Lanes {
-                    at: self.pointers(&base, distances, *bits),
-                }
-            }
-        };
-        (place, safe.clone())
+            Place::Lanes { base, distances, bits } => Place::Lanes {
+                base: self.text.value(format!("add i64 {base}, {delta}")),
+                distances: distances.clone(),
+                bits: *bits,
+            },
+            Place::Rows { .. } => unreachable!("groups ask no such thing"),
+        }
     }
 }
 

@@ -151,19 +151,27 @@ impl Emit<'_> {
                     }
                     many => (self.splat(&element, &many[part]), 0),
                 };
-                if step == 0 {
-                    return all;
-                }
-                let each: Vec<String> = (0..u64::from(lanes))
-                    .map(|lane| {
-                        let value = step.wrapping_mul(start + lane);
-                        format!("{element} {}", Form::One.constant(bits, value))
-                    })
-                    .collect();
-                self.text
-                    .binary("add", &self.form().int(bits), &all, &format!("<{}>", each.join(", ")))
+                self.grown(bits, all, step, start)
             })
             .collect()
+    }
+
+    /// A part's numbers that grow from a first one.
+    pub(super) fn row(&mut self, bits: u32, first: &str, step: u64) -> String {
+        let all = self.splat(&format!("i{bits}"), first);
+        self.grown(bits, all, step, 0)
+    }
+
+    /// A vector of one number, and more of it in each lane from the `start`-th on.
+    fn grown(&mut self, bits: u32, all: String, step: u64, start: u64) -> String {
+        if step == 0 {
+            return all;
+        }
+        let each: Vec<String> = (start..start + u64::from(self.lanes))
+            .map(|lane| format!("i{bits} {}", Form::One.constant(bits, step.wrapping_mul(lane))))
+            .collect();
+        self.text
+            .binary("add", &self.form().int(bits), &all, &format!("<{}>", each.join(", ")))
     }
 
     /// Writes parts to a register of lanes, in the lanes of the mask where others matter.
