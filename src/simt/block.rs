@@ -108,11 +108,6 @@ impl Conditions for Way<'_> {
 /// counts as a deadlock. Hardware suspends a thread for milliseconds each time: seconds in which nothing happens.
 pub const PATIENCE: u32 = 4096;
 
-/// A line of the CPU's caches, and as long as its longest vectors.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct SavedLine([u8; 64]);
-
 /// What a turn of a block came to.
 pub enum Turn {
     Done,
@@ -136,8 +131,6 @@ pub struct Block<'l> {
     marches: bool,
     /// The block whose special registers are in the windows.
     last: Option<[u32; 3]>,
-    /// Where the registers of warps that march are while they wait at a barrier.
-    saved: Vec<SavedLine>,
     /// When the turn began, as far as a march has looked, and what it may do until it looks again.
     began: Option<Instant>,
     slice: i64,
@@ -159,7 +152,6 @@ impl<'l> Block<'l> {
             compiled: compiled && env.peers == 1,
             marches: false,
             last: None,
-            saved: Vec::new(),
             began: None,
             slice: SLICE,
             env,
@@ -270,16 +262,6 @@ impl<'l> Block<'l> {
             unreachable!("blocks march whose kernel is compiled")
         };
         self.bundles.iter_mut().for_each(Bundle::fall_in);
-        // Nobody else's: lines for each warp.
-        let lines = native.saved / size_of::<SavedLine>();
-        if self.saved.len() < lines * self.bundles.len() {
-            self.saved = vec![SavedLine([0; 64]); lines * self.bundles.len()];
-        }
-        let saved = self.saved.as_mut_ptr();
-        let room = |warp: usize| match lines {
-            0 => std::ptr::null_mut(),
-            _ => saved.wrapping_add(warp * lines).cast::<u8>(),
-        };
         let mut share = SHARE;
         // Where they meet, who has stopped the march, and where he has come to.
         let (met, last, halt) = 'march: loop {
@@ -289,9 +271,7 @@ impl<'l> Block<'l> {
             let before = share;
             let mut met = None;
             for (i, bundle) in self.bundles.iter_mut().enumerate() {
-                let room = (room(i), &mut share);
-                // SAFETY: each warp has its own lines of the block's, as many as the code says; all books are entered below.
-                match unsafe { bundle.march(native, &self.env, &mut self.state, room) }? {
+                match bundle.march(native, &self.env, &mut self.state, &mut share)? {
                     Halt::End => {}
                     Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
                     halt => break 'march (met, i, halt),

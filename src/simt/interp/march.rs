@@ -96,19 +96,15 @@ impl Bundle {
 
     /// Goes on to the next barrier or to its end; takes what that costs off `share`. A warp that has ended has come to its end.
     ///
-    /// # Safety
-    /// `saved` is null, or [`Native::saved`] bytes from a multiple of 64 on, always the same ones, which nobody else uses until
-    /// the bundle is in its books again.
-    ///
     /// # Errors
     /// The first fault.
     #[inline(always)]
-    pub unsafe fn march(
+    pub fn march(
         &mut self,
         native: &Native,
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
-        (saved, share): (*mut u8, &mut i64),
+        share: &mut i64,
     ) -> Result<Halt, Box<Located>> {
         let Some(Marching {
             pc,
@@ -131,7 +127,7 @@ impl Bundle {
         };
         if !self.is_prepared(native, block, state) {
             self.prepare(0, self.exist, native, block, state);
-            self.prepared(saved);
+            self.prepared();
         }
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
         let gone = unsafe { self.go((0, pc, u32::MAX), registers, (native, entry), (*share).clamp(1, BUDGET)) }?;
@@ -180,11 +176,7 @@ impl Bundle {
             return Ok(());
         };
         if marching.registers == together::PACKED {
-            let entry = native.entry(marching.pc);
-            let (entry, _) = entry.expect("registers stay packed only where code goes on");
-            // SAFETY: it was prepared when it left its registers there; code does no more than move them, and looks at neither
-            // block nor state.
-            unsafe { self.go((0, marching.pc, u32::MAX), together::UNPACK, (native, entry), 1) }?;
+            self.unpack((0, marching.pc), native)?;
             marching.registers = together::UNTOUCHED;
         }
         self.fragments.clear();

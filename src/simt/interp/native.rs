@@ -50,7 +50,14 @@ pub(super) struct Run {
     panic: Option<Box<dyn Any + Send>>,
     /// Where the function's accesses go.
     extents: Option<Arc<Extents>>,
+    /// Where registers stay at barriers.
+    saved: Vec<SavedLine>,
 }
+
+/// A line of the CPU's caches, and as long as its longest vectors.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct SavedLine([u8; 64]);
 
 // SAFETY: the pointers are followed while code runs, and set before each time.
 unsafe impl Send for Run {}
@@ -120,6 +127,9 @@ impl Bundle {
         let Some((first, count, spent)) = gone else {
             return Ok(false);
         };
+        if self.has_packed() {
+            self.unpack((frame, first + 1), code.0)?;
+        }
         self.share -= spent;
         self.slice -= spent;
         // What most warps come to: their end, or a barrier, all lanes together.
@@ -143,6 +153,23 @@ impl Bundle {
         }
         self.scatter(at, count, state);
         Ok(true)
+    }
+
+    /// Registers that code has left where a warp keeps them at a barrier go to the window; the code goes on at `pc`.
+    ///
+    /// # Errors
+    /// A fault: none is known that moving registers could have.
+    pub(super) fn unpack(&mut self, (frame, pc): (u32, Pc), native: &Native) -> Result<(), Box<Located>> {
+        let entry = native.entry(pc);
+        let (entry, _) = entry.expect("registers stay packed only where code goes on");
+        // SAFETY: it was prepared when it left its registers there; code does no more than move them, and looks at neither block
+        // nor state.
+        unsafe { self.go((frame, pc, u32::MAX), together::UNPACK, (native, entry), 1) }?;
+        // The warp stands where it stood: at the barrier.
+        if let Some(run) = &mut self.native {
+            run.context.cuts[0].pc = pc.wrapping_sub(1);
+        }
+        Ok(())
     }
 
     /// The number of the barrier of the whole block that stands at a place without a guard.
@@ -173,7 +200,6 @@ impl Bundle {
         run.regs = frame.regs();
         run.live = live;
         run.marches = false;
-        run.context.saved = std::ptr::null_mut();
         run.frame = frame.base;
         run.context.frame = u64::from(frame.base);
         run.exec = Arc::as_ptr(&frame.exec);
@@ -184,14 +210,15 @@ impl Bundle {
             // SAFETY: the thread is here, and not in code.
             run.context.extents = unsafe { &mut *extents.extents.get() }.as_mut_ptr();
             run.extents = Some(extents);
+            run.saved = vec![SavedLine([0; 64]); native.saved / size_of::<SavedLine>()];
+            run.context.saved = run.saved.as_mut_ptr().cast();
         }
     }
 
-    /// What [`Bundle::prepare`] was told last is for a march, in which registers may stay at `saved` at barriers.
-    pub(super) fn prepared(&mut self, saved: *mut u8) {
+    /// What [`Bundle::prepare`] was told last is for a march.
+    pub(super) fn prepared(&mut self) {
         if let Some(run) = &mut self.native {
             run.marches = true;
-            run.context.saved = saved;
         }
     }
 
@@ -203,7 +230,7 @@ impl Bundle {
         })
     }
 
-    /// Whether code has left registers at `saved`.
+    /// Whether code has left registers where they are kept at barriers.
     #[inline(always)]
     pub(super) fn has_packed(&self) -> bool {
         self.native.as_ref().is_some_and(|run| run.context.packed != 0)
@@ -363,6 +390,7 @@ impl Run {
             fault: None,
             panic: None,
             extents: None,
+            saved: Vec::new(),
         })
     }
 }

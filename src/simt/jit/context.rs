@@ -96,7 +96,7 @@ pub struct Context {
     pub param_bytes: u64,
     /// Where the registers are of a warp all of whose lanes enter: [`together`].
     pub together: u64,
-    /// Where a warp's registers may stay while it waits at a barrier of the block; null: they go to the window.
+    /// Where a warp's registers stay while it waits at a barrier of the block.
     pub saved: *mut u8,
     /// Set to 1 when they have stayed there.
     pub packed: u64,

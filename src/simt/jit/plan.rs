@@ -64,7 +64,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    fn successors(&self, mut f: impl FnMut(Node)) {
+    pub fn successors(&self, mut f: impl FnMut(Node)) {
         match &self.exit {
             Exit::None => {}
             Exit::To(to) => f(*to),

@@ -134,6 +134,8 @@ struct Emit<'a> {
     leaves: BTreeSet<Node>,
     /// Barriers of the block, at which registers may stay packed, and the units behind them.
     packs: BTreeMap<Node, Node>,
+    /// Where registers are kept meanwhile, and how much room that takes.
+    kept: BTreeMap<Register, usize>,
     saved: usize,
     /// Nodes whose flags are memory that must start as nobody.
     flags: BTreeSet<Node>,
@@ -168,6 +170,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
         packs: BTreeMap::new(),
+        kept: BTreeMap::new(),
         saved: 0,
         flags: BTreeSet::new(),
     };
@@ -236,6 +239,7 @@ impl Emit<'_> {
         self.text.line(format!("ret i32 {}", outcome::NOT_ENTERED));
         if self.whom == For::All {
             self.packs = self.barriers(&entries);
+            self.lay_out();
         }
         for &(_, unit) in &entries {
             self.entry(unit);
@@ -250,8 +254,9 @@ impl Emit<'_> {
                 self.joined(unit);
             }
         }
+        let changed = self.changed_before();
         for (barrier, next) in self.packs.clone() {
-            self.pack(barrier, next);
+            self.pack(barrier, next, &changed[barrier as usize]);
         }
         // Leaving adds chains for loops that run out of their budget, and no others.
         while let Some(unit) = self.leaves.pop_first() {

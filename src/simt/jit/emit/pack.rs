@@ -1,51 +1,95 @@
-//! Registers of a warp that waits at a barrier of the block: those that it will want, side by side, lines as their numbers. The
-//! windows of a block's warps do not fit into the CPU's first cache, and these do.
+//! Registers of a warp that waits at a barrier of the block, side by side, lines as their numbers. The windows of a block's warps do
+//! not fit into the CPU's first cache, and these do.
+//!
+//! Each has a place of its own, the same at all barriers. So what a warp neither wants nor changes between two barriers stays where
+//! it is: code that comes to a barrier writes what has been written since it was entered ([`Emit::changed_before`]), and no more.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
 use crate::isa::lanes::Width;
-use crate::program::{Reg, Register};
+use crate::program::{Reg, Register, Role};
 
 use super::super::compute::bits_of;
-use super::super::context::{Context, together};
+use super::super::context::Context;
 use super::super::plan::Kind;
 use super::{Emit, Node};
 
-/// Where a register lies, in bytes.
-type Placed = (Register, usize);
-
 impl Emit<'_> {
-    /// The registers that a unit wants, lanes before lines, and how much room they take.
-    fn layout(&mut self, unit: Node) -> Vec<Placed> {
-        let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
-        let (lanes, lines): (Vec<_>, Vec<_>) = live.into_iter().partition(|&register| !self.kind(register).is_line());
+    /// Gives registers their places, in bytes: all that a warp may want behind a barrier.
+    pub(super) fn lay_out(&mut self) {
+        let wanted: BTreeSet<Register> = self
+            .packs
+            .values()
+            .flat_map(|&next| self.plan.live[next as usize].iter())
+            .collect();
+        // Whole vectors first, so that all of them begin at multiples of their size.
+        let size = |register: Register| match (self.kind(register), bits_of(self.info(register).width)) {
+            (Kind::Line { .. }, _) => 8 * self.bases_of(register),
+            (_, Some(bits @ 2..)) => bits as usize * 4,
+            _ => 8,
+        };
+        let (vectors, others): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|&register| size(register) % 64 == 0);
         let mut at = 0;
-        let mut placed = Vec::new();
-        for register in lanes.into_iter().chain(lines) {
-            placed.push((register, at));
-            let bytes = self.info(register).width;
-            at += match (self.kind(register), bits_of(bytes)) {
-                (Kind::Line { .. }, _) => 8 * self.bases_of(register),
-                (_, Some(bits @ 2..)) => bits as usize * 4,
-                // A word, and room for vectors to begin at multiples of their size.
-                _ => 64,
-            };
+        let mut kept = BTreeMap::new();
+        for register in vectors.into_iter().chain(others) {
+            kept.insert(register, at);
+            at += size(register);
         }
-        self.saved = self.saved.max(at.next_multiple_of(64));
-        placed
+        self.saved = at.next_multiple_of(64);
+        self.kept = kept;
+    }
+
+    /// Registers that may have been written since the code was entered, when a unit begins.
+    pub(super) fn changed_before(&self) -> Vec<BTreeSet<Register>> {
+        let units = &self.plan.units;
+        let mut changed = vec![BTreeSet::new(); units.len()];
+        let mut work: Vec<Node> = (0..units.len() as Node).rev().collect();
+        while let Some(number) = work.pop() {
+            let unit = &units[number as usize];
+            let mut after = changed[number as usize].clone();
+            for inst in &self.input.body.blocks[unit.block as usize].insts[unit.insts.clone()] {
+                inst.op.regs(|reg, role| {
+                    if role == Role::Def && self.kept.contains_key(&reg.number) {
+                        after.insert(reg.number);
+                    }
+                });
+            }
+            unit.successors(|to| {
+                let there = &mut changed[to as usize];
+                if !after.is_subset(there) {
+                    there.extend(&after);
+                    work.push(to);
+                }
+            });
+        }
+        changed
     }
 
     /// All lanes of the warp wait at a barrier, and will go on at this unit.
-    pub(super) fn pack(&mut self, barrier: Node, next: Node) {
+    pub(super) fn pack(&mut self, barrier: Node, next: Node, changed: &BTreeSet<Register>) {
         (self.unit, self.full, self.mask, self.guarded) = (barrier, true, None, false);
         self.text.label(&format!("B{barrier}"));
+        let live = &self.plan.live[next as usize];
+        let changed: Vec<Register> = changed.iter().copied().filter(|&register| live.has(register)).collect();
+        self.keep(&changed);
+        let packed = self.place("%n", offset_of!(Context, packed));
+        self.text.line(format!("store i64 1, ptr {packed}"));
+        self.cut(barrier, "-1", false);
+        self.jump("left");
+    }
+
+    /// Writes registers of all lanes to their places, those that have one.
+    pub(super) fn keep(&mut self, registers: &[Register]) {
+        let kept = registers
+            .iter()
+            .filter_map(|&register| Some((register, *self.kept.get(&register)?)));
+        let kept: Vec<(Register, usize)> = kept.collect();
+        if kept.is_empty() {
+            return;
+        }
         let saved = self.field(offset_of!(Context, saved), "ptr", true);
-        let none = self.text.value(format!("icmp eq ptr {saved}, null"));
-        let stay = self.text.name("stay");
-        self.leaves.insert(barrier);
-        self.branch(&none, &format!("X{barrier}"), &stay);
-        self.text.label(&stay);
-        for (register, at) in self.layout(next) {
+        for (register, at) in kept {
             let reg = self.info(register);
             match self.kind(register) {
                 Kind::Line { .. } => {
@@ -61,17 +105,24 @@ impl Emit<'_> {
                 }
             }
         }
-        let packed = self.place("%n", offset_of!(Context, packed));
-        self.text.line(format!("store i64 1, ptr {packed}"));
-        self.cut(barrier, "-1", false);
-        self.jump("left");
     }
 
-    /// The warp goes on at a unit, or its registers go to the window and it leaves.
-    pub(super) fn unpack(&mut self, unit: Node, where_from: &str) {
-        self.text.label(&format!("K{unit}"));
+    /// The warp goes on at a unit behind a barrier; or its registers go to the window and it leaves.
+    pub(super) fn unpack(&mut self, unit: Node) {
+        self.leaves.insert(unit);
+        for (label, to) in [('K', 'F'), ('U', 'X')] {
+            self.text.label(&format!("{label}{unit}"));
+            self.fetch(unit);
+            self.jump(&format!("{to}{unit}"));
+        }
+    }
+
+    /// Registers that a unit wants come from their places.
+    fn fetch(&mut self, unit: Node) {
         let saved = self.field(offset_of!(Context, saved), "ptr", true);
-        for (register, at) in self.layout(unit) {
+        let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
+        for register in live {
+            let Some(&at) = self.kept.get(&register) else { continue };
             let reg = self.info(register);
             self.declare(register);
             match self.kind(register) {
@@ -91,11 +142,6 @@ impl Emit<'_> {
                 }
             }
         }
-        let leaves = self
-            .text
-            .value(format!("icmp eq i64 {where_from}, {}", together::UNPACK));
-        self.leaves.insert(unit);
-        self.rarely(&leaves, &format!("X{unit}"), &format!("F{unit}"));
     }
 }
 

@@ -23,7 +23,7 @@ impl Emit<'_> {
             let behind_barrier = self.packs.values().any(|&next| next == unit);
             let packed = match behind_barrier {
                 true => format!(
-                    " i64 {}, label %K{unit} i64 {}, label %K{unit}",
+                    " i64 {}, label %K{unit} i64 {}, label %U{unit}",
                     together::PACKED,
                     together::UNPACK
                 ),
@@ -34,7 +34,7 @@ impl Emit<'_> {
                 together::UNTOUCHED
             ));
             if behind_barrier {
-                self.unpack(unit, &together);
+                self.unpack(unit);
             }
             self.text.label(&format!("T{unit}"));
             for &register in &live {
@@ -55,12 +55,12 @@ impl Emit<'_> {
                     _ => self.enter_lanes(reg),
                 }
             }
-            self.jump(&format!("F{unit}"));
+            self.jump(&format!("D{unit}"));
             self.text.label(&format!("C{unit}"));
         }
         let mask = self.spread("%lanes");
         let mut bad: Option<String> = None;
-        for register in live {
+        for &register in &live {
             let reg = self.info(register);
             let bits = bits_of(reg.width).unwrap_or(32);
             self.declare(register);
@@ -112,7 +112,11 @@ impl Emit<'_> {
         if self.whom == For::All {
             let all = self.text.value("icmp eq i32 %lanes, -1");
             let some = self.text.name("some");
-            self.branch(&all, &format!("F{unit}"), &some);
+            self.branch(&all, &format!("D{unit}"), &some);
+            // All of a warp are there: what they will not change until they come to a barrier is kept from here on.
+            self.text.label(&format!("D{unit}"));
+            self.keep(&live);
+            self.jump(&format!("F{unit}"));
             self.text.label(&some);
             if !self.is_masked(unit) {
                 self.jump("nowhere");

@@ -28,6 +28,16 @@ impl Emit<'_> {
     /// A number for each lane from memory: so many bytes behind a place, one after the other; predicates are bits of a word.
     pub(super) fn load_lanes(&mut self, place: &str, start: usize, width: Width) -> Vec<String> {
         let Some(bits @ 2..) = bits_of(width) else {
+            // Where the CPU has registers for bits, they come from memory as they are.
+            if self.lanes == 16 {
+                return (0..self.parts)
+                    .map(|part| {
+                        let at = self.place(place, start + 2 * part);
+                        let word = self.text.value(format!("load i16, ptr {at}"));
+                        self.text.value(format!("bitcast i16 {word} to <16 x i1>"))
+                    })
+                    .collect();
+            }
             let at = self.place(place, start);
             let word = self.text.value(format!("load i32, ptr {at}"));
             return self.spread(&word);
@@ -45,6 +55,14 @@ impl Emit<'_> {
     /// The way back.
     pub(super) fn store_lanes(&mut self, place: &str, start: usize, width: Width, values: &[String]) {
         let Some(bits @ 2..) = bits_of(width) else {
+            if self.lanes == 16 {
+                for (part, bits) in values.iter().enumerate() {
+                    let word = self.text.value(format!("bitcast <16 x i1> {bits} to i16"));
+                    let at = self.place(place, start + 2 * part);
+                    self.text.line(format!("store i16 {word}, ptr {at}"));
+                }
+                return;
+            }
             let word = self.bits(values);
             let at = self.place(place, start);
             self.text.line(format!("store i32 {word}, ptr {at}"));
