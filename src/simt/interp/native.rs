@@ -101,8 +101,8 @@ fn extents(native: &Native) -> Arc<Extents> {
 }
 
 impl Bundle {
-    /// Fragment `at` enters its function's code at this entry. `false`: it cannot, for its lanes differ where the code takes
-    /// them for the same; nothing was done.
+    /// Fragment `at` enters its function's code at this entry. `false`: it stands where it stood, and the interpreter is to go on:
+    /// its lanes differ where the code takes them for the same, or do what code leaves to it.
     ///
     /// # Errors
     /// The first fault.
@@ -132,6 +132,10 @@ impl Bundle {
         }
         self.share -= spent;
         self.slice -= spent;
+        // They may have left again before the first instruction, and no loop was gone round: it is the interpreter's.
+        if count == 1 && first == pc && spent == 1 {
+            return Ok(false);
+        }
         // What most warps come to: their end, or a barrier, all lanes together.
         if count == 1 && self.fragments.len() == 1 {
             if first & ENDED != 0 {

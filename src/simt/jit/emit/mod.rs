@@ -228,7 +228,7 @@ impl Emit<'_> {
         self.text.line(format!("store i64 {budget}, ptr %budget"));
         let mut cases = String::new();
         for (number, unit) in self.plan.units.iter().enumerate() {
-            let makes = !unit.insts.is_empty() || matches!(unit.exit, Exit::Branch { .. });
+            let makes = !unit.insts.is_empty() || !matches!(unit.exit, Exit::None);
             if unit.entry && unit.stick == Stick::Never && makes {
                 let _ = write!(cases, " i32 {number}, label %E{number}");
                 entries.push((unit.pc, number as u32));
