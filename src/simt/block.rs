@@ -108,6 +108,10 @@ impl Conditions for Way<'_> {
 /// counts as a deadlock. Hardware suspends a thread for milliseconds each time: seconds in which nothing happens.
 pub const PATIENCE: u32 = 4096;
 
+/// Turns of a loop through memory that a warp makes while others of its block wait that read what lies beside: more, and it is no
+/// longer there when they come; fewer, and going from one to the other costs too much.
+const TURNS: i64 = 16;
+
 /// What a turn of a block came to.
 pub enum Turn {
     Done,
@@ -263,23 +267,37 @@ impl<'l> Block<'l> {
         };
         self.bundles.iter_mut().for_each(Bundle::fall_in);
         let mut share = SHARE;
-        // Where they meet, who has stopped the march, and where he has come to.
-        let (met, last, halt) = 'march: loop {
-            if self.is_late(&mut share) {
-                break (None, 0, Halt::Elsewhere);
-            }
-            let before = share;
-            let mut met = None;
-            for (i, bundle) in self.bundles.iter_mut().enumerate() {
-                match bundle.march(native, &self.env, &mut self.state, &mut share)? {
-                    Halt::End => {}
-                    Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
-                    halt => break 'march (met, i, halt),
+        // Where they meet, who has come there, who has stopped the march, and where he has come to.
+        let all = u32::MAX >> (32 - self.bundles.len().clamp(1, 32));
+        let (met, come, last, halt) = 'march: loop {
+            let (mut met, mut come) = (None, 0u32);
+            while come != all {
+                if self.is_late(&mut share) {
+                    break 'march (met, come, 0, Halt::Elsewhere);
                 }
+                let before = share;
+                // Who is left alone need not pause for anybody.
+                let turns = if (all & !come).count_ones() > 1 {
+                    TURNS
+                } else {
+                    i64::MAX
+                };
+                for (i, bundle) in self.bundles.iter_mut().enumerate() {
+                    if come >> i & 1 != 0 {
+                        continue;
+                    }
+                    match bundle.march(native, &self.env, &mut self.state, (&mut share, turns))? {
+                        Halt::Pause => continue,
+                        Halt::End => {}
+                        Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
+                        halt => break 'march (met, come, i, halt),
+                    }
+                    come |= 1 << i;
+                }
+                self.slice -= before - share;
             }
-            self.slice -= before - share;
             if met.is_none() {
-                break (None, 0, Halt::End);
+                break (None, come, 0, Halt::End);
             }
         };
         if halt == Halt::End {
@@ -300,7 +318,8 @@ impl<'l> Block<'l> {
             self.state.barriers.left(bundle.first_warp(), bundle.live_by_warp());
         }
         if let Some(id) = met {
-            for bundle in self.bundles[..last].iter_mut().filter(|bundle| !bundle.is_done()) {
+            let numbered = self.bundles.iter_mut().enumerate();
+            for (_, bundle) in numbered.filter(|(i, bundle)| come >> i & 1 != 0 && !bundle.is_done()) {
                 bundle.wait_at(id, &mut self.state);
             }
         }

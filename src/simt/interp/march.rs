@@ -31,6 +31,8 @@ pub enum Halt {
     Barrier(u32),
     /// The end of its threads.
     End,
+    /// Nowhere in particular: others of its block go first for a while.
+    Pause,
     /// Somewhere else, or in different directions: where its lanes stand, its books say.
     Elsewhere,
 }
@@ -94,7 +96,8 @@ impl Bundle {
         });
     }
 
-    /// Goes on to the next barrier or to its end; takes what that costs off `share`. A warp that has ended has come to its end.
+    /// Goes on to the next barrier or to its end, or makes so many turns of a loop through memory; takes what that costs off `share`.
+    /// A warp that has ended has come to its end.
     ///
     /// # Errors
     /// The first fault.
@@ -104,7 +107,7 @@ impl Bundle {
         native: &Native,
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
-        share: &mut i64,
+        (share, turns): (&mut i64, i64),
     ) -> Result<Halt, Box<Located>> {
         let Some(Marching {
             pc,
@@ -129,6 +132,7 @@ impl Bundle {
             self.prepare(0, self.exist, native, block, state);
             self.prepared();
         }
+        self.set_turns(turns);
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
         let gone = unsafe { self.go((0, pc, u32::MAX), registers, (native, entry), (*share).clamp(1, BUDGET)) }?;
         let Some((first, count, spent)) = gone else {
@@ -152,6 +156,15 @@ impl Bundle {
             marching.pc = first + 1;
             marching.registers = if packed { together::PACKED } else { together::UNTOUCHED };
             return Ok(Halt::Barrier(id));
+        }
+        // It has gone round a loop, and may go on there.
+        let turned = count == 1 && spent > 1 && native.entry(first).is_some();
+        if (packed || turned)
+            && let Some(marching) = &mut self.marching
+        {
+            marching.pc = first;
+            marching.registers = if packed { together::PACKED } else { together::UNTOUCHED };
+            return Ok(Halt::Pause);
         }
         self.enter_books(native)?;
         self.scatter(0, count, state);

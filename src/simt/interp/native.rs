@@ -204,6 +204,7 @@ impl Bundle {
         run.regs = frame.regs();
         run.live = live;
         run.marches = false;
+        run.context.turns = i64::MAX;
         run.frame = frame.base;
         run.context.frame = u64::from(frame.base);
         run.exec = Arc::as_ptr(&frame.exec);
@@ -216,6 +217,14 @@ impl Bundle {
             run.extents = Some(extents);
             run.saved = vec![SavedLine([0; 64]); native.saved / size_of::<SavedLine>()];
             run.context.saved = run.saved.as_mut_ptr().cast();
+        }
+    }
+
+    /// How many turns of loops through memory the prepared code makes before it pauses.
+    #[inline(always)]
+    pub(super) fn set_turns(&mut self, turns: i64) {
+        if let Some(run) = &mut self.native {
+            run.context.turns = turns;
         }
     }
 
@@ -375,6 +384,7 @@ impl Run {
                 saved: std::ptr::null_mut(),
                 packed: 0,
                 looked: 0,
+                turns: i64::MAX,
                 budget: 0,
                 cut_count: 0,
                 cuts: [Cut::default(); 32],

@@ -104,6 +104,9 @@ pub struct Context {
     pub looked: u64,
     /// Instructions until the code is to return.
     pub budget: i64,
+    /// Turns of loops through memory after which a warp pauses, that others of its block may read what lies beside: with its
+    /// registers as at a barrier.
+    pub turns: i64,
     pub cut_count: u64,
     /// As many as a warp has lanes.
     pub cuts: [Cut; 32],

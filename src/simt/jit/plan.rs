@@ -211,6 +211,8 @@ pub struct Plan {
     /// Jumps back to a unit: the number of instructions that a turn of the loop has, and whether it may look at what others
     /// change.
     pub loops: HashMap<(Node, Node), (u32, bool)>,
+    /// Units to which loops jump back that go through memory, all lanes side by side.
+    pub streams: BTreeSet<Node>,
 }
 
 /// Bodies with more units, or more places at which lanes may be at the same time, are left to the interpreter.
@@ -310,6 +312,7 @@ impl Plan {
             others: vec![BTreeSet::new(); units.len()],
             lazy: vec![false; registers],
             loops: HashMap::new(),
+            streams: BTreeSet::new(),
             units,
         };
         plan.liveness(body);
@@ -676,6 +679,7 @@ impl Plan {
 
     fn find_loops(&mut self, body: &Body) {
         let mut loops = HashMap::new();
+        let mut streams = BTreeSet::new();
         for (number, unit) in self.units.iter().enumerate() {
             let number = number as Node;
             unit.successors(|to| {
@@ -684,6 +688,7 @@ impl Plan {
                 }
                 let mut count = 0;
                 let mut looks = false;
+                let mut streams_by = false;
                 for between in &self.units[to as usize..=number as usize] {
                     count += between.insts.len() as u32 + 1;
                     looks |= body.blocks[between.block as usize].insts[between.insts.clone()]
@@ -693,14 +698,29 @@ impl Plan {
                             let effects = inst.op.effects();
                             effects.reads.is_some() && effects.ordering != Ordering::Weak
                         });
+                    streams_by |= body.blocks[between.block as usize].insts[between.insts.clone()]
+                        .iter()
+                        .any(|inst| self.streams_by(&inst.op));
                 }
                 loops.insert((number, to), (count, looks));
+                if streams_by {
+                    streams.insert(to);
+                }
             });
         }
         for &(_, to) in loops.keys() {
             self.units[to as usize].entry = true;
         }
-        self.loops = loops;
+        (self.loops, self.streams) = (loops, streams);
+    }
+
+    /// Whether an operation accesses memory that lies side by side for the lanes of a warp, outside of the block's own.
+    fn streams_by(&self, op: &Op) -> bool {
+        let (Op::Load { address, .. } | Op::Store { address, .. }) = op else {
+            return false;
+        };
+        let steps = |reg: Reg| matches!(self.kinds[reg.number as usize], Kind::Line { step: 1..=16, .. });
+        matches!(address.space, Space::Global | Space::Generic) && address.register.is_some_and(steps)
     }
 }
 

@@ -134,6 +134,8 @@ struct Emit<'a> {
     leaves: BTreeSet<Node>,
     /// Barriers of the block, at which registers may stay packed, and the units behind them.
     packs: BTreeMap<Node, Node>,
+    /// Units before which a warp may pause.
+    pauses: BTreeSet<Node>,
     /// Where registers are kept meanwhile, and how much room that takes.
     kept: BTreeMap<Register, usize>,
     saved: usize,
@@ -170,6 +172,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
         packs: BTreeMap::new(),
+        pauses: BTreeSet::new(),
         kept: BTreeMap::new(),
         saved: 0,
         flags: BTreeSet::new(),
@@ -221,15 +224,19 @@ impl Emit<'_> {
             self.flags.extend(others.iter().copied());
         }
         self.head
-            .push_str("  %budget = alloca i64\n  %scratch = alloca [4096 x i8], align 64\n");
+            .push_str("  %budget = alloca i64\n  %turns = alloca i64\n  %scratch = alloca [4096 x i8], align 64\n");
         let mut entries = Vec::new();
         self.text.label("start");
         let budget = self.field(offset_of!(Context, budget), "i64", false);
         self.text.line(format!("store i64 {budget}, ptr %budget"));
+        let turns = self.field(offset_of!(Context, turns), "i64", false);
+        self.text.line(format!("store i64 {turns}, ptr %turns"));
         let mut cases = String::new();
         for (number, unit) in self.plan.units.iter().enumerate() {
             let makes = !unit.insts.is_empty() || !matches!(unit.exit, Exit::None);
-            if unit.entry && unit.stick == Stick::Never && makes {
+            // Warps that have paused go on at the head of their loop, though it may be a place where they leave.
+            let pauses = self.plan.streams.contains(&(number as Node)) && unit.stick == Stick::Perhaps;
+            if unit.entry && (unit.stick == Stick::Never || pauses) && makes {
                 let _ = write!(cases, " i32 {number}, label %E{number}");
                 entries.push((unit.pc, number as u32));
             }
@@ -239,6 +246,13 @@ impl Emit<'_> {
         self.text.line(format!("ret i32 {}", outcome::NOT_ENTERED));
         if self.whom == For::All {
             self.packs = self.barriers(&entries);
+            // Of units at one place the first one is entered.
+            let first = |&&(pc, unit): &&(Pc, Node)| {
+                let entered = entries.iter().find(|(at, _)| *at == pc);
+                entered.is_some_and(|&(_, first)| first == unit)
+            };
+            let units = entries.iter().filter(first).map(|&(_, unit)| unit);
+            self.pauses = units.filter(|unit| self.plan.streams.contains(unit)).collect();
             self.lay_out();
         }
         for &(_, unit) in &entries {
@@ -256,7 +270,10 @@ impl Emit<'_> {
         }
         let changed = self.changed_before();
         for (barrier, next) in self.packs.clone() {
-            self.pack(barrier, next, &changed[barrier as usize]);
+            self.pack(('B', barrier), next, &changed[barrier as usize]);
+        }
+        for unit in self.pauses.clone() {
+            self.pack(('P', unit), unit, &changed[unit as usize]);
         }
         // Leaving adds chains for loops that run out of their budget, and no others.
         while let Some(unit) = self.leaves.pop_first() {

@@ -1,5 +1,5 @@
-//! Registers of a warp that waits at a barrier of the block, side by side, lines as their numbers. The windows of a block's warps do
-//! not fit into the CPU's first cache, and these do.
+//! Registers of a warp that waits at a barrier of the block, or pauses: side by side, lines as their numbers. The windows of a
+//! block's warps do not fit into the CPU's first cache, and these do.
 //!
 //! Each has a place of its own, the same at all barriers. So what a warp neither wants nor changes between two barriers stays where
 //! it is: code that comes to a barrier writes what has been written since it was entered ([`Emit::changed_before`]), and no more.
@@ -16,11 +16,12 @@ use super::super::plan::Kind;
 use super::{Emit, Node};
 
 impl Emit<'_> {
-    /// Gives registers their places, in bytes: all that a warp may want behind a barrier.
+    /// Gives registers their places, in bytes: all that a warp may want behind a barrier or a pause.
     pub(super) fn lay_out(&mut self) {
         let wanted: BTreeSet<Register> = self
             .packs
             .values()
+            .chain(&self.pauses)
             .flat_map(|&next| self.plan.live[next as usize].iter())
             .collect();
         // Whole vectors first, so that all of them begin at multiples of their size.
@@ -66,16 +67,16 @@ impl Emit<'_> {
         changed
     }
 
-    /// All lanes of the warp wait at a barrier, and will go on at this unit.
-    pub(super) fn pack(&mut self, barrier: Node, next: Node, changed: &BTreeSet<Register>) {
-        (self.unit, self.full, self.mask, self.guarded) = (barrier, true, None, false);
-        self.text.label(&format!("B{barrier}"));
+    /// All lanes of the warp wait at a unit, a barrier or one before which it pauses, and will go on at the next one.
+    pub(super) fn pack(&mut self, (label, unit): (char, Node), next: Node, changed: &BTreeSet<Register>) {
+        (self.unit, self.full, self.mask, self.guarded) = (unit, true, None, false);
+        self.text.label(&format!("{label}{unit}"));
         let live = &self.plan.live[next as usize];
         let changed: Vec<Register> = changed.iter().copied().filter(|&register| live.has(register)).collect();
         self.keep(&changed);
         let packed = self.place("%n", offset_of!(Context, packed));
         self.text.line(format!("store i64 1, ptr {packed}"));
-        self.cut(barrier, "-1", false);
+        self.cut(unit, "-1", false);
         self.jump("left");
     }
 

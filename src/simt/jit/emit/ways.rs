@@ -20,8 +20,8 @@ impl Emit<'_> {
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
         if self.whom == For::All {
             let together = self.field(offset_of!(Context, together), "i64", false);
-            let behind_barrier = self.packs.values().any(|&next| next == unit);
-            let packed = match behind_barrier {
+            let goes_on = self.packs.values().any(|&next| next == unit) || self.pauses.contains(&unit);
+            let packed = match goes_on {
                 true => format!(
                     " i64 {}, label %K{unit} i64 {}, label %U{unit}",
                     together::PACKED,
@@ -33,7 +33,7 @@ impl Emit<'_> {
                 "switch i64 {together}, label %C{unit} [ i64 {}, label %T{unit}{packed} ]",
                 together::UNTOUCHED
             ));
-            if behind_barrier {
+            if goes_on {
                 self.unpack(unit);
             }
             self.text.label(&format!("T{unit}"));
