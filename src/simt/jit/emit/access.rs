@@ -15,7 +15,6 @@ use super::super::context::{Context, Extent};
 use super::super::plan::Kind;
 use super::super::text::Form;
 use super::Emit;
-use super::group::Member;
 
 /// Where the lanes of an access go.
 #[derive(Clone)]
@@ -39,6 +38,15 @@ pub(super) struct Located {
     pub(super) site: Option<usize>,
     /// An address that may be read in any case, once nothing is bad.
     pub(super) safe: String,
+}
+
+/// What is known of an access that belongs to a group.
+#[derive(Clone)]
+pub(super) enum Member {
+    /// It may go where it goes: so far behind where the group begins. With an address that may be read.
+    Sure { start: Place, delta: i64, safe: String },
+    /// The interpreter is to carry it out.
+    Doubtful { site: Option<usize> },
 }
 
 /// How an access is carried out.

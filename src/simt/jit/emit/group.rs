@@ -12,7 +12,7 @@ use crate::program::{Address, Inst, Op, Ordering, Reg, Role, Space};
 
 use super::super::Pc;
 use super::Emit;
-use super::access::{Located, Place, bytes_of};
+use super::access::{Located, Member, Place, bytes_of};
 
 /// Bytes between the first and the last place of a group's offsets; where nothing but the offsets says that they belong together.
 const SPAN: i64 = 1 << 16;
@@ -32,15 +32,6 @@ struct Group {
     members: Vec<usize>,
     /// Where the question can be asked: the register is not written from there to the last member.
     opens: usize,
-}
-
-/// What is known of an access that belongs to a group.
-#[derive(Clone)]
-pub(super) enum Member {
-    /// It may go where it goes: so far behind where the group begins. With an address that may be read.
-    Sure { start: Place, delta: i64, safe: String },
-    /// The interpreter is to carry it out.
-    Doubtful { site: Option<usize> },
 }
 
 /// An access that may be a member.

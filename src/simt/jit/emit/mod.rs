@@ -120,7 +120,7 @@ struct Emit<'a> {
     call_of: HashMap<(Compute, usize), usize>,
     sites: Vec<u64>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
-    members: HashMap<Pc, group::Member>,
+    members: HashMap<Pc, access::Member>,
     /// Which unit is emitted, in which version, for which lanes of its parts (`None`: all).
     unit: Node,
     full: bool,
