@@ -163,6 +163,17 @@ impl Draw {
                 } else {
                     String::new()
                 };
+                if space == "global" && self.random.chance(25) {
+                    // Of floats, whatever numbers these bits are.
+                    let at = at.clone();
+                    let kind = if wide { "f64" } else { "f32" };
+                    let (to, value) = if wide {
+                        (self.long(), self.long())
+                    } else {
+                        (self.float(), self.float())
+                    };
+                    lines.push(format!("atom.global.add.{kind} {to}, {at}, {value};"));
+                }
                 lines.push(format!("atom.{space}.{kind}{} {d}, {at}, {a}{third};", 8 * bytes));
             }
             _ => {

@@ -477,7 +477,7 @@ impl Run {
                     self.context.looked = 1;
                 }
                 // SAFETY: `atom` has slots of the window, which `cx` has.
-                unsafe { run(cx, atom) }
+                unsafe { run(cx, atom) && self.remember(cx, &atom.mem, site, READ | WRITE) }
             }
             Code::Rare(op) => {
                 if let Some(members) = collective::members(op) {

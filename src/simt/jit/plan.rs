@@ -20,7 +20,9 @@ use std::ops::Range;
 use crate::isa::lanes::Width;
 use crate::isa::{Compute, logic};
 use crate::program::facts::Shape;
-use crate::program::{Body, End, Guard, Initial, Inst, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
+use crate::program::{
+    Body, End, Guard, Initial, Inst, Linear, Op, Ordering, Reg, Register, Role, ShuffleMode, Space, Special, Value,
+};
 
 use super::Pc;
 
@@ -135,6 +137,27 @@ impl Kind {
 
     pub fn is_line(self) -> bool {
         matches!(self, Kind::Line { .. } | Kind::Unknown)
+    }
+
+    /// One number, the same in all lanes.
+    pub fn is_same(self) -> bool {
+        matches!(
+            self,
+            Kind::Line {
+                step: 0,
+                parts: false,
+                ..
+            }
+        )
+    }
+
+    /// Of what is the same in all lanes if this is.
+    fn alike(self) -> Kind {
+        match self {
+            Kind::Unknown => Kind::Unknown,
+            same if same.is_same() => Kind::SAME,
+            _ => Kind::Vector,
+        }
     }
 }
 
@@ -278,7 +301,7 @@ fn stick_of(inst: &Inst) -> Stick {
 }
 
 /// Which operand of an operation that widens is the one that must not wrap around, and whether it counts as signed.
-pub fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, bool)> {
+fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, bool)> {
     let steps = |at: usize| matches!(kind(at), Kind::Line { step, .. } if step != 0);
     match linear {
         Linear::Widen { signed } => steps(0).then_some((0, signed)),
@@ -509,9 +532,7 @@ impl Plan {
             let unit = &self.units[number];
             if unit.stick == Stick::Perhaps
                 && let Op::Compute { op, src, .. } = &body.blocks[unit.block as usize].insts[unit.insts.start].op
-                && op
-                    .linear()
-                    .is_none_or(|linear| widened(linear, |at| self.kinds[src[at].number as usize]).is_none())
+                && self.may_wrap(body, *op, src).is_none()
             {
                 self.units[number].stick = Stick::Never;
             }
@@ -520,6 +541,15 @@ impl Plan {
             self.find_others(&divided)?;
         }
         Ok(())
+    }
+
+    /// Which operand of an operation that widens has to be looked at, lest it wraps around between lanes, and whether it counts
+    /// as signed. Numbers of threads and lanes are too small for that.
+    pub fn may_wrap(&self, body: &Body, op: Compute, src: &[Reg]) -> Option<(usize, bool)> {
+        let found = widened(op.linear()?, |at| self.kinds[src[at].number as usize])?;
+        let initial = body.registers[src[found.0].number as usize].initial;
+        let small = matches!(initial, Some(Initial::Special(Special::Tid(_) | Special::Laneid)));
+        (!small).then_some(found)
     }
 
     /// Whether lanes that may be elsewhere while `unit` runs want what a register holds.
@@ -751,7 +781,9 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
             if at > from || (at == 0 && number == 0) {
                 units.push(unit(from..at, Stick::Never, std::mem::take(&mut entry)));
             }
-            units.push(unit(at..at + 1, stick, std::mem::take(&mut entry)));
+            // A kernel that begins with one is entered there if it turns out to be like others.
+            let begins = std::mem::take(&mut entry) || (at == 0 && number == 0);
+            units.push(unit(at..at + 1, stick, begins));
             entry = true;
             from = at + 1;
         }
@@ -894,6 +926,14 @@ fn masked(
     }
 }
 
+/// The kind of what lanes learn of these members.
+fn told(members: Option<Value<Reg>>, of: impl Fn(Register) -> Kind) -> Kind {
+    match members {
+        None | Some(Value::Immediate(_)) => Kind::SAME,
+        Some(Value::Register(reg)) => of(reg.number).alike(),
+    }
+}
+
 /// The kind of what an operation gives, without its guard.
 fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
     let of = |register: Register| kinds[register as usize];
@@ -968,6 +1008,17 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
             }
         }
         Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number).aligned(0),
+        // Whoever names the same members is told the same.
+        Op::Vote { members, .. } => told(*members, of),
+        Op::Redux { members, .. } => told(Some(*members), of),
+        Op::Activemask { .. } => Kind::SAME,
+        // All lanes ask for the same one, which is there.
+        Op::Shuffle {
+            mode: ShuffleMode::Idx,
+            b,
+            c,
+            ..
+        } if body.constant(c.number).is_some_and(|c| c & 0x1f1f == 0x1f) => of(b.number).alike(),
         Op::Load { .. }
         | Op::ConvertAddress { .. }
         | Op::Store { .. }
@@ -981,10 +1032,7 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
         | Op::WarpBarrier { .. }
         | Op::Fence { .. }
         | Op::Shuffle { .. }
-        | Op::Vote { .. }
         | Op::Match { .. }
-        | Op::Redux { .. }
-        | Op::Activemask { .. }
         | Op::Elect { .. }
         | Op::ReadSpecial { .. }
         | Op::FrameAddress { .. }

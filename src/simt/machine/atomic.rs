@@ -99,9 +99,14 @@ fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
 }
 
 fn add_f64(a: u64, b: u64) -> u64 {
-    let sum = f64::from_bits(a) + f64::from_bits(b);
-    // The hardware's NaN of f64 operations keeps a payload; the canonical one is what conversions give.
-    sum.to_bits()
+    // The hardware's NaN of f64 operations keeps a payload; the canonical one is what conversions give. Of two, the first is said
+    // to be it here, so that compiled code has the same.
+    const QUIET: u64 = 1 << 51;
+    match (f64::from_bits(a), f64::from_bits(b)) {
+        (x, _) if x.is_nan() => a | QUIET,
+        (_, y) if y.is_nan() => b | QUIET,
+        (x, y) => (x + y).to_bits(),
+    }
 }
 
 /// Both operands have few enough bits that rounding through f32 rounds once.

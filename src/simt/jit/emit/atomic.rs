@@ -1,5 +1,9 @@
-//! Atomics on the block's own shared memory, which no other thread of the process touches: a lane after the other reads, changes
-//! and writes. Others are the interpreter's.
+//! Atomics of 32 and 64 bits. The block's own shared memory is touched by no other thread of the process: plain loads and stores
+//! do. On global memory they are atomics of the host, sequentially consistent, as in the interpreter.
+//!
+//! Lanes come one after the other, the first one first. Where all of them go to one address, the warp has its turn as one: what
+//! its lanes make of the old value goes to memory in one step, and old values are what they would have found. Of half
+//! floats and of 16 bytes the interpreter takes care.
 
 use std::mem::offset_of;
 
@@ -11,13 +15,32 @@ use super::super::compute::bits_of;
 use super::super::context::Context;
 use super::super::plan::Kind;
 use super::super::text::Form;
-use super::Emit;
-use super::access::Place;
+use super::access::{Located, Place};
+use super::vote::Fold;
+use super::{Emit, LANES};
 
 /// Where the scratch memory has pointers, operands and old values of a warp's lanes.
 const POINTERS: usize = 0;
 const OPERANDS: [usize; 2] = [256, 512];
 const OLD: usize = 768;
+
+/// How many lanes a turn of the loop over them takes, where all are there.
+const AT_ONCE: u32 = 4;
+
+/// What is known of an atomic while its code is made.
+struct Atomic {
+    op: AtomicOp,
+    ty: AtomicType,
+    bits: u32,
+    /// Other threads may be at the same memory.
+    shared_with_others: bool,
+    /// Subnormals count as zero.
+    ftz: bool,
+    dst: Option<Reg>,
+    operands: Vec<Reg>,
+    /// Those that are the same for all lanes.
+    same: Vec<Option<String>>,
+}
 
 impl Emit<'_> {
     /// An atomic; `false`: not of a kind that is known here.
@@ -25,6 +48,7 @@ impl Emit<'_> {
         let Op::Atomic {
             op: what,
             ty,
+            ftz,
             address,
             dst,
             b,
@@ -34,8 +58,13 @@ impl Emit<'_> {
         else {
             return false;
         };
-        let (Some(bits), [b], Space::Shared) = (bits_here(*what, *ty), &b[..], address.space) else {
+        let (Some(bits), [b]) = (bits_here(*what, *ty), &b[..]) else {
             return false;
+        };
+        let shared_with_others = match address.space {
+            Space::Shared => false,
+            Space::Global | Space::Generic => true,
+            Space::Const | Space::Param | Space::Local => return false,
         };
         let dst = match dst.as_deref() {
             None => None,
@@ -46,68 +75,46 @@ impl Emit<'_> {
         if !fits(*b) || !c.is_none_or(fits) || !dst.is_none_or(fits) {
             return false;
         }
-        let operands: Vec<Reg> = [Some(*b), *c].into_iter().flatten().collect();
-        let Some((at, bad)) = self.shared_lanes(address, u64::from(bits) / 8) else {
+        let Some(located) = self.locate_atomic(address, u64::from(bits) / 8) else {
             return false;
         };
         let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
-        self.rarely(&bad, &slow, &fast);
+        self.rarely(&located.bad, &slow, &fast);
         self.text.label(&slow);
-        self.step(op, pc, None);
+        self.step(op, pc, located.site);
         self.jump(&done);
         self.text.label(&fast);
-        let lanes = self.lanes as usize;
-        for (part, pointers) in at.iter().enumerate() {
-            let to = self.place("%scratch", POINTERS + part * lanes * 8);
-            self.text
-                .line(format!("store <{lanes} x ptr> {pointers}, ptr {to}, align 32"));
-        }
+        let operands: Vec<Reg> = [Some(*b), *c].into_iter().flatten().collect();
         // What is the same for all lanes need not be read again for each.
-        let same: Vec<Option<String>> = operands.iter().map(|&reg| self.same_for_all(reg)).collect();
-        let width = if bits == 32 { Width::B32 } else { Width::B64 };
-        for (number, &reg) in operands.iter().enumerate() {
-            if same[number].is_none() {
-                let values = self.lanes_of(reg, false);
-                self.store_lanes("%scratch", OPERANDS[number], width, &values);
+        let same = operands.iter().map(|&reg| self.same_for_all(reg)).collect();
+        let atomic = Atomic {
+            op: *what,
+            ty: *ty,
+            bits,
+            shared_with_others,
+            ftz: *ftz && shared_with_others,
+            dst,
+            operands,
+            same,
+        };
+        match located.place {
+            Place::Lines { at, .. } => {
+                let at = self.text.value(format!("inttoptr i64 {} to ptr", at[0]));
+                match (atomic.fold(), dst) {
+                    (Some(fold), None) => self.folded_to(&atomic, fold, &at),
+                    _ => self.in_turn_at(&atomic, &at),
+                }
             }
+            Place::Lanes { base, distances, bits } => {
+                let at = self.pointers(&base, &distances, bits);
+                self.each_at(&atomic, &at);
+            }
+            Place::Rows { .. } => unreachable!("only loads and stores look whether lanes follow each other"),
         }
-        let mask = self.mask_bits();
-        self.each_lane(&mask, |this, lane| {
-            let number = this.text.value(format!("zext i32 {lane} to i64"));
-            let pointers = this.place("%scratch", POINTERS);
-            let at = this
-                .text
-                .value(format!("getelementptr ptr, ptr {pointers}, i64 {number}"));
-            let at = this.text.value(format!("load ptr, ptr {at}"));
-            let values: Vec<String> = same
-                .iter()
-                .zip(OPERANDS)
-                .map(|(same, start)| match same {
-                    Some(value) => value.clone(),
-                    None => {
-                        let values = this.place("%scratch", start);
-                        let from = this
-                            .text
-                            .value(format!("getelementptr i{bits}, ptr {values}, i64 {number}"));
-                        this.text.value(format!("load i{bits}, ptr {from}"))
-                    }
-                })
-                .collect();
-            let old = this.text.value(format!("load i{bits}, ptr {at}"));
-            let new = this.changed((*what, *ty), bits, &old, &values);
-            this.text.line(format!("store i{bits} {new}, ptr {at}"));
-            if dst.is_some() {
-                let olds = this.place("%scratch", OLD);
-                let to = this
-                    .text
-                    .value(format!("getelementptr i{bits}, ptr {olds}, i64 {number}"));
-                this.text.line(format!("store i{bits} {old}, ptr {to}"));
-            }
-        });
         if let Some(dst) = dst {
             let looked = self.place("%n", offset_of!(Context, looked));
             self.text.line(format!("store i64 1, ptr {looked}"));
-            let values = self.load_lanes("%scratch", OLD, width);
+            let values = self.load_lanes("%scratch", OLD, atomic.width());
             self.write_lanes(dst, &values);
         }
         self.jump(&done);
@@ -115,20 +122,211 @@ impl Emit<'_> {
         true
     }
 
-    /// Pointers into shared memory, a part at a time, and whether any of them is not well.
-    fn shared_lanes(&mut self, address: &Address, bytes: u64) -> Option<(Vec<String>, String)> {
-        let kind = match address.register {
-            None => Kind::SAME,
-            Some(reg) => self.kind(reg.number),
+    /// One address for the warp, or pointers, a part at a time.
+    fn locate_atomic(&mut self, address: &Address, bytes: u64) -> Option<Located> {
+        let (kind, narrow) = match address.register {
+            None => (Kind::SAME, false),
+            Some(reg) => (self.kind(reg.number), reg.width == Width::B32),
         };
-        if matches!(kind, Kind::Unknown | Kind::Window) {
+        if matches!(kind, Kind::Unknown | Kind::Window) || (narrow && address.space != Space::Shared) {
             return None;
         }
-        let located = self.locate_lanes(address, bytes)?;
-        match located.place {
-            Place::Lanes { base, distances, bits } => Some((self.pointers(&base, &distances, bits), located.bad)),
-            Place::Lines { .. } | Place::Rows { .. } => None,
+        match kind.is_same() {
+            true => {
+                let multiple = self.multiple(address, (bytes, address.offset));
+                self.locate_line(address, (bytes, multiple), 0)
+            }
+            false => self.locate_lanes(address, bytes),
         }
+    }
+
+    /// All lanes change one place, in any order, and nobody wants to know what was there.
+    fn folded_to(&mut self, atomic: &Atomic, fold: Fold, at: &str) {
+        let bits = atomic.bits;
+        let int = format!("i{bits}");
+        let total = match (&atomic.same[0], fold) {
+            (Some(value), Fold::And | Fold::Or | Fold::MinU | Fold::MaxU | Fold::MinS | Fold::MaxS) => value.clone(),
+            (Some(value), Fold::Add | Fold::Xor) => {
+                let lanes = self.mask_bits();
+                let count = self.text.value(format!("call i32 @llvm.ctpop.i32(i32 {lanes})"));
+                let count = self.text.resize(Form::One, 32, &count, bits, false);
+                match fold {
+                    Fold::Add => self.text.binary("mul", &int, value, &count),
+                    // What comes twice is gone.
+                    _ => {
+                        let odd = self.text.binary("and", &int, &count, "1");
+                        self.text.binary("mul", &int, value, &odd)
+                    }
+                }
+            }
+            (None, _) => {
+                let mut values = self.lanes_of(atomic.operands[0], false);
+                if let Some(mask) = self.mask.clone() {
+                    let (form, ty) = (self.form(), self.form().int(bits));
+                    let neutral = form.constant(bits, fold.neutral(bits));
+                    values = values
+                        .iter()
+                        .zip(&mask)
+                        .map(|(value, mask)| self.text.select(form, &ty, mask, value, &neutral))
+                        .collect();
+                }
+                self.folded(fold, bits, &values)
+            }
+        };
+        if atomic.shared_with_others {
+            let name = fold.name();
+            self.text
+                .value(format!("atomicrmw {name} ptr {at}, {int} {total} seq_cst"));
+            return;
+        }
+        let old = self.text.value(format!("load {int}, ptr {at}"));
+        let new = match fold.is_instruction() {
+            true => self.text.binary(fold.name(), &int, &old, &total),
+            false => self.text.intrinsic(fold.name(), Form::One, &int, &[&old, &total]),
+        };
+        self.text.line(format!("store {int} {new}, ptr {at}"));
+    }
+
+    /// All lanes change one place, one after the other, and memory sees what comes of it.
+    fn in_turn_at(&mut self, atomic: &Atomic, at: &str) {
+        let int = format!("i{}", atomic.bits);
+        self.store_operands(atomic);
+        let [again, over] = ["again", "over"].map(|what| self.text.name(what));
+        let now = format!("%now.{again}");
+        self.head.push_str(&format!("  {now} = alloca {int}\n"));
+        self.jump(&again);
+        self.text.label(&again);
+        let old = self.loaded(atomic, at);
+        self.text.line(format!("store {int} {old}, ptr {now}"));
+        self.each_lane(|this, lane| {
+            let values = this.operands_of(atomic, lane);
+            let was = this.text.value(format!("load {int}, ptr {now}"));
+            let new = this.changed(atomic, &was, &values);
+            this.text.line(format!("store {int} {new}, ptr {now}"));
+            this.keep_old(atomic, lane, &was);
+        });
+        let new = self.text.value(format!("load {int}, ptr {now}"));
+        self.replaced(atomic, at, (&old, &new), (&again, &over));
+        self.text.label(&over);
+    }
+
+    /// Each lane changes its own place.
+    fn each_at(&mut self, atomic: &Atomic, at: &[String]) {
+        let lanes = self.lanes as usize;
+        for (part, pointers) in at.iter().enumerate() {
+            let to = self.place("%scratch", POINTERS + part * lanes * 8);
+            self.text
+                .line(format!("store <{lanes} x ptr> {pointers}, ptr {to}, align 32"));
+        }
+        self.store_operands(atomic);
+        self.each_lane(|this, lane| {
+            let pointers = this.place("%scratch", POINTERS);
+            let at = this
+                .text
+                .value(format!("getelementptr ptr, ptr {pointers}, i64 {lane}"));
+            let at = this.text.value(format!("load ptr, ptr {at}"));
+            let values = this.operands_of(atomic, lane);
+            let old = this.exchanged(atomic, &at, &values);
+            this.keep_old(atomic, lane, &old);
+        });
+    }
+
+    /// One lane changes a place: the old value.
+    fn exchanged(&mut self, atomic: &Atomic, at: &str, values: &[String]) -> String {
+        let int = format!("i{}", atomic.bits);
+        if !atomic.shared_with_others {
+            let old = self.text.value(format!("load {int}, ptr {at}"));
+            let new = self.changed(atomic, &old, values);
+            self.text.line(format!("store {int} {new}, ptr {at}"));
+            return old;
+        }
+        if let Some(name) = atomic.instruction() {
+            let value = &values[0];
+            return self
+                .text
+                .value(format!("atomicrmw {name} ptr {at}, {int} {value} seq_cst"));
+        }
+        if atomic.op == AtomicOp::Cas {
+            let (expected, new) = (&values[0], &values[1]);
+            let pair = self.text.value(format!(
+                "cmpxchg ptr {at}, {int} {expected}, {int} {new} seq_cst seq_cst"
+            ));
+            return self.text.value(format!("extractvalue {{ {int}, i1 }} {pair}, 0"));
+        }
+        let [again, over] = ["again", "over"].map(|what| self.text.name(what));
+        self.jump(&again);
+        self.text.label(&again);
+        let old = self.loaded(atomic, at);
+        let new = self.changed(atomic, &old, values);
+        self.replaced(atomic, at, (&old, &new), (&again, &over));
+        self.text.label(&over);
+        old
+    }
+
+    fn loaded(&mut self, atomic: &Atomic, at: &str) -> String {
+        let (bits, bytes) = (atomic.bits, atomic.bits / 8);
+        match atomic.shared_with_others {
+            true => self
+                .text
+                .value(format!("load atomic i{bits}, ptr {at} seq_cst, align {bytes}")),
+            false => self.text.value(format!("load i{bits}, ptr {at}")),
+        }
+    }
+
+    /// Memory gets a new value, if it has the old one; else once more.
+    fn replaced(&mut self, atomic: &Atomic, at: &str, (old, new): (&str, &str), (again, over): (&str, &str)) {
+        let int = format!("i{}", atomic.bits);
+        if !atomic.shared_with_others {
+            self.text.line(format!("store {int} {new}, ptr {at}"));
+            self.jump(over);
+            return;
+        }
+        let pair = self
+            .text
+            .value(format!("cmpxchg ptr {at}, {int} {old}, {int} {new} seq_cst seq_cst"));
+        let is_new = self.text.value(format!("extractvalue {{ {int}, i1 }} {pair}, 1"));
+        self.branch(&is_new, over, again);
+    }
+
+    /// Operands that differ from lane to lane go to memory.
+    fn store_operands(&mut self, atomic: &Atomic) {
+        for (number, &reg) in atomic.operands.iter().enumerate() {
+            if atomic.same[number].is_none() {
+                let values = self.lanes_of(reg, false);
+                self.store_lanes("%scratch", OPERANDS[number], atomic.width(), &values);
+            }
+        }
+    }
+
+    fn operands_of(&mut self, atomic: &Atomic, lane: &str) -> Vec<String> {
+        let bits = atomic.bits;
+        atomic
+            .same
+            .iter()
+            .zip(OPERANDS)
+            .map(|(same, start)| match same {
+                Some(value) => value.clone(),
+                None => {
+                    let values = self.place("%scratch", start);
+                    let from = self
+                        .text
+                        .value(format!("getelementptr i{bits}, ptr {values}, i64 {lane}"));
+                    self.text.value(format!("load i{bits}, ptr {from}"))
+                }
+            })
+            .collect()
+    }
+
+    fn keep_old(&mut self, atomic: &Atomic, lane: &str, old: &str) {
+        if atomic.dst.is_none() {
+            return;
+        }
+        let bits = atomic.bits;
+        let olds = self.place("%scratch", OLD);
+        let to = self
+            .text
+            .value(format!("getelementptr i{bits}, ptr {olds}, i64 {lane}"));
+        self.text.line(format!("store i{bits} {old}, ptr {to}"));
     }
 
     /// The value of a register that is the same in all lanes.
@@ -141,29 +339,45 @@ impl Emit<'_> {
         }
     }
 
-    /// Does something for each lane of a mask, the first one first.
-    fn each_lane(&mut self, mask: &str, mut body: impl FnMut(&mut Self, &str)) {
+    /// Does something for each lane of the mask, the first one first: it is told the lane's number, of 64 bits.
+    fn each_lane(&mut self, mut body: impl FnMut(&mut Self, &str)) {
         let [turn, out] = ["turn", "out"].map(|what| self.text.name(what));
         let rest = format!("%rest.{turn}");
-        self.head.push_str(&format!("  {rest} = alloca i32\n"));
-        self.text.line(format!("store i32 {mask}, ptr {rest}"));
+        let whole = self.mask.is_none();
+        let ty = if whole { "i64" } else { "i32" };
+        self.head.push_str(&format!("  {rest} = alloca {ty}\n"));
+        let first = match whole {
+            true => "0".to_owned(),
+            false => self.mask_bits(),
+        };
+        self.text.line(format!("store {ty} {first}, ptr {rest}"));
         // Somebody is there: else nobody would be here.
         self.jump(&turn);
         self.text.label(&turn);
-        let word = self.text.value(format!("load i32, ptr {rest}"));
-        let lane = self.text.value(format!("call i32 @llvm.cttz.i32(i32 {word}, i1 true)"));
-        body(self, &lane);
-        let less = self.text.value(format!("add i32 {word}, -1"));
-        let word = self.text.value(format!("and i32 {word}, {less}"));
-        self.text.line(format!("store i32 {word}, ptr {rest}"));
-        let over = self.text.value(format!("icmp eq i32 {word}, 0"));
+        let word = self.text.value(format!("load {ty}, ptr {rest}"));
+        let (next, last) = if whole {
+            for further in 0..AT_ONCE {
+                let lane = self.text.binary("add", "i64", &word, &further.to_string());
+                body(self, &lane);
+            }
+            (self.text.binary("add", "i64", &word, &AT_ONCE.to_string()), LANES)
+        } else {
+            let lane = self.text.value(format!("call i32 @llvm.cttz.i32(i32 {word}, i1 true)"));
+            let lane = self.text.value(format!("zext i32 {lane} to i64"));
+            body(self, &lane);
+            let less = self.text.value(format!("add i32 {word}, -1"));
+            (self.text.value(format!("and i32 {word}, {less}")), 0)
+        };
+        self.text.line(format!("store {ty} {next}, ptr {rest}"));
+        let over = self.text.value(format!("icmp eq {ty} {next}, {last}"));
         self.branch(&over, &out, &turn);
         self.text.label(&out);
     }
 
     /// What an atomic makes of the old value.
-    fn changed(&mut self, (op, ty): (AtomicOp, AtomicType), bits: u32, old: &str, values: &[String]) -> String {
-        let int = format!("i{bits}");
+    fn changed(&mut self, atomic: &Atomic, old: &str, values: &[String]) -> String {
+        let (op, ty) = (atomic.op, atomic.ty);
+        let int = format!("i{}", atomic.bits);
         let b = &values[0];
         let signed = matches!(ty, AtomicType::S32 | AtomicType::S64);
         let mut choose = |by: &str, yes: &str, no: &str| {
@@ -172,11 +386,14 @@ impl Emit<'_> {
         };
         match op {
             AtomicOp::Add if ty == AtomicType::F32 => {
-                let [x, y] = [old, b].map(|bits| self.text.value(format!("bitcast i32 {bits} to float")));
+                let [x, y] = [old, b].map(|bits| self.flushed(atomic.ftz, bits));
+                let [x, y] = [x, y].map(|bits| self.text.float(Form::One, 32, &bits));
                 let sum = self.text.value(format!("fadd float {x}, {y}"));
-                let sum = self.text.value(format!("bitcast float {sum} to i32"));
+                let sum = self.text.bits(Form::One, 32, &sum);
+                let sum = self.flushed(atomic.ftz, &sum);
                 self.canonical(Form::One, &sum)
             }
+            AtomicOp::Add if ty == AtomicType::F64 => self.added_f64(old, b),
             AtomicOp::Add => self.text.binary("add", &int, old, b),
             AtomicOp::And => self.text.binary("and", &int, old, b),
             AtomicOp::Or => self.text.binary("or", &int, old, b),
@@ -207,14 +424,73 @@ impl Emit<'_> {
             }
         }
     }
+
+    /// Without subnormals.
+    fn flushed(&mut self, ftz: bool, bits: &str) -> String {
+        if !ftz {
+            return bits.to_owned();
+        }
+        let exponent = self.text.binary("and", "i32", bits, &0x7f80_0000.to_string());
+        let small = self.text.value(format!("icmp eq i32 {exponent}, 0"));
+        let sign = self.text.binary("and", "i32", bits, &i32::MIN.to_string());
+        self.text.value(format!("select i1 {small}, i32 {sign}, i32 {bits}"))
+    }
+
+    /// A NaN that goes in comes out, made quiet: the old value's before the operand's.
+    fn added_f64(&mut self, old: &str, b: &str) -> String {
+        let [x, y] = [old, b].map(|bits| self.text.float(Form::One, 64, bits));
+        let sum = self.text.value(format!("fadd double {x}, {y}"));
+        let mut result = self.text.bits(Form::One, 64, &sum);
+        for (bits, value) in [(b, &y), (old, &x)] {
+            let is_nan = self.text.value(format!("fcmp uno double {value}, {value}"));
+            let quiet = self.text.binary("or", "i64", bits, &(1u64 << 51).to_string());
+            result = self
+                .text
+                .value(format!("select i1 {is_nan}, i64 {quiet}, i64 {result}"));
+        }
+        result
+    }
+}
+
+impl Atomic {
+    fn width(&self) -> Width {
+        if self.bits == 32 { Width::B32 } else { Width::B64 }
+    }
+
+    /// As an operation that gives the same in any order.
+    fn fold(&self) -> Option<Fold> {
+        let signed = matches!(self.ty, AtomicType::S32 | AtomicType::S64);
+        let float = matches!(self.ty, AtomicType::F32 | AtomicType::F64);
+        match self.op {
+            AtomicOp::Add if !float => Some(Fold::Add),
+            AtomicOp::And => Some(Fold::And),
+            AtomicOp::Or => Some(Fold::Or),
+            AtomicOp::Xor => Some(Fold::Xor),
+            AtomicOp::Min => Some(if signed { Fold::MinS } else { Fold::MinU }),
+            AtomicOp::Max => Some(if signed { Fold::MaxS } else { Fold::MaxU }),
+            AtomicOp::Add | AtomicOp::Inc | AtomicOp::Dec | AtomicOp::Exch | AtomicOp::Cas => None,
+        }
+    }
+
+    /// As LLVM calls it, where it has one that gives the old value.
+    fn instruction(&self) -> Option<&'static str> {
+        match self.op {
+            AtomicOp::Exch => Some("xchg"),
+            AtomicOp::Inc => Some("uinc_wrap"),
+            AtomicOp::Dec => Some("udec_wrap"),
+            _ => self.fold().map(Fold::name),
+        }
+    }
 }
 
 /// The width of an atomic that is known here.
 fn bits_here(op: AtomicOp, ty: AtomicType) -> Option<u32> {
+    let moves = matches!(op, AtomicOp::Add | AtomicOp::Exch | AtomicOp::Cas);
     match ty {
         AtomicType::U32 | AtomicType::S32 | AtomicType::B32 => Some(32),
         AtomicType::U64 | AtomicType::S64 | AtomicType::B64 => Some(64),
-        AtomicType::F32 if op == AtomicOp::Add => Some(32),
+        AtomicType::F32 if moves => Some(32),
+        AtomicType::F64 if moves => Some(64),
         _ => None,
     }
 }

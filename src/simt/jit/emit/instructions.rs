@@ -105,17 +105,22 @@ impl Emit<'_> {
                     self.write_lanes(*dst, &values);
                 }
             }
+            Op::Shuffle { .. } => {
+                if !self.shuffle(op) {
+                    self.step(op, pc, None);
+                }
+            }
+            Op::WarpBarrier { .. } | Op::Vote { .. } | Op::Redux { .. } | Op::Activemask { .. } | Op::Elect { .. } => {
+                if !self.collective(op, pc) {
+                    self.step(op, pc, None);
+                }
+            }
+            // As the interpreter's: a full one, whatever it asks for.
+            Op::Fence { .. } => self.text.line("fence seq_cst"),
             Op::Load { .. }
             | Op::Store { .. }
             | Op::ConvertAddress { .. }
-            | Op::WarpBarrier { .. }
-            | Op::Fence { .. }
-            | Op::Shuffle { .. }
-            | Op::Vote { .. }
             | Op::Match { .. }
-            | Op::Redux { .. }
-            | Op::Activemask { .. }
-            | Op::Elect { .. }
             | Op::ReadSpecial { .. }
             | Op::FrameAddress { .. }
             | Op::IsSpace { .. }

@@ -2,16 +2,38 @@
 
 use std::mem::offset_of;
 
-use crate::isa::Compute;
-use crate::isa::lanes::{Mask, Operands, Width};
-use crate::program::{Op, Reg};
+use crate::isa::lanes::{LaneKernel, Mask, Operands, Width};
+use crate::isa::{Compute, shuffle};
+use crate::program::{Op, Reg, ShuffleMode};
 
 use super::super::Pc;
 use super::super::compute::{self, Emitter, bits_of};
 use super::super::context::{Context, LaneCall};
-use super::super::plan::{Kind, widened};
+use super::super::plan::Kind;
 use super::super::text::Form;
 use super::Emit;
+
+/// What a kernel of the interpreter is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Called {
+    /// With so many results.
+    Compute(Compute, usize),
+    /// With a predicate as second result, or without.
+    Shuffle(ShuffleMode, bool),
+}
+
+impl Called {
+    /// The kernel, and its constant.
+    fn kernel(self) -> (LaneKernel, u64) {
+        match self {
+            Called::Compute(what, results) => {
+                let lane = what.lane().named(results);
+                (lane.kernel, lane.constant)
+            }
+            Called::Shuffle(mode, with_predicate) => (shuffle::kernel(mode, with_predicate), 0),
+        }
+    }
+}
 
 impl Emit<'_> {
     pub(super) fn compute(&mut self, what: Compute, dst: &[Reg], src: &[Reg], op: &Op, pc: Pc) {
@@ -172,10 +194,7 @@ impl Emit<'_> {
 
     /// A line that is widened must not wrap around between its lanes: else they leave the code before the instruction.
     pub(super) fn must_not_wrap(&mut self, what: Compute, src: &[Reg]) {
-        let Some((at, signed)) = what
-            .linear()
-            .and_then(|linear| widened(linear, |at| self.kind(src[at].number)))
-        else {
+        let Some((at, signed)) = self.plan.may_wrap(self.input.body, what, src) else {
             return;
         };
         let (bases, step) = self.line_of(src[at], false);
@@ -246,14 +265,25 @@ impl Emit<'_> {
         src: &[Reg],
         sources: &[Vec<String>],
     ) -> Vec<Vec<String>> {
+        self.called(Called::Compute(what, dst.len()), dst, src, sources)
+    }
+
+    /// The same for whatever has a kernel.
+    pub(super) fn called(
+        &mut self,
+        what: Called,
+        dst: &[Reg],
+        src: &[Reg],
+        sources: &[Vec<String>],
+    ) -> Vec<Vec<String>> {
         /// Room for a warp's numbers of 64 bits.
         const ROOM: u32 = 256;
-        let call = match self.call_of.get(&(what, dst.len())) {
+        let call = match self.call_of.get(&what) {
             Some(&call) => call,
             None => {
-                let lane = what.lane().named(dst.len());
+                let (kernel, imm) = what.kernel();
                 let mut operands = Operands {
-                    imm: lane.constant,
+                    imm,
                     ..Operands::default()
                 };
                 for (number, to) in operands.dst.iter_mut().enumerate().take(dst.len()) {
@@ -263,14 +293,14 @@ impl Emit<'_> {
                     *from = (2 + number as u32) * ROOM;
                 }
                 self.calls.push(LaneCall {
-                    run: lane.kernel.full,
+                    run: kernel.full,
                     operands,
                     mask: Mask {
                         warps: 1,
                         lanes: [u32::MAX; crate::isa::lanes::MAX_WARPS],
                     },
                 });
-                self.call_of.insert((what, dst.len()), self.calls.len() - 1);
+                self.call_of.insert(what, self.calls.len() - 1);
                 self.calls.len() - 1
             }
         };

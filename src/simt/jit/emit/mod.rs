@@ -16,8 +16,9 @@
 //! masks.rs         which lanes run            registers.rs  registers while code runs
 //! window.rs        registers in memory        pack.rs       and while a warp waits at a barrier
 //! access.rs        loads and stores           group.rs      several of them at once
-//! atomic.rs        atomics on shared memory   lanes.rs      operations on registers
-//! instructions.rs  one instruction
+//! atomic.rs        atomics                    lanes.rs      operations on registers
+//! instructions.rs  one instruction            vote.rs       what lanes find together
+//! shuffle.rs       what they give each other
 //! ```
 
 mod access;
@@ -29,6 +30,8 @@ mod lanes;
 mod masks;
 mod pack;
 mod registers;
+mod shuffle;
+mod vote;
 mod ways;
 mod window;
 
@@ -36,13 +39,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use crate::isa::{Compute, Level};
+use crate::isa::Level;
 use crate::program::{Body, Register};
 
 use super::Pc;
 use super::context::{Context, LaneCall, outcome};
 use super::plan::{Exit, Node, Plan, Stick};
 use super::text::{Form, Text};
+use lanes::Called;
 
 /// What is compiled: a body, and where the interpreter has its blocks and registers.
 pub struct Input<'a> {
@@ -68,6 +72,9 @@ pub struct Made {
     /// Bytes that a warp's registers take in [`Context::saved`], at most.
     pub saved: usize,
 }
+
+/// Of a warp.
+const LANES: u32 = crate::isa::lanes::WARP as u32;
 
 /// The name of the function that is made.
 pub const NAME: &str = "margay_kernel";
@@ -117,7 +124,7 @@ struct Emit<'a> {
     fixed: HashMap<(u32, Register), Vec<String>>,
     declared: HashMap<Register, ()>,
     calls: Vec<LaneCall>,
-    call_of: HashMap<(Compute, usize), usize>,
+    call_of: HashMap<Called, usize>,
     sites: Vec<u64>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
     members: HashMap<Pc, access::Member>,

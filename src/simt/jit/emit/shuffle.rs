@@ -1,0 +1,199 @@
+//! Shuffles of a whole warp: permutations of a register's parts. Whether a lane finds what it asks for follows from its
+//! number, `b` and `c` alone (`isa::shuffle`), so that constants of the program are a constant permutation.
+
+use crate::isa::lanes::Width;
+use crate::isa::{Level, shuffle};
+use crate::program::{Op, Reg, ShuffleMode};
+
+use super::super::text::Form;
+use super::lanes::Called;
+use super::{Emit, LANES};
+
+impl Emit<'_> {
+    /// A shuffle; `false`: for the interpreter.
+    pub(super) fn shuffle(&mut self, op: &Op) -> bool {
+        let Op::Shuffle {
+            mode,
+            dst,
+            dst_pred,
+            a,
+            b,
+            c,
+            members,
+        } = op
+        else {
+            return false;
+        };
+        // Who takes part makes no difference to what moves.
+        if self.members(*members).is_none() {
+            return false;
+        }
+        let constant = |reg: &Reg| self.input.body.constant(reg.number).map(|bits| bits as u32);
+        let (constant_b, constant_c) = (constant(b), constant(c));
+        if self.kind(dst.number).is_line() {
+            // From one lane to all, which is always there: else it would be no line.
+            let value = self.lane_of(*a, *b, constant_b);
+            self.write_line(*dst, &[value]);
+            if let Some(predicate) = dst_pred {
+                self.write_same(*predicate, &["true".to_owned()]);
+            }
+            return true;
+        }
+        match (constant_b, constant_c) {
+            (Some(b), Some(c)) => self.shuffle_by_constants(*mode, (*dst, *dst_pred), *a, b, c),
+            (None, Some(c)) if self.level == Level::Avx512 => {
+                self.shuffle_by_indices(*mode, (*dst, *dst_pred), *a, *b, c);
+            }
+            _ => {
+                let dst: Vec<Reg> = [Some(*dst), *dst_pred].into_iter().flatten().collect();
+                let src = [*a, *b, *c];
+                let sources: Vec<Vec<String>> = src.iter().map(|&reg| self.lanes_of(reg, false)).collect();
+                let results = self.called(Called::Shuffle(*mode, dst_pred.is_some()), &dst, &src, &sources);
+                self.write_lanes(dst[0], &results[0]);
+                if let [_, predicate] = dst[..] {
+                    self.write_found(predicate, &results[1]);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether lanes have found what they asked for. Where that is kept as one bit, all have: the plan says so.
+    fn write_found(&mut self, predicate: Reg, values: &[String]) {
+        match self.kind(predicate.number).is_line() {
+            true => self.write_same(predicate, &["true".to_owned()]),
+            false => self.write_lanes(predicate, values),
+        }
+    }
+
+    /// What a register holds in the lane whose number another one has.
+    fn lane_of(&mut self, a: Reg, b: Reg, constant: Option<u32>) -> String {
+        if self.kind(a.number).is_same() {
+            return self.line_of(a, false).0.swap_remove(0);
+        }
+        let values = self.lanes_of(a, false);
+        if let Some(lane) = constant {
+            let lane = lane % LANES;
+            let (part, lane) = (lane / self.lanes, lane % self.lanes);
+            let ty = self.form().int(32);
+            return self
+                .text
+                .value(format!("extractelement {ty} {}, i64 {lane}", values[part as usize]));
+        }
+        let lane = self.line_of(b, false).0.swap_remove(0);
+        let lane = self.text.value(format!("and i32 {lane}, {}", LANES - 1));
+        let lane = self.text.value(format!("zext i32 {lane} to i64"));
+        self.store_lanes("%scratch", 0, Width::B32, &values);
+        let at = self.text.value(format!("getelementptr i32, ptr %scratch, i64 {lane}"));
+        self.text.value(format!("load i32, ptr {at}"))
+    }
+
+    fn shuffle_by_constants(&mut self, mode: ShuffleMode, (dst, dst_pred): (Reg, Option<Reg>), a: Reg, b: u32, c: u32) {
+        let found: Vec<Option<u8>> = (0..LANES).map(|lane| shuffle::reads(mode, lane, b, c)).collect();
+        if let Some(predicate) = dst_pred {
+            let values: Vec<String> = found
+                .chunks(self.lanes as usize)
+                .map(|found| {
+                    let bits: Vec<String> = found
+                        .iter()
+                        .map(|found| format!("i1 {}", Form::One.constant(1, found.is_some().into())))
+                        .collect();
+                    format!("<{}>", bits.join(", "))
+                })
+                .collect();
+            self.write_found(predicate, &values);
+        }
+        if self.kind(a.number).is_same() {
+            let (values, _) = self.line_of(a, false);
+            self.write_same(dst, &values);
+            return;
+        }
+        let parts = self.lanes_of(a, false);
+        let whole = self.joined_parts(parts);
+        let from: Vec<u32> = (0..LANES)
+            .zip(&found)
+            .map(|(lane, found)| found.map_or(lane, u32::from))
+            .collect();
+        let values: Vec<String> = from
+            .chunks(self.lanes as usize)
+            .map(|from| {
+                let from: Vec<String> = from.iter().map(|lane| format!("i32 {lane}")).collect();
+                self.text.value(format!(
+                    "shufflevector <{LANES} x i32> {whole}, <{LANES} x i32> poison, <{} x i32> <{}>",
+                    from.len(),
+                    from.join(", ")
+                ))
+            })
+            .collect();
+        self.write_lanes(dst, &values);
+    }
+
+    /// The parts of a register one after the other, as one value.
+    fn joined_parts(&mut self, mut parts: Vec<String>) -> String {
+        let mut lanes = self.lanes;
+        while parts.len() > 1 {
+            let order: Vec<String> = (0..2 * lanes).map(|lane| format!("i32 {lane}")).collect();
+            let order = order.join(", ");
+            parts = parts
+                .chunks(2)
+                .map(|pair| {
+                    self.text.value(format!(
+                        "shufflevector <{lanes} x i32> {}, <{lanes} x i32> {}, <{} x i32> <{order}>",
+                        pair[0],
+                        pair[1],
+                        2 * lanes
+                    ))
+                })
+                .collect();
+            lanes *= 2;
+        }
+        parts.swap_remove(0)
+    }
+
+    /// Where `b` is found out as the code runs: the CPU takes a lane's number from a vector.
+    fn shuffle_by_indices(&mut self, mode: ShuffleMode, (dst, dst_pred): (Reg, Option<Reg>), a: Reg, b: Reg, c: u32) {
+        let (clamp, segment) = (c & (LANES - 1), c >> 8 & (LANES - 1));
+        let form = self.form();
+        let ty = form.int(32);
+        let low = form.constant(32, u64::from(LANES - 1));
+        let by = self.lanes_of(b, false);
+        let values = self.lanes_of(a, false);
+        let (mut results, mut found) = (Vec::new(), Vec::new());
+        for (part, by) in by.iter().enumerate() {
+            let lanes = self.lane_numbers(part);
+            let each = |f: &dyn Fn(u32) -> u32| {
+                let first = part as u32 * self.lanes;
+                let numbers: Vec<String> = (first..first + self.lanes)
+                    .map(|lane| format!("i32 {}", f(lane)))
+                    .collect();
+                format!("<{}>", numbers.join(", "))
+            };
+            // The formula of `isa::shuffle`.
+            let most = each(&|lane| lane & segment | clamp & !segment);
+            let least = each(&|lane| lane & segment);
+            let by = self.text.binary("and", &ty, by, &low);
+            let (from, is_found) = match mode {
+                ShuffleMode::Up => (self.text.binary("sub", &ty, &lanes, &by), "sge"),
+                ShuffleMode::Down => (self.text.binary("add", &ty, &lanes, &by), "ule"),
+                ShuffleMode::Bfly => (self.text.binary("xor", &ty, &lanes, &by), "ule"),
+                ShuffleMode::Idx => {
+                    let outside = form.constant(32, u64::from(!segment));
+                    let by = self.text.binary("and", &ty, &by, &outside);
+                    (self.text.binary("or", &ty, &by, &least), "ule")
+                }
+            };
+            let is_found = self.text.value(format!("icmp {is_found} {ty} {from}, {most}"));
+            let from = self.text.select(form, &ty, &is_found, &from, &lanes);
+            // Five bits of each number count.
+            results.push(self.text.value(format!(
+                "call {ty} @llvm.x86.avx512.vpermi2var.d.512({ty} {}, {ty} {from}, {ty} {})",
+                values[0], values[1]
+            )));
+            found.push(is_found);
+        }
+        self.write_lanes(dst, &results);
+        if let Some(predicate) = dst_pred {
+            self.write_found(predicate, &found);
+        }
+    }
+}
