@@ -336,3 +336,36 @@ KERNEL sha256(int n, uint32_t *__restrict__ out) {
     out[i] = a + 0x6a09e667 ^ b + 0xbb67ae85 ^ c + 0x3c6ef372 ^ d + 0xa54ff53a ^ e + 0x510e527f ^ f + 0x9b05688c ^
              g + 0x1f83d9ab ^ h + 0x5be0cd19;
 }
+
+// Named by --only: what warps do together, and additions to global memory.
+
+// A softmax of rows of 256 numbers, a warp for each: the largest and the sum go round by shuffles.
+KERNEL softmax(const float *__restrict__ in, float *__restrict__ out) {
+    size_t row = (size_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+    int lane = threadIdx.x % 32;
+    float own[8], largest = -INFINITY, sum = 0;
+    for (int k = 0; k < 8; k++) largest = fmaxf(largest, own[k] = in[row * 256 + k * 32 + lane]);
+    for (int d = 16; d > 0; d /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, d));
+    for (int k = 0; k < 8; k++) sum += own[k] = __expf(own[k] - largest);
+    for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+    for (int k = 0; k < 8; k++) out[row * 256 + k * 32 + lane] = own[k] / sum;
+}
+
+// How often each of 4096 keys is there, counted in global memory.
+KERNEL count_keys(int n, const uint32_t *__restrict__ keys, uint32_t *__restrict__ counts) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        atomicAdd(&counts[keys[i] % 4096], 1);
+}
+
+// Keeps what is below a limit: a vote says who has something to write, and one lane makes room for its warp.
+KERNEL compact(int n, uint32_t limit, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, uint32_t *__restrict__ count) {
+    uint32_t lane = threadIdx.x % 32;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        uint32_t x = in[i];
+        uint32_t kept = __ballot_sync(0xffffffffu, x < limit);
+        uint32_t at = 0;
+        if (lane == 0) at = atomicAdd(count, __popc(kept));
+        at = __shfl_sync(0xffffffffu, at, 0);
+        if (x < limit) out[at + __popc(kept & ((1u << lane) - 1))] = x;
+    }
+}

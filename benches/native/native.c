@@ -395,3 +395,55 @@ void native_sha256(int n, const uint32_t *restrict table, uint32_t *restrict out
                  (f + 0x9b05688c) ^ (g + 0x1f83d9ab) ^ (h + 0x5be0cd19);
     }
 }
+
+void native_softmax(int rows, const float *restrict in, float *restrict out) {
+#pragma omp parallel for schedule(static)
+    for (int row = 0; row < rows; row++) {
+        const float *own = in + (size_t)256 * row;
+        float *to = out + (size_t)256 * row;
+        float largest = own[0], sum = 0;
+#pragma omp simd reduction(max : largest)
+        for (int k = 0; k < 256; k++) largest = own[k] > largest ? own[k] : largest;
+#pragma omp simd reduction(+ : sum)
+        for (int k = 0; k < 256; k++) {
+            float e = expf(own[k] - largest);
+            to[k] = e;
+            sum += e;
+        }
+#pragma omp simd
+        for (int k = 0; k < 256; k++) to[k] /= sum;
+    }
+}
+
+void native_count_keys(int n, const uint32_t *restrict keys, uint32_t *restrict counts) {
+    memset(counts, 0, 4096 * sizeof *counts);
+#pragma omp parallel for schedule(static)
+    for (int i = 0; i < n; i++) {
+#pragma omp atomic
+        counts[keys[i] % 4096]++;
+    }
+}
+
+uint32_t native_compact(int n, uint32_t limit, const uint32_t *restrict in, uint32_t *restrict out) {
+    uint32_t count = 0;
+#pragma omp parallel
+    {
+        /* A thread makes room for a piece at a time. */
+        uint32_t own[1024];
+#pragma omp for schedule(static)
+        for (int first = 0; first < n; first += 1024) {
+            uint32_t kept = 0, at;
+            for (int i = first; i < first + 1024 && i < n; i++) {
+                own[kept] = in[i];
+                kept += in[i] < limit;
+            }
+#pragma omp atomic capture
+            {
+                at = count;
+                count += kept;
+            }
+            memcpy(out + at, own, 4 * kept);
+        }
+    }
+    return count;
+}

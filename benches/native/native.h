@@ -26,3 +26,6 @@ void native_spmv(int rows, const int *starts, const int *columns, const float *v
 void native_monte_carlo(int threads, int paths, double price, double strike, double drift, double spread, double *sums);
 void native_convolution(int n, const float *taps, const float *in, float *out);
 void native_sha256(int n, const uint32_t *table, uint32_t *out);
+void native_softmax(int rows, const float *in, float *out);
+void native_count_keys(int n, const uint32_t *keys, uint32_t *counts);
+uint32_t native_compact(int n, uint32_t limit, const uint32_t *in, uint32_t *out);
