@@ -6,4 +6,5 @@ pub mod init;
 pub mod numbers;
 pub mod orders;
 pub mod race;
+mod spread;
 pub mod sync;

@@ -1,64 +1,47 @@
-//! Looks at one grid and keeps which bytes of which memory it has touched, in what way, with an instruction and a thread for each range.
-//!
-//! A page has a bit for each byte and way. An access whose bits are set already says nothing new, and that is all that most cost.
+//! Looks at one grid and keeps which bytes of which memory it has touched, in what way, and by whom ([`pages`](super::pages)).
 
-use std::cell::OnceCell;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::isa::lanes::WARP;
-use crate::memory::{AddressSpace, Kind, PAGE};
 use crate::program::{self, Scope, Space};
 use crate::ptx::ast::Span;
-use crate::simt::observe::{Access, Direction, GridEvent, Observer, SyncEvent, Who};
+use crate::simt::observe::{Access, Direction, GridEvent, Observer, RowAccess, SyncEvent, Who};
 use crate::simt::{Executables, Launch, Site};
 
 use super::history::{Class, Example, Range};
 use super::operation::Operation;
-
-const SHARDS: usize = 64;
-const WORDS: usize = PAGE as usize / 64;
+use super::pages::{Pages, Trace};
 
 pub struct Collector {
+    /// No other collector has it.
+    id: u64,
     operation: Arc<Operation>,
     launch: Arc<Launch>,
-    /// By page.
-    pages: [Mutex<HashMap<u64, Page>>; SHARDS],
-    names: Mutex<Names>,
+    pages: Pages,
+    places: Mutex<Places>,
     fences: AtomicBool,
 }
 
-/// Instructions and blocks by number, and their numbers.
+/// Instructions of blocks by number, and their numbers.
 #[derive(Default)]
-struct Names {
-    sites: HashMap<(usize, u32), u32>,
-    all_sites: Vec<(usize, Span)>,
-    blocks: HashMap<[u32; 3], u32>,
-    all_blocks: Vec<[u32; 3]>,
+struct Places {
+    numbers: HashMap<Key, u32>,
+    all: Vec<Place>,
 }
 
-/// `None`: nobody but this grid knows that memory.
-type Page = Option<Box<Ways>>;
+/// A function, where in its text an instruction begins, and a block.
+type Key = (usize, u32, [u32; 3]);
 
-/// By class.
-type Ways = [Option<Box<Way>>; 4];
-
-/// What of a page is touched in one way.
-struct Way {
-    bits: [u64; WORDS],
-    spans: Vec<Span16>,
-}
-
-/// Bytes of a page that one instruction of a warp has touched first.
-struct Span16 {
-    start: u16,
-    /// One less than there are.
-    more: u16,
-    example: Example,
+struct Place {
+    function: usize,
+    span: Span,
+    block: [u32; 3],
 }
 
 /// What a grid's numbers mean.
@@ -68,8 +51,8 @@ pub struct Source {
     code: Arc<Executables>,
     kernel: u32,
     block: [u32; 3],
-    sites: Vec<(usize, Span)>,
-    blocks: Vec<[u32; 3]>,
+    places: Vec<Place>,
+    trace: Trace,
     /// What it writes and reads strongly, by addresses.
     signals: Vec<(u64, u64)>,
     polls: Vec<(u64, u64)>,
@@ -91,12 +74,22 @@ impl Source {
 
     /// The instruction, the block's and the thread's coordinates.
     pub fn place(&self, example: Example) -> Option<(Site, [u32; 3], [u32; 3])> {
-        let (function, span) = *self.sites.get(example.site as usize)?;
+        let place = self.places.get(example.place as usize)?;
         let [x, y, _] = self.block;
         let thread = example.thread;
-        let site = Site::of_instruction(&self.code.module, function, span);
-        let block = *self.blocks.get(example.block as usize)?;
-        Some((site, block, [thread % x, thread / x % y, thread / x / y]))
+        let site = Site::of_instruction(&self.code.module, place.function, place.span);
+        Some((site, place.block, [thread % x, thread / x % y, thread / x / y]))
+    }
+
+    /// The instruction alone: its function, and where in the text it begins.
+    pub fn site(&self, example: Example) -> Option<(usize, u32)> {
+        let place = self.places.get(example.place as usize)?;
+        Some((place.function, place.span.start))
+    }
+
+    /// Who came first in a way to a byte, and up to where he did to those that follow it.
+    pub fn first(&self, class: Class, address: u64) -> Option<(Example, u64)> {
+        self.trace.first(class, address)
     }
 
     /// One waits for a word that the other sets, or both have fences and work on a word by atomics.
@@ -144,153 +137,74 @@ fn class_of(access: &Access<'_>) -> Class {
     }
 }
 
-/// Whether others than the grid know the memory at an address, and by address.
-fn is_shared(address: u64) -> bool {
-    let space = AddressSpace::get();
-    match space.find(address) {
-        Some(allocation) => !matches!(allocation.kind, Kind::Heap | Kind::Internal),
-        None => !space.view().contains(address),
-    }
-}
-
 impl Collector {
     pub(super) fn new(operation: Arc<Operation>, launch: &Arc<Launch>) -> Collector {
+        static LAST: AtomicU64 = AtomicU64::new(0);
         Collector {
+            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             operation,
             launch: Arc::clone(launch),
-            pages: std::array::from_fn(|_| Mutex::default()),
-            names: Mutex::default(),
+            pages: Pages::new(),
+            places: Mutex::default(),
             fences: AtomicBool::new(false),
         }
     }
 
-    /// Notes bytes; `example` is asked for where there is something new.
-    fn note(&self, start: u64, end: u64, class: Class, example: impl Fn() -> Example) {
-        let mut at = start;
-        while at < end {
-            let page = at / PAGE;
-            let stop = end.min((page + 1) * PAGE);
-            let mut pages = self.pages[page as usize % SHARDS].lock();
-            let known = pages
-                .entry(page)
-                .or_insert_with(|| is_shared(at).then(|| Box::new([None, None, None, None])));
-            if let Some(ways) = known {
-                let way = ways[class as usize].get_or_insert_with(|| {
-                    Box::new(Way {
-                        bits: [0; WORDS],
-                        spans: Vec::new(),
-                    })
-                });
-                way.note((at % PAGE) as usize, (at % PAGE + stop - at) as usize, &example);
-            }
-            at = stop;
+    /// The number of an instruction of a block. Each thread remembers those of the last ones.
+    fn place(&self, by: &Who<'_>) -> u32 {
+        const KNOWN: usize = 16;
+        type Known = (u64, Key, u32);
+        thread_local! {
+            static LAST: [Cell<Known>; KNOWN] = const { [const { Cell::new((0, (0, 0, [0; 3]), 0)) }; KNOWN] };
         }
-    }
-
-    /// But for the thread.
-    fn example(&self, by: &Who<'_>) -> Example {
-        let mut names = self.names.lock();
-        let names = &mut *names;
-        let key = (std::ptr::from_ref(by.function) as usize, by.span.start);
-        let site = *names.sites.entry(key).or_insert_with(|| {
-            names.all_sites.push((key.0, by.span));
-            names.all_sites.len() as u32 - 1
-        });
-        let block = *names.blocks.entry(by.block).or_insert_with(|| {
-            names.all_blocks.push(by.block);
-            names.all_blocks.len() as u32 - 1
-        });
-        Example { site, block, thread: 0 }
+        let key = (std::ptr::from_ref(by.function) as usize, by.span.start, by.block);
+        LAST.with(|last| {
+            let last = &last[(key.1.wrapping_mul(0x9e37_79b1) >> 28) as usize % KNOWN];
+            let (id, same, number) = last.get();
+            if (id, same) == (self.id, key) {
+                return number;
+            }
+            let mut places = self.places.lock();
+            let places = &mut *places;
+            let number = *places.numbers.entry(key).or_insert_with(|| {
+                places.all.push(Place {
+                    function: key.0,
+                    span: by.span,
+                    block: by.block,
+                });
+                places.all.len() as u32 - 1
+            });
+            last.set((self.id, key, number));
+            number
+        })
     }
 
     /// The grid is over: what it has touched, writes first.
     fn ended(&self) {
-        let mut pages: Vec<(u64, Box<Ways>)> = Vec::new();
-        for shard in &self.pages {
-            let all = std::mem::take(&mut *shard.lock());
-            pages.extend(all.into_iter().filter_map(|(page, ways)| Some((page, ways?))));
-        }
-        pages.sort_unstable_by_key(|(page, _)| *page);
-        let mut ranges: Vec<Range> = Vec::new();
-        let mut strong = [Vec::new(), Vec::new()];
-        for class in Class::ALL {
-            let first = ranges.len();
-            for (page, ways) in &mut pages {
-                let Some(way) = &mut ways[class as usize] else { continue };
-                way.spans.sort_unstable_by_key(|span| span.start);
-                for span in &way.spans {
-                    let start = *page * PAGE + u64::from(span.start);
-                    let end = start + u64::from(span.more) + 1;
-                    match ranges[first..].last_mut() {
-                        Some(last) if last.end == start && last.example.site == span.example.site => last.end = end,
-                        _ => ranges.push(Range {
-                            start,
-                            end,
-                            class,
-                            example: span.example,
-                        }),
-                    }
-                }
-            }
-            let list = match class {
-                Class::StrongWrite => &mut strong[0],
-                Class::StrongRead => &mut strong[1],
-                Class::Write | Class::Read => continue,
-            };
-            list.extend(ranges[first..].iter().map(|range| (range.start, range.end)));
-        }
-        let mut names = self.names.lock();
-        let [signals, polls] = strong;
+        let trace = self.pages.take();
+        let all = Class::ALL.map(|class| (class, trace.ranges(class)));
+        let ranges: Vec<Range> = all
+            .iter()
+            .flat_map(|(class, ranges)| {
+                ranges.iter().map(|&(start, end)| Range {
+                    start,
+                    end,
+                    class: *class,
+                })
+            })
+            .collect();
+        let [_, (_, signals), _, (_, polls)] = all;
         let source = Source {
             code: Arc::clone(&self.launch.code),
             kernel: self.launch.kernel,
             block: self.launch.block,
-            sites: std::mem::take(&mut names.all_sites),
-            blocks: std::mem::take(&mut names.all_blocks),
+            places: std::mem::take(&mut self.places.lock().all),
+            trace,
             signals,
             polls,
             fences: self.fences.load(Ordering::Relaxed),
         };
-        drop(names);
         super::touched(&self.operation, Some(source), &ranges);
-    }
-}
-
-impl Way {
-    fn note(&mut self, start: usize, end: usize, example: &impl Fn() -> Example) {
-        // Bytes that are new, as far as they follow each other.
-        let mut open: Option<(usize, usize)> = None;
-        let mut made = None;
-        for word in start / 64..end.div_ceil(64) {
-            let (from, to) = (start.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
-            let mask = (u64::MAX >> (64 - (to - from))) << from;
-            let mut new = mask & !self.bits[word];
-            self.bits[word] |= mask;
-            while new != 0 {
-                let first = new.trailing_zeros() as usize;
-                let count = (!(new >> first)).trailing_zeros() as usize;
-                let (from, to) = (word * 64 + first, word * 64 + first + count);
-                open = match open {
-                    Some((start, end)) if end == from => Some((start, to)),
-                    other => {
-                        self.add(other, &mut made, example);
-                        Some((from, to))
-                    }
-                };
-                new &= !((u64::MAX >> (64 - count)) << first);
-            }
-        }
-        self.add(open, &mut made, example);
-    }
-
-    fn add(&mut self, bytes: Option<(usize, usize)>, made: &mut Option<Example>, example: &impl Fn() -> Example) {
-        if let Some((start, end)) = bytes {
-            self.spans.push(Span16 {
-                start: start as u16,
-                more: (end - start - 1) as u16,
-                example: *made.get_or_insert_with(example),
-            });
-        }
     }
 }
 
@@ -309,14 +223,19 @@ impl Observer for Collector {
         }
         let bytes = u64::from(access.bytes);
         let first = by.first_thread + (access.warp * WARP) as u32;
-        let named = OnceCell::new();
+        let mut cursor = self.pages.cursor();
         // Lanes whose addresses follow each other are one range.
         let mut run: Option<(u64, u64, u32)> = None;
-        let flush = |run: Option<(u64, u64, u32)>| {
+        let mut flush = |run: Option<(u64, u64, u32)>| {
             if let Some((start, end, lane)) = run {
-                self.note(start, end, class, || Example {
-                    thread: first + lane,
-                    ..*named.get_or_init(|| self.example(by))
+                cursor.note(start, end, class, &mut |byte| {
+                    let touches = |own: &u32| {
+                        access.lanes >> own & 1 == 1 && byte.wrapping_sub(access.addresses[*own as usize]) < bytes
+                    };
+                    Example {
+                        place: self.place(by),
+                        thread: first + (lane..WARP as u32).find(touches).unwrap_or(lane),
+                    }
                 });
             }
         };
@@ -332,6 +251,28 @@ impl Observer for Collector {
             };
         }
         flush(run);
+    }
+
+    fn rows(&self, by: &Who<'_>, rows: &RowAccess<'_>) {
+        if matches!(rows.space, Space::Shared | Space::Local | Space::Param) {
+            return;
+        }
+        let class = match rows.direction {
+            Direction::Read => Class::Read,
+            Direction::Write => Class::Write,
+            Direction::Atomic => Class::StrongWrite,
+        };
+        let bytes = u64::from(rows.bytes);
+        let count = match rows.step {
+            0 => 1,
+            _ => (rows.warps * WARP) as u64,
+        };
+        let first = by.first_thread + (rows.warp * WARP) as u32;
+        let end = rows.first + bytes * count;
+        self.pages.cursor().note(rows.first, end, class, &mut |byte| Example {
+            place: self.place(by),
+            thread: first + ((byte - rows.first) / bytes) as u32,
+        });
     }
 
     fn synchronise(&self, _: &Who<'_>, event: &SyncEvent) {

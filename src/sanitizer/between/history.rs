@@ -45,11 +45,10 @@ impl Class {
     }
 }
 
-/// One thread and instruction of those that touched a range; numbers mean something to the [`Source`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A thread that touched something: where it did, which means something to the [`Source`], and its number in its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
-    pub site: u32,
-    pub block: u32,
+    pub place: u32,
     pub thread: u32,
 }
 
@@ -58,17 +57,14 @@ pub struct Range {
     pub start: u64,
     pub end: u64,
     pub class: Class,
-    pub example: Example,
 }
 
 impl Range {
-    /// Of what is not done by an instruction.
     pub fn whole(address: u64, bytes: u64, class: Class) -> Range {
         Range {
             start: address,
             end: address + bytes,
             class,
-            example: Example::default(),
         }
     }
 }
@@ -85,13 +81,23 @@ pub struct Footprint {
 struct Entry {
     by: Arc<Footprint>,
     class: Class,
-    example: Example,
 }
 
 impl PartialEq for Entry {
-    /// One example is as good as another.
     fn eq(&self, other: &Entry) -> bool {
-        Arc::ptr_eq(&self.by, &other.by) && self.class == other.class && self.example.site == other.example.site
+        Arc::ptr_eq(&self.by, &other.by) && self.class == other.class
+    }
+}
+
+impl Entry {
+    /// Who came to a byte first, if that was an instruction, and up to where it was the same one.
+    fn example(&self, address: u64) -> (Option<Example>, u64) {
+        let found = self
+            .by
+            .source
+            .as_ref()
+            .and_then(|source| source.first(self.class, address));
+        found.map_or((None, u64::MAX), |(example, end)| (Some(example), end))
     }
 }
 
@@ -112,7 +118,8 @@ pub struct History {
 pub struct Side {
     pub by: Arc<Footprint>,
     pub class: Class,
-    pub example: Example,
+    /// `None`: no instruction did it.
+    pub example: Option<Example>,
 }
 
 #[derive(Clone, Debug)]
@@ -186,7 +193,6 @@ impl History {
             let own = Entry {
                 by: Arc::clone(by),
                 class: range.class,
-                example: range.example,
             };
             let mut new: Vec<(u64, Segment)> = Vec::new();
             let mut push = |start: u64, end: u64, entries: Vec<Entry>| match new.last_mut() {
@@ -251,29 +257,46 @@ impl Look {
         }
     }
 
+    /// Two race for a range: a conflict for each two instructions.
     fn note(&mut self, entry: &Entry, own: &Entry, start: u64, end: u64) {
+        let mut at = start;
+        while at < end {
+            let ((theirs, until), (mine, to)) = (entry.example(at), own.example(at));
+            let stop = end.min(until).min(to);
+            let side = |entry: &Entry, example| Side {
+                by: Arc::clone(&entry.by),
+                class: entry.class,
+                example,
+            };
+            self.note_one(side(entry, theirs), side(own, mine), (at, stop));
+            at = stop;
+        }
+    }
+
+    fn note_one(&mut self, earlier: Side, later: Side, (start, end): (u64, u64)) {
         let is_same = |conflict: &&mut Conflict| {
-            let (one, other) = (&conflict.earlier, &conflict.later);
-            Arc::ptr_eq(&one.by, &entry.by)
-                && (one.class, one.example.site) == (entry.class, entry.example.site)
-                && (other.class, other.example.site) == (own.class, own.example.site)
+            Arc::ptr_eq(&conflict.earlier.by, &earlier.by)
+                && (conflict.earlier.class, conflict.earlier.site()) == (earlier.class, earlier.site())
+                && (conflict.later.class, conflict.later.site()) == (later.class, later.site())
         };
         let bytes = end - start;
         if let Some(known) = self.found.iter_mut().rev().find(is_same) {
             known.bytes += bytes;
             return;
         }
-        let side = |entry: &Entry| Side {
-            by: Arc::clone(&entry.by),
-            class: entry.class,
-            example: entry.example,
-        };
         self.found.push(Conflict {
-            earlier: side(entry),
-            later: side(own),
+            earlier,
+            later,
             address: start,
             bytes,
         });
+    }
+}
+
+impl Side {
+    /// The instruction.
+    fn site(&self) -> Option<(usize, u32)> {
+        self.by.source.as_ref()?.site(self.example?)
     }
 }
 

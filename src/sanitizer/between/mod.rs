@@ -12,6 +12,7 @@ mod collect;
 mod history;
 mod lines;
 mod operation;
+mod pages;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -319,6 +320,8 @@ fn party(side: &Side) -> Party {
         act: operation.act,
         class: side.class,
         is_node: operation.node.is_some(),
-        place: source.and_then(|source| source.place(side.example)),
+        place: source
+            .zip(side.example)
+            .and_then(|(source, example)| source.place(example)),
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::program::{self, Proxy, Scope};
+use crate::sanitizer::spread::Spread;
 use crate::simt::observe::{Access, Direction};
 
 use super::clock::{Clock, Step, Writer};
-use super::shadow::Spread;
 
 /// How far an order reaches, or how near two threads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,12 @@
 //! What is known of each word that a grid has touched: who wrote it last, and who has read it since.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::ledger::Cell;
+use crate::sanitizer::spread::Spread;
 
 const PAGE: u64 = 4096;
 const WORD: u64 = 4;
@@ -74,28 +75,6 @@ impl Page {
 
     fn clear(&mut self, from: usize, to: usize) {
         self.each(from, to - from, |touched, _, _| *touched = Touched::default());
-    }
-}
-
-/// Numbers of pages and entries are spread well enough by a multiplication (Knuth, The Art of Computer Programming 3, 6.4).
-#[derive(Default)]
-pub struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..part.len()].copy_from_slice(part);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
     }
 }
 

@@ -9,8 +9,7 @@ use std::hash::BuildHasherDefault;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::isa::lanes::WARP;
-
-use super::super::shadow::Spread;
+use crate::sanitizer::spread::Spread;
 
 /// Bytes of a row: what half a warp touches by words.
 pub const ROW: usize = 64;

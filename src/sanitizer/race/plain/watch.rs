@@ -11,10 +11,10 @@ use parking_lot::{Mutex, RwLock};
 use crate::isa::lanes::WARP;
 use crate::program::{CopyGroup, Space};
 use crate::ptx::ast::Span;
+use crate::sanitizer::spread::Spread;
 use crate::simt::observe::{Access, RowAccess, SyncEvent, Who};
 
 use super::super::ledger::Kind;
-use super::super::shadow::Spread;
 use super::super::{Detector, MANY};
 use super::block::{Block, Entry};
 use super::look::{Looker, Run, Told};
