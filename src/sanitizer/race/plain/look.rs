@@ -2,15 +2,23 @@
 //!
 //! Rows and words are looked at by the same functions: `ROW` says which. Of a row each word is touched by another thread, so its
 //! answer may differ from word to word; it is then `None`, nothing has changed, and the row is looked at word by word.
+//!
+//! [`order`] says how an entry's accesses lie to those of who looks, [`readers`] keeps who has read.
+
+mod order;
+mod readers;
 
 use crate::isa::lanes::WARP;
 use crate::simt::observe::{Access, Direction, RowAccess};
 
 use super::super::Detector;
 use super::super::judge::Pair;
-use super::super::ledger::{self, Kind, Reach};
+use super::super::ledger;
 use super::block::{Entry, Operations, Warp};
 use super::shadow::{self, Cell, Layout, ONE_THREAD, Others, Table, Touched};
+use order::Memory;
+
+pub use order::Memories;
 
 /// Entries by number.
 pub trait Entries {
@@ -59,21 +67,6 @@ struct Me {
     lanes: u32,
 }
 
-/// How an entry's accesses lie to somebody's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    /// All of them before.
-    Before,
-    /// Of his warp, whose lanes have not met since.
-    Warp,
-    /// Of other warps of his block, since its last barrier.
-    Block,
-    /// Of another block.
-    Elsewhere,
-    /// Made by an asynchronous operation.
-    Operation,
-}
-
 /// What came of looking at one word. Neighbours are mostly of neighbours.
 struct Last {
     thread: u32,
@@ -94,61 +87,6 @@ impl Last {
         (self.thread, self.before, self.after) = (thread, *known, self.after.behind(by));
         *known = self.after;
         true
-    }
-}
-
-/// What is found out of an entry alone.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    Before,
-    /// Of this block since its last barrier, in this step of their warp.
-    Here(u32),
-    Elsewhere,
-    Operation,
-}
-
-#[derive(Clone, Copy)]
-pub struct Seen {
-    number: u32,
-    class: Class,
-    /// Its accesses and those of who looks are morally strong.
-    is_strong: bool,
-    is_weaker: bool,
-}
-
-/// Entries of which it is remembered what was found out, by number.
-const MEMORY: usize = 8;
-
-pub type Memory = [Seen; MEMORY];
-
-const NOTHING: Memory = [Seen {
-    number: u32::MAX,
-    class: Class::Before,
-    is_strong: false,
-    is_weaker: false,
-}; MEMORY];
-
-/// What a block remembers, for reads and writes of memory of its own and of all.
-pub struct Memories([(Option<(Kind, Since)>, Memory); 4]);
-
-/// A block, the number of its barriers, and since when entries have the numbers that they have: what is found out counts for these.
-pub type Since = (u32, u32, u32);
-
-impl Memories {
-    pub fn new() -> Memories {
-        Memories([(None, NOTHING); 4])
-    }
-
-    /// For accesses of a kind that no operation makes.
-    #[inline(always)]
-    pub fn of(&mut self, (kind, is_global): (Kind, bool), operation: Option<u32>, since: Since) -> &mut Memory {
-        let (last, memory) = &mut self.0[usize::from(kind.writes()) * 2 + usize::from(is_global)];
-        if operation.is_some() || *last != Some((kind, since)) {
-            *memory = NOTHING;
-            // What one operation finds is not what others do.
-            *last = operation.is_none().then_some((kind, since));
-        }
-        memory
     }
 }
 
@@ -386,312 +324,12 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         }
     }
 
-    #[inline(always)]
-    fn seen(&mut self, number: u32) -> Seen {
-        let seen = self.memory[number as usize % MEMORY];
-        if seen.number == number {
-            return seen;
-        }
-        self.find(number)
-    }
-
-    #[inline(never)]
-    fn find(&mut self, number: u32) -> Seen {
-        let entry = self.entries.entry(number);
-        let is_here = entry.block == self.own.block;
-        let class = match entry.operation {
-            Some(operation) if is_here => match self.operations.get(operation) {
-                _ if entry.operation == self.own.operation => Class::Before,
-                None => Class::Before,
-                Some(operation) if operation.is_over(self.epoch) => Class::Before,
-                Some(_) => Class::Operation,
-            },
-            Some(_) => Class::Operation,
-            None if !is_here => Class::Elsewhere,
-            None if entry.epoch < self.epoch => Class::Before,
-            None => Class::Here(entry.step),
-        };
-        let reach = Some(if is_here { Reach::Block } else { Reach::Device });
-        let (kind, own) = (entry.kind, self.own.kind);
-        let seen = Seen {
-            number,
-            class,
-            is_strong: kind.strong >= reach && own.strong >= reach && kind.element == own.element,
-            is_weaker: kind.strong < own.strong,
-        };
-        self.memory[number as usize % MEMORY] = seen;
-        seen
-    }
-
-    /// First and last thread of a cell, in a row or a word.
-    #[inline(always)]
-    fn threads<const ROW: bool>(thread: u32, shift: u8) -> (u32, u32) {
-        match ROW {
-            true => (thread, thread + ((shadow::ROW - 1) >> shift) as u32),
-            false => (thread, thread),
-        }
-    }
-
-    #[inline(always)]
-    fn verdict<const ROW: bool>(&mut self, (number, thread): (u32, u32), shift: u8, me: Me) -> Option<Verdict> {
-        Some(match self.seen(number).class {
-            Class::Before => Verdict::Before,
-            Class::Elsewhere => Verdict::Elsewhere,
-            Class::Operation => Verdict::Operation,
-            Class::Here(step) => {
-                let own = me.thread / WARP as u32;
-                let (first, last) = Self::threads::<ROW>(thread, shift);
-                match (first / WARP as u32, last / WARP as u32) {
-                    (first, last) if (first, last) == (own, own) => match self.warps[own as usize].met >= step {
-                        true => Verdict::Before,
-                        false => Verdict::Warp,
-                    },
-                    (first, last) if last < own || own < first => Verdict::Block,
-                    _ => return None,
-                }
-            }
-        })
-    }
-
-    /// Whether a cell of this block names the thread that looks, and no other.
-    #[inline(always)]
-    fn is_mine<const ROW: bool>(thread: u32, shift: u8, me: Me) -> Option<bool> {
-        match ROW {
-            true => Self::are_same((thread, shift), (me.thread, me.shift)),
-            false => Some(thread == me.thread && me.lanes & (me.lanes - 1) == 0),
-        }
-    }
-
-    /// Whether the threads of two cells of a row are the same everywhere, or nowhere.
-    #[inline(always)]
-    fn are_same((one, shift): (u32, u8), (other, same): (u32, u8)) -> Option<bool> {
-        if shift == same {
-            return Some(one == other);
-        }
-        let ((first, last), (from, to)) = (Self::threads::<true>(one, shift), Self::threads::<true>(other, same));
-        (last < from || to < first).then_some(false)
-    }
-
-    /// Whether all that a cell stands for lies before what these threads do.
-    #[inline(always)]
-    fn is_after<const ROW: bool>(&mut self, (cell, shift): Span, me: Me) -> Option<bool> {
-        let Some((number, thread, others)) = self.layout.parts(cell) else {
-            return Some(true);
-        };
-        let verdict = self.verdict::<ROW>((number, thread), shift, me)?;
-        Some(match (others, verdict) {
-            (Others::Blocks, _) | (_, Verdict::Elsewhere | Verdict::Block) => false,
-            (_, Verdict::Before) => true,
-            (Others::Block | Others::Warp, Verdict::Warp) => false,
-            // What all lanes know of each other was looked at for the verdict.
-            (Others::None, Verdict::Warp) => Self::is_mine::<ROW>(thread, shift, me)?,
-            (_, Verdict::Operation) if ROW => return None,
-            (_, Verdict::Operation) => {
-                self.is_particular = true;
-                self.is_after_operation(number, thread, me)
-            }
-        })
-    }
-
-    #[inline(never)]
-    fn is_after_operation(&self, number: u32, thread: u32, me: Me) -> bool {
-        let entry = self.entries.entry(number);
-        if entry.block != self.own.block {
-            return false;
-        }
-        let operation = entry.operation.and_then(|operation| self.operations.get(operation));
-        let (lane, warp) = (thread % WARP as u32, (me.thread / WARP as u32) as usize);
-        let Some((operation, (step, epoch))) =
-            operation.and_then(|operation| Some((operation, operation.seen_by(lane)?)))
-        else {
-            return false;
-        };
-        epoch < self.epoch || operation.warp == warp && (me.lanes == 1 << lane || self.warps[warp].met >= step)
-    }
-
-    /// Who else there is when those who look, who have not seen the end of `cell`, come to a word.
-    fn others(&mut self, cell: Cell, me: Me) -> Others {
-        let Some((number, thread, others)) = self.layout.parts(cell) else {
-            return Others::None;
-        };
-        let entry = self.entries.entry(number);
-        others.max(match () {
-            () if entry.block != self.own.block => Others::Blocks,
-            () if thread / WARP as u32 != me.thread / WARP as u32 || entry.epoch != self.own.epoch => Others::Block,
-            () => Others::Warp,
-        })
-    }
-
-    /// Notes that threads have read a row or a word.
-    #[inline(always)]
-    fn read<const ROW: bool>(&mut self, known: &mut Touched, shifts: &mut [u8; 3], me: Me) -> Option<()> {
-        let (one, two) = ((known.reads[0], shifts[1]), (known.reads[1], shifts[2]));
-        let own = (self.cell(me.thread), me.shift);
-        let rest = if ROW { 0 } else { me.lanes & (me.lanes - 1) };
-        if rest == 0 && one == own && two.0.is_empty() {
-            return Some(());
-        }
-        let is_after_one = self.is_after::<ROW>(one, me)?;
-        if !is_after_one && self.is_told::<ROW>(two, me)? {
-            return Some(());
-        }
-        let second = match rest {
-            0 => Cell::EMPTY,
-            _ => {
-                let lane = rest.trailing_zeros();
-                let others = if rest & (rest - 1) == 0 {
-                    Others::None
-                } else {
-                    Others::Warp
-                };
-                let thread = me.thread / WARP as u32 * WARP as u32 + lane;
-                self.layout.one(self.number, thread, others)
-            }
-        };
-        if is_after_one && self.is_after::<ROW>(two, me)? {
-            known.reads = [own.0, second];
-            (shifts[1], shifts[2]) = (me.shift, me.shift);
-            return Some(());
-        }
-        if self.are_of_other_blocks(one.0, two.0) {
-            // Whoever writes is in no order with one of them.
-            return Some(());
-        }
-        let mut reads = [one, two];
-        self.add_read::<ROW>(&mut reads, own, me)?;
-        if !second.is_empty() {
-            self.add_read::<ROW>(&mut reads, (second, me.shift), me)?;
-        }
-        known.reads = reads.map(|(cell, _)| cell);
-        (shifts[1], shifts[2]) = (reads[0].1, reads[1].1);
-        Some(())
-    }
-
-    /// Whether a cell stands for more threads of all this block, or of all this warp, that have read as late as this one.
-    #[inline(always)]
-    fn is_told<const ROW: bool>(&mut self, (cell, shift): Span, me: Me) -> Option<bool> {
-        Some(match self.layout.parts(cell) {
-            Some((number, thread, Others::Block)) => {
-                let verdict = self.verdict::<ROW>((number, thread), shift, me)?;
-                matches!(verdict, Verdict::Block | Verdict::Warp)
-            }
-            Some((number, thread, Others::Warp)) => self.verdict::<ROW>((number, thread), shift, me)? == Verdict::Warp,
-            Some((.., Others::None | Others::Blocks)) | None => false,
-        })
-    }
-
-    /// Whether two blocks have read, neither of which is this one.
-    #[inline(always)]
-    fn are_of_other_blocks(&mut self, one: Cell, two: Cell) -> bool {
-        let (Some((one, ..)), Some((two, ..))) = (self.layout.parts(one), self.layout.parts(two)) else {
-            return false;
-        };
-        self.seen(one).class == Class::Elsewhere
-            && self.seen(two).class == Class::Elsewhere
-            && self.entries.entry(one).block != self.entries.entry(two).block
-    }
-
-    /// One more who comes to what has readers. Where two blocks have read, one of each is named; else two threads.
-    fn add_read<const ROW: bool>(&mut self, reads: &mut [Span; 2], own: Span, me: Me) -> Option<()> {
-        let Some((number, thread, others)) = self.layout.parts(own.0) else {
-            return Some(());
-        };
-        if let Some(free) = reads.iter().position(|(cell, _)| cell.is_empty()) {
-            if free == 1 && self.are_one_thread::<ROW>(reads[0], own)? {
-                reads[0] = self.joined::<ROW>(reads[0], own)?;
-            } else {
-                reads[free] = own;
-            }
-            return Some(());
-        }
-        // Whoever comes after this one comes after those, too.
-        if others == Others::None {
-            let one = Me {
-                thread,
-                lanes: 1 << (thread % WARP as u32),
-                ..me
-            };
-            for before in &mut *reads {
-                if self.is_after::<ROW>(*before, one)? {
-                    *before = own;
-                    return Some(());
-                }
-            }
-        }
-        for read in &mut *reads {
-            if self.are_one_thread::<ROW>(*read, own)? {
-                *read = self.joined::<ROW>(*read, own)?;
-                return Some(());
-            }
-        }
-        let here = self.entries.entry(number).block;
-        let block = |(cell, _): Span| {
-            self.layout
-                .parts(cell)
-                .map(|(number, ..)| self.entries.entry(number).block)
-        };
-        let [one, two] = *reads;
-        match (block(one), block(two)) {
-            (first, second) if first == second && Some(here) == first => reads[1] = self.joined::<ROW>(two, own)?,
-            (first, second) if first == second => *reads = [self.joined::<ROW>(one, two)?, own],
-            (first, _) if Some(here) == first => reads[0] = self.joined::<ROW>(one, own)?,
-            (_, second) if Some(here) == second => reads[1] = self.joined::<ROW>(two, own)?,
-            _ => {}
-        }
-        Some(())
-    }
-
-    /// The later of two cells of one block, which then stands for the other as well.
-    fn joined<const ROW: bool>(&self, old: Span, new: Span) -> Option<Span> {
-        let (Some((first, one, before)), Some((second, other, now))) =
-            (self.layout.parts(old.0), self.layout.parts(new.0))
-        else {
-            return Some(new);
-        };
-        let (first, second) = (self.entries.entry(first), self.entries.entry(second));
-        let between = match () {
-            () if first.block != second.block => Others::Blocks,
-            () if first.epoch != second.epoch => Others::Block,
-            () => {
-                let warp = |(thread, shift): (u32, u8)| {
-                    let (first, last) = Self::threads::<ROW>(thread, shift);
-                    (first / WARP as u32 == last / WARP as u32).then_some(first / WARP as u32)
-                };
-                match (warp((one, old.1))?, warp((other, new.1))?) {
-                    (one, other) if one != other => Others::Block,
-                    _ if !ROW && one == other => Others::None,
-                    _ if ROW && Self::are_same((one, old.1), (other, new.1))? => Others::None,
-                    _ => Others::Warp,
-                }
-            }
-        };
-        Some((self.layout.with(new.0, before.max(now).max(between)), new.1))
-    }
-
     /// Whether a cell names the thread that looks.
     fn is_own(&self, cell: Cell, me: Me) -> bool {
         self.layout.parts(cell).is_some_and(|(number, thread, _)| {
             self.entries.entry(number).block == self.own.block
                 && Self::is_mine::<false>(thread, ONE_THREAD, me) == Some(true)
         })
-    }
-
-    /// Whether two cells name one thread.
-    fn are_one_thread<const ROW: bool>(&self, one: Span, other: Span) -> Option<bool> {
-        let (Some((first, thread, _)), Some((second, same, _))) =
-            (self.layout.parts(one.0), self.layout.parts(other.0))
-        else {
-            return Some(false);
-        };
-        let are_same = match ROW {
-            true => Self::are_same((thread, one.1), (same, other.1))?,
-            false => thread == same,
-        };
-        if !are_same || first == second {
-            return Some(are_same);
-        }
-        let (one, other) = (self.entries.entry(first), self.entries.entry(second));
-        Some((one.block, one.operation) == (other.block, other.operation))
     }
 
     fn is_weaker(&self, cell: Cell) -> bool {
