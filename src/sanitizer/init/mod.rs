@@ -20,7 +20,7 @@ use crate::memory::shadow::{self, Shadow as Memory};
 use crate::program::{AtomicOp, Decision, Function, Op, RESERVED_SHARED, Register, Space, Syscall};
 use crate::ptx::ast::Span;
 use crate::simt::Launch;
-use crate::simt::observe::{Access, Direction, GridEvent, HeapEvent, Observer, Undefined, Who};
+use crate::simt::observe::{Access, Direction, GridEvent, HeapEvent, Observer, RowAccess, Undefined, Who};
 
 use origin::{Loaded, Loads, Passed};
 use report::{Found, Key};
@@ -160,6 +160,9 @@ impl Observer for Detector {
             }
         }
     }
+
+    // Ordinary loads and stores alone are told so, and they have shadows of their own.
+    fn rows(&self, _by: &Who<'_>, _rows: &RowAccess<'_>) {}
 
     fn copied(&self, by: &Who<'_>, lane: usize, from: u64, to: u64, bytes: u64) {
         let Some(memory) = shadow::get() else { return };

@@ -24,7 +24,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{CopyGroup, Ordering, Scope};
 use crate::ptx::ast::Span;
-use crate::simt::observe::{Access, Completes, Elsewhere, GridEvent, Observer, SyncEvent, Use, Who};
+use crate::simt::observe::{Access, Completes, Elsewhere, GridEvent, Observer, RowAccess, SyncEvent, Use, Who};
 use crate::simt::{Launch, Site};
 
 use barrier::Gathering;
@@ -364,6 +364,16 @@ impl Observer for Checker {
         // Of a cluster, what reaches into another block, or tells one that this is done.
         if self.launch.cluster.is_some() && access.operation.is_none() {
             self.with_team(by.block, |team| self.reaches(team, by, access));
+        }
+    }
+
+    fn rows(&self, by: &Who<'_>, rows: &RowAccess<'_>) {
+        if self.launch.cluster.is_none() {
+            progress::touched(rows.space);
+            return;
+        }
+        for warp in 0..rows.warps {
+            rows.of_warp(warp, |access| self.access(by, access));
         }
     }
 

@@ -29,6 +29,13 @@ pub(super) fn changed() {
     }
 }
 
+/// Memory is touched in the ordinary way.
+pub(super) fn touched(space: Space) {
+    if !matches!(space, Space::Local | Space::Param | Space::Const) {
+        changed();
+    }
+}
+
 /// Whether anything has happened in any grid since this was asked last: the next moment begins.
 pub fn next_moment() -> bool {
     MOMENT.fetch_add(1, Relaxed::Relaxed);
