@@ -7,6 +7,7 @@
 //! ```text
 //! space.rs   the arena: allocate, free, look up        blocks.rs  which pages are free
 //! hosts.rs   host ranges that a program registered     nearest.rs what to say of an address that is none of these
+//! exact.rs   what one look at the map does not say: to which byte an allocation goes
 //! isolation.rs  what kernels of each context may touch, where there are several
 //! guard.rs   what happens when the program takes one away while it is used
 //! caller.rs  which driver call allocates or frees
@@ -23,6 +24,7 @@
 mod blocks;
 pub mod caller;
 pub mod endpoint;
+mod exact;
 mod guard;
 mod hosts;
 mod isolation;
@@ -42,6 +44,7 @@ mod tests;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub use exact::exact;
 pub use guard::{Guarded, guard, unguarded, was_gone};
 pub use hosts::HostRange;
 pub use nearest::{Nearest, Relation};
@@ -56,13 +59,8 @@ pub const PAGE: u64 = 1 << PAGE_BITS;
 pub const READ: u8 = 1;
 pub const WRITE: u8 = 2;
 /// By so much these are shifted for a page of which only the beginning belongs to an allocation, where accesses are checked to the
-/// byte ([`exact`]): one look at the map does not allow them, and [`AddressSpace::allows_exactly`] looks closer.
+/// byte ([`exact()`]): one look at the map does not allow them, and [`AddressSpace::allows_exactly`] looks closer.
 const EDGE: u32 = 4;
-
-/// Whether accesses are checked to the byte, and not to the page (`MARGAY_CHECK=memory`).
-pub fn exact() -> bool {
-    crate::config::get().check.memory
-}
 
 /// What a kernel's access check needs, by value: a range test and one byte per page. The map outlives the process's
 /// last kernel (it is never unmapped).

@@ -265,8 +265,8 @@ pub struct AddressSpace {
     pub(super) state: RwLock<State>,
     pub(super) hosts: HostRanges,
     usage: [Usage; MAX_DEVICES],
-    /// Accesses are checked to the byte ([`super::exact`]).
-    exact: bool,
+    /// Accesses are checked to the byte ([`super::exact()`]).
+    pub(super) exact: bool,
     /// Pinned and managed memory of all devices, bounded by what the machine has.
     host_usage: Usage,
     pub(super) next_id: AtomicU64,
@@ -756,20 +756,6 @@ impl AddressSpace {
     /// access check. Takes no lock.
     pub fn host_range_contains(&self, address: u64, bytes: u64, bits: u8) -> bool {
         self.hosts.contains(address, bytes, bits)
-    }
-
-    /// Whether kernels may touch `bytes` bytes from `address` that one allocation has, where a look at the map does not say so
-    /// ([`super::exact`]). A slow path of an access check.
-    pub fn allows_exactly(&self, view: View, address: u64, bytes: u64, bits: u8) -> bool {
-        if !self.exact || !self.view.contains(address) {
-            return false;
-        }
-        let bytes = bytes.max(1);
-        let state = self.state.read();
-        let before = state.live.range(..=address).next_back();
-        let is_one = before.is_some_and(|(_, found)| found.kind != Kind::Internal && found.contains(address, bytes));
-        let pages = (address >> PAGE_BITS..=(address + bytes - 1) >> PAGE_BITS).map(|page| page << PAGE_BITS);
-        is_one && pages.map(|page| view.rights(page)).all(|rights| rights & bits == bits)
     }
 
     /// The first page of the half for large blocks.

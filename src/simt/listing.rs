@@ -28,6 +28,7 @@ pub fn listing(function: &Arc<Function>, kernel: bool, block: [u32; 3], what: Li
         starts: &compiled.starts,
         slots: &compiled.slots,
         window: compiled.window,
+        local: function.local,
     };
     match what {
         Listing::Llvm => Ok(jit::text(&input, jit::rows(block), For::All, Level::current())?),
@@ -81,6 +82,7 @@ mod tests {
                     starts: &compiled.starts,
                     slots: &compiled.slots,
                     window: compiled.window,
+                    local: function.local,
                 };
                 for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
                     for rows in [Rows::Warp, Rows::Part, Rows::Any] {

@@ -193,6 +193,20 @@ pub struct Within<R = Reg> {
     pub accesses: Box<[Reached]>,
 }
 
+impl<R> Within<R> {
+    /// From where behind the register's address to where all accesses together reach. `None`: there are none, or they reach
+    /// around the address space.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        let mut span: Option<(i64, i64)> = None;
+        for reached in &self.accesses {
+            let end = reached.offset.checked_add(reached.bytes.into())?;
+            let (low, high) = span.unwrap_or((reached.offset, end));
+            span = Some((low.min(reached.offset), high.max(end)));
+        }
+        span
+    }
+}
+
 /// What an access reaches: so many bytes, from so many behind its register's address on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {

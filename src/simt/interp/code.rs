@@ -12,6 +12,7 @@ use crate::config::{self, Jit};
 use crate::isa::lanes::{LaneKernel, Operands, Width};
 use crate::program::{
     Callee, Copy3, Function, Initial, Op as Operation, Ordering as Strength, Role, Scope, Shadow, ShadowOp, Special,
+    Within,
 };
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
@@ -74,6 +75,11 @@ pub enum Code {
     Shadow {
         op: Box<ShadowOp<Slot>>,
         span: Span,
+    },
+    /// A check of accesses before they are made; the register's value, if it follows the lane's number, or [`NONE`].
+    Within {
+        op: Box<Within<Slot>>,
+        affine: u32,
     },
     Return,
     Exit,
@@ -242,6 +248,7 @@ fn compile(compiled: &Compiled, rows: Rows, whom: For) -> Option<Native> {
         starts: &compiled.starts,
         slots: &compiled.slots,
         window: compiled.window,
+        local: function.local,
     };
     jit::make(&function.name, &input, rows, whom)
         .inspect_err(|why| tracing::debug!(kernel = &*function.name, why, "left to the interpreter"))
@@ -411,6 +418,7 @@ impl Executable {
                     What::Op(Operation::Load { address, .. } | Operation::Store { address, .. }) if value.is_some() => {
                         address.register
                     }
+                    What::Op(Operation::Within(op)) if value.is_some() => Some(op.register),
                     What::Op(Operation::Shadow(op)) if value.is_some() => {
                         op.address.and_then(|address| address.register)
                     }
@@ -422,10 +430,12 @@ impl Executable {
                     }
                 });
                 let mut op = build_op(&instr, width, self.machine);
-                if let Some(value) = value
-                    && let Code::Load { mem, .. } | Code::Store { mem, .. } = &mut op.code
-                {
-                    mem.affine = value.into();
+                if let Some(value) = value {
+                    match &mut op.code {
+                        Code::Load { mem, .. } | Code::Store { mem, .. } => mem.affine = value.into(),
+                        Code::Within { affine, .. } => *affine = value.into(),
+                        _ => {}
+                    }
                 }
                 op
             })
@@ -620,6 +630,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
             },
             _ => Code::Shadow { op, span },
         },
+        Operation::Within(op) => Code::Within { op, affine: NONE },
         Operation::Return => Code::Return,
         Operation::Exit => Code::Exit,
         other => Code::Rare(Box::new(other)),

@@ -4,7 +4,7 @@
 use super::compile::Slot;
 use crate::program::{Op, Value};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{Copy, Cx, Operations, RawFault, warp, window, within};
+use crate::simt::machine::{Copy, Cx, NONE, Operations, RawFault, warp, window, within};
 
 /// The member mask that an instruction waits for; `None`: it does not wait.
 pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
@@ -119,7 +119,7 @@ pub unsafe fn execute(
                 src,
             } => window::convert_address(cx, *space, *to_generic, *dst, *src),
             Op::IsSpace { space, dst, src } => window::is_space(cx, *space, *dst, *src),
-            Op::Within(op) => return within::check(op, cx),
+            Op::Within(op) => return within::check(op, NONE, cx),
             Op::Texture(op) => return (machine.texture)(op, cx),
             Op::Surface(op) => return (machine.surface)(op, cx),
             Op::HandleQuery {

@@ -17,7 +17,7 @@ use crate::simt::jit::Native;
 use crate::simt::jit::context::{Context, Cut, ENDED, Extent, LaneCall, SCRATCH, outcome, step, together};
 use crate::simt::machine::slots::{Slot, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp};
+use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp, within};
 
 use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::code::{Code, Executable};
@@ -378,6 +378,8 @@ impl Run {
                 local,
                 local_stride: u64::from(block.local_stride),
                 frame: 0,
+                locals: block.local,
+                local_bytes: block.local_bytes,
                 param: block.param,
                 param_bytes: u64::from(block.param_bytes),
                 together: 0,
@@ -491,6 +493,12 @@ impl Run {
                 cx.fault = unsafe { collective::execute(op, cx, machine, state) };
                 cx.fault.is_none()
             }
+            Code::Within { op, affine } => {
+                // SAFETY: `op` is of the code in whose window `cx` is. That code names no values that follow the lane's number.
+                cx.fault = unsafe { within::check(op, *affine, cx) };
+                // SAFETY: likewise.
+                cx.fault.is_none() && unsafe { self.remember_object(cx, op, site) }
+            }
             Code::Branch { .. }
             | Code::BranchIndexed { .. }
             | Code::BarrierAll { .. }
@@ -511,13 +519,41 @@ impl Run {
         // SAFETY: the code that runs is this one's, which lives until it returns.
         let sites = &unsafe { &*self.native }.sites;
         if let Some(reach) = sites.get(site as usize) {
-            let (low, length) = cx.block.view.around(address(cx, mem), bits);
+            let (low, length) = AddressSpace::get().around(cx.block.view, address(cx, mem), bits);
             let extent = Extent {
                 low,
                 room: (length + 1).saturating_sub(*reach),
             };
             // SAFETY: there is an extent for each site, which the thread's code alone looks at; it waits for this.
             unsafe { *self.context.extents.add(site as usize) = extent };
+        }
+        true
+    }
+
+    /// Looks up where accesses that were found to stay in an object stay in it without being asked, by the same pointer. A pointer into
+    /// no allocation asks nothing of them. Always `true`.
+    ///
+    /// # Safety
+    /// Slots of `op` lie in the running window.
+    unsafe fn remember_object(&self, cx: &Cx<'_>, op: &program::Within<Slot>, site: u32) -> bool {
+        // SAFETY: the code that runs is this one's, which lives until it returns.
+        let sites = &unsafe { &*self.native }.sites;
+        // SAFETY: the caller promises it.
+        if let Some(reach) = sites.get(site as usize)
+            && let Some((pointer, object)) = unsafe { within::pointed(op, cx) }
+        {
+            let (start, end) = object.unwrap_or((0, u64::MAX));
+            let found = Extent {
+                low: start,
+                room: (end - start).saturating_add(1).saturating_sub(*reach),
+            };
+            let of = Extent { low: pointer, room: 0 };
+            // SAFETY: there is an extent for each site, and such a check has two, which the thread's code alone looks at; it waits
+            // for this.
+            unsafe {
+                *self.context.extents.add(site as usize) = found;
+                *self.context.extents.add(site as usize + 1) = of;
+            }
         }
         true
     }

@@ -10,7 +10,7 @@ use crate::simt::machine::access;
 use crate::simt::machine::shadow;
 use crate::simt::machine::slots::first_lane;
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{BlockEnv, Cx, Env, NONE, RawFault};
+use crate::simt::machine::{BlockEnv, Cx, Env, NONE, RawFault, within};
 use crate::simt::schedule::Schedule;
 
 use super::affine::{Runs, Values};
@@ -187,6 +187,7 @@ impl Bundle {
             Code::Lane { .. }
             | Code::Inspected(_)
             | Code::Shadow { .. }
+            | Code::Within { .. }
             | Code::Branch { .. }
             | Code::BranchIndexed { .. }
             | Code::BarrierAll { .. }
@@ -349,6 +350,15 @@ impl Bundle {
                     unsafe { shadow::execute(op, *span, &mut cx) };
                     pc += 1;
                 }
+                Code::Within { op, affine } => {
+                    // SAFETY: `op` has slots of `exec`'s window, which the frame has (`compile/check.rs`); `affine` is a value that the
+                    // bundle has computed for this code.
+                    cx.fault = unsafe { within::check(op, *affine, &cx) };
+                    if cx.fault.is_some() {
+                        break Stop::Fault;
+                    }
+                    pc += 1;
+                }
                 Code::Branch { target } => {
                     if *target <= pc && std::mem::take(&mut looked) {
                         share -= SPIN;
@@ -459,6 +469,7 @@ impl Bundle {
             | Code::Atomic { .. }
             | Code::Branch { .. }
             | Code::Shadow { .. }
+            | Code::Within { .. }
             | Code::Rare(_) => unreachable!("these stay on the path"),
         }
         Stop::Moved

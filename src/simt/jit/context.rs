@@ -18,7 +18,8 @@ pub struct Cut {
 pub const ENDED: u32 = 1 << 31;
 
 /// Addresses that the last access of an instruction found itself among: from `low` on, `room` bytes in which an access may
-/// begin. The least of addresses, and no room: none.
+/// begin. The least of addresses, and no room: none. Of a check of accesses to the object a pointer points into, the extent that
+/// follows has the pointer as its `low`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Extent {
@@ -92,6 +93,9 @@ pub struct Context {
     pub local: u64,
     pub local_stride: u64,
     pub frame: u64,
+    /// Local memory of all threads of the block.
+    pub locals: u64,
+    pub local_bytes: u64,
     pub param: u64,
     pub param_bytes: u64,
     /// Where the registers are of a warp all of whose lanes enter: [`together`].

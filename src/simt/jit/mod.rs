@@ -66,7 +66,7 @@ pub struct Native {
     entries: Box<[Option<(u32, bool)>]>,
     /// The next place with an entry behind each.
     next: Box<[Pc]>,
-    /// Bytes that an access reaches from its address, by site.
+    /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
     pub sites: Box<[u64]>,
     /// Bytes that the registers of a warp take in [`context::Context::saved`]: a multiple of 64.
     pub saved: usize,

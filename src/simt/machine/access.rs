@@ -636,6 +636,9 @@ fn check_each(
     bytes: u64,
     direction: Direction,
 ) -> bool {
+    if !windowed(space) && lie_in_one(cx, active, a, bytes, direction) {
+        return true;
+    }
     let mut rest = active;
     while rest != 0 {
         let i = rest.trailing_zeros() as usize;
@@ -651,6 +654,23 @@ fn check_each(
         }
     }
     true
+}
+
+/// Whether all of the lanes' aligned accesses lie near each other in one allocation: where accesses are checked to the byte, those to
+/// its last page come here.
+fn lie_in_one(cx: &Cx<'_>, active: u32, a: &Lanes, bytes: u64, direction: Direction) -> bool {
+    let (mut low, mut high, mut all) = (u64::MAX, 0, 0);
+    for i in bits(active) {
+        (low, high, all) = (low.min(a[i]), high.max(a[i]), all | a[i]);
+    }
+    all & (bytes - 1) == 0
+        && high.wrapping_sub(low) < 1 << 16
+        && AddressSpace::get().allows_exactly(
+            cx.block.view,
+            low,
+            high.wrapping_sub(low).wrapping_add(bytes),
+            direction.bits(),
+        )
 }
 
 /// Checks one lane's range of any length, whose start is a multiple of `align`; a fault is left if it is not the kernel's.

@@ -10,15 +10,16 @@ use crate::program::{MadeFrom, Reached, Space, Within};
 use crate::simt::cause::{Cause, Made};
 
 use super::access::{allowed, must_be_there, warp};
-use super::context::{Cx, RawFault};
+use super::context::{Cx, Line, NONE, RawFault};
 use super::observe::Direction;
 use super::slots::{Slot, first_lane, lanes, read};
 
-/// A fault, if an access of a lane is in another object than the one that its address was made from.
+/// A fault, if an access of a lane is in another object than the one that its address was made from. `affine`: the register's value, if
+/// it follows the lane's number, or [`NONE`].
 ///
 /// # Safety
-/// Slots of `op` lie in the running window.
-pub unsafe fn check(op: &Within<Slot>, cx: &Cx<'_>) -> Option<RawFault> {
+/// Slots of `op` lie in the running window, and the bundle has computed the value.
+pub unsafe fn check(op: &Within<Slot>, affine: u32, cx: &Cx<'_>) -> Option<RawFault> {
     let block = cx.block;
     let first = first_lane(&cx.mask.lanes);
     // SAFETY: the slots lie in the running window, as the caller promises, and the lane is one of the mask's.
@@ -57,31 +58,64 @@ pub unsafe fn check(op: &Within<Slot>, cx: &Cx<'_>) -> Option<RawFault> {
                 let (start, bytes) = (u64::from(base(slot, lane) as u32), base(size, lane));
                 let made = Made::Local { start, bytes };
                 // SAFETY: the slots lie in the running window, as the caller promises, and the lane is one of the mask's.
-                unsafe { of_lane(op, cx, lane, (start, start + bytes, made)) }
+                unsafe { of_lane((op, affine), cx, lane, (start, start + bytes, made)) }
             });
         }
     };
-    // SAFETY: the slots lie in the running window, as the caller promises.
-    if unsafe { all_stay(op, cx, start, end) } {
+    // SAFETY: the slots lie in the running window, and the value is there, as the caller promises.
+    if unsafe { all_stay((op, affine), cx, start, end) } {
         return None;
     }
     lanes(&cx.mask.lanes).find_map(|lane| {
         // SAFETY: the slots lie in the running window, as the caller promises, and the lane is one of the mask's.
-        unsafe { of_lane(op, cx, lane, (start, end, made)) }
+        unsafe { of_lane((op, affine), cx, lane, (start, end, made)) }
     })
+}
+
+/// The pointer from which an access's address was made, where it was made from one, and the allocation into which that points, if it
+/// does: its start and end.
+///
+/// # Safety
+/// Slots of `op` lie in the running window.
+pub unsafe fn pointed(op: &Within<Slot>, cx: &Cx<'_>) -> Option<(u64, Option<(u64, u64)>)> {
+    let MadeFrom::Pointer { base, .. } = op.from else {
+        return None;
+    };
+    // SAFETY: the slot lies in the running window, as the caller promises, and the lane is one of the mask's.
+    let pointer = unsafe { read(cx.regs, base, first_lane(&cx.mask.lanes)) };
+    Some((pointer, holder(pointer)))
+}
+
+/// What the register holds in a lane.
+///
+/// # Safety
+/// Slots of `op` lie in the running window, or the bundle has computed the value; the lane is one of the mask's.
+unsafe fn value((op, affine): (&Within<Slot>, u32), cx: &Cx<'_>, lane: usize) -> u64 {
+    if affine == NONE {
+        // SAFETY: the caller promises it.
+        return unsafe { read(cx.regs, op.register, lane) };
+    }
+    // SAFETY: `affine` points to the bundle's values, of which this is one.
+    let line = unsafe { &*cx.affine.add(affine as usize) };
+    let (first, lane) = match cx.by_warp {
+        true => (line.base[lane / WARP], lane % WARP),
+        false => (line.base[0], lane),
+    };
+    let value = first.wrapping_add(line.step.wrapping_mul(lane as u64));
+    match op.register.width {
+        Width::B32 => u64::from(value as u32),
+        Width::Pred | Width::B16 | Width::B64 | Width::B128 => value,
+    }
 }
 
 /// Whether all accesses of all lanes stay in an object, as far as that is seen quickly.
 ///
 /// # Safety
-/// Slots of `op` lie in the running window.
-unsafe fn all_stay(op: &Within<Slot>, cx: &Cx<'_>, start: u64, end: u64) -> bool {
-    let low = op.accesses.iter().map(|reached| reached.offset).min().unwrap_or(0);
-    let ends = op
-        .accesses
-        .iter()
-        .map(|reached| reached.offset + i64::from(reached.bytes));
-    let extent = ends.max().unwrap_or(0).wrapping_sub(low) as u64;
+/// Slots of `op` lie in the running window, or the bundle has computed the value.
+#[inline(always)]
+unsafe fn all_stay((op, affine): (&Within<Slot>, u32), cx: &Cx<'_>, start: u64, end: u64) -> bool {
+    let Some((low, high)) = op.span() else { return false };
+    let extent = high.wrapping_sub(low) as u64;
     let Some(room) = end.checked_sub(start).and_then(|bytes| bytes.checked_sub(extent)) else {
         return false;
     };
@@ -97,6 +131,11 @@ unsafe fn all_stay(op: &Within<Slot>, cx: &Cx<'_>, start: u64, end: u64) -> bool
         (_, MadeFrom::Unknown) => return unsafe { none_is_local(op, cx, low, extent) },
     };
     let least = window.wrapping_add(start).wrapping_sub(low as u64);
+    if affine != NONE {
+        // SAFETY: `affine` points to the bundle's values, of which this is one.
+        let line = unsafe { &*cx.affine.add(affine as usize) };
+        return by_lane == 0 && line_stays((op.register.width, short), cx, line, (least, room));
+    }
     let mut good = true;
     for w in 0..cx.mask.warps as usize {
         let active = cx.mask.lanes[w];
@@ -132,6 +171,27 @@ unsafe fn all_stay(op: &Within<Slot>, cx: &Cx<'_>, start: u64, end: u64) -> bool
     good
 }
 
+/// Whether a register that follows the lane's number holds in all lanes at least `least`, and at most `room` more. `short`: 32 bits count.
+fn line_stays((width, short): (Width, bool), cx: &Cx<'_>, line: &Line, (least, room): (u64, u64)) -> bool {
+    let (step, cut) = match (width, short) {
+        (Width::B32, true) => (i64::from(line.step as u32 as i32), u64::from(u32::MAX)),
+        (Width::B64, true) => (line.step as i64, u64::from(u32::MAX)),
+        (Width::B64, false) => (line.step as i64, u64::MAX),
+        (Width::Pred | Width::B16 | Width::B32 | Width::B128, _) => return false,
+    };
+    let stays = |first: u64, lanes: usize| {
+        step.checked_mul(lanes as i64 - 1).is_some_and(|far| {
+            let from = first.wrapping_add(far.min(0) as u64).wrapping_sub(least) & cut;
+            from <= room && far.unsigned_abs() <= room - from
+        })
+    };
+    let warps = cx.mask.warps as usize;
+    match cx.by_warp {
+        true => (0..warps).all(|w| cx.mask.lanes[w] == 0 || stays(line.base[w], WARP)),
+        false => stays(line.base[0], warps * WARP),
+    }
+}
+
 /// Whether no lane's accesses, so many bytes from `low` behind the register's generic address on, touch the block's local memory.
 ///
 /// # Safety
@@ -160,15 +220,15 @@ unsafe fn none_is_local(op: &Within<Slot>, cx: &Cx<'_>, low: i64, extent: u64) -
 /// A fault, if an access of a lane is not in these bytes, and in others that it may touch.
 ///
 /// # Safety
-/// Slots of `op` lie in the running window.
+/// Slots of `op` lie in the running window, or the bundle has computed the value.
 unsafe fn of_lane(
-    op: &Within<Slot>,
+    (op, affine): (&Within<Slot>, u32),
     cx: &Cx<'_>,
     lane: usize,
     (start, end, made): (u64, u64, Made),
 ) -> Option<RawFault> {
-    // SAFETY: the slot lies in the running window, as the caller promises, and the lane is one of the mask's.
-    let register = unsafe { read(cx.regs, op.register, lane) };
+    // SAFETY: the caller promises it of slot and value; the lane is one of the mask's.
+    let register = unsafe { value((op, affine), cx, lane) };
     let block = cx.block;
     let (window, bytes) = match op.from {
         MadeFrom::Shared { .. } => (block.shared, block.shared_bytes.into()),

@@ -48,6 +48,47 @@ TEST(loop)
     two.end();
 }
 
+// What was found out for one pointer says nothing of the next one, nor for good.
+__global__ void again(int *to, int n) { to[threadIdx.x + n] = 1; } // found: made from parameter 0
+TEST(after_good_launches)
+{
+    Two two;
+    again<<<1, 32>>>(two.first, 0);
+    again<<<1, 32>>>(two.second, 0);
+    again<<<1, 32>>>(two.first, EITHER(two.distance(), 0));
+    two.end();
+}
+
+__global__ void gather(int *sums, const int *__restrict__ from, int n, int last)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += from[(threadIdx.x * 37 + i) % 64 + (i == n - 1 && threadIdx.x == 30 ? last : 0)]; // found: thread (30,0,0)
+    sums[threadIdx.x] = sum;
+}
+TEST(one_lane_late)
+{
+    Two two;
+    gather<<<1, 32>>>(two.second, two.first, 20, EITHER(two.distance(), 3));
+    two.end();
+}
+
+// Downwards, and an access that begins in its array and ends behind it.
+__global__ void down(long long *to, const int *__restrict__ from, int n)
+{
+    long long sum = 0;
+    for (int i = n; i >= 0; i--)
+        sum += from[i * 32 - threadIdx.x + 31]; // found: made from parameter 1
+    to[threadIdx.x] = sum;
+}
+TEST(downwards)
+{
+    Two two;
+    down<<<1, 32>>>((long long *)two.first, two.second, 4);
+    down<<<1, 32>>>((long long *)two.second, two.first, EITHER(two.distance() / 32, 31));
+    two.end();
+}
+
 struct Pair {
     int *to;
     const int *from;

@@ -9,7 +9,7 @@ use super::values::{Affine, Op as Operation, Source, Step, ValueId};
 use super::{Instr, Pc, Slot, What};
 use crate::isa::Compare;
 use crate::isa::lanes::Width;
-use crate::program::{Body, Initial, Linear, Op, Ordering, Reg, Register, Role, Space, Special};
+use crate::program::{Body, Initial, Linear, MadeFrom, Op, Ordering, Reg, Register, Role, Space, Special};
 
 /// More values than any kernel gains by.
 const MANY: usize = 256;
@@ -65,7 +65,7 @@ fn single_definitions(body: &Body, code: &[Instr<Reg>]) -> Vec<Option<Pc>> {
     single
 }
 
-/// The address register of an access that can take its addresses as base and step.
+/// The address register of an access, or of a check of some, that can take its addresses as base and step.
 fn served(instr: &Instr<Reg>) -> Option<Register> {
     let address = match &instr.what {
         What::Op(Op::Load { address, ordering, .. } | Op::Store { address, ordering, .. })
@@ -74,6 +74,10 @@ fn served(instr: &Instr<Reg>) -> Option<Register> {
             address
         }
         What::Op(Op::Shadow(op)) => op.address.as_ref()?,
+        What::Op(Op::Within(op)) => {
+            let is_common = matches!(op.from, MadeFrom::Pointer { .. } | MadeFrom::Shared { .. });
+            return is_common.then_some(op.register.number);
+        }
         What::Op(_) | What::Branch { .. } | What::BranchIndexed { .. } => return None,
     };
     let reaches = match address.space {

@@ -76,6 +76,7 @@ impl Emit<'_> {
                     self.step(op, pc, None);
                 }
             }
+            Op::Within(within) => self.within(within, op, pc),
             Op::ConvertAddress {
                 space: space @ (Space::Shared | Space::Generic | Space::Global | Space::Const),
                 to_generic,
@@ -124,7 +125,6 @@ impl Emit<'_> {
             | Op::ReadSpecial { .. }
             | Op::FrameAddress { .. }
             | Op::IsSpace { .. }
-            | Op::Within(_)
             | Op::CopyAsync { .. }
             | Op::CopyGroup(_)
             | Op::Texture(_)

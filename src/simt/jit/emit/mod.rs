@@ -18,7 +18,7 @@
 //! access.rs        loads and stores           group.rs      several of them at once
 //! atomic.rs        atomics                    lanes.rs      operations on registers
 //! instructions.rs  one instruction            vote.rs       what lanes find together
-//! shuffle.rs       what they give each other
+//! shuffle.rs       what they give each other  within.rs     accesses checked to the object
 //! ```
 
 mod access;
@@ -34,6 +34,7 @@ mod shuffle;
 mod vote;
 mod ways;
 mod window;
+mod within;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -57,6 +58,8 @@ pub struct Input<'a> {
     pub slots: &'a [Option<u32>],
     /// Bytes of the window.
     pub window: u32,
+    /// Bytes of the function's frame.
+    pub local: u32,
 }
 
 /// What was made.
@@ -67,7 +70,7 @@ pub struct Made {
     pub entries: Vec<(Pc, u32)>,
     /// Those of [`For::All`] where a part of the lanes may enter.
     pub masked: Vec<u32>,
-    /// Bytes that an access reaches from its address, by site.
+    /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
     pub sites: Vec<u64>,
     /// Bytes that a warp's registers take in [`Context::saved`], at most.
     pub saved: usize,

@@ -1,0 +1,102 @@
+//! Accesses that are checked to the byte, and not to the page (`MARGAY_CHECK=memory`): the map has of a page of which only the
+//! beginning belongs to an allocation that somebody has to look closer ([`EDGE`](super::EDGE)), and here that is done.
+
+use std::cell::Cell;
+
+use super::space::{AddressSpace, Allocation, Kind};
+use super::{PAGE, PAGE_BITS, View};
+
+/// Whether accesses are checked to the byte, and not to the page (`MARGAY_CHECK=memory`).
+pub fn exact() -> bool {
+    crate::config::get().check.memory
+}
+
+/// Bytes that kernels were found to be allowed to touch, for as long as the address space does not change.
+#[derive(Clone, Copy)]
+struct Known {
+    version: u64,
+    map: usize,
+    start: u64,
+    end: u64,
+    bits: u8,
+}
+
+/// As many as a kernel has arrays, or nearly.
+const KNOWN: usize = 8;
+
+thread_local! {
+    static LAST: [Cell<Known>; KNOWN] = const {
+        [const { Cell::new(Known { version: 0, map: 0, start: 0, end: 0, bits: 0 }) }; KNOWN]
+    };
+}
+
+impl AddressSpace {
+    /// Whether kernels may touch `bytes` bytes from `address` that one allocation has, where a look at the map does not say so
+    /// ([`exact()`]). A slow path of an access check.
+    pub fn allows_exactly(&self, view: View, address: u64, bytes: u64, bits: u8) -> bool {
+        if !self.exact || !view.contains(address) {
+            return false;
+        }
+        let bytes = bytes.max(1);
+        let version = self.version();
+        LAST.with(|last| {
+            let last = &last[(address >> PAGE_BITS) as usize % KNOWN];
+            let known = last.get();
+            let is_known = (known.version, known.map) == (version, view.map as usize)
+                && known.bits & bits == bits
+                && address >= known.start
+                && address < known.end
+                && bytes <= known.end - address;
+            if is_known {
+                return true;
+            }
+            let Some(found) = self.holds(address).filter(|found| found.contains(address, bytes)) else {
+                return false;
+            };
+            let (first, end) = (address & !(PAGE - 1), (address + bytes).next_multiple_of(PAGE));
+            let rights = (first..end)
+                .step_by(PAGE as usize)
+                .fold(u8::MAX, |all, page| all & view.rights(page));
+            last.set(Known {
+                version,
+                map: view.map as usize,
+                start: first.max(found.start),
+                end: end.min(found.end()),
+                bits: rights,
+            });
+            rights & bits == bits
+        })
+    }
+
+    /// Addresses around one of which kernels may touch each byte, with all of `bits`, as far as that is known without going far:
+    /// the first of them, and how many there are.
+    pub fn around(&self, view: View, address: u64, bits: u8) -> (u64, u64) {
+        /// As many pages in either direction.
+        const FAR: u64 = 1 << 18;
+        let there = view.around(address, bits);
+        if !self.exact || !view.contains(address) {
+            return there;
+        }
+        let Some(found) = self.holds(address) else {
+            return there;
+        };
+        let has = |page: &u64| view.rights(*page << PAGE_BITS) & bits == bits;
+        let page = address >> PAGE_BITS;
+        if !has(&page) {
+            return there;
+        }
+        let (least, most) = (found.start >> PAGE_BITS, (found.end() - 1) >> PAGE_BITS);
+        let first = (least.max(page.saturating_sub(FAR))..page).rev().take_while(has).last();
+        let last = (page + 1..=most.min(page + FAR)).take_while(has).last();
+        let start = found.start.max(first.unwrap_or(page) << PAGE_BITS);
+        let end = found.end().min((last.unwrap_or(page) + 1) << PAGE_BITS);
+        (start, end - start)
+    }
+
+    /// The allocation that has an address, and is not the driver's own.
+    fn holds(&self, address: u64) -> Option<Allocation> {
+        let state = self.state.read();
+        let (_, found) = state.live.range(..=address).next_back()?;
+        (found.kind != Kind::Internal && found.contains(address, 1)).then_some(*found)
+    }
+}
