@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::isa::mma::Architecture;
+use crate::sanitizer::filter::{Names, Processes};
 use crate::simt::Orders;
 
 /// One environment variable.
@@ -240,6 +241,69 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_CHECK_KERNEL_NAME",
+        default: "",
+        meaning: "kernels that are looked at, as margay check --kernel-name names them, in lines if there are several expressions, as in kns=scan,kne=_Z4fillPi or regex=^scan (default: all)",
+        set: |config, value| {
+            config.check_kernel_name = Names::parse(value)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_KERNEL_NAME_EXCLUDE",
+        default: "",
+        meaning: "kernels that are not looked at, likewise (default: none)",
+        set: |config, value| {
+            config.check_kernel_name_exclude = Names::parse(value)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_LAUNCH_SKIP",
+        default: "0",
+        meaning: "how many launches of such kernels pass before one is looked at",
+        set: |config, value| {
+            config.check_launch_skip = number(value, 0, u64::MAX)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_LAUNCH_COUNT",
+        default: "0",
+        meaning: "how many launches of such kernels are looked at; 0 = all",
+        set: |config, value| {
+            config.check_launch_count = number(value, 0, u64::MAX)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_PARENT",
+        default: "0",
+        meaning: "look at a process only if the process of this number has started it, as margay check --target-processes application-only does; 0 = at all",
+        set: |config, value| {
+            config.check_parent = number(value, 0, i32::MAX as u64)? as u32;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_PROCESSES",
+        default: "",
+        meaning: "look at a process only if its program's file is called like one of these, several with commas, or as an expression has it, as in train,regex:^test_ (default: at all)",
+        set: |config, value| {
+            config.check_processes = Processes::parse(value)?;
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_STRIP_PATHS",
+        default: "0",
+        meaning: "1 = reports name files of the source without their folders",
+        set: |config, value| {
+            config.check_strip_paths = number(value, 0, 1)? == 1;
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_COMPANIONS",
         default: "1",
         meaning: "0 = no companions: those that make NVRTC, nvJitLink, ptxas and nvcc keep PTX for Python programs, NVML, nvidia-smi",
@@ -432,6 +496,20 @@ pub struct Config {
     pub check_suppressions: Option<PathBuf>,
     /// `MARGAY_CHECK_LIMIT`
     pub check_limit: u64,
+    /// `MARGAY_CHECK_KERNEL_NAME`
+    pub check_kernel_name: Names,
+    /// `MARGAY_CHECK_KERNEL_NAME_EXCLUDE`
+    pub check_kernel_name_exclude: Names,
+    /// `MARGAY_CHECK_LAUNCH_SKIP`
+    pub check_launch_skip: u64,
+    /// `MARGAY_CHECK_LAUNCH_COUNT`; 0 = all.
+    pub check_launch_count: u64,
+    /// `MARGAY_CHECK_PARENT`; 0 = any.
+    pub check_parent: u32,
+    /// `MARGAY_CHECK_PROCESSES`
+    pub check_processes: Processes,
+    /// `MARGAY_CHECK_STRIP_PATHS`
+    pub check_strip_paths: bool,
     /// `MARGAY_COMPANIONS`
     pub companions: bool,
     /// `MARGAY_JIT`
@@ -456,13 +534,23 @@ pub fn get() -> &'static Config {
 /// them for good.
 pub fn read() -> Config {
     // Values that are not UTF-8 are no values of ours; lossily they end in a sentence about them.
-    Config::parse(std::env::vars_os().filter_map(|(name, value)| {
+    let mut config = Config::parse(std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok()?;
         Some((name, value.to_string_lossy().into_owned()))
-    }))
+    }));
+    if !config.looks_at_this_process() {
+        config.check = Check::default();
+    }
+    config
 }
 
 impl Config {
+    /// Whether what is looked for is looked for in this process.
+    fn looks_at_this_process(&self) -> bool {
+        let is_child = self.check_parent == 0 || self.check_parent == std::os::unix::process::parent_id();
+        is_child && self.check_processes.have_this_one()
+    }
+
     /// The configuration that an environment asks for. Never fails: what is not understood leaves the default in place.
     pub fn parse(environment: impl IntoIterator<Item = (String, String)>) -> Config {
         let mut config = Config::default();
@@ -600,6 +688,8 @@ mod tests {
             ("MARGAY_SUMMARY", "1"),
             ("MARGAY_CHECK", "leaks, memory"),
             ("MARGAY_CHECK_LOG", "/tmp/found"),
+            ("MARGAY_CHECK_KERNEL_NAME", "kns=a\nregex=b,c"),
+            ("MARGAY_CHECK_LAUNCH_SKIP", "5"),
             ("MARGAY_PROGRESS", "1"),
             ("MARGAY_JIT", "always"),
             ("MARGAY_JIT_CACHE", "/tmp/kernels"),
@@ -621,6 +711,8 @@ mod tests {
         );
         assert_eq!((config.check.memory, config.check.leaks), (true, true));
         assert_eq!(config.check_log, Some("/tmp/found".into()));
+        assert!(config.check_kernel_name.match_any("b,c") && !config.check_kernel_name.match_any("b"));
+        assert_eq!((config.check_launch_skip, config.check_launch_count), (5, 0));
         assert_eq!((config.jit, config.jit_cache_size), (Jit::Always, 1 << 20));
         assert_eq!(config.jit_cache, CacheFolder::At("/tmp/kernels".into()));
         assert_eq!(config.jit_library, Some("/opt/libmargay-jit.so".into()));

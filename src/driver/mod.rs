@@ -47,6 +47,7 @@ use crate::memory::AddressSpace;
 pub use code::{calls, fault, launch, linker, module, occupancy};
 pub use context::green;
 pub use memory::{alloc, batch, copies, copy, decompress, endpoint, managed, multicast, pointer, pool, virtual_memory};
+pub use process::check::suppressions;
 pub use process::{checkpoint, coredump, record, tally};
 pub use sharing::{external, ipc, semaphore};
 pub use streams::{event, stream};

@@ -38,6 +38,13 @@ impl AddressSpace {
             return false;
         }
         let bytes = bytes.max(1);
+        if !view.exact {
+            let Some(last) = address.checked_add(bytes - 1) else {
+                return false;
+            };
+            let mut pages = (address >> PAGE_BITS..=last >> PAGE_BITS).map(|page| page << PAGE_BITS);
+            return pages.all(|page| view.rights(page) & bits == bits);
+        }
         let version = self.version();
         LAST.with(|last| {
             let last = &last[(address >> PAGE_BITS) as usize % KNOWN];
@@ -86,10 +93,14 @@ impl AddressSpace {
             return there;
         }
         let (least, most) = (found.start >> PAGE_BITS, (found.end() - 1) >> PAGE_BITS);
+        let (found_start, found_end) = match view.exact {
+            true => (found.start, found.end()),
+            false => (least << PAGE_BITS, (most + 1) << PAGE_BITS),
+        };
         let first = (least.max(page.saturating_sub(FAR))..page).rev().take_while(has).last();
         let last = (page + 1..=most.min(page + FAR)).take_while(has).last();
-        let start = found.start.max(first.unwrap_or(page) << PAGE_BITS);
-        let end = found.end().min((last.unwrap_or(page) + 1) << PAGE_BITS);
+        let start = found_start.max(first.unwrap_or(page) << PAGE_BITS);
+        let end = found_end.min((last.unwrap_or(page) + 1) << PAGE_BITS);
         (start, end - start)
     }
 

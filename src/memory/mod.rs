@@ -71,6 +71,8 @@ pub struct View {
     pub len: u64,
     /// One byte per page, indexed by `(address - base) >> PAGE_BITS`; a page more than the arena has.
     pub map: *const AtomicU8,
+    /// Accesses count to the byte ([`exact`]). Without it, pages of which only the beginning belongs to an allocation count whole.
+    pub exact: bool,
 }
 
 // SAFETY: the map is immutable in place, never unmapped, and its bytes are atomics.

@@ -254,6 +254,7 @@ mod tests {
             base: 1 << 40,
             len: pages << PAGE_BITS,
             map: std::ptr::null(),
+            exact: false,
         };
         let region = |bytes| reserve(bytes, libc::PROT_READ | libc::PROT_WRITE).expect("there is room");
         Shadow {

@@ -337,6 +337,7 @@ impl AddressSpace {
             base,
             len,
             map: map as *const AtomicU8,
+            exact: super::exact(),
         };
         if crate::config::get().check.init {
             shadow::prepare(&view);

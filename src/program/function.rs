@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ir::Body;
 use crate::isa::fidelity::Fidelity;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Function {
     pub name: Arc<str>,
     /// Blocks in the order in which they are laid out; the first is the entry.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::function::Function;
 use super::module::{Module, Symbol};
+use crate::config;
 use crate::ptx::ast::{self, Item, Span, Statement};
 
 /// A line of a `.cu` file, or of whatever a compiler made PTX of.
@@ -16,6 +17,16 @@ pub struct SourceLine {
     pub column: u32,
     /// The inlined function that the line is part of, as `.loc` names it; `None`: the function's own code.
     pub inlined: Option<String>,
+}
+
+impl SourceLine {
+    /// Its file, as reports name it.
+    pub fn shown(&self) -> &str {
+        match config::get().check_strip_paths {
+            true => self.file.rsplit('/').next().unwrap_or(&self.file),
+            false => &self.file,
+        }
+    }
 }
 
 /// What the text says of one instruction.

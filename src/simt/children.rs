@@ -178,7 +178,7 @@ impl Children {
 
     /// Checks a row as an access of a kernel is checked, and tells who watches of it.
     fn admit(&self, address: u64, bytes: u64, direction: Direction, watch: &Watch) -> Result<(), Box<Fault>> {
-        if anybody(self.parent.services.view(), address, bytes, direction.bits()) {
+        if anybody(self.parent.view(), address, bytes, direction.bits()) {
             let event = GridEvent::Transfer {
                 address,
                 bytes,

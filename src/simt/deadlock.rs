@@ -193,7 +193,7 @@ impl Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let site = self.0;
         match site.origin.lines.first() {
-            Some(line) => write!(f, "{}:{}, PTX line {}", line.file, line.line, site.ptx_line),
+            Some(line) => write!(f, "{}:{}, PTX line {}", line.shown(), line.line, site.ptx_line),
             None => write!(f, "PTX line {}", site.ptx_line),
         }
     }

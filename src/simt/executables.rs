@@ -6,13 +6,17 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use crate::program::Module;
+use crate::program::{Function, Module, passes};
 
 pub struct Executables {
     pub module: Arc<Module>,
     forms: Box<[Forms]>,
     /// By function, what an observer asks of kernels each time that one starts.
     answers: Box<[[OnceLock<bool>; 2]]>,
+    /// For launches with which nobody wants to know what is wrong.
+    bare: OnceLock<Arc<Executables>>,
+    /// Its functions lack the checks that are there for whoever wants to know.
+    is_bare: bool,
 }
 
 /// The forms of one function, of a type that its tier chooses.
@@ -22,7 +26,31 @@ impl Executables {
     pub fn new(module: Arc<Module>) -> Executables {
         let forms = module.functions.iter().map(|_| Forms::new()).collect();
         let answers = module.functions.iter().map(|_| Default::default()).collect();
-        Executables { module, forms, answers }
+        Executables {
+            module,
+            forms,
+            answers,
+            bare: OnceLock::new(),
+            is_bare: false,
+        }
+    }
+
+    /// The same module with forms of its own, which lack what passes have added to find mistakes ([`passes::strip`]).
+    pub fn bare(&self) -> &Arc<Executables> {
+        self.bare.get_or_init(|| {
+            Arc::new(Executables {
+                is_bare: true,
+                ..Executables::new(Arc::clone(&self.module))
+            })
+        })
+    }
+
+    /// A function of the module as its forms here have it.
+    pub(super) fn own(&self, function: &Arc<Function>) -> Arc<Function> {
+        match self.is_bare {
+            true => passes::strip(function).map_or_else(|| Arc::clone(function), Arc::new),
+            false => Arc::clone(function),
+        }
     }
 
     /// Functions whose forms are there already: programs built by hand.
@@ -33,6 +61,8 @@ impl Executables {
             answers: module.functions.iter().map(|_| Default::default()).collect(),
             module: Arc::new(module),
             forms: forms.into_iter().map(boxed).collect(),
+            bare: OnceLock::new(),
+            is_bare: false,
         }
     }
 

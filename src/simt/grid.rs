@@ -281,7 +281,7 @@ impl Grid {
             watch,
             local_stride: stride,
             params,
-            view: launch.services.view(),
+            view: launch.view(),
             starts,
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),

@@ -2,6 +2,7 @@
 //! kernels ([`Runtime`]).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::executables::Executables;
@@ -41,6 +42,9 @@ pub struct Launch {
     pub timeout: Option<Duration>,
     /// What its schedule is drawn from; `None`: it runs as fast as it can.
     pub seed: Option<Seed>,
+    /// Somebody wants to know what is wrong with it: accesses count to the byte where that is looked for, and its context looks on.
+    /// Of a graph's node it may change from run to run.
+    pub is_checked: AtomicBool,
     pub services: Arc<dyn Services>,
     /// What the module's texture and surface references are bound to.
     pub references: References,
@@ -62,6 +66,7 @@ impl Launch {
             params: self.params.clone(),
             timeout,
             seed: Some(seed),
+            is_checked: self.is_checked().into(),
             services,
             references: self.references.clone(),
             family: Family {
@@ -69,6 +74,24 @@ impl Launch {
                 ..self.family.clone()
             },
             ..*self
+        }
+    }
+
+    /// As the module has it.
+    pub fn kernel_name(&self) -> &Arc<str> {
+        &self.code.module.functions[self.kernel as usize].name
+    }
+
+    pub fn is_checked(&self) -> bool {
+        self.is_checked.load(Ordering::Relaxed)
+    }
+
+    /// What it may touch of the arena.
+    pub fn view(&self) -> View {
+        let view = self.services.view();
+        View {
+            exact: view.exact && self.is_checked(),
+            ..view
         }
     }
 

@@ -167,6 +167,7 @@ fn launch(functions: Vec<Compiled>, grid: u32, block: u32) -> Launch {
         stack_limit: 1024,
         timeout: None,
         seed: None,
+        is_checked: true.into(),
         services: Arc::new(Silent),
         references: Arc::default(),
         family: super::Family::default(),

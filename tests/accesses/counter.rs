@@ -320,6 +320,7 @@ impl Run {
                 ..simt::Family::default()
             },
             seed: None,
+            is_checked: true.into(),
         };
         simt::run(Arc::new(launch))
     }

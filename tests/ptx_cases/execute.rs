@@ -174,6 +174,7 @@ fn launch(
         stack_limit: launch.stack,
         timeout: Some(launch.timeout.map_or(PATIENCE, Duration::from_millis)),
         seed: None,
+        is_checked: true.into(),
         services: Arc::clone(services) as Arc<dyn Services>,
         references: Arc::clone(given.references),
         family: simt::Family::default(),

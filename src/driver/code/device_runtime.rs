@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::driver::launch::{Config, describe};
+use crate::driver::launch::{Config, From, describe};
 use crate::driver::module::Module;
 use crate::driver::{Context, Device, Error, Function, Result, VERSION, graph, occupancy, runtime_error};
 use crate::memory::{AddressSpace, Kind, Request};
@@ -36,7 +36,11 @@ impl Runtime for Module {
         };
         // Apart from those of the host's launches.
         static GRIDS: AtomicU64 = AtomicU64::new(1 << 31);
-        let described = describe(&function, &config, params, parent.multiprocessors, None, &GRIDS);
+        let from = From {
+            grids: &GRIDS,
+            graph: 0,
+        };
+        let described = describe(&function, &config, params, parent.multiprocessors, None, &from);
         let mut launch = described.map_err(|error| match error {
             Error::InvalidValue => INVALID_CONFIGURATION,
             error => error.code(),

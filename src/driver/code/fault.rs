@@ -72,7 +72,7 @@ pub(super) fn stack(sites: &[Site], text: &mut String) -> fmt::Result {
         let mut word = if index == 0 { "at" } else { "from" };
         for line in &site.origin.lines {
             let function = line.inlined.as_deref().unwrap_or(&site.function);
-            write!(text, "\n  {word} {}:{}", line.file, line.line)?;
+            write!(text, "\n  {word} {}:{}", line.shown(), line.line)?;
             if line.column != 0 {
                 write!(text, ":{}", line.column)?;
             }

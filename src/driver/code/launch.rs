@@ -88,8 +88,8 @@ impl Prepared {
         };
         // The number of a launch by the host depends on the host's calls alone: schedules from a seed count on it.
         static GRIDS: AtomicU64 = AtomicU64::new(1);
-        let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref(), &GRIDS)?;
-        launch.family.graph = graph;
+        let from = From { grids: &GRIDS, graph };
+        let launch = describe(function, config, params, multiprocessors, workspace.as_ref(), &from)?;
         Ok(Prepared {
             shared: Arc::clone(shared),
             launch: Arc::new(launch),
@@ -104,9 +104,15 @@ impl Prepared {
             workspace.clear();
         }
         let _busy = record::kernel_runs(self.shared.device);
+        let launch = &self.launch;
+        if launch.family.graph != 0 {
+            let is_checked = check::selection::takes(launch.kernel_name());
+            // It does not run meanwhile.
+            launch.is_checked.store(is_checked, Ordering::Relaxed);
+        }
         let ended = match check::orders::wanted() {
-            None => (self.run)(Arc::clone(&self.launch)),
-            Some(orders) => check::orders::run(&self.launch, self.run, orders),
+            Some(orders) if launch.is_checked() => check::orders::run(launch, self.run, orders),
+            Some(_) | None => (self.run)(Arc::clone(launch)),
         };
         if let Err(fault) = ended {
             let report = fault::report(&fault, self.shared.id);
@@ -120,7 +126,15 @@ impl Prepared {
     }
 }
 
-/// A launch for the executor, which gets the next number of `grids`.
+/// Where a launch comes from.
+pub(in crate::driver) struct From<'a> {
+    /// What counts such launches.
+    pub grids: &'a AtomicU64,
+    /// The executable graph of which it is a node, as the host knows it; 0: none.
+    pub graph: u64,
+}
+
+/// A launch for the executor.
 ///
 /// # Errors
 /// As [`launch`].
@@ -130,13 +144,24 @@ pub(in crate::driver) fn describe(
     params: Box<[u8]>,
     multiprocessors: u32,
     workspace: Option<&Workspace>,
-    grids: &AtomicU64,
+    from: &From<'_>,
 ) -> Result<simt::Launch> {
     let shared = &function.shared;
     let Shape { grid, cluster } = check(function, config, function.lowered()?, multiprocessors)?;
-    let grid_id = grids.fetch_add(1, Ordering::Relaxed);
+    let grid_id = from.grids.fetch_add(1, Ordering::Relaxed);
+    let name = &function.code.module.functions[function.index as usize].name;
+    // What a graph launches has its turn each time that it runs.
+    let is_checked = match from.graph {
+        0 => check::selection::takes(name),
+        _ => check::selection::names(name),
+    };
+    let code = if is_checked {
+        &function.code
+    } else {
+        function.code.bare()
+    };
     Ok(simt::Launch {
-        code: Arc::clone(&function.code),
+        code: Arc::clone(code),
         kernel: function.index,
         grid,
         block: config.block,
@@ -151,11 +176,13 @@ pub(in crate::driver) fn describe(
         tensor: tensor_architecture(shared.device),
         stack_limit: shared.stack_limit.load(Ordering::Relaxed).max(LEAST_STACK),
         timeout: config::get().timeout,
-        seed: check::orders::seed_of(grid_id),
+        seed: check::orders::seed_of(grid_id, is_checked),
+        is_checked: is_checked.into(),
         services: Arc::clone(shared) as Arc<dyn Services>,
         references: function.references.bindings(),
         family: Family {
             runtime: function.module().ok().map(|module| module as Arc<dyn simt::Runtime>),
+            graph: from.graph,
             ..Family::default()
         },
     })

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::config;
+use crate::config::{self, Check};
 use crate::driver::code::{misuses, number_report, races, uninitialised};
 use crate::driver::context::Shared;
 use crate::driver::{graph, process};
@@ -40,7 +40,15 @@ impl Services for Shared {
     }
 
     fn watch(&self, launch: &Arc<Launch>) -> Watch {
-        let check = config::get().check;
+        let mut check = config::get().check;
+        let is_checked = launch.is_checked();
+        if !is_checked {
+            // What it writes and copies about must be known all the same.
+            check = Check {
+                init: check.init,
+                ..Check::default()
+            };
+        }
         let mut watch = Watch::default();
         if check.race {
             let options = race::Options { benign: check.benign };
@@ -67,7 +75,9 @@ impl Services for Shared {
         if check.init {
             let of = Arc::clone(launch);
             let tell = move |found: init::Uninitialised| {
-                process::check::uninitialised(&found, uninitialised::report(&found), &of);
+                if is_checked {
+                    process::check::uninitialised(&found, uninitialised::report(&found), &of);
+                }
             };
             if let Some(detector) = init::Detector::new(launch, Arc::new(tell)) {
                 watch.add(Arc::new(detector));

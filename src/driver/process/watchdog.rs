@@ -161,7 +161,7 @@ fn describe(stuck: &[Stuck], words: &[Word], streams: &[Standing], host: &BTreeM
             );
             // Of functions that were inlined, who called them.
             let _ = match site.origin.lines.last() {
-                Some(line) => write!(text, " ({}:{}, PTX line {})", line.file, line.line, site.ptx_line),
+                Some(line) => write!(text, " ({}:{}, PTX line {})", line.shown(), line.line, site.ptx_line),
                 None => write!(text, " (PTX line {})", site.ptx_line),
             };
         }

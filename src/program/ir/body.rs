@@ -100,7 +100,7 @@ pub struct Block {
 }
 
 /// The blocks and registers of a function; block 0 is the entry.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Body {
     pub blocks: Vec<Block>,
     pub registers: Vec<RegisterInfo>,

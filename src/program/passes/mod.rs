@@ -37,6 +37,7 @@ mod webs;
 
 use self::provenance::Objects;
 use super::ir::Body;
+pub use provenance::strip;
 pub use shadows::Frame;
 
 /// What passes are to do.

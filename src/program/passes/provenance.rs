@@ -15,10 +15,23 @@ use crate::isa::{Compute, logic};
 use crate::program::ir::{
     Address, BlockId, Body, Element, Initial, Inst, Linear, MadeFrom, Op, Reached, Reg, Register, Role, Space, Within,
 };
-use crate::program::value_bytes;
+use crate::program::{Function, value_bytes};
 
 /// Rounds until nothing changes; programs of people need a handful.
 const ROUNDS: usize = 64;
+
+/// A function without these checks; `None` if it has none.
+pub fn strip(function: &Function) -> Option<Function> {
+    let is_check = |inst: &Inst| matches!(inst.op, Op::Within(_));
+    if !function.body.insts().any(is_check) {
+        return None;
+    }
+    let mut bare = function.clone();
+    for block in &mut bare.body.blocks {
+        block.insts.retain(|inst| !is_check(inst));
+    }
+    Some(bare)
+}
 
 /// What lowering knows of the registers that it makes.
 #[derive(Default, Debug)]

@@ -307,7 +307,7 @@ impl Executables {
         let kernel = self.module.functions[index as usize].entry;
         self.forms::<Forms>(index)
             .compiled
-            .get_or_init(|| Arc::new(Compiled::of(function, kernel)))
+            .get_or_init(|| Arc::new(Compiled::of(&self.own(function), kernel)))
     }
 
     /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2 or 4).

@@ -21,6 +21,9 @@ use super::slots::{Slot, first_lane, lanes, read};
 /// Slots of `op` lie in the running window, and the bundle has computed the value.
 pub unsafe fn check(op: &Within<Slot>, affine: u32, cx: &Cx<'_>) -> Option<RawFault> {
     let block = cx.block;
+    if !block.view.exact {
+        return None;
+    }
     let first = first_lane(&cx.mask.lanes);
     // SAFETY: the slots lie in the running window, as the caller promises, and the lane is one of the mask's.
     let base = |slot: Slot, lane: usize| unsafe { read(cx.regs, slot, lane) };

@@ -1,37 +1,148 @@
-//! What was found, as data: JSON, SARIF 2.1.0 for code scanning, and lines of suppressions.
+//! What was found, as data: JSON, and SARIF 2.1.0 for code scanning.
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// Each kind of finding, with what it is and where the pages tell of it.
-const KINDS: [(&str, &str, &str); 9] = [
-    ("kernel", "A kernel failed", "memory"),
-    ("free", "A call frees what is not there to be freed", "memory"),
-    ("leak", "Memory is not freed", "memory"),
-    ("race", "Two accesses are in no order", "races"),
-    (
-        "init",
-        "Something depends on a value that nobody has written",
-        "values-that-nobody-has-written",
-    ),
-    ("sync", "A barrier, or what is like one, is misused", "synchronisation"),
-    (
-        "order",
-        "What a launch leaves depends on the order of threads",
-        "results-that-depend-on-the-order-of-threads",
-    ),
-    (
-        "whole",
-        "What a program prints depends on the order of threads",
-        "results-that-depend-on-the-order-of-threads",
-    ),
-    ("fp", "A number goes wrong", "numbers"),
+/// A kind of finding.
+struct Kind {
+    word: &'static str,
+    /// One such finding in the sum, and several.
+    one: &'static str,
+    many: &'static str,
+    /// What it is, for readers of a log.
+    what: &'static str,
+    help: &'static str,
+    /// Where the pages of Margay tell of it (`docs/checking.md`), and what manual says how it ought to be.
+    anchor: &'static str,
+    manual: &'static str,
+}
+
+/// In the order in which the sum has them.
+const KINDS: [Kind; 9] = [
+    Kind {
+        word: "kernel",
+        one: "kernel failed",
+        many: "kernels failed",
+        what: "A kernel failed",
+        help: "The kernel touched memory that is not its own, or did something else that ends it. The report names the access, the \
+               nearest allocation or variable, and the thread.",
+        anchor: "memory",
+        manual: "https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html#memcheck-tool",
+    },
+    Kind {
+        word: "free",
+        one: "wrong free",
+        many: "wrong frees",
+        what: "A call frees what is not there to be freed",
+        help: "The address or handle was freed before, is not the start of an allocation, or belongs to another call.",
+        anchor: "memory",
+        manual: "https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html#memcheck-tool",
+    },
+    Kind {
+        word: "leak",
+        one: "allocation was not freed",
+        many: "allocations were not freed",
+        what: "Memory is not freed",
+        help: "By the end of its context or process nobody has freed the memory. The report names the call that allocated it.",
+        anchor: "memory",
+        manual: "https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html#leak-checking",
+    },
+    Kind {
+        word: "race",
+        one: "race",
+        many: "races",
+        what: "Two accesses are in no order",
+        help: "Two accesses touch the same bytes, one of them writes, and nothing puts them in order. The last line of the report \
+               says what is missing: a barrier, a release and an acquire, an event.",
+        anchor: "races",
+        manual: "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#memory-consistency-model",
+    },
+    Kind {
+        word: "init",
+        one: "uninitialised value",
+        many: "uninitialised values",
+        what: "Something depends on a value that nobody has written",
+        help: "A branch, an address, an atomic operation, output or the host depends on bits that nobody has written. The report \
+               names the load that brought them.",
+        anchor: "values-that-nobody-has-written",
+        manual: "https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html#initcheck-tool",
+    },
+    Kind {
+        word: "sync",
+        one: "misused barrier",
+        many: "misused barriers",
+        what: "A barrier, or what is like one, is misused",
+        help: "Threads come to a barrier, a mask or an asynchronous operation in a way that is not defined, or nobody gets on any \
+               more. The report says who is missing, or what rule is broken.",
+        anchor: "synchronisation",
+        manual: "https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html#synccheck-tool",
+    },
+    Kind {
+        word: "whole",
+        one: "output that depends on the order of threads",
+        many: "outputs that depend on the order of threads",
+        what: "What a program prints depends on the order of threads",
+        help: "The program printed something else, or ended with another exit code, when its threads ran in another order. The \
+               report names a MARGAY_SEED that repeats the order.",
+        anchor: "results-that-depend-on-the-order-of-threads",
+        manual: "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#memory-consistency-model",
+    },
+    Kind {
+        word: "order",
+        one: "launch whose result depends on the order of threads",
+        many: "launches whose results depend on the order of threads",
+        what: "What a launch leaves depends on the order of threads",
+        help: "Memory held something else after the launch when its threads ran in another order. The report names who wrote it, \
+               and a MARGAY_SEED that repeats the order.",
+        anchor: "results-that-depend-on-the-order-of-threads",
+        manual: "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#memory-consistency-model",
+    },
+    Kind {
+        word: "fp",
+        one: "number gone wrong",
+        many: "numbers gone wrong",
+        what: "A number goes wrong",
+        help: "An operation made a NaN or an infinity of operands that are none, or what else was asked for. The report has the \
+               operands.",
+        anchor: "numbers",
+        manual: "https://docs.nvidia.com/cuda/floating-point/index.html",
+    },
 ];
 
-/// An object with the findings as the library has told of them, and their sum in words.
-pub fn json(found: &[Value], sum: &str) -> Value {
-    json!({"tool": "margay check", "version": env!("CARGO_PKG_VERSION"), "summary": sum, "findings": found})
+/// How many findings there are of a kind.
+fn count(found: &[Value], kind: &Kind) -> u64 {
+    let of_kind = found.iter().filter(|finding| finding["kind"] == kind.word);
+    of_kind.map(|finding| finding["count"].as_u64().unwrap_or(1)).sum()
+}
+
+/// `1 kernel failed, 2 wrong frees`
+pub fn sum(found: &[Value]) -> String {
+    let parts = KINDS.iter().filter_map(|kind| match count(found, kind) {
+        0 => None,
+        1 => Some(format!("1 {}", kind.one)),
+        n => Some(format!("{n} {}", kind.many)),
+    });
+    let parts: Vec<String> = parts.collect();
+    match parts.is_empty() {
+        true => "nothing found".into(),
+        false => parts.join(", "),
+    }
+}
+
+/// An object with the findings as the library has told of them, how many there are of each kind, how many the rules of
+/// `--suppressions` have left out, and the sum in words.
+pub fn json(found: &[Value], suppressed: u64, sum: &str) -> Value {
+    let counts: Map<String, Value> = KINDS
+        .iter()
+        .map(|kind| (kind.word.to_owned(), count(found, kind).into()))
+        .collect();
+    json!({
+        "tool": "margay check",
+        "version": env!("CARGO_PKG_VERSION"),
+        "summary": {"text": sum, "counts": counts, "suppressed": suppressed},
+        "findings": found,
+    })
 }
 
 /// A log of SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format) with one run. Files are named from `folder` on where
@@ -39,11 +150,18 @@ pub fn json(found: &[Value], sum: &str) -> Value {
 pub fn sarif(found: &[Value], folder: &Path) -> Value {
     let rules: Vec<Value> = KINDS
         .iter()
-        .map(|(kind, what, anchor)| {
+        .map(|kind| {
+            let Kind { what, help, anchor, .. } = kind;
+            let page = format!("docs/checking.md#{anchor}");
             json!({
-                "id": kind,
+                "id": kind.word,
                 "shortDescription": {"text": what},
-                "help": {"text": format!("docs/checking.md#{anchor} in Margay's pages")},
+                "fullDescription": {"text": help},
+                "help": {
+                    "text": format!("{help} More is in Margay's pages, {page}."),
+                    "markdown": format!("{help}\n\nMore is in Margay's pages, `{page}`."),
+                },
+                "helpUri": kind.manual,
             })
         })
         .collect();
@@ -67,7 +185,7 @@ fn result(finding: &Value, folder: &Path) -> Value {
         "message": {"text": finding["report"]},
         "occurrenceCount": finding["times"].as_u64().unwrap_or(1).max(1),
     });
-    if let Some(index) = KINDS.iter().position(|(kind, ..)| finding["kind"] == *kind) {
+    if let Some(index) = KINDS.iter().position(|kind| finding["kind"] == kind.word) {
         result["ruleIndex"] = index.into();
     }
     let mut places = places.into_iter();
@@ -133,56 +251,6 @@ fn escaped(path: &str) -> String {
     out
 }
 
-/// A line for each finding by which it would not be told of again.
-pub fn suppressions(found: &[Value]) -> String {
-    let mut lines: Vec<String> = found.iter().filter_map(suppression).collect();
-    lines.sort();
-    lines.dedup();
-    let mut text = String::from("# Made by margay check --generate-suppressions.\n");
-    let others = found.iter().filter(|finding| suppression(finding).is_none()).count();
-    if others > 0 {
-        text.push_str(&format!(
-            "# {others} more cannot be told from others of their kind, and have no line.\n"
-        ));
-    }
-    for line in lines {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
-}
-
-/// `None`: nothing tells it from others of its kind.
-fn suppression(finding: &Value) -> Option<String> {
-    let mut line = finding["kind"].as_str().unwrap_or("*").to_owned();
-    if let Some(kernel) = finding["kernel"]["mangled"].as_str() {
-        line.push_str(&format!(" kernel={kernel}"));
-    }
-    let frames = stacks(finding).flatten();
-    let place = frames
-        .filter_map(|frame| Some((frame["file"].as_str()?, frame["line"].as_u64()?)))
-        .next();
-    if let Some((file, number)) = place {
-        let name = Path::new(file)
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned());
-        let name = name.unwrap_or_else(|| file.into()).replace(char::is_whitespace, "*");
-        line.push_str(&format!(" at=*{name}:{number}"));
-    } else if let Some(instruction) = stacks(finding)
-        .flatten()
-        .find_map(|frame| frame["instruction"].as_str())
-    {
-        line.push_str(&format!(
-            " instruction={}",
-            instruction.replace(char::is_whitespace, "*")
-        ));
-    }
-    if let Some(call) = finding["call"].as_str() {
-        line.push_str(&format!(" call={call}"));
-    }
-    line.contains('=').then_some(line)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,9 +282,32 @@ mod tests {
     }
 
     #[test]
-    fn suppressions_name_kernel_and_place_once() {
-        let text = suppressions(&[finding(), finding()]);
-        let rules: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(rules, ["race kernel=_Z1fPi at=*f.cu:6"]);
+    fn every_rule_has_help() {
+        let log = sarif(&[], Path::new("/"));
+        let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap().clone();
+        assert_eq!(rules.len(), 9);
+        for rule in rules {
+            assert!(rule["helpUri"].as_str().unwrap().starts_with("https://"), "{rule}");
+            let help = rule["help"]["text"].as_str().unwrap();
+            assert!(
+                help.starts_with(rule["fullDescription"]["text"].as_str().unwrap()),
+                "{rule}"
+            );
+        }
+    }
+
+    #[test]
+    fn findings_are_counted_by_their_kind() {
+        assert_eq!(sum(&[]), "nothing found");
+        let finding = |kind: &str, count: u64| json!({"record": "finding", "kind": kind, "count": count});
+        assert_eq!(sum(&[finding("kernel", 1)]), "1 kernel failed");
+        let found = [finding("leak", 2), finding("free", 1), finding("leak", 2)];
+        assert_eq!(sum(&found), "1 wrong free, 4 allocations were not freed");
+        let summary = &json(&found, 3, "words")["summary"];
+        assert_eq!((&summary["text"], &summary["suppressed"]), (&json!("words"), &json!(3)));
+        assert_eq!(
+            (&summary["counts"]["leak"], &summary["counts"]["race"]),
+            (&json!(4), &json!(0))
+        );
     }
 }

@@ -6,43 +6,43 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use clap::ArgMatches;
 use cuda::simt::Order;
 use serde_json::{Value, json};
 
-use super::{List, conclude, findings, own_code};
+use super::{Ended, Session, findings, own_code};
 use crate::Outcome;
-use crate::run::{introduce, library, not_started, tell_of_other_drivers};
+use crate::run::{introduce, not_started};
 
 /// How much of a line that differs is shown.
 const SHOWN: usize = 100;
 
 pub fn run(
-    matches: &ArgMatches,
+    session: &mut Session<'_>,
+    library: &Path,
     program: &OsString,
     arguments: &[&OsString],
-    (list, words, settings): (&List, &[String], &[(&str, OsString)]),
     seeds: u32,
 ) -> Outcome {
-    let library = library()?;
-    tell_of_other_drivers("check", &library);
-    let start = |order: Order, is_first: bool| -> Result<std::io::Result<Output>, String> {
+    let start = |session: &Session<'_>, order: Order, is_first: bool| -> Result<std::io::Result<Output>, String> {
         let mut command = Command::new(program);
         command.args(arguments);
-        introduce(&mut command, &library, false)?;
+        introduce(&mut command, library, false)?;
         command
-            .env("MARGAY_CHECK", words.join(","))
-            .env("MARGAY_CHECK_LOG", &list.0)
-            .envs(settings.iter().cloned())
+            .envs(session.environment())
             .env("MARGAY_SEED", order.to_string())
             .stdin(Stdio::null())
             .stderr(if is_first { Stdio::inherit() } else { Stdio::null() });
+        if !is_first && session.output.path().is_some() {
+            // Of what other runs find, this command says what is new.
+            command.env_remove("MARGAY_LOG_FILE");
+        }
         Ok(command.output())
     };
     let first_order = Order::nth(1, 0);
-    let first = match start(first_order, true)? {
+    let first = match start(session, first_order, true)? {
         Ok(output) => output,
         Err(error) => return Ok(not_started("check", program, &error)),
     };
@@ -51,19 +51,21 @@ pub fn run(
         .write_all(&first.stdout)
         .and_then(|()| std::io::stdout().flush());
     let own = own_code(first.status);
-    let mut found = findings(&list.read());
+    let mut records = session.list.read();
+    let mut found = findings(&records);
     let mut known: BTreeSet<String> = found.iter().map(what).collect();
     let (mut differ, mut shown) = (0, None);
     for n in 1..seeds {
         let order = Order::nth(1, n.into());
-        let other = match start(order, false)? {
+        let other = match start(session, order, false)? {
             Ok(output) => output,
             Err(error) => return Ok(not_started("check", program, &error)),
         };
-        for finding in findings(&list.read()) {
+        records = session.list.read();
+        for finding in findings(&records) {
             if known.insert(what(&finding)) {
                 let report = finding["report"].as_str().unwrap_or_default();
-                eprintln!("margay check: with MARGAY_SEED={order}: {report}");
+                session.output.line(&format!("with MARGAY_SEED={order}: {report}"));
                 found.push(finding);
             }
         }
@@ -73,13 +75,24 @@ pub fn run(
         }
     }
     if let Some((order, how)) = shown {
-        eprintln!("margay check: the order of threads matters: {how}");
-        eprintln!("  with MARGAY_SEED={first_order} and with MARGAY_SEED={order}");
-        let (others, s) = (seeds - 1, if seeds == 2 { "" } else { "s" });
-        eprintln!("  {differ} of {others} other order{s} came to something else than the first");
-        found.push(json!({"record": "finding", "kind": "whole", "count": 1, "title": how, "report": how}));
+        let finding = json!({"record": "finding", "kind": "whole", "count": 1, "title": how, "report": how});
+        if session.rules.leave_out(&finding) {
+            records.push(json!({"record": "suppressed", "count": 1}));
+        } else {
+            let (others, s) = (seeds - 1, if seeds == 2 { "" } else { "s" });
+            session.output.line(&format!("the order of threads matters: {how}"));
+            session.output.lines(&format!(
+                "  with MARGAY_SEED={first_order} and with MARGAY_SEED={order}\n  \
+                 {differ} of {others} other order{s} came to something else than the first\n"
+            ));
+            found.push(finding);
+        }
     }
-    conclude(matches, &found, own)
+    session.conclude(&Ended {
+        records: &records,
+        found,
+        own,
+    })
 }
 
 /// What is found a second time is nothing new, but for addresses.

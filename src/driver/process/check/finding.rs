@@ -4,8 +4,8 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::config;
 use crate::program::demangle;
 use crate::simt::Site;
 
-use super::suppressions;
+use super::suppressions::{self, Rule};
 
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,31 +241,57 @@ fn frames(site: &Site) -> Vec<Value> {
 /// Tells of a finding: in the log, and in the list that `margay check` reads.
 pub fn tell(finding: &Finding) {
     static TOLD: AtomicU64 = AtomicU64::new(0);
-    if suppressions::suppresses(finding) {
+    let record = finding.json();
+    if let Some(rule) = rules().iter().find(|rule| rule.applies(&record)) {
+        append(|| json!({"record": "suppressed", "rule": rule.line, "count": finding.count}));
         return;
     }
     let limit = config::get().check_limit;
-    match TOLD.fetch_add(1, Ordering::Relaxed) {
-        told if limit != 0 && told > limit => {}
-        told if limit != 0 && told == limit => {
-            tracing::error!("what else is found is counted and not printed: the limit of reports is {limit}");
+    if !finding.is_told {
+        match TOLD.fetch_add(1, Ordering::Relaxed) {
+            told if limit != 0 && told > limit => {}
+            told if limit != 0 && told == limit => {
+                tracing::error!("what else is found is counted and not printed: the limit of reports is {limit}");
+            }
+            _ => tracing::error!("{}", finding.report),
         }
-        _ if finding.is_told => {}
-        _ => tracing::error!("{}", finding.report),
     }
-    append(&finding.json());
+    append(|| record);
+}
+
+/// Rules by which findings are left out (`MARGAY_CHECK_SUPPRESSIONS`); what is not understood is told of, and leaves nothing out.
+fn rules() -> &'static [Rule] {
+    static RULES: OnceLock<Vec<Rule>> = OnceLock::new();
+    RULES.get_or_init(|| {
+        let Some(path) = config::get().check_suppressions.as_deref() else {
+            return Vec::new();
+        };
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let (rules, problems) = suppressions::parse(&text);
+                for problem in problems {
+                    tracing::error!("MARGAY_CHECK_SUPPRESSIONS: {}:{problem}", path.display());
+                }
+                rules
+            }
+            Err(error) => {
+                tracing::error!("MARGAY_CHECK_SUPPRESSIONS: {}: {error}", path.display());
+                Vec::new()
+            }
+        }
+    })
 }
 
 /// This process uses the driver, and is looked at: `margay check` wants to know of it even if nothing is found.
 pub(super) fn introduce() {
     let program = std::env::current_exe().unwrap_or_default();
-    append(&json!({"record": "process", "pid": process::id(), "program": program.to_string_lossy()}));
+    append(|| json!({"record": "process", "pid": process::id(), "program": program.to_string_lossy()}));
 }
 
 /// Appends a line. A file that cannot be written must not stop the program, but whoever counts must hear of it.
-fn append(record: &Value) {
+pub(super) fn append(record: impl FnOnce() -> Value) {
     let Some(path) = &config::get().check_log else { return };
-    let line = format!("{record}\n");
+    let line = format!("{}\n", record());
     let file = OpenOptions::new().append(true).create(true).open(path);
     if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
         tracing::error!("MARGAY_CHECK_LOG: {}: {error}; it lacks a finding", path.display());

@@ -7,7 +7,8 @@
 mod finding;
 mod misuse;
 pub mod orders;
-mod suppressions;
+pub mod selection;
+pub mod suppressions;
 mod uninitialised;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +74,12 @@ pub fn launched(launch: &Launch) -> Launched {
 /// A kernel has failed; its context tells the log.
 pub fn fault(fault: &Fault, report: &str, launch: &Launch) {
     let check = config::get().check;
-    if !check.memory && !check.sync {
+    let is_wanted = match *fault.kernel == **launch.kernel_name() {
+        true => launch.is_checked(),
+        // A kernel that it has launched.
+        false => selection::names(&fault.kernel),
+    };
+    if !is_wanted || !check.memory && !check.sync {
         return;
     }
     let (address, bytes) = match fault.cause {

@@ -40,11 +40,17 @@ pub fn wanted() -> Option<u32> {
 }
 
 /// What the schedule of launch number `launch` is drawn from.
-pub fn seed_of(launch: u64) -> Option<Seed> {
+pub fn seed_of(launch: u64, is_checked: bool) -> Option<Seed> {
     let config = config::get();
-    match &config.seed {
-        Some(orders) => Some(Seed::new(orders.of(launch), launch)),
-        None => wanted().map(|_| Seed::new(first(), launch)),
+    match (&config.seed, wanted()) {
+        (Some(orders), _) => Some(Seed::new(orders.of(launch), launch)),
+        (None, Some(_)) if is_checked => Some(Seed::new(first(), launch)),
+        (None, Some(_)) => {
+            // Who repeats an order has the first one for such launches.
+            ANY.store(true, Ordering::Relaxed);
+            None
+        }
+        (None, None) => None,
     }
 }
 

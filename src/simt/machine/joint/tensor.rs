@@ -4,7 +4,6 @@
 use super::bulk::{check_barrier, tell_begin};
 use crate::isa::joint::tensor::{Field, Load, Mode, Op, Override, Store, Tensor};
 use crate::isa::lanes::WARP;
-use crate::memory;
 use crate::memory::tensor_map::{self, Element, Fields, Row, TensorBox, TensorMap, Walk};
 use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::simt::machine::access::{self, Lanes, MemOp};
@@ -191,7 +190,7 @@ impl Warp<'_> {
         let lane = self.lane(i);
         place.tensor.rows(|row| {
             let (address, span) = (row.address, place.span(&row));
-            if memory::exact() && span > 0 {
+            if cx.block.view.exact && span > 0 {
                 within::tensor(place.tensor.map(), (address, span), direction, lane)?;
             }
             if !access::anybody(cx.block.view, address, span, direction.bits()) {
