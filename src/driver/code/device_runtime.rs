@@ -38,7 +38,7 @@ impl Runtime for Module {
         static GRIDS: AtomicU64 = AtomicU64::new(1 << 31);
         let from = From {
             grids: &GRIDS,
-            graph: 0,
+            graph: None,
         };
         let described = describe(&function, &config, params, parent.multiprocessors, None, &from);
         let mut launch = described.map_err(|error| match error {

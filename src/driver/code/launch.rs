@@ -62,6 +62,8 @@ pub(in crate::driver) struct Prepared {
     shared: Arc<Shared>,
     launch: Arc<simt::Launch>,
     workspace: Option<Workspace>,
+    /// It has its turn among the launches that are looked at each time that it runs.
+    is_node: bool,
     run: Runner,
 }
 
@@ -69,16 +71,16 @@ impl Prepared {
     /// # Errors
     /// As [`launch`].
     pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>, multiprocessors: u32) -> Result<Prepared> {
-        Prepared::new_in(function, config, params, multiprocessors, 0)
+        Prepared::new_in(function, config, params, multiprocessors, None)
     }
 
-    /// As a node of an executable graph that kernels may launch; 0: of none.
+    /// As a node of an executable graph, which kernels may launch if it has a number.
     pub fn new_in(
         function: &Arc<Function>,
         config: &Config,
         params: Box<[u8]>,
         multiprocessors: u32,
-        graph: u64,
+        graph: Option<u64>,
     ) -> Result<Prepared> {
         let shared = &function.shared;
         let workspace = if config.cooperative {
@@ -94,6 +96,7 @@ impl Prepared {
             shared: Arc::clone(shared),
             launch: Arc::new(launch),
             workspace,
+            is_node: graph.is_some(),
             run: runner(),
         })
     }
@@ -105,7 +108,7 @@ impl Prepared {
         }
         let _busy = record::kernel_runs(self.shared.device);
         let launch = &self.launch;
-        if launch.family.graph != 0 {
+        if self.is_node {
             let is_checked = check::selection::takes(launch.kernel_name());
             // It does not run meanwhile.
             launch.is_checked.store(is_checked, Ordering::Relaxed);
@@ -130,8 +133,8 @@ impl Prepared {
 pub(in crate::driver) struct From<'a> {
     /// What counts such launches.
     pub grids: &'a AtomicU64,
-    /// The executable graph of which it is a node, as the host knows it; 0: none.
-    pub graph: u64,
+    /// The executable graph of which it is a node, as the host knows it if kernels may launch it, and else 0.
+    pub graph: Option<u64>,
 }
 
 /// A launch for the executor.
@@ -152,8 +155,8 @@ pub(in crate::driver) fn describe(
     let name = &function.code.module.functions[function.index as usize].name;
     // What a graph launches has its turn each time that it runs.
     let is_checked = match from.graph {
-        0 => check::selection::takes(name),
-        _ => check::selection::names(name),
+        None => check::selection::takes(name),
+        Some(_) => check::selection::names(name),
     };
     let code = if is_checked {
         &function.code
@@ -182,7 +185,7 @@ pub(in crate::driver) fn describe(
         references: function.references.bindings(),
         family: Family {
             runtime: function.module().ok().map(|module| module as Arc<dyn simt::Runtime>),
-            graph: from.graph,
+            graph: from.graph.unwrap_or(0),
             ..Family::default()
         },
     })
