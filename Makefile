@@ -85,6 +85,7 @@ races: setup build
 	CC="$(CC)" tests/check/findings.py
 	tests/check/memory/run
 	tests/check/sites/run
+	tests/check/hosts/run
 	tests/litmus/run
 	clients/cuda/run --check memory,init,sync,race --runtimes static13 --loadings LD_LIBRARY_PATH --jobs $(JOBS)
 

@@ -304,6 +304,44 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_CHECK_BACKTRACE",
+        default: "",
+        meaning: "whose call stacks reports show: yes (all), host (where the program launched, allocated, freed), device, no (default: yes \
+                  where something is looked for; yes and host also show where the program launched a kernel that fails without a check)",
+        set: |config, value| {
+            config.backtraces = match value {
+                "" => None,
+                "yes" => Some(Backtraces {
+                    host: true,
+                    device: true,
+                }),
+                "host" => Some(Backtraces {
+                    host: true,
+                    device: false,
+                }),
+                "device" => Some(Backtraces {
+                    host: false,
+                    device: true,
+                }),
+                "no" => Some(Backtraces {
+                    host: false,
+                    device: false,
+                }),
+                _ => return Err("expected yes, host, device or no".into()),
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "MARGAY_CHECK_CALLERS",
+        default: "0",
+        meaning: "how many calls of the program each host backtrace of a report shows, from the innermost on; 0 = all",
+        set: |config, value| {
+            config.callers = number(value, 0, 1 << 16)? as usize;
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_COMPANIONS",
         default: "1",
         meaning: "0 = no companions: those that make NVRTC, nvJitLink, ptxas and nvcc keep PTX for Python programs, NVML, nvidia-smi",
@@ -434,6 +472,15 @@ impl Check {
     }
 }
 
+/// Whose call stacks reports show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backtraces {
+    /// The program's, on the way to the driver.
+    pub host: bool,
+    /// Threads' in kernels: without them the innermost place alone.
+    pub device: bool,
+}
+
 /// Which kernels are compiled to machine code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jit {
@@ -510,6 +557,10 @@ pub struct Config {
     pub check_processes: Processes,
     /// `MARGAY_CHECK_STRIP_PATHS`
     pub check_strip_paths: bool,
+    /// `MARGAY_CHECK_BACKTRACE`; `None` = as what is looked for asks for.
+    pub backtraces: Option<Backtraces>,
+    /// `MARGAY_CHECK_CALLERS`; 0 = all.
+    pub callers: usize,
     /// `MARGAY_COMPANIONS`
     pub companions: bool,
     /// `MARGAY_JIT`
@@ -549,6 +600,16 @@ impl Config {
     fn looks_at_this_process(&self) -> bool {
         let is_child = self.check_parent == 0 || self.check_parent == std::os::unix::process::parent_id();
         is_child && self.check_processes.have_this_one()
+    }
+
+    /// Whether calls are to remember where they were made.
+    pub fn host_backtraces(&self) -> bool {
+        self.backtraces.map_or(self.check.any(), |shown| shown.host)
+    }
+
+    /// Whether reports show call stacks of kernels' threads.
+    pub fn device_backtraces(&self) -> bool {
+        self.backtraces.is_none_or(|shown| shown.device)
     }
 
     /// The configuration that an environment asks for. Never fails: what is not understood leaves the default in place.

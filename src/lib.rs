@@ -11,10 +11,11 @@
 //! 7. [`simt`]: a program and a launch become effects: grid, CTA, warp, lane; upon
 //! 8. [`memory`]: one address space in which every access is checked.
 //!
-//! [`trace`] stands aside and watches; [`config`] knows every environment variable; what [`defect`] catches is
+//! [`trace`] stands aside and watches; `backtrace` knows where in the program a call was made; [`config`] knows every environment variable; what [`defect`] catches is
 //! Margay's own fault; `companions` loads what makes NVIDIA's compilers keep PTX. `docs/architecture.md` is the whole map.
 
 pub mod api;
+mod backtrace;
 mod companions;
 pub mod config;
 pub mod defect;

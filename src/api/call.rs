@@ -117,7 +117,11 @@ fn answer(name: &'static str, body: &mut dyn FnMut() -> Answer) -> CUresult {
         body()
     };
     let outer = caller::replace(name);
-    let began = if outer.is_empty() { tally::call_begins() } else { None };
+    let began = if outer.is_outermost() {
+        tally::call_begins()
+    } else {
+        None
+    };
     let answer = match defect::catch(whole) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(result)) => failed(name, result),
@@ -125,7 +129,7 @@ fn answer(name: &'static str, body: &mut dyn FnMut() -> Answer) -> CUresult {
     };
     tally::call_ends(name, began);
     caller::restore(outer);
-    if outer.is_empty() {
+    if outer.is_outermost() {
         logs::tell();
     }
     answer

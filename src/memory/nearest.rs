@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Allocation, Kind, caller};
+use super::{Allocation, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
@@ -77,11 +77,11 @@ impl fmt::Display for Nearest {
             bytes(self.allocation.bytes),
             self.allocation.start
         )?;
-        if !allocated_by.is_empty() {
-            write!(f, ", allocated by {}", caller::plain(allocated_by))?;
+        if !allocated_by.name.is_empty() {
+            write!(f, ", allocated by {}", allocated_by.plain())?;
         }
-        if !freed_by.is_empty() {
-            write!(f, ", freed by {}", caller::plain(freed_by))?;
+        if !freed_by.name.is_empty() {
+            write!(f, ", freed by {}", freed_by.plain())?;
         }
         f.write_str(")")
     }

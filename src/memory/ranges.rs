@@ -4,6 +4,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 
+use super::caller::Caller;
 use super::space::{AddressSpace, Allocation, Backing, HUGE, Kind, OutOfMemory, Request, bits_of};
 use super::{PAGE, PAGE_BITS, shadow};
 use crate::trace::signals::quietly;
@@ -134,7 +135,7 @@ impl AddressSpace {
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             allocated_by: request.by,
-            freed_by: "",
+            freed_by: Caller::NOBODY,
             withdrawn,
             backing: Backing::Shown,
             pages: request.bytes.div_ceil(PAGE),

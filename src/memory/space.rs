@@ -11,11 +11,12 @@ use once_cell::sync::OnceCell;
 use parking_lot::RwLock;
 
 use super::blocks::{LargeBlocks, SMALL, SmallBlocks};
+use super::caller::{self, Caller};
 use super::hosts::{HostRange, HostRanges};
 use super::isolation::Viewers;
 use super::life::{self, Life};
 use super::nearest::{Nearest, Relation};
-use super::{EDGE, PAGE, PAGE_BITS, READ, View, WRITE, caller, shadow};
+use super::{EDGE, PAGE, PAGE_BITS, READ, View, WRITE, shadow};
 
 pub const MAX_DEVICES: usize = 64;
 
@@ -79,8 +80,8 @@ pub struct Request {
     /// For whoever asks later: flags of the call that allocated, the pool it came from.
     pub flags: u32,
     pub pool: u64,
-    /// The driver call that asks, or what a kernel did; empty: nobody in particular.
-    pub by: &'static str,
+    /// The driver call that asks, or what a kernel did.
+    pub by: Caller,
 }
 
 impl Request {
@@ -96,7 +97,7 @@ impl Request {
             owner: 0,
             flags: 0,
             pool: 0,
-            by: caller::name(),
+            by: caller::here(),
         }
     }
 }
@@ -114,9 +115,9 @@ pub struct Allocation {
     pub pool: u64,
     /// Never used twice (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
-    /// Who asked for it, and who freed it (empty as long as nobody has): for messages.
-    pub allocated_by: &'static str,
-    pub freed_by: &'static str,
+    /// Who asked for it, and who freed it (nobody as long as nobody has): for messages.
+    pub allocated_by: Caller,
+    pub freed_by: Caller,
     /// Kernels may not touch it, and it does not count as used.
     pub(super) withdrawn: bool,
     pub(super) backing: Backing,
@@ -254,7 +255,7 @@ impl State {
             self.freed.pop_front();
         }
         self.freed.push_back(Allocation {
-            freed_by: caller::name(),
+            freed_by: caller::here(),
             ..allocation
         });
     }
@@ -479,7 +480,7 @@ impl AddressSpace {
             pool: request.pool,
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             allocated_by: request.by,
-            freed_by: "",
+            freed_by: Caller::NOBODY,
             withdrawn: false,
             backing: Backing::Own,
             pages,
@@ -492,6 +493,8 @@ impl AddressSpace {
 
     /// Frees the allocation that starts at `start`: kernels lose it first, then its memory goes.
     pub fn free(&self, start: u64) -> Option<Allocation> {
+        // Whoever wants to know where the call was made finds out here, and not under the lock.
+        caller::here();
         let mut state = self.state.write();
         let allocation = state.live.remove(&start)?;
         self.mark(&allocation, 0);

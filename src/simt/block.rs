@@ -464,7 +464,7 @@ impl<'l> Block<'l> {
         complete: impl FnOnce(&mut State, &Env<'_>) -> Result<T, Cause>,
     ) -> Result<T, Box<Located>> {
         complete(&mut self.state, &self.env).map_err(|cause| {
-            let fault = RawFault { cause, lane: 0 };
+            let fault = RawFault::new(cause, 0);
             let first = self.bundles.iter().find_map(|b| Some((b, b.fragments.first()?)));
             Box::new(match first {
                 Some((bundle, fragment)) => {
@@ -530,6 +530,7 @@ impl<'l> Block<'l> {
         let fault = RawFault {
             cause: Cause::Deadlock { why: self.waits() },
             lane,
+            others: 0,
         };
         interp::located(bundle, fragment, fault)
     }

@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
+use crate::isa::lanes::WARP;
+use crate::memory::exact;
 use crate::program::{Function, Module, Origin, SharedName, Space};
 use crate::ptx::ast::Span;
 
 use super::cause::{Cause, Made};
 use super::interp::Located;
 use super::interp::compile::{Compiled, Pc};
+use super::machine::slots::bits;
 use super::machine::{Env, peers};
 
 /// Why a launch ended early, and where.
@@ -18,6 +21,8 @@ pub struct Fault {
     pub kernel: Arc<str>,
     pub block: [u32; 3],
     pub thread: [u32; 3],
+    /// Others of its warp that were wrong in the same way by the same instruction; kept where accesses are checked to the byte.
+    pub others: Vec<[u32; 3]>,
     /// The thread's call stack, innermost first; empty: no thread did it, the launch failed as a whole.
     pub stack: Vec<Site>,
     /// Where the address lies by the block's shared, local or parameter memory, if it is in one of them or near.
@@ -113,6 +118,7 @@ impl Fault {
             kernel: Arc::clone(kernel),
             block: [0; 3],
             thread: [0; 3],
+            others: Vec::new(),
             stack: Vec::new(),
             place: None,
             variable: None,
@@ -129,6 +135,7 @@ impl Fault {
         Fault {
             block: env.ctaid,
             thread: coordinates(thread, launch.block),
+            others: others(located, launch.block),
             stack: stack(&launch.code.module, located),
             place: place(&cause, thread, env),
             variable: variable(&cause, &launch.code.module),
@@ -140,6 +147,17 @@ impl Fault {
 
 fn coordinates(thread: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
     [thread % x, thread / x % y, thread / x / y]
+}
+
+fn others(located: &Located, block: [u32; 3]) -> Vec<[u32; 3]> {
+    // By whole pages some that are wrong pass for right, and their number would mislead.
+    if !exact() {
+        return Vec::new();
+    }
+    let first = located.first_thread + (located.fault.lane / WARP * WARP) as u32;
+    bits(located.fault.others)
+        .map(|lane| coordinates(first + lane as u32, block))
+        .collect()
 }
 
 fn stack(module: &Module, located: &Located) -> Vec<Site> {

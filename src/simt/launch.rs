@@ -9,6 +9,7 @@ use super::executables::Executables;
 use super::machine::observe::Watch;
 use super::seed::Seed;
 use crate::isa::mma::Architecture;
+use crate::memory::caller::Caller;
 use crate::memory::texture::References;
 use crate::memory::{AddressSpace, View};
 
@@ -159,6 +160,9 @@ pub struct Family {
     pub depth: u32,
     /// The executable graph of which it is a node, as the host knows it; 0 if none.
     pub graph: u64,
+    /// The call that launched it, or its uppermost parent; of a node of a graph, the call that made the node.
+    pub by: Caller,
+    pub is_node: bool,
 }
 
 /// A launch's shape as kernels give it.

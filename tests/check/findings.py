@@ -94,7 +94,7 @@ class Programs(unittest.TestCase):
         return [self.folder / variant, test]
 
     def check(self, variant, test, seed):
-        words = [MARGAY, "check", "--tool", "synccheck", "--", *self.program(variant, test)]
+        words = [MARGAY, "check", "--show-backtrace", "device", "--tool", "synccheck", "--", *self.program(variant, test)]
         # What the command keeps while it runs lies in the folder, which goes even where the command is killed.
         environment = ENVIRONMENT | {"TMPDIR": str(self.folder)} | ({"MARGAY_SEED": str(seed)} if seed else {})
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -8,7 +8,6 @@ use crate::driver::graph::{DeviceNode, KernelNode, Work};
 use crate::driver::profile::multiprocessors;
 use crate::driver::stream::{Command, Point};
 use crate::driver::{Error, Function, Result, Stream};
-use crate::memory::caller;
 use crate::sanitizer::between::{self, Act};
 
 /// `cuLaunchKernel`, `cuLaunchKernelEx`, `cuLaunchCooperativeKernel`.
@@ -40,7 +39,7 @@ pub unsafe fn launch(
     }
     let prepared = Prepared::new(&function, config, params, stream.multiprocessors())?;
     shared.printer.flush();
-    let operation = between::begin(stream, Act::Touches, caller::name());
+    let operation = between::begin(stream, Act::Touches);
     let work = move || between::during(operation.as_ref(), || prepared.run());
     let ticket = stream.enqueue(Command::Work(Box::new(move |_| work())));
     if launch_blocking() {

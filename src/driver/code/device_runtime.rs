@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use crate::driver::launch::{Config, From, describe};
 use crate::driver::module::Module;
 use crate::driver::{Context, Device, Error, Function, Result, VERSION, graph, occupancy, runtime_error};
+use crate::memory::caller::Caller;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::simt::{GraphUpdate, Launch, Runtime, Shape};
 
@@ -46,6 +47,7 @@ impl Runtime for Module {
             error => error.code(),
         })?;
         launch.family.depth = parent.family.depth + 1;
+        (launch.family.by, launch.family.is_node) = (parent.family.by, parent.family.is_node);
         Ok(launch)
     }
 
@@ -96,7 +98,7 @@ impl Runtime for Module {
         let request = Request {
             device: self.shared().device,
             owner: self.shared().id,
-            by: "the device runtime",
+            by: Caller::named("the device runtime"),
             ..Request::new(Kind::Heap, bytes)
         };
         AddressSpace::get()

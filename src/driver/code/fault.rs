@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::config;
 use crate::driver::Error;
 use crate::memory::{AddressSpace, Kind, MAPPED, Nearest, Relation};
 use crate::program::{Named, Space, demangle};
@@ -31,25 +32,50 @@ pub fn code(cause: &Cause) -> Error {
 /// The report of a fault, for people; several lines, the first of which says what happened.
 /// `context` is the number of the kernel's.
 pub fn report(fault: &Fault, context: u64) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write(fault, context, &mut text);
-    text
+    report_and_memory(fault, context).0
 }
 
-fn write(fault: &Fault, context: u64, text: &mut String) -> fmt::Result {
+/// The same, and the allocations that it names.
+pub fn report_and_memory(fault: &Fault, context: u64) -> (String, Vec<Nearest>) {
+    let (mut text, mut named) = (String::new(), Vec::new());
+    // Writing to a String cannot fail.
+    let _ = write(fault, context, &mut text, &mut named);
+    (text, named)
+}
+
+fn write(fault: &Fault, context: u64, text: &mut String, named: &mut Vec<Nearest>) -> fmt::Result {
     write!(text, "{}", fault.cause)?;
     if let Some(note) = fault.note {
         write!(text, ", {note}")?;
     }
-    made(fault, text)?;
-    memory(fault, context, text)?;
+    made(fault, text, named)?;
+    memory(fault, context, text, named)?;
     write!(text, "\n  kernel {}", Named(&fault.kernel))?;
     if !fault.stack.is_empty() {
         let ([bx, by, bz], [x, y, z]) = (fault.block, fault.thread);
         write!(text, ", block ({bx},{by},{bz}), thread ({x},{y},{z})")?;
     }
+    others(&fault.others, text)?;
     stack(&fault.stack, text)
+}
+
+/// Threads that were wrong by the same instruction, which their warp carried out for all of them.
+fn others(threads: &[[u32; 3]], text: &mut String) -> fmt::Result {
+    let ([x, y, z], [u, v, w]) = match threads {
+        [] => return Ok(()),
+        [[x, y, z]] => return write!(text, "\n  1 more thread of the warp did the same: ({x},{y},{z})"),
+        [first, .., last] => (first, last),
+    };
+    let count = threads.len();
+    // Without a gap only where they follow each other in a row.
+    let among = match (y, z) == (v, w) && (u - x) as usize == count - 1 {
+        true => "",
+        false => "among ",
+    };
+    write!(
+        text,
+        "\n  {count} more threads of the warp did the same: {among}({x},{y},{z}) to ({u},{v},{w})"
+    )
 }
 
 /// Device functions of the toolkit's headers that only pass a failure on: what matters is who called them.
@@ -68,6 +94,10 @@ pub(super) fn stack(sites: &[Site], text: &mut String) -> fmt::Result {
     let messengers = sites.iter().take_while(is_messenger).count();
     // The kernel itself is never a messenger, but for one of that name.
     let sites = &sites[messengers.min(sites.len().saturating_sub(1))..];
+    let sites = match config::get().device_backtraces() {
+        true => sites,
+        false => &sites[..sites.len().min(1)],
+    };
     for (index, site) in sites.iter().enumerate() {
         let mut word = if index == 0 { "at" } else { "from" };
         for line in &site.origin.lines {
@@ -107,7 +137,7 @@ pub(super) fn stack(sites: &[Site], text: &mut String) -> fmt::Result {
 }
 
 /// From what the address of a stray access was made, and how far from it the access is.
-fn made(fault: &Fault, text: &mut String) -> fmt::Result {
+fn made(fault: &Fault, text: &mut String, named: &mut Vec<Nearest>) -> fmt::Result {
     let Cause::Stray { made, .. } = &fault.cause else {
         return Ok(());
     };
@@ -159,7 +189,10 @@ fn made(fault: &Fault, text: &mut String) -> fmt::Result {
                 None => write!(text, "{pointer:#x}")?,
             }
             match AddressSpace::get().nearest(pointer) {
-                Some(near) => write!(text, ", which is {near}"),
+                Some(near) => {
+                    named.push(near);
+                    write!(text, ", which is {near}")
+                }
                 None => Ok(()),
             }
         }
@@ -173,6 +206,7 @@ fn made(fault: &Fault, text: &mut String) -> fmt::Result {
         ) => {
             write!(text, "a tensor map")?;
             if let Some(near) = AddressSpace::get().nearest(pointer) {
+                named.push(near);
                 write!(text, ", whose tensor begins at {near}")?;
             }
             match beyond {
@@ -188,7 +222,7 @@ fn made(fault: &Fault, text: &mut String) -> fmt::Result {
 }
 
 /// What the address is in or next to.
-fn memory(fault: &Fault, context: u64, text: &mut String) -> fmt::Result {
+fn memory(fault: &Fault, context: u64, text: &mut String, named: &mut Vec<Nearest>) -> fmt::Result {
     let address = match &fault.cause {
         Cause::IllegalAddress {
             address,
@@ -264,6 +298,7 @@ fn memory(fault: &Fault, context: u64, text: &mut String) -> fmt::Result {
             }
         });
     };
+    named.push(near);
     write!(text, "\n  the address is {near}")?;
     if let (Relation::Inside(at), Cause::IllegalAddress { bytes, .. }) = (near.relation, &fault.cause)
         && let Some(beyond @ 1..) = (at + u64::from(*bytes)).checked_sub(near.allocation.bytes)

@@ -11,6 +11,7 @@ use crate::driver::process::check;
 use crate::driver::profile::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use crate::driver::{Device, Error, Function, Result, fault, occupancy, record};
 use crate::isa::mma::Architecture;
+use crate::memory::caller::{self, Caller};
 use crate::memory::shadow;
 use crate::memory::{AddressSpace, Kind, Request};
 use crate::simt::{self, Family, Services};
@@ -71,16 +72,26 @@ impl Prepared {
     /// # Errors
     /// As [`launch`].
     pub fn new(function: &Arc<Function>, config: &Config, params: Box<[u8]>, multiprocessors: u32) -> Result<Prepared> {
-        Prepared::new_in(function, config, params, multiprocessors, None)
+        Prepared::make(function, config, params, multiprocessors, (None, caller::here()))
     }
 
-    /// As a node of an executable graph, which kernels may launch if it has a number.
-    pub fn new_in(
+    /// As a node that a call has made of an executable graph; `graph`: kernels may launch it, 0: they may not.
+    pub fn of_node(
         function: &Arc<Function>,
         config: &Config,
         params: Box<[u8]>,
         multiprocessors: u32,
-        graph: Option<u64>,
+        (graph, by): (u64, Caller),
+    ) -> Result<Prepared> {
+        Prepared::make(function, config, params, multiprocessors, (Some(graph), by))
+    }
+
+    fn make(
+        function: &Arc<Function>,
+        config: &Config,
+        params: Box<[u8]>,
+        multiprocessors: u32,
+        (graph, by): (Option<u64>, Caller),
     ) -> Result<Prepared> {
         let shared = &function.shared;
         let workspace = if config.cooperative {
@@ -91,7 +102,9 @@ impl Prepared {
         // The number of a launch by the host depends on the host's calls alone: schedules from a seed count on it.
         static GRIDS: AtomicU64 = AtomicU64::new(1);
         let from = From { grids: &GRIDS, graph };
-        let launch = describe(function, config, params, multiprocessors, workspace.as_ref(), &from)?;
+        let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref(), &from)?;
+        launch.family.by = by;
+        launch.family.is_node = graph.is_some();
         Ok(Prepared {
             shared: Arc::clone(shared),
             launch: Arc::new(launch),
@@ -99,6 +112,11 @@ impl Prepared {
             is_node: graph.is_some(),
             run: runner(),
         })
+    }
+
+    /// The call that launched it, or that made the node.
+    pub fn by(&self) -> Caller {
+        self.launch.family.by
     }
 
     /// Runs the grid to its end; a fault becomes the context's error.
@@ -118,10 +136,12 @@ impl Prepared {
             Some(_) | None => (self.run)(Arc::clone(launch)),
         };
         if let Err(fault) = ended {
-            let report = fault::report(&fault, self.shared.id);
+            let (mut report, memory) = fault::report_and_memory(&fault, self.shared.id);
             // Who sees the error may end the process at once, so that the finding is noted before. Only the first is reported.
             if !self.shared.has_failed() {
-                check::fault(&fault, &report, &self.launch);
+                let hosts = check::hosts(Some(&*self.launch), &memory);
+                check::fault(&fault, &report, &self.launch, &hosts);
+                report += &check::words_of_hosts(&hosts);
             }
             self.shared.fail(fault::code(&fault.cause), &report);
         }

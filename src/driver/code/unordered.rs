@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::config;
-use crate::driver::process::check::{self, Deed, Finding, Kind};
-use crate::memory::{AddressSpace, caller, life};
+use crate::driver::process::check::{self, Deed, Finding, Host, Kind, Role};
+use crate::memory::{AddressSpace, life};
 use crate::program::{Named, demangle};
 use crate::sanitizer::between::{self, Act, Class, Missing, Party, Race, Rule, Stream};
 
@@ -54,6 +54,11 @@ fn found(race: Race) {
         thread: party.place.as_ref().map(|(.., thread)| *thread),
     };
     let call = parties.iter().find(|party| party.kernel.is_none());
+    let memory = check::near(Some(race.address));
+    let host = |party: &Party| {
+        let host = Host::of(Role::Operation(word(party)), party.caller)?;
+        Some(host.launching(party.kernel.as_ref()))
+    };
     check::tell(&Finding {
         kernel: parties.iter().find_map(|party| party.kernel.clone()),
         sites: sites(&race.first),
@@ -62,7 +67,12 @@ fn found(race: Race) {
         second: deed(&race.second),
         address: Some(race.address),
         bytes: Some(race.bytes),
-        call: call.map(|party| caller::plain(party.call)),
+        call: call.map(|party| party.caller.plain()),
+        hosts: parties
+            .into_iter()
+            .filter_map(host)
+            .chain(check::hosts(None, &memory))
+            .collect(),
         ..Finding::new(Kind::Race, report(&race))
     });
 }
@@ -81,7 +91,7 @@ fn place(party: &Party) -> String {
 fn name(party: &Party) -> String {
     match &party.kernel {
         Some(kernel) => demangle(kernel).into_owned(),
-        None => caller::plain(party.call).to_owned(),
+        None => party.caller.plain().to_owned(),
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::memory::{self, AddressSpace, Kind, PAGE, Request, caller};
+use crate::memory::caller::Caller;
+use crate::memory::{self, AddressSpace, Kind, PAGE, Request};
 
 pub(in crate::driver) const DEFAULT_HEAP: u64 = 8 << 20;
 
@@ -108,7 +109,7 @@ impl Heap {
         let request = Request {
             device: self.device,
             owner: self.owner,
-            by: "malloc in a kernel",
+            by: Caller::named("malloc in a kernel"),
             ..Request::new(Kind::Heap, bytes)
         };
         AddressSpace::get().allocate(&request).ok().map(|block| block.start)
@@ -126,7 +127,7 @@ impl Heap {
         if taken <= PAGE / 2 && !memory::exact() {
             state.free[(taken / GRAIN).trailing_zeros() as usize].push(address);
         } else {
-            caller::during("free in a kernel", || AddressSpace::get().free(address));
+            Caller::named("free in a kernel").during(|| AddressSpace::get().free(address));
         }
         self.used.fetch_sub(taken, Ordering::Relaxed);
         true

@@ -5,29 +5,22 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::backtrace::{addresses, object_of};
+
 /// What such a library is told.
 pub(super) const UNKNOWN: (u32, u32) = (13, 0);
 
 /// Frames of the stack that are looked at: cudart's lie between a library and us.
 const FRAMES: usize = 24;
 
-unsafe extern "C" {
-    /// execinfo.h: return addresses of the calls that the thread is in, innermost first.
-    fn backtrace(addresses: *mut *mut c_void, size: c_int) -> c_int;
-}
-
 /// Whether the call that the thread is in comes from such a library, by way of whichever cudart.
 pub(super) fn asks() -> bool {
     if !is_loaded() {
         return false;
     }
-    let mut addresses = [std::ptr::null_mut(); FRAMES];
-    // SAFETY: there is room for that many addresses.
-    let found = unsafe { backtrace(addresses.as_mut_ptr(), FRAMES as c_int) };
-    let ours = object_of(asks as *const c_void).map(|(base, _)| base);
-    let objects = addresses[..found.max(0) as usize]
-        .iter()
-        .filter_map(|&address| object_of(address));
+    let mut room = [0; FRAMES];
+    let ours = object_of(asks as *const c_void as usize).map(|(base, _)| base);
+    let objects = addresses(&mut room).iter().filter_map(|&address| object_of(address));
     let others = objects.filter(|(base, _)| Some(*base) != ours);
     comes_from_one(others.map(|(_, name)| name))
 }
@@ -42,20 +35,6 @@ fn is_one(name: &[u8]) -> bool {
     [&b"libcublas"[..], b"libcurand", b"libcufft"]
         .iter()
         .any(|prefix| name.starts_with(prefix))
-}
-
-/// The object that an address lies in: where it begins, and its file's name.
-fn object_of(address: *const c_void) -> Option<(usize, &'static [u8])> {
-    // SAFETY: all-zero is a valid Dl_info.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: dladdr takes any address and writes to `info` alone.
-    if unsafe { libc::dladdr(address, &mut info) } == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: names end with NUL and live as long as their object, which a call in progress keeps loaded: longer than the
-    // look at them.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some((info.dli_fbase as usize, name.to_bytes()))
 }
 
 /// Whether one of the libraries is loaded. Looks through all objects only when others have been loaded since.
@@ -127,7 +106,7 @@ mod tests {
     fn this_program_is_none() {
         assert!(!asks());
         assert!(!is_loaded());
-        let (base, name) = object_of(asks as *const c_void).unwrap();
+        let (base, name) = object_of(asks as *const c_void as usize).unwrap();
         assert!(base > 0 && !name.is_empty());
     }
 }

@@ -114,13 +114,8 @@ impl Drop for DeviceNode {
 /// A launch of a kernel node as a part of an executable graph.
 pub(super) fn prepare(node: &KernelNode, graph: Handle) -> Result<Prepared> {
     let params = node.params.clone();
-    Prepared::new_in(
-        &node.function,
-        &node.config,
-        params,
-        multiprocessors(),
-        Some(graph as u64),
-    )
+    let origin = (graph as u64, node.by);
+    Prepared::of_node(&node.function, &node.config, params, multiprocessors(), origin)
 }
 
 /// `cudaGraphKernelNodeSet…` of a kernel; 1 for what is not such a node, or not in an executable graph, and for what does not

@@ -16,7 +16,6 @@ use super::device::{self, Environment};
 use super::plan::{Occasion, Plan};
 use super::{Graph, GraphMemory, NodeType, Snapshot, UserObject, Work};
 use crate::driver::{Error, Handle, Result, Stream};
-use crate::memory::caller;
 use crate::sanitizer::between::{self, Act, Mark};
 
 pub struct Exec {
@@ -245,7 +244,7 @@ impl Exec {
         for (_, event) in &plan.waits {
             between::wait(stream, event.order().as_ref());
         }
-        let mut order = between::begin(stream, Act::Touches, caller::name());
+        let mut order = between::begin(stream, Act::Touches);
         let (waits, calls) = order.as_ref().map_or((false, false), |_| plan.looks_outside());
         let open = (waits || calls).then(|| between::open(stream)).flatten();
         // Which of its steps come after what they wait for cannot be told from the outside.

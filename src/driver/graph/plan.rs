@@ -348,14 +348,19 @@ impl Plan {
         at: Option<&Node>,
     ) {
         let launch = occasion.order.as_ref();
-        let order = |act, what| {
+        let made = |act, what, by: Option<&Prepared>| {
+            let by = by.map(|kernel| kernel.by().at);
             launch
                 .zip(at)
-                .map(|(launch, at)| between::node(launch, at.clone(), act, what))
+                .map(|(launch, at)| between::node(launch, at.clone(), act, (what, by)))
         };
+        let order = |act, what| made(act, what, None);
         match action {
             Action::Nothing | Action::NoBlocks => {}
-            Action::Kernel(kernel) => between::during(order(Act::Touches, "kernel node").as_ref(), || kernel.run()),
+            Action::Kernel(kernel) => {
+                let order = made(Act::Touches, "kernel node", Some(kernel));
+                between::during(order.as_ref(), || kernel.run());
+            }
             Action::Updatable(node) => between::during(order(Act::Touches, "kernel node").as_ref(), || node.run()),
             Action::Copy(node) => {
                 let order = order(Act::Touches, "memcpy node");

@@ -13,6 +13,7 @@ use super::super::semaphore::SemaphoreStep;
 use super::super::stream::HostFunction;
 use super::{ConditionalNode, DeviceNode, Graph, GraphMemory};
 use crate::driver::{Context, Error, Event, Function, Handle, MemoryOperation, Result, Stream};
+use crate::memory::caller::{self, Caller};
 
 /// `CUgraphNodeType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct KernelNode {
     pub attributes: BTreeMap<u32, [u64; 8]>,
     /// Kernels may change it.
     pub updatable: Option<Arc<DeviceNode>>,
+    /// The call that made it.
+    pub by: Caller,
 }
 
 #[derive(Clone, Copy)]
@@ -153,10 +156,11 @@ impl KernelNode {
             packed: matches!(arguments, Arguments::Buffer(_)),
             attributes: BTreeMap::new(),
             updatable: None,
+            by: caller::here(),
         })
     }
 
-    /// Takes over another's attributes.
+    /// Takes over another's attributes, and who made it.
     pub fn inherit(&mut self, other: &KernelNode) {
         self.config.cooperative = other.config.cooperative;
         self.config.cluster = other.config.cluster;
@@ -165,6 +169,7 @@ impl KernelNode {
         self.config.shared_mode = other.config.shared_mode;
         self.attributes = other.attributes.clone();
         self.updatable = other.updatable.clone();
+        self.by = other.by;
     }
 
     /// Of a launch into a stream that records.
@@ -184,6 +189,7 @@ impl KernelNode {
             packed: false,
             attributes: BTreeMap::from([(PRIORITY, priority)]),
             updatable: None,
+            by: caller::here(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::place::{place, protection, start_of};
 use crate::driver::context::{self, Shared};
 use crate::driver::process::check;
 use crate::driver::{Context, Error, Result, external, graph, ipc, managed, pointer, pool};
-use crate::memory::{AddressSpace, Kind, READ, Request, WRITE, caller};
+use crate::memory::{AddressSpace, Kind, READ, Request, WRITE};
 use crate::sanitizer::between::{self, Act, Class};
 
 /// Rows of a pitched allocation start at multiples of this.
@@ -58,7 +58,7 @@ pub fn managed(bytes: u64, flags: u32) -> Result<u64> {
 
 /// Memory goes whose users the program is to have waited for by itself.
 fn ends(address: u64, bytes: u64) {
-    let order = between::by_host(Act::Frees, caller::name());
+    let order = between::by_host(Act::Frees);
     between::touches(order.as_ref(), Class::Write, address, bytes);
 }
 

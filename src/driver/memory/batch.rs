@@ -8,7 +8,6 @@ use super::copy::{Access, Checked, Copy, Shape, keep, packed, tell, transfer};
 use crate::driver::graph::{CopyBatchNode, CopyNode, Work};
 use crate::driver::stream::Command;
 use crate::driver::{Error, Result, Stream};
-use crate::memory::caller;
 use crate::sanitizer::between::{self, Act};
 
 /// A copy that failed its checks: its place in the batch, and why. `None`: it is the batch that is wrong.
@@ -64,7 +63,7 @@ pub fn copy(copies: &[Copy], stream: &Arc<Stream>) -> std::result::Result<(), Fa
 /// # Errors
 /// 2 if there is no room for what is read now and written later.
 fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) -> Result<()> {
-    let order = between::begin(stream, Act::Touches, caller::name());
+    let order = between::begin(stream, Act::Touches);
     let late = order.clone();
     let run = move |copies: &[(Checked, Checked, Shape, Access)]| {
         for (dst, src, shape, _) in copies {

@@ -10,7 +10,6 @@ use super::copy::{Checked, End, Fill, Nature, Place, Shape, keep, packed, tell, 
 use crate::driver::graph::{self, CopyNode, SetNode, Work};
 use crate::driver::stream::Command;
 use crate::driver::{Result, Stream, pointer};
-use crate::memory::caller;
 use crate::sanitizer::between::{self, Act};
 
 /// Up to so many bytes a copy is done by the caller if the stream is idle.
@@ -91,7 +90,7 @@ pub fn boxed_async(dst: End, src: End, shape: Shape, stream: &Arc<Stream>) -> Re
 
 /// Returns when the copy is made.
 fn wait(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
-    let order = between::begin(stream, Act::Touches, caller::name());
+    let order = between::begin(stream, Act::Touches);
     stream.run(|| {
         tell(order.as_ref(), dst, src, shape);
         // SAFETY: both ends were checked, and stay valid while the caller waits.
@@ -101,7 +100,7 @@ fn wait(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resul
 
 /// Leaves the copy to the stream.
 fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
-    let order = between::begin(stream, Act::Touches, caller::name());
+    let order = between::begin(stream, Act::Touches);
     let work = move || {
         tell(order.as_ref(), dst, src, shape);
         // SAFETY: both ends were checked; memory is freed only after what is queued has been done.
@@ -121,7 +120,7 @@ fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
 
 /// From pageable memory: at once if the stream is idle, else by way of a buffer, else by waiting.
 fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
-    let order = between::begin(stream, Act::Touches, caller::name());
+    let order = between::begin(stream, Act::Touches);
     let work = || {
         tell(order.as_ref(), dst, src, shape);
         // SAFETY: both ends were checked, and stay valid while the caller waits.
@@ -159,7 +158,7 @@ pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u
     }
     let fill = Fill::check(dst, pitch, element, value, width, height)?;
     if fill.nature == Nature::Pinned || pointer::synchronizes(dst) {
-        let order = between::begin(&stream, Act::Touches, caller::name());
+        let order = between::begin(&stream, Act::Touches);
         let work = || {
             fill.tell(order.as_ref());
             // SAFETY: the range was checked, and stays valid while the caller waits.
@@ -203,7 +202,7 @@ pub fn set_async(
 }
 
 fn queue_fill(fill: Fill, stream: &Arc<Stream>) -> Result<()> {
-    let order = between::begin(stream, Act::Touches, caller::name());
+    let order = between::begin(stream, Act::Touches);
     let work = move || {
         fill.tell(order.as_ref());
         // SAFETY: the range was checked; memory is freed only after what is queued has been done.

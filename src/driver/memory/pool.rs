@@ -362,7 +362,7 @@ impl Pool {
             }
         }
         between::forget(start, bytes);
-        let order = between::begin(stream, Act::Allocates, caller::name());
+        let order = between::begin(stream, Act::Allocates);
         between::touches(order.as_ref(), Class::Write, start, bytes);
         if self.kind() == Kind::Host {
             AddressSpace::get().set_access(start, self.map_bits());
@@ -508,7 +508,7 @@ impl Source {
 /// Tells who looks for races that memory ends at a place in a stream. It does not before everything is done that has been asked for:
 /// whoever still touches it is to be found, and not to fail.
 fn ends(allocation: &Allocation, stream: &Arc<Stream>) {
-    let Some(order) = between::begin(stream, Act::Frees, caller::name()) else {
+    let Some(order) = between::begin(stream, Act::Frees) else {
         return;
     };
     for other in context::all_streams() {
@@ -555,13 +555,13 @@ fn release(address: u64, stream: &Arc<Stream>) -> Result<()> {
         return Err(Error::InvalidValue);
     }
     ends(&pooled, stream);
-    let by = caller::name();
+    let by = caller::here();
     let release = move || {
         set_pending(address, false);
         // By number: a reset of the context may have freed it, and somebody else may be there by now.
         if AddressSpace::get().find(address).is_some_and(|now| now.id == pooled.id) {
             crate::driver::ipc::forget(&pooled);
-            caller::during(by, || AddressSpace::get().free(address));
+            by.during(|| AddressSpace::get().free(address));
         }
     };
     if let Err(release) = stream.try_now(release) {

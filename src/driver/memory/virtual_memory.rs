@@ -13,6 +13,7 @@ use crate::driver::handle::{self, Registry};
 use crate::driver::process::check;
 use crate::driver::shared_file::{Purpose, SharedFile};
 use crate::driver::{Device, Error, Handle, Multicast, Result, context};
+use crate::memory::caller::{self, Caller};
 use crate::memory::{AddressSpace, Kind, READ, Range, Request, WRITE};
 
 /// Sizes and addresses are multiples of this.
@@ -37,6 +38,7 @@ pub struct Physical {
     usage: u16,
     /// It is another's: this process does not count it.
     is_imported: bool,
+    by: Caller,
     /// How often the program holds its handle.
     held: Mutex<u32>,
 }
@@ -182,7 +184,7 @@ impl State {
 }
 
 /// What `cuMemCreate` has made and programs still hold, or have mapped: bytes, and by which call.
-pub(in crate::driver) fn held() -> Vec<(u64, &'static str)> {
+pub(in crate::driver) fn held() -> Vec<(u64, Caller)> {
     let mut all = PHYSICAL.collect();
     for mapping in STATE.lock().mappings.values() {
         if let Some(physical) = mapping.memory.physical()
@@ -192,7 +194,7 @@ pub(in crate::driver) fn held() -> Vec<(u64, &'static str)> {
         }
     }
     let own = all.iter().filter(|physical| !physical.is_imported);
-    own.map(|physical| (physical.bytes, "cuMemCreate")).collect()
+    own.map(|physical| (physical.bytes, physical.by)).collect()
 }
 
 /// `cuMemRelease`.
@@ -374,6 +376,7 @@ impl Physical {
             is_shareable,
             usage,
             is_imported,
+            by: caller::here(),
             held: Mutex::new(1),
         });
         PHYSICAL.insert(physical.handle, &physical);

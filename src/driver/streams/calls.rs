@@ -6,7 +6,6 @@ use super::stream::{Command, HostFunction, Role, as_host_function, check_host_fu
 use crate::driver::graph::{self, BatchNode, HostNode, SemaphoreNode, Work};
 use crate::driver::semaphore::{self, SemaphoreStep};
 use crate::driver::{Context, Error, Event, Green, MemoryOperation, Result, Stream, pool};
-use crate::memory::caller;
 use crate::sanitizer::between::{self, Act};
 
 impl Stream {
@@ -60,7 +59,7 @@ impl Stream {
             };
             return capture.add(self, Work::Host(node));
         }
-        let operation = between::begin(self, Act::Touches, caller::name());
+        let operation = between::begin(self, Act::Touches);
         let open = between::open(self);
         self.enqueue(Command::Work(Box::new(move |shared| {
             shared.printer.flush();
@@ -88,7 +87,7 @@ impl Stream {
             return capture.add(self, Work::Batch(node));
         }
         if !checked.is_empty() {
-            let order = between::begin(self, Act::Touches, caller::name());
+            let order = between::begin(self, Act::Touches);
             let waits = checked.iter().any(|operation| operation.waits());
             let open = waits.then(|| between::open(self)).flatten();
             self.enqueue(Command::Work(Box::new(move |shared| {

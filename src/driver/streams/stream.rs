@@ -44,7 +44,6 @@ use crate::driver::process::waits;
 use crate::driver::profile::multiprocessors;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
 use crate::driver::{Context, Error, Green, Handle, Result};
-use crate::memory::caller;
 use crate::sanitizer::between::{self, Act, Lane, Rule};
 use crate::{defect, memory, simt};
 
@@ -466,7 +465,7 @@ impl Stream {
             Role::Legacy => 0,
             _ => self.handle,
         };
-        let operation = between::begin(self, Act::Touches, caller::name());
+        let operation = between::begin(self, Act::Touches);
         let open = between::open(self);
         self.enqueue(Command::Always(Box::new(move |shared| {
             shared.printer.flush();

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::memory::caller::Caller;
+
 use super::Mark;
 use super::clock::{Clock, HOST, Open};
 use super::history::History;
@@ -100,7 +102,7 @@ impl Lines {
         number
     }
 
-    pub fn begin(&mut self, stream: Stream, act: Act, call: &'static str) -> Arc<Operation> {
+    pub fn begin(&mut self, stream: Stream, act: Act, caller: Caller) -> Arc<Operation> {
         let number = self.enter(stream);
         self.serial += 1;
         let serial = self.serial;
@@ -114,12 +116,12 @@ impl Lines {
             clock: Arc::new(line.clock.clone()),
             node: None,
             act,
-            call,
+            caller,
             stream: Some(stream),
         })
     }
 
-    pub fn by_host(&mut self, act: Act, call: &'static str) -> Arc<Operation> {
+    pub fn by_host(&mut self, act: Act, caller: Caller) -> Arc<Operation> {
         self.serial += 1;
         self.host_last += 1;
         self.host.set(HOST, self.host_last);
@@ -130,7 +132,7 @@ impl Lines {
             clock: Arc::new(self.host.clone()),
             node: None,
             act,
-            call,
+            caller,
             stream: None,
         })
     }

@@ -20,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use crate::backtrace::Backtrace;
+use crate::memory::caller::{self, Caller};
 use crate::simt::{Launch, Site};
 
 pub use clock::Open;
@@ -55,8 +57,8 @@ pub enum Missing {
 pub struct Party {
     /// The kernel's mangled name; `None`: it is the driver that reads or writes.
     pub kernel: Option<Arc<str>>,
-    /// The call that asked for it.
-    pub call: &'static str,
+    /// The call that asked for it; of a node of a graph, what it does.
+    pub caller: Caller,
     pub stream: Option<Stream>,
     pub act: Act,
     pub class: Class,
@@ -92,18 +94,30 @@ pub struct Mark(Arc<Clock>);
 
 /// An operation takes its place in a stream.
 #[inline]
-pub fn begin(stream: &impl Lane, act: Act, call: &'static str) -> Option<Arc<Operation>> {
-    is_on().then(|| LINES.lock().begin(stream.lane(), act, call))
+pub fn begin(stream: &impl Lane, act: Act) -> Option<Arc<Operation>> {
+    is_on().then(|| {
+        let caller = caller::here();
+        LINES.lock().begin(stream.lane(), act, caller)
+    })
 }
 
 /// Something that the host does by itself, here and now.
 #[inline]
-pub fn by_host(act: Act, call: &'static str) -> Option<Arc<Operation>> {
-    is_on().then(|| LINES.lock().by_host(act, call))
+pub fn by_host(act: Act) -> Option<Arc<Operation>> {
+    is_on().then(|| {
+        let caller = caller::here();
+        LINES.lock().by_host(act, caller)
+    })
 }
 
-/// The same operation, as a node of the graph whose launch it is.
-pub fn node(launch: &Arc<Operation>, node: Node, act: Act, call: &'static str) -> Arc<Operation> {
+/// The same operation, as a node of the graph whose launch it is;
+/// `what` it does, and where it was made: where that is not known, what is known of the launch.
+pub fn node(
+    launch: &Arc<Operation>,
+    node: Node,
+    act: Act,
+    (what, at): (&'static str, Option<Backtrace>),
+) -> Arc<Operation> {
     Arc::new(Operation {
         serial: launch.serial,
         line: launch.line,
@@ -111,7 +125,10 @@ pub fn node(launch: &Arc<Operation>, node: Node, act: Act, call: &'static str) -
         clock: Arc::clone(&launch.clock),
         node: Some(node),
         act,
-        call,
+        caller: Caller {
+            name: what,
+            at: at.unwrap_or(launch.caller.at),
+        },
         stream: launch.stream,
     })
 }
@@ -315,7 +332,7 @@ fn party(side: &Side) -> Party {
     let source = side.by.source.as_ref();
     Party {
         kernel: source.map(Source::name),
-        call: operation.call,
+        caller: operation.caller,
         stream: operation.stream,
         act: operation.act,
         class: side.class,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::memory::caller::Caller;
+
 use super::clock::Clock;
 
 /// A stream, as far as its order goes.
@@ -51,7 +53,7 @@ pub struct Operation {
     pub(super) node: Option<Node>,
     pub(super) act: Act,
     /// The call that asked for it; of a node of a graph, what it does.
-    pub(super) call: &'static str,
+    pub(super) caller: Caller,
     /// `None`: the host itself does it.
     pub(super) stream: Option<Stream>,
 }

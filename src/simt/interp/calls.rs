@@ -68,6 +68,7 @@ impl Bundle {
                 return Err(RawFault {
                     cause: Cause::InvalidPc { address: target },
                     lane,
+                    others: 0,
                 });
             }
             // Where parameters lie depends on the results before them. More parameters than the function takes stay behind,
@@ -97,6 +98,7 @@ impl Bundle {
             return Err(RawFault {
                 cause: Cause::StackOverflow { needed: end, limit },
                 lane,
+                others: 0,
             });
         }
         let frames = Between {
@@ -245,6 +247,7 @@ impl Bundle {
                 return Rare::Fault(RawFault {
                     cause: Cause::StackOverflow { needed: end, limit },
                     lane,
+                    others: 0,
                 });
             }
             tops[lane] = end as u32;

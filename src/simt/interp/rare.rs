@@ -86,11 +86,13 @@ impl Bundle {
             Operation::Trap => Rare::Fault(RawFault {
                 cause: Cause::Trap,
                 lane: first_lane(&cx.mask.lanes),
+                others: 0,
             }),
             // Without a debugger a breakpoint ends the program like a trap (PTX ISA, brkpt).
             Operation::Breakpoint => Rare::Fault(RawFault {
                 cause: Cause::Trap,
                 lane: first_lane(&cx.mask.lanes),
+                others: 0,
             }),
             Operation::Alloca { dst, size, align } => self.alloca(at, *dst, *size, *align, cx),
             Operation::StackSave { dst } => {
@@ -269,6 +271,7 @@ impl Bundle {
             return Err(RawFault {
                 cause: Cause::IllegalInstruction { why },
                 lane,
+                others: 0,
             });
         };
         let mut same = [0; MAX_WARPS];

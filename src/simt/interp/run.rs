@@ -202,7 +202,7 @@ impl Bundle {
         if let Some(cause) = block.env.overdue() {
             let fragment = &self.fragments[at];
             let lane = first_lane(&fragment.mask);
-            return Err(Box::new(located(self, fragment, RawFault { cause, lane })));
+            return Err(Box::new(located(self, fragment, RawFault::new(cause, lane))));
         }
         block.env.lasts();
         // The order of a seed has nothing to do with time.

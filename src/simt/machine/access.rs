@@ -469,8 +469,8 @@ pub(super) unsafe fn addresses(
             for (i, a) in out.iter_mut().enumerate() {
                 let offset = a.wrapping_add(frame) & 0xffff_ffff;
                 if active >> i & 1 == 1 && offset + bytes > limit {
-                    cx.fault = Some(RawFault::illegal(offset, bytes, write, w * WARP + i, Space::Local));
-                    return false;
+                    let last = limit.checked_sub(bytes);
+                    return outside(cx, op.space, (w, i), active, out, (frame, last), bytes, write);
                 }
                 *a = block.local + (lane0 + i as u64) * limit + offset;
             }
@@ -480,8 +480,7 @@ pub(super) unsafe fn addresses(
             let last = u64::from(block.param_bytes).checked_sub(bytes);
             for (i, a) in out.iter_mut().enumerate() {
                 if active >> i & 1 == 1 && last.is_none_or(|last| *a > last) {
-                    cx.fault = Some(RawFault::illegal(*a, bytes, write, w * WARP + i, Space::Param));
-                    return false;
+                    return outside(cx, op.space, (w, i), active, out, (0, last), bytes, write);
                 }
                 *a = a.wrapping_add(block.param);
             }
@@ -490,29 +489,58 @@ pub(super) unsafe fn addresses(
     true
 }
 
+/// A lane's address lies outside of its window: leaves the fault. `from` is added to addresses, and `last` the last place that
+/// there is.
+#[cold]
+#[inline(never)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what an access is: all of it is at hand where the address is formed and nowhere together before"
+)]
+fn outside(
+    cx: &mut Cx<'_>,
+    space: Space,
+    (w, lane): (usize, usize),
+    active: u32,
+    a: &Lanes,
+    (from, last): (u64, Option<u64>),
+    bytes: u64,
+    write: bool,
+) -> bool {
+    let at = |i: usize| match space {
+        Space::Local => a[i].wrapping_add(from) & 0xffff_ffff,
+        Space::Generic | Space::Global | Space::Const | Space::Shared | Space::Param => a[i].wrapping_add(from),
+    };
+    let others = others(active, lane, &|i| last.is_none_or(|last| at(i) > last));
+    let fault = RawFault::illegal(at(lane), bytes, write, w * WARP + lane, space);
+    cx.fault = Some(RawFault { others, ..fault });
+    false
+}
+
+/// The lanes after the first that is wrong, of those that take part, which are wrong as well.
+fn others(active: u32, first: usize, is_wrong: &dyn Fn(usize) -> bool) -> u32 {
+    let after = bits(active).filter(|&lane| lane > first && is_wrong(lane));
+    after.fold(0, |mask, lane| mask | 1 << lane)
+}
+
 /// Shared addresses that are not all in the block's own window, from whose start `out` counts: other blocks of the cluster have
 /// theirs.
 #[cold]
 #[inline(never)]
 fn beyond(cx: &mut Cx<'_>, w: usize, active: u32, bytes: u64, write: bool, out: &mut Lanes) -> bool {
-    for (i, a) in out.iter_mut().enumerate() {
-        if active >> i & 1 == 0 {
-            continue;
-        }
-        let address = (*a as u32).wrapping_add(cx.block.shared_start());
-        match cx
-            .block
-            .in_cluster(address, must_be_there(address.into(), bytes, write))
-        {
-            Ok(at) => *a = at,
-            Err(_) => {
-                cx.fault = Some(RawFault::illegal(
-                    address.into(),
-                    bytes,
-                    write,
-                    w * WARP + i,
-                    Space::Shared,
-                ));
+    let block = cx.block;
+    let find = |at: u64| {
+        let address = (at as u32).wrapping_add(block.shared_start());
+        let found = block.in_cluster(address, must_be_there(address.into(), bytes, write));
+        found.map_err(|_| address)
+    };
+    for i in bits(active) {
+        match find(out[i]) {
+            Ok(at) => out[i] = at,
+            Err(address) => {
+                let others = others(active, i, &|i| find(out[i]).is_err());
+                let fault = RawFault::illegal(address.into(), bytes, write, w * WARP + i, Space::Shared);
+                cx.fault = Some(RawFault { others, ..fault });
                 return false;
             }
         }
@@ -639,21 +667,27 @@ fn check_each(
     if !windowed(space) && lie_in_one(cx, active, a, bytes, direction) {
         return true;
     }
-    let mut rest = active;
-    while rest != 0 {
-        let i = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
+    let here: &Cx<'_> = cx;
+    let is_illegal = |i: usize| !windowed(space) && !allowed(here, w * WARP + i, a[i], bytes, direction.bits());
+    let is_misaligned = |i: usize| a[i] & (bytes - 1) != 0;
+    let found = bits(active).find_map(|i| {
         let (address, lane) = (a[i], w * WARP + i);
-        if !windowed(space) && !allowed(cx, lane, address, bytes, direction.bits()) {
-            cx.fault = Some(RawFault::illegal(address, bytes, direction.writes(), lane, space));
-            return false;
-        }
-        if address & (bytes - 1) != 0 {
-            cx.fault = Some(RawFault::misaligned(address, bytes, lane));
-            return false;
-        }
+        let (fault, is_wrong): (RawFault, &dyn Fn(usize) -> bool) = if is_illegal(i) {
+            let fault = RawFault::illegal(address, bytes, direction.writes(), lane, space);
+            (fault, &is_illegal)
+        } else if is_misaligned(i) {
+            (RawFault::misaligned(address, bytes, lane), &is_misaligned)
+        } else {
+            return None;
+        };
+        let others = others(active, i, is_wrong);
+        Some(RawFault { others, ..fault })
+    });
+    let good = found.is_none();
+    if !good {
+        cx.fault = found;
     }
-    true
+    good
 }
 
 /// Whether all of the lanes' aligned accesses lie near each other in one allocation: where accesses are checked to the byte, those to

@@ -159,12 +159,18 @@ pub struct RawFault {
     pub cause: Cause,
     /// Lane of the bundle.
     pub lane: usize,
+    /// Other lanes of its warp that are wrong in the same way, as far as anybody has looked.
+    pub others: u32,
 }
 
 /// What an operation came to: nothing, or a fault.
 pub type Outcome = Option<RawFault>;
 
 impl RawFault {
+    pub fn new(cause: Cause, lane: usize) -> RawFault {
+        RawFault { cause, lane, others: 0 }
+    }
+
     /// Where the instruction names a window, the address counts from its start.
     #[cold]
     pub(super) fn illegal(address: u64, bytes: u64, write: bool, lane: usize, space: Space) -> RawFault {
@@ -174,18 +180,18 @@ impl RawFault {
             write,
             space,
         };
-        RawFault { cause, lane }
+        RawFault::new(cause, lane)
     }
 
     #[cold]
     pub(super) fn misaligned(address: u64, bytes: u64, lane: usize) -> RawFault {
-        RawFault {
-            cause: Cause::Misaligned {
+        RawFault::new(
+            Cause::Misaligned {
                 address,
                 bytes: bytes as u32,
             },
             lane,
-        }
+        )
     }
 
     /// What is to reach all members of a team, by an address that stands for none.
@@ -197,17 +203,11 @@ impl RawFault {
 
     #[cold]
     pub fn misuse(why: String, lane: usize) -> RawFault {
-        RawFault {
-            cause: Cause::Misuse { why },
-            lane,
-        }
+        RawFault::new(Cause::Misuse { why }, lane)
     }
 
     #[cold]
     pub fn instruction(why: String, lane: usize) -> RawFault {
-        RawFault {
-            cause: Cause::IllegalInstruction { why },
-            lane,
-        }
+        RawFault::new(Cause::IllegalInstruction { why }, lane)
     }
 }

@@ -91,6 +91,7 @@ pub unsafe fn copy_async<const WATCHED: bool>(cx: &mut Cx<'_>, copy: &Copy<'_>, 
             return Some(RawFault {
                 cause,
                 lane: first_lane(&cx.mask.lanes),
+                others: 0,
             });
         }
     }
@@ -114,7 +115,7 @@ pub fn group<const WATCHED: bool>(cx: &Cx<'_>, group: CopyGroup, state: &mut Sta
         };
         if let Err(cause) = state.wait_copies(cx.block, (first_warp + w, lanes), but) {
             let lane = w * WARP + lanes.trailing_zeros() as usize;
-            return Some(RawFault { cause, lane });
+            return Some(RawFault::new(cause, lane));
         }
     }
     cx.synchronised::<WATCHED>(|| SyncEvent::Copies {

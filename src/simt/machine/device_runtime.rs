@@ -389,7 +389,7 @@ impl<const WATCHED: bool> Call<'_, WATCHED> {
         }
         // The child's own fault is what the launch ends with.
         let cause = Cause::Trap;
-        Err(RawFault { cause, lane: self.lane }.into())
+        Err(RawFault::new(cause, self.lane).into())
     }
 
     /// `cudaDeviceSynchronize` of the first generation.

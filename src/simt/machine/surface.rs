@@ -72,7 +72,7 @@ pub unsafe fn access<const WATCHED: bool>(op: &SurfaceOp<Slot>, cx: &mut Cx<'_>)
         };
         if !address.is_multiple_of(u64::from(aligned.max(1))) {
             let cause = Cause::Misaligned { address, bytes };
-            return Some(RawFault { cause, lane });
+            return Some(RawFault::new(cause, lane));
         }
         if WATCHED {
             let direction = match &op.action {
@@ -139,6 +139,7 @@ fn outside(surface: &Surface, at: [i32; 3], layer: u32, bytes: u32, lane: usize)
     RawFault {
         cause: Cause::Texture { why },
         lane,
+        others: 0,
     }
 }
 

@@ -69,7 +69,7 @@ pub fn call<const WATCHED: bool>(
                 cx.heap_changed::<WATCHED>(|| HeapEvent::Free { lane, address });
                 if !services.free(address) {
                     let cause = Cause::WrongFree { address };
-                    return Err(RawFault { cause, lane });
+                    return Err(RawFault::new(cause, lane));
                 }
                 heap_log::freed(cx, lane, address);
             }
@@ -93,6 +93,7 @@ pub fn call<const WATCHED: bool>(
             return Err(RawFault {
                 cause: Cause::Assert,
                 lane: first_lane(&cx.mask.lanes),
+                others: 0,
             });
         }
         Syscall::Runtime(which, generation) => device_runtime::call::<WATCHED>(which, generation, args, results, cx)?,

@@ -82,6 +82,7 @@ pub fn bad_handle(what: &str, handle: u64, found: Option<&Descriptor>, lane: usi
     RawFault {
         cause: Cause::Texture { why },
         lane,
+        others: 0,
     }
 }
 

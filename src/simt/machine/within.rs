@@ -57,7 +57,7 @@ pub unsafe fn check(op: &Within<Slot>, affine: u32, cx: &Cx<'_>) -> Option<RawFa
             (0, end, Made::Frames)
         }
         MadeFrom::Block { base: slot, size } => {
-            return lanes(&cx.mask.lanes).find_map(|lane| {
+            return first_of(cx, &|lane| {
                 let (start, bytes) = (u64::from(base(slot, lane) as u32), base(size, lane));
                 let made = Made::Local { start, bytes };
                 // SAFETY: the slots lie in the running window, as the caller promises, and the lane is one of the mask's.
@@ -69,7 +69,7 @@ pub unsafe fn check(op: &Within<Slot>, affine: u32, cx: &Cx<'_>) -> Option<RawFa
     if unsafe { all_stay((op, affine), cx, start, end) } {
         return None;
     }
-    lanes(&cx.mask.lanes).find_map(|lane| {
+    first_of(cx, &|lane| {
         // SAFETY: the slots lie in the running window, as the caller promises, and the lane is one of the mask's.
         unsafe { of_lane((op, affine), cx, lane, (start, end, made)) }
     })
@@ -109,6 +109,20 @@ unsafe fn value((op, affine): (&Within<Slot>, u32), cx: &Cx<'_>, lane: usize) ->
         Width::B32 => u64::from(value as u32),
         Width::Pred | Width::B16 | Width::B64 | Width::B128 => value,
     }
+}
+
+/// The fault of the first lane that has one, with those of its warp that have the same.
+fn first_of(cx: &Cx<'_>, of_lane: &dyn Fn(usize) -> Option<RawFault>) -> Option<RawFault> {
+    let instruction = |fault: &RawFault| match fault.cause {
+        Cause::Stray { span, .. } => span,
+        _ => None,
+    };
+    let mut faults = lanes(&cx.mask.lanes).filter_map(of_lane);
+    let first = faults.next()?;
+    let same = faults.take_while(|other| other.lane / WARP == first.lane / WARP);
+    let same = same.filter(|other| instruction(other) == instruction(&first));
+    let others = same.fold(0, |mask, other| mask | 1 << (other.lane % WARP));
+    Some(RawFault { others, ..first })
 }
 
 /// Whether all accesses of all lanes stay in an object, as far as that is seen quickly.
@@ -312,7 +326,7 @@ pub fn tensor(
         },
         span: None,
     };
-    Err(RawFault { cause, lane })
+    Err(RawFault::new(cause, lane))
 }
 
 /// The allocation into which a pointer points: its start and end. Those that programs put together of pieces are none.
@@ -349,5 +363,5 @@ fn stray(op: &Within<Slot>, reached: &Reached, (address, lane): (u64, usize), ma
         made,
         span: Some(reached.span),
     };
-    RawFault { cause, lane }
+    RawFault::new(cause, lane)
 }

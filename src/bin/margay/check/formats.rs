@@ -192,17 +192,23 @@ fn result(finding: &Value, folder: &Path) -> Value {
     if let Some(first) = places.next() {
         result["locations"] = json!([first]);
     }
-    let others: Vec<Value> = places.collect();
+    let mut others: Vec<Value> = places.collect();
+    others.extend(hosts(finding).filter_map(|(title, stack)| {
+        let mut place = location(stack, folder)?;
+        place["message"] = json!({"text": title});
+        Some(place)
+    }));
     if !others.is_empty() {
         result["relatedLocations"] = others.into();
     }
-    let stacks: Vec<Value> = stacks(finding)
-        .map(|stack| {
-            let frames = stack
-                .iter()
-                .filter_map(|frame| Some(json!({"location": frame_location(frame, folder)?})));
-            json!({"frames": frames.collect::<Vec<_>>()})
-        })
+    let frames = |stack: &[Value]| -> Vec<Value> {
+        let places = stack.iter().filter_map(|frame| frame_location(frame, folder));
+        places.map(|place| json!({"location": place})).collect()
+    };
+    let of_threads = stacks(finding).map(|stack| json!({"frames": frames(stack)}));
+    let of_hosts = hosts(finding).map(|(title, stack)| json!({"message": {"text": title}, "frames": frames(stack)}));
+    let stacks: Vec<Value> = of_threads
+        .chain(of_hosts)
         .filter(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty()))
         .collect();
     if !stacks.is_empty() {
@@ -215,6 +221,12 @@ fn result(finding: &Value, folder: &Path) -> Value {
 fn stacks(finding: &Value) -> impl Iterator<Item = &Vec<Value>> {
     let accesses = finding["accesses"].as_array().into_iter().flatten();
     accesses.filter_map(|access| access["stack"].as_array())
+}
+
+/// Where on the host was asked for what a finding is about: what it was, and the call stack.
+fn hosts(finding: &Value) -> impl Iterator<Item = (&str, &Vec<Value>)> {
+    let hosts = finding["host"].as_array().into_iter().flatten();
+    hosts.filter_map(|host| Some((host["title"].as_str()?, host["stack"].as_array()?)))
 }
 
 /// The innermost place of a stack that is in a file.
@@ -261,6 +273,10 @@ mod tests {
             "kind": "race", "severity": "error", "report": "race of two writes\n  more", "times": 3,
             "kernel": {"mangled": "_Z1fPi", "name": "f(int*)"},
             "accesses": [{"stack": [frame(6)]}, {"stack": [frame(5)]}],
+            "host": [
+                {"what": "launch", "title": "the kernel was launched", "stack": [{"module": "f", "offset": "0x9"}, frame(9)]},
+                {"what": "allocation", "title": "made", "stack": [{"module": "f", "offset": "0x9"}]},
+            ],
         })
     }
 
@@ -278,6 +294,15 @@ mod tests {
             result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"],
             5
         );
+        let host = &result["relatedLocations"][1];
+        assert_eq!(host["message"]["text"], "the kernel was launched");
+        assert_eq!(host["physicalLocation"]["region"]["startLine"], 9);
+        let stacks = result["stacks"].as_array().unwrap();
+        assert_eq!(
+            (stacks.len(), result["relatedLocations"].as_array().unwrap().len()),
+            (3, 2)
+        );
+        assert_eq!(stacks[2]["message"]["text"], "the kernel was launched");
         assert_eq!(run["originalUriBaseIds"]["FOLDER"]["uri"], "file:///home/a%20b/");
     }
 

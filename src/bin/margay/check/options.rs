@@ -99,6 +99,20 @@ pub fn own() -> Command {
                 .help("Reports that each process prints; 0: all. What comes after that is counted"),
         )
         .arg(
+            Arg::new("show-backtrace")
+                .long("show-backtrace")
+                .value_name("WHOSE")
+                .value_parser(["yes", "host", "device", "no"])
+                .help("Whose call stacks reports show: of the program where it launched, allocated and freed (host), of threads in kernels (device), or both (yes, the default)"),
+        )
+        .arg(
+            Arg::new("num-callers-host")
+                .long("num-callers-host")
+                .value_name("N")
+                .value_parser(value_parser!(u16))
+                .help("Calls of the program that each host backtrace shows, from the innermost on; 0, the default: all"),
+        )
+        .arg(
             Arg::new("suppressions")
                 .long("suppressions")
                 .value_name("FILE")
@@ -229,6 +243,12 @@ pub fn asked(matches: &ArgMatches, log: Option<&Path>) -> Result<Asked, String> 
     let mut settings: Vec<(&'static str, OsString)> = Vec::new();
     if let Some(limit) = matches.get_one::<u64>("print-limit") {
         settings.push(("MARGAY_CHECK_LIMIT", limit.to_string().into()));
+    }
+    if let Some(whose) = matches.get_one::<String>("show-backtrace") {
+        settings.push(("MARGAY_CHECK_BACKTRACE", whose.into()));
+    }
+    if let Some(callers) = matches.get_one::<u16>("num-callers-host") {
+        settings.push(("MARGAY_CHECK_CALLERS", callers.to_string().into()));
     }
     if let Some(file) = matches.get_one::<PathBuf>("suppressions") {
         // The program may change its folder before it uses the driver.

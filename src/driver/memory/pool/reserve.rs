@@ -254,10 +254,10 @@ impl Reserve {
         };
         let (start, id) = (kept.start, kept.id);
         // Under the pool's lock, here and below: nobody takes the block up while it is taken from kernels.
-        let by = caller::name();
+        let by = caller::here();
         let done = move |pool: &Pool| {
             set_pending(start, false);
-            caller::during(by, || retire(pool, start, id));
+            by.during(|| retire(pool, start, id));
         };
         if stream.try_now(|| done(pool)).is_err() {
             let pool = Arc::clone(pool);

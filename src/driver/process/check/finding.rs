@@ -13,6 +13,7 @@ use crate::config;
 use crate::program::demangle;
 use crate::simt::Site;
 
+use super::host::{Host, words_of_hosts};
 use super::suppressions::{self, Rule};
 
 /// What kind of thing was found.
@@ -116,6 +117,10 @@ pub struct Finding {
     /// Whose stacks these two are.
     pub first: Deed,
     pub second: Deed,
+    /// Other threads of the first one's warp that did the same.
+    pub others: Vec<[u32; 3]>,
+    /// Where on the host what it is about was asked for.
+    pub hosts: Vec<Host>,
     /// The address that it is about, and how many bytes there.
     pub address: Option<u64>,
     pub bytes: Option<u64>,
@@ -141,6 +146,8 @@ impl Finding {
             other: Vec::new(),
             first: Deed::default(),
             second: Deed::default(),
+            others: Vec::new(),
+            hosts: Vec::new(),
             address: None,
             bytes: None,
             call: None,
@@ -148,6 +155,11 @@ impl Finding {
             times: 1,
             is_told: false,
         }
+    }
+
+    /// With where on the host it was asked for.
+    fn whole_report(&self) -> String {
+        format!("{}{}", self.report, words_of_hosts(&self.hosts))
     }
 
     /// As an object of the list of findings.
@@ -161,7 +173,7 @@ impl Finding {
         put("tool", self.kind.tool().into());
         put("severity", self.severity.word().into());
         put("title", self.report.lines().next().unwrap_or_default().into());
-        put("report", self.report.as_str().into());
+        put("report", self.whole_report().into());
         put("pid", process::id().into());
         put("count", self.count.into());
         put("times", self.times.into());
@@ -187,6 +199,12 @@ impl Finding {
         let deeds: Vec<Value> = deeds.map(|(deed, sites)| accesses(deed, sites)).collect();
         if !deeds.is_empty() {
             put("accesses", deeds.into());
+        }
+        if !self.others.is_empty() {
+            put("more_threads", json!(self.others));
+        }
+        if !self.hosts.is_empty() {
+            put("host", self.hosts.iter().map(Host::json).collect());
         }
         Value::Object(object)
     }
@@ -253,7 +271,7 @@ pub fn tell(finding: &Finding) {
             told if limit != 0 && told == limit => {
                 tracing::error!("what else is found is counted and not printed: the limit of reports is {limit}");
             }
-            _ => tracing::error!("{}", finding.report),
+            _ => tracing::error!("{}", finding.whole_report()),
         }
     }
     append(|| record);

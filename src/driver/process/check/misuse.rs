@@ -9,6 +9,7 @@ use crate::sanitizer::sync::{Misuse, Party, Wrong};
 use crate::simt::{Launch, Site};
 
 use super::finding::{Deed, Finding, Kind, Severity, tell};
+use super::host::hosts;
 use super::launched;
 
 /// A launch misuses what synchronises, of which the report tells. A kernel that is launched again is not told of again.
@@ -52,6 +53,7 @@ pub fn misuse(misuse: &Misuse, report: String, launch: &Launch) {
         other: second.cloned().into_iter().collect(),
         first: deed(&misuse.first),
         second: misuse.second.as_ref().map(deed).unwrap_or_default(),
+        hosts: hosts(Some(launch), &[]),
         ..Finding::new(Kind::Synchronisation, report)
     });
 }

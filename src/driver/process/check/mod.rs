@@ -5,6 +5,7 @@
 //! Findings are told in the log, and as data in the file that `margay check` reads (`MARGAY_CHECK_LOG`).
 
 mod finding;
+mod host;
 mod misuse;
 pub mod orders;
 pub mod selection;
@@ -20,13 +21,15 @@ use parking_lot::Mutex;
 
 use crate::config;
 use crate::driver::Error;
-use crate::memory::{self, AddressSpace, Allocation, MAX_DEVICES, Nearest, Relation, caller};
+use crate::memory::caller::{self, Caller};
+use crate::memory::{self, AddressSpace, Allocation, MAX_DEVICES, Nearest, Relation};
 use crate::sanitizer::numbers::{Number, Wrong};
 use crate::sanitizer::race::{self, Missing, Race};
 use crate::simt::observe::Direction;
 use crate::simt::{Cause, Fault, Launch};
 
 pub use finding::{Deed, Finding, Kind, Launched, Severity, tell};
+pub use host::{Host, Role, hosts, words_of_hosts};
 pub use misuse::misuse;
 pub use uninitialised::{uninitialised, uninitialised_on_host};
 
@@ -72,7 +75,7 @@ pub fn launched(launch: &Launch) -> Launched {
 }
 
 /// A kernel has failed; its context tells the log.
-pub fn fault(fault: &Fault, report: &str, launch: &Launch) {
+pub fn fault(fault: &Fault, report: &str, launch: &Launch, hosts: &[Host]) {
     let check = config::get().check;
     let is_wanted = match *fault.kernel == **launch.kernel_name() {
         true => launch.is_checked(),
@@ -115,11 +118,19 @@ pub fn fault(fault: &Fault, report: &str, launch: &Launch) {
             block: is_a_threads.then_some(fault.block),
             thread: is_a_threads.then_some(fault.thread),
         },
+        others: fault.others.clone(),
+        hosts: hosts.to_vec(),
         address,
         bytes,
         is_told: true,
         ..Finding::new(Kind::Kernel, report)
     });
+}
+
+/// The allocation that an address is in or near, as reports name it.
+pub fn near(address: Option<u64>) -> Vec<Nearest> {
+    let near = address.and_then(|address| AddressSpace::get().nearest(address));
+    near.filter(Nearest::is_near).into_iter().collect()
 }
 
 /// A launch has a race, of which the report tells. A kernel that is launched again is not told of again.
@@ -141,6 +152,10 @@ pub fn race(race: &Race, report: String, launch: &Launch) {
         block: Some(party.block),
         thread: party.thread,
     };
+    let address = match race.place {
+        race::Place::Global(address) => Some(address),
+        race::Place::Shared { .. } => None,
+    };
     tell(&Finding {
         severity: match race.missing {
             Missing::Guess | Missing::SameValue => Severity::Warning,
@@ -159,10 +174,8 @@ pub fn race(race: &Race, report: String, launch: &Launch) {
         other: vec![race.second.site.clone()],
         first: deed(&race.first),
         second: deed(&race.second),
-        address: match race.place {
-            race::Place::Global(address) => Some(address),
-            race::Place::Shared { .. } => None,
-        },
+        hosts: hosts(Some(launch), &near(address)),
+        address,
         bytes: Some(race.bytes.into()),
         times: race.times,
         ..Finding::new(Kind::Race, report)
@@ -189,6 +202,7 @@ pub fn number(number: &Number, report: String, launch: &Launch) {
             block: Some(number.block),
             thread: Some(number.thread),
         },
+        hosts: hosts(Some(launch), &[]),
         times: number.times,
         ..Finding::new(Kind::Number, report)
     });
@@ -199,7 +213,8 @@ pub fn free_failed(address: u64, error: Error) {
     if !config::get().check.memory || error != Error::InvalidValue {
         return;
     }
-    let text = match AddressSpace::get().nearest(address) {
+    let nearest = AddressSpace::get().nearest(address);
+    let text = match nearest {
         Some(near @ Nearest { freed: true, .. }) => format!("frees {address:#x} again, which is {near}"),
         Some(near) if matches!(near.relation, Relation::Inside(0)) => {
             format!("cannot free {address:#x}, which is {near}")
@@ -207,10 +222,16 @@ pub fn free_failed(address: u64, error: Error) {
         Some(near) if near.is_near() => format!("frees {address:#x}, which is {near}"),
         Some(_) | None => format!("frees {address:#x}, which is no device memory"),
     };
-    let call = caller::plain(caller::name());
+    let by = caller::here();
+    let call = by.plain();
+    let memory: Vec<Nearest> = nearest.filter(Nearest::is_near).into_iter().collect();
     tell(&Finding {
         address: Some(address),
         call: Some(call),
+        hosts: Host::of(Role::Call, by)
+            .into_iter()
+            .chain(hosts(None, &memory))
+            .collect(),
         ..Finding::new(Kind::Free, format!("{call} {text}"))
     });
 }
@@ -220,16 +241,18 @@ pub fn no_handle(handle: u64, what: &str) {
     if !config::get().check.memory {
         return;
     }
-    let call = caller::plain(caller::name());
+    let by = caller::here();
+    let call = by.plain();
     let text = format!("{call}: {handle:#x} is no {what}, or is one no longer");
     tell(&Finding {
         call: Some(call),
+        hosts: Host::of(Role::Call, by).into_iter().collect(),
         ..Finding::new(Kind::Free, text)
     });
 }
 
 /// Memory that no allocation stands for, and that has not been given back: bytes of each piece, and by which call it was made.
-type Held = fn() -> Vec<(u64, &'static str)>;
+type Held = fn() -> Vec<(u64, Caller)>;
 
 static HELD: OnceLock<Held> = OnceLock::new();
 
@@ -240,11 +263,12 @@ pub fn set_held(held: Held) {
 
 /// Tells of memory that no allocation stands for.
 fn leaks_of_held() {
-    let mut groups: BTreeMap<(u64, &str), usize> = BTreeMap::new();
+    let mut groups: BTreeMap<(u64, Caller), usize> = BTreeMap::new();
     for piece in HELD.get().map(|held| held()).unwrap_or_default() {
         *groups.entry(piece).or_default() += 1;
     }
-    for ((bytes, call), count) in groups {
+    for ((bytes, by), count) in groups {
+        let call = by.plain();
         let more = match count - 1 {
             0 => String::new(),
             n => format!(" and {n} more of this size"),
@@ -254,6 +278,7 @@ fn leaks_of_held() {
         tell(&Finding {
             bytes: Some(bytes),
             call: Some(call),
+            hosts: Host::of(Role::Made, by).into_iter().collect(),
             count: count as u64,
             ..Finding::new(Kind::Leak, text)
         });
@@ -273,21 +298,21 @@ pub fn leaks(owner: Option<u64>) {
     let all = (0..MAX_DEVICES as u32).flat_map(|device| space.live(device));
     let left =
         all.filter(|allocation| owner.is_none_or(|owner| allocation.owner == owner) && is_the_programs(allocation));
-    // One report for all allocations of one size by one call.
-    let mut groups: BTreeMap<(&str, u64), Vec<u64>> = BTreeMap::new();
+    // One report for all allocations of one size by one call, at one place of the program as far as that is known.
+    let mut groups: BTreeMap<(Caller, u64), Vec<u64>> = BTreeMap::new();
     for allocation in left {
         let key = (allocation.allocated_by, allocation.bytes);
         groups.entry(key).or_default().push(allocation.start);
     }
     let when = if owner.is_some() { "its context" } else { "the process" };
-    for ((call, bytes), starts) in groups {
+    for ((by, bytes), starts) in groups {
         let s = if bytes == 1 { "" } else { "s" };
         let more = match starts.len() - 1 {
             0 => String::new(),
             1 => " and 1 more of this size".into(),
             n => format!(" and {n} more of this size"),
         };
-        let call = caller::plain(call);
+        let call = by.plain();
         let text = format!(
             "leak: {bytes} byte{s} at {:#x}{more}, allocated by {call}, not freed by the end of {when}",
             starts[0]
@@ -296,6 +321,7 @@ pub fn leaks(owner: Option<u64>) {
             address: Some(starts[0]),
             bytes: Some(bytes),
             call: Some(call),
+            hosts: Host::of(Role::Allocation(starts[0]), by).into_iter().collect(),
             count: starts.len() as u64,
             ..Finding::new(Kind::Leak, text)
         });
@@ -306,6 +332,8 @@ pub fn leaks(owner: Option<u64>) {
 fn is_the_programs(allocation: &Allocation) -> bool {
     // Unless accesses are checked to the byte, small blocks of a kernel's heap lie in larger ones, which are the driver's.
     let is_whole = allocation.kind != memory::Kind::Heap || memory::exact();
-    let is_asked_for = ALLOCATORS.iter().any(|call| allocation.allocated_by.starts_with(call));
+    let is_asked_for = ALLOCATORS
+        .iter()
+        .any(|call| allocation.allocated_by.name.starts_with(call));
     is_whole && is_asked_for && allocation.is_in_use()
 }

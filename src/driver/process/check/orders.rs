@@ -20,7 +20,7 @@ use crate::sanitizer::orders::{Differences, Journal, Outcome, Writer};
 use crate::simt::observe::Watch;
 use crate::simt::{Fault, GraphUpdate, Launch, Order, Runtime, Seed, Services, Shape};
 
-use super::{Deed, Finding, Kind, Severity, launched, tell};
+use super::{Deed, Finding, Kind, Severity, hosts, launched, tell};
 
 /// What runs a grid: the executor, or a stand-in under test.
 pub type Runner = fn(Arc<Launch>) -> Result<(), Box<Fault>>;
@@ -321,6 +321,7 @@ impl Trial<'_> {
             other,
             first,
             second,
+            hosts: hosts(Some(&**self.launch), &[]),
             ..Finding::new(Kind::Order, text)
         });
     }

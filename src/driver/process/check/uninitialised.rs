@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::memory::{AddressSpace, caller};
+use crate::memory::{AddressSpace, Nearest, caller};
 use crate::program::Decision;
 use crate::sanitizer::init::{Place, Uninitialised};
 use crate::simt::Launch;
 
-use super::{Deed, Finding, Kind, launched, tell};
+use super::{Deed, Finding, Host, Kind, Role, hosts, launched, near, tell};
 
 /// Something in a launch depends on what nobody has written, of which the report tells. A kernel that is launched again is not told of
 /// again.
@@ -23,6 +23,10 @@ pub fn uninitialised(found: &Uninitialised, report: String, launch: &Launch) {
         return;
     }
     let origin = found.origin.as_ref();
+    let address = origin.and_then(|origin| match origin.place {
+        Place::Global(address) => Some(address),
+        Place::Shared { .. } | Place::Local => None,
+    });
     tell(&Finding {
         kernel: Some(Arc::clone(&found.kernel)),
         launch: Some(launched(launch)),
@@ -33,10 +37,8 @@ pub fn uninitialised(found: &Uninitialised, report: String, launch: &Launch) {
             block: Some(found.block),
             thread: Some(found.thread),
         },
-        address: origin.and_then(|origin| match origin.place {
-            Place::Global(address) => Some(address),
-            Place::Shared { .. } | Place::Local => None,
-        }),
+        hosts: hosts(Some(launch), &near(address)),
+        address,
         bytes: origin.map(|origin| origin.bytes),
         times: found.times,
         ..Finding::new(Kind::Uninitialised, report)
@@ -51,7 +53,8 @@ pub fn uninitialised_on_host((count, bytes): (u64, u64), address: u64) {
     if !KNOWN.lock().insert(near.map_or(0, |near| near.allocation.id)) {
         return;
     }
-    let call = caller::plain(caller::name());
+    let caller = caller::here();
+    let call = caller.plain();
     let by = match call {
         "" => String::new(),
         call => format!(" by {call}"),
@@ -66,10 +69,15 @@ pub fn uninitialised_on_host((count, bytes): (u64, u64), address: u64) {
     let report = format!(
         "uninitialised value on the host: {count} byte{s}{of} that {are} copied there{by} nobody has written, the first at {address:#x}{place}"
     );
+    let memory: Vec<Nearest> = near.into_iter().collect();
     tell(&Finding {
         address: Some(address),
         bytes: Some(count),
         call: (!call.is_empty()).then_some(call),
+        hosts: Host::of(Role::Call, caller)
+            .into_iter()
+            .chain(hosts(None, &memory))
+            .collect(),
         ..Finding::new(Kind::Uninitialised, report)
     });
 }

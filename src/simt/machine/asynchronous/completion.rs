@@ -188,6 +188,7 @@ impl State {
         self.draw(cx.block).map_err(|cause| RawFault {
             cause,
             lane: first_lane(&cx.mask.lanes),
+            others: 0,
         })
     }
 

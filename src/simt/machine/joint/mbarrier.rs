@@ -272,6 +272,7 @@ fn misuse(cx: &Cx<'_>, at: u64, why: &str, lane: usize) -> RawFault {
     RawFault {
         cause: mbarrier::misuse(at.wrapping_sub(cx.block.cluster_shared()), why),
         lane,
+        others: 0,
     }
 }
 
@@ -453,7 +454,7 @@ unsafe fn look<const WATCHED: bool>(wait: Wait, operands: &Operands, cx: &mut Cx
                 // SAFETY: the address is that of 8 bytes of shared memory.
                 _ => match unsafe { found(wait, question, cx, state) } {
                     Ok(answer) => answer,
-                    Err(cause) => return Step::Fault(RawFault { cause, lane }),
+                    Err(cause) => return Step::Fault(RawFault::new(cause, lane)),
                 },
             };
             asked = Some((question, answer));

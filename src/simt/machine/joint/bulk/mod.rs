@@ -108,7 +108,7 @@ unsafe fn wait_group<const WATCHED: bool>(
         but = unsafe { read(cx.regs, operands.src[0], lane) } as u32;
         let owner = Owner::of(cx, lane);
         let waited = state.wait_group(cx.block, owner, but, of_sources);
-        waited.map_err(|cause| RawFault { cause, lane })?;
+        waited.map_err(|cause| RawFault::new(cause, lane))?;
     }
     tell_group::<WATCHED>(cx, CopyGroup::Wait(but), of_sources);
     Ok(())
@@ -178,6 +178,7 @@ pub(super) fn check_barrier(
     object.map_err(|why| RawFault {
         cause: mbarrier::misuse(at.wrapping_sub(cx.block.cluster_shared()), &why),
         lane,
+        others: 0,
     })
 }
 
@@ -398,7 +399,7 @@ fn check_units(bytes: u64, (to, from): (u64, u64), lane: usize) -> Result<(), Ra
         Some(address) => {
             let bytes = UNIT as u32;
             let cause = Cause::Misaligned { address, bytes };
-            Err(RawFault { cause, lane })
+            Err(RawFault::new(cause, lane))
         }
     }
 }

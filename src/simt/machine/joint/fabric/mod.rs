@@ -131,7 +131,7 @@ unsafe fn wait<const WATCHED: bool>(operands: &Operands, cx: &Cx<'_>, state: &mu
             but = unsafe { read(cx.regs, groups, lane) } as u32;
         }
         let waited = state.wait_fabric(cx.block, Owner::of(cx, lane), but);
-        waited.map_err(|cause| RawFault { cause, lane })?;
+        waited.map_err(|cause| RawFault::new(cause, lane))?;
     }
     cx.synchronised::<WATCHED>(|| SyncEvent::Fabric {
         lanes: cx.mask.lanes,
