@@ -86,7 +86,7 @@ fn is_runtimes(symbol: &Symbol) -> bool {
         return true;
     }
     let name = plain(symbol.function.as_deref().unwrap_or_default());
-    if name.starts_with("__device_stub") {
+    if name.starts_with("__device_stub") || name.starts_with("__cuda") {
         return true;
     }
     match &symbol.line {
