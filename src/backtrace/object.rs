@@ -80,12 +80,10 @@ unsafe extern "C" fn holds(info: *mut libc::dl_phdr_info, _: usize, search: *mut
         let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         start..start.wrapping_add(header.p_memsz as usize)
     });
-    let whole = ranges.fold(usize::MAX..0, |all, next| {
-        all.start.min(next.start)..all.end.max(next.end)
-    });
-    if !whole.contains(&search.0) {
+    let whole = ranges.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end));
+    let Some(whole) = whole.filter(|whole| whole.contains(&search.0)) else {
         return 0;
-    }
+    };
     search.1 = whole;
     1
 }

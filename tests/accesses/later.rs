@@ -36,6 +36,7 @@ impl Runtime for Bare {
             stack_limit: parent.stack_limit,
             timeout: parent.timeout,
             seed: None,
+            is_checked: true.into(),
             services: Arc::clone(&parent.services),
             references: parent.references.clone(),
             family: Family::default(),

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cuda::memory::caller::Caller;
 use cuda::memory::endpoint::{self, Endpoint, Member};
 use cuda::memory::texture::References;
-use cuda::memory::{AddressSpace, Kind, Request, caller};
+use cuda::memory::{AddressSpace, Kind, Request};
 use cuda::program::{Allocate, AllocateError, LinkError, Module};
 use cuda::ptx::{self, Source};
 use cuda::simt::{self, Cause, Executables, Fault, Services};
@@ -265,11 +266,11 @@ struct Memory(Vec<u64>);
 impl Memory {
     fn allocate(&mut self, kind: Kind, bytes: u64) -> Option<u64> {
         let request = Request {
-            by: if kind == Kind::Constant {
+            by: Caller::named(if kind == Kind::Constant {
                 "cuModuleLoadData"
             } else {
                 "cuMemAlloc_v2"
-            },
+            }),
             ..Request::new(kind, bytes.max(1))
         };
         let start = AddressSpace::get().allocate(&request).ok()?.start;
@@ -281,7 +282,7 @@ impl Memory {
 
     fn free(&mut self, start: u64) {
         self.0.retain(|own| *own != start);
-        caller::during("cuMemFree_v2", || AddressSpace::get().free(start));
+        Caller::named("cuMemFree_v2").during(|| AddressSpace::get().free(start));
     }
 
     fn buffer(&mut self, content: &[u8]) -> Result<u64, String> {

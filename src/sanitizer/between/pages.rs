@@ -18,6 +18,10 @@ const WORDS: usize = PAGE as usize / 64;
 /// Ways that are kept for grids to come.
 const SPARE: usize = 1 << 15;
 
+#[expect(
+    clippy::vec_box,
+    reason = "they are boxes where they come from, and where they go to"
+)]
 static FREE: Mutex<Vec<Box<Way>>> = Mutex::new(Vec::new());
 
 /// `None`: nobody but this grid knows that memory.

@@ -538,10 +538,12 @@ impl Run {
     unsafe fn remember_object(&self, cx: &Cx<'_>, op: &program::Within<Slot>, site: u32) -> bool {
         // SAFETY: the code that runs is this one's, which lives until it returns.
         let sites = &unsafe { &*self.native }.sites;
+        let Some(reach) = sites.get(site as usize) else {
+            return true;
+        };
         // SAFETY: the caller promises it.
-        if let Some(reach) = sites.get(site as usize)
-            && let Some((pointer, object)) = unsafe { within::pointed(op, cx) }
-        {
+        let pointed = unsafe { within::pointed(op, cx) };
+        if let Some((pointer, object)) = pointed {
             let (start, end) = object.unwrap_or((0, u64::MAX));
             let found = Extent {
                 low: start,
