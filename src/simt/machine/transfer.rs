@@ -67,9 +67,13 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: 
             }
             [a, b] => deal::<T, D, SIGNED, 2>(first, [a, b], run, count),
             [a, b, c, d] => deal::<T, D, SIGNED, 4>(first, [a, b, c, d], run, count),
+            // Vectors of eight are rare, and code for each kind of them would be long.
             _ => {
-                let slots: [u32; 8] = std::array::from_fn(|k| op.data.get(k).copied().unwrap_or(NONE));
-                deal::<T, D, SIGNED, 8>(first, slots, run, count);
+                for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+                    for i in 0..count {
+                        run(slot).add(i).write(first.add(i * n + k).read().widen(SIGNED));
+                    }
+                }
             }
         }
     }
@@ -184,8 +188,13 @@ unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
             }
             [a, b] => collect::<T, D, 2>(first, [a, b].map(run), count),
             [a, b, c, d] => collect::<T, D, 4>(first, [a, b, c, d].map(run), count),
-            [a, b, c, d, e, f, g, h] => collect::<T, D, 8>(first, [a, b, c, d, e, f, g, h].map(run), count),
-            _ => return false,
+            _ => {
+                for (k, &slot) in op.data.iter().enumerate() {
+                    for i in 0..count {
+                        first.add(i * n + k).write(T::narrow(run(slot).add(i).read()));
+                    }
+                }
+            }
         }
     }
     true
