@@ -343,6 +343,7 @@ impl Plan {
         plan.find_joins();
         plan.find_lazy(body);
         plan.find_loops(body);
+        plan.pass_entries_on();
         Ok(plan)
     }
 
@@ -527,14 +528,25 @@ impl Plan {
                 break;
             }
         }
-        // Operations that turned out to have nothing to wrap around.
+        // Operations that turned out to have nothing to wrap around, and those that whole warps do not leave for: each entry has its
+        // price, and none is needed behind them.
         for number in 0..self.units.len() {
             let unit = &self.units[number];
-            if unit.stick == Stick::Perhaps
-                && let Op::Compute { op, src, .. } = &body.blocks[unit.block as usize].insts[unit.insts.start].op
-                && self.may_wrap(body, *op, src).is_none()
+            if unit.stick != Stick::Perhaps {
+                continue;
+            }
+            let mut enters = false;
+            if let Op::Compute { op, src, .. } = &body.blocks[unit.block as usize].insts[unit.insts.start].op {
+                enters = self.may_wrap(body, *op, src).is_some();
+                if !enters {
+                    self.units[number].stick = Stick::Never;
+                }
+            }
+            let block = self.units[number].block;
+            if let Some(next) = self.units.get_mut(number + 1)
+                && next.block == block
             {
-                self.units[number].stick = Stick::Never;
+                next.entry &= enters;
             }
         }
         if divided.iter().any(|&divided| divided) {
@@ -682,6 +694,15 @@ impl Plan {
         }
         for to in joins {
             self.units[to as usize].entry = true;
+        }
+    }
+
+    /// Lanes that would come from the interpreter to an instruction that they may have to leave for come behind it.
+    fn pass_entries_on(&mut self) {
+        for number in 1..self.units.len() {
+            let before = &self.units[number - 1];
+            let passes = before.entry && before.stick == Stick::Perhaps && before.block == self.units[number].block;
+            self.units[number].entry |= passes;
         }
     }
 

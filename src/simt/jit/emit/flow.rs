@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 
-use crate::program::Guard;
+use crate::program::{Guard, Op};
 
 use super::super::SPIN;
 use super::super::context::Context;
@@ -22,7 +22,8 @@ impl Emit<'_> {
                 let nobody = vec![self.form().constant(1, 0); self.parts];
                 self.store_flags(unit, &nobody);
             }
-            if self.whom == For::All && self.plan.others[unit as usize].is_empty() {
+            // Who is elsewhere may have come: to an operation of lanes together as a rule.
+            if self.whom == For::All && (self.plan.others[unit as usize].is_empty() || self.gathers(unit)) {
                 let (all, some) = (self.all(&mask), self.text.name("some"));
                 self.branch(&all, &format!("F{unit}"), &some);
                 self.text.label(&some);
@@ -42,6 +43,13 @@ impl Emit<'_> {
         }
         self.insts(block, insts);
         self.exit();
+    }
+
+    /// Whether a unit is an operation at which lanes of the warp meet.
+    fn gathers(&self, unit: Node) -> bool {
+        let this = &self.plan.units[unit as usize];
+        let insts = &self.input.body.blocks[this.block as usize].insts;
+        this.stick == Stick::Perhaps && !matches!(insts[this.insts.start].op, Op::Compute { .. })
     }
 
     pub(super) fn is_masked(&self, unit: Node) -> bool {
