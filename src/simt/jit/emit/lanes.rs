@@ -4,23 +4,14 @@ use std::mem::offset_of;
 
 use crate::isa::lanes::{LaneKernel, Mask, Operands, Width};
 use crate::isa::{Compute, shuffle};
-use crate::program::{Op, Reg, ShuffleMode};
+use crate::program::{Op, Reg};
 
 use super::super::Pc;
 use super::super::compute::{self, Emitter, bits_of};
 use super::super::context::{Context, LaneCall};
 use super::super::plan::Kind;
 use super::super::text::Form;
-use super::Emit;
-
-/// What a kernel of the interpreter is called for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Called {
-    /// With so many results.
-    Compute(Compute, usize),
-    /// With a predicate as second result, or without.
-    Shuffle(ShuffleMode, bool),
-}
+use super::{Called, Emit};
 
 impl Called {
     /// The kernel, and its constant.

@@ -40,14 +40,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use crate::isa::Level;
-use crate::program::{Body, Register};
+use crate::isa::{Compute, Level};
+use crate::program::{Body, Register, ShuffleMode};
 
 use super::Pc;
 use super::context::{Context, LaneCall, outcome};
 use super::plan::{Exit, Node, Plan, Stick};
 use super::text::{Form, Text};
-use lanes::Called;
 
 /// What is compiled: a body, and where the interpreter has its blocks and registers.
 pub struct Input<'a> {
@@ -60,6 +59,15 @@ pub struct Input<'a> {
     pub window: u32,
     /// Bytes of the function's frame.
     pub local: u32,
+}
+
+/// What a kernel of the interpreter is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Called {
+    /// With so many results.
+    Compute(Compute, usize),
+    /// With a predicate as second result, or without.
+    Shuffle(ShuffleMode, bool),
 }
 
 /// What was made.

@@ -6,8 +6,7 @@ use crate::isa::{Level, shuffle};
 use crate::program::{Op, Reg, ShuffleMode};
 
 use super::super::text::Form;
-use super::lanes::Called;
-use super::{Emit, LANES};
+use super::{Called, Emit, LANES};
 
 impl Emit<'_> {
     /// A shuffle; `false`: for the interpreter.
