@@ -97,9 +97,7 @@ fn is_runtimes(symbol: &Symbol) -> bool {
         }
         None => {
             let is_call = |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase());
-            ["__cuda", "libcudart_static_"]
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
+            name.starts_with("libcudart_static_")
                 || ["cuda", "cu"]
                     .iter()
                     .any(|prefix| name.strip_prefix(prefix).is_some_and(is_call))

@@ -42,7 +42,7 @@ pub(super) fn exported(address: usize) -> Option<String> {
     if info.dli_sname.is_null() {
         return None;
     }
-    // SAFETY: as above.
+    // SAFETY: the name ends with NUL and lives as long as its object, which is loaded while its code is on the stack.
     let name = unsafe { CStr::from_ptr(info.dli_sname) };
     Some(name.to_string_lossy().into_owned())
 }

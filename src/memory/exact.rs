@@ -32,7 +32,7 @@ thread_local! {
 
 impl AddressSpace {
     /// Whether kernels may touch `bytes` bytes from `address` that one allocation has, where a look at the map does not say so
-    /// ([`exact()`]). A slow path of an access check.
+    /// ([`exact()`]). By a view that is not exact it is enough that the pages are theirs. A slow path of an access check.
     pub fn allows_exactly(&self, view: View, address: u64, bytes: u64, bits: u8) -> bool {
         if !self.exact || !view.contains(address) {
             return false;

@@ -1,4 +1,5 @@
-//! What is looked at: programs by the names of their files, and kernels by their names, as compute-sanitizer's `--kernel-name` names them: pairs of a key and a value, of which one has to match.
+//! What is looked at: programs by the names of their files, and kernels by theirs, as compute-sanitizer's `--kernel-name` has them:
+//! pairs of a key and a value, of which one has to match.
 //!
 //! | key | the value is |
 //! | --- | --- |

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::driver::launch::{Config, From, describe};
+use crate::driver::launch::{Config, Origin, describe};
 use crate::driver::module::Module;
 use crate::driver::{Context, Device, Error, Function, Result, VERSION, graph, occupancy, runtime_error};
 use crate::memory::caller::Caller;
@@ -37,7 +37,7 @@ impl Runtime for Module {
         };
         // Apart from those of the host's launches.
         static GRIDS: AtomicU64 = AtomicU64::new(1 << 31);
-        let from = From {
+        let from = Origin {
             grids: &GRIDS,
             graph: None,
         };

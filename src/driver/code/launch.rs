@@ -63,8 +63,6 @@ pub(in crate::driver) struct Prepared {
     shared: Arc<Shared>,
     launch: Arc<simt::Launch>,
     workspace: Option<Workspace>,
-    /// It has its turn among the launches that are looked at each time that it runs.
-    is_node: bool,
     run: Runner,
 }
 
@@ -101,7 +99,7 @@ impl Prepared {
         };
         // The number of a launch by the host depends on the host's calls alone: schedules from a seed count on it.
         static GRIDS: AtomicU64 = AtomicU64::new(1);
-        let from = From { grids: &GRIDS, graph };
+        let from = Origin { grids: &GRIDS, graph };
         let mut launch = describe(function, config, params, multiprocessors, workspace.as_ref(), &from)?;
         launch.family.by = by;
         launch.family.is_node = graph.is_some();
@@ -109,7 +107,6 @@ impl Prepared {
             shared: Arc::clone(shared),
             launch: Arc::new(launch),
             workspace,
-            is_node: graph.is_some(),
             run: runner(),
         })
     }
@@ -126,7 +123,8 @@ impl Prepared {
         }
         let _busy = record::kernel_runs(self.shared.device);
         let launch = &self.launch;
-        if self.is_node {
+        // A node has its turn among the launches that are looked at each time that it runs.
+        if launch.family.is_node {
             let is_checked = check::selection::takes(launch.kernel_name());
             // It does not run meanwhile.
             launch.is_checked.store(is_checked, Ordering::Relaxed);
@@ -150,7 +148,7 @@ impl Prepared {
 }
 
 /// Where a launch comes from.
-pub(in crate::driver) struct From<'a> {
+pub(in crate::driver) struct Origin<'a> {
     /// What counts such launches.
     pub grids: &'a AtomicU64,
     /// The executable graph of which it is a node, as the host knows it if kernels may launch it, and else 0.
@@ -167,7 +165,7 @@ pub(in crate::driver) fn describe(
     params: Box<[u8]>,
     multiprocessors: u32,
     workspace: Option<&Workspace>,
-    from: &From<'_>,
+    from: &Origin<'_>,
 ) -> Result<simt::Launch> {
     let shared = &function.shared;
     let Shape { grid, cluster } = check(function, config, function.lowered()?, multiprocessors)?;

@@ -20,7 +20,7 @@ use Value::{Any, Is, None as NoneOf, Nothing};
 /// An option, what follows, and what to say; an empty text: it makes no difference.
 type Other = (&'static str, Value, &'static str);
 
-static OTHERS: [Other; 58] = [
+static OTHERS: [Other; 56] = [
     (
         "xml",
         Nothing,
@@ -128,14 +128,8 @@ static OTHERS: [Other; 58] = [
     ("kill", Nothing, ""),
     ("nvtx", Any, ""),
     ("num-callers-device", Is(&["0"]), "stacks are printed whole"),
-    ("num-callers-host", Is(&["0"]), "stacks are printed whole"),
     ("num-cuda-barriers", Any, ""),
     ("backtrace-short", Is(&["yes"]), "stacks are those of kernels"),
-    (
-        "show-backtrace",
-        Is(&["yes", "device"]),
-        "stacks are those of kernels, and belong to the reports",
-    ),
     (
         "detect-missing-module-unload",
         Nothing,

@@ -133,14 +133,7 @@ impl Emit<'_> {
         let room = |bytes: u64, bits| Form::One.constant(bits, (bytes + 1).saturating_sub(extent));
         match (within.from, within.space) {
             (MadeFrom::Pointer { base, .. }, Space::Generic | Space::Global | Space::Const) if is_wide => {
-                if !matches!(
-                    self.kind(base.number),
-                    Kind::Line {
-                        step: 0,
-                        parts: false,
-                        ..
-                    }
-                ) {
+                if !self.kind(base.number).is_same() {
                     return None;
                 }
                 let site = self.sites.len();
@@ -164,14 +157,7 @@ impl Emit<'_> {
                 })
             }
             (MadeFrom::Shared { base, bytes }, Space::Shared | Space::Generic) => {
-                if !matches!(
-                    self.kind(base.number),
-                    Kind::Line {
-                        step: 0,
-                        parts: false,
-                        ..
-                    }
-                ) {
+                if !self.kind(base.number).is_same() {
                     return None;
                 }
                 let (values, _) = self.line_of(base, false);
