@@ -36,8 +36,7 @@ pub enum Linear {
 pub enum Bitwise {
     And,
     Or,
-    /// Without regard to the sign.
-    ShiftRight,
+    ShiftRight { signed: bool },
 }
 
 impl Linear {

@@ -209,8 +209,11 @@ impl Op {
             Op::And { ty } => long(ty, Bitwise::And),
             Op::Or { ty } => long(ty, Bitwise::Or),
             Op::Shr { ty } => match ty {
-                Shifted::B32 | Shifted::U32 | Shifted::B64 | Shifted::U64 => Some(Bitwise::ShiftRight),
-                Shifted::B16 | Shifted::U16 | Shifted::S16 | Shifted::S32 | Shifted::S64 => None,
+                Shifted::B32 | Shifted::U32 | Shifted::B64 | Shifted::U64 => {
+                    Some(Bitwise::ShiftRight { signed: false })
+                }
+                Shifted::S32 | Shifted::S64 => Some(Bitwise::ShiftRight { signed: true }),
+                Shifted::B16 | Shifted::U16 | Shifted::S16 => None,
             },
             Op::Xor { .. }
             | Op::Not { .. }

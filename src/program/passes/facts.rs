@@ -48,7 +48,7 @@ pub fn sizes(body: &Body, definitions: &[Definition]) -> Vec<Facts> {
             let sources: Vec<Facts> = src.iter().map(|reg| facts[reg.number as usize]).collect();
             let (align, range) = match (op.linear(), op.bitwise()) {
                 (Some(linear), _) => size_of(linear, dst[0].width, &sources),
-                (None, Some(bitwise)) => size_of_bits(bitwise, &sources),
+                (None, Some(bitwise)) => size_of_bits(bitwise, dst[0].width, &sources),
                 (None, None) => continue,
             };
             let known = &mut facts[dst[0].number as usize];
@@ -421,7 +421,7 @@ fn range_of_special(special: Special) -> Option<(u64, u64)> {
 }
 
 /// The same of two numbers' bits.
-fn size_of_bits(bitwise: Bitwise, src: &[Facts]) -> Size {
+fn size_of_bits(bitwise: Bitwise, width: Width, src: &[Facts]) -> Size {
     let (a, b) = (src[0], src[1]);
     // The bits up to its highest.
     let all = |high: u64| u64::MAX.checked_shr(high.leading_zeros()).unwrap_or(0);
@@ -434,10 +434,14 @@ fn size_of_bits(bitwise: Bitwise, src: &[Facts]) -> Size {
             let range = a.range.zip(b.range).map(|(a, b)| (a.0.max(b.0), all(a.1 | b.1)));
             (a.align.min(b.align), range)
         }
-        Bitwise::ShiftRight => match (a.range, b.range) {
-            (Some((low, high)), Some((by, same))) if by == same && by < 64 => (0, Some((low >> by, high >> by))),
-            _ => (0, None),
-        },
+        Bitwise::ShiftRight { signed } => {
+            // What is not negative is shifted the same way with its sign as without.
+            let sign = 1 << (bits_of(width).unwrap_or(64) - 1);
+            match (a.range.filter(|&(_, high)| !signed || high < sign), b.range) {
+                (Some((low, high)), Some((by, same))) if by == same && by < 64 => (0, Some((low >> by, high >> by))),
+                _ => (0, None),
+            }
+        }
     }
 }
 

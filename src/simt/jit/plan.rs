@@ -902,8 +902,8 @@ fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, lanes): (Ro
     }
 }
 
-/// The low or the high bits of a number that grows by one, from where those begin: `%tid.x % 16`, `%tid.x / 32`. They are one
-/// line where it does not leave them within the warp, and one a part where it does not within the parts.
+/// The low or the high bits of a number that grows by one, from where those begin: `%tid.x % 16`, `%tid.x / 32`, the multiple of 16
+/// before `%tid.x`. They are one line where it does not leave them within the warp, and one a part where it does not within the parts.
 fn masked(
     body: &Body,
     op: Compute,
@@ -919,11 +919,15 @@ fn masked(
             (Some(mask), _) => (1, mask),
             (None, None) => return None,
         };
-        let bits = mask.trailing_ones();
-        if bits == 0 || mask != u64::MAX >> (64 - bits) {
-            return None;
+        let all = match src[line].width {
+            Width::B32 => u64::from(u32::MAX),
+            _ => u64::MAX,
+        };
+        match (mask.trailing_ones(), mask.trailing_zeros()) {
+            (bits @ 1.., _) if mask == u64::MAX >> (64 - bits) => (line, bits, true),
+            (_, bits @ 1..64) if mask == all >> bits << bits => (line, bits, false),
+            _ => return None,
         }
-        (line, bits, true)
     } else if let logic::Op::Shr { .. } = op {
         (0, u32::try_from(constant(1)?).ok()?, false)
     } else {
@@ -982,6 +986,15 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
                     (*step, *align) = (s, u32::from(a));
                     parts |= p;
                 }
+            }
+            // As the sign of a number that has none.
+            let facts = dst.first().and_then(|reg| body.facts.get(reg.number as usize));
+            if dst.len() == 1
+                && !parts
+                && dst[0].width != Width::Pred
+                && facts.is_some_and(|facts| facts.range == Some((0, 0)))
+            {
+                return Kind::SAME.aligned(63);
             }
             if dst.len() == 1
                 && let Some(kind) = masked(body, *op, src, (steps, aligns, parts), lanes)
