@@ -1,17 +1,19 @@
 //! One block (CTA): its bundles, whose turn it is, and who goes on when a barrier is complete.
 
+mod march;
+
 use std::fmt::Write;
 use std::slice;
 use std::time::Instant;
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{Function, Special};
+use crate::program::Function;
 
 use super::cause::Cause;
 use super::children::Children;
 use super::deadlock;
 use super::grid::{Form, Grid};
-use super::interp::{self, Bundle, Conditions, Halt, Located, Pause, Runs, SHARE, SLICE};
+use super::interp::{self, Bundle, Conditions, Located, Pause, Runs, SLICE};
 use super::launch::Launch;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
@@ -108,10 +110,6 @@ impl Conditions for Way<'_> {
 /// counts as a deadlock. Hardware suspends a thread for milliseconds each time: seconds in which nothing happens.
 pub const PATIENCE: u32 = 4096;
 
-/// Turns of a loop through memory that a warp makes while others of its block wait that read what lies beside: more, and it is no
-/// longer there when they come; fewer, and going from one to the other costs too much.
-const TURNS: i64 = 16;
-
 /// What a turn of a block came to.
 pub enum Turn {
     Done,
@@ -133,8 +131,12 @@ pub struct Block<'l> {
     compiled: bool,
     /// All warps have set out since the block began, and have not marched yet.
     marches: bool,
-    /// The block whose special registers are in the windows.
+    /// The warps have marched abreast from the last block's beginning to its end: nothing is in their books, and they may do so
+    /// again.
+    ready: bool,
+    /// The block whose special registers are in the windows, or in the first one alone.
     last: Option<[u32; 3]>,
+    stale: bool,
     /// When the turn began, as far as a march has looked, and what it may do until it looks again.
     began: Option<Instant>,
     slice: i64,
@@ -155,7 +157,9 @@ impl<'l> Block<'l> {
         Block {
             compiled: compiled && env.peers == 1,
             marches: false,
+            ready: false,
             last: None,
+            stale: false,
             began: None,
             slice: SLICE,
             env,
@@ -182,35 +186,15 @@ impl<'l> Block<'l> {
         self.state.reset(exist.flatten().copied());
     }
 
-    /// All warps are about to march. Writes what changes from block to block, where it has.
-    fn set_out(&mut self) {
-        let (now, last) = (self.env.ctaid, self.last);
-        for (at, (_, which)) in self.env.env.form.kernel.per_block.iter().enumerate() {
-            let place = match *which {
-                Special::Ctaid(axis) => now.get(usize::from(axis)).copied(),
-                _ => None,
-            };
-            let before = |last: [u32; 3]| match *which {
-                Special::Ctaid(axis) => last.get(usize::from(axis)) == now.get(usize::from(axis)),
-                _ => last == now,
-            };
-            if !last.is_some_and(before) {
-                for bundle in &mut self.bundles {
-                    bundle.set_special(at, place, &self.env);
-                }
-            }
-        }
-        self.last = Some(self.env.ctaid);
-        self.bundles.iter_mut().for_each(Bundle::set_out);
-        self.marches = true;
-    }
-
     /// Runs until all threads have exited, or all bundles have had their share or wait for those that had.
     ///
     /// # Errors
     /// The first fault.
     pub fn turn(&mut self) -> Result<Turn, Box<Located>> {
-        self.bundles.iter_mut().for_each(Bundle::resume);
+        // Those that are about to march set out anew.
+        if !(self.marches && self.ready) {
+            self.bundles.iter_mut().for_each(Bundle::resume);
+        }
         self.began = None;
         loop {
             if (self.marches || self.compiled && self.can_march()) && self.march()? {
@@ -244,110 +228,6 @@ impl<'l> Block<'l> {
                 return Ok(turn);
             }
         }
-    }
-
-    /// Whether all warps stand with all their lanes at one place each, and nobody waits for anything.
-    fn can_march(&self) -> bool {
-        self.bundles.iter().all(Bundle::can_march)
-            && self.state.stuck == 0
-            && self.state.barriers.are_idle()
-            && !self.bundles.iter().all(Bundle::is_done)
-    }
-
-    /// Warps march from barrier to barrier, one after the other, as most blocks do to their end: then `true`. Who stands where is
-    /// taken down when one of them goes another way, or when it is time for others.
-    ///
-    /// # Errors
-    /// The first fault.
-    fn march(&mut self) -> Result<bool, Box<Located>> {
-        self.marches = false;
-        let form = self.env.env.form;
-        let Some(native) = form.kernel.native.as_ref().map(|native| &native.all) else {
-            unreachable!("blocks march whose kernel is compiled")
-        };
-        self.bundles.iter_mut().for_each(Bundle::fall_in);
-        let mut share = SHARE;
-        // Where they meet, who has come there, who has stopped the march, and where he has come to.
-        let all = u32::MAX >> (32 - self.bundles.len().clamp(1, 32));
-        let (met, come, last, halt) = 'march: loop {
-            let (mut met, mut come) = (None, 0u32);
-            while come != all {
-                if self.is_late(&mut share) {
-                    break 'march (met, come, 0, Halt::Elsewhere);
-                }
-                let before = share;
-                // Who is left alone need not pause for anybody.
-                let turns = if (all & !come).count_ones() > 1 {
-                    TURNS
-                } else {
-                    i64::MAX
-                };
-                for (i, bundle) in self.bundles.iter_mut().enumerate() {
-                    if come >> i & 1 != 0 {
-                        continue;
-                    }
-                    match bundle.march(native, &self.env, &mut self.state, (&mut share, turns))? {
-                        Halt::Pause => continue,
-                        Halt::End => {}
-                        Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
-                        halt => break 'march (met, come, i, halt),
-                    }
-                    come |= 1 << i;
-                }
-                self.slice -= before - share;
-            }
-            if met.is_none() {
-                break (None, come, 0, Halt::End);
-            }
-        };
-        if halt == Halt::End {
-            // Nobody is left of whom anything could be taken down.
-            self.bundles.iter_mut().for_each(Bundle::fall_out);
-            if self.state.changed || self.env.peers > 1 {
-                self.release();
-            }
-            return Ok(true);
-        }
-        for bundle in &mut self.bundles {
-            bundle.enter_books(native)?;
-        }
-        if share <= 0 {
-            self.bundles.iter_mut().for_each(|bundle| bundle.tire(share));
-        }
-        for bundle in self.bundles.iter().filter(|bundle| bundle.is_done()) {
-            self.state.barriers.left(bundle.first_warp(), bundle.live_by_warp());
-        }
-        if let Some(id) = met {
-            let numbered = self.bundles.iter_mut().enumerate();
-            for (_, bundle) in numbered.filter(|(i, bundle)| come >> i & 1 != 0 && !bundle.is_done()) {
-                bundle.wait_at(id, &mut self.state);
-            }
-        }
-        if let Halt::Barrier(id) = halt {
-            self.bundles[last].wait_at(id, &mut self.state);
-        }
-        self.release();
-        Ok(false)
-    }
-
-    /// What is done now and then: looks at the clock. `true`: the march ends here.
-    fn is_late(&mut self, share: &mut i64) -> bool {
-        if self.slice > 0 {
-            return false;
-        }
-        self.slice = SLICE;
-        let way = &self.env.env;
-        if way.overdue().is_some() || way.has_stopped() {
-            self.bundles.iter_mut().for_each(Bundle::hurry);
-            return true;
-        }
-        way.lasts();
-        let now = Instant::now();
-        if now - *self.began.get_or_insert(now) > interp::PATIENCE {
-            *share = 0;
-            return true;
-        }
-        false
     }
 
     /// Turns of bundles that are drawn, until another block is to have one.

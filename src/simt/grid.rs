@@ -500,21 +500,24 @@ impl Grid {
                 },
             };
             at.set(seat.team.env().ctaid);
-            let mut turn = seat.team.turn();
-            // As long as blocks run to their end in one turn, and nobody waits for another, there is no line to look at.
-            while matches!(turn, Ok(Turn::Done))
-                && self.starts > 1
-                && alone
-                && self.gone.load(Ordering::Relaxed) == 0
-                && let Some(index) = self.take()
-            {
-                self.ask_for_help();
-                let Some(next) = self.enter(index, at, Some(seat), number) else {
-                    return;
-                };
-                seat = next;
-                turn = seat.team.turn();
-            }
+            let turn = loop {
+                let turn = seat.team.turn();
+                // As long as blocks run to their end in one turn, and nobody waits for another, there is no line to look at.
+                if let Ok(Turn::Done) = turn
+                    && self.starts > 1
+                    && alone
+                    && self.gone.load(Ordering::Relaxed) == 0
+                    && let Some(index) = self.take()
+                {
+                    self.ask_for_help();
+                    let Some(next) = self.enter(index, at, Some(seat), number) else {
+                        return;
+                    };
+                    seat = next;
+                    continue;
+                }
+                break turn;
+            };
             match self.checked(turn, seat.team.env()) {
                 Ok(Turn::Done) => {
                     line.ended();

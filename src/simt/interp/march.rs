@@ -1,16 +1,16 @@
 //! Warps that march: all their lanes together, in compiled code, from one barrier of the block to the next or to their end.
 //! Most blocks do nothing else, and while they do, nobody keeps books of who stands where: fragments are made when a warp
-//! goes another way.
+//! goes another way. As long as all warps of a block come to the same barriers, code runs them *abreast*, and is not left in between.
 
 use crate::simt::jit::Native;
-use crate::simt::jit::context::{ENDED, together};
+use crate::simt::jit::context::{ENDED, NOWHERE, together};
 use crate::simt::machine::special::{self, Place};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Env};
 
 use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::compile::Pc;
-use super::native::BUDGET;
+use super::native::{BUDGET, Stand};
 use super::run::CHOICE;
 
 /// A marching bundle's place, in which its books know nothing of it.
@@ -35,6 +35,17 @@ pub enum Halt {
     Pause,
     /// Somewhere else, or in different directions: where its lanes stand, its books say.
     Elsewhere,
+}
+
+/// Warps that have marched abreast, and of which one has stopped: its place is as if it had marched there by itself; the others stand
+/// where they waited, or where they began.
+pub struct Apart {
+    /// Who waits at a barrier or has ended, and at which barrier.
+    pub come: u32,
+    pub barrier: Option<u32>,
+    /// Who has stopped, and how.
+    pub at: usize,
+    pub halt: Halt,
 }
 
 impl Bundle {
@@ -149,26 +160,182 @@ impl Bundle {
             marching.has_ended = true;
             return Ok(Halt::End);
         }
+        if packed {
+            return Ok(self.stands(first));
+        }
+        self.has_left(native, count, spent, state)
+    }
+
+    /// Its lanes have left code in so many places, with their registers in the window.
+    fn has_left(
+        &mut self,
+        native: &Native,
+        count: usize,
+        spent: i64,
+        state: &mut BlockState,
+    ) -> Result<Halt, Box<Located>> {
+        let first = self.first_cut();
         if count == 1
             && let Some(id) = self.barrier_of_all(0, first)
             && let Some(marching) = &mut self.marching
         {
-            marching.pc = first + 1;
-            marching.registers = if packed { together::PACKED } else { together::UNTOUCHED };
+            (marching.pc, marching.registers) = (first + 1, together::UNTOUCHED);
             return Ok(Halt::Barrier(id));
         }
         // It has gone round a loop, and may go on there.
         let turned = count == 1 && spent > 1 && native.entry(first).is_some();
-        if (packed || turned)
-            && let Some(marching) = &mut self.marching
-        {
-            marching.pc = first;
-            marching.registers = if packed { together::PACKED } else { together::UNTOUCHED };
+        if turned && let Some(marching) = &mut self.marching {
+            (marching.pc, marching.registers) = (first, together::UNTOUCHED);
             return Ok(Halt::Pause);
+        }
+        if let Some(marching) = &mut self.marching {
+            marching.registers = together::IN_WINDOW;
         }
         self.enter_books(native)?;
         self.scatter(0, count, state);
         Ok(Halt::Elsewhere)
+    }
+
+    /// It marches, and has not come to its end.
+    #[inline(always)]
+    pub(super) fn is_under_way(&self) -> bool {
+        self.marching.is_some_and(|marching| !marching.has_ended)
+    }
+
+    /// Warps that all stand at one place march abreast, as far as they come to the same barriers; takes what that costs off
+    /// `share`. `None`: nobody has moved, for they do not stand at one place. Else [`Bundle::settle`] takes down where they stand,
+    /// unless all have ended.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn march_abreast(
+        bundles: &mut [Bundle],
+        native: &Native,
+        block: &BlockEnv<impl Conditions>,
+        state: &mut BlockState,
+        (share, turns): (&mut i64, i64),
+    ) -> Result<Option<Stand>, Box<Located>> {
+        let mut places = bundles
+            .iter()
+            .filter_map(|bundle| bundle.marching)
+            .filter(|marching| !marching.has_ended)
+            .map(|marching| (marching.pc, marching.registers));
+        let place = places.next();
+        let more = places.next();
+        if more.is_none() || more != place || *share <= 0 || !places.all(|other| Some(other) == place) {
+            return Ok(None);
+        }
+        let Some((pc, registers)) = place else { return Ok(None) };
+        let Some((entry, _)) = native.entry(pc) else {
+            return Ok(None);
+        };
+        let block: &Env<'_> = block;
+        for bundle in bundles.iter_mut() {
+            if !bundle.is_prepared(native, block, state) {
+                bundle.prepare(0, bundle.exist, native, block, state);
+                bundle.prepared();
+            }
+        }
+        Bundle::link(bundles, false);
+        let budget = (*share).clamp(1, BUDGET);
+        // SAFETY: they were prepared for this code, this block and this state, which are borrowed here.
+        let stand = unsafe { Bundle::go_abreast(bundles, (pc, registers), (native, entry), (budget, turns)) }?;
+        *share -= stand.spent + CHOICE;
+        Ok(Some(stand))
+    }
+
+    /// Warps of a new block march abreast from its beginning, as they have marched through another one to its end, in the same place
+    /// ([`Bundle::get_ready`]). `None`: they have not moved.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn abreast_again(
+        bundles: &mut [Bundle],
+        native: &Native,
+        block: &BlockEnv<impl Conditions>,
+        state: &mut BlockState,
+        turns: i64,
+    ) -> Result<Option<Stand>, Box<Located>> {
+        let block: &Env<'_> = block;
+        let (true, Some((entry, _))) = (bundles[0].is_prepared(native, block, state), native.entry(0)) else {
+            return Ok(None);
+        };
+        // SAFETY: they were prepared for this code, this block's place and its state, and nothing has been done with them since.
+        unsafe { Bundle::go_abreast(bundles, (0, together::IN_WINDOW), (native, entry), (BUDGET, turns)) }.map(Some)
+    }
+
+    /// All warps have come to their end: gets them ready to do so again, from the beginning of another block, if nothing stands
+    /// against it.
+    pub fn get_ready(bundles: &mut [Bundle], native: &Native, block: &Env<'_>, state: &mut BlockState) -> bool {
+        let prepared = bundles.iter().all(|bundle| bundle.is_prepared(native, block, state));
+        if prepared {
+            Bundle::link(bundles, true);
+        }
+        prepared
+    }
+
+    /// Takes down where warps stand that have marched abreast, and not all to their end. `None`: all that are left have met, and
+    /// nobody waits for anybody.
+    ///
+    /// # Errors
+    /// A fault: none is known that moving registers could have.
+    pub fn settle(
+        bundles: &mut [Bundle],
+        stand: &Stand,
+        native: &Native,
+        state: &mut BlockState,
+    ) -> Result<Option<Apart>, Box<Located>> {
+        let mut apart = Apart {
+            come: 0,
+            barrier: None,
+            at: stand.at.unwrap_or(0),
+            halt: Halt::Pause,
+        };
+        for (i, bundle) in bundles.iter_mut().enumerate() {
+            if let Some(marching) = &mut bundle.marching {
+                marching.has_ended |= stand.ended >> i & 1 != 0;
+            }
+            if !bundle.is_under_way() {
+                apart.come |= 1 << i;
+                continue;
+            }
+            let (place, has_come) = match stand.at {
+                Some(at) if i < at => (stand.met, true),
+                Some(at) if i == at && stand.came != NOWHERE => (stand.came, true),
+                _ => (stand.since, false),
+            };
+            if place == NOWHERE {
+                continue;
+            }
+            match bundle.stands(place) {
+                _ if !has_come => {}
+                Halt::Barrier(id) if *apart.barrier.get_or_insert(id) == id => apart.come |= 1 << i,
+                halt => apart.halt = halt,
+            }
+        }
+        let Some(at) = stand.at else { return Ok(None) };
+        if !stand.entered {
+            apart.halt = Halt::Elsewhere;
+        } else if stand.came == NOWHERE {
+            Bundle::take_cuts(bundles, at, stand.cuts);
+            apart.halt = bundles[at].has_left(native, stand.cuts, stand.spent, state)?;
+            if let Halt::Barrier(id) = apart.halt
+                && *apart.barrier.get_or_insert(id) == id
+            {
+                (apart.come, apart.halt) = (apart.come | 1 << at, Halt::Pause);
+            }
+        }
+        Ok(Some(apart))
+    }
+
+    /// It waits at a place where code has left its registers, and goes on behind it if that is a barrier.
+    fn stands(&mut self, pc: Pc) -> Halt {
+        let barrier = self.barrier_of_all(0, pc);
+        if let Some(marching) = &mut self.marching {
+            marching.pc = pc + Pc::from(barrier.is_some());
+            marching.registers = together::PACKED;
+        }
+        barrier.map_or(Halt::Pause, Halt::Barrier)
     }
 
     /// Its march is over, for its threads have ended.

@@ -36,5 +36,5 @@ mod tell;
 
 pub use affine::Runs;
 pub use bundle::{Bundle, Conditions, Fragment, Located, PATIENCE, SHARE, SLICE, Waits, located};
-pub use march::Halt;
+pub use march::{Apart, Halt};
 pub use run::Pause;

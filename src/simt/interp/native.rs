@@ -14,7 +14,9 @@ use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program;
 use crate::ptx::ast::Span;
 use crate::simt::jit::Native;
-use crate::simt::jit::context::{Context, Cut, ENDED, Extent, LaneCall, SCRATCH, outcome, step, together};
+use crate::simt::jit::context::{
+    Context, Cut, ENDED, Extent, LaneCall, NOWHERE, SCRATCH, Warp, outcome, step, together,
+};
 use crate::simt::machine::slots::{Slot, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp, within};
@@ -32,15 +34,16 @@ pub(super) const BUDGET: i64 = 1 << 19;
 pub(super) struct Run {
     /// First, so that code's context is this.
     context: Context,
-    regs: *mut u8,
+    /// The bundle's one warp: code has pointers to it while helpers have the run.
+    warp: Box<UnsafeCell<Warp>>,
+    /// Of the first bundle: who has the first turn of those that go abreast.
+    first: *mut Warp,
     /// The block, whose lifetime nothing here knows: it is there while code runs.
     block: *const Env<'static>,
     state: *mut BlockState,
     exec: *const Executable,
     native: *const Native,
-    first_thread: u32,
     frame: u32,
-    live: [u32; MAX_WARPS],
     /// It was prepared for a march, and not again since.
     marches: bool,
     /// The instruction that a helper was asked for last.
@@ -201,8 +204,8 @@ impl Bundle {
         let run = self.native.get_or_insert_with(|| Run::new(block, first_thread));
         run.block = erased;
         run.state = state;
-        run.regs = frame.regs();
-        run.live = live;
+        let warp = run.warp.get_mut();
+        (warp.regs, warp.live) = (frame.regs(), live[0]);
         run.marches = false;
         run.context.turns = i64::MAX;
         run.frame = frame.base;
@@ -216,7 +219,7 @@ impl Bundle {
             run.context.extents = unsafe { &mut *extents.extents.get() }.as_mut_ptr();
             run.extents = Some(extents);
             run.saved = vec![SavedLine([0; 64]); native.saved / size_of::<SavedLine>()];
-            run.context.saved = run.saved.as_mut_ptr().cast();
+            run.warp.get_mut().saved = run.saved.as_mut_ptr().cast();
         }
     }
 
@@ -279,25 +282,17 @@ impl Bundle {
         let Some(run) = &mut self.native else {
             return Ok(None);
         };
-        let version = AddressSpace::get().version();
-        if let Some(extents) = &run.extents
-            && extents.version.load(Ordering::Relaxed) != version
-        {
-            // SAFETY: the thread is here, and not in code.
-            unsafe { &mut *extents.extents.get() }.fill(Extent::NONE);
-            extents.version.store(version, Ordering::Relaxed);
-        }
         run.pc = pc;
         run.context.budget = budget;
         run.context.together = together;
         run.context.packed = 0;
         run.context.looked = u64::from(self.looked);
-        run.context.cut_count = 0;
-        let regs = run.regs;
-        let context = std::ptr::from_mut::<Run>(run).cast::<Context>();
+        run.context.warp = run.warp.get();
+        run.context.same = run.warp.get_mut().regs;
+        run.context.abreast = 0;
         // SAFETY: the code was made for this executable, in whose window the lanes run; what the context points to lives until it
         // returns, as the caller says; the entry is one of its own.
-        let outcome = unsafe { (native.run)(context, regs, entry, lanes) };
+        let outcome = unsafe { run.call(native, entry, lanes) };
         if outcome != outcome::LEFT || run.panic.is_some() {
             return self.stopped(outcome, number, lanes).map(|()| None);
         }
@@ -323,6 +318,118 @@ impl Bundle {
             stack: self.stack(number, pc),
             first_thread: self.first_thread,
         }))
+    }
+
+    /// Warps of a block, each a bundle that is prepared for this code, run abreast from one place, all of their lanes, until one of
+    /// them does something else or their time is over. Where they stand then is in the context of the first one; the number
+    /// of the warp that had its turn is given, and nobody's if all stand at one place.
+    ///
+    /// # Safety
+    /// The bundles are prepared for this code, and for a block and a state that the caller has borrowed.
+    ///
+    /// # Errors
+    /// The first fault.
+    #[inline(always)]
+    pub(super) unsafe fn go_abreast(
+        bundles: &mut [Bundle],
+        (pc, together): (Pc, u64),
+        (native, entry): (&Native, u32),
+        (budget, turns): (i64, i64),
+    ) -> Result<Stand, Box<Located>> {
+        let Some(run) = &mut bundles[0].native else {
+            unreachable!("its caller has prepared it")
+        };
+        run.pc = pc;
+        run.context.budget = budget;
+        run.context.together = together;
+        run.context.turns = turns;
+        run.context.packed = 0;
+        run.context.looked = 0;
+        run.context.same = run.warp.get_mut().regs;
+        let first = run.first;
+        (run.context.warp, run.context.first, run.context.abreast) = (first, first, 1);
+        (run.context.ended, run.context.gaps) = (0, 0);
+        // SAFETY: as for one warp; the warps belong to runs that live as long as the bundles, which are borrowed here.
+        let outcome = unsafe { run.call(native, entry, u32::MAX) };
+        let Context {
+            warp,
+            met,
+            since,
+            came,
+            first,
+            ended,
+            gaps,
+            cut_count,
+            budget: rest,
+            ..
+        } = run.context;
+        let stand = Stand {
+            spent: (budget - rest).max(1),
+            all_ended: first.is_null(),
+            ended,
+            met,
+            since,
+            came,
+            cuts: cut_count as usize,
+            entered: outcome == outcome::LEFT,
+            at: match warp.is_null() {
+                true => None,
+                false => bundles.iter().position(|bundle| {
+                    let run = bundle.native.as_ref();
+                    run.is_some_and(|run| std::ptr::eq(run.warp.get(), warp))
+                }),
+            },
+        };
+        if stand.all_ended && gaps != 0 {
+            Bundle::link(bundles, true);
+        }
+        let Some(run) = &mut bundles[0].native else {
+            unreachable!("it was there before")
+        };
+        let panic = run.panic.take();
+        if outcome == outcome::LEFT && panic.is_none() {
+            return Ok(stand);
+        }
+        let (pc, fault) = (run.pc, run.fault.take());
+        let Some(at) = stand.at else {
+            unreachable!("code stops at a warp")
+        };
+        // Whoever was asked to help knows, and the warp whose turn it was tells.
+        if let Some(own) = &mut bundles[at].native {
+            (own.pc, own.fault, own.panic) = (pc, fault, panic);
+        }
+        bundles[at].stopped(outcome, 0, u32::MAX).map(|()| stand)
+    }
+
+    /// Each warp leads to the next one that has not ended, or to the next one whether it has or not.
+    pub(super) fn link(bundles: &mut [Bundle], all: bool) {
+        let mut first = std::ptr::null_mut();
+        for (i, bundle) in bundles.iter_mut().enumerate().rev() {
+            let is_linked = all || bundle.is_under_way();
+            if let Some(run) = &mut bundle.native
+                && is_linked
+            {
+                let warp = run.warp.get_mut();
+                (warp.next, warp.bit) = (first, 1 << i);
+                first = warp;
+            }
+        }
+        if let Some(run) = &mut bundles[0].native {
+            run.first = first;
+        }
+    }
+
+    /// The place where the first of its lanes stand that have left code.
+    pub(super) fn first_cut(&self) -> Pc {
+        self.native.as_ref().map_or(0, |run| run.context.cuts[0].pc)
+    }
+
+    /// Takes over from the run of the first bundle where its lanes have left code.
+    pub(super) fn take_cuts(bundles: &mut [Bundle], at: usize, count: usize) {
+        let cuts = bundles[0].native.as_ref().map(|run| run.context.cuts);
+        if let (Some(cuts), Some(run)) = (cuts, &mut bundles[at].native) {
+            run.context.cuts[..count].copy_from_slice(&cuts[..count]);
+        }
     }
 
     /// Fragment `at` becomes those that have left the code.
@@ -361,7 +468,47 @@ impl Bundle {
     }
 }
 
+/// Where warps stand that ran abreast.
+#[derive(Clone, Copy, Debug)]
+pub struct Stand {
+    /// Instructions that it took.
+    pub spent: i64,
+    pub all_ended: bool,
+    /// Those that have, by bit.
+    pub ended: u32,
+    /// Of [`Context`].
+    pub met: Pc,
+    pub since: Pc,
+    pub came: Pc,
+    /// In how many places lanes of the one stand whose turn it is.
+    pub cuts: usize,
+    /// It could enter.
+    pub entered: bool,
+    /// Whose turn it is.
+    pub at: Option<usize>,
+}
+
 impl Run {
+    /// Calls code, prepared for it.
+    ///
+    /// # Safety
+    /// The code is the one for which this was prepared, and has this entry; what the context points to lives until it returns.
+    #[inline(always)]
+    unsafe fn call(&mut self, native: &Native, entry: u32, lanes: u32) -> u32 {
+        let version = AddressSpace::get().version();
+        if let Some(extents) = &self.extents
+            && extents.version.load(Ordering::Relaxed) != version
+        {
+            // SAFETY: the thread is here, and not in code.
+            unsafe { &mut *extents.extents.get() }.fill(Extent::NONE);
+            extents.version.store(version, Ordering::Relaxed);
+        }
+        self.context.cut_count = 0;
+        let context = std::ptr::from_mut::<Run>(self).cast::<Context>();
+        // SAFETY: the caller promises it.
+        unsafe { (native.run)(context, entry, lanes) }
+    }
+
     #[cold]
     fn new(block: &Env<'_>, first_thread: u32) -> Box<Run> {
         let local = block.local + u64::from(first_thread) * u64::from(block.local_stride);
@@ -375,15 +522,22 @@ impl Run {
                 shared_start: u64::from(block.shared_start()),
                 shared_bytes: u64::from(block.shared_bytes),
                 cluster_shared: block.cluster_shared(),
-                local,
                 local_stride: u64::from(block.local_stride),
                 frame: 0,
                 locals: block.local,
                 local_bytes: block.local_bytes,
                 param: block.param,
                 param_bytes: u64::from(block.param_bytes),
+                same: std::ptr::null_mut(),
                 together: 0,
-                saved: std::ptr::null_mut(),
+                warp: std::ptr::null_mut(),
+                abreast: 0,
+                first: std::ptr::null_mut(),
+                ended: 0,
+                gaps: 0,
+                met: NOWHERE,
+                since: NOWHERE,
+                came: NOWHERE,
                 packed: 0,
                 looked: 0,
                 turns: i64::MAX,
@@ -392,15 +546,22 @@ impl Run {
                 cuts: [Cut::default(); 32],
                 scratch: [0; SCRATCH],
             },
-            regs: std::ptr::null_mut(),
+            warp: Box::new(UnsafeCell::new(Warp {
+                regs: std::ptr::null_mut(),
+                saved: std::ptr::null_mut(),
+                local,
+                next: std::ptr::null_mut(),
+                bit: 0,
+                first_thread,
+                live: 0,
+            })),
+            first: std::ptr::null_mut(),
             // SAFETY: only the lifetime changes; nobody follows it before it is set again.
             block: unsafe { std::mem::transmute::<*const Env<'_>, *const Env<'static>>(block) },
             state: std::ptr::null_mut(),
             exec: std::ptr::null(),
             native: std::ptr::null(),
-            first_thread,
             frame: 0,
-            live: [0; MAX_WARPS],
             marches: false,
             pc: 0,
             fault: None,
@@ -419,11 +580,11 @@ extern "C" fn lane_call(call: *const LaneCall, scratch: *mut u8) {
 }
 
 /// An instruction of the interpreter's code.
-extern "C" fn step_for(context: *mut Context, _regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32 {
+extern "C" fn step_for(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32 {
     // SAFETY: code passes the context that it was given, which is the first field of a `Run`, and holds no reference to it.
     let run = unsafe { &mut *context.cast::<Run>() };
     run.pc = pc;
-    match catch_unwind(AssertUnwindSafe(|| run.step(pc, lanes, site))) {
+    match catch_unwind(AssertUnwindSafe(|| run.step(regs, pc, lanes, site))) {
         Ok(answer) => answer,
         Err(panic) => {
             run.panic = Some(panic);
@@ -433,16 +594,20 @@ extern "C" fn step_for(context: *mut Context, _regs: *mut u8, pc: Pc, lanes: u32
 }
 
 impl Run {
-    fn step(&mut self, pc: Pc, lanes: u32, site: u32) -> u32 {
+    fn step(&mut self, regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32 {
         let mut mask = [0; MAX_WARPS];
         mask[0] = lanes;
+        // SAFETY: code runs one of the warps that it was given, all of which are there until it returns.
+        let (first_thread, alive) = unsafe { ((*self.context.warp).first_thread, (*self.context.warp).live) };
+        let mut live = [0; MAX_WARPS];
+        live[0] = alive;
         // SAFETY: whoever has entered the code holds all three until it returns, and does nothing with them meanwhile.
         let (exec, block, state) = unsafe { (&*self.exec, &*self.block, &mut *self.state) };
         let mut cx = Cx {
-            regs: self.regs,
+            regs,
             mask: Mask { warps: 1, lanes: mask },
             block,
-            first_thread: self.first_thread,
+            first_thread,
             frame: self.frame,
             affine: std::ptr::null(),
             by_warp: false,
@@ -484,7 +649,7 @@ impl Run {
             Code::Rare(op) => {
                 if let Some(members) = collective::members(op) {
                     // SAFETY: the member mask is a number or a slot of the window, which `cx` has.
-                    let ready = unsafe { warp::gathered(cx, members, &self.live) };
+                    let ready = unsafe { warp::gathered(cx, members, &live) };
                     if ready != cx.mask.lanes {
                         return step::MISSING;
                     }

@@ -70,6 +70,28 @@ pub mod together {
     pub const UNPACK: u64 = 3;
 }
 
+/// One of a block's warps, as code that runs them in turn knows it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Warp {
+    /// Its window.
+    pub regs: *mut u8,
+    /// Where its registers stay while it waits at a barrier of the block.
+    pub saved: *mut u8,
+    /// Local memory of its first lane.
+    pub local: u64,
+    /// Whose turn it is after this one's, if anybody's.
+    pub next: *mut Warp,
+    /// Its bit in [`Context::ended`].
+    pub bit: u32,
+    pub first_thread: u32,
+    /// Its lanes that have not ended.
+    pub live: u32,
+}
+
+/// In [`Context::met`], [`Context::since`], [`Context::came`]: no place.
+pub const NOWHERE: Pc = Pc::MAX;
+
 /// Where lanes that take no part in a store write to.
 pub const SCRATCH: usize = 64;
 
@@ -89,8 +111,7 @@ pub struct Context {
     pub shared_start: u64,
     pub shared_bytes: u64,
     pub cluster_shared: u64,
-    /// Local memory of the warp's first lane, bytes from one lane to the next, where the frame starts.
-    pub local: u64,
+    /// Local memory: bytes from one lane to the next, where the frame starts.
     pub local_stride: u64,
     pub frame: u64,
     /// Local memory of all threads of the block.
@@ -98,12 +119,27 @@ pub struct Context {
     pub local_bytes: u64,
     pub param: u64,
     pub param_bytes: u64,
+    /// The window from which values are read that are the same in the whole block: that of the first warp, or the own one.
+    pub same: *mut u8,
     /// Where the registers are of a warp all of whose lanes enter: [`together`].
     pub together: u64,
-    /// Where a warp's registers stay while it waits at a barrier of the block.
-    pub saved: *mut u8,
-    /// Set to 1 when they have stayed there.
-    pub packed: u64,
+    /// The warp that runs; null: all of them stand at [`Context::since`].
+    pub warp: *mut Warp,
+    /// Not 0: when it waits at a barrier, pauses or has ended, code goes on with the next one, and with the first one again when
+    /// all have come to one place. Those that have ended are no longer among them.
+    pub abreast: u64,
+    pub first: *mut Warp,
+    /// Those that have ended, by bit; not 0: one did while somebody before it had not, and [`Warp::next`] passes over it.
+    pub ended: u32,
+    pub gaps: u32,
+    /// Where those stand that had their turn since the first one had, where the others do (unless that is where they have
+    /// entered), and where the one that runs has come to, if code has not been left otherwise. Their registers have stayed in
+    /// [`Warp::saved`].
+    pub met: Pc,
+    pub since: Pc,
+    pub came: Pc,
+    /// Set to 1 when the registers of a warp that runs by itself have stayed there.
+    pub packed: u32,
     /// Not 0: somebody has looked at what others change since the last turn of a loop.
     pub looked: u64,
     /// Instructions until the code is to return.
@@ -117,5 +153,5 @@ pub struct Context {
     pub scratch: [u8; SCRATCH],
 }
 
-/// Code of a kernel or a function, for one warp: its context, its window, the number of the entry, the lanes that enter.
-pub type Entry = unsafe extern "C" fn(*mut Context, *mut u8, u32, u32) -> u32;
+/// Code of a kernel or a function: its context, the number of the entry, the lanes that enter.
+pub type Entry = unsafe extern "C" fn(*mut Context, u32, u32) -> u32;

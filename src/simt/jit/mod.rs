@@ -70,6 +70,8 @@ pub struct Native {
     pub sites: Box<[u64]>,
     /// Bytes that the registers of a warp take in [`context::Context::saved`]: a multiple of 64.
     pub saved: usize,
+    /// Values that are the same in the block are looked for in each warp's window, and not in the first one's alone.
+    pub looks_at_block: bool,
     pub rows: Rows,
     /// No other code has had it: what is remembered of code is found by it.
     pub id: u64,
@@ -189,6 +191,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
         next: next.into(),
         sites: made.sites.into(),
         saved: made.saved,
+        looks_at_block: made.looks_at_block,
         rows,
         id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
     })

@@ -229,6 +229,8 @@ pub struct Plan {
     pub live: Vec<Set>,
     /// Where lanes may be while a unit runs: other units, or stuck.
     pub others: Vec<BTreeSet<Node>>,
+    /// Units that whole warps come to with lanes missing, for those have ended elsewhere: few enough to be there for them as well.
+    pub lacks: Vec<bool>,
     /// Floats that arithmetic alone gives: which NaN they are is decided where somebody looks.
     pub lazy: Vec<bool>,
     /// Jumps back to a unit: the number of instructions that a turn of the loop has, and whether it may look at what others
@@ -236,11 +238,15 @@ pub struct Plan {
     pub loops: HashMap<(Node, Node), (u32, bool)>,
     /// Units to which loops jump back that go through memory, all lanes side by side.
     pub streams: BTreeSet<Node>,
+    /// Units inside of those.
+    pub streaming: BTreeSet<Node>,
 }
 
 /// Bodies with more units, or more places at which lanes may be at the same time, are left to the interpreter.
 const MOST_UNITS: usize = 6000;
 const PATIENCE: usize = 1 << 20;
+/// Instructions that are there a second time for warps of which lanes have ended.
+const MOST_LACKING: usize = 96;
 
 /// Why no code is made of a body.
 pub type Refusal = &'static str;
@@ -333,14 +339,17 @@ impl Plan {
             live: Vec::new(),
             kinds: vec![Kind::Unknown; registers],
             others: vec![BTreeSet::new(); units.len()],
+            lacks: vec![false; units.len()],
             lazy: vec![false; registers],
             loops: HashMap::new(),
             streams: BTreeSet::new(),
+            streaming: BTreeSet::new(),
             units,
         };
         plan.liveness(body);
         plan.classify(body, (rows, lanes))?;
         plan.find_joins();
+        plan.find_lacks();
         plan.find_lazy(body);
         plan.find_loops(body);
         plan.pass_entries_on();
@@ -706,6 +715,48 @@ impl Plan {
         }
     }
 
+    /// Units that lanes come to of whose warp some have ended: code for whole warps goes on there without those if that takes little
+    /// more of it, as behind the rim of a plane that is treated apart.
+    fn find_lacks(&mut self) {
+        let divides = |guard: &Guard| !self.kinds[guard.reg.number as usize].is_line();
+        let mut lacks = vec![false; self.units.len()];
+        let mut work: Vec<Node> = Vec::new();
+        for (number, unit) in self.units.iter().enumerate() {
+            match &unit.exit {
+                Exit::Branch { guard, taken, fall } if divides(guard) => {
+                    if self.is_end(*taken) {
+                        work.push(*fall);
+                    }
+                    if self.is_end(*fall) {
+                        work.push(*taken);
+                    }
+                }
+                Exit::To(next) if unit.stick == Stick::Ends => work.push(*next),
+                _ => {}
+            }
+            let mut ends = unit.stick == Stick::Ends;
+            unit.successors(|to| ends |= self.is_end(to));
+            if ends {
+                let waiting = self.others[number].iter().copied();
+                work.extend(waiting.filter(|&node| !self.is_stuck(node)));
+            }
+        }
+        let mut more = 0;
+        while let Some(number) = work.pop() {
+            if self.is_end(number) || std::mem::replace(&mut lacks[number as usize], true) {
+                continue;
+            }
+            let unit = &self.units[number as usize];
+            if self.others[number as usize].is_empty() {
+                more += unit.insts.len() + 1;
+            }
+            unit.successors(|to| work.push(to));
+        }
+        if more <= MOST_LACKING {
+            self.lacks = lacks;
+        }
+    }
+
     fn find_lazy(&mut self, body: &Body) {
         let mut lazy: Vec<Option<bool>> = vec![None; body.registers.len()];
         for inst in body.blocks.iter().flat_map(|block| &block.insts) {
@@ -762,6 +813,8 @@ impl Plan {
         for &(_, to) in loops.keys() {
             self.units[to as usize].entry = true;
         }
+        let through = loops.keys().filter(|(_, to)| streams.contains(to));
+        self.streaming = through.flat_map(|&(from, to)| to..=from).collect();
         (self.loops, self.streams) = (loops, streams);
     }
 

@@ -14,7 +14,7 @@ use super::super::compute::bits_of;
 use super::super::context::{Context, Extent};
 use super::super::plan::Kind;
 use super::super::text::Form;
-use super::Emit;
+use super::{Emit, LANES};
 
 /// Where the lanes of an access go.
 #[derive(Clone)]
@@ -74,6 +74,7 @@ impl Emit<'_> {
             Some(Way::Done) => return true,
             None => return false,
         };
+        self.go_along(&place, false);
         self.either(address, bytes, dst.len(), place, |this, place| {
             this.load_from(place, element, dst, &safe);
         });
@@ -240,6 +241,16 @@ impl Emit<'_> {
         Some(Way::Code(located.place, Some(done), located.safe))
     }
 
+    /// An access of a loop through memory fetches ahead.
+    fn go_along(&mut self, place: &Place, stores: bool) {
+        if let Place::Lines { at, step } = place
+            && let ([address], step @ 1..=16) = (&at[..], *step)
+        {
+            let address = address.clone();
+            self.fetch_ahead(&address, step * u64::from(LANES), stores);
+        }
+    }
+
     /// Ways come together behind an access.
     fn behind(&mut self, done: Option<String>) {
         if let Some(done) = done {
@@ -299,6 +310,7 @@ impl Emit<'_> {
             Some(Way::Done) => return true,
             None => return false,
         };
+        self.go_along(&place, true);
         self.either(address, bytes, src.len(), place, |this, place| {
             this.store_to(place, element, src)
         });
@@ -764,7 +776,7 @@ impl Emit<'_> {
                 (base, bits) = (shared, 32);
             }
             Space::Local => {
-                let local = self.field(offset_of!(Context, local), "i64", true);
+                let local = "%local".to_owned();
                 let stride = self.field(offset_of!(Context, local_stride), "i64", true);
                 let mut by = (offset as u32).to_string();
                 if address.register.is_none() {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 
+use crate::isa::Level;
 use crate::program::{Guard, Op};
 
 use super::super::SPIN;
 use super::super::context::Context;
 use super::super::plan::{Exit, Stick};
-use super::{Emit, For, Node};
+use super::{Emit, For, Node, order};
 
 impl Emit<'_> {
     pub(super) fn unit(&mut self, unit: Node, full: bool) {
@@ -22,8 +23,9 @@ impl Emit<'_> {
                 let nobody = vec![self.form().constant(1, 0); self.parts];
                 self.store_flags(unit, &nobody);
             }
-            // Who is elsewhere may have come: to an operation of lanes together as a rule.
-            if self.whom == For::All && (self.plan.others[unit as usize].is_empty() || self.gathers(unit)) {
+            // Who is elsewhere may have come: to an operation of lanes together and to a barrier as a rule.
+            let nobody_else = self.plan.others[unit as usize].is_empty();
+            if self.whom == For::All && (nobody_else || self.gathers(unit) || self.packs.contains_key(&unit)) {
                 let (all, some) = (self.all(&mask), self.text.name("some"));
                 self.branch(&all, &format!("F{unit}"), &some);
                 self.text.label(&some);
@@ -41,8 +43,20 @@ impl Emit<'_> {
             }
             return;
         }
+        let start = self.text.lines.len();
         self.insts(block, insts);
+        self.in_parts(start);
         self.exit();
+    }
+
+    /// Code from here on goes by parts of the warp if the CPU has too few registers for all of them.
+    fn in_parts(&mut self, start: usize) {
+        // Some are taken by what is on its way.
+        let registers = match self.level {
+            Level::Avx512 => 26,
+            Level::Avx2 | Level::Baseline => 12,
+        };
+        order::by_parts(&mut self.text.lines, start, registers);
     }
 
     /// Whether a unit is an operation at which lanes of the warp meet.
@@ -53,7 +67,8 @@ impl Emit<'_> {
     }
 
     pub(super) fn is_masked(&self, unit: Node) -> bool {
-        self.whom == For::Some || !self.plan.others[unit as usize].is_empty()
+        let unit = unit as usize;
+        self.whom == For::Some || !self.plan.others[unit].is_empty() || self.plan.lacks[unit]
     }
 
     /// Lanes come together at a unit while nobody is elsewhere: all of the warp, or they leave.
@@ -76,12 +91,7 @@ impl Emit<'_> {
             _ => None,
         };
         let Some((next, guard)) = next else {
-            let bits = self.mask_bits();
-            self.cut(unit, &bits, true);
-            match self.full {
-                true => self.jump("left"),
-                false => self.dispatch(&[], false, true),
-            }
+            self.end_here(unit);
             return;
         };
         let here = self.mask.clone();
@@ -91,12 +101,7 @@ impl Emit<'_> {
             let holds = self.holds(guard);
             self.branch(&holds, &leave, &stay);
             self.text.label(&leave);
-            let bits = self.mask_bits();
-            self.cut(unit, &bits, true);
-            match self.full {
-                true => self.jump("left"),
-                false => self.dispatch(&[], false, true),
-            }
+            self.end_here(unit);
             self.text.label(&stay);
             self.go(next);
             return;
@@ -116,6 +121,17 @@ impl Emit<'_> {
         self.dispatch(&[next], self.full, true);
         self.text.label(&stay);
         self.go(next);
+    }
+
+    /// The lanes of the current mask end.
+    fn end_here(&mut self, unit: Node) {
+        if self.full {
+            self.all_end(unit);
+            return;
+        }
+        let bits = self.mask_bits();
+        self.cut(unit, &bits, true);
+        self.dispatch(&[], false, true);
     }
 
     pub(super) fn store_or_add(&mut self, node: Node, mask: &[String]) {

@@ -158,9 +158,11 @@ impl Emit<'_> {
             Role::Use | Role::Def => {}
         });
         let lanes = self.mask_bits();
+        self.looks_at_block |= seen.iter().any(|reg| self.is_of_block(reg.number));
         for reg in seen {
             if reg.width != Width::B128 && !self.input.body.is_fixed(reg.number) {
-                self.store_slot(reg, &lanes);
+                let values = self.numbers_of(reg);
+                self.store_slot(reg, &values, &lanes);
             }
         }
         let helper = self.field(offset_of!(Context, step), "ptr", true);

@@ -19,17 +19,22 @@
 //! atomic.rs        atomics                    lanes.rs      operations on registers
 //! instructions.rs  one instruction            vote.rs       what lanes find together
 //! shuffle.rs       what they give each other  within.rs     accesses checked to the object
+//! rounds.rs        a block's warps in turn    order.rs       one part of a warp after the other
+//! ahead.rs         what loops touch next
 //! ```
 
 mod access;
+mod ahead;
 mod atomic;
 mod flow;
 mod group;
 mod instructions;
 mod lanes;
 mod masks;
+mod order;
 mod pack;
 mod registers;
+mod rounds;
 mod shuffle;
 mod vote;
 mod ways;
@@ -38,13 +43,12 @@ mod within;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
-use std::mem::offset_of;
 
 use crate::isa::{Compute, Level};
 use crate::program::{Body, Register, ShuffleMode};
 
 use super::Pc;
-use super::context::{Context, LaneCall, outcome};
+use super::context::{Context, LaneCall};
 use super::plan::{Exit, Node, Plan, Stick};
 use super::text::{Form, Text};
 
@@ -82,6 +86,8 @@ pub struct Made {
     pub sites: Vec<u64>,
     /// Bytes that a warp's registers take in [`Context::saved`], at most.
     pub saved: usize,
+    /// Values that are the same in the block may be looked for in each warp's window.
+    pub looks_at_block: bool,
 }
 
 /// Of a warp.
@@ -157,6 +163,10 @@ struct Emit<'a> {
     /// Where registers are kept meanwhile, and how much room that takes.
     kept: BTreeMap<Register, usize>,
     saved: usize,
+    /// Of those, the ones that may have been written since the code was entered, when a unit begins.
+    changed: Vec<BTreeSet<Register>>,
+    /// The interpreter may be asked to do something with a value of the block, for which it looks into the warp's window.
+    looks_at_block: bool,
     /// Nodes whose flags are memory that must start as nobody.
     flags: BTreeSet<Node>,
     used: BTreeSet<Node>,
@@ -193,6 +203,8 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         pauses: BTreeSet::new(),
         kept: BTreeMap::new(),
         saved: 0,
+        changed: Vec::new(),
+        looks_at_block: false,
         flags: BTreeSet::new(),
     };
     let entries = emit.function();
@@ -208,6 +220,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         entries,
         sites: emit.sites,
         saved: emit.saved,
+        looks_at_block: emit.looks_at_block,
     }
 }
 
@@ -220,9 +233,8 @@ impl Emit<'_> {
         let mut ir = String::from("target triple = \"x86_64-unknown-linux-gnu\"\n\n");
         let _ = writeln!(
             ir,
-            "define i32 @{NAME}(ptr noalias align 16 dereferenceable({}) %n, ptr noalias align 64 dereferenceable({}) %regs, i32 %entry, i32 %lanes) #0 {{\nhead:",
-            size_of::<Context>(),
-            self.input.window
+            "define i32 @{NAME}(ptr noalias align 16 dereferenceable({}) %n, i32 %entry, i32 %lanes) #0 {{\nhead:",
+            size_of::<Context>()
         );
         ir.push_str(&self.head);
         ir.push_str("  br label %start\n");
@@ -231,6 +243,11 @@ impl Emit<'_> {
         ir.push_str(&window::helpers(self.lanes));
         // What LLVM spills are whole vectors: the frame is aligned for them.
         ir.push_str("attributes #0 = { nounwind \"stackrealign\" }\nattributes #1 = { nounwind noinline }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
+        let _ = writeln!(
+            ir,
+            "!2 = !{{i64 64}}\n!3 = !{{i64 {}}}\n!4 = distinct !{{!4, !5}}\n!5 = !{{!\"llvm.licm.disable\"}}",
+            self.input.window
+        );
         ir
     }
 
@@ -244,24 +261,14 @@ impl Emit<'_> {
         self.head
             .push_str("  %budget = alloca i64\n  %turns = alloca i64\n  %scratch = alloca [4096 x i8], align 64\n");
         let mut entries = Vec::new();
-        self.text.label("start");
-        let budget = self.field(offset_of!(Context, budget), "i64", false);
-        self.text.line(format!("store i64 {budget}, ptr %budget"));
-        let turns = self.field(offset_of!(Context, turns), "i64", false);
-        self.text.line(format!("store i64 {turns}, ptr %turns"));
-        let mut cases = String::new();
         for (number, unit) in self.plan.units.iter().enumerate() {
             let makes = !unit.insts.is_empty() || !matches!(unit.exit, Exit::None);
             // Warps that have paused go on at the head of their loop, though it may be a place where they leave.
             let pauses = self.plan.streams.contains(&(number as Node)) && unit.stick == Stick::Perhaps;
             if unit.entry && (unit.stick == Stick::Never || pauses) && makes {
-                let _ = write!(cases, " i32 {number}, label %E{number}");
                 entries.push((unit.pc, number as u32));
             }
         }
-        self.text.line(format!("switch i32 %entry, label %nowhere [{cases} ]"));
-        self.text.label("nowhere");
-        self.text.line(format!("ret i32 {}", outcome::NOT_ENTERED));
         if self.whom == For::All {
             self.packs = self.barriers(&entries);
             // Of units at one place the first one is entered.
@@ -272,7 +279,9 @@ impl Emit<'_> {
             let units = entries.iter().filter(first).map(|&(_, unit)| unit);
             self.pauses = units.filter(|unit| self.plan.streams.contains(unit)).collect();
             self.lay_out();
+            self.changed = self.changed_before();
         }
+        self.start(&entries);
         for &(_, unit) in &entries {
             self.entry(unit);
         }
@@ -286,12 +295,11 @@ impl Emit<'_> {
                 self.joined(unit);
             }
         }
-        let changed = self.changed_before();
         for (barrier, next) in self.packs.clone() {
-            self.pack(('B', barrier), next, &changed[barrier as usize]);
+            self.pack(('B', barrier), next);
         }
         for unit in self.pauses.clone() {
-            self.pack(('P', unit), unit, &changed[unit as usize]);
+            self.pack(('P', unit), unit);
         }
         // Leaving adds chains for loops that run out of their budget, and no others.
         while let Some(unit) = self.leaves.pop_first() {
@@ -300,12 +308,7 @@ impl Emit<'_> {
         while let Some((nodes, label)) = self.chains.pop_first() {
             self.leave_some(&nodes, &label);
         }
-        self.text.label("left");
-        self.save_budget();
-        self.text.line(format!("ret i32 {}", outcome::LEFT));
-        self.text.label("fault");
-        self.save_budget();
-        self.text.line(format!("ret i32 {}", outcome::FAULT));
+        self.rounds();
         // Flags of nodes that only one side sets.
         let zero = self.form().constant(32, 0);
         let ty = self.flag_type();
@@ -344,12 +347,6 @@ impl Emit<'_> {
                 Some((number as Node, *next))
             })
             .collect()
-    }
-
-    fn save_budget(&mut self) {
-        let budget = self.text.value("load i64, ptr %budget");
-        let at = self.place("%n", offset_of!(Context, budget));
-        self.text.line(format!("store i64 {budget}, ptr {at}"));
     }
 
     /// A place so many bytes behind another.

@@ -5,14 +5,13 @@
 //! it is: code that comes to a barrier writes what has been written since it was entered ([`Emit::changed_before`]), and no more.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem::offset_of;
 
 use crate::isa::lanes::Width;
 use crate::program::{Reg, Register, Role};
 
 use super::super::compute::bits_of;
-use super::super::context::Context;
 use super::super::plan::Kind;
+use super::super::text::Form;
 use super::{Emit, Node};
 
 impl Emit<'_> {
@@ -68,16 +67,14 @@ impl Emit<'_> {
     }
 
     /// All lanes of the warp wait at a unit, a barrier or one before which it pauses, and will go on at the next one.
-    pub(super) fn pack(&mut self, (label, unit): (char, Node), next: Node, changed: &BTreeSet<Register>) {
+    pub(super) fn pack(&mut self, (label, unit): (char, Node), next: Node) {
         (self.unit, self.full, self.mask, self.guarded) = (unit, true, None, false);
         self.text.label(&format!("{label}{unit}"));
         let live = &self.plan.live[next as usize];
-        let changed: Vec<Register> = changed.iter().copied().filter(|&register| live.has(register)).collect();
+        let changed = self.changed[unit as usize].iter().copied();
+        let changed: Vec<Register> = changed.filter(|&register| live.has(register)).collect();
         self.keep(&changed);
-        let packed = self.place("%n", offset_of!(Context, packed));
-        self.text.line(format!("store i64 1, ptr {packed}"));
-        self.cut(unit, "-1", false);
-        self.jump("left");
+        self.waits(unit, next);
     }
 
     /// Writes registers of all lanes to their places, those that have one.
@@ -89,20 +86,19 @@ impl Emit<'_> {
         if kept.is_empty() {
             return;
         }
-        let saved = self.field(offset_of!(Context, saved), "ptr", true);
         for (register, at) in kept {
             let reg = self.info(register);
             match self.kind(register) {
                 Kind::Line { .. } => {
                     let bits = line_bits(reg);
                     for (number, value) in self.line_of(reg, true).0.iter().enumerate() {
-                        let to = self.place(&saved, at + 8 * number);
+                        let to = self.place("%saved", at + 8 * number);
                         self.text.line(format!("store i{bits} {value}, ptr {to}"));
                     }
                 }
                 _ => {
                     let values = self.lanes_of(reg, true);
-                    self.store_lanes(&saved, at, reg.width, &values);
+                    self.store_lanes("%saved", at, reg.width, &values);
                 }
             }
         }
@@ -120,28 +116,51 @@ impl Emit<'_> {
 
     /// Registers that a unit wants come from their places.
     fn fetch(&mut self, unit: Node) {
-        let saved = self.field(offset_of!(Context, saved), "ptr", true);
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
         for register in live {
             let Some(&at) = self.kept.get(&register) else { continue };
             let reg = self.info(register);
             self.declare(register);
+            let values = self.kept_at(reg, at);
             match self.kind(register) {
-                Kind::Line { .. } => {
-                    let bits = line_bits(reg);
-                    let values: Vec<String> = (0..self.bases_of(register))
-                        .map(|number| {
-                            let from = self.place(&saved, at + 8 * number);
-                            self.text.value(format!("load i{bits}, ptr {from}"))
-                        })
-                        .collect();
-                    self.write_line(reg, &values);
-                }
-                _ => {
-                    let values = self.load_lanes(&saved, at, reg.width);
-                    self.take_lanes(reg, &values);
+                Kind::Line { .. } => self.write_line(reg, &values),
+                _ => self.take_lanes(reg, &values),
+            }
+        }
+    }
+
+    /// The numbers of a line, or all lanes, from the place of a register.
+    fn kept_at(&mut self, reg: Reg, at: usize) -> Vec<String> {
+        if !self.kind(reg.number).is_line() {
+            return self.load_lanes("%saved", at, reg.width);
+        }
+        let bits = line_bits(reg);
+        (0..self.bases_of(reg.number))
+            .map(|number| {
+                let from = self.place("%saved", at + 8 * number);
+                self.text.value(format!("load i{bits}, ptr {from}"))
+            })
+            .collect()
+    }
+
+    /// A register of lanes that leave before a unit: the numbers of a line, or all lanes. What has not been written since code was
+    /// entered is in its place still: it comes from there, so that code does not carry along what it has no use for.
+    pub(super) fn leaving(&mut self, reg: Reg, unit: Node) -> Vec<String> {
+        let changed = self.changed.get(unit as usize);
+        let is_kept = changed.is_some_and(|changed| !changed.contains(&reg.number));
+        match self.kept.get(&reg.number).copied().filter(|_| is_kept) {
+            Some(at) => {
+                let values = self.kept_at(reg, at);
+                let form = match self.kind(reg.number).is_line() {
+                    true => Form::One,
+                    false => self.form(),
+                };
+                match self.is_lazy(reg) {
+                    true => values.iter().map(|value| self.canonical(form, value)).collect(),
+                    false => values,
                 }
             }
+            None => self.numbers_of(reg),
         }
     }
 }

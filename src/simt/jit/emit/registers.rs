@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use crate::isa::lanes::Width;
-use crate::program::{Reg, Register};
+use crate::program::facts::Shape;
+use crate::program::{Initial, Reg, Register, Special};
 
 use super::super::compute::bits_of;
 use super::super::plan::Kind;
@@ -21,6 +22,26 @@ impl Emit<'_> {
 
     pub(super) fn slot(&self, register: Register) -> usize {
         self.input.slots[register as usize].unwrap_or(0) as usize
+    }
+
+    /// Whether a register has one value for the whole block, from before the code runs.
+    pub(super) fn is_of_block(&self, register: Register) -> bool {
+        let of = |special| !matches!(special, Special::Warpid | Special::Laneid | Special::Tid(_));
+        let facts = self.input.body.facts.get(register as usize);
+        let is_same = self.kind(register).is_same() && facts.is_some_and(|facts| facts.shape == Shape::Uniform);
+        match self.input.body.registers[register as usize].initial {
+            Some(Initial::Special(special)) => is_same && of(special),
+            Some(Initial::Param { .. }) => is_same,
+            Some(Initial::Constant(_)) | None => false,
+        }
+    }
+
+    /// The window in which a register has its value before the code runs.
+    fn window_of(&self, register: Register) -> &'static str {
+        match self.is_of_block(register) {
+            true => "%same",
+            false => "%regs",
+        }
     }
 
     /// How many numbers a line is.
@@ -59,11 +80,13 @@ impl Emit<'_> {
         let values = match (constant, kind, reg.width) {
             (Some(value), ..) => vec![Form::One.constant(bits, value as u64)],
             (None, Kind::Line { .. }, Width::Pred) => {
-                let at = self.place("%regs", slot);
+                let at = self.place(self.window_of(reg.number), slot);
                 let word = self.text.value(format!("load i32, ptr {at}, !invariant.load !0"));
                 vec![self.text.value(format!("trunc i32 {word} to i1"))]
             }
-            (None, Kind::Line { parts, .. }, _) => self.bases_in_slot(reg, parts, ", !invariant.load !0"),
+            (None, Kind::Line { parts, .. }, _) => {
+                self.bases_in_slot(reg, (self.window_of(reg.number), parts), ", !invariant.load !0")
+            }
             _ => self.load_slot(reg),
         };
         self.fixed.insert((self.text.labels, reg.number), values.clone());
@@ -99,6 +122,14 @@ impl Emit<'_> {
             values = values.iter().map(|value| self.canonical(Form::One, value)).collect();
         }
         (values, step)
+    }
+
+    /// The numbers of a line, or all lanes of another register.
+    pub(super) fn numbers_of(&mut self, reg: Reg) -> Vec<String> {
+        match self.kind(reg.number).is_line() {
+            true => self.line_of(reg, false).0,
+            false => self.lanes_of(reg, false),
+        }
     }
 
     /// Parts of a register, a number a lane.

@@ -20,7 +20,7 @@ impl Emit<'_> {
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
         if self.whom == For::All {
             let together = self.field(offset_of!(Context, together), "i64", false);
-            let goes_on = self.packs.values().any(|&next| next == unit) || self.pauses.contains(&unit);
+            let goes_on = self.goes_on(unit);
             let packed = match goes_on {
                 true => format!(
                     " i64 {}, label %K{unit} i64 {}, label %U{unit}",
@@ -49,7 +49,7 @@ impl Emit<'_> {
                         self.write_line(reg, &[bit]);
                     }
                     Kind::Line { parts, .. } => {
-                        let bases = self.bases_in_slot(reg, parts, "");
+                        let bases = self.bases_in_slot(reg, ("%regs", parts), "");
                         self.write_line(reg, &bases);
                     }
                     _ => self.enter_lanes(reg),
@@ -123,6 +123,7 @@ impl Emit<'_> {
                 return;
             }
         }
+        self.keep(&live);
         self.store_flags(unit, &mask);
         self.jump(&format!("M{unit}"));
     }
@@ -180,7 +181,16 @@ impl Emit<'_> {
     /// Takes down that lanes stand before a unit, or have ended there.
     pub(super) fn cut(&mut self, unit: Node, lanes: &str, ended: bool) {
         let pc = self.plan.units[unit as usize].pc | if ended { ENDED } else { 0 };
-        let pc = pc as i32;
+        if ended {
+            let gone = self.text.value("load i32, ptr %gone");
+            let gone = self.text.value(format!("or i32 {gone}, {lanes}"));
+            self.text.line(format!("store i32 {gone}, ptr %gone"));
+        }
+        self.cut_at(&(pc as i32).to_string(), lanes);
+    }
+
+    /// The same by a place's number.
+    pub(super) fn cut_at(&mut self, pc: &str, lanes: &str) {
         let counter = self.place("%n", offset_of!(Context, cut_count));
         let number = self.text.value(format!("load i64, ptr {counter}"));
         let next = self.text.value(format!("add i64 {number}, 1"));
@@ -202,7 +212,8 @@ impl Emit<'_> {
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
         for register in live {
             let reg = self.info(register);
-            self.store_slot_whole(reg);
+            let values = self.leaving(reg, unit);
+            self.store_slot_whole(reg, &values);
         }
         self.cut(unit, "-1", false);
         self.jump("left");
@@ -223,7 +234,8 @@ impl Emit<'_> {
             let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
             for register in live {
                 let reg = self.info(register);
-                self.store_slot(reg, &bits);
+                let values = self.leaving(reg, unit);
+                self.store_slot(reg, &values, &bits);
             }
             self.cut(unit, &bits, false);
             self.jump(&none);

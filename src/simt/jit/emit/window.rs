@@ -13,13 +13,13 @@ use super::Emit;
 
 impl Emit<'_> {
     /// The numbers of a line from the window, where all lanes are on it.
-    pub(super) fn bases_in_slot(&mut self, reg: Reg, parts: bool, how: &str) -> Vec<String> {
+    pub(super) fn bases_in_slot(&mut self, reg: Reg, (window, parts): (&str, bool), how: &str) -> Vec<String> {
         let bits = bits_of(reg.width).unwrap_or(32);
         let slot = self.slot(reg.number);
         (0..if parts { self.parts } else { 1 })
             .map(|part| {
                 let lane = part * self.lanes as usize;
-                let at = self.place("%regs", slot + lane * bits as usize / 8);
+                let at = self.place(window, slot + lane * bits as usize / 8);
                 self.text.value(format!("load i{bits}, ptr {at}{how}"))
             })
             .collect()
@@ -82,10 +82,18 @@ impl Emit<'_> {
         self.load_lanes("%regs", self.slot(reg.number), reg.width)
     }
 
-    /// All lanes of a register to the window.
-    pub(super) fn store_slot_whole(&mut self, reg: Reg) {
-        let values = self.lanes_of(reg, false);
+    /// A register to the window: the numbers of a line, or all lanes.
+    pub(super) fn store_slot_whole(&mut self, reg: Reg, values: &[String]) {
+        let values = self.all_lanes(reg, values);
         self.store_lanes("%regs", self.slot(reg.number), reg.width, &values);
+    }
+
+    /// All lanes of a register, from the numbers of a line or as they are.
+    fn all_lanes(&mut self, reg: Reg, values: &[String]) -> Vec<String> {
+        match self.kind(reg.number) {
+            Kind::Line { step, .. } => self.along(bits_of(reg.width).unwrap_or(32), values, step),
+            _ => values.to_vec(),
+        }
     }
 
     /// A predicate that is the same in all lanes that take part, from the window, and whether it is not.
@@ -99,12 +107,12 @@ impl Emit<'_> {
         (some, differs)
     }
 
-    /// A register to the window; lanes without their bit keep what is there.
-    pub(super) fn store_slot(&mut self, reg: Reg, lanes: &str) {
+    /// A register to the window, the numbers of a line or all lanes; lanes without their bit keep what is there.
+    pub(super) fn store_slot(&mut self, reg: Reg, values: &[String], lanes: &str) {
         let slot = self.slot(reg.number);
         let at = self.place("%regs", slot);
         if reg.width == Width::Pred {
-            let values = self.lanes_of(reg, false);
+            let values = self.all_lanes(reg, values);
             let word = self.bits(&values);
             self.text
                 .line(format!("call void @put1(ptr {at}, i32 {word}, i32 {lanes})"));
@@ -112,7 +120,6 @@ impl Emit<'_> {
         }
         let bits = bits_of(reg.width).unwrap_or(32);
         if let Kind::Line { step, parts: false, .. } = self.kind(reg.number) {
-            let (values, _) = self.line_of(reg, false);
             let step = Form::One.constant(bits, step);
             self.text.line(format!(
                 "call void @line{bits}(ptr {at}, i{bits} {}, i{bits} {step}, i32 {lanes})",
@@ -121,11 +128,8 @@ impl Emit<'_> {
             return;
         }
         let ty = self.form().int(bits);
-        let values: Vec<String> = self
-            .lanes_of(reg, false)
-            .iter()
-            .map(|value| format!("{ty} {value}"))
-            .collect();
+        let values = self.all_lanes(reg, values);
+        let values: Vec<String> = values.iter().map(|value| format!("{ty} {value}")).collect();
         self.text.line(format!(
             "call void @put{bits}(ptr {at}, {}, i32 {lanes})",
             values.join(", ")

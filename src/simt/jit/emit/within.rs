@@ -192,7 +192,7 @@ impl Emit<'_> {
                 Some(range(32, least, room(bytes.into(), 32)))
             }
             (MadeFrom::Frame { offset, bytes }, Space::Generic) if is_wide => {
-                let local = self.field(offset_of!(Context, local), "i64", true);
+                let local = "%local".to_owned();
                 let frame = self.field(offset_of!(Context, frame), "i64", true);
                 let least = self.text.value(format!("add i64 {local}, {frame}"));
                 let least = self.text.value(format!("add i64 {least}, {}", i64::from(offset) - low));

@@ -1,0 +1,223 @@
+//! A block whose warps march: in compiled code, from barrier to barrier, abreast as far as they come to the same ones.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use crate::program::Special;
+use crate::simt::interp::{self, Apart, Bundle, Conditions, Halt, Located, SHARE, SLICE};
+
+use super::Block;
+
+/// Turns of a loop through memory that a warp makes while others of its block wait that read what lies beside: more, and it is no
+/// longer there when they come; fewer, and going from one to the other costs too much.
+const TURNS: i64 = 16;
+
+impl Block<'_> {
+    /// All warps are about to march. Writes what changes from block to block, where it has, and to the first warp's window alone if code
+    /// looks nowhere else.
+    pub(super) fn set_out(&mut self) {
+        let (now, last) = (self.env.ctaid, self.last);
+        let form = self.env.env.form;
+        let everywhere = !self.ready
+            || form
+                .kernel
+                .native
+                .as_ref()
+                .is_none_or(|native| native.all.looks_at_block);
+        let last = last.filter(|_| !(everywhere && self.stale));
+        for (at, (_, which)) in form.kernel.per_block.iter().enumerate() {
+            let before = |last: [u32; 3]| match *which {
+                Special::Ctaid(axis) => last.get(usize::from(axis)) == now.get(usize::from(axis)),
+                _ => last == now,
+            };
+            if !last.is_some_and(before) {
+                let whose = if everywhere { self.bundles.len() } else { 1 };
+                self.set_special(at, 0..whose);
+            }
+        }
+        self.stale = !everywhere;
+        self.last = Some(now);
+        if !self.ready {
+            self.bundles.iter_mut().for_each(Bundle::set_out);
+        }
+        self.marches = true;
+    }
+
+    /// Writes a special register that is the same in the whole block to the windows of these warps.
+    fn set_special(&mut self, at: usize, whose: Range<usize>) {
+        let place = match self.env.env.form.kernel.per_block[at].1 {
+            Special::Ctaid(axis) => self.env.ctaid.get(usize::from(axis)).copied(),
+            _ => None,
+        };
+        for bundle in &mut self.bundles[whose] {
+            bundle.set_special(at, place, &self.env);
+        }
+    }
+
+    /// All windows have what only that of the first warp has had.
+    fn catch_up(&mut self) {
+        if std::mem::take(&mut self.stale) {
+            for at in 0..self.env.env.form.kernel.per_block.len() {
+                self.set_special(at, 1..self.bundles.len());
+            }
+        }
+    }
+
+    /// Whether all warps stand with all their lanes at one place each, and nobody waits for anything.
+    pub(super) fn can_march(&self) -> bool {
+        self.bundles.iter().all(Bundle::can_march)
+            && self.state.stuck == 0
+            && self.state.barriers.are_idle()
+            && !self.bundles.iter().all(Bundle::is_done)
+    }
+
+    /// Warps march from barrier to barrier, one after the other, as most blocks do to their end: then `true`. Who stands where is
+    /// taken down when one of them goes another way, or when it is time for others.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub(super) fn march(&mut self) -> Result<bool, Box<Located>> {
+        let fresh = std::mem::take(&mut self.marches);
+        let form = self.env.env.form;
+        let Some(native) = form.kernel.native.as_ref().map(|native| &native.all) else {
+            unreachable!("blocks march whose kernel is compiled")
+        };
+        let mut share = SHARE;
+        let mut abreast = None;
+        if std::mem::take(&mut self.ready) {
+            debug_assert!(fresh, "who is ready has set out");
+            if !self.is_late(&mut share)
+                && let Some(stand) =
+                    Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, TURNS)?
+            {
+                self.slice -= stand.spent;
+                share -= stand.spent;
+                if stand.all_ended {
+                    self.ready = true;
+                    if self.state.changed {
+                        self.release();
+                    }
+                    return Ok(true);
+                }
+                abreast = Some(stand);
+            }
+            self.catch_up();
+            self.bundles.iter_mut().for_each(Bundle::set_out);
+        }
+        self.bundles.iter_mut().for_each(Bundle::fall_in);
+        // Where they meet, who has come there, who has stopped the march, and where he has come to.
+        let all = u32::MAX >> (32 - self.bundles.len().clamp(1, 32));
+        let (met, come, last, halt) = 'march: loop {
+            let (mut met, mut come) = (None, 0u32);
+            if self.is_late(&mut share) {
+                break 'march (met, come, 0, Halt::Elsewhere);
+            }
+            let stand = match abreast.take() {
+                Some(stand) => Some(stand),
+                None => {
+                    let before = share;
+                    let (bundles, way) = (&mut self.bundles, (&mut share, TURNS));
+                    let stand = Bundle::march_abreast(bundles, native, &self.env, &mut self.state, way)?;
+                    self.slice -= before - share;
+                    stand
+                }
+            };
+            if let Some(stand) = stand {
+                if stand.all_ended {
+                    self.ready = fresh && Bundle::get_ready(&mut self.bundles, native, &self.env, &mut self.state);
+                    break (None, all, 0, Halt::End);
+                }
+                if let Some(Apart {
+                    come: who,
+                    barrier,
+                    at,
+                    halt,
+                }) = Bundle::settle(&mut self.bundles, &stand, native, &mut self.state)?
+                {
+                    (met, come) = (barrier, who);
+                    if halt != Halt::Pause {
+                        break 'march (met, come, at, halt);
+                    }
+                } else {
+                    continue;
+                }
+            }
+            while come != all {
+                if self.is_late(&mut share) {
+                    break 'march (met, come, 0, Halt::Elsewhere);
+                }
+                let before = share;
+                // Who is left alone need not pause for anybody.
+                let turns = if (all & !come).count_ones() > 1 {
+                    TURNS
+                } else {
+                    i64::MAX
+                };
+                for (i, bundle) in self.bundles.iter_mut().enumerate() {
+                    if come >> i & 1 != 0 {
+                        continue;
+                    }
+                    match bundle.march(native, &self.env, &mut self.state, (&mut share, turns))? {
+                        Halt::Pause => continue,
+                        Halt::End => {}
+                        Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
+                        halt => break 'march (met, come, i, halt),
+                    }
+                    come |= 1 << i;
+                }
+                self.slice -= before - share;
+            }
+            if met.is_none() {
+                break (None, come, 0, Halt::End);
+            }
+        };
+        if halt == Halt::End {
+            // Nobody is left of whom anything could be taken down.
+            self.bundles.iter_mut().for_each(Bundle::fall_out);
+            if self.state.changed || self.env.peers > 1 {
+                self.release();
+            }
+            return Ok(true);
+        }
+        for bundle in &mut self.bundles {
+            bundle.enter_books(native)?;
+        }
+        if share <= 0 {
+            self.bundles.iter_mut().for_each(|bundle| bundle.tire(share));
+        }
+        for bundle in self.bundles.iter().filter(|bundle| bundle.is_done()) {
+            self.state.barriers.left(bundle.first_warp(), bundle.live_by_warp());
+        }
+        if let Some(id) = met {
+            let numbered = self.bundles.iter_mut().enumerate();
+            for (_, bundle) in numbered.filter(|(i, bundle)| come >> i & 1 != 0 && !bundle.is_done()) {
+                bundle.wait_at(id, &mut self.state);
+            }
+        }
+        if let Halt::Barrier(id) = halt {
+            self.bundles[last].wait_at(id, &mut self.state);
+        }
+        self.release();
+        Ok(false)
+    }
+
+    /// What is done now and then: looks at the clock. `true`: the march ends here.
+    fn is_late(&mut self, share: &mut i64) -> bool {
+        if self.slice > 0 {
+            return false;
+        }
+        self.slice = SLICE;
+        let way = &self.env.env;
+        if way.overdue().is_some() || way.has_stopped() {
+            self.bundles.iter_mut().for_each(Bundle::hurry);
+            return true;
+        }
+        way.lasts();
+        let now = Instant::now();
+        if now - *self.began.get_or_insert(now) > interp::PATIENCE {
+            *share = 0;
+            return true;
+        }
+        false
+    }
+}
