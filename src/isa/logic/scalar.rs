@@ -128,15 +128,23 @@ op!(ShrS<T: Word> = shr_s(a: T, by: u32) -> T);
 /// Funnel shift: the high word of `{b, a} << by`.
 #[inline(always)]
 pub fn shf_l<const WRAP: bool>(a: u32, b: u32, by: u32) -> u32 {
-    let by = if WRAP { by & 31 } else { by.min(32) };
-    (((u64::from(b) << 32 | u64::from(a)) << by) >> 32) as u32
+    if !WRAP && by >= 32 {
+        return a;
+    }
+    // Words of 32 bits alone: wider ones are half as many in a vector. What comes from the other word is shifted in two
+    // steps, since all 32 at once would be none.
+    let by = by & 31;
+    b << by | a >> 1 >> (31 - by)
 }
 op!(ShfL[WRAP] = shf_l(a: u32, b: u32, by: u32) -> u32);
 /// Funnel shift: the low word of `{b, a} >> by`.
 #[inline(always)]
 pub fn shf_r<const WRAP: bool>(a: u32, b: u32, by: u32) -> u32 {
-    let by = if WRAP { by & 31 } else { by.min(32) };
-    ((u64::from(b) << 32 | u64::from(a)) >> by) as u32
+    if !WRAP && by >= 32 {
+        return b;
+    }
+    let by = by & 31;
+    a >> by | b << 1 << (31 - by)
 }
 op!(ShfR[WRAP] = shf_r(a: u32, b: u32, by: u32) -> u32);
 
