@@ -51,5 +51,5 @@ pub use self::form::Form;
 pub use self::joint::Joint;
 pub use self::lane::Lane;
 pub use self::operation::Operation;
-pub use self::simd::Level;
+pub use self::simd::{Avx2, Avx512, Baseline, Cpu, Level};
 pub use self::types::Rounding;

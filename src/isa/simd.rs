@@ -139,6 +139,17 @@ pub trait Cpu: 'static {
         }
         values
     }
+    /// The words at these distances from a place, for so many lanes: a multiple of 8.
+    ///
+    /// # Safety
+    /// They are readable, and the lanes writable; the caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn gather(place: *const u8, distances: &[u32; WARP], to: *mut u32, lanes: usize) {
+        for (i, at) in distances.iter().enumerate().take(lanes) {
+            // SAFETY: the caller's.
+            unsafe { *to.add(i) = (place.wrapping_add(*at as usize) as *const u32).read() };
+        }
+    }
     /// Writes the lanes of `run` whose bit in `mask` is set.
     ///
     /// # Safety
@@ -208,6 +219,28 @@ impl Cpu for Baseline {
     }
 }
 
+/// Eight words by their distances from a place, put together in registers: quicker than the processor's own gathers, and
+/// than words written one by one, which whoever reads the whole has to wait for.
+///
+/// # Safety
+/// They are readable, and so many distances; the caller is compiled with AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn gather_eight(place: *const u8, distances: *const u32) -> std::arch::x86_64::__m256i {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller's.
+    unsafe {
+        let word = |i: usize| (place.wrapping_add(distances.add(i).read() as usize) as *const i32).read();
+        let four = |i: usize| {
+            let one = _mm_cvtsi32_si128(word(i));
+            let two = _mm_insert_epi32::<1>(one, word(i + 1));
+            let three = _mm_insert_epi32::<2>(two, word(i + 2));
+            _mm_insert_epi32::<3>(three, word(i + 3))
+        };
+        _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(four(0)), four(4))
+    }
+}
+
 impl Cpu for Avx2 {
     const LEVEL: Level = Level::Avx2;
     #[cfg(target_arch = "x86_64")]
@@ -259,6 +292,17 @@ impl Cpu for Avx2 {
             }
         }
         values
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn gather(place: *const u8, distances: &[u32; WARP], to: *mut u32, lanes: usize) {
+        for at in (0..lanes.min(WARP)).step_by(8) {
+            // SAFETY: the caller's, eight lanes at a time.
+            unsafe {
+                let eight = gather_eight(place, distances.as_ptr().add(at));
+                std::arch::x86_64::_mm256_storeu_si256(to.add(at).cast(), eight);
+            }
+        }
     }
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
@@ -315,6 +359,23 @@ impl Cpu for Avx512 {
             }
         }
         halves
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn gather(place: *const u8, distances: &[u32; WARP], to: *mut u32, lanes: usize) {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's, sixteen lanes at a time, or eight.
+        unsafe {
+            if lanes == 8 {
+                return Avx2::gather(place, distances, to, lanes);
+            }
+            for at in (0..lanes.min(WARP)).step_by(16) {
+                let low = gather_eight(place, distances.as_ptr().add(at));
+                let high = gather_eight(place, distances.as_ptr().add(at + 8));
+                let sixteen = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                _mm512_storeu_si512(to.add(at).cast(), sixteen);
+            }
+        }
     }
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {

@@ -5,28 +5,31 @@ use crate::isa::Compare;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 
 use super::code::Executable;
-use crate::simt::machine::Line as Value;
+use crate::simt::machine::{LANES, Line as Value, MAX_RUNS};
 
-/// How a block's threads run along its x axis.
+/// Lanes of the runs through which a block's threads count up along its x axis: 8, 16, 32, or [`LANES`] for a whole
+/// bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
-    /// `%tid.x` counts up by one through a whole bundle.
-    Bundle,
-    /// Through each warp.
-    Warp,
-}
+pub struct Runs(usize);
 
 impl Runs {
-    /// For a block of this shape and bundles of `width` warps; `None`: rows end within warps.
-    pub fn of(block: [u32; 3], width: u32) -> Option<Runs> {
+    /// For a block of this shape and bundles of `width` warps, at most `most` lanes; `None`: rows end within runs, or are
+    /// too short.
+    pub fn of(block: [u32; 3], width: u32, most: usize) -> Option<Runs> {
         let [x, y, z] = block;
-        if y * z == 1 || x.is_multiple_of(width * WARP as u32) {
-            Some(Runs::Bundle)
-        } else if x.is_multiple_of(WARP as u32) {
-            Some(Runs::Warp)
-        } else {
-            None
-        }
+        let row = match x {
+            _ if y * z == 1 || x.is_multiple_of(width * WARP as u32) => LANES,
+            _ if x.is_multiple_of(WARP as u32) => WARP,
+            // Rows of a power of two lie within warps.
+            16 | 8 => x as usize,
+            _ => return None,
+        };
+        Some(Runs(row.min(most)))
+    }
+
+    /// Lanes of each.
+    pub fn lanes(self) -> usize {
+        self.0
     }
 }
 
@@ -61,7 +64,7 @@ impl Values {
         };
         for (source, value) in affine.sources.iter().zip(&mut values.values) {
             match *source {
-                Source::Constant(bits) => value.base = [bits; MAX_WARPS],
+                Source::Constant(bits) => value.base = [bits; MAX_RUNS],
                 Source::Slot(slot) => {
                     // SAFETY: `slot` is of the window at `regs`, whose initial values are set, the same in all lanes.
                     value.base = [unsafe {
@@ -71,12 +74,12 @@ impl Values {
                         } else {
                             at.cast::<u32>().read().into()
                         }
-                    }; MAX_WARPS];
+                    }; MAX_RUNS];
                 }
                 Source::Tid(axis) => {
                     let [x, y, _] = block;
                     for (run, base) in value.base.iter_mut().enumerate() {
-                        let thread = first_thread + (run * WARP) as u32;
+                        let thread = first_thread + (run * runs.0) as u32;
                         *base = u64::from(match axis {
                             0 => thread % x,
                             1 => thread / x % y,
@@ -99,7 +102,7 @@ impl Values {
     pub unsafe fn enter(&mut self, affine: &Affine, ctaid: [u32; 3], regs: *mut u8) -> bool {
         for (source, value) in affine.sources.iter().zip(&mut self.values) {
             if let Source::Ctaid(axis) = *source {
-                value.base = [u64::from(ctaid[usize::from(axis)]); MAX_WARPS];
+                value.base = [u64::from(ctaid[usize::from(axis)]); MAX_RUNS];
             }
         }
         // SAFETY: `regs` is a window of the code from which the steps come.
@@ -115,60 +118,83 @@ impl Values {
     unsafe fn steps(&mut self, steps: &[Step], regs: *mut u8) -> Result<(), Wraps> {
         // SAFETY: `regs` is what the caller vouches for.
         unsafe {
-            match self.runs {
-                Runs::Bundle => self.steps_of::<true>(steps, regs),
-                Runs::Warp => self.steps_of::<false>(steps, regs),
+            match self.runs.0 {
+                LANES => self.steps_of::<1>(steps, regs),
+                WARP => self.steps_of::<{ LANES / WARP }>(steps, regs),
+                16 => self.steps_of::<{ LANES / 16 }>(steps, regs),
+                _ => self.steps_of::<MAX_RUNS>(steps, regs),
             }
         }
     }
 
-    /// Blocks may be short, and every bundle comes here as it enters one: code of its own for bundles of `ONE` run.
+    /// Blocks may be short, and every bundle comes here as it enters one: code of its own for each length of runs, of which
+    /// a bundle has up to `RUNS`.
     ///
     /// # Safety
     /// As for [`Values::new`].
     #[inline(always)]
-    unsafe fn steps_of<const ONE: bool>(&mut self, steps: &[Step], regs: *mut u8) -> Result<(), Wraps> {
-        let warps = self.warps as usize;
-        let (runs, lanes) = if ONE { (1, warps * WARP) } else { (warps, WARP) };
+    unsafe fn steps_of<const RUNS: usize>(&mut self, steps: &[Step], regs: *mut u8) -> Result<(), Wraps> {
+        let all = self.warps as usize * WARP;
+        let lanes = all.min(self.runs.0);
+        let runs = if RUNS == 1 { 1 } else { (all / lanes).min(RUNS) };
+        let mask = |wide: bool| if wide { u64::MAX } else { u64::from(u32::MAX) };
         for step in steps {
-            let a = self.values[usize::from(step.a)];
-            let b = self.values[usize::from(step.b)];
-            let value = &mut self.values[usize::from(step.dst)];
-            let mask = |wide: bool| if wide { u64::MAX } else { u64::from(u32::MAX) };
+            let (a, b) = (&self.values[usize::from(step.a)], &self.values[usize::from(step.b)]);
+            // What lies behind the runs that there are is computed as well: loops of a known length are quicker.
+            let mut base = [0; RUNS];
+            let by;
             match step.op {
                 Op::Add { wide } => {
-                    for r in 0..runs {
-                        value.base[r] = a.base[r].wrapping_add(b.base[r]) & mask(wide);
+                    for (r, base) in base.iter_mut().enumerate() {
+                        *base = a.base[r].wrapping_add(b.base[r]) & mask(wide);
                     }
-                    value.step = a.step.wrapping_add(b.step) & mask(wide);
+                    by = a.step.wrapping_add(b.step) & mask(wide);
                 }
                 Op::Sub { wide } => {
-                    for r in 0..runs {
-                        value.base[r] = a.base[r].wrapping_sub(b.base[r]) & mask(wide);
+                    for (r, base) in base.iter_mut().enumerate() {
+                        *base = a.base[r].wrapping_sub(b.base[r]) & mask(wide);
                     }
-                    value.step = a.step.wrapping_sub(b.step) & mask(wide);
+                    by = a.step.wrapping_sub(b.step) & mask(wide);
                 }
                 Op::Mul { wide } => {
-                    for r in 0..runs {
-                        value.base[r] = a.base[r].wrapping_mul(b.base[r]) & mask(wide);
+                    for (r, base) in base.iter_mut().enumerate() {
+                        *base = a.base[r].wrapping_mul(b.base[r]) & mask(wide);
                     }
                     // The second factor may still differ from run to run; then so would the step.
                     if a.step != 0 && b.base[1..runs].iter().any(|&f| f != b.base[0]) {
                         return Err(Wraps);
                     }
-                    value.step = a.step.wrapping_mul(b.base[0]) & mask(wide);
+                    by = a.step.wrapping_mul(b.base[0]) & mask(wide);
                 }
                 Op::Widen { signed } => {
-                    for r in 0..runs {
-                        value.base[r] = ends(&a, r, lanes, signed, false)?.0 as u64;
+                    for (r, base) in base.iter_mut().enumerate().take(runs) {
+                        *base = ends(a, r, lanes, signed, false)?.0 as u64;
                     }
-                    value.step = i64::from(a.step as u32 as i32) as u64;
+                    by = i64::from(a.step as u32 as i32) as u64;
                 }
                 Op::Narrow => {
-                    for r in 0..runs {
-                        value.base[r] = a.base[r] & mask(false);
+                    for (r, base) in base.iter_mut().enumerate() {
+                        *base = a.base[r] & mask(false);
                     }
-                    value.step = a.step & mask(false);
+                    by = a.step & mask(false);
+                }
+                Op::Low { bits } => {
+                    for (r, base) in base.iter_mut().enumerate() {
+                        *base = a.base[r] & ((1 << bits) - 1);
+                    }
+                    by = a.step;
+                }
+                Op::High { bits } => {
+                    for (r, base) in base.iter_mut().enumerate() {
+                        *base = a.base[r] >> bits << bits;
+                    }
+                    by = 0;
+                }
+                Op::Shift { bits } => {
+                    for (r, base) in base.iter_mut().enumerate() {
+                        *base = a.base[r] >> bits;
+                    }
+                    by = 0;
                 }
                 Op::Compare {
                     relation,
@@ -176,18 +202,30 @@ impl Values {
                     wide,
                     dst,
                 } => {
+                    let mut words = [0u32; MAX_WARPS];
                     for r in 0..runs {
-                        let ends_of = ends(&a, r, lanes, signed, wide)?;
-                        let (y, _) = ends(&Value { step: 0, ..b }, r, lanes, signed, wide)?;
-                        let words = if ONE { 0..warps } else { r..r + 1 };
-                        for (at, word) in words.enumerate() {
-                            let bits = compare(relation, ends_of, y, lanes, at * WARP);
-                            // SAFETY: `dst` is a predicate slot of the window, with a word for each of its warps.
-                            unsafe { regs.add(dst.offset as usize).cast::<u32>().add(word).write(bits) };
+                        let ends_of = ends(a, r, lanes, signed, wide)?;
+                        let (y, _) = ends(&Value { step: 0, ..*b }, r, lanes, signed, wide)?;
+                        if RUNS == 1 {
+                            for (at, word) in words.iter_mut().enumerate().take(all / WARP) {
+                                *word = compare(relation, ends_of, y, lanes, at * WARP);
+                            }
+                        } else {
+                            let (word, shift) = (r * lanes / WARP, r * lanes % WARP);
+                            let part = u32::MAX >> (WARP - lanes);
+                            words[word] |= (compare(relation, ends_of, y, lanes, 0) & part) << shift;
                         }
                     }
+                    for (at, word) in words.iter().enumerate().take(all / WARP) {
+                        // SAFETY: `dst` is a predicate slot of the window, with a word for each of its warps.
+                        unsafe { regs.add(dst.offset as usize).cast::<u32>().add(at).write(*word) };
+                    }
+                    continue;
                 }
             }
+            let value = &mut self.values[usize::from(step.dst)];
+            value.base[..RUNS].copy_from_slice(&base);
+            value.step = by;
         }
         Ok(())
     }

@@ -460,6 +460,12 @@ impl Executable {
         }
     }
 
+    /// Lanes of the longest runs through which the kernel's values may follow the lane's number; `None`: it has none that do.
+    pub fn longest_run(&self) -> Option<usize> {
+        let affine = self.lean.as_ref()?.affine.as_ref()?;
+        Some(affine.longest)
+    }
+
     /// Where the function's text has an instruction.
     pub fn span(&self, pc: Pc) -> Span {
         let pc = self.pc_in_function(pc) as usize;

@@ -610,7 +610,7 @@ impl Run {
             first_thread,
             frame: self.frame,
             affine: std::ptr::null(),
-            by_warp: false,
+            run: crate::simt::machine::LANES,
             forced: false,
             fault: None,
             function: &exec.function,

@@ -10,10 +10,10 @@ use crate::simt::machine::access;
 use crate::simt::machine::shadow;
 use crate::simt::machine::slots::first_lane;
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{BlockEnv, Cx, Env, NONE, RawFault, within};
+use crate::simt::machine::{BlockEnv, Cx, Env, LANES, NONE, RawFault, within};
 use crate::simt::schedule::Schedule;
 
-use super::affine::{Runs, Values};
+use super::affine::Values;
 use super::bundle::{Bundle, Conditions, Fragment, Located, Next, PATIENCE, SLICE, SPIN, State, located};
 use super::code::{Code, Executable, Op};
 use super::compile::Pc;
@@ -229,7 +229,7 @@ impl Bundle {
             first_thread: self.first_thread,
             frame: frame.base,
             affine: values.map_or(std::ptr::null(), Values::as_ptr),
-            by_warp: values.is_some_and(|values| values.runs == Runs::Warp),
+            run: values.map_or(LANES, |values| values.runs.lanes()),
             forced: false,
             fault: None,
             function: &exec.function,

@@ -14,6 +14,7 @@ use crate::ptx::ast::Span;
 use crate::simt::cause::Cause;
 
 use super::context::{Cx, Env, NONE, RawFault};
+use super::lines;
 use super::observe::{Access, Direction, RowAccess, Stored};
 use super::slots::{Slot, bits, read};
 
@@ -417,10 +418,9 @@ pub(super) unsafe fn addresses(
         *out = [op.offset as u64; WARP];
     } else if op.affine != NONE {
         // SAFETY: the value is there where the operation names one.
-        let (first, step) = unsafe { line(cx, op, w) };
-        for (i, a) in out.iter_mut().enumerate() {
-            let at = first.wrapping_add(step.wrapping_mul(i as u64));
-            *a = if op.narrow { u64::from(at as u32) } else { at }.wrapping_add(op.offset as u64);
+        unsafe { lines::values(cx, op, w, out) };
+        for a in out.iter_mut() {
+            *a = a.wrapping_add(op.offset as u64);
         }
     } else {
         // SAFETY: the register is a slot of the running window, so its start lies in it.
@@ -778,13 +778,12 @@ unsafe fn in_window(cx: &Cx<'_>, op: &MemOp, w: usize, active: u32, bytes: u64, 
     let start = (op.offset as u32).wrapping_sub(block.shared_start());
     // SAFETY: the register is a slot of the running window, and a B32 slot holds `warps × [u32; 32]`, written or not.
     let mut values = unsafe { &*(cx.regs.add(op.register as usize) as *const Distances).add(w) };
-    let mut on_a_line = [0; WARP];
+    let on_a_line;
     if op.affine != NONE {
+        let mut wide = [0; WARP];
         // SAFETY: the bundle runs code that names such values, so it has them.
-        let (first, step) = unsafe { line(cx, op, w) };
-        for (i, value) in on_a_line[..warp()].iter_mut().enumerate() {
-            *value = (first as u32).wrapping_add((step as u32).wrapping_mul(i as u32));
-        }
+        unsafe { lines::values(cx, op, w, &mut wide) };
+        on_a_line = wide.map(|value| value as u32);
         values = &on_a_line;
     }
     let lanes = warp();
@@ -822,10 +821,7 @@ unsafe fn nearby(
     let mut on_a_line = [0; WARP];
     if op.affine != NONE {
         // SAFETY: the bundle runs code that names such values, so it has them.
-        let (first, step) = unsafe { line(cx, op, w) };
-        for (i, value) in on_a_line[..warp()].iter_mut().enumerate() {
-            *value = first.wrapping_add(step.wrapping_mul(i as u64));
-        }
+        unsafe { lines::values(cx, op, w, &mut on_a_line) };
         values = &on_a_line;
     }
     let lanes = warp();
@@ -892,23 +888,6 @@ fn counts_up_narrow<const N: usize>(lanes: &[u32], step: u32) -> bool {
     differ.iter().fold(0, |all, d| all | d) == 0
 }
 
-/// The address register's value in the first lane of warp `w`, and what each lane has more than the one before.
-///
-/// # Safety
-/// `op` names a value that follows the lane's number, and the bundle has computed it.
-#[inline(always)]
-unsafe fn line(cx: &Cx<'_>, op: &MemOp, w: usize) -> (u64, u64) {
-    // SAFETY: `affine` points to the bundle's values, of which `op` names one.
-    let value = unsafe { &*cx.affine.add(op.affine as usize) };
-    let first = if cx.by_warp {
-        value.base[w]
-    } else {
-        value.base[0].wrapping_add(value.step.wrapping_mul((w * WARP) as u64))
-    };
-    let cut = if op.narrow { u64::from(u32::MAX) } else { u64::MAX };
-    (first & cut, value.step & cut)
-}
-
 /// The pattern of `count` lanes of warps `w` and up.
 ///
 /// # Safety
@@ -927,11 +906,11 @@ pub(super) unsafe fn pattern(
     let (first, step) = if op.register == NONE {
         (0, 0)
     } else if op.affine != NONE {
-        if cx.by_warp && count > WARP {
+        if count > cx.run {
             return Pattern::Other;
         }
         // SAFETY: the bundle runs code that names such values, so it has them.
-        let (first, step) = unsafe { line(cx, op, w) };
+        let (first, step) = unsafe { lines::line(cx, op, w) };
         if step != 0 && step != bytes {
             return Pattern::Other;
         }

@@ -70,11 +70,16 @@ pub struct BlockEnv<G: ?Sized> {
 /// A block in any grid.
 pub type Env<'l> = BlockEnv<dyn Surroundings + 'l>;
 
+/// Lanes of the shortest runs through which values follow the lane's number.
+pub const SHORTEST_RUN: usize = 8;
+/// As many as a bundle has of these.
+pub const MAX_RUNS: usize = LANES / SHORTEST_RUN;
+
 /// A value that follows the lane's number: in lane `l` of run `r`, `base[r] + step · l`, modulo 2^64 or 2^32. A run is
-/// the whole bundle, or a warp of it.
+/// the whole bundle, or a warp of it, or part of one ([`Cx::run`]).
 #[derive(Clone, Copy, Default)]
 pub struct Line {
-    pub base: [u64; MAX_WARPS],
+    pub base: [u64; MAX_RUNS],
     pub step: u64,
 }
 
@@ -91,8 +96,8 @@ pub struct Cx<'a> {
     pub frame: u32,
     /// The bundle's values that follow the lane's number, for accesses that name one.
     pub affine: *const Line,
-    /// Those count through each warp by itself.
-    pub by_warp: bool,
+    /// Lanes of the runs through which those count: 8, 16, 32, or [`LANES`] for the whole bundle.
+    pub run: usize,
     /// It goes ahead without what it waits for: nobody else gets on, or it has waited for long.
     pub forced: bool,
     pub fault: Option<RawFault>,

@@ -11,6 +11,7 @@
 //! context.rs     lanes, block, grid: what operations see    operations.rs  the table
 //! access.rs      the funnel: addresses of lanes, checks     observe.rs     who looks on, and what he is told
 //! transfer.rs    ld, st                                     raw.rs         elements of 1 to 16 bytes, strong and weak
+//! lines.rs       ld, st of addresses that are base and step
 //! atomic.rs      atom, red                                  copy.rs        cp.async
 //! texture.rs     tex, tld4, txq, istypep                    surface.rs     suld, sust, sured
 //! warp.rs        shfl, vote, match, redux, elect, fences    barrier.rs     bar, barrier: who has come
@@ -42,6 +43,7 @@ mod format;
 pub mod frame;
 pub mod heap_log;
 pub mod joint;
+mod lines;
 pub mod mbarrier;
 pub mod observe;
 mod operations;
@@ -66,6 +68,6 @@ pub mod within;
 
 pub use access::{AccessFn, MemOp};
 pub use atomic::{AtomOp, AtomicFn};
-pub use context::{BlockEnv, Cx, Env, Line, NONE, RawFault, Surroundings};
+pub use context::{BlockEnv, Cx, Env, LANES, Line, MAX_RUNS, NONE, RawFault, SHORTEST_RUN, Surroundings};
 pub use copy::Copy;
 pub use operations::Operations;

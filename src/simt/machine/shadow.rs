@@ -4,6 +4,7 @@
 //! In memory a bit that is set stands for one that has been written ([`crate::memory::shadow`]), in a register for one that has
 //! not: so most shadows are zeros, which is looked for first.
 
+use crate::isa::Cpu;
 use crate::isa::definedness::Rule;
 use crate::isa::lanes::{WARP, Width};
 use crate::memory::PAGE_BITS;
@@ -56,7 +57,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool> Transfer for Load<T, D, SIGNED> 
 
     /// The load itself has checked the addresses.
     #[inline(always)]
-    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let memory = shadow::get();
         let bytes = size_of::<T>() as u64 * op.data.len() as u64;
         for w in 0..cx.mask.warps as usize {
@@ -194,7 +195,7 @@ impl<T: Convert<D>, D: Raw> Transfer for Store<T, D> {
 
     /// Before the store itself, whose addresses are checked here as they will be there.
     #[inline(always)]
-    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let Some(memory) = shadow::get() else { return true };
         let bytes = size_of::<T>() as u64 * op.data.len() as u64;
         for w in 0..cx.mask.warps as usize {

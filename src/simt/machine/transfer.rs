@@ -3,12 +3,13 @@
 
 use std::sync::atomic;
 
-use crate::isa::Level;
+use crate::isa::{Avx2, Avx512, Baseline, Cpu, Level};
 use crate::isa::lanes::{WARP, Width};
 use crate::program::{Element, Ordering, Proxy};
 
 use super::access::{self, AccessFn, Distances, Lanes, MemOp, Pattern, pattern};
 use super::context::{Cx, NONE};
+use super::lines;
 use super::observe::Direction;
 use super::raw::{Convert, Raw, load_whole, store_whole};
 use super::slots::bits;
@@ -50,14 +51,19 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: 
         let run = |slot: u32| (cx.regs.add(slot as usize) as *mut D).add(w * WARP);
         if same {
             for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
-                std::slice::from_raw_parts_mut(run(slot), count).fill(first.add(k).read().widen(SIGNED));
+                let value = first.add(k).read().widen(SIGNED);
+                for at in (0..count).step_by(WARP) {
+                    splat(run(slot).add(at), value, WARP);
+                }
             }
             return true;
         }
         match *op.data {
             [slot] if slot == NONE => {}
             [slot] if size_of::<T>() == size_of::<D>() => {
-                std::ptr::copy_nonoverlapping(first as *const D, run(slot), count);
+                for at in (0..count).step_by(WARP) {
+                    copy((first as *const D).add(at), run(slot).add(at), WARP);
+                }
             }
             [slot] => {
                 let dst = std::slice::from_raw_parts_mut(run(slot), count);
@@ -65,8 +71,8 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: 
                     *d = first.add(i).read().widen(SIGNED);
                 }
             }
-            [a, b] => deal::<T, D, SIGNED, 2>(first, [a, b], run, count),
-            [a, b, c, d] => deal::<T, D, SIGNED, 4>(first, [a, b, c, d], run, count),
+            [a, b] => deal::<T, D, SIGNED, 2, WARP>(first, [a, b], run, count),
+            [a, b, c, d] => deal::<T, D, SIGNED, 4, WARP>(first, [a, b, c, d], run, count),
             // Vectors of eight are rare, and code for each kind of them would be long.
             _ => {
                 for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
@@ -80,30 +86,86 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: 
     true
 }
 
-/// Vectors of `N` elements from memory to `N` slots. By way of local arrays: the compiler then sees that nothing overlaps,
-/// and shuffles.
+/// As many elements as a piece has lanes, 8, 16 or 32, from one place to another: of lengths that the compiler knows.
 ///
 /// # Safety
-/// `count` vectors, a multiple of 32, are readable; each slot but a sink has room for as many.
+/// So many are readable here and writable there.
 #[inline(always)]
-unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
+pub(super) unsafe fn copy<T: Raw>(from: *const T, to: *mut T, lanes: usize) {
+    // SAFETY: what the caller vouches for; elements of memory lie at whatever addresses.
+    unsafe {
+        match lanes {
+            WARP => (to as *mut [T; WARP]).write_unaligned((from as *const [T; WARP]).read_unaligned()),
+            16 => (to as *mut [T; 16]).write_unaligned((from as *const [T; 16]).read_unaligned()),
+            _ => (to as *mut [T; 8]).write_unaligned((from as *const [T; 8]).read_unaligned()),
+        }
+    }
+}
+
+/// One value for as many lanes.
+///
+/// # Safety
+/// So many are writable.
+#[inline(always)]
+pub(super) unsafe fn splat<D: Raw>(to: *mut D, value: D, lanes: usize) {
+    // SAFETY: what the caller vouches for, in a slot, which is aligned.
+    unsafe {
+        match lanes {
+            WARP => (to as *mut [D; WARP]).write([value; WARP]),
+            16 => (to as *mut [D; 16]).write([value; 16]),
+            _ => (to as *mut [D; 8]).write([value; 8]),
+        }
+    }
+}
+
+/// An element for each of so many lanes, by its distance from a place.
+///
+/// # Safety
+/// They are readable there, and the lanes writable; the caller is compiled with the features of `C`.
+#[inline(always)]
+pub(super) unsafe fn gather<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool>(
+    place: *const u8,
+    distances: &Distances,
+    to: *mut D,
+    lanes: usize,
+) {
+    // SAFETY: what the caller vouches for.
+    unsafe {
+        if size_of::<T>() == 4 && size_of::<D>() == 4 {
+            return C::gather(place, distances, to as *mut u32, lanes);
+        }
+        // One by one: a compiler that may read ahead runs out of registers.
+        for (i, at) in distances.iter().enumerate().take(lanes) {
+            let from = place.wrapping_add(*at as usize) as *const T;
+            *to.add(i) = from.read().widen(SIGNED);
+        }
+    }
+}
+
+/// Vectors of `N` elements from memory to `N` slots, `L` lanes at a time. By way of local arrays: the compiler then sees
+/// that nothing overlaps, and shuffles.
+///
+/// # Safety
+/// `count` vectors, a multiple of `L`, are readable; each slot but a sink has room for as many.
+#[inline(always)]
+pub(super) unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize, const L: usize>(
     src: *const T,
     slots: [u32; N],
     run: impl Fn(u32) -> *mut D,
     count: usize,
 ) {
-    for at in (0..count).step_by(WARP) {
-        let mut out = [[D::default(); WARP]; N];
-        for i in 0..WARP {
+    for at in (0..count).step_by(L) {
+        let mut out = [[D::default(); L]; N];
+        for i in 0..L {
             for (k, out) in out.iter_mut().enumerate() {
                 // SAFETY: `count` vectors of `N` elements are readable from `src` on, and `at + i` is below `count`.
                 out[i] = unsafe { src.add((at + i) * N + k).read() }.widen(SIGNED);
             }
         }
         for (out, slot) in out.iter().zip(slots).filter(|(_, slot)| *slot != NONE) {
-            // SAFETY: the slot has room for `count` elements, and 32 of them from `at` on are within, for `count` is a
-            // multiple of 32.
-            unsafe { (run(slot).add(at) as *mut [D; WARP]).write(*out) };
+            // SAFETY: the slot has room for `count` elements, and `L` of them from `at` on are within, for `count` is a
+            // multiple of `L`.
+            unsafe { (run(slot).add(at) as *mut [D; L]).write(*out) };
         }
     }
 }
@@ -111,14 +173,18 @@ unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
 /// The way back.
 ///
 /// # Safety
-/// `count` vectors, a multiple of 32, are writable; each run has as many elements.
+/// `count` vectors, a multiple of `L`, are writable; each run has as many elements.
 #[inline(always)]
-unsafe fn collect<T: Convert<D>, D: Raw, const N: usize>(dst: *mut T, runs: [*const D; N], count: usize) {
-    for at in (0..count).step_by(WARP) {
-        // SAFETY: each run has `count` elements, and 32 of them from `at` on are within, for `count` is a multiple of
-        // 32.
-        let from = runs.map(|run| unsafe { (run.add(at) as *const [D; WARP]).read() });
-        for i in 0..WARP {
+pub(super) unsafe fn collect<T: Convert<D>, D: Raw, const N: usize, const L: usize>(
+    dst: *mut T,
+    runs: [*const D; N],
+    count: usize,
+) {
+    for at in (0..count).step_by(L) {
+        // SAFETY: each run has `count` elements, and `L` of them from `at` on are within, for `count` is a multiple of
+        // `L`.
+        let from = runs.map(|run| unsafe { (run.add(at) as *const [D; L]).read() });
+        for i in 0..L {
             for (k, from) in from.iter().enumerate() {
                 // SAFETY: `count` vectors of `N` elements are writable from `dst` on, and `at + i` is below `count`.
                 unsafe { dst.add((at + i) * N + k).write(T::narrow(from[i])) };
@@ -178,7 +244,9 @@ unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
         let run = |slot: u32| (cx.regs.add(slot as usize) as *const D).add(w * WARP);
         match *op.data {
             [slot] if size_of::<T>() == size_of::<D>() => {
-                std::ptr::copy_nonoverlapping(run(slot), first as *mut D, count);
+                for at in (0..count).step_by(WARP) {
+                    copy(run(slot).add(at), (first as *mut D).add(at), WARP);
+                }
             }
             [slot] => {
                 let src = run(slot);
@@ -186,8 +254,8 @@ unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
                     first.add(i).write(T::narrow(src.add(i).read()));
                 }
             }
-            [a, b] => collect::<T, D, 2>(first, [a, b].map(run), count),
-            [a, b, c, d] => collect::<T, D, 4>(first, [a, b, c, d].map(run), count),
+            [a, b] => collect::<T, D, 2, WARP>(first, [a, b].map(run), count),
+            [a, b, c, d] => collect::<T, D, 4, WARP>(first, [a, b, c, d].map(run), count),
             _ => {
                 for (k, &slot) in op.data.iter().enumerate() {
                     for i in 0..count {
@@ -222,9 +290,10 @@ fn rows(distances: &Distances, bytes: u32) -> Option<[u32; WARP / ROW]> {
 /// Loads what lies at distances from a place.
 ///
 /// # Safety
-/// All elements may be read at each active lane's; slots are those of the running window.
+/// All elements may be read at each active lane's; slots are those of the running window, and the caller is compiled with
+/// the features of `C`.
 #[inline(always)]
-unsafe fn load_near<T: Convert<D>, D: Raw, const SIGNED: bool>(
+unsafe fn load_near<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool>(
     cx: &Cx<'_>,
     op: &MemOp,
     w: usize,
@@ -255,14 +324,9 @@ unsafe fn load_near<T: Convert<D>, D: Raw, const SIGNED: bool>(
                 }
                 continue;
             }
-            // One by one: a compiler that may read ahead runs out of registers.
             if active == u32::MAX {
-                for (i, at) in distances.iter().enumerate() {
-                    *dst.add(i) = (place.wrapping_add(*at as usize) as *const T)
-                        .add(k)
-                        .read()
-                        .widen(SIGNED);
-                }
+                let place = (place as *const T).wrapping_add(k) as *const u8;
+                gather::<C, T, D, SIGNED>(place, distances, dst, WARP);
             } else {
                 for i in bits(active) {
                     let at = place.wrapping_add(distances[i] as usize) as *const T;
@@ -291,9 +355,18 @@ unsafe fn store_near<T: Convert<D>, D: Raw>(
         // SAFETY: what the caller vouches for.
         unsafe {
             let src = (cx.regs.add(slot as usize) as *const [D; WARP]).add(w) as *const D;
-            for i in bits(active) {
-                let to = (place.wrapping_add(distances[i] as usize) as *mut T).add(k);
+            let put = |i: usize, at: u32| {
+                let to = (place.wrapping_add(at as usize) as *mut T).add(k);
                 to.write(T::narrow(src.add(i).read()));
+            };
+            if active == u32::MAX {
+                for (i, &at) in distances.iter().enumerate() {
+                    put(i, at);
+                }
+            } else {
+                for i in bits(active) {
+                    put(i, distances[i]);
+                }
             }
         }
     }
@@ -320,7 +393,7 @@ pub(super) trait Transfer {
 
     /// # Safety
     /// The window, slots and features are those that the program was made for.
-    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool;
+    unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool;
 }
 
 struct Load<T, D, const SIGNED: bool, const STRONG: bool>(std::marker::PhantomData<(T, D)>);
@@ -330,9 +403,14 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
     const LANEWISE: bool = STRONG;
 
     #[inline(always)]
-    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let quick = !STRONG && (!WATCHED || Self::COMMON);
         if quick && everybody(cx) {
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
+            // elsewhere.
+            if !WATCHED && op.affine != NONE && unsafe { lines::load::<C, T, D, SIGNED>(cx, op) } {
+                return true;
+            }
             let all = cx.mask.warps as usize * WARP;
             // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
             if unsafe { load_simple::<T, D, SIGNED, WATCHED>(cx, op, 0, all) } {
@@ -360,7 +438,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
                         access::tell::<WATCHED>(cx, op, w, active, &a, bytes, Direction::Read, Proxy::Generic);
                     }
                     // SAFETY: `near` checked `n` elements of each active lane; slots are those of the running window.
-                    unsafe { load_near::<T, D, SIGNED>(cx, op, w, active, place, &distances) };
+                    unsafe { load_near::<C, T, D, SIGNED>(cx, op, w, active, place, &distances) };
                     continue;
                 }
             }
@@ -425,12 +503,19 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
     const LANEWISE: bool = STRONG;
 
     #[inline(always)]
-    unsafe fn run<const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
+    unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let quick = !STRONG && (!WATCHED || Self::COMMON);
-        // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
-        if quick && everybody(cx) && unsafe { store_simple::<T, D, WATCHED>(cx, op, 0, cx.mask.warps as usize * WARP) }
-        {
-            return true;
+        if quick && everybody(cx) {
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
+            // elsewhere.
+            if !WATCHED && op.affine != NONE && unsafe { lines::store::<T, D>(cx, op) } {
+                return true;
+            }
+            let all = cx.mask.warps as usize * WARP;
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
+            if unsafe { store_simple::<T, D, WATCHED>(cx, op, 0, all) } {
+                return true;
+            }
         }
         let n = op.data.len();
         let bytes = size_of::<T>() as u64 * n as u64;
@@ -507,18 +592,18 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
 unsafe fn run_avx512<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
     // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
-    unsafe { A::run::<WATCHED>(cx, op) }
+    unsafe { A::run::<Avx512, WATCHED>(cx, op) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
 unsafe fn run_avx2<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
     // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
-    unsafe { A::run::<WATCHED>(cx, op) }
+    unsafe { A::run::<Avx2, WATCHED>(cx, op) }
 }
 
 unsafe fn run_baseline<A: Transfer, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
     // SAFETY: `op` has slots of the running window, and `pick` takes this function only where the CPU has the level.
-    unsafe { A::run::<WATCHED>(cx, op) }
+    unsafe { A::run::<Baseline, WATCHED>(cx, op) }
 }
 
 pub(super) fn pick<A: Transfer, const WATCHED: bool>() -> AccessFn {

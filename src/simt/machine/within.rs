@@ -100,11 +100,8 @@ unsafe fn value((op, affine): (&Within<Slot>, u32), cx: &Cx<'_>, lane: usize) ->
     }
     // SAFETY: `affine` points to the bundle's values, of which this is one.
     let line = unsafe { &*cx.affine.add(affine as usize) };
-    let (first, lane) = match cx.by_warp {
-        true => (line.base[lane / WARP], lane % WARP),
-        false => (line.base[0], lane),
-    };
-    let value = first.wrapping_add(line.step.wrapping_mul(lane as u64));
+    let (run, lane) = (lane / cx.run, lane % cx.run);
+    let value = line.base[run].wrapping_add(line.step.wrapping_mul(lane as u64));
     match op.register.width {
         Width::B32 => u64::from(value as u32),
         Width::Pred | Width::B16 | Width::B64 | Width::B128 => value,
@@ -202,11 +199,11 @@ fn line_stays((width, short): (Width, bool), cx: &Cx<'_>, line: &Line, (least, r
             from <= room && far.unsigned_abs() <= room - from
         })
     };
-    let warps = cx.mask.warps as usize;
-    match cx.by_warp {
-        true => (0..warps).all(|w| cx.mask.lanes[w] == 0 || stays(line.base[w], WARP)),
-        false => stays(line.base[0], warps * WARP),
+    let lanes = cx.mask.warps as usize * WARP;
+    if cx.run > WARP {
+        return stays(line.base[0], lanes);
     }
+    (0..lanes / cx.run).all(|run| cx.mask.lanes[run * cx.run / WARP] == 0 || stays(line.base[run], cx.run))
 }
 
 /// Whether no lane's accesses, so many bytes from `low` behind the register's generic address on, touch the block's local memory.

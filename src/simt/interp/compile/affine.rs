@@ -7,12 +7,15 @@ use std::collections::HashMap;
 
 use super::values::{Affine, Op as Operation, Source, Step, ValueId};
 use super::{Instr, Pc, Slot, What};
-use crate::isa::Compare;
-use crate::isa::lanes::Width;
+use crate::isa::lanes::{WARP, Width};
+use crate::isa::{Bitwise, Compare};
 use crate::program::{Body, Initial, Linear, MadeFrom, Op, Ordering, Reg, Register, Role, Space, Special};
+use crate::simt::machine::{LANES, SHORTEST_RUN};
 
 /// More values than any kernel gains by.
 const MANY: usize = 256;
+/// Bits of a thread's number in its block.
+const MOST_BITS: u32 = 10;
 
 /// Looks for them in code whose slots still name registers. The result names registers too; predicates that it computes
 /// have to keep their slots from the start.
@@ -23,16 +26,20 @@ pub fn find(body: &Body, code: &[Instr<Reg>]) -> Option<Affine> {
         numbers: HashMap::new(),
         of: vec![None; body.registers.len()],
         compares: Vec::new(),
+        longest: LANES,
     };
     let single = single_definitions(body, code);
     let mut candidates = vec![false; code.len()];
     for (pc, instr) in code.iter().enumerate() {
         if let What::Op(Op::Compute { op, dst, src }) = &instr.what
-            && let Some(linear) = op.linear()
             && dst.len() == 1
             && single[dst[0].number as usize] == Some(pc as Pc)
         {
-            candidates[pc] = finder.instruction(linear, dst[0].number, src, pc as Pc).is_some();
+            candidates[pc] = match (op.linear(), op.bitwise()) {
+                (Some(linear), _) => finder.instruction(linear, dst[0].number, src, pc as Pc).is_some(),
+                (None, Some(bitwise)) => finder.part(bitwise, dst[0].number, src).is_some(),
+                (None, None) => false,
+            };
         }
     }
     let spared = spare(body, code, candidates, &finder.of);
@@ -142,6 +149,8 @@ struct Finder<'a> {
     /// By register.
     of: Vec<Option<ValueId>>,
     compares: Vec<(Pc, Operation, ValueId, ValueId)>,
+    /// Lanes of the longest runs in which what was found holds.
+    longest: usize,
 }
 
 impl Finder<'_> {
@@ -212,6 +221,61 @@ impl Finder<'_> {
         Some(())
     }
 
+    /// The value of an operation that takes `%tid.x` apart, in runs that are no longer than the parts.
+    fn part(&mut self, bitwise: Bitwise, dst: Register, src: &[Reg]) -> Option<()> {
+        if self.body.registers[dst as usize].width != Width::B32 {
+            return None;
+        }
+        let a = self.register(src[0].number)?;
+        let by = u32::try_from(self.body.constant(src[1].number)? & u128::from(u32::MAX)).ok()?;
+        let zero = |finder: &mut Self| finder.value(Definition::Source(Source::Constant(0)));
+        let value = match (bitwise, self.values[a as usize].definition) {
+            (_, Definition::Source(Source::Constant(bits))) => {
+                let bits = match bitwise {
+                    Bitwise::And => bits as u32 & by,
+                    Bitwise::Or => bits as u32 | by,
+                    Bitwise::ShiftRight { signed: false } => (bits as u32).checked_shr(by).unwrap_or(0),
+                    Bitwise::ShiftRight { signed: true } => (bits as u32 as i32 >> by.min(31)) as u32,
+                };
+                self.value(Definition::Source(Source::Constant(bits.into())))?
+            }
+            (_, Definition::Source(Source::Tid(0))) => match bitwise {
+                Bitwise::And if (by.wrapping_add(1)).is_power_of_two() => {
+                    let bits = by.count_ones();
+                    self.limit(bits)?;
+                    self.op(Operation::Low { bits }, a, a)?
+                }
+                Bitwise::And if by.wrapping_neg().is_power_of_two() => {
+                    let bits = by.trailing_zeros();
+                    self.limit(bits)?;
+                    self.op(Operation::High { bits }, a, a)?
+                }
+                // A block has 1024 threads at most, so that no sign is in the way.
+                Bitwise::ShiftRight { .. } if by >= MOST_BITS => zero(self)?,
+                Bitwise::ShiftRight { .. } => {
+                    self.limit(by)?;
+                    self.op(Operation::Shift { bits: by }, a, a)?
+                }
+                Bitwise::And | Bitwise::Or => return None,
+            },
+            _ => return None,
+        };
+        self.of[dst as usize] = Some(value);
+        Some(())
+    }
+
+    /// Runs are to be no longer than 2^`bits` lanes; `None`: so short ones are none.
+    fn limit(&mut self, bits: u32) -> Option<()> {
+        let part = 1usize.checked_shl(bits).unwrap_or(LANES);
+        if part < SHORTEST_RUN {
+            return None;
+        }
+        // What is longer than a warp and shorter than a bundle is a warp.
+        let run = if part < LANES { part.min(WARP) } else { LANES };
+        self.longest = self.longest.min(run);
+        Some(())
+    }
+
     fn register(&mut self, register: Register) -> Option<ValueId> {
         if let Some(value) = self.of[register as usize] {
             return Some(value);
@@ -254,9 +318,11 @@ impl Finder<'_> {
         }
         let (uniform, block) = match definition {
             Definition::Source(source) => (source != Source::Tid(0), matches!(source, Source::Ctaid(_))),
-            Definition::Op(_, a, b) => {
+            Definition::Op(op, a, b) => {
                 let (a, b) = (&self.values[a as usize], &self.values[b as usize]);
-                (a.uniform && b.uniform, a.block || b.block)
+                // Parts that are the same in all lanes of a run.
+                let is_part = matches!(op, Operation::High { .. } | Operation::Shift { .. });
+                (is_part || (a.uniform && b.uniform), a.block || b.block)
             }
         };
         let id = self.values.len() as ValueId;
@@ -332,6 +398,7 @@ impl Finder<'_> {
         }
         let mut affine = Affine {
             spared,
+            longest: self.longest,
             ..Affine::default()
         };
         let mut number = vec![0; self.values.len()];

@@ -97,6 +97,9 @@ impl fmt::Display for Affine {
                     writeln!(f, "v{dst} = {}32 v{a}", if *signed { 's' } else { 'u' })?;
                 }
                 Op::Narrow => writeln!(f, "v{dst} = v{a} mod 2^32")?,
+                Op::Low { bits } => writeln!(f, "v{dst} = v{a} mod 2^{bits}")?,
+                Op::High { bits } => writeln!(f, "v{dst} = v{a} - v{a} mod 2^{bits}")?,
+                Op::Shift { bits } => writeln!(f, "v{dst} = v{a} >> {bits}")?,
                 Op::Compare {
                     relation,
                     signed,

@@ -6,8 +6,9 @@
 //! bundles are known beforehand.
 //!
 //! Found by [`super::affine`], for kernels. The interpreter may use it where runs of lanes exist: [`Source::Tid`]
-//! counts up by one in a one-dimensional block, and within a warp where a row of the block is a multiple of a warp.
-//! Where a sum wraps around between lanes, it is no such value after all, and the interpreter falls back on the code
+//! counts up by one in a one-dimensional block, within a warp where a row of the block is a multiple of a warp, and within
+//! a row of 8 or 16 threads. A kernel that takes `%tid.x` apart (`% 16`, `/ 16`) has runs that are no longer than the
+//! parts, in which either part is such a value. Where a sum wraps around between lanes, it is no such value after all, and the interpreter falls back on the code
 //! that computes lane by lane.
 
 use super::{Pc, Slot};
@@ -30,6 +31,8 @@ pub struct Affine {
     pub addresses: Vec<(Pc, ValueId)>,
     /// Instructions that need not run, ascending.
     pub spared: Vec<Pc>,
+    /// Lanes of the longest runs in which this holds.
+    pub longest: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +74,18 @@ pub enum Op {
     },
     /// 64 bits to 32.
     Narrow,
+    /// Of `%tid.x`, the bits that change within a run, and perhaps more: `a & (2^bits - 1)`.
+    Low {
+        bits: u32,
+    },
+    /// Of `%tid.x`, bits that are the same in all lanes of a run: `a` without its low `bits`.
+    High {
+        bits: u32,
+    },
+    /// These, moved to the bottom: `a >> bits`.
+    Shift {
+        bits: u32,
+    },
     /// Writes a predicate, no value.
     Compare {
         relation: Compare,
