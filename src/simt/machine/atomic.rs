@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use half::{bf16, f16};
 
+use crate::isa::Level;
 use crate::isa::lanes::WARP;
 use crate::program::{AtomicOp, AtomicType, Space};
 
-use super::access::{self, Lanes, MemOp};
+use super::access::{self, Distances, Lanes, MemOp};
 use super::context::{Cx, NONE};
 use super::observe::Direction;
 use super::raw::wide;
+use super::slots::bits;
 
 /// An atomic access.
 pub struct AtomOp {
@@ -200,6 +202,59 @@ rmw! {
     MaxBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, greatest));
 }
 
+/// Carries out an atomic of one element for lanes of a warp whose cells lie at distances from a place in the block's shared
+/// memory, which nobody else touches meanwhile.
+///
+/// # Safety
+/// Each active lane's cell is there and aligned; slots are those of the running window.
+#[inline(always)]
+unsafe fn update_near<K: Rmw, const COMBINE: bool>(
+    cx: &Cx<'_>,
+    op: &AtomOp,
+    (w, active): (usize, u32),
+    (place, distances): (u64, &Distances),
+) {
+    let place = place as *mut u8;
+    // SAFETY: what the caller vouches for; slots are runs of 32 cells.
+    unsafe {
+        let run = |slot: u32| (cx.regs.add(slot as usize) as *mut [K::Cell; WARP]).add(w) as *mut K::Cell;
+        let b = run(op.mem.data[0]);
+        let c = if op.c == NONE { b } else { run(op.c) };
+        let dst = op.dst.first().filter(|&&d| d != NONE).map(|&d| run(d));
+        let one = |i: usize| {
+            let at = place.wrapping_add(distances[i] as usize) as *mut K::Cell;
+            let old = at.read();
+            at.write(K::apply(old, *b.add(i), *c.add(i), false));
+            old
+        };
+        match dst {
+            Some(dst) if active == u32::MAX => {
+                for i in 0..WARP {
+                    *dst.add(i) = one(i);
+                }
+            }
+            Some(dst) => {
+                for i in bits(active) {
+                    *dst.add(i) = one(i);
+                }
+            }
+            None if COMBINE && bits(active).all(|i| distances[i] == distances[active.trailing_zeros() as usize]) => {
+                let first = active.trailing_zeros() as usize;
+                let rest = bits(active & (active - 1));
+                let total = rest.fold(*b.add(first), |total, i| K::apply(total, *b.add(i), total, false));
+                let at = place.wrapping_add(distances[first] as usize) as *mut K::Cell;
+                at.write(K::apply(at.read(), total, total, false));
+            }
+            None => {
+                for i in bits(active) {
+                    one(i);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
 unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>, op: &AtomOp) -> bool {
     let bytes = (size_of::<K::Cell>() * op.mem.data.len()) as u64;
     // A `.shared` access stays on this thread; generic addresses may be anybody's.
@@ -212,6 +267,16 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
         let active = cx.mask.lanes[w];
         if active == 0 {
             continue;
+        }
+        if !WATCHED && private && op.mem.data.len() == 1 {
+            let mut distances: Distances = [0; WARP];
+            // SAFETY: the address register is a slot of the window.
+            let near = unsafe { access::near(cx, &op.mem, w, active, bytes, Direction::Atomic, &mut distances) };
+            if let Some(place) = near {
+                // SAFETY: `near` has checked the lanes' cells; slots are those of the running window.
+                unsafe { update_near::<K, COMBINE>(cx, op, (w, active), (place, &distances)) };
+                continue;
+            }
         }
         let mut a: Lanes = [0; WARP];
         // SAFETY: the address register is a slot of the window.
@@ -270,6 +335,17 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
     true
 }
 
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma,f16c")]
+unsafe fn run_avx2<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>, op: &AtomOp) -> bool {
+    // SAFETY: `op` has slots of the running window; this function is taken only where the CPU has the level.
+    unsafe { run::<K, WATCHED, COMBINE>(cx, op) }
+}
+
+unsafe fn run_baseline<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>, op: &AtomOp) -> bool {
+    // SAFETY: `op` has slots of the running window.
+    unsafe { run::<K, WATCHED, COMBINE>(cx, op) }
+}
+
 fn one_address(a: &Lanes, active: u32) -> bool {
     let first = a[active.trailing_zeros() as usize];
     a.iter().enumerate().all(|(i, &x)| active >> i & 1 == 0 || x == first)
@@ -286,7 +362,11 @@ struct Lanewise<const WATCHED: bool>;
 impl<const WATCHED: bool> Chooser for Lanewise<WATCHED> {
     type Chosen = AtomicFn;
     fn choose<K: Rmw, const COMBINE: bool>(self) -> AtomicFn {
-        run::<K, WATCHED, COMBINE>
+        match Level::current() {
+            // Addresses are formed by vectors, the rest goes lane by lane; telling takes longer than either.
+            Level::Avx512 | Level::Avx2 if !WATCHED => run_avx2::<K, WATCHED, COMBINE>,
+            Level::Avx512 | Level::Avx2 | Level::Baseline => run_baseline::<K, WATCHED, COMBINE>,
+        }
     }
 }
 
