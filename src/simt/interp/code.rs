@@ -36,6 +36,8 @@ pub struct OpGuard {
 /// One instruction as the loop sees it.
 pub struct Op {
     pub guard: OpGuard,
+    /// From this one on, so many instructions compute lane by lane and have no guard: the loop need not look at each.
+    pub plain: u16,
     pub code: Code,
 }
 
@@ -368,10 +370,12 @@ impl Executable {
                 _ => None,
             })
             .collect();
+        let mut code: Vec<Op> = compiled.code.iter().map(op).collect();
+        count_plain(&mut code);
         let mut exec = Executable {
             width,
             machine,
-            code: compiled.code.iter().map(op).collect(),
+            code,
             prologue: compiled.prologue.iter().map(op).collect(),
             initial,
             per_block,
@@ -404,7 +408,7 @@ impl Executable {
         }
         let mut values = affine.addresses.iter().copied().peekable();
         let mut read = HashSet::new();
-        let code = pcs
+        let mut code: Vec<Op> = pcs
             .iter()
             .map(|&pc| {
                 let mut instr = compiled.code[pc as usize].clone();
@@ -440,6 +444,7 @@ impl Executable {
                 op
             })
             .collect();
+        count_plain(&mut code);
         let mut affine = affine.clone();
         affine.slots_mut(|slot| slot.offset *= width);
         let per_block = self.per_block.iter().copied();
@@ -521,12 +526,14 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
         What::Branch { target } => {
             return Op {
                 guard,
+                plain: 0,
                 code: Code::Branch { target },
             };
         }
         What::BranchIndexed { index, targets } => {
             return Op {
                 guard,
+                plain: 0,
                 code: Code::BranchIndexed { index, targets },
             };
         }
@@ -535,6 +542,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
     if let Some(id) = op.barrier_of_all().filter(|_| !machine.watched) {
         return Op {
             guard,
+            plain: 0,
             code: Code::BarrierAll { id },
         };
     }
@@ -641,5 +649,15 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
         Operation::Exit => Code::Exit,
         other => Code::Rare(Box::new(other)),
     };
-    Op { guard, code }
+    Op { guard, plain: 0, code }
+}
+
+/// Counts instructions that follow each other and compute lane by lane.
+fn count_plain(code: &mut [Op]) {
+    let mut after = 0u16;
+    for op in code.iter_mut().rev() {
+        let is_plain = op.guard.offset == NONE && matches!(op.code, Code::Lane { .. });
+        after = if is_plain { after.saturating_add(1) } else { 0 };
+        op.plain = after;
+    }
 }

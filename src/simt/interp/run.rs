@@ -316,6 +316,25 @@ impl Bundle {
                     // kernels are of the level that the CPU was found to have.
                     unsafe { run(cx.regs, operands, &cx.mask) };
                     pc += 1;
+                    // Those that follow, as far as nothing is to be looked at between them.
+                    let after = i64::from(op.plain).saturating_sub(1).min(i64::from(limit - pc)).min(share).max(0);
+                    if after == 0 {
+                        continue;
+                    }
+                    share -= after;
+                    let next = pc as usize..(i64::from(pc) + after) as usize;
+                    pc = next.end as Pc;
+                    if narrowed {
+                        cx.mask = own;
+                        narrowed = false;
+                    }
+                    for op in &code[next] {
+                        if let Code::Lane { kernel, operands } = &op.code {
+                            let run = if alone { kernel.full } else { kernel.masked };
+                            // SAFETY: as above.
+                            unsafe { run(cx.regs, operands, &cx.mask) };
+                        }
+                    }
                 }
                 Code::Inspected(inspected) => {
                     // SAFETY: as of the others: operands of `exec`'s window.
