@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use crate::config::{self, Jit};
 use crate::isa::lanes::{LaneKernel, Operands, Width};
 use crate::program::{
-    Callee, Copy3, Function, Initial, Op as Operation, Ordering as Strength, Role, Scope, Shadow, ShadowOp, Special,
-    Within,
+    Callee, Copy3, Function, Initial, Op as Operation, Ordering as Strength, Role, Scope, Shadow, ShadowOp, Space,
+    Special, Within,
 };
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
@@ -20,7 +20,7 @@ use crate::simt::jit::{self, For, Input, Native, Rows};
 use crate::simt::machine::observe::Watch;
 use crate::simt::machine::shadow;
 use crate::simt::machine::special;
-use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations};
+use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations, RECENT};
 
 use super::compile::values::Affine;
 use super::compile::{Compiled, Instr, Pc, Slot, What};
@@ -372,6 +372,8 @@ impl Executable {
             .collect();
         let mut code: Vec<Op> = compiled.code.iter().map(op).collect();
         count_plain(&mut code);
+        let window = compiled.window * width;
+        let kept = keep_recent(&mut code, window);
         let mut exec = Executable {
             width,
             machine,
@@ -379,7 +381,7 @@ impl Executable {
             prologue: compiled.prologue.iter().map(op).collect(),
             initial,
             per_block,
-            window: compiled.window * width,
+            window: window + kept,
             function: Arc::clone(&compiled.function),
             compiled: Arc::clone(compiled),
             lean: None,
@@ -445,6 +447,8 @@ impl Executable {
             })
             .collect();
         count_plain(&mut code);
+        // No more than the form itself has: of the same windows.
+        keep_recent(&mut code, compiled.window * width);
         let mut affine = affine.clone();
         affine.slots_mut(|slot| slot.offset *= width);
         let per_block = self.per_block.iter().copied();
@@ -650,6 +654,24 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
         other => Code::Rare(Box::new(other)),
     };
     Op { guard, plain: 0, code }
+}
+
+/// Accesses of a function of which it is kept what they touched.
+const KEPT: usize = 32;
+
+/// Gives accesses that may go far a place behind the slots of a window; bytes of all.
+fn keep_recent(code: &mut [Op], slots: u32) -> u32 {
+    let mut next = slots;
+    let accesses = code.iter_mut().filter_map(|op| match &mut op.code {
+        Code::Load { mem, .. } | Code::Store { mem, .. } => Some(mem),
+        _ => None,
+    });
+    let far = accesses.filter(|mem| matches!(mem.space, Space::Generic | Space::Global) && mem.ordering == Strength::Weak);
+    for mem in far.filter(|mem| mem.register != NONE && mem.affine == NONE).take(KEPT) {
+        mem.recent = next;
+        next += RECENT;
+    }
+    (next - slots).next_multiple_of(64)
 }
 
 /// Counts instructions that follow each other and compute lane by lane.

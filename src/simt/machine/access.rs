@@ -27,6 +27,8 @@ pub struct MemOp {
     pub narrow: bool,
     /// The value that the address register would hold, if it follows the lane's number, or [`NONE`].
     pub affine: u32,
+    /// Where the window has room for what the last accesses tell of the next ([`ahead`]), or [`NONE`].
+    pub recent: u32,
     pub space: Space,
     pub ordering: Ordering,
     pub scope: Option<Scope>,
@@ -49,6 +51,7 @@ impl MemOp {
             register: address.register.map_or(NONE, |r: Slot| r.offset),
             narrow: address.register.is_some_and(|r| r.width == Width::B32),
             affine: NONE,
+            recent: NONE,
             space: address.space,
             ordering,
             scope,
@@ -886,6 +889,48 @@ fn counts_up_narrow<const N: usize>(lanes: &[u32], step: u32) -> bool {
         }
     }
     differ.iter().fold(0, |all, d| all | d) == 0
+}
+
+/// Bytes of a window that [`ahead`] needs for an access.
+pub const RECENT: u32 = 16;
+
+/// A bundle touches `bytes` from `first` on. Loops over arrays go on by the stride of the grid, which no processor foresees:
+/// where the last two steps of an access were the same, and long, what the next but one touches is fetched ahead.
+///
+/// # Safety
+/// `op.recent` is a place of the running window.
+#[inline(always)]
+pub(super) unsafe fn ahead(cx: &Cx<'_>, op: &MemOp, first: u64, bytes: u64) {
+    /// What processors foresee by themselves.
+    const SHORT: u64 = 1 << 11;
+    /// More than this is fetched as it is touched.
+    const MOST: u64 = 1 << 10;
+    if op.recent == NONE {
+        return;
+    }
+    // SAFETY: the place is there, aligned, and holds zeros or what was written here.
+    let recent = unsafe { &mut *cx.regs.add(op.recent as usize).cast::<[u64; 2]>() };
+    let step = first.wrapping_sub(recent[0]);
+    let before = std::mem::replace(recent, [first, step])[1];
+    if step == before && step.wrapping_add(SHORT) > 2 * SHORT {
+        let next = first.wrapping_add(step.wrapping_mul(2));
+        for line in (0..bytes.min(MOST)).step_by(64) {
+            fetch(next.wrapping_add(line));
+        }
+    }
+}
+
+/// Has a line of memory brought nearer, if it is memory at all.
+#[inline(always)]
+fn fetch(address: u64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which is without effect where there is nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// The pattern of `count` lanes of warps `w` and up.

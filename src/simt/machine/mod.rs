@@ -66,7 +66,7 @@ pub mod warp;
 pub mod window;
 pub mod within;
 
-pub use access::{AccessFn, MemOp};
+pub use access::{AccessFn, MemOp, RECENT};
 pub use atomic::{AtomOp, AtomicFn};
 pub use context::{BlockEnv, Cx, Env, LANES, Line, MAX_RUNS, NONE, RawFault, SHORTEST_RUN, Surroundings};
 pub use copy::Copy;

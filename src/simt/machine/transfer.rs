@@ -46,7 +46,8 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: 
         let step = if same { 0 } else { bytes };
         access::tell_rows(cx, op, (w, count), (first as u64, step), bytes, Direction::Read, None);
     }
-    // SAFETY: `pattern` checked `count · n` elements, or the ones that all share; slots are runs of the window.
+    // SAFETY: `pattern` checked `count · n` elements, or the ones that all share; slots are runs of the window, which has room
+    // for what is kept of accesses.
     unsafe {
         let run = |slot: u32| (cx.regs.add(slot as usize) as *mut D).add(w * WARP);
         if same {
@@ -57,6 +58,9 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: 
                 }
             }
             return true;
+        }
+        if !WATCHED && w == 0 {
+            access::ahead(cx, op, first as u64, bytes * count as u64);
         }
         match *op.data {
             [slot] if slot == NONE => {}
@@ -238,9 +242,12 @@ unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
             Some(&stored),
         );
     }
-    let first = first as *mut T;
     // SAFETY: `pattern` checked `count · n` elements; slots are runs of the window.
     unsafe {
+        if !WATCHED && w == 0 {
+            access::ahead(cx, op, first, bytes * count as u64);
+        }
+        let first = first as *mut T;
         let run = |slot: u32| (cx.regs.add(slot as usize) as *const D).add(w * WARP);
         match *op.data {
             [slot] if size_of::<T>() == size_of::<D>() => {
