@@ -6,8 +6,8 @@
 //! `W × u32`, one bit a lane. Every offset is linear in `W`: a program stores the offset for `W = 1`, a launch
 //! multiplies once. `.b8` registers live in `B16` slots (upper byte unspecified).
 
-/// Warps in the widest bundle: 128 lanes a dispatch was measured to be enough.
-pub const MAX_WARPS: usize = 4;
+/// Warps in the widest bundle: blocks of 256 threads, of which most have no more, are one, and their barriers nothing.
+pub const MAX_WARPS: usize = 8;
 /// Lanes in a warp (WARP_SZ).
 pub const WARP: usize = 32;
 

@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::config::{self, Jit};
 use crate::defect::{self, Defect};
-use crate::isa::lanes::WARP;
+use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::{Function, executed};
 
@@ -230,7 +230,8 @@ impl Grid {
         let mut width = match warps {
             0..=1 => 1,
             2 => 2,
-            _ => 4,
+            3..=4 => 4,
+            _ => MAX_WARPS as u32,
         };
         width = width.min(schedule.as_ref().map_or(width, |schedule| schedule.width));
         let window = launch.code.compiled(launch.kernel, &function).window;

@@ -114,7 +114,7 @@ impl Fragment {
     }
 }
 
-/// Up to four warps of a block that run as one.
+/// Up to eight warps of a block that run as one.
 pub struct Bundle {
     pub first_thread: u32,
     pub warps: u32,

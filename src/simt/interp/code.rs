@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::config::{self, Jit};
-use crate::isa::lanes::{LaneKernel, Operands, Width};
+use crate::isa::lanes::{LaneKernel, MAX_WARPS, Operands, Width};
 use crate::program::{
     Callee, Copy3, Function, Initial, Op as Operation, Ordering as Strength, Role, Scope, Shadow, ShadowOp, Space,
     Special, Within,
@@ -129,14 +129,17 @@ pub struct Executable {
     pub native: Option<Compilation>,
 }
 
+/// How many widths bundles have.
+const WIDTHS: usize = MAX_WARPS.ilog2() as usize + 1;
+
 /// The forms of one function.
 #[derive(Default)]
 struct Forms {
     compiled: OnceLock<Arc<Compiled>>,
-    /// For bundles of 1, 2 and 4 warps.
-    executable: [OnceLock<Arc<Executable>>; 3],
+    /// For bundles of 1, 2, 4 and 8 warps.
+    executable: [OnceLock<Arc<Executable>>; WIDTHS],
     /// Likewise, for grids at which somebody looks.
-    watched: [OnceLock<Arc<Executable>>; 3],
+    watched: [OnceLock<Arc<Executable>>; WIDTHS],
     /// With compiled code, by how the rows of a block lie; none where the interpreter has to do.
     native: [Arc<NativeForm>; 3],
 }
@@ -312,7 +315,7 @@ impl Executables {
             .get_or_init(|| Arc::new(Compiled::of(&self.own(function), kernel)))
     }
 
-    /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2 or 4).
+    /// The executable form of `function`, which is number `index` of the module, for bundles of `width` warps (1, 2, 4 or 8).
     /// A grid that is watched has forms of its own.
     pub fn executable(&self, index: u32, function: &Arc<Function>, width: u32, watch: &Watch) -> Arc<Executable> {
         let forms = self.forms::<Forms>(index);

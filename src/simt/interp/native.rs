@@ -312,7 +312,7 @@ impl Bundle {
             return Ok(());
         }
         let (pc, fault) = (run.pc, run.fault.take());
-        let lane = first_lane(&[lanes, 0, 0, 0]);
+        let lane = first_lane(&only(lanes));
         Err(Box::new(Located {
             fault: fault.unwrap_or_else(|| RawFault::instruction("compiled code gave up".into(), lane)),
             stack: self.stack(number, pc),
@@ -461,7 +461,7 @@ impl Bundle {
         for cut in gone {
             let of = |f: &Fragment| f.frame == number && f.pc == cut.pc & !ENDED && f.mask[0] == cut.lanes;
             if let Some(at) = self.fragments.iter().position(of) {
-                self.exit(at, [cut.lanes, 0, 0, 0], cut.pc & !ENDED);
+                self.exit(at, only(cut.lanes), cut.pc & !ENDED);
                 state.barriers.left(self.first_warp(), self.live_by_warp());
             }
         }
@@ -739,4 +739,11 @@ fn address(cx: &Cx<'_>, mem: &MemOp) -> u64 {
         unsafe { read(cx.regs, slot, first_lane(&cx.mask.lanes)) }
     };
     register.wrapping_add(mem.offset as u64)
+}
+
+/// Lanes of a bundle's only warp.
+fn only(lanes: u32) -> [u32; MAX_WARPS] {
+    let mut all = [0; MAX_WARPS];
+    all[0] = lanes;
+    all
 }

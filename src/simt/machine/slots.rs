@@ -2,7 +2,7 @@
 //!
 //! **Windows.** Registers are slots of a window: memory that nobody else reaches while its bundle runs, with room in
 //! each slot for one value a lane (predicates: a bit), aligned to the value's width, and padded so that predicates of
-//! four warps can always be read. That operands are slots of the running window is what a tier promises of all that it
+//! a whole bundle can always be read. That operands are slots of the running window is what a tier promises of all that it
 //! passes beside [`Cx::regs`](super::Cx): its compiler checks it of the code that it makes (`interp/compile/check.rs`),
 //! and a frame keeps code and window together. `Cx::mask` has no lanes but the bundle's. `SAFETY` comments in this room
 //! count on these two.
@@ -131,7 +131,7 @@ pub unsafe fn value(regs: *mut u8, v: Value<Slot>, lane: usize) -> u32 {
 /// `slot` is a predicate slot of the window at `regs`.
 pub unsafe fn predicate(regs: *mut u8, slot: Slot, negated: bool) -> [u32; MAX_WARPS] {
     let flip = if negated { u32::MAX } else { 0 };
-    // SAFETY: a predicate has a word for each warp, and windows are padded so that words of four warps can be read
+    // SAFETY: a predicate has a word for each warp, and windows are padded so that words of a whole bundle can be read
     // whatever the bundle's width.
     std::array::from_fn(|w| unsafe { *(regs.add(slot.offset as usize) as *const u32).add(w) } ^ flip)
 }
