@@ -116,6 +116,22 @@ impl View {
         })
     }
 
+    /// Whether places at these distances from one, from the lowest to the highest, are in pages that have all of `bits`.
+    #[inline(always)]
+    pub fn check_pages(&self, from: u64, (low, high): (u32, u32), distances: &[u32], bits: u8) -> bool {
+        let offset = from.wrapping_sub(self.base);
+        let (first, last) = (offset.wrapping_add(low.into()), offset.wrapping_add(high.into()));
+        if first > last || last >= self.len {
+            return false;
+        }
+        let all = distances.iter().fold(bits, |all, &distance| {
+            let page = offset.wrapping_add(distance.into()) >> PAGE_BITS;
+            // SAFETY: the place is one of those from the first to the last, which are in the arena.
+            all & unsafe { (*self.map.add(page as usize)).load(Ordering::Relaxed) }
+        });
+        all == bits
+    }
+
     /// What kernels may do with some byte at least of the page at an address.
     pub fn rights(&self, address: u64) -> u8 {
         let offset = address.wrapping_sub(self.base);

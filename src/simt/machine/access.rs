@@ -738,7 +738,8 @@ pub(super) fn check_range(
 pub type Distances = [u32; WARP];
 
 /// Where the lanes `active` of warp `w` may touch `bytes` (a power of two), for lanes that are near each other: a place, and
-/// in `out` each active lane's distance from it. `None`: the long way has to look.
+/// in `out` each active lane's distance from it, and of the others that of something that may be read as well. `None`: the long
+/// way has to look.
 ///
 /// # Safety
 /// `op.register` is a slot of the running window.
@@ -794,16 +795,19 @@ unsafe fn in_window(cx: &Cx<'_>, op: &MemOp, w: usize, active: u32, bytes: u64, 
     let (mut high, mut all) = (0, block.shared as u32);
     for (i, (at, value)) in out[..lanes].iter_mut().zip(&values[..lanes]).enumerate() {
         *at = value.wrapping_add(start);
-        let touched = *at & (active >> i & 1).wrapping_neg();
-        high = high.max(touched);
-        all |= touched;
+        // Lanes that take no part are where the window begins.
+        *at &= (active >> i & 1).wrapping_neg();
+        high = high.max(*at);
+        all |= *at;
     }
     let good = u64::from(high) + bytes <= u64::from(block.shared_bytes) && u64::from(all) & (bytes - 1) == 0;
     good.then_some(block.shared)
 }
 
-/// How far lanes may be from each other to be near.
+/// How far lanes may be from each other for one look at all between them.
 const NEAR: u64 = 1 << 16;
+/// How far from the first of them for distances of 32 bits.
+const REACH: u64 = 1 << 31;
 
 /// As [`near`], in the arena.
 ///
@@ -828,12 +832,12 @@ unsafe fn nearby(
         values = &on_a_line;
     }
     let lanes = warp();
-    let start = values[active.trailing_zeros() as usize % WARP].wrapping_sub(NEAR);
+    let start = values[active.trailing_zeros() as usize % WARP].wrapping_sub(REACH);
     let (mut beyond, mut low, mut high, mut all) = (0, u32::MAX, 0, 0);
     for (i, (at, value)) in out[..lanes].iter_mut().zip(&values[..lanes]).enumerate() {
         let on = u64::from(active >> i & 1).wrapping_neg();
         // Lanes that take no part are where the first one is that does.
-        let far = (value.wrapping_sub(start) & on) | (NEAR & !on);
+        let far = (value.wrapping_sub(start) & on) | (REACH & !on);
         beyond |= far >> 32;
         *at = far as u32;
         low = low.min(*at);
@@ -842,13 +846,14 @@ unsafe fn nearby(
     }
     let base = start.wrapping_add(op.offset as u64);
     let span = u64::from(high.wrapping_sub(low));
+    let view = &cx.block.view;
     let good = beyond == 0
-        && span < NEAR
         && (u64::from(all) | base) & (bytes - 1) == 0
-        && cx
-            .block
-            .view
-            .check(base.wrapping_add(low.into()), span + bytes, direction.bits());
+        && match span < NEAR {
+            true => view.check(base.wrapping_add(low.into()), span + bytes, direction.bits()),
+            // Aligned accesses lie in one page each.
+            false => view.check_pages(base, (low, high), &out[..lanes], direction.bits()),
+        };
     good.then_some(base)
 }
 

@@ -275,6 +275,9 @@ unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
     true
 }
 
+/// So many lanes are loaded one by one rather than all 32 and blended.
+const FEW: u32 = 6;
+
 /// Lanes that blocks of 16 threads in a row, which tiles mostly have, put side by side.
 const ROW: usize = 16;
 
@@ -334,6 +337,11 @@ unsafe fn load_near<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool>(
             if active == u32::MAX {
                 let place = (place as *const T).wrapping_add(k) as *const u8;
                 gather::<C, T, D, SIGNED>(place, distances, dst, WARP);
+            } else if size_of::<T>() == 4 && size_of::<D>() == 4 && active.count_ones() > FEW {
+                let place = (place as *const T).wrapping_add(k) as *const u8;
+                let mut run = [0; WARP];
+                C::gather(place, distances, run.as_mut_ptr(), WARP);
+                C::blend(dst as *mut u32, &run, active);
             } else {
                 for i in bits(active) {
                     let at = place.wrapping_add(distances[i] as usize) as *const T;
