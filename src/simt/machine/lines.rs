@@ -11,8 +11,9 @@ use crate::program::Space;
 use super::access::{Lanes, MemOp};
 use super::context::{Cx, Line, MAX_RUNS, NONE};
 use super::observe::Direction;
+use super::pieces::{collect, copy, deal, gather, splat};
 use super::raw::{Convert, Raw};
-use super::transfer::{collect, copy, deal, gather, is_common, splat};
+use super::transfer::is_common;
 
 /// The value that an operation names.
 ///

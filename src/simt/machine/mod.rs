@@ -11,7 +11,7 @@
 //! context.rs     lanes, block, grid: what operations see    operations.rs  the table
 //! access.rs      the funnel: addresses of lanes, checks     observe.rs     who looks on, and what he is told
 //! transfer.rs    ld, st                                     raw.rs         elements of 1 to 16 bytes, strong and weak
-//! lines.rs       ld, st of addresses that are base and step
+//! lines.rs       ld, st of addresses that are base and step pieces.rs      elements to lanes and back, several at a time
 //! atomic.rs      atom, red                                  copy.rs        cp.async
 //! texture.rs     tex, tld4, txq, istypep                    surface.rs     suld, sust, sured
 //! warp.rs        shfl, vote, match, redux, elect, fences    barrier.rs     bar, barrier: who has come
@@ -48,6 +48,7 @@ pub mod mbarrier;
 pub mod observe;
 mod operations;
 pub mod peers;
+mod pieces;
 pub mod queue;
 mod raw;
 pub mod shadow;
