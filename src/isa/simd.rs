@@ -150,6 +150,32 @@ pub trait Cpu: 'static {
             unsafe { *to.add(i) = (place.wrapping_add(*at as usize) as *const u32).read() };
         }
     }
+    /// Vectors of `N` words, 2 or 4, that lie side by side: the words of each place in a vector for so many lanes, 8, 16 or
+    /// 32, to a place of their own, or nowhere where that is null.
+    ///
+    /// # Safety
+    /// They are readable, and the lanes writable; the caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn deal<const N: usize>(from: *const u32, to: [*mut u32; N], lanes: usize) {
+        let distances = std::array::from_fn(|lane| (lane * N * 4) as u32);
+        for (k, to) in to.into_iter().enumerate().filter(|(_, to)| !to.is_null()) {
+            // SAFETY: the caller's.
+            unsafe { Self::gather(from.add(k).cast(), &distances, to, lanes) };
+        }
+    }
+    /// The way back.
+    ///
+    /// # Safety
+    /// As many vectors are writable, and lanes readable; the caller is compiled with this level's features.
+    #[inline(always)]
+    unsafe fn collect<const N: usize>(to: *mut u32, from: [*const u32; N], lanes: usize) {
+        for lane in 0..lanes {
+            for (k, from) in from.iter().enumerate() {
+                // SAFETY: the caller's.
+                unsafe { to.add(lane * N + k).write(from.add(lane).read()) };
+            }
+        }
+    }
     /// Writes the lanes of `run` whose bit in `mask` is set.
     ///
     /// # Safety
@@ -374,6 +400,66 @@ impl Cpu for Avx512 {
                 let high = gather_eight(place, distances.as_ptr().add(at + 8));
                 let sixteen = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
                 _mm512_storeu_si512(to.add(at).cast(), sixteen);
+            }
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn deal<const N: usize>(from: *const u32, to: [*mut u32; N], lanes: usize) {
+        use std::arch::x86_64::*;
+        const { assert!(N == 2 || N == 4) };
+        // SAFETY: the caller's, sixteen vectors at a time, or eight.
+        unsafe {
+            if lanes == 8 {
+                return Avx2::deal(from, to, lanes);
+            }
+            let words: [i32; 16] = std::array::from_fn(|i| (i * N) as i32 % 32);
+            let first = _mm512_loadu_si512(words.as_ptr().cast());
+            for at in (0..lanes.min(WARP)).step_by(16) {
+                let part = |i: usize| _mm512_loadu_si512(from.add(at * N + 16 * i).cast());
+                for (k, to) in to.into_iter().enumerate().filter(|(_, to)| !to.is_null()) {
+                    // The k-th words of two parts: all sixteen of pairs, the lower eight of vectors of four.
+                    let index = _mm512_add_epi32(first, _mm512_set1_epi32(k as i32));
+                    let mut sixteen = _mm512_permutex2var_epi32(part(0), index, part(1));
+                    if N == 4 {
+                        let high = _mm512_permutex2var_epi32(part(2), index, part(3));
+                        sixteen = _mm512_inserti64x4::<1>(sixteen, _mm512_castsi512_si256(high));
+                    }
+                    _mm512_storeu_si512(to.add(at).cast(), sixteen);
+                }
+            }
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn collect<const N: usize>(to: *mut u32, from: [*const u32; N], lanes: usize) {
+        use std::arch::x86_64::*;
+        const { assert!(N == 2 || N == 4) };
+        // SAFETY: the caller's, sixteen vectors at a time, or eight.
+        unsafe {
+            if lanes == 8 {
+                return Avx2::collect(to, from, lanes);
+            }
+            for at in (0..lanes.min(WARP)).step_by(16) {
+                let lane = |k: usize| _mm512_loadu_si512(from[k].add(at).cast());
+                let put = |i: usize, part| _mm512_storeu_si512(to.add(at * N + 16 * i).cast(), part);
+                // Which words of two sources lie in a part one after the other: 16 more are those of the second.
+                let of_two = |words: [i32; 16]| _mm512_loadu_si512(words.as_ptr().cast());
+                for half in 0..2 {
+                    let pairs = of_two(std::array::from_fn(|i| (i / 2 + 8 * half + i % 2 * 16) as i32));
+                    let low = _mm512_permutex2var_epi32(lane(0), pairs, lane(1));
+                    if N == 2 {
+                        put(half, low);
+                        continue;
+                    }
+                    let high = _mm512_permutex2var_epi32(lane(2), pairs, lane(3));
+                    for quarter in 0..2 {
+                        let fours = of_two(std::array::from_fn(|i| {
+                            (i / 4 * 2 + i % 2 + 8 * quarter + i % 4 / 2 * 16) as i32
+                        }));
+                        put(2 * half + quarter, _mm512_permutex2var_epi32(low, fours, high));
+                    }
+                }
             }
         }
     }

@@ -139,7 +139,9 @@ impl Form {
         let warps = block.iter().product::<u32>().div_ceil(WARP as u32);
         Form {
             bundles: warps.div_ceil(kernel.width),
-            runs: kernel.longest_run().and_then(|most| Runs::of(block, kernel.width, most)),
+            runs: kernel
+                .longest_run()
+                .and_then(|most| Runs::of(block, kernel.width, most)),
             kernel,
         }
     }

@@ -669,7 +669,8 @@ fn keep_recent(code: &mut [Op], slots: u32) -> u32 {
         Code::Load { mem, .. } | Code::Store { mem, .. } => Some(mem),
         _ => None,
     });
-    let far = accesses.filter(|mem| matches!(mem.space, Space::Generic | Space::Global) && mem.ordering == Strength::Weak);
+    let far =
+        accesses.filter(|mem| matches!(mem.space, Space::Generic | Space::Global) && mem.ordering == Strength::Weak);
     for mem in far.filter(|mem| mem.register != NONE && mem.affine == NONE).take(KEPT) {
         mem.recent = next;
         next += RECENT;

@@ -317,7 +317,11 @@ impl Bundle {
                     unsafe { run(cx.regs, operands, &cx.mask) };
                     pc += 1;
                     // Those that follow, as far as nothing is to be looked at between them.
-                    let after = i64::from(op.plain).saturating_sub(1).min(i64::from(limit - pc)).min(share).max(0);
+                    let after = i64::from(op.plain)
+                        .saturating_sub(1)
+                        .min(i64::from(limit - pc))
+                        .min(share)
+                        .max(0);
                     if after == 0 {
                         continue;
                     }

@@ -63,11 +63,16 @@ pub(super) unsafe fn values(cx: &Cx<'_>, op: &MemOp, w: usize, out: &mut Lanes) 
     }
 }
 
-/// Where the lanes of a bundle may touch memory: `count` pieces of `lanes`, each from a place on by the same step.
+/// Whether an access is one by a value whose runs are shorter than the bundle.
+#[inline(always)]
+pub(super) fn in_pieces(cx: &Cx<'_>, op: &MemOp) -> bool {
+    op.affine != NONE && cx.run <= WARP
+}
+
+/// Where the lanes of a bundle may touch memory: `count` pieces of as many lanes each, from a place on by the same step.
 struct Pieces {
     first: [u64; MAX_RUNS],
     count: usize,
-    lanes: usize,
     step: u64,
 }
 
@@ -75,59 +80,77 @@ struct Pieces {
 const FAR: u64 = 1 << 12;
 /// Pieces that are so near each other are checked as one range.
 const NEAR: u64 = 1 << 14;
+/// Places that are computed at a time, by vectors.
+const AT_ONCE: usize = 8;
 
-/// Forms and checks the addresses of all lanes, `bytes` (a power of two) from each; `None`: the long way has to look.
+/// The place of each base, and of all: the lowest, the highest, and the bits that any has.
+#[inline(always)]
+fn places(first: &mut [u64], bases: &[u64], place: impl Fn(u64) -> u64) -> (u64, u64, u64) {
+    let (mut low, mut high, mut all) = ([u64::MAX; AT_ONCE], [0; AT_ONCE], [0; AT_ONCE]);
+    let (firsts, first) = first.as_chunks_mut::<AT_ONCE>();
+    let (chunks, bases) = bases.as_chunks::<AT_ONCE>();
+    for (first, base) in firsts.iter_mut().zip(chunks) {
+        for i in 0..AT_ONCE {
+            first[i] = place(base[i]);
+            (low[i], high[i], all[i]) = (low[i].min(first[i]), high[i].max(first[i]), all[i] | first[i]);
+        }
+    }
+    for (i, (first, base)) in first.iter_mut().zip(bases).enumerate() {
+        *first = place(*base);
+        (low[i], high[i], all[i]) = (low[i].min(*first), high[i].max(*first), all[i] | *first);
+    }
+    let least = low.into_iter().fold(u64::MAX, u64::min);
+    let most = high.into_iter().fold(0, u64::max);
+    (least, most, all.into_iter().fold(0, |all, bits| all | bits))
+}
+
+/// Forms and checks the addresses of all lanes, `bytes` (a power of two) from each; `false`: the long way has to look.
 ///
 /// # Safety
 /// As for [`line`].
 #[inline(always)]
-unsafe fn pieces(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction) -> Option<Pieces> {
+unsafe fn find(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction, pieces: &mut Pieces) -> bool {
     // SAFETY: the caller vouches for the value.
     let value = unsafe { value(cx, op) };
     let lanes = cx.run.min(WARP);
     let step = value.step & cut(op);
     if step >= FAR {
-        return None;
+        return false;
     }
-    let mut pieces = Pieces {
-        first: [0; MAX_RUNS],
-        count: cx.mask.warps as usize * WARP / lanes,
-        lanes,
-        step,
-    };
-    let base = |piece: usize| match cx.run > WARP {
-        true => value.base[0].wrapping_add(step * (piece * WARP) as u64),
-        false => value.base[piece],
-    };
+    (pieces.count, pieces.step) = (cx.mask.warps as usize * WARP / lanes, step);
+    let first = &mut pieces.first[..pieces.count];
+    let mut of_warps = [0; MAX_RUNS];
+    let mut bases = &value.base;
+    if cx.run > WARP {
+        // One run, warp by warp.
+        for (warp, base) in of_warps[..first.len()].iter_mut().enumerate() {
+            *base = value.base[0].wrapping_add(step * (warp * WARP) as u64);
+        }
+        bases = &of_warps;
+    }
+    let bases = &bases[..first.len()];
     let extent = step * (lanes as u64 - 1) + bytes;
     let block = cx.block;
-    let first = &mut pieces.first[..pieces.count];
-    let (mut low, mut high, mut all) = (u64::MAX, 0, step);
-    let good = match (op.space, op.narrow) {
+    let (good, all) = match (op.space, op.narrow) {
         (Space::Shared, true) => {
             let start = (op.offset as u32).wrapping_sub(block.shared_start());
-            for (piece, first) in first.iter_mut().enumerate() {
-                let at = u64::from((base(piece) as u32).wrapping_add(start));
-                high = high.max(at);
-                *first = block.shared + at;
-                all |= *first;
-            }
-            high + extent <= u64::from(block.shared_bytes)
+            let window = block.shared;
+            let place = |base: u64| window + u64::from((base as u32).wrapping_add(start));
+            let (_, high, all) = places(first, bases, place);
+            (high - window + extent <= u64::from(block.shared_bytes), all)
         }
         (Space::Generic | Space::Global | Space::Const, false) => {
-            for (piece, first) in first.iter_mut().enumerate() {
-                *first = base(piece).wrapping_add(op.offset as u64);
-                (low, high, all) = (low.min(*first), high.max(*first), all | *first);
-            }
+            let (low, high, all) = places(first, bases, |base| base.wrapping_add(op.offset as u64));
             let may = |from: u64, bytes: u64| block.view.check(from, bytes, direction.bits());
-            match high - low < NEAR {
+            let good = match high - low < NEAR {
                 true => may(low, high - low + extent),
                 false => first.iter().all(|&first| may(first, extent)),
-            }
+            };
+            (good, all)
         }
-        _ => false,
+        _ => return false,
     };
-    (good && all & (bytes - 1) == 0).then_some(pieces)
+    good && (all | step) & (bytes - 1) == 0
 }
 
 /// Serves a load in which all lanes of the bundle take part; `false`: the long way has to.
@@ -136,68 +159,95 @@ unsafe fn pieces(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction) -> O
 /// As for [`line`]; slots are those of the running window, and the caller is compiled with the features of `C`.
 #[inline(always)]
 pub(super) unsafe fn load<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool>(cx: &Cx<'_>, op: &MemOp) -> bool {
-    let (size, n) = (size_of::<T>() as u64, op.data.len());
-    let bytes = size * n as u64;
-    // SAFETY: the caller vouches for the value.
-    let Some(pieces) = (unsafe { pieces(cx, op, bytes, Direction::Read) }) else {
-        return false;
+    let bytes = (size_of::<T>() * op.data.len()) as u64;
+    let mut pieces = Pieces {
+        first: [0; MAX_RUNS],
+        count: 0,
+        step: 0,
     };
-    let (lanes, step) = (pieces.lanes, pieces.step);
-    let firsts = &pieces.first[..pieces.count];
-    // SAFETY: `pieces` has found that the lanes may read `bytes` at each of their places; slots are runs of the window.
+    // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes read.
     unsafe {
-        let run = |slot: u32, piece: usize| (cx.regs.add(slot as usize) as *mut D).add(piece * lanes);
-        if is_common::<T, D>() && step == bytes {
-            match *op.data {
-                [a, b] => return load_vectors::<T, D, SIGNED, 2>(firsts, lanes, [a, b], run),
-                [a, b, c, d] => return load_vectors::<T, D, SIGNED, 4>(firsts, lanes, [a, b, c, d], run),
-                _ => {}
-            }
+        if !find(cx, op, bytes, Direction::Read, &mut pieces) {
+            return false;
         }
-        let steps: [u32; WARP] = std::array::from_fn(|i| step as u32 * i as u32);
-        for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
-            for (piece, &first) in firsts.iter().enumerate() {
-                let (from, to) = ((first as *const T).add(k), run(slot, piece));
-                if step == 0 {
-                    splat(to, from.read().widen(SIGNED), lanes);
-                } else if step == size && size_of::<T>() == size_of::<D>() {
-                    copy(from as *const D, to, lanes);
-                } else if step == size {
-                    for i in 0..lanes {
-                        to.add(i).write(from.add(i).read().widen(SIGNED));
-                    }
-                } else {
-                    gather::<C, T, D, SIGNED>(from as *const u8, &steps, to, lanes);
-                }
-            }
+        match cx.run {
+            8 => load_pieces::<C, T, D, SIGNED, 8>(cx, op, &pieces),
+            16 => load_pieces::<C, T, D, SIGNED, 16>(cx, op, &pieces),
+            _ => load_pieces::<C, T, D, SIGNED, WARP>(cx, op, &pieces),
         }
     }
     true
 }
 
-/// Vectors that lie side by side, piece by piece.
+/// Loads pieces of `L` lanes.
 ///
 /// # Safety
-/// As many vectors as a piece has lanes are readable from each of its places on, and `run` gives a slot's part for a piece.
+/// The lanes may read at each of their places; slots are those of the running window, and the caller is compiled with the
+/// features of `C`.
 #[inline(always)]
-unsafe fn load_vectors<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
-    firsts: &[u64],
-    lanes: usize,
-    slots: [u32; N],
-    run: impl Fn(u32, usize) -> *mut D,
-) -> bool {
-    for (piece, &first) in firsts.iter().enumerate() {
-        let (from, to) = (first as *const T, |slot| run(slot, piece));
-        // SAFETY: what the caller vouches for.
-        unsafe {
-            match lanes {
-                WARP => deal::<T, D, SIGNED, N, WARP>(from, slots, to, WARP),
-                16 => deal::<T, D, SIGNED, N, 16>(from, slots, to, 16),
-                _ => deal::<T, D, SIGNED, N, 8>(from, slots, to, 8),
+unsafe fn load_pieces<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const L: usize>(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    pieces: &Pieces,
+) {
+    let size = size_of::<T>() as u64;
+    let step = pieces.step;
+    let firsts = &pieces.first[..pieces.count];
+    // SAFETY: what the caller vouches for.
+    unsafe {
+        let run = |slot: u32, piece: usize| (cx.regs.add(slot as usize) as *mut D).add(piece * L);
+        if is_common::<T, D>() && step == size * op.data.len() as u64 {
+            match *op.data {
+                [a, b] => return load_vectors::<C, T, D, SIGNED, 2, L>(firsts, [a, b], run),
+                [a, b, c, d] => return load_vectors::<C, T, D, SIGNED, 4, L>(firsts, [a, b, c, d], run),
+                _ => {}
+            }
+        }
+        for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+            let places = firsts.iter().enumerate();
+            let places = places.map(|(piece, &first)| ((first as *const T).add(k), run(slot, piece)));
+            if step == 0 {
+                places.for_each(|(from, to)| splat(to, from.read().widen(SIGNED), L));
+            } else if step == size && size_of::<T>() == size_of::<D>() {
+                places.for_each(|(from, to)| copy(from as *const D, to, L));
+            } else if step == size {
+                for (from, to) in places {
+                    for i in 0..L {
+                        to.add(i).write(from.add(i).read().widen(SIGNED));
+                    }
+                }
+            } else {
+                let steps: [u32; WARP] = std::array::from_fn(|i| step as u32 * i as u32);
+                places.for_each(|(from, to)| gather::<C, T, D, SIGNED>(from as *const u8, &steps, to, L));
             }
         }
     }
-    true
+}
+
+/// Vectors that lie side by side, piece by piece.
+///
+/// # Safety
+/// As many vectors as a piece has lanes are readable from each of its places on, and `run` gives a slot's part for a piece; the
+/// caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn load_vectors<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize, const L: usize>(
+    firsts: &[u64],
+    slots: [u32; N],
+    run: impl Fn(u32, usize) -> *mut D,
+) {
+    for (piece, &first) in firsts.iter().enumerate() {
+        // SAFETY: what the caller vouches for.
+        unsafe {
+            if piece > 0 && first == firsts[piece - 1] {
+                // Rows of a tile that read the same.
+                for slot in slots.into_iter().filter(|&slot| slot != NONE) {
+                    copy(run(slot, piece - 1), run(slot, piece), L);
+                }
+                continue;
+            }
+            deal::<C, T, D, SIGNED, N>(first as *const T, slots, |slot| run(slot, piece), L);
+        }
+    }
 }
 
 /// Serves a store likewise.
@@ -205,61 +255,73 @@ unsafe fn load_vectors<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize
 /// # Safety
 /// As for [`load`].
 #[inline(always)]
-pub(super) unsafe fn store<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp) -> bool {
-    let (size, n) = (size_of::<T>() as u64, op.data.len());
-    let bytes = size * n as u64;
-    // SAFETY: the caller vouches for the value.
-    let Some(pieces) = (unsafe { pieces(cx, op, bytes, Direction::Write) }) else {
-        return false;
+pub(super) unsafe fn store<C: Cpu, T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp) -> bool {
+    let bytes = (size_of::<T>() * op.data.len()) as u64;
+    let mut pieces = Pieces {
+        first: [0; MAX_RUNS],
+        count: 0,
+        step: 0,
     };
-    let (lanes, step) = (pieces.lanes, pieces.step);
-    let firsts = &pieces.first[..pieces.count];
-    // SAFETY: `pieces` has found that the lanes may write `bytes` at each of their places; slots are runs of the window.
+    // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes write.
     unsafe {
-        let run = |slot: u32, piece: usize| (cx.regs.add(slot as usize) as *const D).add(piece * lanes);
-        if is_common::<T, D>() && step == bytes {
-            match *op.data {
-                [a, b] => return store_vectors::<T, D, 2>(firsts, lanes, [a, b], run),
-                [a, b, c, d] => return store_vectors::<T, D, 4>(firsts, lanes, [a, b, c, d], run),
-                _ => {}
-            }
+        if !find(cx, op, bytes, Direction::Write, &mut pieces) {
+            return false;
         }
-        for (k, &slot) in op.data.iter().enumerate() {
-            for (piece, &first) in firsts.iter().enumerate() {
-                let (from, to) = (run(slot, piece), (first as *mut T).add(k));
-                if step == size && size_of::<T>() == size_of::<D>() {
-                    copy(from, to as *mut D, lanes);
-                } else {
-                    // In the order of lanes: of those that name one place the last one wins.
-                    for i in 0..lanes {
-                        to.byte_add(i * step as usize).write(T::narrow(from.add(i).read()));
-                    }
-                }
-            }
+        match cx.run {
+            8 => store_pieces::<C, T, D, 8>(cx, op, &pieces),
+            16 => store_pieces::<C, T, D, 16>(cx, op, &pieces),
+            _ => store_pieces::<C, T, D, WARP>(cx, op, &pieces),
         }
     }
     true
 }
 
+/// Stores pieces of `L` lanes.
+///
 /// # Safety
-/// As for [`load_vectors`], of writable memory.
+/// As for [`load_pieces`], where the lanes may write.
 #[inline(always)]
-unsafe fn store_vectors<T: Convert<D>, D: Raw, const N: usize>(
-    firsts: &[u64],
-    lanes: usize,
-    slots: [u32; N],
-    run: impl Fn(u32, usize) -> *const D,
-) -> bool {
-    for (piece, &first) in firsts.iter().enumerate() {
-        let (to, from) = (first as *mut T, slots.map(|slot| run(slot, piece)));
-        // SAFETY: what the caller vouches for.
-        unsafe {
-            match lanes {
-                WARP => collect::<T, D, N, WARP>(to, from, WARP),
-                16 => collect::<T, D, N, 16>(to, from, 16),
-                _ => collect::<T, D, N, 8>(to, from, 8),
+unsafe fn store_pieces<C: Cpu, T: Convert<D>, D: Raw, const L: usize>(cx: &Cx<'_>, op: &MemOp, pieces: &Pieces) {
+    let size = size_of::<T>() as u64;
+    let step = pieces.step;
+    let firsts = &pieces.first[..pieces.count];
+    // SAFETY: what the caller vouches for.
+    unsafe {
+        let run = |slot: u32, piece: usize| (cx.regs.add(slot as usize) as *const D).add(piece * L);
+        if is_common::<T, D>() && step == size * op.data.len() as u64 {
+            match *op.data {
+                [a, b] => return store_vectors::<C, T, D, 2, L>(firsts, [a, b], run),
+                [a, b, c, d] => return store_vectors::<C, T, D, 4, L>(firsts, [a, b, c, d], run),
+                _ => {}
+            }
+        }
+        for (k, &slot) in op.data.iter().enumerate() {
+            let places = firsts.iter().enumerate();
+            let places = places.map(|(piece, &first)| (run(slot, piece), (first as *mut T).add(k)));
+            if step == size && size_of::<T>() == size_of::<D>() {
+                places.for_each(|(from, to)| copy(from, to as *mut D, L));
+                continue;
+            }
+            // In the order of lanes: of those that name one place the last one wins.
+            for (from, to) in places {
+                for i in 0..L {
+                    to.byte_add(i * step as usize).write(T::narrow(from.add(i).read()));
+                }
             }
         }
     }
-    true
+}
+
+/// # Safety
+/// As for [`load_vectors`], of writable memory.
+#[inline(always)]
+unsafe fn store_vectors<C: Cpu, T: Convert<D>, D: Raw, const N: usize, const L: usize>(
+    firsts: &[u64],
+    slots: [u32; N],
+    run: impl Fn(u32, usize) -> *const D,
+) {
+    for (piece, &first) in firsts.iter().enumerate() {
+        // SAFETY: what the caller vouches for.
+        unsafe { collect::<C, T, D, N>(first as *mut T, slots.map(|slot| run(slot, piece)), L) };
+    }
 }

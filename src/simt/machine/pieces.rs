@@ -63,30 +63,32 @@ pub(super) unsafe fn gather<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool>(
     }
 }
 
-/// Vectors of `N` elements from memory to `N` slots, `L` lanes at a time. By way of local arrays: the compiler then sees
-/// that nothing overlaps, and shuffles.
+/// Vectors of `N` elements from memory to `N` slots, for as many lanes as a piece has.
 ///
 /// # Safety
-/// `count` vectors, a multiple of `L`, are readable; each slot but a sink has room for as many.
+/// So many vectors are readable; `run` gives room for as many elements of each slot but a sink. The caller is compiled with
+/// the features of `C`.
 #[inline(always)]
-pub(super) unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize, const L: usize>(
-    src: *const T,
+pub(super) unsafe fn deal<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize>(
+    from: *const T,
     slots: [u32; N],
     run: impl Fn(u32) -> *mut D,
-    count: usize,
+    lanes: usize,
 ) {
-    for at in (0..count).step_by(L) {
-        let mut out = [[D::default(); L]; N];
-        for i in 0..L {
-            for (k, out) in out.iter_mut().enumerate() {
-                // SAFETY: `count` vectors of `N` elements are readable from `src` on, and `at + i` is below `count`.
-                out[i] = unsafe { src.add((at + i) * N + k).read() }.widen(SIGNED);
-            }
+    // SAFETY: what the caller vouches for.
+    unsafe {
+        if size_of::<T>() == 4 && size_of::<D>() == 4 {
+            let to = slots.map(|slot| match slot {
+                NONE => std::ptr::null_mut(),
+                _ => run(slot) as *mut u32,
+            });
+            return C::deal(from as *const u32, to, lanes);
         }
-        for (out, slot) in out.iter().zip(slots).filter(|(_, slot)| *slot != NONE) {
-            // SAFETY: the slot has room for `count` elements, and `L` of them from `at` on are within, for `count` is a
-            // multiple of `L`.
-            unsafe { (run(slot).add(at) as *mut [D; L]).write(*out) };
+        for (k, slot) in slots.into_iter().enumerate().filter(|(_, slot)| *slot != NONE) {
+            let to = run(slot);
+            for i in 0..lanes {
+                to.add(i).write(from.add(i * N + k).read().widen(SIGNED));
+            }
         }
     }
 }
@@ -94,21 +96,21 @@ pub(super) unsafe fn deal<T: Convert<D>, D: Raw, const SIGNED: bool, const N: us
 /// The way back.
 ///
 /// # Safety
-/// `count` vectors, a multiple of `L`, are writable; each run has as many elements.
+/// So many vectors are writable, and each run has as many elements. The caller is compiled with the features of `C`.
 #[inline(always)]
-pub(super) unsafe fn collect<T: Convert<D>, D: Raw, const N: usize, const L: usize>(
-    dst: *mut T,
+pub(super) unsafe fn collect<C: Cpu, T: Convert<D>, D: Raw, const N: usize>(
+    to: *mut T,
     runs: [*const D; N],
-    count: usize,
+    lanes: usize,
 ) {
-    for at in (0..count).step_by(L) {
-        // SAFETY: each run has `count` elements, and `L` of them from `at` on are within, for `count` is a multiple of
-        // `L`.
-        let from = runs.map(|run| unsafe { (run.add(at) as *const [D; L]).read() });
-        for i in 0..L {
-            for (k, from) in from.iter().enumerate() {
-                // SAFETY: `count` vectors of `N` elements are writable from `dst` on, and `at + i` is below `count`.
-                unsafe { dst.add((at + i) * N + k).write(T::narrow(from[i])) };
+    // SAFETY: what the caller vouches for.
+    unsafe {
+        if size_of::<T>() == 4 && size_of::<D>() == 4 {
+            return C::collect(to as *mut u32, runs.map(|run| run as *const u32), lanes);
+        }
+        for i in 0..lanes {
+            for (k, from) in runs.iter().enumerate() {
+                to.add(i * N + k).write(T::narrow(from.add(i).read()));
             }
         }
     }

@@ -3,15 +3,15 @@
 
 use std::sync::atomic;
 
-use crate::isa::{Avx2, Avx512, Baseline, Cpu, Level};
 use crate::isa::lanes::{WARP, Width};
+use crate::isa::{Avx2, Avx512, Baseline, Cpu, Level};
 use crate::program::{Element, Ordering, Proxy};
 
 use super::access::{self, AccessFn, Distances, Lanes, MemOp, Pattern, pattern};
 use super::context::{Cx, NONE};
 use super::lines;
-use super::pieces::{collect, copy, deal, gather, splat};
 use super::observe::Direction;
+use super::pieces::{collect, copy, deal, gather, splat};
 use super::raw::{Convert, Raw, load_whole, store_whole};
 use super::slots::bits;
 
@@ -29,7 +29,7 @@ fn order_of(ordering: Ordering, store: bool) -> atomic::Ordering {
 /// # Safety
 /// As for [`Transfer::run`]; all of these lanes take part.
 #[inline(always)]
-unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: bool>(
+unsafe fn load_simple<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: bool>(
     cx: &Cx<'_>,
     op: &MemOp,
     w: usize,
@@ -76,8 +76,16 @@ unsafe fn load_simple<T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: 
                     *d = first.add(i).read().widen(SIGNED);
                 }
             }
-            [a, b] => deal::<T, D, SIGNED, 2, WARP>(first, [a, b], run, count),
-            [a, b, c, d] => deal::<T, D, SIGNED, 4, WARP>(first, [a, b, c, d], run, count),
+            [a, b] => {
+                for at in (0..count).step_by(WARP) {
+                    deal::<C, T, D, SIGNED, 2>(first.add(at * 2), [a, b], |slot| run(slot).add(at), WARP);
+                }
+            }
+            [a, b, c, d] => {
+                for at in (0..count).step_by(WARP) {
+                    deal::<C, T, D, SIGNED, 4>(first.add(at * 4), [a, b, c, d], |slot| run(slot).add(at), WARP);
+                }
+            }
             // Vectors of eight are rare, and code for each kind of them would be long.
             _ => {
                 for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
@@ -112,7 +120,7 @@ fn stored<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize) -> impl Fn(u
 /// # Safety
 /// As for [`load_simple`].
 #[inline(always)]
-unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
+unsafe fn store_simple<C: Cpu, T: Convert<D>, D: Raw, const WATCHED: bool>(
     cx: &Cx<'_>,
     op: &MemOp,
     w: usize,
@@ -155,8 +163,16 @@ unsafe fn store_simple<T: Convert<D>, D: Raw, const WATCHED: bool>(
                     first.add(i).write(T::narrow(src.add(i).read()));
                 }
             }
-            [a, b] => collect::<T, D, 2, WARP>(first, [a, b].map(run), count),
-            [a, b, c, d] => collect::<T, D, 4, WARP>(first, [a, b, c, d].map(run), count),
+            [a, b] => {
+                for at in (0..count).step_by(WARP) {
+                    collect::<C, T, D, 2>(first.add(at * 2), [a, b].map(|slot| run(slot).add(at)), WARP);
+                }
+            }
+            [a, b, c, d] => {
+                for at in (0..count).step_by(WARP) {
+                    collect::<C, T, D, 4>(first.add(at * 4), [a, b, c, d].map(|slot| run(slot).add(at)), WARP);
+                }
+            }
             _ => {
                 for (k, &slot) in op.data.iter().enumerate() {
                     for i in 0..count {
@@ -315,14 +331,15 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
     unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let quick = !STRONG && (!WATCHED || Self::COMMON);
         if quick && everybody(cx) {
-            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
-            // elsewhere.
-            if !WATCHED && op.affine != NONE && unsafe { lines::load::<C, T, D, SIGNED>(cx, op) } {
-                return true;
-            }
             let all = cx.mask.warps as usize * WARP;
-            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
-            if unsafe { load_simple::<T, D, SIGNED, WATCHED>(cx, op, 0, all) } {
+            let in_pieces = !WATCHED && lines::in_pieces(cx, op);
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
+            // of warps elsewhere.
+            let served = unsafe {
+                (!in_pieces && load_simple::<C, T, D, SIGNED, WATCHED>(cx, op, 0, all))
+                    || (!WATCHED && op.affine != NONE && lines::load::<C, T, D, SIGNED>(cx, op))
+            };
+            if served {
                 return true;
             }
         }
@@ -335,7 +352,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
                 continue;
             }
             // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
-            if quick && active == u32::MAX && unsafe { load_simple::<T, D, SIGNED, WATCHED>(cx, op, w, WARP) } {
+            if quick && active == u32::MAX && unsafe { load_simple::<C, T, D, SIGNED, WATCHED>(cx, op, w, WARP) } {
                 continue;
             }
             if quick {
@@ -415,14 +432,15 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
     unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let quick = !STRONG && (!WATCHED || Self::COMMON);
         if quick && everybody(cx) {
-            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
-            // elsewhere.
-            if !WATCHED && op.affine != NONE && unsafe { lines::store::<T, D>(cx, op) } {
-                return true;
-            }
             let all = cx.mask.warps as usize * WARP;
-            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
-            if unsafe { store_simple::<T, D, WATCHED>(cx, op, 0, all) } {
+            let in_pieces = !WATCHED && lines::in_pieces(cx, op);
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
+            // of warps elsewhere.
+            let served = unsafe {
+                (!in_pieces && store_simple::<C, T, D, WATCHED>(cx, op, 0, all))
+                    || (!WATCHED && op.affine != NONE && lines::store::<C, T, D>(cx, op))
+            };
+            if served {
                 return true;
             }
         }
@@ -435,7 +453,7 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
                 continue;
             }
             // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
-            if quick && active == u32::MAX && unsafe { store_simple::<T, D, WATCHED>(cx, op, w, WARP) } {
+            if quick && active == u32::MAX && unsafe { store_simple::<C, T, D, WATCHED>(cx, op, w, WARP) } {
                 continue;
             }
             if quick {
