@@ -13,9 +13,9 @@ pub mod suppressions;
 mod uninitialised;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::{process, thread};
 
 use parking_lot::Mutex;
 
@@ -56,7 +56,15 @@ pub fn start() {
     extern "C" fn at_exit() {
         // A child by `fork` has not allocated what it has of its parent.
         if PROCESS.get() == Some(&process::id()) {
-            let _ = crate::defect::within(|| leaks(None));
+            let look = || {
+                let _ = crate::defect::within(|| leaks(None));
+            };
+            // The thread that exits has no thread-locals any more, without which it cannot log, if it ever has before.
+            match thread::Builder::new().name("margay-leaks".into()).spawn(look) {
+                // What comes of it is in the log.
+                Ok(thread) => drop(thread.join()),
+                Err(_) => look(),
+            }
         }
     }
     if check.leaks {
