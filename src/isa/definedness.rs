@@ -114,6 +114,19 @@ impl Compute {
         Compute::Logic(logic::Op::And { ty: Logical::Pred })
     }
 
+    /// Bit by bit, of two words.
+    pub fn and_words() -> Compute {
+        Compute::Logic(logic::Op::And { ty: Logical::B32 })
+    }
+
+    pub fn or_words() -> Compute {
+        Compute::Logic(logic::Op::Or { ty: Logical::B32 })
+    }
+
+    pub fn not_word() -> Compute {
+        Compute::Logic(logic::Op::Not { ty: Logical::B32 })
+    }
+
     /// The negation of a predicate.
     pub fn not_predicate() -> Compute {
         Compute::Logic(logic::Op::Not { ty: Logical::Pred })

@@ -11,8 +11,8 @@ use super::liveness::{self, Flow};
 use crate::isa::definedness::{Definedness, Rule};
 use crate::isa::lanes::Width;
 use crate::program::ir::{
-    Address, Block, BlockId, Body, Callee, Compute, Decision, End, Guard, Initial, Inst, Op, Reg, Register, Role,
-    Shadow, ShadowOp, Space, Value, VoteMode,
+    Address, Block, BlockId, Body, Callee, Compute, Decision, End, Guard, Initial, Inst, Op, ReduxOp, Reg, Register,
+    Role, Shadow, ShadowOp, Space, Value, VoteMode,
 };
 use crate::ptx::ast::Span;
 
@@ -88,14 +88,14 @@ fn brings(op: &Op, may: &[bool]) -> bool {
     match op {
         Op::Compute { op, src, .. } => op.definedness() != Definedness::Constant && src.iter().any(may),
         Op::Load { address, .. } => is_shadowed(address.space),
-        Op::Shuffle { a, .. } => may(a),
+        Op::Shuffle { a, .. } | Op::Match { a, .. } | Op::Redux { a, .. } => may(a),
         Op::Vote {
             mode: VoteMode::Ballot | VoteMode::Any | VoteMode::All,
             pred,
             ..
         } => may(&pred.0),
         Op::ConvertAddress { src, .. } | Op::IsSpace { src, .. } => may(src),
-        // What `vote.uni`, a match or a reduction of a warp gives, what textures, matrices and the system bring, and what an atomic
+        // What `vote.uni` gives, what textures, matrices and the system bring, and what an atomic
         // operation, of which an undefined operand is told, leaves behind counts as defined.
         Op::Vote {
             mode: VoteMode::Uni, ..
@@ -110,8 +110,6 @@ fn brings(op: &Op, may: &[bool]) -> bool {
         | Op::Barrier { .. }
         | Op::WarpBarrier { .. }
         | Op::Fence { .. }
-        | Op::Match { .. }
-        | Op::Redux { .. }
         | Op::Activemask { .. }
         | Op::Elect { .. }
         | Op::ReadSpecial { .. }
@@ -309,6 +307,26 @@ impl Pass<'_> {
                 (Some(of_pred), Some(of_dst)) => self.vote(*mode, (*pred, of_pred), of_dst, *members),
                 _ => self.define(*dst),
             },
+            Op::Redux { op, dst, a, members } => match (self.shadow(*a), self.shadow(*dst)) {
+                (Some(of_a), Some(of_dst)) => self.redux(*op, (*a, of_a), of_dst, *members),
+                _ => self.define(*dst),
+            },
+            Op::Match {
+                all,
+                dst,
+                dst_pred,
+                a,
+                members,
+            } => {
+                dst_pred.iter().for_each(|reg| self.define(*reg));
+                match (self.shadow(*a), self.shadow(*dst)) {
+                    (Some(of_a), Some(of_dst)) => {
+                        let of_pred = dst_pred.and_then(|reg| self.shadow(reg));
+                        self.matches(*all, of_a, (of_dst, of_pred), *members);
+                    }
+                    _ => self.define(*dst),
+                }
+            }
             Op::ConvertAddress { dst, src, .. } | Op::IsSpace { dst, src, .. } => {
                 match (self.shadow(*src), self.shadow(*dst)) {
                     (Some(of_src), Some(of_dst)) => {
@@ -339,8 +357,6 @@ impl Pass<'_> {
             | Op::Barrier { .. }
             | Op::WarpBarrier { .. }
             | Op::Fence { .. }
-            | Op::Match { .. }
-            | Op::Redux { .. }
             | Op::Activemask { .. }
             | Op::Elect { .. }
             | Op::ReadSpecial { .. }
@@ -399,6 +415,84 @@ impl Pass<'_> {
         self.put(vote(VoteMode::Any, open, of_pred));
         self.pure(Compute::not_predicate(), decided, &[decided]);
         self.pure(Compute::and_predicates(), target, &[open, decided]);
+    }
+
+    /// What goes before a reduction over a warp: what any thread lacks is missing, unless bits of others decide.
+    fn redux(&mut self, op: ReduxOp, (a, of_a): (Reg, Reg), target: Reg, members: Value) {
+        let or = |dst, a| Op::Redux {
+            op: ReduxOp::Or,
+            dst,
+            a,
+            members,
+        };
+        let missing = self.temporary(Width::B32);
+        self.put(or(missing, of_a));
+        match op {
+            ReduxOp::Xor => self.copy(target, missing),
+            ReduxOp::Add => self.put_shadow(Shadow::Follow(Rule::Carry), None, &[Some(missing)], &[], target),
+            ReduxOp::And | ReduxOp::Or => {
+                // Bits that decide by themselves: zeros, or ones, which somebody has written.
+                let [decides, decided] = [(); 2].map(|()| self.temporary(Width::B32));
+                if op == ReduxOp::And {
+                    self.pure(Compute::or_words(), decides, &[a, of_a]);
+                    self.pure(Compute::not_word(), decides, &[decides]);
+                } else {
+                    self.pure(Compute::not_word(), decides, &[of_a]);
+                    self.pure(Compute::and_words(), decides, &[decides, a]);
+                }
+                self.put(or(decided, decides));
+                self.pure(Compute::not_word(), decided, &[decided]);
+                self.pure(Compute::and_words(), target, &[missing, decided]);
+            }
+            ReduxOp::MinU
+            | ReduxOp::MaxU
+            | ReduxOp::MinS
+            | ReduxOp::MaxS
+            | ReduxOp::MinF { .. }
+            | ReduxOp::MaxF { .. } => {
+                self.put_shadow(
+                    Shadow::Follow(Rule::Any { part: 0 }),
+                    None,
+                    &[Some(missing)],
+                    &[],
+                    target,
+                );
+            }
+        }
+    }
+
+    /// What goes before a comparison of all threads of a warp: whose value lacks a bit may be equal to any.
+    fn matches(&mut self, all: bool, of_a: Reg, (target, of_pred): (Reg, Option<Reg>), members: Value) {
+        let any = Shadow::Follow(Rule::Any { part: 0 });
+        let open = self.temporary(Width::Pred);
+        self.put_shadow(any, None, &[Some(of_a)], &[], open);
+        let vote = |mode, dst| Op::Vote {
+            mode,
+            dst,
+            pred: (open, false),
+            members: Some(members),
+        };
+        if all {
+            self.put(vote(VoteMode::Any, open));
+            self.put_shadow(any, None, &[Some(open)], &[], target);
+            if let Some(of_pred) = of_pred {
+                self.copy(of_pred, open);
+            }
+            return;
+        }
+        // Of each thread the bit of those others, and all bits of members where it is one of them.
+        let [theirs, own] = [(); 2].map(|()| self.temporary(Width::B32));
+        self.put(vote(VoteMode::Ballot, theirs));
+        self.put_shadow(any, None, &[Some(open)], &[], own);
+        let named = match members {
+            Value::Register(register) => register,
+            Value::Immediate(value) => {
+                let named = self.body.initial(Width::B32, Initial::Constant(value.into()));
+                self.body.reg(named)
+            }
+        };
+        self.pure(Compute::and_words(), own, &[own, named]);
+        self.pure(Compute::or_words(), target, &[theirs, own]);
     }
 
     fn pure(&mut self, op: Compute, dst: Reg, src: &[Reg]) {

@@ -452,3 +452,71 @@ TEST(votes)
     vote<<<1, threads>>>(in, out);
     done();
 }
+
+// Reductions of a warp: bits that are there may decide, and a sum's low bits are there.
+__global__ void reductions(const unsigned *in, int *out)
+{
+    unsigned t = threadIdx.x;
+    if (__reduce_and_sync(~0u, t % 32 == 3 ? 0xf0 : in[t]) & 0xf) out[t] = 1;
+    if (~__reduce_or_sync(~0u, t % 32 == 3 ? 0xf0 : in[t]) & 0xf0) out[t] = 2;
+    if (__reduce_add_sync(~0u, in[t] * 256) & 0xff) out[t] = 3;
+    if (__reduce_xor_sync(~0u, in[t] & ~7u) & EITHER(8, 7)) // init bit
+        out[t] = 4;
+}
+
+TEST(reductions)
+{
+    Raw<unsigned> in(threads);
+    Array out(threads);
+    reductions<<<1, threads>>>(in, out);
+    done();
+}
+
+// The largest of a warp's values.
+__global__ void largest(const int *in, int *out)
+{
+    if (__reduce_max_sync(~0u, in[threadIdx.x]) > 5)    // init largest
+        *out = 1;
+}
+
+TEST(largest_of_a_warp)
+{
+    Raw in(threads);
+    Array out(1);
+    CUDA(cudaMemset(in, 0, EITHER(threads - 1, threads) * sizeof(int)));
+    largest<<<1, threads>>>(in, out);
+    done();
+}
+
+// Threads with the same value.
+__global__ void same(const int *in, int *out)
+{
+    if (__match_any_sync(~0u, in[threadIdx.x]) != ~0u)  // init same
+        *out = 1;
+}
+
+TEST(equal_values_of_a_warp)
+{
+    Raw in(threads);
+    Array out(1);
+    CUDA(cudaMemset(in, 0, EITHER(threads - 1, threads) * sizeof(int)));
+    same<<<1, threads>>>(in, out);
+    done();
+}
+
+__global__ void all_same(const long long *in, int *out)
+{
+    int are_same;
+    __match_all_sync(~0u, in[threadIdx.x], &are_same);
+    if (are_same)                                       // init equal
+        *out = 1;
+}
+
+TEST(one_value_of_a_warp)
+{
+    Raw<long long> in(threads);
+    Array out(1);
+    CUDA(cudaMemset(in, 0, EITHER(threads - 1, threads) * sizeof(long long)));
+    all_same<<<1, threads>>>(in, out);
+    done();
+}
