@@ -1,5 +1,4 @@
 // older nvcc: -arch=sm_75
-// no together check: its readers count their rounds and do nothing but look, which on a slow machine is taken for a deadlock
 // Some blocks publish pairs and quadruples by vector stores while others read them: a vector of up to 16 bytes moves
 // whole, as CUB's look-back scans expect of every device.
 #include "check.h"

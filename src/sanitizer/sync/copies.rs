@@ -2,12 +2,12 @@
 //! barriers in memory count. One for whose end nobody has waited was of no use, or reads and writes memory of a block that has
 //! ended.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::program::CopyGroup;
 use crate::simt::observe::Who;
 
-use super::{Checker, Place, Spot, Wrong, spot};
+use super::{Checker, Map, Place, Spot, Wrong, spot};
 
 /// What a thread has begun and not waited for: where.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct Begun {
     pub is_complete: bool,
 }
 
-pub(super) fn begin(all: &mut HashMap<u32, Lines>, threads: &BTreeSet<u32>, place: Place) {
+pub(super) fn begin(all: &mut Map<u32, Lines>, threads: &BTreeSet<u32>, place: Place) {
     for thread in threads {
         let open = &mut all.entry(*thread).or_default().open;
         if open.last() != Some(&place) {
@@ -33,7 +33,7 @@ pub(super) fn begin(all: &mut HashMap<u32, Lines>, threads: &BTreeSet<u32>, plac
 }
 
 /// Threads make groups, or have waited for all but some; `open`: also for what is in none.
-pub(super) fn grouped(all: &mut HashMap<u32, Lines>, threads: &BTreeSet<u32>, group: CopyGroup, open: bool) {
+pub(super) fn grouped(all: &mut Map<u32, Lines>, threads: &BTreeSet<u32>, group: CopyGroup, open: bool) {
     for thread in threads {
         let Some(lines) = all.get_mut(thread) else { continue };
         let left = match group {

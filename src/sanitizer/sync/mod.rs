@@ -6,6 +6,7 @@
 //! does the same. A kernel goes on where it can; what it cannot go on from is a fault of the machine's, and no finding of this.
 
 mod barrier;
+mod circle;
 mod copies;
 mod mbarrier;
 mod peers;
@@ -14,8 +15,11 @@ mod progress;
 mod report;
 mod warp;
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::mem::Discriminant;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering as Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -24,6 +28,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::{CopyGroup, Ordering, Scope};
 use crate::ptx::ast::Span;
+use crate::sanitizer::spread::Spread;
 use crate::simt::observe::{Access, Completes, Elsewhere, GridEvent, Observer, RowAccess, SyncEvent, Use, Who};
 use crate::simt::{Launch, Site};
 
@@ -35,6 +40,9 @@ use products::Pending;
 pub use progress::{Stuck, Waiting, next_moment};
 pub use report::{Misuse, Party, Wrong};
 
+/// What each use of an instruction asks for.
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+
 /// Whoever wants to know of misuse, as it is found.
 pub type Listener = dyn Fn(Misuse) + Send + Sync;
 
@@ -43,7 +51,9 @@ pub struct Checker {
     launch: Arc<Launch>,
     listener: Arc<Listener>,
     /// By number of the cluster; a block without one is the only one of its own.
-    teams: RwLock<HashMap<u32, Arc<Mutex<Team>>>>,
+    teams: RwLock<Map<u32, Arc<Mutex<Team>>>>,
+    /// Tells checkers apart.
+    number: u64,
     told: Mutex<HashSet<Key>>,
     /// Blocks that have begun.
     begun: AtomicU64,
@@ -87,11 +97,11 @@ struct Spot {
 /// The blocks of a cluster, and what they have in common.
 #[derive(Default)]
 struct Team {
-    blocks: HashMap<[u32; 3], Block>,
+    blocks: Map<[u32; 3], Block>,
     /// By address.
-    mbarriers: HashMap<u64, Object>,
+    mbarriers: Map<u64, Object>,
     /// By number, those that a barrier in memory is told of.
-    operations: HashMap<u64, Begun>,
+    operations: Map<u64, Begun>,
     remote: Vec<Remote>,
     /// How often all have come to the cluster's barrier.
     releases: u64,
@@ -102,32 +112,36 @@ struct Team {
 struct Block {
     /// Start and bytes.
     shared: (u64, u64),
-    barriers: HashMap<u32, Gathering>,
+    barriers: Map<u32, Gathering>,
     /// Lanes that have exited, by warp.
-    exited: HashMap<usize, u32>,
+    exited: Map<usize, u32>,
     /// By warp and instruction, the members that each lane named there last.
-    masks: HashMap<(usize, Place), [u32; WARP]>,
+    masks: Map<(usize, Place), [u32; WARP]>,
     /// Where a warp goes on without all its members.
     incomplete: Option<(usize, Place)>,
     /// By thread, where it has arrived at the barrier of the cluster, and not waited yet.
-    arrived: HashMap<u32, Place>,
+    arrived: Map<u32, Place>,
     /// By thread.
-    copies: HashMap<u32, Lines>,
-    bulk: HashMap<u32, Lines>,
+    copies: Map<u32, Lines>,
+    bulk: Map<u32, Lines>,
     /// By warp.
-    products: HashMap<usize, Pending>,
+    products: Map<usize, Pending>,
     /// Likewise, lanes that stand at a `.sync` operation.
-    gathered: HashMap<usize, u32>,
-    looks: HashMap<usize, Vec<progress::Look>>,
-    before: HashMap<usize, progress::Before>,
+    gathered: Map<usize, u32>,
+    looks: Map<usize, Vec<progress::Look>>,
+    before: Map<usize, progress::Before>,
+    /// By the first warp of a bundle.
+    circles: Map<usize, circle::Circle>,
 }
 
 impl Checker {
     pub fn new(launch: &Arc<Launch>, listener: Arc<Listener>) -> Checker {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Checker {
             launch: Arc::clone(launch),
             listener,
             teams: RwLock::default(),
+            number: NEXT.fetch_add(1, Relaxed::Relaxed),
             told: Mutex::default(),
             begun: AtomicU64::new(0),
             verdict: OnceLock::new(),
@@ -141,11 +155,26 @@ impl Checker {
         (own[2] * all[1] + own[1]) * all[0] + own[0]
     }
 
+    /// Does something with a team; mostly it is the one that the thread had last.
     fn with_team(&self, at: [u32; 3], act: impl FnOnce(&mut Team)) {
-        let found = self.teams.read().get(&self.cluster_of(at)).cloned();
-        if let Some(team) = found {
-            act(&mut team.lock());
+        /// A team of a checker, by that one's number and its own.
+        type Last = (u64, u32, Arc<Mutex<Team>>);
+        thread_local! {
+            static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
         }
+        let number = self.cluster_of(at);
+        LAST.with_borrow_mut(|last| {
+            if last
+                .as_ref()
+                .is_none_or(|(checker, team, _)| (*checker, *team) != (self.number, number))
+            {
+                let found = self.teams.read().get(&number).cloned();
+                *last = found.map(|team| (self.number, number, team));
+            }
+            if let Some((.., team)) = last {
+                act(&mut team.lock());
+            }
+        });
     }
 
     fn threads(&self) -> u32 {
@@ -381,11 +410,34 @@ impl Observer for Checker {
         self.has_looked(by, access);
     }
 
+    fn follows_stands(&self) -> bool {
+        progress::is_quiet()
+    }
+
+    fn stands(&self, block: [u32; 3], warps: Range<usize>, stand: u64) {
+        self.with_team(block, |team| {
+            if let Some(block) = team.blocks.get_mut(&block) {
+                let circle = block.circles.entry(warps.start);
+                circle.or_default().stands(warps, stand, progress::moment());
+            }
+        });
+    }
+
     fn gives_up(&self) -> Option<String> {
         self.verdict.get().cloned()
     }
 
     fn synchronise(&self, by: &Who<'_>, event: &SyncEvent) {
+        match event {
+            SyncEvent::Arrive { .. }
+            | SyncEvent::Warp { .. }
+            | SyncEvent::Collective { .. }
+            | SyncEvent::Mbarrier { .. }
+            | SyncEvent::Fabric { .. }
+            | SyncEvent::HostCall { .. } => return,
+            SyncEvent::Fence { .. } if self.launch.cluster.is_none() => return,
+            _ => {}
+        }
         let first = by.first_thread as usize / WARP;
         self.with_team(by.block, |team| match event {
             SyncEvent::Use(how) => self.used(team, by, how),

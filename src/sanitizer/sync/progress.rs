@@ -21,6 +21,8 @@ const MOST: usize = 4;
 
 static CHANGED: AtomicBool = AtomicBool::new(false);
 static MOMENT: AtomicU64 = AtomicU64::new(0);
+/// Nothing has happened in the last moment.
+static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Something has happened for which a thread may wait.
 pub(super) fn changed() {
@@ -39,7 +41,18 @@ pub(super) fn touched(space: Space) {
 /// Whether anything has happened in any grid since this was asked last: the next moment begins.
 pub fn next_moment() -> bool {
     MOMENT.fetch_add(1, Relaxed::Relaxed);
-    CHANGED.swap(false, Relaxed::Relaxed)
+    let has_changed = CHANGED.swap(false, Relaxed::Relaxed);
+    QUIET.store(!has_changed, Relaxed::Relaxed);
+    has_changed
+}
+
+pub(super) fn moment() -> u64 {
+    MOMENT.load(Relaxed::Relaxed)
+}
+
+/// Whether it is worth knowing who goes round in circles.
+pub(super) fn is_quiet() -> bool {
+    QUIET.load(Relaxed::Relaxed) && !CHANGED.load(Relaxed::Relaxed)
 }
 
 /// What lanes of a warp look at.
@@ -96,6 +109,12 @@ fn values(access: &Access<'_>) -> Option<[u64; WARP]> {
 }
 
 impl Block {
+    /// Whether a warp does the same again and again.
+    fn goes_round(&self, warp: usize, now: u64) -> bool {
+        let mut circles = self.circles.values();
+        circles.any(|circle| circle.has(warp) && circle.is_closed() && circle.is_recent(now.saturating_sub(RECENT)))
+    }
+
     /// Lanes of a warp have looked at words, and have found what was there.
     pub(super) fn looks(&mut self, warp: usize, mask: u32, place: Place, addresses: &[u64; WARP]) {
         let moment = MOMENT.load(Relaxed::Relaxed);
@@ -135,6 +154,8 @@ impl Checker {
         match access.direction {
             Direction::Read if is_strong => {}
             Direction::Read | Direction::Write => changed(),
+            // Whatever threads look at while something else happens is forgotten.
+            Direction::Atomic if CHANGED.load(Relaxed::Relaxed) => {}
             Direction::Atomic => {
                 let before = values(access);
                 let warp = by.first_thread as usize / WARP + access.warp;
@@ -165,11 +186,19 @@ impl Checker {
         if matches!(access.space, Space::Local | Space::Param | Space::Const) {
             return;
         }
+        let is_forgotten = CHANGED.load(Relaxed::Relaxed);
+        if is_forgotten && access.direction == Direction::Read {
+            return;
+        }
         let warp = by.first_thread as usize / WARP + access.warp;
         self.with_team(by.block, |team| {
             let Some(block) = team.blocks.get_mut(&by.block) else {
                 return;
             };
+            if is_forgotten {
+                block.before.remove(&warp);
+                return;
+            }
             if access.direction == Direction::Atomic {
                 let is_same = |before: Before| {
                     let now = values(access);
@@ -190,6 +219,7 @@ impl Checker {
         for team in self.teams.read().values() {
             for block in team.lock().blocks.values_mut() {
                 block.looks.clear();
+                block.circles.clear();
             }
         }
     }
@@ -213,7 +243,8 @@ impl Checker {
                         .barriers
                         .values()
                         .fold(0, |all, barrier| all | barrier.waits(warp));
-                    for look in recent {
+                    // A thread that looks and does not go round in a circle may count, and end by itself.
+                    for look in recent.filter(|_| block.goes_round(warp, now)) {
                         waits |= look.lanes;
                         // One block stands for others that wait at the same place for the same.
                         let (of, threads) = all

@@ -32,6 +32,16 @@ impl Checker {
             live,
             ..
         } = *members;
+        let one = named[mask.trailing_zeros() as usize % WARP];
+        let are_all_here = one & live == mask && lanes(mask).all(|lane| named[lane] == one);
+        if are_all_here {
+            if members.goes_on {
+                block.incomplete = None;
+                let last = block.masks.entry((warp, Place::of(by))).or_default();
+                lanes(mask).for_each(|lane| last[lane] = one);
+            }
+            return;
+        }
         let is_outside = |lane: &usize| named[*lane] >> lane & 1 == 0;
         let outside: u32 = lanes(mask).filter(is_outside).fold(0, |all, lane| all | 1 << lane);
         if outside != 0 {

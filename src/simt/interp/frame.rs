@@ -84,6 +84,16 @@ impl Window {
             .as_ref()
             .map_or(std::ptr::null_mut(), |memory| memory.start.as_ptr())
     }
+
+    /// All of it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            // SAFETY: it is so large, zeroed when new, and written by operations of the bundle that owns it alone, of which none is
+            // under way while somebody has this borrow.
+            Some(memory) => unsafe { std::slice::from_raw_parts(memory.start.as_ptr(), memory.layout.size()) },
+            None => &[],
+        }
+    }
 }
 
 impl Drop for Window {

@@ -32,6 +32,7 @@ mod march;
 mod native;
 mod rare;
 mod run;
+mod stands;
 mod tell;
 
 pub use affine::Runs;

@@ -205,6 +205,7 @@ impl Bundle {
             return Err(Box::new(located(self, fragment, RawFault::new(cause, lane))));
         }
         block.env.lasts();
+        self.tell_stand(block);
         // The order of a seed has nothing to do with time.
         if block.env.schedule().is_none() {
             let now = Instant::now();

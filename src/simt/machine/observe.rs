@@ -4,6 +4,7 @@
 //! that nobody watches pays for nothing. One that is watched has its accesses told warp by warp, and those of whole warps whose lanes
 //! touch what lies side by side as one.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::isa::floats::Floats;
@@ -37,6 +38,12 @@ pub trait Observer: Send + Sync + 'static {
     fn gives_up(&self) -> Option<String> {
         None
     }
+    /// Whether it wants to be told now how warps stand ([`Self::stands`]).
+    fn follows_stands(&self) -> bool {
+        false
+    }
+    /// All that these warps of a block do next follows from what this number stands for, and from memory that others may write.
+    fn stands(&self, _block: [u32; 3], _warps: Range<usize>, _stand: u64) {}
     /// Some lanes meet bits that nobody has written, where the program has shadows.
     fn undefined(&self, _by: &Who<'_>, _event: &Undefined<'_>) {}
     /// A lane copies: bytes at the second address, of whose being written [`Self::access`] tells, are those at the first.
@@ -368,6 +375,13 @@ impl Observer for Both {
     }
     fn gives_up(&self) -> Option<String> {
         self.0.gives_up().or_else(|| self.1.gives_up())
+    }
+    fn follows_stands(&self) -> bool {
+        self.0.follows_stands() || self.1.follows_stands()
+    }
+    fn stands(&self, block: [u32; 3], warps: Range<usize>, stand: u64) {
+        self.0.stands(block, warps.clone(), stand);
+        self.1.stands(block, warps, stand);
     }
     fn heap(&self, by: &Who<'_>, event: &HeapEvent) {
         self.0.heap(by, event);

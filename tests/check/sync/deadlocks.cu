@@ -131,3 +131,38 @@ TEST(slow_kernel)
     compute<<<1, 1, 0, other>>>(flag, 2000000000);
     CUDA(cudaDeviceSynchronize());
 }
+
+// A thread that does nothing but look, and counts: it ends by itself, after longer than a deadlock needs to be found.
+__global__ void look(volatile int *flag, int rounds)
+{
+    for (int i = 0; i < rounds && *flag == 0; i++) {}
+}
+
+// The same by way of a function, which knows nothing of the count, and with the count in local memory.
+__device__ __noinline__ int looks(volatile int *flag) { return *flag; }
+
+__global__ void look_by_calls(volatile int *flag, int rounds)
+{
+    volatile int left = rounds;
+    while (looks(flag) == 0 && left > 0) left = left - 1;
+}
+
+static void for_long(void kernel(volatile int *, int))
+{
+    Words flag(1);
+    auto seconds = [&](int rounds) {
+        auto start = std::chrono::steady_clock::now();
+        kernel<<<1, 1>>>(flag, rounds);
+        CUDA(cudaDeviceSynchronize());
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    seconds(1);
+    int rounds = 10000;
+    double took;
+    while ((took = seconds(rounds)) < 0.5) rounds *= 2;
+    seconds(int(rounds / took * 14));
+}
+
+TEST(patient_reader) { for_long(look); }
+
+TEST(patient_caller) { for_long(look_by_calls); }
