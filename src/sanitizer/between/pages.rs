@@ -17,6 +17,8 @@ const SHARDS: usize = 64;
 const WORDS: usize = PAGE as usize / 64;
 /// Ways that are kept for grids to come.
 const SPARE: usize = 1 << 15;
+/// Spans of a way that are more than a few.
+const MANY: usize = 16;
 
 #[expect(
     clippy::vec_box,
@@ -25,7 +27,7 @@ const SPARE: usize = 1 << 15;
 static FREE: Mutex<Vec<Box<Way>>> = Mutex::new(Vec::new());
 
 /// `None`: nobody but this grid knows that memory.
-type Page = Option<Box<Ways>>;
+type Page = Option<Ways>;
 
 /// By class.
 type Ways = [Option<Box<Way>>; 4];
@@ -74,8 +76,16 @@ pub struct Cursor<'a> {
 
 /// What a grid has touched.
 pub struct Trace {
-    /// By page, and of each by class, in order.
-    pages: Vec<(u64, [Box<[Span]>; 4])>,
+    /// In order; of each its spans by class, in order.
+    pages: Vec<(u64, [Spans; 4])>,
+    /// Those of pages that have few.
+    common: Vec<Span>,
+}
+
+enum Spans {
+    /// From one to another of the common ones.
+    Few(usize, usize),
+    Many(Box<[Span]>),
 }
 
 impl Pages {
@@ -95,15 +105,10 @@ impl Pages {
         let mut pages = Vec::new();
         for shard in &self.0 {
             let all = std::mem::take(&mut *shard.lock());
-            pages.reserve(all.len());
-            for (page, ways) in all {
-                let Some(ways) = ways else { continue };
-                let spans = (*ways).map(|way| way.map(Way::ended).unwrap_or_default());
-                pages.push((page, spans));
-            }
+            pages.extend(all.into_iter().filter_map(|(page, ways)| Some((page, ways?))));
         }
         pages.sort_unstable_by_key(|(page, _)| *page);
-        Trace { pages }
+        Trace::of(pages)
     }
 }
 
@@ -135,7 +140,7 @@ impl Cursor<'_> {
             let found = MutexGuard::map(shard, |shard| {
                 shard
                     .entry(page)
-                    .or_insert_with(|| is_shared(address).then(|| Box::new([None, None, None, None])))
+                    .or_insert_with(|| is_shared(address).then(|| [None, None, None, None]))
             });
             self.held = Some((page, found));
         }
@@ -165,17 +170,17 @@ impl Way {
         })
     }
 
-    /// What was noted, in order.
-    fn ended(mut self: Box<Way>) -> Box<[Span]> {
-        let mut spans = std::mem::take(&mut self.spans);
+    /// What was noted, in order; it is as good as new then.
+    fn end(&mut self, common: &mut Vec<Span>) -> Spans {
         // Where a span begins is its highest bits.
-        spans.sort_unstable_by_key(|span| span.0);
-        let mut free = FREE.lock();
-        if free.len() < SPARE {
-            self.bits.fill(0);
-            free.push(self);
+        self.spans.sort_unstable_by_key(|span| span.0);
+        self.bits.fill(0);
+        if self.spans.len() > MANY {
+            return Spans::Many(std::mem::take(&mut self.spans).into());
         }
-        spans.into()
+        let start = common.len();
+        common.append(&mut self.spans);
+        Spans::Few(start, common.len())
     }
 
     fn note(&mut self, start: usize, end: usize, example: &mut impl FnMut(usize) -> Example) {
@@ -211,11 +216,42 @@ impl Way {
 }
 
 impl Trace {
+    /// Of pages in order.
+    fn of(pages: Vec<(u64, Ways)>) -> Trace {
+        let mut trace = Trace {
+            pages: Vec::with_capacity(pages.len()),
+            common: Vec::new(),
+        };
+        let mut left = Vec::new();
+        for (page, ways) in pages {
+            let spans = ways.map(|way| match way {
+                Some(mut way) => {
+                    let spans = way.end(&mut trace.common);
+                    left.push(way);
+                    spans
+                }
+                None => Spans::Few(0, 0),
+            });
+            trace.pages.push((page, spans));
+        }
+        let mut free = FREE.lock();
+        left.truncate(SPARE.saturating_sub(free.len()));
+        free.append(&mut left);
+        trace
+    }
+
+    fn spans<'a>(&'a self, page: &'a [Spans; 4], class: Class) -> &'a [Span] {
+        match &page[class as usize] {
+            Spans::Few(start, end) => &self.common[*start..*end],
+            Spans::Many(spans) => spans,
+        }
+    }
+
     /// What was touched in a way, as far as it follows each other, in order.
     pub fn ranges(&self, class: Class) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (page, ways) in &self.pages {
-            for span in &ways[class as usize] {
+        for (page, spans) in &self.pages {
+            for span in self.spans(spans, class) {
                 let (start, end) = (page * PAGE + span.start(), page * PAGE + span.end());
                 match ranges.last_mut() {
                     Some(last) if last.1 == start => last.1 = end,
@@ -230,7 +266,7 @@ impl Trace {
     pub fn first(&self, class: Class, address: u64) -> Option<(Example, u64)> {
         let number = address / PAGE;
         let at = self.pages.binary_search_by_key(&number, |(page, _)| *page).ok()?;
-        let (byte, spans) = (address % PAGE, &self.pages[at].1[class as usize]);
+        let (byte, spans) = (address % PAGE, self.spans(&self.pages[at].1, class));
         let before = spans.partition_point(|span| span.start() <= byte).checked_sub(1)?;
         let span = spans[before];
         (byte < span.end()).then(|| (span.example(), number * PAGE + span.end()))
@@ -253,15 +289,15 @@ mod tests {
         note(64, 192, 0);
         note(60, 68, 1);
         note(4092, 4096, 1023);
-        let spans = way.ended();
-        let found: Vec<_> = spans
+        let mut ways = [None, None, None, None];
+        ways[Class::Read as usize] = Some(way);
+        let trace = Trace::of(vec![(3, ways)]);
+        let found: Vec<_> = trace
+            .spans(&trace.pages[0].1, Class::Read)
             .iter()
             .map(|span| (span.start(), span.end(), span.example().thread, span.example().place))
             .collect();
         assert_eq!(found, [(60, 64, 1, 8), (64, 192, 0, 7), (4092, 4096, 1023, 1030)]);
-        let trace = Trace {
-            pages: vec![(3, [Box::default(), Box::default(), spans, Box::default()])],
-        };
         let base = 3 * PAGE;
         assert_eq!(
             trace.ranges(Class::Read),

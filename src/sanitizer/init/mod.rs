@@ -151,7 +151,9 @@ impl Observer for Detector {
         if access.stored.is_some() {
             return;
         }
-        if access.direction != Direction::Write {
+        // What several lanes read at once is a load, which has a shadow of its own; system calls read lane by lane.
+        let is_load = access.direction == Direction::Read && !access.lanes.is_power_of_two();
+        if access.direction != Direction::Write && !is_load {
             self.reads(by, access, memory);
         }
         if access.direction != Direction::Read {
