@@ -4,6 +4,7 @@ The process prints a line for each test, as checks do, among what it says beside
 """
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 
 LIMIT = 900
 LIMIT_FULL = 4 * 3600
+RAN = pathlib.Path(__file__).with_name("ran.tsv")
 # Tests put descriptor 1 aside to look at what is printed; the lines are not theirs.
 OUTPUT = os.dup(1)
 
@@ -44,8 +46,16 @@ class Lines:
             line("failed", report.nodeid)
 
 
+def ran():
+    """The files of the suite that is running which `ran.tsv` says have been run whole."""
+    suite = pathlib.Path(sys.argv[0]).stem
+    rows = (row.split("\t") for row in RAN.read_text().splitlines() if not row.startswith("#"))
+    return {row[1] for row in rows if row[0] == suite and row[2] == "whole"}
+
+
 def main(files, run_file, arguments, every=None):
-    """Runs these files, or those that are arguments, by `run_file` in a process each; `every` file after `--full`."""
+    """Runs these files, or those that are arguments, by `run_file` in a process each; `every` file after `--full`, after `--rest`
+    those of them that `ran.tsv` does not have."""
     if arguments[:1] == ["--file"]:
         run_file(arguments[1])
         return
@@ -53,6 +63,9 @@ def main(files, run_file, arguments, every=None):
     limit = LIMIT
     if arguments[:1] == ["--full"]:
         files, limit, arguments = every() if every else files, LIMIT_FULL, arguments[1:]
+    if arguments[:1] == ["--rest"]:
+        there, arguments = ran(), arguments[1:]
+        files = [file for file in files if file not in there]
     for file in arguments or files:
         start = time.monotonic()
         command = [sys.executable, *before, "--file", file]
