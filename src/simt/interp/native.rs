@@ -13,10 +13,10 @@ use crate::isa::lanes::{MAX_WARPS, Mask, Width};
 use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program;
 use crate::ptx::ast::Span;
-use crate::simt::jit::Native;
 use crate::simt::jit::context::{
     Context, Cut, ENDED, Extent, LaneCall, NOWHERE, SCRATCH, Warp, outcome, step, together,
 };
+use crate::simt::jit::{Native, moves};
 use crate::simt::machine::slots::{Slot, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp, within};
@@ -218,7 +218,10 @@ impl Bundle {
             // SAFETY: the thread is here, and not in code.
             run.context.extents = unsafe { &mut *extents.extents.get() }.as_mut_ptr();
             run.extents = Some(extents);
-            run.saved = vec![SavedLine([0; 64]); native.saved / size_of::<SavedLine>()];
+            let lines = native.saved / size_of::<SavedLine>();
+            if run.saved.len() < lines {
+                run.saved = vec![SavedLine([0; 64]); lines];
+            }
             run.warp.get_mut().saved = run.saved.as_mut_ptr().cast();
         }
     }
@@ -515,6 +518,8 @@ impl Run {
         Box::new(Run {
             context: Context {
                 step: step_for,
+                enter,
+                leave,
                 lane: lane_call,
                 calls: std::ptr::null(),
                 extents: std::ptr::null_mut(),
@@ -579,12 +584,12 @@ extern "C" fn lane_call(call: *const LaneCall, scratch: *mut u8) {
     unsafe { ((*call).run)(scratch, &(*call).operands, &(*call).mask) }
 }
 
-/// An instruction of the interpreter's code.
-extern "C" fn step_for(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32 {
+/// Instructions of the interpreter's code, one after the other.
+extern "C" fn step_for(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32, stretch: u32) -> u32 {
     // SAFETY: code passes the context that it was given, which is the first field of a `Run`, and holds no reference to it.
     let run = unsafe { &mut *context.cast::<Run>() };
     run.pc = pc;
-    match catch_unwind(AssertUnwindSafe(|| run.step(regs, pc, lanes, site))) {
+    match catch_unwind(AssertUnwindSafe(|| run.steps(regs, pc, lanes, stretch))) {
         Ok(answer) => answer,
         Err(panic) => {
             run.panic = Some(panic);
@@ -593,7 +598,69 @@ extern "C" fn step_for(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32,
     }
 }
 
+/// Lanes come into code.
+extern "C" fn enter(context: *mut Context, regs: *const u8, unit: u32, lanes: u32) -> u32 {
+    // SAFETY: code passes the context that it was given, which is the first field of a `Run`, and holds no reference to it; the
+    // code that runs lives until it returns.
+    let (context, native) = unsafe { (&*context, &*(*context.cast::<Run>()).native) };
+    // SAFETY: code runs one of the warps that it was given, all of which are there until it returns.
+    let saved = unsafe { (*context.warp).saved };
+    let Some(stand) = native.stands.get(unit as usize) else {
+        return 0;
+    };
+    let proved = context.together == together::UNTOUCHED;
+    // SAFETY: code passes the window that it was given, of the function for which both were made; places are as long as it says.
+    unsafe { moves::enter(&stand.moves, regs, saved, lanes, proved) }.into()
+}
+
+/// Lanes leave code.
+extern "C" fn leave(context: *mut Context, regs: *mut u8, unit: u32, lanes: u32) {
+    // SAFETY: as for `enter`.
+    let (context, native) = unsafe { (&mut *context, &*(*context.cast::<Run>()).native) };
+    // SAFETY: code runs one of the warps that it was given, all of which are there until it returns.
+    let saved = unsafe { (*context.warp).saved };
+    let Some(stand) = native.stands.get(unit as usize).filter(|_| lanes != 0) else {
+        return;
+    };
+    // SAFETY: as for `enter`.
+    unsafe { moves::leave(&stand.moves, regs, saved, lanes) };
+    let at = context.cut_count as usize;
+    context.cuts[at] = Cut { pc: stand.pc, lanes };
+    context.cut_count += 1;
+}
+
 impl Run {
+    fn steps(&mut self, regs: *mut u8, pc: Pc, lanes: u32, stretch: u32) -> u32 {
+        // SAFETY: whoever has entered the code holds both until it returns, and the warps that it runs.
+        let (exec, native, saved) = unsafe { (&*self.exec, &*self.native, (*self.context.warp).saved) };
+        let stretch = &native.stretches[stretch as usize];
+        // SAFETY: slots are the window's of the function for which the code was made, and places as long as it says.
+        unsafe { moves::leave(&stretch.operands, regs, saved, lanes) };
+        let mut sites = stretch.sites.iter().peekable();
+        for at in 0..stretch.count {
+            self.pc = pc + at;
+            let guard = exec.code[self.pc as usize].guard;
+            let mut lanes = lanes;
+            if stretch.guarded && guard.offset != NONE {
+                // SAFETY: the guard is a predicate slot of the window, a word for the one warp.
+                let holds = unsafe { *regs.add(guard.offset as usize).cast::<u32>() };
+                lanes &= if guard.negated { !holds } else { holds };
+            }
+            let site = sites
+                .next_if(|&&(place, _)| place == at)
+                .map_or(u32::MAX, |&(_, site)| site);
+            if lanes != 0 {
+                let answer = self.step(regs, self.pc, lanes, site);
+                if answer != step::DONE {
+                    return answer;
+                }
+            }
+        }
+        // SAFETY: as for the operands.
+        unsafe { moves::enter(&stretch.results, regs, saved, lanes, true) };
+        step::DONE
+    }
+
     fn step(&mut self, regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32 {
         let mut mask = [0; MAX_WARPS];
         mask[0] = lanes;

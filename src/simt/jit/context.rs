@@ -4,6 +4,7 @@
 use crate::isa::lanes::{LaneFn, Mask, Operands};
 
 use super::Pc;
+use super::moves::Move;
 
 /// Lanes that have left the code, and the instruction before which they stand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +39,19 @@ pub struct LaneCall {
     pub run: LaneFn,
     pub operands: Operands,
     pub mask: Mask,
+}
+
+/// Instructions one after the other that the interpreter is asked to carry out.
+#[derive(Clone, Debug, Default)]
+pub struct Stretch {
+    pub count: u32,
+    /// They may have guards. Code has seen to those of single instructions.
+    pub guarded: bool,
+    /// Registers that go to the window before, and those that come from there behind.
+    pub operands: Box<[Move]>,
+    pub results: Box<[Move]>,
+    /// Those that learn where memory is, as places within the stretch, with their sites.
+    pub sites: Box<[(u32, u32)]>,
 }
 
 /// What the code says when it returns.
@@ -76,7 +90,7 @@ pub mod together {
 pub struct Warp {
     /// Its window.
     pub regs: *mut u8,
-    /// Where its registers stay while it waits at a barrier of the block.
+    /// Where its registers stay while it waits at a barrier of the block, and pass through on their way in and out.
     pub saved: *mut u8,
     /// Local memory of its first lane.
     pub local: u64,
@@ -98,9 +112,13 @@ pub const SCRATCH: usize = 64;
 /// The code's one argument besides registers.
 #[repr(C)]
 pub struct Context {
-    /// Carries out the instruction at a place of the interpreter's code, for lanes of the warp, on registers in the window; then
-    /// looks up the extent of that site.
-    pub step: extern "C" fn(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32,
+    /// Carries out a stretch of instructions, by its number, from a place of the interpreter's code on, for lanes of the warp: registers
+    /// come by way of [`Context::saved`], and go back there. Looks up the extents of its sites.
+    pub step: extern "C" fn(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32, stretch: u32) -> u32,
+    /// Registers that a unit wants come from the window to [`Context::saved`]; 0: these lanes may not enter there.
+    pub enter: extern "C" fn(context: *mut Context, regs: *const u8, unit: u32, lanes: u32) -> u32,
+    /// They go back, and the lanes, if any, stand before the unit.
+    pub leave: extern "C" fn(context: *mut Context, regs: *mut u8, unit: u32, lanes: u32),
     /// Carries out a call on scratch memory.
     pub lane: extern "C" fn(call: *const LaneCall, scratch: *mut u8),
     pub calls: *const LaneCall,

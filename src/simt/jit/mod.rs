@@ -11,7 +11,7 @@
 //! compute.rs  operations that LLVM has instructions for
 //! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
 //! object.rs   its objects, loaded                        cache.rs    and kept on disk
-//! worker.rs   the thread that compiles
+//! moves.rs    registers on their way in and out          worker.rs  the thread that compiles
 //! ```
 //!
 //! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
@@ -22,6 +22,7 @@ mod compute;
 pub mod context;
 mod emit;
 mod library;
+pub mod moves;
 mod object;
 mod plan;
 mod text;
@@ -31,8 +32,9 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::isa::Level;
-use context::{Entry, LaneCall};
+use context::{Entry, LaneCall, Stretch};
 use library::{Emit, Library};
+use moves::Stand;
 use object::Code;
 use plan::Plan;
 
@@ -50,10 +52,10 @@ pub const SPIN: i64 = 1 << 17;
 const OPTIMISE: u32 = 1;
 /// Values out of memory, the same ones once, out of loops: what the other passes of LLVM's O1 find besides is not worth
 /// their time.
-const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm),early-cse,simplifycfg)";
+const PASSES: &str = "function(mem2reg,early-cse<memssa>,simplifycfg,loop-mssa(licm),early-cse,simplifycfg)";
 
 /// Bodies of which more text would be made are left to the interpreter.
-const MOST_TEXT: usize = 4 << 20;
+const MOST_TEXT: usize = 8 << 20;
 
 /// Code of a function, for one warp of blocks whose rows lie in one way.
 pub struct Native {
@@ -68,6 +70,9 @@ pub struct Native {
     next: Box<[Pc]>,
     /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
     pub sites: Box<[u64]>,
+    pub stretches: Box<[Stretch]>,
+    /// What moves when lanes come in or leave, by unit.
+    pub stands: Box<[Stand]>,
     /// Bytes that the registers of a warp take in [`context::Context::saved`]: a multiple of 64.
     pub saved: usize,
     /// Values that are the same in the block are looked for in each warp's window, and not in the first one's alone.
@@ -190,6 +195,8 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
         entries: entries.into(),
         next: next.into(),
         sites: made.sites.into(),
+        stretches: made.stretches.into(),
+        stands: made.stands.into(),
         saved: made.saved,
         looks_at_block: made.looks_at_block,
         rows,

@@ -45,10 +45,8 @@ impl Form {
         };
         match self {
             Form::One => value,
-            Form::Lanes(lanes) => {
-                let one = format!("i{bits} {value}");
-                format!("<{}>", vec![one; lanes as usize].join(", "))
-            }
+            Form::Lanes(_) if value == "0" => "zeroinitializer".to_owned(),
+            Form::Lanes(_) => format!("splat (i{bits} {value})"),
         }
     }
     /// The same float everywhere, by its bits as a double.
@@ -56,10 +54,7 @@ impl Form {
         let one = format!("0x{:016X}", value.to_bits());
         match self {
             Form::One => one,
-            Form::Lanes(lanes) => {
-                let one = format!("{} {one}", Form::One.float(bits));
-                format!("<{}>", vec![one; lanes as usize].join(", "))
-            }
+            Form::Lanes(_) => format!("splat ({} {one})", Form::One.float(bits)),
         }
     }
 }

@@ -42,20 +42,16 @@ pub(super) struct Located {
 
 /// What is known of an access that belongs to a group.
 #[derive(Clone)]
-pub(super) enum Member {
-    /// It may go where it goes: so far behind where the group begins. With an address that may be read.
-    Sure { start: Place, delta: i64, safe: String },
-    /// The interpreter is to carry it out.
-    Doubtful { site: Option<usize> },
+pub(super) struct Member {
+    /// It may go where it goes: so far behind where the group begins.
+    pub(super) start: Place,
+    pub(super) delta: i64,
+    /// An address that may be read.
+    pub(super) safe: String,
 }
 
-/// How an access is carried out.
-enum Way {
-    /// By the interpreter, and it has been.
-    Done,
-    /// By code, at a place; with the label behind it, if there are other ways there, and an address that may be read.
-    Code(Place, Option<String>, String),
-}
+/// Where an access goes, the label behind it, if there are other ways there, and an address that may be read.
+type Way = (Place, Option<String>, String);
 
 /// An alignment to look at: of the address so many bytes behind.
 pub(super) type Multiple = Option<(u64, i64)>;
@@ -69,10 +65,8 @@ impl Emit<'_> {
         if dst.iter().flatten().any(|reg| reg.width == Width::B128) {
             return false;
         }
-        let (place, done, safe) = match self.way(address, bytes, None, op, pc) {
-            Some(Way::Code(place, done, safe)) => (place, done, safe),
-            Some(Way::Done) => return true,
-            None => return false,
+        let Some((place, done, safe)) = self.way(address, bytes, None, op, pc) else {
+            return false;
         };
         self.go_along(&place, false);
         self.either(address, bytes, dst.len(), place, |this, place| {
@@ -221,15 +215,8 @@ impl Emit<'_> {
     /// How an access of so many bytes (of a store: of so many elements) is carried out, when it is known that it may be. `None`: it
     /// is for the interpreter.
     fn way(&mut self, address: &Address, bytes: u64, stores: Option<usize>, op: &Op, pc: Pc) -> Option<Way> {
-        match self.members.get(&pc).cloned() {
-            Some(Member::Sure { start, delta, safe }) => {
-                return Some(Way::Code(self.member(&start, delta), None, safe));
-            }
-            Some(Member::Doubtful { site }) => {
-                self.step(op, pc, site);
-                return Some(Way::Done);
-            }
-            None => {}
+        if let Some(Member { start, delta, safe }) = self.members.get(&pc).cloned() {
+            return Some((self.member(&start, delta), None, safe));
         }
         let located = self.locate(address, bytes, stores)?;
         let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
@@ -238,7 +225,7 @@ impl Emit<'_> {
         self.step(op, pc, located.site);
         self.jump(&done);
         self.text.label(&fast);
-        Some(Way::Code(located.place, Some(done), located.safe))
+        Some((located.place, Some(done), located.safe))
     }
 
     /// An access of a loop through memory fetches ahead.
@@ -305,10 +292,8 @@ impl Emit<'_> {
         if src.iter().any(|reg| reg.width == Width::B128) {
             return false;
         }
-        let (place, done) = match self.way(address, bytes, Some(src.len()), op, pc) {
-            Some(Way::Code(place, done, _)) => (place, done),
-            Some(Way::Done) => return true,
-            None => return false,
+        let Some((place, done, _)) = self.way(address, bytes, Some(src.len()), op, pc) else {
+            return false;
         };
         self.go_along(&place, true);
         self.either(address, bytes, src.len(), place, |this, place| {

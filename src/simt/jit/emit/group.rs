@@ -1,6 +1,6 @@
 //! Accesses of one unit at different offsets from one register: whether all of them may go where they go is asked once, before
-//! the first. Code then runs without a look, up to the last of them; where the answer is no, the same stretch is there once more,
-//! with the interpreter's own accesses, which know what is wrong, or learn where memory is.
+//! the first. Code then runs without a look, up to the last of them; where the answer is no, the interpreter carries out the whole
+//! stretch, whose accesses know what is wrong, or learn where memory is.
 //!
 //! All members are carried out by the same lanes, for they have no guards and a unit has no branches: so the answer is no where
 //! one of them faults, and hardly ever elsewhere.
@@ -161,7 +161,7 @@ impl Emit<'_> {
                 for &member in &group.members {
                     let inst = &self.input.body.blocks[block].insts[member];
                     let Some(access) = self.access(inst) else { continue };
-                    let sure = Member::Sure {
+                    let sure = Member {
                         start: located.place.clone(),
                         delta: access.address.offset - group.offsets.start,
                         safe: located.safe.clone(),
@@ -179,23 +179,17 @@ impl Emit<'_> {
         }
         let sure = self.text.name("sure");
         self.jump(&sure);
-        for (group, &site) in groups.iter().zip(&sites) {
-            for &member in &group.members {
-                self.members.insert(start + member as Pc, Member::Doubtful { site });
-            }
+        for (at, label) in doubts {
+            self.text.label(&label);
+            let learn = groups.iter().zip(&sites).flat_map(|(group, &site)| {
+                let members = group.members.iter().filter(move |&&member| member >= at);
+                members.filter_map(move |&member| Some(((member - at) as u32, site? as u32)))
+            });
+            let mut learn: Vec<(u32, u32)> = learn.collect();
+            learn.sort_unstable();
+            self.steps(block, at..=*stretch.end(), learn);
+            self.jump(&sure);
         }
-        let mut next = doubts.into_iter().peekable();
-        let first = next.peek().map_or(*stretch.end() + 1, |&(at, _)| at);
-        for at in first..=*stretch.end() {
-            if let Some((_, label)) = next.next_if(|&(doubted, _)| doubted == at) {
-                if at > first {
-                    self.jump(&label);
-                }
-                self.text.label(&label);
-            }
-            self.inst_at(block, at);
-        }
-        self.jump(&sure);
         self.text.label(&sure);
         self.members.clear();
     }

@@ -1,13 +1,14 @@
 //! An instruction: for which lanes, and by whom it is carried out.
 
 use std::mem::offset_of;
+use std::ops::RangeInclusive;
 
 use crate::isa::lanes::Width;
-use crate::program::{Inst, Op, Ordering, Reg, Role, Space};
+use crate::program::{Inst, Op, Ordering, Reg, Register, Role, Space};
 
 use super::super::Pc;
-use super::super::context::{Context, step};
-use super::super::plan::{Kind, Stick};
+use super::super::context::{Context, Stretch, step};
+use super::super::plan::{Exit, Stick};
 use super::Emit;
 
 impl Emit<'_> {
@@ -147,62 +148,132 @@ impl Emit<'_> {
         }
     }
 
-    /// The interpreter carries out an instruction for the lanes of the mask: operands go to the window, results come back
-    /// from there.
+    /// The interpreter carries out an instruction for the lanes of the mask.
     pub(super) fn step(&mut self, op: &Op, pc: Pc, site: Option<usize>) {
-        let mut defs = Vec::new();
-        let mut seen: Vec<Reg> = Vec::new();
+        let (mut wants, mut gives) = (Vec::new(), Vec::new());
         op.regs(|&reg, role| match role {
-            Role::Use if !seen.contains(&reg) => seen.push(reg),
-            Role::Def if !defs.contains(&reg) => defs.push(reg),
+            Role::Use if !wants.contains(&reg) => wants.push(reg),
+            Role::Def if !gives.contains(&reg) => gives.push(reg),
             Role::Use | Role::Def => {}
         });
-        let lanes = self.mask_bits();
-        self.looks_at_block |= seen.iter().any(|reg| self.is_of_block(reg.number));
-        for reg in seen {
-            if reg.width != Width::B128 && !self.input.body.is_fixed(reg.number) {
-                let values = self.numbers_of(reg);
-                self.store_slot(reg, &values, &lanes);
+        let site = site.map(|site| (0, site as u32));
+        let stretch = Stretch {
+            count: 1,
+            guarded: false,
+            sites: site.into_iter().collect(),
+            ..Stretch::default()
+        };
+        self.by_interpreter(pc, &wants, &gives, stretch);
+    }
+
+    /// The interpreter carries out all instructions of a stretch of a unit, for the lanes that run: one that has no place where
+    /// they leave. `sites` are those of its accesses that learn where memory is.
+    pub(super) fn steps(&mut self, block: usize, stretch: RangeInclusive<usize>, sites: Vec<(u32, u32)>) {
+        let body = self.input.body;
+        let insts = &body.blocks[block].insts[stretch.clone()];
+        let mut wants: Vec<Reg> = Vec::new();
+        let mut gives: Vec<Reg> = Vec::new();
+        for inst in insts {
+            let guarded = inst.guard.is_some();
+            let mut want = |reg: Reg, gives: &[Reg]| {
+                if !gives.contains(&reg) && !wants.contains(&reg) {
+                    wants.push(reg);
+                }
+            };
+            if let Some(guard) = inst.guard {
+                want(guard.reg, &gives);
             }
+            inst.op.regs(|&reg, role| {
+                // Lanes that a guard leaves out keep what was there.
+                if role == Role::Use || guarded {
+                    want(reg, &gives);
+                }
+            });
+            inst.op.regs(|&reg, role| {
+                if role == Role::Def && !gives.contains(&reg) {
+                    gives.push(reg);
+                }
+            });
         }
+        gives.retain(|reg| self.is_wanted_behind(block, *stretch.end(), reg.number));
+        let pc = self.input.starts[block] + *stretch.start() as Pc;
+        let stretch = Stretch {
+            count: insts.len() as u32,
+            guarded: true,
+            sites: sites.into(),
+            ..Stretch::default()
+        };
+        self.by_interpreter(pc, &wants, &gives, stretch);
+    }
+
+    /// Operands go to the window by way of places of their own, results come back from there.
+    fn by_interpreter(&mut self, pc: Pc, wants: &[Reg], gives: &[Reg], mut stretch: Stretch) {
+        let lanes = self.mask_bits();
+        self.looks_at_block |= wants.iter().any(|reg| self.is_of_block(reg.number));
+        let mut end = self.kept_bytes;
+        let mut places = |regs: &[Reg], fixed: bool| {
+            let body = self.input.body;
+            let moves = regs
+                .iter()
+                .filter(|reg| reg.width != Width::B128 && (fixed || !body.is_fixed(reg.number)));
+            let moves = moves.map(|&reg| {
+                let at = end;
+                end = (end + self.size(reg)).next_multiple_of(64);
+                (reg, at)
+            });
+            moves.collect::<Vec<(Reg, usize)>>()
+        };
+        let (operands, results) = (places(wants, false), places(gives, true));
+        self.saved = self.saved.max(end);
+        let moves = |regs: &[(Reg, usize)]| regs.iter().map(|&(reg, at)| self.moved(reg, at)).collect();
+        (stretch.operands, stretch.results) = (moves(&operands), moves(&results));
+        for &(reg, at) in &operands {
+            self.keep_at(reg, at);
+        }
+        let number = self.stretches.len();
+        self.stretches.push(stretch);
         let helper = self.field(offset_of!(Context, step), "ptr", true);
-        let site = site.map_or(u32::MAX, |site| site as u32) as i32;
         let answer = self.text.value(format!(
-            "call i32 {helper}(ptr %n, ptr %regs, i32 {pc}, i32 {lanes}, i32 {site})"
+            "call i32 {helper}(ptr %n, ptr %regs, i32 {pc}, i32 {lanes}, i32 {number})"
         ));
         let done = self.text.value(format!("icmp eq i32 {answer}, {}", step::DONE));
-        let (go, not) = (self.text.name("go"), self.text.name("not"));
-        self.branch(&done, &go, &not);
-        self.text.label(&not);
+        let go = self.text.name("go");
         if self.plan.units[self.unit as usize].stick == Stick::Perhaps {
+            let not = self.text.name("not");
+            self.branch(&done, &go, &not);
+            self.text.label(&not);
             let missing = self.text.value(format!("icmp eq i32 {answer}, {}", step::MISSING));
             let stuck = self.text.name("stuck");
             self.branch(&missing, &stuck, "fault");
             self.text.label(&stuck);
             self.stick();
         } else {
-            self.jump("fault");
+            self.branch(&done, &go, "fault");
         }
         self.text.label(&go);
-        for reg in defs {
-            if reg.width == Width::B128 {
-                continue;
-            }
-            if let Kind::Line { step, parts, .. } = self.kind(reg.number) {
-                if reg.width == Width::Pred {
-                    let (some, _) = self.same_in_slot(reg, &lanes);
-                    self.write_line(reg, &[some]);
-                    continue;
-                }
-                let bases: Vec<String> = (0..if parts { self.parts } else { 1 })
-                    .map(|part| self.first_in_slot(reg, parts.then_some(part), &lanes, step))
-                    .collect();
-                self.write_line(reg, &bases);
-            } else {
-                let values = self.load_slot(reg);
-                self.write_lanes(reg, &values);
+        for (reg, at) in results {
+            let values = self.kept_at(reg, at);
+            match self.kind(reg.number).is_line() {
+                true => self.write_line(reg, &values),
+                false => self.write_lanes(reg, &values),
             }
         }
+    }
+
+    /// Whether anybody may want what a register holds behind an instruction of the current unit.
+    fn is_wanted_behind(&self, block: usize, at: usize, register: Register) -> bool {
+        let unit = &self.plan.units[self.unit as usize];
+        let mut wanted = matches!(unit.exit, Exit::None);
+        for inst in &self.input.body.blocks[block].insts[at + 1..unit.insts.end] {
+            wanted |= inst.guard.is_some_and(|guard| guard.reg.number == register);
+            inst.op
+                .regs(|reg, role| wanted |= role == Role::Use && reg.number == register);
+        }
+        if let Exit::Branch { guard, .. } = unit.exit {
+            wanted |= guard.reg.number == register;
+        }
+        unit.successors(|to| wanted |= self.plan.live[to as usize].has(register));
+        wanted
     }
 
     /// Where lanes that take no part in a store write to.

@@ -48,7 +48,8 @@ use crate::isa::{Compute, Level};
 use crate::program::{Body, Register, ShuffleMode};
 
 use super::Pc;
-use super::context::{Context, LaneCall};
+use super::context::{Context, LaneCall, Stretch};
+use super::moves::Stand;
 use super::plan::{Exit, Node, Plan, Stick};
 use super::text::{Form, Text};
 
@@ -84,6 +85,9 @@ pub struct Made {
     pub masked: Vec<u32>,
     /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
     pub sites: Vec<u64>,
+    pub stretches: Vec<Stretch>,
+    /// What moves when lanes come in or leave, by unit.
+    pub stands: Vec<Stand>,
     /// Bytes that a warp's registers take in [`Context::saved`], at most.
     pub saved: usize,
     /// Values that are the same in the block may be looked for in each warp's window.
@@ -100,7 +104,8 @@ pub const NAME: &str = "margay_kernel";
 pub fn features(level: Level) -> &'static str {
     match level {
         Level::Baseline => "",
-        Level::Avx2 => "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt",
+        // Gathers as one instruction: LLVM makes three for each lane otherwise, which take no less time, and a while to compile.
+        Level::Avx2 => "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+fast-gather",
         Level::Avx512 => {
             "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd"
         }
@@ -143,6 +148,7 @@ struct Emit<'a> {
     calls: Vec<LaneCall>,
     call_of: HashMap<Called, usize>,
     sites: Vec<u64>,
+    stretches: Vec<Stretch>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
     members: HashMap<Pc, access::Member>,
     /// Which unit is emitted, in which version, for which lanes of its parts (`None`: all).
@@ -167,6 +173,10 @@ struct Emit<'a> {
     changed: Vec<BTreeSet<Register>>,
     /// The interpreter may be asked to do something with a value of the block, for which it looks into the warp's window.
     looks_at_block: bool,
+    /// Of that, what is kept; behind it, what passes through.
+    kept_bytes: usize,
+    /// Units where lanes come in or leave with registers.
+    stands: BTreeSet<Node>,
     /// Nodes whose flags are memory that must start as nobody.
     flags: BTreeSet<Node>,
     used: BTreeSet<Node>,
@@ -190,6 +200,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         calls: Vec::new(),
         call_of: HashMap::new(),
         sites: Vec::new(),
+        stretches: Vec::new(),
         members: HashMap::new(),
         unit: 0,
         full: true,
@@ -205,11 +216,14 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         saved: 0,
         changed: Vec::new(),
         looks_at_block: false,
+        kept_bytes: 0,
+        stands: BTreeSet::new(),
         flags: BTreeSet::new(),
     };
     let entries = emit.function();
     let ir = emit.module();
     Made {
+        stands: emit.stands(),
         ir,
         calls: emit.calls,
         masked: entries
@@ -219,6 +233,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
             .collect(),
         entries,
         sites: emit.sites,
+        stretches: emit.stretches,
         saved: emit.saved,
         looks_at_block: emit.looks_at_block,
     }
@@ -240,9 +255,8 @@ impl Emit<'_> {
         ir.push_str("  br label %start\n");
         ir.push_str(&self.text.lines);
         ir.push_str("}\n\n");
-        ir.push_str(&window::helpers(self.lanes));
         // What LLVM spills are whole vectors: the frame is aligned for them.
-        ir.push_str("attributes #0 = { nounwind \"stackrealign\" }\nattributes #1 = { nounwind noinline }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
+        ir.push_str("attributes #0 = { nounwind \"stackrealign\" }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
         let _ = writeln!(
             ir,
             "!2 = !{{i64 64}}\n!3 = !{{i64 {}}}\n!4 = distinct !{{!4, !5}}\n!5 = !{{!\"llvm.licm.disable\"}}",
@@ -278,9 +292,9 @@ impl Emit<'_> {
             };
             let units = entries.iter().filter(first).map(|&(_, unit)| unit);
             self.pauses = units.filter(|unit| self.plan.streams.contains(unit)).collect();
-            self.lay_out();
-            self.changed = self.changed_before();
         }
+        self.lay_out();
+        self.changed = self.changed_before();
         self.start(&entries);
         for &(_, unit) in &entries {
             self.entry(unit);

@@ -10,34 +10,52 @@ use crate::isa::lanes::Width;
 use crate::program::{Reg, Register, Role};
 
 use super::super::compute::bits_of;
+use super::super::moves::{Kept, Move, Stand};
 use super::super::plan::Kind;
-use super::super::text::Form;
-use super::{Emit, Node};
+use super::{Emit, LANES, Node};
 
 impl Emit<'_> {
-    /// Gives registers their places, in bytes: all that a warp may want behind a barrier or a pause.
+    /// Gives registers their places, in bytes: first those that a warp may want behind a barrier or a pause, then what else it may
+    /// come in or leave with.
     pub(super) fn lay_out(&mut self) {
-        let wanted: BTreeSet<Register> = self
+        let often: BTreeSet<Register> = self
             .packs
             .values()
             .chain(&self.pauses)
             .flat_map(|&next| self.plan.live[next as usize].iter())
             .collect();
-        // Whole vectors first, so that all of them begin at multiples of their size.
-        let size = |register: Register| match (self.kind(register), bits_of(self.info(register).width)) {
-            (Kind::Line { .. }, _) => 8 * self.bases_of(register),
-            (_, Some(bits @ 2..)) => bits as usize * 4,
-            _ => 8,
-        };
-        let (vectors, others): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|&register| size(register) % 64 == 0);
-        let mut at = 0;
+        let mut seldom: BTreeSet<Register> = self.plan.live.iter().flat_map(|live| live.iter()).collect();
+        seldom.retain(|register| !often.contains(register));
+        let size = |register: Register| self.size(self.info(register));
+        let mut at = 0usize;
         let mut kept = BTreeMap::new();
-        for register in vectors.into_iter().chain(others) {
-            kept.insert(register, at);
-            at += size(register);
+        for registers in [often, seldom] {
+            // Whole vectors first, so that all of them begin at multiples of their size.
+            let (vectors, others): (Vec<_>, Vec<_>) =
+                registers.into_iter().partition(|&register| size(register) % 64 == 0);
+            at = at.next_multiple_of(64);
+            for register in vectors.into_iter().chain(others) {
+                kept.insert(register, at);
+                at += size(register);
+            }
         }
-        self.saved = at.next_multiple_of(64);
         self.kept = kept;
+        self.kept_bytes = at.next_multiple_of(64);
+        self.saved = self.kept_bytes;
+    }
+
+    /// What moves at each unit where lanes come in or leave.
+    pub(super) fn stands(&self) -> Vec<Stand> {
+        let mut stands = vec![Stand::default(); self.plan.units.len()];
+        for &unit in &self.stands {
+            let live = self.plan.live[unit as usize].iter();
+            let moves = live.filter_map(|register| Some(self.moved(self.info(register), *self.kept.get(&register)?)));
+            stands[unit as usize] = Stand {
+                pc: self.plan.units[unit as usize].pc,
+                moves: moves.collect(),
+            };
+        }
+        stands
     }
 
     /// Registers that may have been written since the code was entered, when a unit begins.
@@ -77,6 +95,14 @@ impl Emit<'_> {
         self.waits(unit, next);
     }
 
+    /// Registers that lanes want before a unit, and that may have been written since the code was entered: others are at their places
+    /// still, so that code does not carry along what it has no use for.
+    pub(super) fn changed_at(&self, unit: Node) -> Vec<Register> {
+        let live = &self.plan.live[unit as usize];
+        let changed = self.changed[unit as usize].iter().copied();
+        changed.filter(|&register| live.has(register)).collect()
+    }
+
     /// Writes registers of all lanes to their places, those that have one.
     pub(super) fn keep(&mut self, registers: &[Register]) {
         let kept = registers
@@ -87,50 +113,26 @@ impl Emit<'_> {
             return;
         }
         for (register, at) in kept {
-            let reg = self.info(register);
-            match self.kind(register) {
-                Kind::Line { .. } => {
-                    let bits = line_bits(reg);
-                    for (number, value) in self.line_of(reg, true).0.iter().enumerate() {
-                        let to = self.place("%saved", at + 8 * number);
-                        self.text.line(format!("store i{bits} {value}, ptr {to}"));
-                    }
-                }
-                _ => {
-                    let values = self.lanes_of(reg, true);
-                    self.store_lanes("%saved", at, reg.width, &values);
-                }
+            self.keep_at(self.info(register), at);
+        }
+    }
+
+    /// All lanes of a register to a place; with any NaN.
+    pub(super) fn keep_at(&mut self, reg: Reg, at: usize) {
+        if self.kind(reg.number).is_line() {
+            let bits = line_bits(reg);
+            for (number, value) in self.line_of(reg, true).0.iter().enumerate() {
+                let to = self.place("%saved", at + 8 * number);
+                self.text.line(format!("store i{bits} {value}, ptr {to}"));
             }
+            return;
         }
+        let values = self.lanes_of(reg, true);
+        self.store_lanes("%saved", at, reg.width, &values);
     }
 
-    /// The warp goes on at a unit behind a barrier; or its registers go to the window and it leaves.
-    pub(super) fn unpack(&mut self, unit: Node) {
-        self.leaves.insert(unit);
-        for (label, to) in [('K', 'F'), ('U', 'X')] {
-            self.text.label(&format!("{label}{unit}"));
-            self.fetch(unit);
-            self.jump(&format!("{to}{unit}"));
-        }
-    }
-
-    /// Registers that a unit wants come from their places.
-    fn fetch(&mut self, unit: Node) {
-        let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
-        for register in live {
-            let Some(&at) = self.kept.get(&register) else { continue };
-            let reg = self.info(register);
-            self.declare(register);
-            let values = self.kept_at(reg, at);
-            match self.kind(register) {
-                Kind::Line { .. } => self.write_line(reg, &values),
-                _ => self.take_lanes(reg, &values),
-            }
-        }
-    }
-
-    /// The numbers of a line, or all lanes, from the place of a register.
-    fn kept_at(&mut self, reg: Reg, at: usize) -> Vec<String> {
+    /// What is there: the numbers of a line, or parts.
+    pub(super) fn kept_at(&mut self, reg: Reg, at: usize) -> Vec<String> {
         if !self.kind(reg.number).is_line() {
             return self.load_lanes("%saved", at, reg.width);
         }
@@ -143,24 +145,48 @@ impl Emit<'_> {
             .collect()
     }
 
-    /// A register of lanes that leave before a unit: the numbers of a line, or all lanes. What has not been written since code was
-    /// entered is in its place still: it comes from there, so that code does not carry along what it has no use for.
-    pub(super) fn leaving(&mut self, reg: Reg, unit: Node) -> Vec<String> {
-        let changed = self.changed.get(unit as usize);
-        let is_kept = changed.is_some_and(|changed| !changed.contains(&reg.number));
-        match self.kept.get(&reg.number).copied().filter(|_| is_kept) {
-            Some(at) => {
-                let values = self.kept_at(reg, at);
-                let form = match self.kind(reg.number).is_line() {
-                    true => Form::One,
-                    false => self.form(),
-                };
-                match self.is_lazy(reg) {
-                    true => values.iter().map(|value| self.canonical(form, value)).collect(),
-                    false => values,
-                }
+    /// Registers that a unit wants come from their places.
+    pub(super) fn fetch(&mut self, unit: Node) {
+        let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
+        for register in live {
+            let Some(&at) = self.kept.get(&register) else { continue };
+            let reg = self.info(register);
+            self.declare(register);
+            let values = self.kept_at(reg, at);
+            match self.kind(register).is_line() {
+                true => self.write_line(reg, &values),
+                false => self.take_lanes(reg, &values),
             }
-            None => self.numbers_of(reg),
+        }
+    }
+
+    /// How a register moves between its slot and a place.
+    pub(super) fn moved(&self, reg: Reg, at: usize) -> Move {
+        let bytes = bits_of(reg.width).unwrap_or(32) / 8;
+        let kept = match (self.kind(reg.number), reg.width) {
+            (Kind::Line { .. }, Width::Pred) => Kept::Bit,
+            (Kind::Line { step, parts, .. }, _) => Kept::Line {
+                bytes,
+                step,
+                lanes: if parts { self.lanes } else { LANES },
+            },
+            (_, Width::Pred) => Kept::Bits,
+            _ => Kept::Lanes(bytes),
+        };
+        Move {
+            slot: self.slot(reg.number) as u32,
+            place: at as u32,
+            kept,
+            lazy: self.is_lazy(reg),
+        }
+    }
+
+    /// Bytes that a register takes at its place.
+    pub(super) fn size(&self, reg: Reg) -> usize {
+        match (self.kind(reg.number), bits_of(reg.width)) {
+            (Kind::Line { .. }, _) => 8 * self.bases_of(reg.number),
+            (_, Some(bits @ 2..)) => bits as usize * 4,
+            _ => 8,
         }
     }
 }

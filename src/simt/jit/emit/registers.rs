@@ -124,14 +124,6 @@ impl Emit<'_> {
         (values, step)
     }
 
-    /// The numbers of a line, or all lanes of another register.
-    pub(super) fn numbers_of(&mut self, reg: Reg) -> Vec<String> {
-        match self.kind(reg.number).is_line() {
-            true => self.line_of(reg, false).0,
-            false => self.lanes_of(reg, false),
-        }
-    }
-
     /// Parts of a register, a number a lane.
     pub(super) fn lanes_of(&mut self, reg: Reg, raw: bool) -> Vec<String> {
         let bits = bits_of(reg.width).unwrap_or(32);

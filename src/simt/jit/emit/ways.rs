@@ -8,130 +8,52 @@ use crate::program::{Reg, Register};
 
 use super::super::compute::bits_of;
 use super::super::context::{Context, Cut, ENDED, together};
-use super::super::plan::Kind;
-use super::super::text::Form;
 use super::{Emit, For, Node};
 
 impl Emit<'_> {
-    /// Lanes come from the interpreter, with their registers in the window.
+    /// Lanes come from the interpreter, with their registers in the window, or go on behind a barrier or a pause. Registers are
+    /// brought to their places first, and fetched from there.
     pub(super) fn entry(&mut self, unit: Node) {
         self.unit = unit;
         self.text.label(&format!("E{unit}"));
-        let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
-        if self.whom == For::All {
+        if self.goes_on(unit) {
             let together = self.field(offset_of!(Context, together), "i64", false);
-            let goes_on = self.goes_on(unit);
-            let packed = match goes_on {
-                true => format!(
-                    " i64 {}, label %K{unit} i64 {}, label %U{unit}",
-                    together::PACKED,
-                    together::UNPACK
-                ),
-                false => String::new(),
-            };
             self.text.line(format!(
-                "switch i64 {together}, label %C{unit} [ i64 {}, label %T{unit}{packed} ]",
-                together::UNTOUCHED
+                "switch i64 {together}, label %C{unit} [ i64 {}, label %K{unit} i64 {}, label %U{unit} ]",
+                together::PACKED,
+                together::UNPACK
             ));
-            if goes_on {
-                self.unpack(unit);
-            }
-            self.text.label(&format!("T{unit}"));
-            for &register in &live {
-                let reg = self.info(register);
-                self.declare(register);
-                match self.kind(register) {
-                    Kind::Line { .. } if reg.width == Width::Pred => {
-                        let slot = self.slot(register);
-                        let at = self.place("%regs", slot);
-                        let word = self.text.value(format!("load i32, ptr {at}"));
-                        let bit = self.text.value(format!("trunc i32 {word} to i1"));
-                        self.write_line(reg, &[bit]);
-                    }
-                    Kind::Line { parts, .. } => {
-                        let bases = self.bases_in_slot(reg, ("%regs", parts), "");
-                        self.write_line(reg, &bases);
-                    }
-                    _ => self.enter_lanes(reg),
-                }
-            }
-            self.jump(&format!("D{unit}"));
+            self.text.label(&format!("U{unit}"));
+            self.put_down(unit, "-1");
+            self.jump("left");
             self.text.label(&format!("C{unit}"));
         }
-        let mask = self.spread("%lanes");
-        let mut bad: Option<String> = None;
-        for &register in &live {
-            let reg = self.info(register);
-            let bits = bits_of(reg.width).unwrap_or(32);
-            self.declare(register);
-            let Kind::Line { step, parts, .. } = self.kind(register) else {
-                self.enter_lanes(reg);
-                continue;
-            };
-            let slot = self.slot(register);
-            let differ = if reg.width == Width::Pred {
-                let (some, differs) = self.same_in_slot(reg, "%lanes");
-                self.write_line(reg, &[some]);
-                differs
-            } else {
-                let bases: Vec<String> = (0..if parts { self.parts } else { 1 })
-                    .map(|part| self.first_in_slot(reg, parts.then_some(part), "%lanes", step))
-                    .collect();
-                for (part, base) in bases.iter().enumerate() {
-                    self.text.line(format!("store i{bits} {base}, ptr %r{register}.{part}"));
-                }
-                if let [base] = &bases[..] {
-                    let at = self.place("%regs", slot);
-                    let step = Form::One.constant(bits, step);
-                    self.text.value(format!(
-                        "call i1 @differs{bits}(ptr {at}, i{bits} {base}, i{bits} {step}, i32 %lanes)"
-                    ))
-                } else {
-                    let there = self.load_slot(reg);
-                    let expected = self.along(bits, &bases, step);
-                    let ty = self.form().int(bits);
-                    let wrong: Vec<String> = there
-                        .iter()
-                        .zip(&expected)
-                        .map(|(a, b)| self.text.value(format!("icmp ne {ty} {a}, {b}")))
-                        .collect();
-                    let wrong = self.each(&wrong, &mask, "and");
-                    self.any(&wrong)
-                }
-            };
-            bad = Some(match bad {
-                None => differ,
-                Some(bad) => self.text.value(format!("or i1 {bad}, {differ}")),
-            });
+        if self.plan.live[unit as usize].iter().next().is_some() {
+            self.stands.insert(unit);
+            let helper = self.field(offset_of!(Context, enter), "ptr", true);
+            let right = self
+                .text
+                .value(format!("call i32 {helper}(ptr %n, ptr %regs, i32 {unit}, i32 %lanes)"));
+            let wrong = self.text.value(format!("icmp eq i32 {right}, 0"));
+            self.rarely(&wrong, "nowhere", &format!("K{unit}"));
+        } else {
+            self.jump(&format!("K{unit}"));
         }
-        if let Some(bad) = bad {
-            let go = self.text.name("go");
-            self.rarely(&bad, "nowhere", &go);
-            self.text.label(&go);
-        }
+        self.text.label(&format!("K{unit}"));
+        self.fetch(unit);
         if self.whom == For::All {
             let all = self.text.value("icmp eq i32 %lanes, -1");
-            let some = self.text.name("some");
-            self.branch(&all, &format!("D{unit}"), &some);
-            // All of a warp are there: what they will not change until they come to a barrier is kept from here on.
-            self.text.label(&format!("D{unit}"));
-            self.keep(&live);
-            self.jump(&format!("F{unit}"));
-            self.text.label(&some);
             if !self.is_masked(unit) {
-                self.jump("nowhere");
+                self.branch(&all, &format!("F{unit}"), "nowhere");
                 return;
             }
+            let some = self.text.name("some");
+            self.branch(&all, &format!("F{unit}"), &some);
+            self.text.label(&some);
         }
-        self.keep(&live);
+        let mask = self.spread("%lanes");
         self.store_flags(unit, &mask);
         self.jump(&format!("M{unit}"));
-    }
-
-    /// A register of lanes comes from the window.
-    pub(super) fn enter_lanes(&mut self, reg: Reg) {
-        let values = self.load_slot(reg);
-        self.take_lanes(reg, &values);
     }
 
     /// All lanes of a register of lanes, from elsewhere.
@@ -145,37 +67,6 @@ impl Emit<'_> {
             self.text
                 .line(format!("store {ty} {value}, ptr %r{}.{part}", reg.number));
         }
-    }
-
-    /// The number of a line in the window, from its first lane that takes part; of a part's lanes, or of all.
-    pub(super) fn first_in_slot(&mut self, reg: Reg, part: Option<usize>, lanes: &str, step: u64) -> String {
-        let bits = bits_of(reg.width).unwrap_or(32);
-        let slot = self.slot(reg.number);
-        let Some(part) = part else {
-            let at = self.place("%regs", slot);
-            let step = Form::One.constant(bits, step);
-            return self.text.value(format!(
-                "call i{bits} @first{bits}(ptr {at}, i{bits} {step}, i32 {lanes})"
-            ));
-        };
-        let (count, skip) = (self.lanes, part as u32 * self.lanes);
-        let word = self.text.value(format!("lshr i32 {lanes}, {skip}"));
-        let first = self
-            .text
-            .value(format!("call i32 @llvm.cttz.i32(i32 {word}, i1 false)"));
-        // Where none takes part, any will do.
-        let first = self.text.value(format!("and i32 {first}, {}", count - 1));
-        let wide = self.text.value(format!("zext i32 {first} to i64"));
-        let at = self.place("%regs", slot + (skip * bits / 8) as usize);
-        let at = self.text.value(format!("getelementptr i{bits}, ptr {at}, i64 {wide}"));
-        let value = self.text.value(format!("load i{bits}, ptr {at}"));
-        if step == 0 {
-            return value;
-        }
-        let lane = self.text.resize(Form::One, 64, &wide, bits, false);
-        let step = Form::One.constant(bits, step);
-        let grown = self.text.value(format!("mul i{bits} {lane}, {step}"));
-        self.text.value(format!("sub i{bits} {value}, {grown}"))
     }
 
     /// Takes down that lanes stand before a unit, or have ended there.
@@ -205,17 +96,22 @@ impl Emit<'_> {
         self.text.line(format!("store i32 {lanes}, ptr {at}"));
     }
 
+    /// Lanes stand before a unit, and leave, with their registers from the places where they are kept.
+    fn put_down(&mut self, unit: Node, lanes: &str) {
+        self.stands.insert(unit);
+        let helper = self.field(offset_of!(Context, leave), "ptr", true);
+        self.text.line(format!(
+            "call void {helper}(ptr %n, ptr %regs, i32 {unit}, i32 {lanes})"
+        ));
+    }
+
     /// All lanes of the warp stand before a unit, and leave.
     pub(super) fn leave_all(&mut self, unit: Node) {
         (self.unit, self.full, self.mask, self.guarded) = (unit, true, None, false);
         self.text.label(&format!("X{unit}"));
-        let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
-        for register in live {
-            let reg = self.info(register);
-            let values = self.leaving(reg, unit);
-            self.store_slot_whole(reg, &values);
-        }
-        self.cut(unit, "-1", false);
+        let live = self.changed_at(unit);
+        self.keep(&live);
+        self.put_down(unit, "-1");
         self.jump("left");
     }
 
@@ -223,23 +119,13 @@ impl Emit<'_> {
     pub(super) fn leave_some(&mut self, nodes: &BTreeSet<Node>, label: &str) {
         (self.full, self.mask, self.guarded) = (false, None, false);
         self.text.label(label);
+        let changed = nodes.iter().flat_map(|&node| self.changed_at(self.plan.unit_of(node)));
+        let changed: BTreeSet<Register> = changed.collect();
+        self.keep(&Vec::from_iter(changed));
         for &node in nodes {
-            let unit = self.plan.unit_of(node);
             let mask = self.load_flags(node);
-            let any = self.any(&mask);
-            let (some, none) = (self.text.name("some"), self.text.name("none"));
-            self.branch(&any, &some, &none);
-            self.text.label(&some);
             let bits = self.bits(&mask);
-            let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
-            for register in live {
-                let reg = self.info(register);
-                let values = self.leaving(reg, unit);
-                self.store_slot(reg, &values, &bits);
-            }
-            self.cut(unit, &bits, false);
-            self.jump(&none);
-            self.text.label(&none);
+            self.put_down(self.plan.unit_of(node), &bits);
         }
         self.jump("left");
     }
