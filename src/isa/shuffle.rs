@@ -124,7 +124,7 @@ mod tests {
         };
         let mask = Mask {
             warps: 2,
-            lanes: [0x8000_0006, 0, 0, 0],
+            lanes: std::array::from_fn(|warp| if warp == 0 { 0x8000_0006 } else { 0 }),
         };
         for level in Level::available() {
             let kernel = at_level(level)[ShuffleMode::Down as usize][1];

@@ -455,14 +455,17 @@ macro_rules! pairs {
     )*};
 }
 #[inline(always)]
+#[expect(clippy::extra_unused_type_parameters, reason = "`pairs` names the same ones for all")]
 fn add_one<C: Cpu, const FTZ: bool>(a: f32, b: f32) -> f32 {
     add_f32::<FTZ, false>(a, b)
 }
 #[inline(always)]
+#[expect(clippy::extra_unused_type_parameters, reason = "`pairs` names the same ones for all")]
 fn sub_one<C: Cpu, const FTZ: bool>(a: f32, b: f32) -> f32 {
     sub_f32::<FTZ, false>(a, b)
 }
 #[inline(always)]
+#[expect(clippy::extra_unused_type_parameters, reason = "`pairs` names the same ones for all")]
 fn mul_one<C: Cpu, const FTZ: bool>(a: f32, b: f32) -> f32 {
     mul_f32::<FTZ, false>(a, b)
 }

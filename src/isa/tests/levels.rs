@@ -1,7 +1,7 @@
 //! Every lane operation of the catalogue, on edge values and random ones: all levels give the same bits, masked kernels
 //! write active lanes only and what full ones write, a destination may be a source's slot.
 
-use super::super::lanes::{LaneKernel, MAX_WARPS, Mask, Operands};
+use super::super::lanes::{LaneKernel, MAX_WARPS, Mask, Operands, WARP};
 use super::*;
 use crate::isa::video::{self, Selectors};
 
@@ -71,12 +71,15 @@ impl Random {
     }
 }
 
+/// Bytes of the widest slot, of 128 bits a lane.
+const SLOT: usize = MAX_WARPS * WARP * 16;
+
 #[repr(align(64))]
 #[derive(Clone)]
-struct Window([u8; 16384]);
+struct Window([u8; 8 * SLOT]);
 
 fn fill(random: &mut Random) -> Window {
-    let mut window = Window([0; 16384]);
+    let mut window = Window([0; 8 * SLOT]);
     for bytes in window.0.chunks_mut(8) {
         bytes.copy_from_slice(&random.value().to_le_bytes());
     }
@@ -136,7 +139,7 @@ fn all_levels_agree() {
             if lane.imm.is_some() {
                 operands.imm = random.next() & 0xff;
             }
-            let slot = |i: usize| 2048 * i as u32;
+            let slot = |i: usize| (SLOT * i) as u32;
             for i in 0..lane.src.len() {
                 operands.src[i] = slot(i);
             }
@@ -147,7 +150,9 @@ fn all_levels_agree() {
             if round == 3 && lane.src[0] == lane.dst[0] {
                 operands.dst[0] = slot(0);
             }
-            let lanes = [random.next() as u32, 0, !0, random.next() as u32 & 0xff];
+            let mut lanes = [!0; MAX_WARPS];
+            lanes[..2].copy_from_slice(&[random.next() as u32, 0]);
+            lanes[MAX_WARPS - 1] = random.next() as u32 & 0xff;
             let mask = Mask {
                 warps: MAX_WARPS as u32,
                 lanes,
@@ -155,7 +160,7 @@ fn all_levels_agree() {
             let at = |kernel: LaneKernel, masked: bool| {
                 let mut window = window.clone();
                 let f = if masked { kernel.masked } else { kernel.full };
-                // SAFETY: eight slots of at most 2048 bytes lie in the window; the level is available.
+                // SAFETY: eight slots of at most `SLOT` bytes lie in the window; the level is available.
                 unsafe { f(window.0.as_mut_ptr(), &operands, &mask) };
                 window
             };
@@ -197,7 +202,8 @@ fn all_levels_agree() {
             // What lies elsewhere stays.
             let mut elsewhere = full.clone();
             for (i, &width) in lane.dst.iter().enumerate() {
-                let range = operands.dst[i] as usize..operands.dst[i] as usize + 4 * width.warp_bytes() as usize;
+                let range =
+                    operands.dst[i] as usize..operands.dst[i] as usize + MAX_WARPS * width.warp_bytes() as usize;
                 elsewhere.0[range.clone()].copy_from_slice(&window.0[range]);
             }
             assert!(elsewhere.0 == window.0, "{opcode}: writes outside its destinations");

@@ -47,7 +47,7 @@ fn run(opcode: &str, level: Level, src: &[u64]) -> Vec<u64> {
     }
     let mask = Mask {
         warps: 1,
-        lanes: [!0, 0, 0, 0],
+        lanes: std::array::from_fn(|warp| if warp == 0 { !0 } else { 0 }),
     };
     // SAFETY: all slots lie in the window; the level is available.
     unsafe { (lane.kernel.full)(window.0.as_mut_ptr(), &operands, &mask) };

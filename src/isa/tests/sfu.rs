@@ -1,7 +1,7 @@
 //! The function unit: against a model of another make ([`sfu_model`]), hashes of a third implementation, values measured
 //! on a GB200, and the errors that NVIDIA and others have published.
 
-use super::super::lanes::{Mask, Operands};
+use super::super::lanes::{MAX_WARPS, Mask, Operands};
 use super::super::{Level, decode};
 use super::{Operation, Window, sfu_model};
 
@@ -74,7 +74,7 @@ impl Unit {
         };
         let mask = Mask {
             warps: 4,
-            lanes: [!0; 4],
+            lanes: [!0; MAX_WARPS],
         };
         // SAFETY: both slots lie in the window; the level is available.
         unsafe { (self.kernel)(window.0.as_mut_ptr(), &operands, &mask) };

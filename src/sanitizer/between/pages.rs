@@ -140,7 +140,7 @@ impl Cursor<'_> {
             let found = MutexGuard::map(shard, |shard| {
                 shard
                     .entry(page)
-                    .or_insert_with(|| is_shared(address).then(|| [None, None, None, None]))
+                    .or_insert_with(|| is_shared(address).then_some([None, None, None, None]))
             });
             self.held = Some((page, found));
         }
