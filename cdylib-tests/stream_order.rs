@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::alone::alone;
 use crate::c::*;
 use crate::code::*;
+use crate::test_name;
 
 type HostFunction = extern "C" fn(*mut c_void);
 type StreamCallback = extern "C" fn(CUstream, CUresult, *mut c_void);
@@ -23,6 +25,7 @@ functions! {
     cuStreamAddCallback(stream: CUstream, callback: StreamCallback, data: *mut c_void, flags: c_uint);
     cuMemcpyHtoDAsync = "cuMemcpyHtoDAsync_v2" (to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream);
     cuMemcpyDtoHAsync = "cuMemcpyDtoHAsync_v2" (to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream);
+    cuMemcpyDtoDAsync = "cuMemcpyDtoDAsync_v2" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream);
     cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint);
 }
 
@@ -329,4 +332,65 @@ fn callbacks_come_in_their_turn_and_a_stream_can_go_before_its_work() {
     gate.open();
     ok(cuCtxSynchronize());
     assert_eq!((CALLED.load(Ordering::Acquire), order.seen()), (1, vec![1]));
+}
+
+#[test]
+fn a_copy_between_two_devices_in_the_default_stream_is_in_order_with_both() {
+    const BYTES: usize = 1 << 20;
+    alone(test_name!(), &[("MARGAY_DEVICES", "2")], || {
+        ok(cuInit(0));
+        let (mut first, mut second) = (null_mut(), null_mut());
+        ok(cuDevicePrimaryCtxRetain(&mut first, 0));
+        ok(cuDevicePrimaryCtxRetain(&mut second, 1));
+        let memory = |context| {
+            let mut memory = 0;
+            ok(cuCtxSetCurrent(context));
+            ok(cuMemAlloc(&mut memory, BYTES));
+            ok(cuMemsetD8Async(memory, 1, BYTES, null_mut()));
+            ok(cuCtxSynchronize());
+            memory
+        };
+        let (from, to) = (memory(first), memory(second));
+        let ends = |memory| {
+            let mut bytes = vec![0_u8; BYTES];
+            ok(cuMemcpyDtoH(bytes.as_mut_ptr().cast(), memory, BYTES));
+            [bytes[0], bytes[BYTES - 1]]
+        };
+        // The source's device has something to do first, also in a blocking stream of its own.
+        for others in [(|| LEGACY) as fn() -> CUstream, || stream(0)] {
+            ok(cuCtxSetCurrent(first));
+            ok(cuMemsetD8Async(from, 1, BYTES, null_mut()));
+            ok(cuCtxSynchronize());
+            let busy = others();
+            let gate = Gate::close(busy);
+            ok(cuMemsetD8Async(from, 2, BYTES, busy));
+            ok(cuCtxSetCurrent(second));
+            ok(cuMemcpyDtoDAsync(to, from, BYTES, null_mut()));
+            pause();
+            gate.open();
+            assert_eq!(ends(to), [2, 2]);
+        }
+        // What comes after the copy on the source's device finds it done.
+        let gate = Gate::close(LEGACY);
+        ok(cuMemcpyDtoDAsync(to, from, BYTES, null_mut()));
+        ok(cuCtxSetCurrent(first));
+        ok(cuMemsetD8Async(from, 3, BYTES, null_mut()));
+        pause();
+        gate.open();
+        assert_eq!(ends(from), [3, 3]);
+        ok(cuCtxSetCurrent(second));
+        assert_eq!(ends(to), [2, 2]);
+        // In a stream of the program's nothing waits.
+        ok(cuCtxSetCurrent(first));
+        let gate = Gate::close(LEGACY);
+        ok(cuMemsetD8Async(from, 4, BYTES, null_mut()));
+        ok(cuCtxSetCurrent(second));
+        let own = stream(0);
+        ok(cuMemcpyDtoDAsync(to, from, BYTES, own));
+        ok(cuStreamSynchronize(own));
+        gate.open();
+        assert_eq!(ends(to), [3, 3]);
+        ok(cuCtxSetCurrent(first));
+        ok(cuCtxSynchronize());
+    });
 }

@@ -292,6 +292,15 @@ pub(super) fn all_streams() -> Vec<Arc<Stream>> {
         .collect()
 }
 
+/// The legacy default streams of the contexts of two devices.
+pub(super) fn default_streams(devices: [u32; 2]) -> Vec<Arc<Stream>> {
+    let contexts = CONTEXTS.collect();
+    let there = contexts
+        .iter()
+        .filter(|context| context.green.is_none() && devices.contains(&context.shared.device));
+    there.map(|context| Arc::clone(context.legacy())).collect()
+}
+
 /// Whether any stream of any context has work.
 pub(super) fn any_busy() -> bool {
     let contexts = CONTEXTS.collect();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::copy::{Checked, End, Fill, Nature, Place, Shape, keep, packed, tell, transfer};
 use crate::driver::graph::{self, CopyNode, SetNode, Work};
 use crate::driver::stream::Command;
-use crate::driver::{Result, Stream, pointer};
+use crate::driver::{Device, Result, Stream, context, pointer};
 use crate::sanitizer::between::{self, Act};
 
 /// Up to so many bytes a copy is done by the caller if the stream is idle.
@@ -98,8 +98,39 @@ fn wait(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resul
     })
 }
 
+/// What a copy in the legacy default stream between the memories of two devices is in order with: it starts when all is
+/// done that was asked of either device before, and what is asked of either later starts when it has ended (CUDA programming guide,
+/// "Peer-to-Peer Memory Copy"). In other streams, events say what comes first.
+fn others(dst: Checked, src: Checked, stream: &Arc<Stream>) -> Vec<Arc<Stream>> {
+    if !stream.is_legacy() || Device::all().len() < 2 {
+        return Vec::new();
+    }
+    match (dst.device(), src.device()) {
+        (Some(to), Some(from)) if to != from => {
+            let mut streams = context::default_streams([to, from]);
+            streams.retain(|other| !Arc::ptr_eq(other, stream));
+            streams
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Leaves the copy to the stream.
 fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
+    let others = others(dst, src, stream);
+    for other in &others {
+        stream.wait_point(other.record(false).point());
+        between::wait(stream, between::mark(other).as_ref());
+    }
+    put(dst, src, shape, stream);
+    for other in &others {
+        other.wait_point(stream.end());
+        between::wait(other, between::mark(stream).as_ref());
+    }
+    Ok(())
+}
+
+fn put(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) {
     let order = between::begin(stream, Act::Touches);
     let work = move || {
         tell(order.as_ref(), dst, src, shape);
@@ -108,14 +139,13 @@ fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
     };
     let work = if shape.width * shape.height * shape.depth <= SMALL {
         match stream.try_now(work) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return,
             Err(work) => work,
         }
     } else {
         work
     };
     stream.enqueue(Command::Work(Box::new(move |_| work())));
-    Ok(())
 }
 
 /// From pageable memory: at once if the stream is idle, else by way of a buffer, else by waiting.

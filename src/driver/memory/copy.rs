@@ -188,6 +188,15 @@ impl End {
     }
 }
 
+impl Checked {
+    /// The device whose memory it is; `None` for the host's.
+    pub(super) fn device(self) -> Option<u32> {
+        (self.nature == Nature::Device)
+            .then(|| AddressSpace::get().find(self.address))?
+            .map(|allocation| allocation.device)
+    }
+}
+
 /// Moves the box; ends may overlap row by row.
 ///
 /// # Safety
