@@ -219,6 +219,8 @@ impl Emit<'_> {
             let count = self.place("%n", offset_of!(Context, cut_count));
             self.text.line(format!("store i64 0, ptr {count}"));
             self.jump("ended");
+        } else {
+            self.jump("out.left");
         }
         for (label, code) in [
             ("out.left", outcome::LEFT),
