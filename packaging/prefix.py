@@ -17,7 +17,7 @@ import licenses
 
 ROOT = Path(__file__).resolve().parent.parent
 # The limit for what every program under Margay loads, in bytes.
-LARGEST_LIBRARY = 25_000_000
+LARGEST_LIBRARY = 28_000_000
 
 PKG_CONFIG = """\
 prefix=${{pcfiledir}}/{prefix}
