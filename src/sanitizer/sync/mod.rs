@@ -436,7 +436,13 @@ impl Observer for Checker {
             | SyncEvent::Fabric { .. }
             | SyncEvent::HostCall { .. } => return,
             SyncEvent::Fence { .. } if self.launch.cluster.is_none() => return,
-            _ => {}
+            SyncEvent::Fence { .. }
+            | SyncEvent::Copies { .. }
+            | SyncEvent::ClusterArrive { .. }
+            | SyncEvent::ClusterWait { .. }
+            | SyncEvent::BulkCopies { .. }
+            | SyncEvent::Begin { .. }
+            | SyncEvent::Use(_) => {}
         }
         let first = by.first_thread as usize / WARP;
         self.with_team(by.block, |team| match event {

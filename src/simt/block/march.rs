@@ -83,10 +83,11 @@ impl Block<'_> {
             unreachable!("blocks march whose kernel is compiled")
         };
         let mut share = SHARE;
-        let mut abreast = None;
+        let (mut abreast, mut late) = (None, false);
         if std::mem::take(&mut self.ready) {
             debug_assert!(fresh, "who is ready has set out");
-            if !self.is_late(&mut share)
+            late = self.is_late(&mut share);
+            if !late
                 && let Some(stand) =
                     Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, TURNS)?
             {
@@ -109,7 +110,7 @@ impl Block<'_> {
         let all = u32::MAX >> (32 - self.bundles.len().clamp(1, 32));
         let (met, come, last, halt) = 'march: loop {
             let (mut met, mut come) = (None, 0u32);
-            if self.is_late(&mut share) {
+            if late || self.is_late(&mut share) {
                 break 'march (met, come, 0, Halt::Elsewhere);
             }
             let stand = match abreast.take() {

@@ -615,14 +615,15 @@ extern "C" fn enter(context: *mut Context, regs: *const u8, unit: u32, lanes: u3
 
 /// Lanes leave code.
 extern "C" fn leave(context: *mut Context, regs: *mut u8, unit: u32, lanes: u32) {
-    // SAFETY: as for `enter`.
+    // SAFETY: code passes the context that it was given, the first field of a `Run`, and holds no reference to it; the code that
+    // runs lives until it returns.
     let (context, native) = unsafe { (&mut *context, &*(*context.cast::<Run>()).native) };
     // SAFETY: code runs one of the warps that it was given, all of which are there until it returns.
     let saved = unsafe { (*context.warp).saved };
     let Some(stand) = native.stands.get(unit as usize).filter(|_| lanes != 0) else {
         return;
     };
-    // SAFETY: as for `enter`.
+    // SAFETY: window and places are those of the warp that runs, and as long as the code's own table says.
     unsafe { moves::leave(&stand.moves, regs, saved, lanes) };
     let at = context.cut_count as usize;
     context.cuts[at] = Cut { pc: stand.pc, lanes };
@@ -656,7 +657,7 @@ impl Run {
                 }
             }
         }
-        // SAFETY: as for the operands.
+        // SAFETY: results have slots and places of the same window and the same memory as the operands.
         unsafe { moves::enter(&stretch.results, regs, saved, lanes, true) };
         step::DONE
     }

@@ -336,7 +336,7 @@ impl Bundle {
                     for op in &code[next] {
                         if let Code::Lane { kernel, operands } = &op.code {
                             let run = if alone { kernel.full } else { kernel.masked };
-                            // SAFETY: as above.
+                            // SAFETY: the operands are slots of `exec`'s window, in which the bundle runs.
                             unsafe { run(cx.regs, operands, &cx.mask) };
                         }
                     }

@@ -78,7 +78,7 @@ pub mod together {
     pub const IN_WINDOW: u64 = 0;
     /// In the window as code has left them.
     pub const UNTOUCHED: u64 = 1;
-    /// In [`super::Context::saved`].
+    /// In [`super::Warp::saved`].
     pub const PACKED: u64 = 2;
     /// There, too, and the code is to bring them to the window and leave at once.
     pub const UNPACK: u64 = 3;
@@ -109,13 +109,13 @@ pub const NOWHERE: Pc = Pc::MAX;
 /// Where lanes that take no part in a store write to.
 pub const SCRATCH: usize = 64;
 
-/// The code's one argument besides registers.
+/// What code and its helpers share: the code's one argument besides who enters where.
 #[repr(C)]
 pub struct Context {
     /// Carries out a stretch of instructions, by its number, from a place of the interpreter's code on, for lanes of the warp: registers
-    /// come by way of [`Context::saved`], and go back there. Looks up the extents of its sites.
+    /// come by way of [`Warp::saved`], and go back there. Looks up the extents of its sites.
     pub step: extern "C" fn(context: *mut Context, regs: *mut u8, pc: Pc, lanes: u32, stretch: u32) -> u32,
-    /// Registers that a unit wants come from the window to [`Context::saved`]; 0: these lanes may not enter there.
+    /// Registers that a unit wants come from the window to [`Warp::saved`]; 0: these lanes may not enter there.
     pub enter: extern "C" fn(context: *mut Context, regs: *const u8, unit: u32, lanes: u32) -> u32,
     /// They go back, and the lanes, if any, stand before the unit.
     pub leave: extern "C" fn(context: *mut Context, regs: *mut u8, unit: u32, lanes: u32),

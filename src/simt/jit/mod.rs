@@ -73,7 +73,7 @@ pub struct Native {
     pub stretches: Box<[Stretch]>,
     /// What moves when lanes come in or leave, by unit.
     pub stands: Box<[Stand]>,
-    /// Bytes that the registers of a warp take in [`context::Context::saved`]: a multiple of 64.
+    /// Bytes that the registers of a warp take in [`context::Warp::saved`]: a multiple of 64.
     pub saved: usize,
     /// Values that are the same in the block are looked for in each warp's window, and not in the first one's alone.
     pub looks_at_block: bool,

@@ -116,13 +116,13 @@ macro_rules! levels {
     ($($come:ident $go:ident $features:literal)*) => {
         $(#[target_feature(enable = $features)]
         unsafe fn $come(moves: &[Move], window: *const u8, places: *mut u8, lanes: u32, proved: bool) -> bool {
-            // SAFETY: the caller's word.
+            // SAFETY: `come` asks no more than this, which the caller has promised: that both ends are as long as the moves say.
             unsafe { come(moves, window, places, lanes, proved) }
         }
 
         #[target_feature(enable = $features)]
         unsafe fn $go(moves: &[Move], window: *mut u8, places: *const u8, lanes: u32) {
-            // SAFETY: the caller's word.
+            // SAFETY: `go` asks no more than this, which the caller has promised: that both ends are as long as the moves say.
             unsafe { go(moves, window, places, lanes) }
         })*
     };

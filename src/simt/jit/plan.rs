@@ -732,7 +732,7 @@ impl Plan {
                     }
                 }
                 Exit::To(next) if unit.stick == Stick::Ends => work.push(*next),
-                _ => {}
+                Exit::None | Exit::To(_) | Exit::Branch { .. } => {}
             }
             let mut ends = unit.stick == Stick::Ends;
             unit.successors(|to| ends |= self.is_end(to));

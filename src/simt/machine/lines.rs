@@ -76,6 +76,15 @@ struct Pieces {
     step: u64,
 }
 
+impl Pieces {
+    /// To be filled in where they lie: as a result they would be copied.
+    const NONE: Pieces = Pieces {
+        first: [0; MAX_RUNS],
+        count: 0,
+        step: 0,
+    };
+}
+
 /// Steps beyond which lanes are looked at one by one.
 const FAR: u64 = 1 << 12;
 /// Pieces that are so near each other are checked as one range.
@@ -160,11 +169,7 @@ unsafe fn find(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction, pieces
 #[inline(always)]
 pub(super) unsafe fn load<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool>(cx: &Cx<'_>, op: &MemOp) -> bool {
     let bytes = (size_of::<T>() * op.data.len()) as u64;
-    let mut pieces = Pieces {
-        first: [0; MAX_RUNS],
-        count: 0,
-        step: 0,
-    };
+    let mut pieces = Pieces::NONE;
     // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes read.
     unsafe {
         if !find(cx, op, bytes, Direction::Read, &mut pieces) {
@@ -257,11 +262,7 @@ unsafe fn load_vectors<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const 
 #[inline(always)]
 pub(super) unsafe fn store<C: Cpu, T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp) -> bool {
     let bytes = (size_of::<T>() * op.data.len()) as u64;
-    let mut pieces = Pieces {
-        first: [0; MAX_RUNS],
-        count: 0,
-        step: 0,
-    };
+    let mut pieces = Pieces::NONE;
     // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes write.
     unsafe {
         if !find(cx, op, bytes, Direction::Write, &mut pieces) {

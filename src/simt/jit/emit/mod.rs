@@ -88,7 +88,7 @@ pub struct Made {
     pub stretches: Vec<Stretch>,
     /// What moves when lanes come in or leave, by unit.
     pub stands: Vec<Stand>,
-    /// Bytes that a warp's registers take in [`Context::saved`], at most.
+    /// Bytes that a warp's registers take in [`super::context::Warp::saved`], at most.
     pub saved: usize,
     /// Values that are the same in the block may be looked for in each warp's window.
     pub looks_at_block: bool,

@@ -121,6 +121,16 @@ impl Emit<'_> {
         self.branch(&abreast, yes, no);
     }
 
+    /// The next warp has its turn, if there is one in this round; it takes the place of the one that ran in the link before that.
+    fn pass_on(&mut self, link: &str, before: Option<&str>) {
+        let next = self.text.value(format!("load ptr, ptr {link}"));
+        for at in before.into_iter().chain(["%warp.at"]) {
+            self.text.line(format!("store ptr {next}, ptr {at}"));
+        }
+        let last = self.text.value(format!("icmp eq ptr {next}, null"));
+        self.branch(&last, "round", "next");
+    }
+
     /// The ways from one warp to the next, and those out of the function.
     pub(super) fn rounds(&mut self) {
         if self.whom == For::All {
@@ -151,11 +161,8 @@ impl Emit<'_> {
             self.jump("met.already");
             self.text.label("met.already");
             let link = self.place("%warp", offset_of!(Warp, next));
-            let next = self.text.value(format!("load ptr, ptr {link}"));
             self.text.line(format!("store ptr {link}, ptr %link.at"));
-            self.text.line(format!("store ptr {next}, ptr %warp.at"));
-            let last = self.text.value(format!("icmp eq ptr {next}, null"));
-            self.branch(&last, "round", "next");
+            self.pass_on(&link, None);
 
             // It is no longer among those that run.
             self.text.label("ended");
@@ -173,12 +180,8 @@ impl Emit<'_> {
             let gaps = self.text.value(format!("or i32 {gaps}, {somebody}"));
             self.text.line(format!("store i32 {gaps}, ptr {at}"));
             let link = self.place("%warp", offset_of!(Warp, next));
-            let next = self.text.value(format!("load ptr, ptr {link}"));
             let before = self.text.value("load ptr, ptr %link.at");
-            self.text.line(format!("store ptr {next}, ptr {before}"));
-            self.text.line(format!("store ptr {next}, ptr %warp.at"));
-            let last = self.text.value(format!("icmp eq ptr {next}, null"));
-            self.branch(&last, "round", "next");
+            self.pass_on(&link, Some(&before));
 
             self.text.label("round");
             let at = self.place("%n", offset_of!(Context, first));
