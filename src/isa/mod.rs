@@ -29,7 +29,7 @@ pub mod moves;
 pub mod narrow;
 mod number;
 pub mod operation;
-mod sfu;
+pub mod sfu;
 pub mod shuffle;
 mod simd;
 mod soft;

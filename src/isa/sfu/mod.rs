@@ -51,6 +51,8 @@ pub trait Function: 'static {
     /// The square counts that many bits higher.
     const SQUARE_BY: u32 = 0;
     const ROUND: i32;
+    /// Of the table.
+    const SLICES: usize;
     fn reduce(a: u32) -> Reduced;
     fn compose(a: u32, rest: u32, sum: Sum) -> u32;
     /// The coefficients of slices: A; B and C.
@@ -135,6 +137,7 @@ pub fn one<F: Function>(operand: u32) -> u32 {
 
 macro_rules! table {
     ($rom:ident) => {
+        const SLICES: usize = $rom.a.len();
         #[inline(always)]
         unsafe fn look_up<C: Cpu>(slices: &[u32; WARP]) -> ([u32; WARP], [u32; WARP]) {
             // SAFETY: the caller's.

@@ -15,6 +15,7 @@ use crate::isa::types::{Bits, IntType, LongBits, NarrowInt, Rounding, SignedInt,
 use crate::isa::{Compute, Level, compare, convert, float, int, logic, moves};
 
 use super::text::{Form, Text};
+use super::unit;
 
 /// Bits of an integer type, and whether it has a sign.
 fn integer(ty: IntType) -> (u32, bool) {
@@ -102,10 +103,9 @@ pub fn gives_any_nan(op: Compute) -> bool {
     };
     use float::Op::*;
     match op {
-        Add { rounding, format } | Sub { rounding, format } | Mul { rounding, format } => {
-            nearest(rounding) && matches!(format, Format::F32 { .. })
+        Add { format, .. } | Sub { format, .. } | Mul { format, .. } | Fma { format, .. } => {
+            matches!(format, Format::F32 { .. })
         }
-        Fma { rounding, format } => nearest(Some(rounding)) && matches!(format, Format::F32 { .. }),
         Div { rounding, format } | Rcp { rounding, format } | Sqrt { rounding, format } => {
             nearest(Some(rounding)) && matches!(format, Scalar::F32 { .. })
         }
@@ -125,6 +125,7 @@ pub fn gives_any_nan(op: Compute) -> bool {
 /// Takes any NaN for any other: its operands need not be canonical.
 pub fn takes_any_nan(op: Compute) -> bool {
     gives_any_nan(op)
+        || unit::of(op).is_some()
         || matches!(
             op,
             Compute::Compare(compare::Op::Setp {
@@ -459,13 +460,16 @@ impl Emitter<'_> {
         let (bits, ftz, sat) = match op {
             Add { rounding, format } | Sub { rounding, format } | Mul { rounding, format } => {
                 if !nearest(rounding) {
-                    return None;
+                    return self.directed(op, rounding?, format, s);
                 }
                 self.format(format)?
             }
             Fma { rounding, format } => {
+                if !nearest(Some(rounding)) {
+                    return self.directed(op, rounding, format, s);
+                }
                 // The CPU must have it.
-                if !nearest(Some(rounding)) || self.level == Level::Baseline {
+                if self.level == Level::Baseline {
                     return None;
                 }
                 self.format(format)?
@@ -549,16 +553,55 @@ impl Emitter<'_> {
         } else {
             result
         };
-        let result = if sat {
-            let (zero, one) = (self.form.float_constant(32, 0.0), self.form.float_constant(32, 1.0));
-            let above = self.fcmp("ogt", 32, &result, &zero);
-            let result = self.text.select(self.form, &ty, &above, &result, &zero);
-            let below = self.fcmp("olt", 32, &result, &one);
-            self.text.select(self.form, &ty, &below, &result, &one)
-        } else {
-            result
-        };
+        let result = if sat { self.saturate(&result) } else { result };
         Some(self.text.bits(self.form, bits, &result))
+    }
+
+    /// Arithmetic on `f32` that is not rounded to nearest, by AVX-512's instructions that say how they round.
+    fn directed(&mut self, op: float::Op, rounding: Rounding, format: Format, s: &[String]) -> Option<String> {
+        use float::Op::*;
+        let Format::F32 { ftz: false, sat } = format else {
+            return None;
+        };
+        if self.form != Form::Lanes(16) {
+            return None;
+        }
+        // Intel's manual, volume 1, 15.6.4: the mode, and no exceptions.
+        let mode = match rounding {
+            Rounding::Rm => 9,
+            Rounding::Rp => 10,
+            Rounding::Rz => 11,
+            Rounding::Rn | Rounding::Rna | Rounding::Rs => return None,
+        };
+        let name = match op {
+            Add { .. } => "add",
+            Sub { .. } => "sub",
+            Mul { .. } => "mul",
+            Fma { .. } => "vfmadd",
+            Div { .. } | Rcp { .. } | Sqrt { .. } | Abs { .. } | Neg { .. } | Min { .. } | Max { .. } => return None,
+            MinAbs { .. } | MaxAbs { .. } | Copysign { .. } | Testp { .. } => return None,
+        };
+        let ty = self.form.float(32);
+        let mut arguments = String::new();
+        for source in s {
+            let value = self.text.float(self.form, 32, source);
+            arguments.push_str(&format!("{ty} {value}, "));
+        }
+        let result = self
+            .text
+            .value(format!("call {ty} @llvm.x86.avx512.{name}.ps.512({arguments}i32 {mode})"));
+        let result = if sat { self.saturate(&result) } else { result };
+        Some(self.text.bits(self.form, 32, &result))
+    }
+
+    /// `.sat`: into [0, 1]; NaN and −0 become +0.
+    fn saturate(&mut self, value: &str) -> String {
+        let ty = self.form.float(32);
+        let (zero, one) = (self.form.float_constant(32, 0.0), self.form.float_constant(32, 1.0));
+        let above = self.fcmp("ogt", 32, value, &zero);
+        let value = self.text.select(self.form, &ty, &above, value, &zero);
+        let below = self.fcmp("olt", 32, &value, &one);
+        self.text.select(self.form, &ty, &below, &value, &one)
     }
 
     fn format(&self, format: Format) -> Option<(u32, bool, bool)> {
@@ -898,6 +941,13 @@ impl Emitter<'_> {
         let convert::Op::Cvt { to, from, round, flags } = op else {
             return None;
         };
+        if flags.sat && !flags.relu && !flags.satfinite && (to, from, round) == (Kind::F32, Kind::F32, Round::Unsaid) {
+            let value = self.text.float(self.form, 32, source);
+            let value = self.saturate(&value);
+            // A positive number below the least normal one, which is all that is left of subnormals, becomes +0.
+            let value = if flags.ftz { self.flush(&value) } else { value };
+            return Some(self.text.bits(self.form, 32, &value));
+        }
         if flags.sat || flags.relu || flags.satfinite {
             return None;
         }

@@ -12,6 +12,7 @@
 //! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
 //! object.rs   its objects, loaded                        cache.rs    and kept on disk
 //! moves.rs    registers on their way in and out          worker.rs  the thread that compiles
+//! unit.rs     the single-precision function unit
 //! ```
 //!
 //! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
@@ -26,6 +27,7 @@ pub mod moves;
 mod object;
 mod plan;
 mod text;
+mod unit;
 mod worker;
 
 use std::sync::Once;

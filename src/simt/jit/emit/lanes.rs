@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use crate::isa::lanes::{LaneKernel, Mask, Operands, Width};
-use crate::isa::{Compute, shuffle};
+use crate::isa::{Compute, Level, approx, shuffle};
 use crate::program::{Op, Reg};
 
 use super::super::Pc;
@@ -11,6 +11,7 @@ use super::super::compute::{self, Emitter, bits_of};
 use super::super::context::{Context, LaneCall};
 use super::super::plan::Kind;
 use super::super::text::Form;
+use super::super::unit;
 use super::{Called, Emit};
 
 impl Called {
@@ -256,7 +257,25 @@ impl Emit<'_> {
         src: &[Reg],
         sources: &[Vec<String>],
     ) -> Vec<Vec<String>> {
-        self.called(Called::Compute(what, dst.len()), dst, src, sources)
+        match (self.level, unit::of(what)) {
+            (Level::Avx512, Some(op)) => vec![self.on_unit(op, sources)],
+            _ => self.called(Called::Compute(what, dst.len()), dst, src, sources),
+        }
+    }
+
+    /// An approximation by its function of the module.
+    fn on_unit(&mut self, op: approx::Op, sources: &[Vec<String>]) -> Vec<String> {
+        let name = unit::name(op);
+        self.functions.insert(name.clone(), op);
+        let arguments: Vec<String> = sources.iter().flatten().map(|value| format!("<16 x i32> {value}")).collect();
+        let result = self.text.value(format!(
+            "call intel_ocl_bicc {} @\"{name}\"({})",
+            unit::RESULT,
+            arguments.join(", ")
+        ));
+        [0, 1]
+            .map(|part| self.text.value(format!("extractvalue {} {result}, {part}", unit::RESULT)))
+            .into()
     }
 
     /// The same for whatever has a kernel.

@@ -44,7 +44,7 @@ mod within;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use crate::isa::{Compute, Level};
+use crate::isa::{Compute, Level, approx};
 use crate::program::{Body, Register, ShuffleMode};
 
 use super::Pc;
@@ -52,6 +52,7 @@ use super::context::{Context, LaneCall, Stretch};
 use super::moves::Stand;
 use super::plan::{Exit, Node, Plan, Stick};
 use super::text::{Form, Text};
+use super::unit;
 
 /// What is compiled: a body, and where the interpreter has its blocks and registers.
 pub struct Input<'a> {
@@ -147,6 +148,8 @@ struct Emit<'a> {
     declared: HashMap<Register, ()>,
     calls: Vec<LaneCall>,
     call_of: HashMap<Called, usize>,
+    /// Functions of the module that are called, by name.
+    functions: BTreeMap<String, approx::Op>,
     sites: Vec<u64>,
     stretches: Vec<Stretch>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
@@ -199,6 +202,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         declared: HashMap::new(),
         calls: Vec::new(),
         call_of: HashMap::new(),
+        functions: BTreeMap::new(),
         sites: Vec::new(),
         stretches: Vec::new(),
         members: HashMap::new(),
@@ -255,6 +259,9 @@ impl Emit<'_> {
         ir.push_str("  br label %start\n");
         ir.push_str(&self.text.lines);
         ir.push_str("}\n\n");
+        for &op in self.functions.values() {
+            ir.push_str(&unit::function(op));
+        }
         // What LLVM spills are whole vectors: the frame is aligned for them.
         ir.push_str("attributes #0 = { nounwind \"stackrealign\" }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
         let _ = writeln!(

@@ -1,0 +1,670 @@
+//! The single-precision function unit ([`crate::isa::sfu`]) as functions of a compiled module, for CPUs with AVX-512.
+//!
+//! Such a function takes a warp's operands in registers and gives its results there, by a calling convention that leaves
+//! half of the vectors to the caller (`intel_ocl_bicc`: ZMM16 and above stay). The interpreter's kernel has the same bits,
+//! but goes by way of memory.
+//!
+//! What the unit does goes here by words of 16 bits, which are twice as many a vector: a table of 64 slices is read by one
+//! permutation, and a coefficient times a part of the operand, plus another product, is one instruction
+//! (`VPMADDWD`). B has 17 bits, of which a constant is taken away for that and its product with x added.
+//!
+//! Operands that are rare (zeros, subnormals, infinities, NaN, results out of range) are put right at the end, if there are
+//! any in the warp.
+
+use crate::isa::Compute;
+use crate::isa::approx::Op;
+use crate::isa::sfu::{self, Function};
+
+use super::text::{Form, Text};
+
+/// A warp's numbers, 16 by 16.
+type Pair = [String; 2];
+
+const FORM: Form = Form::Lanes(16);
+const WORDS: &str = "<16 x i32>";
+const FLOATS: &str = "<16 x float>";
+const HALVES: &str = "<32 x i16>";
+/// What functions take and give.
+pub const RESULT: &str = "{ <16 x i32>, <16 x i32> }";
+
+const SIGN: u32 = 0x8000_0000;
+const MAGNITUDE: u32 = !SIGN;
+const INFINITY: u32 = 0x7f80_0000;
+const NAN: u32 = 0x7fff_ffff;
+const LEAST_NORMAL: u32 = 0x0080_0000;
+/// 2^126
+const LARGE: u32 = 0x7e80_0000;
+const TWO_24: u32 = 0x4b80_0000;
+
+/// The operation, if it is one of the unit's.
+pub fn of(what: Compute) -> Option<Op> {
+    let Compute::Approx(op) = what else { return None };
+    match op {
+        Op::RcpF64 | Op::RsqrtF64 { .. } | Op::Tanh => None,
+        Op::Div { .. }
+        | Op::DivFull { .. }
+        | Op::Rcp { .. }
+        | Op::Sqrt { .. }
+        | Op::Rsqrt { .. }
+        | Op::Sin { .. }
+        | Op::Cos { .. }
+        | Op::Lg2 { .. }
+        | Op::Ex2 { .. } => Some(op),
+    }
+}
+
+/// What the function of an operation is called.
+pub fn name(op: Op) -> String {
+    format!("margay.{op}")
+}
+
+/// The text of that function.
+pub fn function(op: Op) -> String {
+    let mut unit = Unit { text: Text::default() };
+    let (a, b) = (pair("%a"), pair("%b"));
+    let (arguments, results) = match op {
+        Op::Div { ftz } => ("%a0 %a1 %b0 %b1", unit.quotient(&a, &b, ftz, false)),
+        Op::DivFull { ftz } => ("%a0 %a1 %b0 %b1", unit.quotient(&a, &b, ftz, true)),
+        Op::Rcp { ftz } => ("%a0 %a1", unit.rcp(&a, !ftz, !ftz)),
+        Op::Rsqrt { ftz } => ("%a0 %a1", unit.rsqrt(&a, ftz)),
+        Op::Sqrt { ftz } => ("%a0 %a1", unit.sqrt(&a, ftz)),
+        Op::Ex2 { ftz } => ("%a0 %a1", unit.ex2(&a, ftz)),
+        Op::Lg2 { ftz } => ("%a0 %a1", unit.lg2(&a, ftz)),
+        Op::Sin { .. } => ("%a0 %a1", unit.circular(&a, false)),
+        Op::Cos { .. } => ("%a0 %a1", unit.circular(&a, true)),
+        Op::RcpF64 | Op::RsqrtF64 { .. } | Op::Tanh => unreachable!("`of` says so"),
+    };
+    let text = &mut unit.text;
+    let result = text.value(format!("insertvalue {RESULT} poison, {WORDS} {}, 0", results[0]));
+    let result = text.value(format!("insertvalue {RESULT} {result}, {WORDS} {}, 1", results[1]));
+    let arguments: Vec<String> = arguments.split(' ').map(|name| format!("{WORDS} {name}")).collect();
+    format!(
+        "define internal intel_ocl_bicc {RESULT} @\"{}\"({}) noinline nounwind {{\nhead:\n{}  ret {RESULT} {result}\n}}\n\n",
+        name(op),
+        arguments.join(", "),
+        text.lines,
+    )
+}
+
+fn pair(name: &str) -> Pair {
+    [format!("{name}0"), format!("{name}1")]
+}
+/// The same number everywhere.
+fn all(value: u32) -> Pair {
+    let value = FORM.constant(32, value.into());
+    [value.clone(), value]
+}
+
+/// What B is, less the number of 16 bits with a sign that the table has: a multiple of 256.
+fn bias<F: Function>() -> i32 {
+    let all = || (0..F::SLICES).map(|slice| F::coefficients(slice as u32).1 as i32 >> 12);
+    let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+    ((least + most) / 2) & !0xff
+}
+
+struct Unit {
+    text: Text,
+}
+
+impl Unit {
+    // ---- a warp's numbers ------------------------------------------------------------------------------------------------
+
+    fn each(&mut self, mut what: impl FnMut(&mut Text, usize) -> String) -> Pair {
+        [what(&mut self.text, 0), what(&mut self.text, 1)]
+    }
+    fn int(&mut self, op: &str, a: &Pair, b: &Pair) -> Pair {
+        self.each(|text, at| text.binary(op, WORDS, &a[at], &b[at]))
+    }
+    fn by(&mut self, op: &str, a: &Pair, b: u32) -> Pair {
+        self.int(op, a, &all(b))
+    }
+    fn is(&mut self, relation: &str, a: &Pair, b: u32) -> Pair {
+        let b = FORM.constant(32, b.into());
+        self.each(|text, at| text.value(format!("icmp {relation} {WORDS} {}, {b}", a[at])))
+    }
+    fn select(&mut self, by: &Pair, a: &Pair, b: &Pair) -> Pair {
+        self.each(|text, at| text.select(FORM, WORDS, &by[at], &a[at], &b[at]))
+    }
+    fn to_float(&mut self, a: &Pair) -> Pair {
+        self.each(|text, at| text.float(FORM, 32, &a[at]))
+    }
+    fn to_bits(&mut self, a: &Pair) -> Pair {
+        self.each(|text, at| text.bits(FORM, 32, &a[at]))
+    }
+    /// An operation on floats, given and taken as bits.
+    fn floats(&mut self, op: &str, a: &Pair, b: &Pair) -> Pair {
+        let (a, b) = (self.to_float(a), self.to_float(b));
+        let value = self.each(|text, at| text.binary(op, FLOATS, &a[at], &b[at]));
+        self.to_bits(&value)
+    }
+    fn times(&mut self, a: &Pair, by: f32) -> Pair {
+        self.floats("fmul", a, &all(by.to_bits()))
+    }
+    fn magnitude(&mut self, a: &Pair) -> Pair {
+        self.by("and", a, MAGNITUDE)
+    }
+    /// Floats from 0 to 2^31 without their fractions.
+    fn whole(&mut self, a: &Pair) -> Pair {
+        let a = self.to_float(a);
+        self.each(|text, at| text.convert("fptosi", FLOATS, &a[at], WORDS))
+    }
+
+    /// What `what` makes of the values where any lane is one of `lanes`, else the values as they are.
+    fn where_any(&mut self, lanes: &Pair, values: &[&Pair], what: impl FnOnce(&mut Unit) -> Vec<Pair>) -> Vec<Pair> {
+        let text = &mut self.text;
+        let either = text.binary("or", "<16 x i1>", &lanes[0], &lanes[1]);
+        let bits = text.convert("bitcast", "<16 x i1>", &either, "i16");
+        let any = text.value(format!("icmp ne i16 {bits}, 0"));
+        let (from, rare, go) = (text.name("from"), text.name("rare"), text.name("go"));
+        text.line(format!("br label %{from}"));
+        text.label(&from);
+        text.line(format!("br i1 {any}, label %{rare}, label %{go}"));
+        text.label(&rare);
+        let mended = what(self);
+        let text = &mut self.text;
+        text.line(format!("br label %{go}"));
+        text.label(&go);
+        values
+            .iter()
+            .zip(&mended)
+            .map(|(value, mended)| {
+                [0, 1].map(|at| {
+                    text.value(format!(
+                        "phi {WORDS} [ {}, %{from} ], [ {}, %{rare} ]",
+                        value[at], mended[at]
+                    ))
+                })
+            })
+            .collect()
+    }
+    fn mend(&mut self, lanes: &Pair, value: &Pair, what: impl FnOnce(&mut Unit) -> Pair) -> Pair {
+        let mut values = self.where_any(lanes, &[value], |unit| vec![what(unit)]);
+        values.swap_remove(0)
+    }
+    /// Where a lane's number is not from `least` up to `end`, without regard to a sign that is not there.
+    fn beyond(&mut self, a: &Pair, least: u32, end: u32) -> Pair {
+        let above = self.by("sub", a, least);
+        self.is("uge", &above, end - least)
+    }
+
+    // ---- words of 16 bits ------------------------------------------------------------------------------------------------
+
+    /// Words of up to 16 bits next to each other, in the order in which [`Unit::unpack`] takes them apart.
+    fn pack(&mut self, a: &Pair) -> String {
+        self.text.value(format!(
+            "call {HALVES} @llvm.x86.avx512.packusdw.512({WORDS} {}, {WORDS} {})",
+            a[0], a[1]
+        ))
+    }
+    /// Words whose lower halves are `low` and whose upper ones are `high`.
+    fn unpack(&mut self, low: &str, high: &str) -> Pair {
+        [0, 4].map(|from| {
+            let order: Vec<String> = (0..32)
+                .map(|at: u32| format!("i32 {}", at / 8 * 8 + from + at % 8 / 2 + at % 2 * 32))
+                .collect();
+            let text = &mut self.text;
+            let words = text.value(format!(
+                "shufflevector {HALVES} {low}, {HALVES} {high}, <32 x i32> <{}>",
+                order.join(", ")
+            ));
+            text.convert("bitcast", HALVES, &words, WORDS)
+        })
+    }
+    fn half(&mut self, op: &str, a: &str, b: &str) -> String {
+        self.text.binary(op, HALVES, a, b)
+    }
+    fn half_by(&mut self, op: &str, a: &str, b: u16) -> String {
+        let b = Form::Lanes(32).constant(16, b.into());
+        self.half(op, a, &b)
+    }
+    /// a·a' + b·b' of the two halves of each word.
+    fn product(&mut self, a: &Pair, b: &Pair) -> Pair {
+        self.each(|text, at| {
+            let a = text.convert("bitcast", WORDS, &a[at], HALVES);
+            let b = text.convert("bitcast", WORDS, &b[at], HALVES);
+            text.value(format!(
+                "call {WORDS} @llvm.x86.avx512.pmaddw.d.512({HALVES} {a}, {HALVES} {b})"
+            ))
+        })
+    }
+    /// The table's entries; of the slice, its lowest bits count.
+    fn look_up(&mut self, table: &[u16], slices: &str) -> String {
+        let vector = |part: &[u16]| {
+            let words: Vec<String> = part.iter().map(|&word| format!("i16 {}", word as i16)).collect();
+            format!("<{}>", words.join(", "))
+        };
+        let chosen: Vec<String> = table
+            .chunks(64)
+            .map(|part| {
+                self.text.value(format!(
+                    "call {HALVES} @llvm.x86.avx512.vpermi2var.hi.512({HALVES} {}, {HALVES} {slices}, {HALVES} {})",
+                    vector(&part[..32]),
+                    vector(&part[32..])
+                ))
+            })
+            .collect();
+        match &chosen[..] {
+            [low, high] => {
+                let bit = self.half_by("and", slices, 64);
+                let upper = self.text.value(format!("icmp ne {HALVES} {bit}, zeroinitializer"));
+                self.text.select(Form::Lanes(32), HALVES, &upper, high, low)
+            }
+            _ => chosen[0].clone(),
+        }
+    }
+
+    /// [`sfu::square`] of words of 15 bits.
+    fn square(&mut self, y: &str) -> String {
+        let high = self.half_by("lshr", y, 7);
+        let low = self.half_by("and", y, 0x7f);
+        let up = self.half_by("shl", &high, 4);
+        let bits = self.half("or", &high, &up);
+        let first = self.half_by("lshr", &low, 4);
+        let second = self.half_by("shl", &low, 8);
+        let second = self.half_by("and", &second, 0x700);
+        let rows = self.half("or", &first, &second);
+        let row = |unit: &mut Unit, n: u16| {
+            let bits = unit.half_by("lshr", &bits, 1 + n);
+            let bits = unit.half_by("and", &bits, 0x101);
+            let bits = unit.half_by("mul", &bits, 7);
+            let rows = unit.half_by("lshr", &rows, 2 - n);
+            unit.half("and", &bits, &rows)
+        };
+        let triangles = row(self, 0);
+        let next = row(self, 1);
+        let triangles = self.half("add", &triangles, &next);
+        let next = row(self, 2);
+        let triangles = self.half("add", &triangles, &next);
+        let low = self.half_by("lshr", &low, 3);
+        let upper = self.half_by("lshr", &high, 4);
+        let mixed = self.half("mul", &low, &upper);
+        let one = self.half_by("and", &triangles, 0xff);
+        let other = self.half_by("lshr", &triangles, 8);
+        let mixed = self.half("add", &mixed, &one);
+        let mixed = self.half("add", &mixed, &other);
+        let mixed = self.half_by("shl", &mixed, 1);
+        let square = self.half("mul", &high, &high);
+        let square = self.half("add", &square, &mixed);
+        self.half_by("lshr", &square, 1)
+    }
+
+    /// The sum as `sfu::interpolate` makes it, in two numbers: 256·high + low. `x` has no bits above its own; of `slices`,
+    /// some are above the table's size.
+    fn sum<F: Function>(&mut self, slices: &Pair, x: &Pair) -> (Pair, Pair) {
+        let bias = bias::<F>();
+        let entry = |slice: usize| {
+            let (a, bc) = F::coefficients(slice as u32);
+            let b = (bc as i32 >> 12) - bias;
+            let c = ((bc as i32) << 20 >> 20) << F::SQUARE_BY;
+            debug_assert!(i16::try_from(b).is_ok() && i16::try_from(c).is_ok());
+            (a << (F::SHIFT - 8), b as u16, c as u16)
+        };
+        let table = |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> { (0..F::SLICES).map(|at| what(entry(at))).collect() };
+        let slices = self.pack(slices);
+        let (a_low, a_high) = (table(|(a, ..)| a as u16), table(|(a, ..)| (a >> 16) as u16));
+        let (b, c) = (table(|(_, b, _)| b), table(|(.., c)| c));
+        let a_low = self.look_up(&a_low, &slices);
+        let a_high = self.look_up(&a_high, &slices);
+        let b = self.look_up(&b, &slices);
+        let c = self.look_up(&c, &slices);
+        let a = self.unpack(&a_low, &a_high);
+        let coefficients = self.unpack(&c, &b);
+        let y = self.by("lshr", x, F::SQUARE_OF);
+        let y = self.pack(&y);
+        let square = self.square(&y);
+        let low = self.by("and", x, 0xff);
+        let low = self.pack(&low);
+        let lower = self.unpack(&square, &low);
+        let low = self.product(&coefficients, &lower);
+        let low = self.by("add", &low, F::ROUND as u32);
+        let upper = self.by("and", x, 0x1_ff00);
+        let upper = self.by("shl", &upper, 8);
+        let high = self.product(&coefficients, &upper);
+        let further = self.by("mul", x, (bias >> 8) as u32);
+        let high = self.int("add", &high, &further);
+        (self.int("add", &high, &a), low)
+    }
+    fn shifted(&mut self, (high, low): &(Pair, Pair), by: u32) -> Pair {
+        let low = self.by("ashr", low, 8);
+        let sum = self.int("add", high, &low);
+        self.by("lshr", &sum, by)
+    }
+
+    // ---- the functions ---------------------------------------------------------------------------------------------------
+
+    /// 1/a, with what makes it one of all numbers: `small`, of subnormal ones, `large`, of those above 2^126.
+    fn rcp(&mut self, a: &Pair, small: bool, large: bool) -> Pair {
+        let (value, factor) = self.scaled_rcp(a, small, large);
+        match factor {
+            None => value,
+            Some((rare, factor)) => self.mend(&rare, &value, |unit| unit.floats("fmul", &value, &factor)),
+        }
+    }
+
+    /// The reciprocal of b·factor, and the factor, which is one but for operands that are rare; those.
+    fn scaled_rcp(&mut self, b: &Pair, small: bool, large: bool) -> (Pair, Option<(Pair, Pair)>) {
+        let magnitude = self.magnitude(b);
+        let rare = self.beyond(&magnitude, LEAST_NORMAL, LARGE);
+        let one = all(1f32.to_bits());
+        let (operand, factor) = match small || large {
+            false => (b.clone(), None),
+            true => {
+                let mut values = self.where_any(&rare, &[b, &one], |unit| {
+                    let mut factor = one.clone();
+                    if large {
+                        let lanes = unit.is("ugt", &magnitude, LARGE);
+                        factor = unit.select(&lanes, &all(0.25f32.to_bits()), &factor);
+                    }
+                    if small {
+                        let lanes = unit.is("ult", &magnitude, LEAST_NORMAL);
+                        factor = unit.select(&lanes, &all(TWO_24), &factor);
+                    }
+                    vec![unit.floats("fmul", b, &factor), factor]
+                });
+                let factor = values.pop();
+                (values.remove(0), factor)
+            }
+        };
+        let x = self.by("and", &operand, 0xffff);
+        let slices = self.by("lshr", &operand, 16);
+        let sum = self.sum::<sfu::Rcp>(&slices, &x);
+        let significand = self.shifted(&sum, 7);
+        let magnitude = self.magnitude(&operand);
+        let exponent = self.by("and", &operand, INFINITY);
+        let exponent = self.int("sub", &all(252 << 23), &exponent);
+        let bits = self.int("add", &exponent, &significand);
+        let sign = self.by("and", &operand, SIGN);
+        let result = self.int("or", &bits, &sign);
+        let result = self.mend(&rare, &result, |unit| {
+            let tiny = unit.is("slt", &bits, LEAST_NORMAL);
+            let result = unit.select(&tiny, &all(0), &bits);
+            let none = unit.is("ult", &magnitude, LEAST_NORMAL);
+            let result = unit.select(&none, &all(INFINITY), &result);
+            let result = unit.int("or", &result, &sign);
+            let nan = unit.is("ugt", &magnitude, INFINITY);
+            unit.select(&nan, &all(NAN), &result)
+        });
+        (result, factor.map(|factor| (rare, factor)))
+    }
+
+    /// a/b; in full range also with a divisor above 2^126.
+    fn quotient(&mut self, a: &Pair, b: &Pair, ftz: bool, full: bool) -> Pair {
+        let (value, factor) = self.scaled_rcp(b, !ftz, full);
+        let mut dividend = a.clone();
+        if ftz {
+            dividend = self.flush(&dividend);
+        }
+        if let Some((rare, factor)) = factor {
+            let scaled = self.mend(&rare, &dividend, |unit| unit.floats("fmul", &dividend, &factor));
+            dividend = if ftz { self.flush(&scaled) } else { scaled };
+        }
+        let mut result = self.floats("fmul", &dividend, &value);
+        if ftz {
+            result = self.flush(&result);
+        }
+        let float = self.to_float(&result);
+        let nan = self.each(|text, at| text.value(format!("fcmp uno {FLOATS} {}, {}", float[at], float[at])));
+        self.select(&nan, &all(NAN), &result)
+    }
+    /// Subnormals become zero of their sign.
+    fn flush(&mut self, a: &Pair) -> Pair {
+        let magnitude = self.magnitude(a);
+        let small = self.is("ult", &magnitude, LEAST_NORMAL);
+        let zero = self.by("and", a, SIGN);
+        self.select(&small, &zero, a)
+    }
+
+    /// An operand scaled by 2^24 where it is subnormal, if those count, and the lanes where that is so.
+    fn normal(&mut self, a: &Pair, rare: &Pair, ftz: bool) -> Pair {
+        match ftz {
+            true => a.clone(),
+            false => self.mend(rare, a, |unit| {
+                let small = unit.is_small(a);
+                let scaled = unit.times(a, 16_777_216.0);
+                unit.select(&small, &scaled, a)
+            }),
+        }
+    }
+    fn is_small(&mut self, a: &Pair) -> Pair {
+        let magnitude = self.magnitude(a);
+        self.is("ult", &magnitude, LEAST_NORMAL)
+    }
+
+    /// Where in an octave pair a root's operand is: odd exponents, which have even fields, double the significand.
+    fn of_root<F: Function>(&mut self, a: &Pair) -> (Pair, (Pair, Pair)) {
+        let f = self.by("and", a, 0xff_ffff);
+        let f = self.by("xor", &f, LEAST_NORMAL);
+        let x = self.by("and", &f, 0x1_ffff);
+        let slices = self.by("lshr", &f, 17);
+        let sum = self.sum::<F>(&slices, &x);
+        (f, sum)
+    }
+    /// (k >> 1) << 23, of the exponent k of a number without a sign, plus 64 << 23.
+    fn half_exponent(&mut self, magnitude: &Pair) -> Pair {
+        let up = self.by("add", magnitude, LEAST_NORMAL);
+        let half = self.by("lshr", &up, 1);
+        self.by("and", &half, 0x7f80_0000)
+    }
+
+    fn rsqrt(&mut self, a: &Pair, ftz: bool) -> Pair {
+        let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
+        let operand = self.normal(a, &rare, ftz);
+        let (f, sum) = self.of_root::<sfu::Rsqrt>(&operand);
+        let significand = self.shifted(&sum, 8);
+        let magnitude = self.magnitude(&operand);
+        let half = self.half_exponent(&magnitude);
+        let exponent = self.int("sub", &all(189 << 23), &half);
+        let result = self.int("add", &exponent, &significand);
+        // Even powers of two come out exactly.
+        let exact = self.is("eq", &f, 0);
+        let more = self.by("add", &result, 1);
+        let result = self.select(&exact, &more, &result);
+        self.mend(&rare, &result, |unit| {
+            let lanes = unit.is("eq", &operand, INFINITY);
+            let value = unit.select(&lanes, &all(0), &result);
+            let lanes = unit.is("ugt", &operand, INFINITY);
+            let value = unit.select(&lanes, &all(NAN), &value);
+            let lanes = unit.is("ult", &magnitude, LEAST_NORMAL);
+            let sign = unit.by("and", &operand, SIGN);
+            let infinity = unit.by("or", &sign, INFINITY);
+            let value = unit.select(&lanes, &infinity, &value);
+            if ftz {
+                return value;
+            }
+            let small = unit.is_small(a);
+            let scaled = unit.times(&value, 4096.0);
+            unit.select(&small, &scaled, &value)
+        })
+    }
+
+    fn sqrt(&mut self, a: &Pair, ftz: bool) -> Pair {
+        let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
+        let operand = self.normal(a, &rare, ftz);
+        let (_, sum) = self.of_root::<sfu::Sqrt>(&operand);
+        let significand = self.shifted(&sum, 9);
+        let magnitude = self.magnitude(&operand);
+        let half = self.half_exponent(&magnitude);
+        let exponent = self.by("add", &half, 63 << 23);
+        let result = self.int("add", &exponent, &significand);
+        self.mend(&rare, &result, |unit| {
+            let lanes = unit.is("ugt", &operand, INFINITY);
+            let value = unit.select(&lanes, &all(NAN), &result);
+            let lanes = unit.is("eq", &operand, INFINITY);
+            let value = unit.select(&lanes, &all(INFINITY), &value);
+            let lanes = unit.is("ult", &magnitude, LEAST_NORMAL);
+            let sign = unit.by("and", &operand, SIGN);
+            let value = unit.select(&lanes, &sign, &value);
+            if ftz {
+                return value;
+            }
+            let small = unit.is_small(a);
+            let scaled = unit.times(&value, 1.0 / 4096.0);
+            unit.select(&small, &scaled, &value)
+        })
+    }
+
+    fn ex2(&mut self, a: &Pair, ftz: bool) -> Pair {
+        let whole = self.magnitude(a);
+        let rare = self.is("uge", &whole, 126f32.to_bits());
+        // Below 2^-126 by way of the root: half the exponent, squared.
+        let low = |unit: &mut Unit| {
+            let a = unit.to_float(a);
+            let least = FORM.float_constant(32, -126.0);
+            unit.each(|text, at| text.value(format!("fcmp olt {FLOATS} {}, {least}", a[at])))
+        };
+        let operand = match ftz {
+            true => a.clone(),
+            false => self.mend(&rare, a, |unit| {
+                let half = unit.times(a, 0.5);
+                let low = low(unit);
+                unit.select(&low, &half, a)
+            }),
+        };
+        let magnitude = self.magnitude(&operand);
+        // Fixed point with 23 bits of fraction, cut off; from 128 on it does not matter what.
+        let within = self.each(|text, at| {
+            text.intrinsic("umin", FORM, "i32", &[&magnitude[at], &FORM.constant(32, 0x42ff_ffff)])
+        });
+        let p = self.times(&within, 8_388_608.0);
+        let p = self.whole(&p);
+        // Negative numbers by one's complement, unless they are whole.
+        let negative = self.by("ashr", &operand, 31);
+        let fraction = self.by("and", &p, 0x7f_ffff);
+        let is_whole = self.is("eq", &fraction, 0);
+        let one = self.by("and", &negative, 1);
+        let p = self.int("xor", &p, &negative);
+        let next = self.int("add", &p, &one);
+        let p = self.select(&is_whole, &next, &p);
+        let x = self.by("and", &p, 0x1_ffff);
+        let slices = self.by("lshr", &p, 17);
+        let sum = self.sum::<sfu::Ex2>(&slices, &x);
+        let significand = self.shifted(&sum, 7);
+        let exponent = self.by("and", &p, 0xff80_0000);
+        let exponent = self.by("add", &exponent, 126 << 23);
+        let result = self.int("add", &exponent, &significand);
+        self.mend(&rare, &result, |unit| {
+            let tiny = unit.is("slt", &result, LEAST_NORMAL);
+            let value = unit.select(&tiny, &all(0), &result);
+            let positive = unit.by("xor", &negative, u32::MAX);
+            let beyond = unit.by("and", &positive, INFINITY);
+            let lanes = unit.is("uge", &magnitude, 0x4300_0000);
+            let value = unit.select(&lanes, &beyond, &value);
+            let lanes = unit.is("ugt", &magnitude, INFINITY);
+            let value = unit.select(&lanes, &all(NAN), &value);
+            if ftz {
+                return value;
+            }
+            let square = unit.floats("fmul", &value, &value);
+            let low = low(unit);
+            unit.select(&low, &square, &value)
+        })
+    }
+
+    /// high·by + low·UNIT as doubles, plus what `more` adds, cut off to floats.
+    fn cut(&mut self, high: &Pair, by: f64, low: &Pair, unit: f64, more: impl Fn(&mut Text, usize, String) -> String) -> Pair {
+        let doubles = "<16 x double>";
+        let long = "<16 x i64>";
+        self.each(|text, at| {
+            let high = text.convert("sitofp", WORDS, &high[at], doubles);
+            let high = text.binary("fmul", doubles, &high, &FORM.float_constant(64, by));
+            let low = text.convert("sitofp", WORDS, &low[at], doubles);
+            let low = text.binary("fmul", doubles, &low, &FORM.float_constant(64, unit));
+            let sum = text.binary("fadd", doubles, &high, &low);
+            let sum = more(text, at, sum);
+            let bits = text.convert("bitcast", doubles, &sum, long);
+            let bits = text.binary("and", long, &bits, &FORM.constant(64, !0x1fff_ffff));
+            let sum = text.convert("bitcast", long, &bits, doubles);
+            let float = text.convert("fptrunc", doubles, &sum, FLOATS);
+            text.bits(FORM, 32, &float)
+        })
+    }
+
+    fn lg2(&mut self, a: &Pair, ftz: bool) -> Pair {
+        let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
+        let operand = self.normal(a, &rare, ftz);
+        let x = self.by("and", &operand, 0x1_ffff);
+        let slices = self.by("lshr", &operand, 17);
+        let (high, low) = self.sum::<sfu::Lg2>(&slices, &x);
+        let magnitude = self.magnitude(&operand);
+        let exponent = self.by("lshr", &magnitude, 23);
+        let exponent = self.by("sub", &exponent, 127);
+        // A quarter of the sum is the fraction in units of 2^-36; with the exponent, exactly.
+        const UNIT: f64 = 1.0 / 68_719_476_736.0;
+        let low = self.by("ashr", &low, 2);
+        let result = self.cut(&high, 64.0 * UNIT, &low, UNIT, |text, at, fraction| {
+            let doubles = "<16 x double>";
+            let exponent = text.convert("sitofp", WORDS, &exponent[at], doubles);
+            let sum = text.binary("fadd", doubles, &fraction, &exponent);
+            // Negative numbers by one's complement.
+            let bits = text.convert("bitcast", doubles, &sum, "<16 x i64>");
+            let sign = text.binary("ashr", "<16 x i64>", &bits, &FORM.constant(64, 63));
+            let below = text.binary("and", "<16 x i64>", &sign, &FORM.constant(64, UNIT.to_bits()));
+            let below = text.convert("bitcast", "<16 x i64>", &below, doubles);
+            text.binary("fadd", doubles, &sum, &below)
+        });
+        // The logarithm of one is zero: it takes no constant of rounding.
+        let one = self.is("eq", &operand, 1f32.to_bits());
+        let result = self.select(&one, &all(0), &result);
+        self.mend(&rare, &result, |unit| {
+            let lanes = unit.is("eq", &operand, INFINITY);
+            let value = unit.select(&lanes, &all(INFINITY), &result);
+            let lanes = unit.is("ugt", &operand, INFINITY);
+            let value = unit.select(&lanes, &all(NAN), &value);
+            let lanes = unit.is("ult", &magnitude, LEAST_NORMAL);
+            let value = unit.select(&lanes, &all(SIGN | INFINITY), &value);
+            if ftz {
+                return value;
+            }
+            let small = unit.is_small(a);
+            let less = unit.floats("fsub", &value, &all(24f32.to_bits()));
+            unit.select(&small, &less, &value)
+        })
+    }
+
+    fn circular(&mut self, a: &Pair, cosine: bool) -> Pair {
+        let magnitude = self.magnitude(a);
+        let rare = self.is("uge", &magnitude, INFINITY);
+        // Turns: a/2π rounded towards zero. 24 by 24 bits: the double is exact.
+        let float = self.to_float(&magnitude);
+        let turns = self.each(|text, at| {
+            let doubles = "<16 x double>";
+            let wide = text.convert("fpext", FLOATS, &float[at], doubles);
+            let by = FORM.float_constant(64, f64::from(f32::from_bits(0x3e22_f983)));
+            let turns = text.binary("fmul", doubles, &wide, &by);
+            let bits = text.convert("bitcast", doubles, &turns, "<16 x i64>");
+            let bits = text.binary("and", "<16 x i64>", &bits, &FORM.constant(64, !0x1fff_ffff));
+            let turns = text.convert("bitcast", "<16 x i64>", &bits, doubles);
+            let turns = text.convert("fptrunc", doubles, &turns, FLOATS);
+            text.bits(FORM, 32, &turns)
+        });
+        // Quarters of them with 23 bits of fraction, modulo four; from 2^24 on turns are whole.
+        let small = self.is("ult", &turns, TWO_24);
+        let turns = self.select(&small, &turns, &all(0));
+        let whole = self.whole(&turns);
+        let whole = self.each(|text, at| {
+            let whole = text.convert("sitofp", WORDS, &whole[at], FLOATS);
+            text.bits(FORM, 32, &whole)
+        });
+        let fraction = self.floats("fsub", &turns, &whole);
+        let p = self.times(&fraction, 33_554_432.0);
+        let mut p = self.whole(&p);
+        if cosine {
+            p = self.by("add", &p, 1 << 23);
+        }
+        let odd = self.by("shl", &p, 8);
+        let odd = self.by("ashr", &odd, 31);
+        let f = self.int("xor", &p, &odd);
+        let x = self.by("and", &f, 0x1_ffff);
+        let slices = self.by("lshr", &f, 17);
+        let (high, low) = self.sum::<sfu::Circular<false>>(&slices, &x);
+        const UNIT: f64 = 1.0 / 137_438_953_472.0;
+        let value = self.cut(&high, 256.0 * UNIT, &low, UNIT, |_, _, sum| sum);
+        let mut sign = self.by("shl", &p, 7);
+        if !cosine {
+            sign = self.int("xor", &sign, a);
+        }
+        let sign = self.by("and", &sign, SIGN);
+        let result = self.int("or", &value, &sign);
+        self.mend(&rare, &result, |unit| unit.select(&rare, &all(NAN), &result))
+    }
+}
