@@ -10,6 +10,7 @@
 mod c;
 
 mod alone;
+mod approximations;
 mod array;
 mod at_exit;
 mod bad_input;

@@ -587,9 +587,9 @@ impl Emitter<'_> {
             let value = self.text.float(self.form, 32, source);
             arguments.push_str(&format!("{ty} {value}, "));
         }
-        let result = self
-            .text
-            .value(format!("call {ty} @llvm.x86.avx512.{name}.ps.512({arguments}i32 {mode})"));
+        let result = self.text.value(format!(
+            "call {ty} @llvm.x86.avx512.{name}.ps.512({arguments}i32 {mode})"
+        ));
         let result = if sat { self.saturate(&result) } else { result };
         Some(self.text.bits(self.form, 32, &result))
     }
@@ -974,8 +974,8 @@ impl Emitter<'_> {
             }
             (Some((from, signed)), None) if near && matches!(to, Kind::F32 | Kind::F64) => {
                 let bits = if to == Kind::F32 { 32 } else { 64 };
-                // Not as vectors: the CPU has nothing for them.
-                if from == 64 && self.form != Form::One {
+                // As vectors, CPUs have nothing for them before AVX-512.
+                if from == 64 && self.form != Form::One && self.level != Level::Avx512 {
                     return None;
                 }
                 let value = self.resize(register(from), source, from, false);

@@ -299,7 +299,8 @@ impl Unit {
             debug_assert!(i16::try_from(b).is_ok() && i16::try_from(c).is_ok());
             (a << (F::SHIFT - 8), b as u16, c as u16)
         };
-        let table = |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> { (0..F::SLICES).map(|at| what(entry(at))).collect() };
+        let table =
+            |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> { (0..F::SLICES).map(|at| what(entry(at))).collect() };
         let slices = self.pack(slices);
         let (a_low, a_high) = (table(|(a, ..)| a as u16), table(|(a, ..)| (a >> 16) as u16));
         let (b, c) = (table(|(_, b, _)| b), table(|(.., c)| c));
@@ -522,9 +523,8 @@ impl Unit {
         };
         let magnitude = self.magnitude(&operand);
         // Fixed point with 23 bits of fraction, cut off; from 128 on it does not matter what.
-        let within = self.each(|text, at| {
-            text.intrinsic("umin", FORM, "i32", &[&magnitude[at], &FORM.constant(32, 0x42ff_ffff)])
-        });
+        let within = self
+            .each(|text, at| text.intrinsic("umin", FORM, "i32", &[&magnitude[at], &FORM.constant(32, 0x42ff_ffff)]));
         let p = self.times(&within, 8_388_608.0);
         let p = self.whole(&p);
         // Negative numbers by one's complement, unless they are whole.
@@ -561,7 +561,14 @@ impl Unit {
     }
 
     /// high·by + low·UNIT as doubles, plus what `more` adds, cut off to floats.
-    fn cut(&mut self, high: &Pair, by: f64, low: &Pair, unit: f64, more: impl Fn(&mut Text, usize, String) -> String) -> Pair {
+    fn cut(
+        &mut self,
+        high: &Pair,
+        by: f64,
+        low: &Pair,
+        unit: f64,
+        more: impl Fn(&mut Text, usize, String) -> String,
+    ) -> Pair {
         let doubles = "<16 x double>";
         let long = "<16 x i64>";
         self.each(|text, at| {

@@ -267,14 +267,21 @@ impl Emit<'_> {
     fn on_unit(&mut self, op: approx::Op, sources: &[Vec<String>]) -> Vec<String> {
         let name = unit::name(op);
         self.functions.insert(name.clone(), op);
-        let arguments: Vec<String> = sources.iter().flatten().map(|value| format!("<16 x i32> {value}")).collect();
+        let arguments: Vec<String> = sources
+            .iter()
+            .flatten()
+            .map(|value| format!("<16 x i32> {value}"))
+            .collect();
         let result = self.text.value(format!(
             "call intel_ocl_bicc {} @\"{name}\"({})",
             unit::RESULT,
             arguments.join(", ")
         ));
         [0, 1]
-            .map(|part| self.text.value(format!("extractvalue {} {result}, {part}", unit::RESULT)))
+            .map(|part| {
+                self.text
+                    .value(format!("extractvalue {} {result}, {part}", unit::RESULT))
+            })
             .into()
     }
 
