@@ -79,8 +79,8 @@ fn approximations_have_the_same_bits_in_both_tiers() {
             let module = module(&kernels());
             for (number, (instruction, _)) in INSTRUCTIONS.iter().enumerate() {
                 let kernel = function(module, &format!("k{number}"));
-                let all_over = (17, 32_771);
-                let around = AROUND.map(|at| (at.to_bits().wrapping_sub(COUNT / 2), 1));
+                let all_over = (17_u32, 32_771_u32);
+                let around = AROUND.map(|at| (at.to_bits().wrapping_sub(COUNT / 2), 1_u32));
                 for (first, step) in std::iter::once(all_over).chain(around) {
                     launch(kernel, COUNT / 256, 256, &[to, first.into(), step.into()]);
                     let hash = read(to, COUNT as usize)
