@@ -71,9 +71,10 @@ const AROUND: [f32; 8] = [0.0, -0.0, 1.0, -1.0, 126.0, -126.0, f32::INFINITY, 8.
 
 #[test]
 fn approximations_have_the_same_bits_in_both_tiers() {
+    let test = test_name!();
     let bits = |tier: &str| {
         let environment = [("MARGAY_JIT", tier), ("MARGAY_JIT_CACHE", "off")];
-        let run = alone(test_name!(), &environment, || {
+        let run = alone(test, &environment, || {
             context();
             let to = words(COUNT as usize);
             let module = module(&kernels());
@@ -92,8 +93,9 @@ fn approximations_have_the_same_bits_in_both_tiers() {
                 }
             }
         });
-        let lines = run.stdout.lines().filter(|line| line.starts_with("bits of"));
-        lines.map(str::to_owned).collect::<Vec<_>>()
+        // The first line begins with the name of the test.
+        let lines = run.stdout.lines().filter_map(|line| line.split_once("bits of "));
+        lines.map(|(_, bits)| bits.to_owned()).collect::<Vec<_>>()
     };
     let (interpreted, compiled) = (bits("off"), bits("always"));
     assert_eq!(interpreted.len(), INSTRUCTIONS.len() * (1 + AROUND.len()));
