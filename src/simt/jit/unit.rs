@@ -125,17 +125,17 @@ impl Unit {
     fn select(&mut self, by: &Pair, a: &Pair, b: &Pair) -> Pair {
         self.each(|text, at| text.select(FORM, WORDS, &by[at], &a[at], &b[at]))
     }
-    fn to_float(&mut self, a: &Pair) -> Pair {
+    fn as_floats(&mut self, a: &Pair) -> Pair {
         self.each(|text, at| text.float(FORM, 32, &a[at]))
     }
-    fn to_bits(&mut self, a: &Pair) -> Pair {
+    fn as_words(&mut self, a: &Pair) -> Pair {
         self.each(|text, at| text.bits(FORM, 32, &a[at]))
     }
     /// An operation on floats, given and taken as bits.
     fn floats(&mut self, op: &str, a: &Pair, b: &Pair) -> Pair {
-        let (a, b) = (self.to_float(a), self.to_float(b));
+        let (a, b) = (self.as_floats(a), self.as_floats(b));
         let value = self.each(|text, at| text.binary(op, FLOATS, &a[at], &b[at]));
-        self.to_bits(&value)
+        self.as_words(&value)
     }
     fn times(&mut self, a: &Pair, by: f32) -> Pair {
         self.floats("fmul", a, &all(by.to_bits()))
@@ -145,7 +145,7 @@ impl Unit {
     }
     /// Floats from 0 to 2^31 without their fractions.
     fn whole(&mut self, a: &Pair) -> Pair {
-        let a = self.to_float(a);
+        let a = self.as_floats(a);
         self.each(|text, at| text.convert("fptosi", FLOATS, &a[at], WORDS))
     }
 
@@ -403,7 +403,7 @@ impl Unit {
         if ftz {
             result = self.flush(&result);
         }
-        let float = self.to_float(&result);
+        let float = self.as_floats(&result);
         let nan = self.each(|text, at| text.value(format!("fcmp uno {FLOATS} {}, {}", float[at], float[at])));
         self.select(&nan, &all(NAN), &result)
     }
@@ -509,7 +509,7 @@ impl Unit {
         let rare = self.is("uge", &whole, 126f32.to_bits());
         // Below 2^-126 by way of the root: half the exponent, squared.
         let low = |unit: &mut Unit| {
-            let a = unit.to_float(a);
+            let a = unit.as_floats(a);
             let least = FORM.float_constant(32, -126.0);
             unit.each(|text, at| text.value(format!("fcmp olt {FLOATS} {}, {least}", a[at])))
         };
@@ -632,7 +632,7 @@ impl Unit {
         let magnitude = self.magnitude(a);
         let rare = self.is("uge", &magnitude, INFINITY);
         // Turns: a/2π rounded towards zero. 24 by 24 bits: the double is exact.
-        let float = self.to_float(&magnitude);
+        let float = self.as_floats(&magnitude);
         let turns = self.each(|text, at| {
             let doubles = "<16 x double>";
             let wide = text.convert("fpext", FLOATS, &float[at], doubles);
