@@ -14,13 +14,20 @@ use super::super::compute::bits_of;
 use super::super::context::{Context, Extent};
 use super::super::plan::Kind;
 use super::super::text::Form;
+use super::near::Stride;
 use super::{Emit, LANES};
 
 /// Where the lanes of an access go.
 #[derive(Clone)]
 pub(super) enum Place {
-    /// One address, or one a part, from which lanes follow each other by so many bytes: none, or an access's.
-    Lines { at: Vec<String>, step: u64 },
+    /// One address, or one a part, from which lanes follow each other by so many bytes: none, an access's, or a few times as
+    /// many.
+    Lines {
+        at: Vec<String>,
+        step: u64,
+        /// Bytes before the first lane's access and behind the last one's that may be read as well.
+        around: (u64, u64),
+    },
     /// One address a part, from which those lanes that run follow each other; of others nothing is known.
     Rows { at: Vec<String> },
     /// A distance from a number for each lane, in vectors of so many bits.
@@ -28,7 +35,36 @@ pub(super) enum Place {
         base: String,
         distances: Vec<String>,
         bits: u32,
+        /// How far from the number on there is memory, if that is one stretch: a number of 64 bits.
+        end: Option<String>,
     },
+    /// One address a part, from which lanes that run load words with these numbers ([`super::near`]).
+    Near { at: Vec<String>, words: Vec<String> },
+    /// One address a part, from which lanes store to the words that have a bit ([`super::near`]).
+    Butterflies { at: Vec<String>, places: Vec<String> },
+}
+
+/// What an access moves for each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Moved {
+    /// Bytes of an element.
+    pub(super) size: u64,
+    /// Elements.
+    pub(super) count: u64,
+    pub(super) stores: bool,
+}
+
+impl Moved {
+    /// Of an access that code carries out itself.
+    pub(super) fn of(element: Element, count: usize, stores: bool) -> Option<Moved> {
+        let (size, count) = (u64::from(element.bytes), count as u64);
+        let moved = Moved { size, count, stores };
+        let bytes = moved.bytes();
+        (size <= 8 && bytes <= 32 && bytes.is_power_of_two()).then_some(moved)
+    }
+    pub(super) fn bytes(self) -> u64 {
+        self.size * self.count
+    }
 }
 
 /// What is accessed, and whether it has to be looked at the long way.
@@ -59,17 +95,17 @@ pub(super) type Multiple = Option<(u64, i64)>;
 impl Emit<'_> {
     /// A weak load; `false`: not of a kind that is known here.
     pub(super) fn load(&mut self, address: &Address, element: Element, dst: &[Option<Reg>], op: &Op, pc: Pc) -> bool {
-        let Some(bytes) = bytes_of(element, dst.len()) else {
+        let Some(moved) = Moved::of(element, dst.len(), false) else {
             return false;
         };
         if dst.iter().flatten().any(|reg| reg.width == Width::B128) {
             return false;
         }
-        let Some((place, done, safe)) = self.way(address, bytes, None, op, pc) else {
+        let Some((place, done, safe)) = self.way(address, moved, op, pc) else {
             return false;
         };
         self.go_along(&place, false);
-        self.either(address, bytes, dst.len(), place, |this, place| {
+        self.either(address, moved, place, |this, place| {
             this.load_from(place, element, dst, &safe);
         });
         self.behind(done);
@@ -105,7 +141,7 @@ impl Emit<'_> {
                 }
                 self.write_lanes(reg, &values);
             }
-            Place::Lines { at, step: 0 } => {
+            Place::Lines { at, step: 0, .. } => {
                 for (k, reg) in dst.iter().enumerate() {
                     let Some(reg) = *reg else { continue };
                     let mut values = Vec::new();
@@ -117,6 +153,25 @@ impl Emit<'_> {
                     self.write_same(reg, &values);
                 }
             }
+            Place::Lines { at, step, around } if *step != bytes => {
+                let stride = Stride {
+                    size,
+                    count: dst.len() as u64,
+                    step: *step,
+                };
+                for (reg, values) in dst.iter().zip(self.load_stride(at, stride, *around)) {
+                    let Some(reg) = *reg else { continue };
+                    let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
+                    self.write_lanes(reg, &values);
+                }
+            }
+            Place::Near { at, words } => {
+                let Some(reg) = dst[0] else { return };
+                let values = self.load_near(at, words);
+                let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
+                self.write_lanes(reg, &values);
+            }
+            Place::Butterflies { .. } => unreachable!("stores alone have such places"),
             Place::Lines { at, .. } => {
                 let count = dst.len() as u64;
                 let lanes = u64::from(self.lanes);
@@ -158,6 +213,7 @@ impl Emit<'_> {
                 base,
                 distances,
                 bits: wide_by,
+                ..
             } => {
                 let mut at = self.pointers(base, distances, *wide_by);
                 let mut mask = self.mask.clone();
@@ -212,13 +268,12 @@ impl Emit<'_> {
         }
     }
 
-    /// How an access of so many bytes (of a store: of so many elements) is carried out, when it is known that it may be. `None`: it
-    /// is for the interpreter.
-    fn way(&mut self, address: &Address, bytes: u64, stores: Option<usize>, op: &Op, pc: Pc) -> Option<Way> {
+    /// How an access is carried out, when it is known that it may be. `None`: it is for the interpreter.
+    fn way(&mut self, address: &Address, moved: Moved, op: &Op, pc: Pc) -> Option<Way> {
         if let Some(Member { start, delta, safe }) = self.members.get(&pc).cloned() {
-            return Some((self.member(&start, delta), None, safe));
+            return Some((self.member(&start, delta, moved.bytes()), None, safe));
         }
-        let located = self.locate(address, bytes, stores)?;
+        let located = self.locate(address, moved)?;
         let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
         self.rarely(&located.bad, &slow, &fast);
         self.text.label(&slow);
@@ -230,7 +285,7 @@ impl Emit<'_> {
 
     /// An access of a loop through memory fetches ahead.
     fn go_along(&mut self, place: &Place, stores: bool) {
-        if let Place::Lines { at, step } = place
+        if let Place::Lines { at, step, .. } = place
             && let ([address], step @ 1..=16) = (&at[..], *step)
         {
             let address = address.clone();
@@ -286,19 +341,17 @@ impl Emit<'_> {
 
     /// A weak store; `false`: not of a kind that is known here.
     pub(super) fn store(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
-        let Some(bytes) = bytes_of(element, src.len()) else {
+        let Some(moved) = Moved::of(element, src.len(), true) else {
             return false;
         };
         if src.iter().any(|reg| reg.width == Width::B128) {
             return false;
         }
-        let Some((place, done, _)) = self.way(address, bytes, Some(src.len()), op, pc) else {
+        let Some((place, done, _)) = self.way(address, moved, op, pc) else {
             return false;
         };
         self.go_along(&place, true);
-        self.either(address, bytes, src.len(), place, |this, place| {
-            this.store_to(place, element, src)
-        });
+        self.either(address, moved, place, |this, place| this.store_to(place, element, src));
         self.behind(done);
         true
     }
@@ -336,7 +389,7 @@ impl Emit<'_> {
                     }
                 }
             }
-            Place::Lines { at, step: 0 } => {
+            Place::Lines { at, step: 0, .. } => {
                 // The last lane's stays.
                 for (number, base) in at.iter().enumerate() {
                     let part = if at.len() == 1 { self.parts - 1 } else { number };
@@ -350,6 +403,16 @@ impl Emit<'_> {
                     }
                 }
             }
+            Place::Lines { at, step, .. } if *step != bytes => {
+                let stride = Stride {
+                    size,
+                    count: src.len() as u64,
+                    step: *step,
+                };
+                self.store_stride(at, stride, &values);
+            }
+            Place::Butterflies { at, places } => self.store_butterflies(at, places, &values[0]),
+            Place::Near { .. } => unreachable!("loads alone have such places"),
             Place::Lines { at, .. } => {
                 let mask = self.mask.clone();
                 for part in 0..self.parts {
@@ -379,6 +442,7 @@ impl Emit<'_> {
                 base,
                 distances,
                 bits: wide_by,
+                ..
             } => {
                 let mut at = self.pointers(base, distances, *wide_by);
                 let mut mask = self.mask.clone();
@@ -409,23 +473,24 @@ impl Emit<'_> {
         }
     }
 
-    /// An access of single words, each lane at an address of its own, is one of vectors if those turn out to follow each other.
-    fn either(
-        &mut self,
-        address: &Address,
-        bytes: u64,
-        count: usize,
-        place: Place,
-        mut access: impl FnMut(&mut Self, &Place),
-    ) {
+    /// An access of single words, each lane at an address of its own, is one of vectors if those turn out to follow each other,
+    /// or to lie near each other.
+    fn either(&mut self, address: &Address, moved: Moved, place: Place, mut access: impl FnMut(&mut Self, &Place)) {
+        let bytes = moved.bytes();
         // Lines that come here are known not to do so.
         let may = address.register.is_some_and(|reg| !self.kind(reg.number).is_line());
-        let Place::Lanes { base, distances, bits } = &place else {
+        let Place::Lanes {
+            base,
+            distances,
+            bits,
+            end,
+        } = &place
+        else {
             access(self, &place);
             return;
         };
         // Vectors of four have no masks.
-        if !may || count != 1 || !matches!(bytes, 4 | 8) || address.space == Space::Local || self.lanes < 8 {
+        if !may || moved.count != 1 || !matches!(bytes, 4 | 8) || address.space == Space::Local || self.lanes < 8 {
             access(self, &place);
             return;
         }
@@ -456,6 +521,22 @@ impl Emit<'_> {
         access(self, &Place::Rows { at });
         self.jump(&met);
         self.text.label(&apart);
+        if let Some(end) = end
+            && self.lanes == 16
+            && bytes == 4
+        {
+            let lanes = (&base[..], &distances[..], *bits);
+            let (near, any) = match moved.stores {
+                false => self.windows(lanes, &firsts, end),
+                true => self.butterflies(lanes, &firsts),
+            };
+            let [far, close] = ["far", "close"].map(|what| self.text.name(what));
+            self.branch(&any, &far, &close);
+            self.text.label(&close);
+            access(self, &near);
+            self.jump(&met);
+            self.text.label(&far);
+        }
         access(self, &place);
         self.jump(&met);
         self.text.label(&met);
@@ -500,7 +581,8 @@ impl Emit<'_> {
 
     /// Whether lanes find memory in a simple pattern: one address for all, or one access after the other; by how much addresses
     /// grow, then. The outer `None`: the access is for the interpreter.
-    pub(super) fn line(&self, address: &Address, bytes: u64, stores: Option<usize>) -> Option<Option<u64>> {
+    pub(super) fn line(&self, address: &Address, moved: Moved) -> Option<Option<u64>> {
+        let bytes = moved.bytes();
         let kind = match address.register {
             None => Kind::SAME,
             Some(reg) => self.kind(reg.number),
@@ -512,10 +594,19 @@ impl Emit<'_> {
         match kind {
             Kind::Line { step, .. } => {
                 let step = if narrow { u64::from(step as u32) } else { step };
-                let simple = step == 0 || step == bytes;
+                let stride = Stride {
+                    size: moved.size,
+                    count: moved.count,
+                    step,
+                };
+                // Where lanes leave words out, those that do not run would often go too far; and short vectors have no masks.
+                let near = stride.is_near(self.lanes_of_line(address), self.lanes.into())
+                    && self.mask.is_none()
+                    && (!moved.stores || self.lanes == 16);
+                let simple = step == 0 || step == bytes || near;
                 // Masked stores are of single words.
-                let whole = step != 0 && stores == Some(1) && (4..=8).contains(&bytes);
-                let masked_store = stores.is_some() && self.mask.is_some() && !whole;
+                let whole = step != 0 && moved.count == 1 && (4..=8).contains(&bytes);
+                let masked_store = moved.stores && self.mask.is_some() && !whole;
                 Some((simple && !masked_store && address.space != Space::Local).then_some(step))
             }
             Kind::Vector => Some(None),
@@ -523,14 +614,14 @@ impl Emit<'_> {
         }
     }
 
-    /// Forms the addresses of an access (of a store, of so many elements), and finds out whether all is well with them. `None`:
-    /// for the interpreter.
-    fn locate(&mut self, address: &Address, bytes: u64, stores: Option<usize>) -> Option<Located> {
+    /// Forms the addresses of an access, and finds out whether all is well with them. `None`: for the interpreter.
+    fn locate(&mut self, address: &Address, moved: Moved) -> Option<Located> {
+        let bytes = moved.bytes();
         let multiple = self.multiple(address, (bytes, address.offset));
-        match self.line(address, bytes, stores)? {
+        match self.line(address, moved)? {
             Some(step) => {
                 let lanes = self.lanes_of_line(address);
-                let reach = if step == 0 { bytes } else { lanes * bytes };
+                let reach = (lanes - 1) * step + bytes;
                 self.locate_line(address, (reach, multiple), step)
             }
             None => self.locate_lanes(address, bytes),
@@ -658,7 +749,11 @@ impl Emit<'_> {
             }
         }
         Some(Located {
-            place: Place::Lines { at, step },
+            place: Place::Lines {
+                at,
+                step,
+                around: (0, 0),
+            },
             bad: bad?,
             site,
             safe,
@@ -726,6 +821,7 @@ impl Emit<'_> {
         let mut wrong = Vec::new();
         let mut distances = Vec::new();
         let mut site = None;
+        let mut end = None;
         let (base, bits);
         match address.space {
             Space::Generic | Space::Global | Space::Const => {
@@ -739,6 +835,7 @@ impl Emit<'_> {
                     wrong.push(self.beyond(64, &distance, &address, &rooms, multiple));
                     distances.push(distance);
                 }
+                end = Some(self.text.value(format!("add i64 {room}, {}", reach - 1)));
                 (base, bits) = (low, 64);
             }
             Space::Shared => {
@@ -758,6 +855,7 @@ impl Emit<'_> {
                     wrong.push(self.beyond(32, &distance, &distance, &rooms, multiple));
                     distances.push(distance);
                 }
+                end = Some(all);
                 (base, bits) = (shared, 32);
             }
             Space::Local => {
@@ -794,17 +892,16 @@ impl Emit<'_> {
         let bad = self.any(&wrong);
         Some(Located {
             safe: base.clone(),
-            place: Place::Lanes { base, distances, bits },
+            place: Place::Lanes {
+                base,
+                distances,
+                bits,
+                end,
+            },
             bad,
             site,
         })
     }
-}
-
-/// Bytes of an access that code carries out itself.
-pub(super) fn bytes_of(element: Element, count: usize) -> Option<u64> {
-    let bytes = u64::from(element.bytes) * count as u64;
-    (element.bytes <= 8 && bytes <= 32 && bytes.is_power_of_two()).then_some(bytes)
 }
 
 /// Whether an address is of 32 bits.

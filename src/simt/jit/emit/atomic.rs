@@ -105,11 +105,15 @@ impl Emit<'_> {
                     _ => self.in_turn_at(&atomic, &at),
                 }
             }
-            Place::Lanes { base, distances, bits } => {
+            Place::Lanes {
+                base, distances, bits, ..
+            } => {
                 let at = self.pointers(&base, &distances, bits);
                 self.each_at(&atomic, &at);
             }
-            Place::Rows { .. } => unreachable!("only loads and stores look whether lanes follow each other"),
+            Place::Rows { .. } | Place::Near { .. } | Place::Butterflies { .. } => {
+                unreachable!("only loads and stores look whether lanes follow each other")
+            }
         }
         if let Some(dst) = dst {
             let looked = self.place("%n", offset_of!(Context, looked));

@@ -12,7 +12,7 @@ use crate::program::{Address, Inst, Op, Ordering, Reg, Role, Space};
 
 use super::super::Pc;
 use super::Emit;
-use super::access::{Located, Member, Place, bytes_of};
+use super::access::{Located, Member, Moved, Place};
 
 /// Bytes between the first and the last place of a group's offsets; where nothing but the offsets says that they belong together.
 const SPAN: i64 = 1 << 16;
@@ -37,37 +37,35 @@ struct Group {
 /// An access that may be a member.
 struct Access<'a> {
     address: &'a Address,
-    bytes: u64,
-    stores: Option<usize>,
+    moved: Moved,
 }
 
 impl Emit<'_> {
     fn access<'b>(&self, inst: &'b Inst) -> Option<Access<'b>> {
-        let (address, element, count, stores) = match &inst.op {
+        let (address, moved) = match &inst.op {
             Op::Load {
                 address,
                 element,
                 ordering: Ordering::Weak,
                 dst,
                 ..
-            } => (address, *element, dst.len(), None),
+            } => (address, Moved::of(*element, dst.len(), false)?),
             Op::Store {
                 address,
                 element,
                 ordering: Ordering::Weak,
                 src,
                 ..
-            } => (address, *element, src.len(), Some(src.len())),
+            } => (address, Moved::of(*element, src.len(), true)?),
             _ => return None,
         };
         let mut wide = false;
         inst.op.regs(|reg, _| wide |= reg.width == Width::B128);
-        let bytes = bytes_of(element, count)?;
         let known = matches!(
             address.space,
             Space::Generic | Space::Global | Space::Const | Space::Shared
         );
-        (known && !wide && inst.guard.is_none()).then_some(Access { address, bytes, stores })
+        (known && !wide && inst.guard.is_none()).then_some(Access { address, moved })
     }
 
     /// Groups of a unit's accesses, by the stretches of it that they need.
@@ -77,7 +75,7 @@ impl Emit<'_> {
         for at in insts.clone() {
             let inst = &self.input.body.blocks[block].insts[at];
             if let Some(access) = self.access(inst)
-                && let Some(line) = self.line(access.address, access.bytes, access.stores)
+                && let Some(line) = self.line(access.address, access.moved)
                 && !open.iter_mut().any(|group| group.takes(at, &access, line))
             {
                 open.push(Group::of(at, &access, line));
@@ -203,46 +201,60 @@ impl Emit<'_> {
             offset: group.offsets.start,
         };
         let multiple = self.multiple(&address, group.longest);
-        let located = match group.line {
+        let mut located = match group.line {
             Some(step) => {
                 let reach = reach + step * (self.lanes_of_line(&address) - 1);
                 self.locate_line(&address, (reach, multiple), step)?
             }
             None => self.locate_each(&address, (reach, multiple))?,
         };
+        if let Place::Lines { around, .. } = &mut located.place {
+            *around = (0, reach);
+        }
         Some(located)
     }
 
-    /// Where a member goes, so far behind where its group begins.
-    pub(super) fn member(&mut self, start: &Place, delta: i64) -> Place {
+    /// Where a member goes, an access of so many bytes, so far behind where its group begins.
+    pub(super) fn member(&mut self, start: &Place, delta: i64, bytes: u64) -> Place {
         match start {
-            Place::Lines { at, step } => {
+            Place::Lines { at, step, around } => {
                 let at = at.iter();
                 Place::Lines {
                     at: at.map(|at| self.text.value(format!("add i64 {at}, {delta}"))).collect(),
                     step: *step,
+                    around: (delta as u64, around.1 - delta as u64 - bytes),
                 }
             }
-            Place::Lanes { base, distances, bits } => Place::Lanes {
+            Place::Lanes {
+                base,
+                distances,
+                bits,
+                end,
+            } => Place::Lanes {
                 base: self.text.value(format!("add i64 {base}, {delta}")),
                 distances: distances.clone(),
                 bits: *bits,
+                end: end
+                    .as_ref()
+                    .map(|end| self.text.value(format!("sub i64 {end}, {delta}"))),
             },
-            Place::Rows { .. } => unreachable!("groups ask no such thing"),
+            Place::Rows { .. } | Place::Near { .. } | Place::Butterflies { .. } => {
+                unreachable!("groups ask no such thing")
+            }
         }
     }
 }
 
 impl Group {
     fn of(at: usize, access: &Access<'_>, line: Option<u64>) -> Group {
-        let offset = access.address.offset;
+        let (offset, bytes) = (access.address.offset, access.moved.bytes());
         Group {
             register: access.address.register,
             space: access.address.space,
-            stores: access.stores.is_some(),
+            stores: access.moved.stores,
             line,
-            offsets: offset..offset.saturating_add(access.bytes as i64),
-            longest: (access.bytes, offset),
+            offsets: offset..offset.saturating_add(bytes as i64),
+            longest: (bytes, offset),
             members: vec![at],
             opens: at,
         }
@@ -250,23 +262,23 @@ impl Group {
 
     /// Takes an access in, if it belongs here.
     fn takes(&mut self, at: usize, access: &Access<'_>, line: Option<u64>) -> bool {
-        let address = access.address;
+        let (address, its) = (access.address, access.moved.bytes());
         let same = self.register.map(|reg| reg.number) == address.register.map(|reg| reg.number)
             && self.space == address.space
             && self.line == line
-            && (self.stores == access.stores.is_some() || self.space == Space::Shared);
+            && (self.stores == access.moved.stores || self.space == Space::Shared);
         let (bytes, offset) = self.longest;
         let apart = address.offset.wrapping_sub(offset) as u64;
-        let in_step = apart & (access.bytes.min(bytes) - 1) == 0;
+        let in_step = apart & (its.min(bytes) - 1) == 0;
         let start = self.offsets.start.min(address.offset);
-        let end = self.offsets.end.max(address.offset.saturating_add(access.bytes as i64));
+        let end = self.offsets.end.max(address.offset.saturating_add(its as i64));
         let span = if self.register.is_some() { SPAN } else { SPAN_ABSOLUTE };
         if !same || !in_step || end.checked_sub(start).is_none_or(|bytes| bytes > span) {
             return false;
         }
         self.offsets = start..end;
-        if access.bytes > bytes {
-            self.longest = (access.bytes, address.offset);
+        if its > bytes {
+            self.longest = (its, address.offset);
         }
         self.members.push(at);
         true

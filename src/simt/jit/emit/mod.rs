@@ -31,6 +31,7 @@ mod group;
 mod instructions;
 mod lanes;
 mod masks;
+mod near;
 mod order;
 mod pack;
 mod registers;
