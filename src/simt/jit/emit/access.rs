@@ -510,7 +510,8 @@ impl Emit<'_> {
         let at = firsts
             .iter()
             .map(|first| {
-                let first = self.text.resize(Form::One, *bits, first, 64, false);
+                // The first lane may be one that does not run, and lie before a window.
+                let first = self.text.resize(Form::One, *bits, first, 64, true);
                 self.text.value(format!("add i64 {base}, {first}"))
             })
             .collect();
