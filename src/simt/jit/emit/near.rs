@@ -187,7 +187,7 @@ impl Emit<'_> {
         let (mut far, mut short) = (Vec::new(), None);
         for (distance, first) in distances.iter().zip(firsts) {
             // A window begins at a word, which a lane that does not run may not, and ends where memory does.
-            let first = self.text.resize(Form::One, bits, first, 64, false);
+            let first = self.text.resize(Form::One, bits, first, 64, true);
             let first = self.text.value(format!("add i64 {base}, {first}"));
             let first = self.text.value(format!("and i64 {first}, -4"));
             let first = self.text.value(format!("sub i64 {first}, {base}"));
@@ -286,7 +286,7 @@ impl Emit<'_> {
             let power = self.text.value(format!("shl i32 1, {size}"));
             let by = self.text.value(format!("add i32 {power}, 1"));
             places.push(self.text.value(format!("udiv i32 -1, {by}")));
-            let first = self.text.resize(Form::One, bits, first, 64, false);
+            let first = self.text.resize(Form::One, bits, first, 64, true);
             at.push(self.text.value(format!("add i64 {base}, {first}")));
         }
         let any = self.any(&other);
