@@ -41,7 +41,7 @@ pub use children::run;
 pub use deadlock::Named as NamedThreads;
 pub use executables::Executables;
 pub use fault::{Fault, MadeOf, Place, Site, Whose};
-pub use jit::compiler;
+pub use jit::{compiler, compiler_defect};
 pub use launch::{Family, GraphUpdate, Launch, Runtime, Services, Shape};
 pub use listing::{Listing, listing};
 pub use machine::{heap_log, observe};

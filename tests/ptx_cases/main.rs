@@ -46,6 +46,10 @@ fn main() -> ExitCode {
         }
     }
     let mut failed = libtest_mimic::run(&arguments, trials).has_failed();
+    if let Some(why) = cuda::simt::compiler_defect() {
+        eprintln!("ptx_cases: LLVM made no code of a kernel: {why}");
+        failed = true;
+    }
     if parent && !arguments.list {
         for level in Level::available().filter(|&level| level < Level::current()) {
             failed |= !again(level, "off");

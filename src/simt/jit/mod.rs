@@ -30,8 +30,8 @@ mod text;
 mod unit;
 mod worker;
 
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 
 use crate::isa::Level;
 use context::{Entry, LaneCall, Stretch};
@@ -114,6 +114,25 @@ pub fn compiler() -> Result<&'static str, &'static str> {
     Library::get().map(Library::version)
 }
 
+/// What LLVM said of the first text that it could not make code of, and of which kernel.
+static DEFECT: OnceLock<String> = OnceLock::new();
+
+/// Text that is no LLVM is a defect of ours: the interpreter hides it, so it is remembered, for tests, and logged.
+fn defect(name: &str, why: String) -> String {
+    tracing::warn!(
+        kernel = name,
+        why,
+        "a defect of the compiler: the kernel is interpreted"
+    );
+    let _ = DEFECT.set(format!("{name}: {why}"));
+    why
+}
+
+/// The first kernel of this process of which LLVM could make no code though it was given to it, and why: there should be none.
+pub fn compiler_defect() -> Option<&'static str> {
+    DEFECT.get().map(String::as_str)
+}
+
 /// How the rows of a block of this shape lie in warps.
 pub fn rows(block: [u32; 3]) -> Rows {
     Rows::of(block, part_lanes(Level::current()))
@@ -166,13 +185,15 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
     let (object, kept) = match cache::get(&key) {
         Some(object) => (object, true),
         None => {
-            let object = library.compile_with(&made.ir, features, PASSES, OPTIMISE, Emit::Object)?;
+            let object = library.compile_with(&made.ir, features, PASSES, OPTIMISE, Emit::Object);
+            let object = object.map_err(|why| defect(name, why))?;
             cache::put(&key, &object);
             (object, false)
         }
     };
-    let code = Code::load(&object, outside)?;
-    let run = code.symbol(emit::NAME).ok_or("its code is missing")?;
+    let code = Code::load(&object, outside).map_err(|why| defect(name, why))?;
+    let run = code.symbol(emit::NAME);
+    let run = run.ok_or_else(|| defect(name, "its code is missing".to_owned()))?;
     // SAFETY: the function that the emitter has made under this name has this type.
     let run = unsafe { std::mem::transmute::<*const u8, Entry>(run) };
     tracing::debug!(kernel = name, ?whom, kept, bytes = code.bytes(), elapsed = ?began.elapsed(), "compiled");

@@ -178,7 +178,7 @@ impl Emit<'_> {
             }
         };
         if atomic.shared_with_others {
-            let name = fold.name();
+            let name = fold.atomic();
             self.text
                 .value(format!("atomicrmw {name} ptr {at}, {int} {total} seq_cst"));
             return;
@@ -482,7 +482,7 @@ impl Atomic {
             AtomicOp::Exch => Some("xchg"),
             AtomicOp::Inc => Some("uinc_wrap"),
             AtomicOp::Dec => Some("udec_wrap"),
-            _ => self.fold().map(Fold::name),
+            _ => self.fold().map(Fold::atomic),
         }
     }
 }

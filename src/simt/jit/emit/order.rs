@@ -42,6 +42,8 @@ impl<'a> Line<'a> {
         match operation {
             "load" => reads = last,
             "store" => writes = Some(last?),
+            // It belongs to its label.
+            "phi" => return None,
             "call" if !what.contains("@llvm.") || defines.is_none() => return None,
             _ if defines.is_none() => return None,
             _ => {}

@@ -193,6 +193,15 @@ impl Fold {
         }
     }
 
+    /// What `atomicrmw` calls it.
+    pub(super) fn atomic(self) -> &'static str {
+        match self {
+            Fold::MinS => "min",
+            Fold::MaxS => "max",
+            Fold::Add | Fold::And | Fold::Or | Fold::Xor | Fold::MinU | Fold::MaxU => self.name(),
+        }
+    }
+
     /// Others are calls of intrinsics.
     pub(super) fn is_instruction(self) -> bool {
         matches!(self, Fold::Add | Fold::And | Fold::Or | Fold::Xor)
