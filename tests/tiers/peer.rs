@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What became of a kernel.
@@ -33,6 +34,8 @@ pub struct Peer {
     /// Whether what the library says goes on to the user.
     pub loud: bool,
     running: Option<(Child, Receiver<String>)>,
+    /// What the library says where it has compiled nothing though it should: kernels would be compared with themselves.
+    defect: Arc<OnceLock<String>>,
 }
 
 impl Peer {
@@ -46,10 +49,11 @@ impl Peer {
             environment: configuration.split(',').filter_map(pair).collect(),
             loud: true,
             running: None,
+            defect: Arc::default(),
         }
     }
 
-    fn start(&self) -> std::io::Result<(Child, Receiver<String>)> {
+    fn start(&mut self) -> std::io::Result<(Child, Receiver<String>)> {
         let mut command = Command::new(std::env::current_exe()?);
         // The environment of whoever runs the tests must not decide what they find.
         for (name, _) in std::env::vars_os() {
@@ -58,12 +62,11 @@ impl Peer {
                 command.env_remove(&name);
             }
         }
-        let stderr = if self.loud { Stdio::inherit() } else { Stdio::null() };
         let mut child = command
             .arg("child")
             // Kernels that will never be run again are not worth keeping.
             .envs([
-                ("MARGAY_LOG", "error"),
+                ("MARGAY_LOG", "error,cuda::simt::jit=warn"),
                 ("MARGAY_THREADS", "1"),
                 ("MARGAY_JIT_CACHE", "off"),
             ])
@@ -71,8 +74,22 @@ impl Peer {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(stderr)
+            .stderr(Stdio::piped())
             .spawn()?;
+        self.defect = Arc::default();
+        if let Some(errors) = child.stderr.take() {
+            let (defect, loud) = (self.defect.clone(), self.loud);
+            std::thread::spawn(move || {
+                for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                    if loud {
+                        eprintln!("{line}");
+                    }
+                    if line.contains("a defect of the compiler") {
+                        let _ = defect.set(line);
+                    }
+                }
+            });
+        }
         let (to, lines) = channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
@@ -103,10 +120,11 @@ impl Peer {
             return Outcome::Died;
         };
         let outcome = match lines.recv_timeout(patience) {
-            Ok(line) => match line.split_once(' ') {
-                Some(("ok", hash)) => return Outcome::Ran(hash.to_string()),
-                Some((_, what)) => Outcome::Failed(what.to_string()),
-                None => Outcome::Failed(line),
+            Ok(line) => match (line.split_once(' '), self.defect.get()) {
+                (Some(("ok", _)), Some(defect)) => Outcome::Failed(defect.clone()),
+                (Some(("ok", hash)), None) => return Outcome::Ran(hash.to_string()),
+                (Some((_, what)), _) => Outcome::Failed(what.to_string()),
+                (None, _) => Outcome::Failed(line),
             },
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => Outcome::Hung,
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Outcome::Died,
