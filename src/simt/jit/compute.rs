@@ -7,7 +7,7 @@
 
 use crate::isa::compare::{Boolean, Compare, Operands};
 use crate::isa::convert::{Kind, Round};
-use crate::isa::float::{Extremum, Format, Scalar};
+use crate::isa::float::{Extremum, FloatType, Format, Scalar};
 use crate::isa::int::{Ordered, Part};
 use crate::isa::lanes::Width;
 use crate::isa::moves::{Extract, Pack, Resize, Words};
@@ -94,11 +94,18 @@ pub fn gives_any_nan(op: Compute) -> bool {
     let Compute::Float(op) = op else {
         return matches!(
             op,
-            Compute::Convert(convert::Op::Cvt {
-                to: Kind::F32,
-                from: Kind::F16,
-                ..
-            })
+            Compute::Convert(
+                convert::Op::Cvt {
+                    to: Kind::F32,
+                    from: Kind::F16,
+                    ..
+                } | convert::Op::Cvt {
+                    to: Kind::F32,
+                    from: Kind::F32,
+                    round: Round::Integral(_),
+                    flags: convert::Flags { sat: false, .. },
+                }
+            )
         );
     };
     use float::Op::*;
@@ -133,6 +140,11 @@ pub fn takes_any_nan(op: Compute) -> bool {
                 ..
             })
         )
+}
+
+/// Whether it is a division of integers, for which it matters that the divisor is the same in all lanes.
+pub fn divides(op: Compute) -> bool {
+    matches!(op, Compute::Int(int::Op::Div { .. } | int::Op::Rem { .. }))
 }
 
 /// Arithmetic on `f64`: where a result is NaN, which one it is says the kernel.
@@ -173,6 +185,8 @@ pub struct Emitter<'a> {
     pub text: &'a mut Text,
     pub form: Form,
     pub level: Level,
+    /// The second source as one number, where it is the same in all lanes.
+    pub same: Option<String>,
 }
 
 impl Emitter<'_> {
@@ -393,7 +407,81 @@ impl Emitter<'_> {
                 let result = self.binary(&op, bits, a, &by);
                 Some(self.select(bits, &none, &all, &result))
             }
+            None if bits <= 32 && self.level != Level::Baseline => {
+                let none = {
+                    let zero = self.constant(bits, 0);
+                    self.icmp("eq", bits, b, &zero)
+                };
+                let (wide_a, wide_b) = (self.resize(bits, a, 32, signed), self.resize(bits, b, 32, signed));
+                let quotient = self.by_doubles(signed, &wide_a, &wide_b, bits);
+                let quotient = self.resize(32, &quotient, bits, signed);
+                let result = if op.ends_with("rem") {
+                    let product = self.binary("mul", bits, &quotient, b);
+                    self.binary("sub", bits, a, &product)
+                } else {
+                    quotient
+                };
+                Some(self.select(bits, &none, &all, &result))
+            }
             None => None,
+        }
+    }
+
+    /// The quotient of integers of 32 bits, exactly: one that is not integral differs from the nearest integer by more than `f64`
+    /// rounds away. By zero it is anything. `bits`: of [`Emitter::same`].
+    fn by_doubles(&mut self, signed: bool, a: &str, b: &str, bits: u32) -> String {
+        let op = if signed { "sitofp" } else { "uitofp" };
+        let divisor = |this: &mut Self, b: &str| {
+            let [zero, one, minus] = [0, 1, u64::MAX].map(|value| this.constant(32, value));
+            let none = this.icmp("eq", 32, b, &zero);
+            let by = this.select(32, &none, &one, b);
+            if !signed {
+                return (by, None);
+            }
+            // The least number by -1 has no place in 32 bits.
+            let turns = this.icmp("eq", 32, b, &minus);
+            (this.select(32, &turns, &one, &by), Some(turns))
+        };
+        let (narrow, wide) = (self.form.int(32), self.form.float(64));
+        let dividend = self.text.convert(op, &narrow, a, &wide);
+        let (quotient, turns) = match self.same.clone() {
+            None => {
+                let (by, turns) = divisor(self, b);
+                let by = self.text.convert(op, &narrow, &by, &wide);
+                (self.text.binary("fdiv", &wide, &dividend, &by), turns)
+            }
+            // With half of one more it lies so far from every integer that a product with the reciprocal will do.
+            Some(same) => {
+                let form = std::mem::replace(&mut self.form, Form::One);
+                let same = self.resize(bits, &same, 32, signed);
+                let (by, _) = divisor(self, &same);
+                let by = self.text.convert(op, "i32", &by, "double");
+                let one = self.form.float_constant(64, 1.0);
+                let reciprocal = self.text.binary("fdiv", "double", &one, &by);
+                self.form = form;
+                let reciprocal = self.text.splat(form, "double", &reciprocal);
+                let half = self.form.float_constant(64, 0.5);
+                let half = match signed {
+                    true => self.text.intrinsic("copysign", form, "f64", &[&half, &dividend]),
+                    false => half,
+                };
+                let dividend = self.text.binary("fadd", &wide, &dividend, &half);
+                let turns = signed.then(|| {
+                    let minus = self.constant(32, u64::MAX);
+                    self.icmp("eq", 32, b, &minus)
+                });
+                (self.text.binary("fmul", &wide, &dividend, &reciprocal), turns)
+            }
+        };
+        let op = if signed { "fptosi" } else { "fptoui" };
+        let quotient = self.text.convert(op, &wide, &quotient, &narrow);
+        match turns {
+            None => quotient,
+            Some(turns) => {
+                let zero = self.constant(32, 0);
+                let turned = self.binary("sub", 32, &zero, a);
+                self.select(32, &turns, &turned, &quotient)
+            }
         }
     }
 
@@ -457,6 +545,16 @@ impl Emitter<'_> {
 
     fn float(&mut self, op: float::Op, s: &[String]) -> Option<String> {
         use float::Op::*;
+        if let Copysign { ty } = op {
+            let (bits, sign) = match ty {
+                FloatType::F32 => (32, 1 << 31),
+                FloatType::F64 => (64, 1 << 63),
+            };
+            let (sign, magnitude) = (self.constant(bits, sign), self.constant(bits, sign - 1));
+            let sign = self.binary("and", bits, &s[0], &sign);
+            let magnitude = self.binary("and", bits, &s[1], &magnitude);
+            return Some(self.binary("or", bits, &sign, &magnitude));
+        }
         let (bits, ftz, sat) = match op {
             Add { rounding, format } | Sub { rounding, format } | Mul { rounding, format } => {
                 if !nearest(rounding) {
@@ -985,30 +1083,13 @@ impl Emitter<'_> {
                 let value = self.text.convert(op, &ty, &value, &float);
                 Some(self.text.bits(self.form, bits, &value))
             }
-            (None, Some((32, signed))) if from == Kind::F32 => {
+            (None, Some(to)) => {
                 let Round::Integral(mode) = round else { return None };
-                let rounded = match mode {
-                    Rounding::Rz => None,
-                    Rounding::Rn => Some("roundeven"),
-                    Rounding::Rm if !flags.ftz => Some("floor"),
-                    Rounding::Rp if !flags.ftz => Some("ceil"),
-                    Rounding::Rm | Rounding::Rp | Rounding::Rna | Rounding::Rs => return None,
-                };
-                // Without its instruction, rounding is a call.
-                if rounded.is_some() && self.level == Level::Baseline {
-                    return None;
-                }
-                let mut value = self.text.float(self.form, 32, source);
-                if let Some(name) = rounded {
-                    value = self.text.intrinsic(name, self.form, "f32", &[&value]);
-                }
-                let op = if signed { "fptosi" } else { "fptoui" };
-                let (ty, float) = (self.form.int(32), self.form.float(32));
-                let (to, from) = (self.form.suffix("i32"), self.form.suffix("f32"));
-                Some(
-                    self.text
-                        .value(format!("call {ty} @llvm.{op}.sat.{to}.{from}({float} {value})")),
-                )
+                self.to_integer((from, source), to, mode, flags.ftz)
+            }
+            (None, None) if to == from => {
+                let Round::Integral(mode) = round else { return None };
+                self.to_integral(from, mode, flags.ftz, source)
             }
             (None, None) => match (to, from) {
                 (Kind::F64, Kind::F32) if !flags.ftz && round == Round::Unsaid => {
@@ -1047,6 +1128,108 @@ impl Emitter<'_> {
             },
             _ => None,
         }
+    }
+
+    /// The intrinsic that rounds like this, if it is not what a conversion to integers does by itself; the outer `None`: there is
+    /// none, or it would be a call.
+    fn rounds(&self, mode: Rounding) -> Option<&'static str> {
+        if self.level == Level::Baseline {
+            return None;
+        }
+        Some(match mode {
+            Rounding::Rz => "trunc",
+            Rounding::Rn => "roundeven",
+            Rounding::Rm => "floor",
+            Rounding::Rp => "ceil",
+            Rounding::Rna | Rounding::Rs => return None,
+        })
+    }
+
+    /// A float's integral value as an integer: clamped. NaN becomes zero, or the lone top bit of `f64` and of 64 bits.
+    fn to_integer(
+        &mut self,
+        (from, source): (Kind, &str),
+        (to, signed): (u32, bool),
+        mode: Rounding,
+        ftz: bool,
+    ) -> Option<String> {
+        let (mut value, bits) = match from {
+            Kind::F32 => (self.text.float(self.form, 32, source), 32),
+            Kind::F64 => (self.text.float(self.form, 64, source), 64),
+            Kind::F16 if self.level != Level::Baseline && self.form != Form::One => {
+                let value = self.text.float(self.form, 16, source);
+                let (narrow, wide) = (self.form.float(16), self.form.float(32));
+                (self.text.convert("fpext", &narrow, &value, &wide), 32)
+            }
+            _ => return None,
+        };
+        // As vectors, CPUs have nothing for 64 bits before AVX-512.
+        if to == 64 && self.form != Form::One && self.level != Level::Avx512 {
+            return None;
+        }
+        // What is rounded down or up may show that it was not flushed.
+        if ftz && matches!(mode, Rounding::Rm | Rounding::Rp) {
+            return None;
+        }
+        let element = if bits == 32 { "f32" } else { "f64" };
+        if mode != Rounding::Rz {
+            let name = self.rounds(mode)?;
+            value = self.text.intrinsic(name, self.form, element, &[&value]);
+        }
+        let by = to.max(32);
+        let op = if signed { "fptosi" } else { "fptoui" };
+        let (ty, float) = (self.form.int(by), self.form.float(bits));
+        let (name, of) = (self.form.suffix(&format!("i{by}")), self.form.suffix(element));
+        let mut result = self
+            .text
+            .value(format!("call {ty} @llvm.{op}.sat.{name}.{of}({float} {value})"));
+        if to < 32 {
+            if signed {
+                let low = self.constant(32, u64::MAX << (to - 1));
+                result = self.text.intrinsic("smax", self.form, "i32", &[&result, &low]);
+            }
+            let (least, high) = if signed { ("smin", to - 1) } else { ("umin", to) };
+            let high = self.constant(32, (1 << high) - 1);
+            result = self.text.intrinsic(least, self.form, "i32", &[&result, &high]);
+        }
+        if from == Kind::F64 || to == 64 {
+            let nan = self.fcmp("uno", bits, &value, &value);
+            // Narrow ones are extended by their sign.
+            let top = if signed && to < 32 {
+                u64::MAX << (to - 1)
+            } else {
+                1 << (to - 1)
+            };
+            let top = self.constant(by, top);
+            result = self.select(by, &nan, &top, &result);
+        }
+        Some(match to {
+            8 => self.resize(32, &result, 16, signed),
+            _ => self.resize(by, &result, to, signed),
+        })
+    }
+
+    /// A float's integral value as such a float. NaN of `f64` are made quiet, of `f32` they are left to whoever looks.
+    fn to_integral(&mut self, of: Kind, mode: Rounding, ftz: bool, source: &str) -> Option<String> {
+        let name = self.rounds(mode)?;
+        let (bits, element) = match of {
+            Kind::F32 => (32, "f32"),
+            Kind::F64 => (64, "f64"),
+            _ => return None,
+        };
+        let mut value = self.text.float(self.form, bits, source);
+        if ftz && of == Kind::F32 {
+            value = self.flush(&value);
+        }
+        let rounded = self.text.intrinsic(name, self.form, element, &[&value]);
+        let rounded = self.text.bits(self.form, bits, &rounded);
+        if of == Kind::F32 {
+            return Some(rounded);
+        }
+        let nan = self.fcmp("uno", 64, &value, &value);
+        let quiet = self.constant(64, 1 << 51);
+        let quiet = self.binary("or", 64, source, &quiet);
+        Some(self.select(64, &nan, &quiet, &rounded))
     }
 }
 

@@ -101,6 +101,17 @@ impl Text {
         }
         self.value(format!("{op} {from} {value} to {to}"))
     }
+    /// One value everywhere.
+    pub fn splat(&mut self, form: Form, element: &str, value: &str) -> String {
+        let Form::Lanes(lanes) = form else {
+            return value.to_owned();
+        };
+        let ty = format!("<{lanes} x {element}>");
+        let one = self.value(format!("insertelement {ty} poison, {element} {value}, i64 0"));
+        self.value(format!(
+            "shufflevector {ty} {one}, {ty} poison, <{lanes} x i32> zeroinitializer"
+        ))
+    }
     /// As a float of as many bits.
     pub fn float(&mut self, form: Form, bits: u32, value: &str) -> String {
         self.convert("bitcast", &form.int(bits), value, &form.float(bits))

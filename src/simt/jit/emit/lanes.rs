@@ -59,6 +59,7 @@ impl Emit<'_> {
                     text: &mut self.text,
                     form: Form::One,
                     level: self.level,
+                    same: None,
                 };
                 match emitter.emit(what, &these, &constants, dst.len()) {
                     Some(values) => {
@@ -100,6 +101,12 @@ impl Emit<'_> {
             return;
         }
         let sources: Vec<Vec<String>> = src.iter().map(|&reg| self.lanes_of(reg, raw)).collect();
+        let same = match src.get(1) {
+            Some(&by) if compute::divides(what) && matches!(self.kind(by.number), Kind::Line { step: 0, .. }) => {
+                self.line_of(by, raw).0
+            }
+            Some(_) | None => Vec::new(),
+        };
         let mut results: Vec<Vec<String>> = vec![Vec::new(); dst.len()];
         let mut by_kernel = false;
         for part in 0..self.parts {
@@ -109,6 +116,7 @@ impl Emit<'_> {
                 text: &mut self.text,
                 form,
                 level: self.level,
+                same: same.get(part).or(same.first()).cloned(),
             };
             let Some(values) = emitter.emit(what, &these, &constants, dst.len()) else {
                 by_kernel = true;

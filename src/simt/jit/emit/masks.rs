@@ -140,14 +140,8 @@ impl Emit<'_> {
     }
 
     pub(super) fn splat(&mut self, element: &str, value: &str) -> String {
-        let ty = format!("<{} x {element}>", self.lanes);
-        let one = self
-            .text
-            .value(format!("insertelement {ty} poison, {element} {value}, i64 0"));
-        self.text.value(format!(
-            "shufflevector {ty} {one}, {ty} poison, <{} x i32> zeroinitializer",
-            self.lanes
-        ))
+        let form = self.form();
+        self.text.splat(form, element, value)
     }
 
     pub(super) fn branch(&mut self, by: &str, yes: &str, no: &str) {
