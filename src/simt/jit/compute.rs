@@ -1083,6 +1083,21 @@ impl Emitter<'_> {
                 let value = self.text.convert(op, &ty, &value, &float);
                 Some(self.text.bits(self.form, bits, &value))
             }
+            // What `f32` would round is too large for a half in any case.
+            (Some((from, signed)), None)
+                if near && to == Kind::F16 && self.level != Level::Baseline && self.form != Form::One =>
+            {
+                if from == 64 && self.level != Level::Avx512 {
+                    return None;
+                }
+                let value = self.resize(register(from), source, from, false);
+                let value = self.resize(from, &value, from.max(32), signed);
+                let op = if signed { "sitofp" } else { "uitofp" };
+                let (ty, single, half) = (self.form.int(from.max(32)), self.form.float(32), self.form.float(16));
+                let value = self.text.convert(op, &ty, &value, &single);
+                let value = self.text.convert("fptrunc", &single, &value, &half);
+                Some(self.text.bits(self.form, 16, &value))
+            }
             (None, Some(to)) => {
                 let Round::Integral(mode) = round else { return None };
                 self.to_integer((from, source), to, mode, flags.ftz)
@@ -1160,6 +1175,12 @@ impl Emitter<'_> {
                 let value = self.text.float(self.form, 16, source);
                 let (narrow, wide) = (self.form.float(16), self.form.float(32));
                 (self.text.convert("fpext", &narrow, &value, &wide), 32)
+            }
+            Kind::Bf16 => {
+                let wide = self.resize(16, source, 32, false);
+                let by = self.constant(32, 16);
+                let value = self.binary("shl", 32, &wide, &by);
+                (self.text.float(self.form, 32, &value), 32)
             }
             _ => return None,
         };
