@@ -11,7 +11,7 @@ use crate::isa::float::{Extremum, FloatType, Format, Scalar};
 use crate::isa::int::{Ordered, Part};
 use crate::isa::lanes::Width;
 use crate::isa::moves::{Extract, Pack, Resize, Words};
-use crate::isa::types::{Bits, IntType, LongBits, NarrowInt, Rounding, SignedInt, WideInt};
+use crate::isa::types::{Bits, IntType, LongBits, NarrowInt, Rounding, SignedInt, WideInt, Word};
 use crate::isa::{Compute, Level, compare, convert, float, int, logic, moves};
 
 use super::text::{Form, Text};
@@ -206,7 +206,8 @@ impl Emitter<'_> {
             Compute::Logic(op) => self.logic(op, sources, constants).map(|v| vec![v]),
             Compute::Convert(op) => self.cvt(op, s(0)).map(|v| vec![v]),
             Compute::Move(op) => self.moved(op, sources).map(|v| vec![v]),
-            Compute::Approx(_) | Compute::Half(_) | Compute::Narrow(_) | Compute::Video(_) | Compute::Legacy(_) => None,
+            Compute::Half(op) => self.half(op, sources).map(|v| vec![v]),
+            Compute::Approx(_) | Compute::Narrow(_) | Compute::Video(_) | Compute::Legacy(_) => None,
         }
     }
 
@@ -326,6 +327,17 @@ impl Emitter<'_> {
                 let kept = self.binary("and", bits, of(1), &keep);
                 self.binary("or", bits, &moved, &kept)
             }
+            Dp4a { a, b } => {
+                let (a_signed, b_signed) = (a == Word::S32, b == Word::S32);
+                let pairs = (0..4).map(|at| ((8, at, a_signed), (8, at, b_signed)));
+                self.dot(s, pairs.collect())
+            }
+            Dp2a { part, a, b } => {
+                let (a_signed, b_signed) = (a == Word::S32, b == Word::S32);
+                let first = if part == Part::Hi { 2 } else { 0 };
+                let pairs = (0..2).map(|at| ((16, at, a_signed), (8, first + at, b_signed)));
+                self.dot(s, pairs.collect())
+            }
             AddSat { .. }
             | AddPacked { .. }
             | AddCc { .. }
@@ -349,9 +361,7 @@ impl Emitter<'_> {
             | Bfind { .. }
             | Bmsk { .. }
             | Szext { .. }
-            | Fns
-            | Dp4a { .. }
-            | Dp2a { .. } => return None,
+            | Fns => return None,
         })
     }
 
@@ -425,6 +435,22 @@ impl Emitter<'_> {
             }
             None => None,
         }
+    }
+
+    /// The third source, and products of fields of the first two: of so many bits, by number, with a sign or without.
+    fn dot(&mut self, s: &[String], pairs: Vec<((u32, u32, bool), (u32, u32, bool))>) -> String {
+        let mut sum = s[2].clone();
+        for (a, b) in pairs {
+            let [a, b] = [(&s[0], a), (&s[1], b)].map(|(value, (bits, at, signed))| {
+                let up = self.constant(32, (32 - bits * (at + 1)).into());
+                let down = self.constant(32, (32 - bits).into());
+                let high = self.binary("shl", 32, value, &up);
+                self.binary(if signed { "ashr" } else { "lshr" }, 32, &high, &down)
+            });
+            let product = self.binary("mul", 32, &a, &b);
+            sum = self.binary("add", 32, &sum, &product);
+        }
+        sum
     }
 
     /// The quotient of integers of 32 bits, exactly: one that is not integral differs from the nearest integer by more than `f64`

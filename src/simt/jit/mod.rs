@@ -12,7 +12,7 @@
 //! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
 //! object.rs   its objects, loaded                        cache.rs    and kept on disk
 //! moves.rs    registers on their way in and out          worker.rs  the thread that compiles
-//! unit.rs     the single-precision function unit
+//! unit.rs     the single-precision function unit         half.rs    arithmetic on halves
 //! ```
 //!
 //! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
@@ -22,6 +22,7 @@ mod cache;
 mod compute;
 pub mod context;
 mod emit;
+mod half;
 mod library;
 pub mod moves;
 mod object;

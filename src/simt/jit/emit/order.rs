@@ -42,7 +42,7 @@ impl<'a> Line<'a> {
         match operation {
             "load" => reads = last,
             "store" => writes = Some(last?),
-            // It belongs to its label.
+            // They stand together at the top of their block.
             "phi" => return None,
             "call" if !what.contains("@llvm.") || defines.is_none() => return None,
             _ if defines.is_none() => return None,
@@ -138,4 +138,30 @@ fn put(out: &mut String, lines: &[Line<'_>], registers: usize) {
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| parts[at]);
     order.iter().for_each(|&at| out.push_str(lines[at].text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_a_block_stays_in_front_of_it() {
+        let mut text = String::from("go1:\n");
+        for part in 0..2 {
+            text.push_str(&format!(
+                "  %p{part} = phi <16 x i64> [ %a{part}, %from ], [ %b{part}, %again ]\n"
+            ));
+        }
+        for register in 0..LONG {
+            for part in 0..2 {
+                text.push_str(&format!("  store <16 x i64> %p{part}, ptr %r{register}.{part}\n"));
+            }
+        }
+        by_parts(&mut text, 0, 8);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3 + 2 * LONG);
+        assert!(lines[1].contains("phi") && lines[2].contains("phi"));
+        // What follows is in the order of the parts.
+        assert!(lines[3..3 + LONG].iter().all(|line| line.contains("%p0,")));
+    }
 }
