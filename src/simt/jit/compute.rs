@@ -189,6 +189,13 @@ pub struct Emitter<'a> {
     pub same: Option<String>,
 }
 
+/// A part of a register of 32 bits: so many bits, which of them, with a sign or without.
+struct Field {
+    bits: u32,
+    at: u32,
+    signed: bool,
+}
+
 impl Emitter<'_> {
     /// The values of the destinations; `None`: the kernel has to do it. `constants` are the sources that are known.
     pub fn emit(
@@ -329,14 +336,28 @@ impl Emitter<'_> {
             }
             Dp4a { a, b } => {
                 let (a_signed, b_signed) = (a == Word::S32, b == Word::S32);
-                let pairs = (0..4).map(|at| ((8, at, a_signed), (8, at, b_signed)));
-                self.dot(s, pairs.collect())
+                let fields = |signed| move |at| Field { bits: 8, at, signed };
+                let pairs = (0..4).map(|at| [fields(a_signed)(at), fields(b_signed)(at)]);
+                self.dot(s, pairs)
             }
             Dp2a { part, a, b } => {
                 let (a_signed, b_signed) = (a == Word::S32, b == Word::S32);
                 let first = if part == Part::Hi { 2 } else { 0 };
-                let pairs = (0..2).map(|at| ((16, at, a_signed), (8, first + at, b_signed)));
-                self.dot(s, pairs.collect())
+                let pairs = (0..2).map(|at| {
+                    [
+                        Field {
+                            bits: 16,
+                            at,
+                            signed: a_signed,
+                        },
+                        Field {
+                            bits: 8,
+                            at: first + at,
+                            signed: b_signed,
+                        },
+                    ]
+                });
+                self.dot(s, pairs)
             }
             AddSat { .. }
             | AddPacked { .. }
@@ -437,15 +458,15 @@ impl Emitter<'_> {
         }
     }
 
-    /// The third source, and products of fields of the first two: of so many bits, by number, with a sign or without.
-    fn dot(&mut self, s: &[String], pairs: Vec<((u32, u32, bool), (u32, u32, bool))>) -> String {
+    /// The third source, and products of fields of the first two.
+    fn dot(&mut self, s: &[String], pairs: impl Iterator<Item = [Field; 2]>) -> String {
         let mut sum = s[2].clone();
-        for (a, b) in pairs {
-            let [a, b] = [(&s[0], a), (&s[1], b)].map(|(value, (bits, at, signed))| {
-                let up = self.constant(32, (32 - bits * (at + 1)).into());
-                let down = self.constant(32, (32 - bits).into());
+        for [a, b] in pairs {
+            let [a, b] = [(&s[0], a), (&s[1], b)].map(|(value, field)| {
+                let up = self.constant(32, (32 - field.bits * (field.at + 1)).into());
+                let down = self.constant(32, (32 - field.bits).into());
                 let high = self.binary("shl", 32, value, &up);
-                self.binary(if signed { "ashr" } else { "lshr" }, 32, &high, &down)
+                self.binary(if field.signed { "ashr" } else { "lshr" }, 32, &high, &down)
             });
             let product = self.binary("mul", 32, &a, &b);
             sum = self.binary("add", 32, &sum, &product);
@@ -1126,11 +1147,11 @@ impl Emitter<'_> {
             }
             (None, Some(to)) => {
                 let Round::Integral(mode) = round else { return None };
-                self.to_integer((from, source), to, mode, flags.ftz)
+                self.clamped((from, source), to, mode, flags.ftz)
             }
             (None, None) if to == from => {
                 let Round::Integral(mode) = round else { return None };
-                self.to_integral(from, mode, flags.ftz, source)
+                self.integral(from, mode, flags.ftz, source)
             }
             (None, None) => match (to, from) {
                 (Kind::F64, Kind::F32) if !flags.ftz && round == Round::Unsaid => {
@@ -1187,7 +1208,7 @@ impl Emitter<'_> {
     }
 
     /// A float's integral value as an integer: clamped. NaN becomes zero, or the lone top bit of `f64` and of 64 bits.
-    fn to_integer(
+    fn clamped(
         &mut self,
         (from, source): (Kind, &str),
         (to, signed): (u32, bool),
@@ -1257,7 +1278,7 @@ impl Emitter<'_> {
     }
 
     /// A float's integral value as such a float. NaN of `f64` are made quiet, of `f32` they are left to whoever looks.
-    fn to_integral(&mut self, of: Kind, mode: Rounding, ftz: bool, source: &str) -> Option<String> {
+    fn integral(&mut self, of: Kind, mode: Rounding, ftz: bool, source: &str) -> Option<String> {
         let name = self.rounds(mode)?;
         let (bits, element) = match of {
             Kind::F32 => (32, "f32"),

@@ -14,7 +14,6 @@ use super::super::compute::bits_of;
 use super::super::context::{Context, Extent};
 use super::super::plan::Kind;
 use super::super::text::Form;
-use super::near::Stride;
 use super::{Emit, LANES};
 
 /// Where the lanes of an access go.
@@ -154,12 +153,13 @@ impl Emit<'_> {
                 }
             }
             Place::Lines { at, step, around } if *step != bytes => {
-                let stride = Stride {
+                let count = dst.len() as u64;
+                let moved = Moved {
                     size,
-                    count: dst.len() as u64,
-                    step: *step,
+                    count,
+                    stores: false,
                 };
-                for (reg, values) in dst.iter().zip(self.load_stride(at, stride, *around)) {
+                for (reg, values) in dst.iter().zip(self.load_stride(at, (moved, *step), *around)) {
                     let Some(reg) = *reg else { continue };
                     let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
                     self.write_lanes(reg, &values);
@@ -404,12 +404,13 @@ impl Emit<'_> {
                 }
             }
             Place::Lines { at, step, .. } if *step != bytes => {
-                let stride = Stride {
+                let count = src.len() as u64;
+                let moved = Moved {
                     size,
-                    count: src.len() as u64,
-                    step: *step,
+                    count,
+                    stores: true,
                 };
-                self.store_stride(at, stride, &values);
+                self.store_stride(at, (moved, *step), &values);
             }
             Place::Butterflies { at, places } => self.store_butterflies(at, places, &values[0]),
             Place::Near { .. } => unreachable!("loads alone have such places"),
@@ -595,15 +596,10 @@ impl Emit<'_> {
         match kind {
             Kind::Line { step, .. } => {
                 let step = if narrow { u64::from(step as u32) } else { step };
-                let stride = Stride {
-                    size: moved.size,
-                    count: moved.count,
-                    step,
-                };
                 // Where lanes leave words out, those that do not run would often go too far; and short vectors have no masks.
-                let near = stride.is_near(self.lanes_of_line(address), self.lanes.into())
-                    && self.mask.is_none()
-                    && (!moved.stores || self.lanes == 16);
+                let near = self.mask.is_none()
+                    && (!moved.stores || self.lanes == 16)
+                    && self.is_stride(moved, step, self.lanes_of_line(address));
                 let simple = step == 0 || step == bytes || near;
                 // Masked stores are of single words.
                 let whole = step != 0 && moved.count == 1 && (4..=8).contains(&bytes);

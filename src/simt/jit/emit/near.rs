@@ -8,36 +8,24 @@
 
 use super::super::text::Form;
 use super::Emit;
-use super::access::Place;
+use super::access::{Moved, Place};
 
 /// Bytes of a window: four vectors.
 const WINDOW: u64 = 256;
 /// Most vectors of a stride.
 const VECTORS: u64 = 8;
 
-/// An access of lines that leave elements out.
-#[derive(Clone, Copy)]
-pub(super) struct Stride {
-    /// Bytes of an element, elements of an access.
-    pub(super) size: u64,
-    pub(super) count: u64,
-    /// Bytes from lane to lane.
-    pub(super) step: u64,
-}
-
-impl Stride {
-    /// Whether vectors carry out an access of so many lanes, a part's at least.
-    pub(super) fn is_near(self, lanes: u64, part: u64) -> bool {
-        let (bytes, times) = (self.size * self.count, self.step / self.size);
-        self.step > bytes
-            && self.step.is_multiple_of(bytes)
-            && times <= (4 * self.count).min(VECTORS)
-            // Room for a vector.
-            && (lanes - 1) * self.step + bytes >= part * self.size.max(4)
-    }
-}
-
 impl Emit<'_> {
+    /// Whether vectors carry out an access of so many lanes, a part's at least, that grows by `step` from lane to lane.
+    pub(super) fn is_stride(&self, moved: Moved, step: u64, lanes: u64) -> bool {
+        let (bytes, times) = (moved.bytes(), step / moved.size);
+        step > bytes
+            && step.is_multiple_of(bytes)
+            && times <= (4 * moved.count).min(VECTORS)
+            // Room for a vector.
+            && (lanes - 1) * step + bytes >= u64::from(self.lanes) * moved.size.max(4)
+    }
+
     /// Elements of vectors side by side, chosen by vector and place; what nobody chooses is any number.
     fn pick(&mut self, bits: u32, vectors: &[String], chosen: &[Option<(usize, u64)>]) -> String {
         let lanes = u64::from(self.lanes);
@@ -82,8 +70,13 @@ impl Emit<'_> {
 
     /// Loads a stride: the vectors of each element, by part. `around`: bytes before the first lane's access and behind the
     /// last one's that may be read.
-    pub(super) fn load_stride(&mut self, at: &[String], stride: Stride, around: (u64, u64)) -> Vec<Vec<String>> {
-        let Stride { size, count, step } = stride;
+    pub(super) fn load_stride(
+        &mut self,
+        at: &[String],
+        (moved, step): (Moved, u64),
+        around: (u64, u64),
+    ) -> Vec<Vec<String>> {
+        let Moved { size, count, .. } = moved;
         let (lanes, bytes) = (u64::from(self.lanes), size * count);
         // Permutations of bytes are dear: they come by words.
         let word = size.max(4);
@@ -138,8 +131,8 @@ impl Emit<'_> {
     }
 
     /// Stores a stride; `values`: the vectors of each element, by part.
-    pub(super) fn store_stride(&mut self, at: &[String], stride: Stride, values: &[Vec<String>]) {
-        let Stride { size, count, step } = stride;
+    pub(super) fn store_stride(&mut self, at: &[String], (moved, step): (Moved, u64), values: &[Vec<String>]) {
+        let Moved { size, count, .. } = moved;
         let (lanes, bits) = (u64::from(self.lanes), size as u32 * 8);
         let ty = self.form().int(bits);
         let all = (lanes - 1) * step + size * count;
@@ -175,7 +168,8 @@ impl Emit<'_> {
             .value(format!("getelementptr i8, ptr {base}, i64 {}", offset as i64))
     }
 
-    /// Windows for a load of single words, and whether any lane that runs is in none. Vectors have sixteen lanes.
+    /// Windows for a load of single words: where they begin, the lanes' words in them, and whether any lane that runs is in none.
+    /// Vectors have sixteen lanes.
     pub(super) fn windows(
         &mut self,
         (base, distances, bits): (&str, &[String], u32),
@@ -243,8 +237,8 @@ impl Emit<'_> {
             .collect()
     }
 
-    /// Butterflies for a store of single words, and whether any lane, of those that do not run as well, is in none. Vectors have
-    /// sixteen lanes.
+    /// Butterflies for a store of single words: where they begin, their places as bits, and whether any lane, of those that do not
+    /// run as well, is in none. Vectors have sixteen lanes.
     pub(super) fn butterflies(
         &mut self,
         (base, distances, bits): (&str, &[String], u32),
@@ -314,7 +308,7 @@ impl Emit<'_> {
                     _ => self.text.value(format!(
                         "shufflevector {ty} {value}, {ty} poison, <16 x i32> <{}, {}>",
                         (8..16).map(|lane| format!("i32 {lane}")).collect::<Vec<_>>().join(", "),
-                        vec!["i32 poison"; 8].join(", ")
+                        ["i32 poison"; 8].join(", ")
                     )),
                 };
                 let mut bits_of = |from: &str| {
