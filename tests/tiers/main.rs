@@ -78,7 +78,7 @@ fn main() -> ExitCode {
             compare(part, until)
         }));
     }
-    for (tamper, most) in [("operation", 16), ("death", 12), ("hang", 12)] {
+    for (tamper, most) in [("operation", 16), ("death", 12), ("hang", 12), ("refusal", 12)] {
         trials.push(Trial::test(format!("self_test::{tamper}"), move || finds(tamper, most)));
     }
     let assembler = Path::new(env!("CARGO_MANIFEST_DIR")).join(".env/cuda-13/bin/ptxas");
@@ -167,6 +167,7 @@ fn finds(tamper: &str, most: usize) -> Result<(), Failed> {
         let expected = match tamper {
             "death" => outcomes[1] == Outcome::Died,
             "hang" => outcomes[1] == Outcome::Hung,
+            "refusal" => matches!(outcomes[1], Outcome::Failed(_)),
             _ => matches!(outcomes[1], Outcome::Ran(_)),
         };
         if !expected {

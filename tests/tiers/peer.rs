@@ -84,7 +84,7 @@ impl Peer {
                     if loud {
                         eprintln!("{line}");
                     }
-                    if line.contains("a defect of the compiler") {
+                    if line.contains("LLVM made no code") {
                         let _ = defect.set(line);
                     }
                 }

@@ -7,7 +7,7 @@ use crate::isa::Level;
 use crate::isa::half::{Format, Limit, Op, Plain};
 
 use super::compute::Emitter;
-use super::text::Form;
+use super::text::{Form, Text};
 
 /// NaN, as results have it.
 const NAN: u64 = 0x7fff;
@@ -31,6 +31,23 @@ impl Halves {
     fn one(self) -> u64 {
         if self.bf16 { 0x3f80 } else { 0x3c00 }
     }
+}
+
+/// `f16`, or `bf16`, as floats of 32 bits; halves are given as integers.
+pub(super) fn widen(text: &mut Text, form: Form, bf16: bool, value: &str) -> String {
+    if bf16 {
+        let wide = text.resize(form, 16, value, 32, false);
+        let wide = text.binary("shl", &form.int(32), &wide, &form.constant(32, 16));
+        return text.float(form, 32, &wide);
+    }
+    let half = text.float(form, 16, value);
+    text.convert("fpext", &form.float(16), &half, &form.float(32))
+}
+
+/// Floats of 32 bits rounded to `f16`, as integers. NaN stays NaN.
+pub(super) fn narrow(text: &mut Text, form: Form, value: &str) -> String {
+    let half = text.convert("fptrunc", &form.float(32), value, &form.float(16));
+    text.bits(form, 16, &half)
 }
 
 impl Emitter<'_> {
@@ -102,22 +119,21 @@ impl Emitter<'_> {
         }
     }
 
-    /// A register's halves, as integers.
-    fn taken(&mut self, halves: Halves, value: &str) -> String {
+    /// What a register of halves is.
+    fn register(&self, halves: Halves) -> String {
         match halves.pairs {
-            false => value.to_owned(),
-            true => self
-                .text
-                .convert("bitcast", &self.form.int(32), value, &halves.form.int(16)),
+            true => self.form.int(32),
+            false => self.form.int(16),
         }
     }
+    /// A register's halves, as integers.
+    fn taken(&mut self, halves: Halves, value: &str) -> String {
+        let register = self.register(halves);
+        self.text.convert("bitcast", &register, value, &halves.form.int(16))
+    }
     fn given(&mut self, halves: Halves, value: &str) -> String {
-        match halves.pairs {
-            false => value.to_owned(),
-            true => self
-                .text
-                .convert("bitcast", &halves.form.int(16), value, &self.form.int(32)),
-        }
+        let register = self.register(halves);
+        self.text.convert("bitcast", &halves.form.int(16), value, &register)
     }
 
     fn on_halves(&mut self, halves: Halves, op: &str, value: &str, by: u64) -> String {
@@ -149,16 +165,9 @@ impl Emitter<'_> {
 
     /// A register's halves as `f32`.
     fn widened(&mut self, halves: Halves, value: &str) -> String {
-        let form = halves.form;
         let value = self.taken(halves, value);
         let value = self.flushed(halves, value);
-        if halves.bf16 {
-            let wide = self.text.resize(form, 16, &value, 32, false);
-            let wide = self.text.binary("shl", &form.int(32), &wide, &form.constant(32, 16));
-            return self.text.float(form, 32, &wide);
-        }
-        let half = self.text.float(form, 16, &value);
-        self.text.convert("fpext", &form.float(16), &half, &form.float(32))
+        widen(self.text, halves.form, halves.bf16, &value)
     }
 
     /// `f32` rounded to a register's halves.
@@ -177,8 +186,7 @@ impl Emitter<'_> {
             let nan = self.text.value(format!("fcmp uno {float} {value}, {value}"));
             self.chosen(halves, &nan, &form.constant(16, NAN), &half)
         } else {
-            let half = self.text.convert("fptrunc", &form.float(32), value, &form.float(16));
-            let half = self.text.bits(form, 16, &half);
+            let half = narrow(self.text, form, value);
             let nan = self.is_nan(halves, &half);
             self.chosen(halves, &nan, &form.constant(16, NAN), &half)
         };

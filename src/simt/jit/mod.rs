@@ -8,7 +8,7 @@
 //! ```text
 //! plan.rs     where code is cut, which registers are one number a warp, who is elsewhere meanwhile
 //! emit/       flow, registers, accesses as LLVM's text   text.rs     names, types, constants
-//! compute.rs  operations that LLVM has instructions for
+//! compute.rs  operations that LLVM has instructions for  convert.rs  conversions
 //! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
 //! object.rs   its objects, loaded                        cache.rs    and kept on disk
 //! moves.rs    registers on their way in and out          worker.rs  the thread that compiles
@@ -21,6 +21,7 @@
 mod cache;
 mod compute;
 pub mod context;
+mod convert;
 mod emit;
 mod half;
 mod library;
@@ -115,21 +116,23 @@ pub fn compiler() -> Result<&'static str, &'static str> {
     Library::get().map(Library::version)
 }
 
-/// What LLVM said of the first text that it could not make code of, and of which kernel.
+/// The first kernel of which no code could be made though it is compiled, and why.
 static DEFECT: OnceLock<String> = OnceLock::new();
 
-/// Text that is no LLVM is a defect of ours: the interpreter hides it, so it is remembered, for tests, and logged.
+/// No code was made of a text that was given to LLVM: memory is short, or the text is a defect of ours. The interpreter hides
+/// that, so it is logged, and the first one is remembered, for tests.
 fn defect(name: &str, why: String) -> String {
     tracing::warn!(
         kernel = name,
         why,
-        "a defect of the compiler: the kernel is interpreted"
+        "LLVM made no code of a kernel, which is interpreted"
     );
     let _ = DEFECT.set(format!("{name}: {why}"));
     why
 }
 
-/// The first kernel of this process of which LLVM could make no code though it was given to it, and why: there should be none.
+/// The first kernel of this process of which LLVM made no code though it was given to it, and why. Where there is memory enough,
+/// there should be none.
 pub fn compiler_defect() -> Option<&'static str> {
     DEFECT.get().map(String::as_str)
 }

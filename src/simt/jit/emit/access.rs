@@ -331,11 +331,12 @@ impl Emit<'_> {
         }
     }
 
-    fn pointer(&mut self, base: &str, offset: u64) -> String {
+    /// An address so many bytes behind a number, or before it.
+    pub(super) fn pointer(&mut self, base: &str, offset: u64) -> String {
         let base = self.text.value(format!("inttoptr i64 {base} to ptr"));
-        match offset {
+        match offset as i64 {
             0 => base,
-            _ => self.text.value(format!("getelementptr i8, ptr {base}, i64 {offset}")),
+            offset => self.text.value(format!("getelementptr i8, ptr {base}, i64 {offset}")),
         }
     }
 

@@ -82,10 +82,13 @@ impl Emit<'_> {
         let word = size.max(4);
         let (bits, wide, chunk) = (size as u32 * 8, word as u32 * 8, lanes * word);
         let (ty, form) = (self.form().int(wide), self.form());
-        // Where structures begin, if what lies before may be read: so accesses to one structure read the same vectors.
-        let lead = Some(around.0 % step).filter(|lead| lead + bytes <= step).unwrap_or(0);
+        // Where structures begin, if what lies before may be read: so accesses to one structure read the same vectors. Fields of
+        // other widths begin and end elsewhere than at multiples of this one's.
+        let lead = Some(around.0 % step).filter(|lead| lead + bytes <= step && lead.is_multiple_of(size));
+        let lead = lead.unwrap_or(0);
+        let behind = around.1.min(step - lead - bytes) / size * size;
         let lines = if at.len() == 1 { self.parts as u64 } else { 1 };
-        let end = lead + (lines * lanes - 1) * step + bytes + around.1.min(step - lead - bytes);
+        let end = lead + (lines * lanes - 1) * step + bytes + behind;
         let mut values = vec![Vec::new(); count as usize];
         for part in 0..self.parts {
             let (base, first) = match at {
@@ -99,7 +102,7 @@ impl Emit<'_> {
             let vectors: Vec<String> = starts
                 .iter()
                 .map(|start| {
-                    let pointer = self.pointer_at(base, start.wrapping_sub(lead));
+                    let pointer = self.pointer(base, start.wrapping_sub(lead));
                     self.text.value(format!("load {ty}, ptr {pointer}, align {size}"))
                 })
                 .collect();
@@ -152,7 +155,7 @@ impl Emit<'_> {
                     .collect();
                 let whole = self.pick(bits, &sources, &chosen);
                 let mask: Vec<String> = chosen.iter().map(|at| format!("i1 {}", at.is_some())).collect();
-                let pointer = self.pointer_at(base, offset + start);
+                let pointer = self.pointer(base, offset + start);
                 self.text.line(format!(
                     "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {whole}, ptr {pointer}, i32 {size}, {} <{}>)",
                     self.form().int(1),
@@ -160,12 +163,6 @@ impl Emit<'_> {
                 ));
             }
         }
-    }
-
-    fn pointer_at(&mut self, base: &str, offset: u64) -> String {
-        let base = self.text.value(format!("inttoptr i64 {base} to ptr"));
-        self.text
-            .value(format!("getelementptr i8, ptr {base}, i64 {}", offset as i64))
     }
 
     /// Windows for a load of single words: where they begin, the lanes' words in them, and whether any lane that runs is in none.
@@ -224,7 +221,7 @@ impl Emit<'_> {
             .zip(words)
             .map(|(at, words)| {
                 let vectors = [0, 64, 128, 192].map(|offset| {
-                    let pointer = self.pointer_at(at, offset);
+                    let pointer = self.pointer(at, offset);
                     self.text.value(format!("load {ty}, ptr {pointer}, align 4"))
                 });
                 let low = of_two(self, &vectors[0], &vectors[1], words);
@@ -320,7 +317,7 @@ impl Emit<'_> {
                 let spread = self.text.value(format!(
                     "call {ty} @llvm.x86.avx512.mask.expand.v16i32({ty} {value}, {ty} zeroinitializer, {one} {all})"
                 ));
-                let pointer = self.pointer_at(at, 64 * half);
+                let pointer = self.pointer(at, 64 * half);
                 self.text.line(format!(
                     "call void @llvm.masked.store.v16i32.p0({ty} {spread}, ptr {pointer}, i32 4, {one} {these})"
                 ));

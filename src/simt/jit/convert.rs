@@ -1,0 +1,216 @@
+//! Conversions between formats, as LLVM's text.
+
+use crate::isa::Level;
+use crate::isa::convert::{self, Kind, Round};
+use crate::isa::types::Rounding;
+
+use super::compute::Emitter;
+use super::half;
+use super::text::Form;
+
+impl Emitter<'_> {
+    pub(super) fn cvt(&mut self, op: convert::Op, source: &str) -> Option<String> {
+        let convert::Op::Cvt { to, from, round, flags } = op else {
+            return None;
+        };
+        if flags.sat && !flags.relu && !flags.satfinite && (to, from, round) == (Kind::F32, Kind::F32, Round::Unsaid) {
+            let value = self.text.float(self.form, 32, source);
+            let value = self.saturate(&value);
+            // A positive number below the least normal one, which is all that is left of subnormals, becomes +0.
+            let value = if flags.ftz { self.flush(&value) } else { value };
+            return Some(self.text.bits(self.form, 32, &value));
+        }
+        if flags.sat || flags.relu || flags.satfinite {
+            return None;
+        }
+        let integer = |kind: Kind| {
+            Some(match kind {
+                Kind::U8 => (8, false),
+                Kind::S8 => (8, true),
+                Kind::U16 => (16, false),
+                Kind::S16 => (16, true),
+                Kind::U32 => (32, false),
+                Kind::S32 => (32, true),
+                Kind::U64 => (64, false),
+                Kind::S64 => (64, true),
+                Kind::F16 | Kind::Bf16 | Kind::Tf32 | Kind::F32 | Kind::F64 => return None,
+            })
+        };
+        let register = |bits: u32| if bits == 8 { 16 } else { bits };
+        let near = matches!(round, Round::Unsaid | Round::To(Rounding::Rn));
+        match (integer(from), integer(to)) {
+            (Some((from, from_signed)), Some((to, to_signed))) if !flags.ftz => {
+                let value = self.resize(register(from), source, from, false);
+                let value = self.resize(from, &value, to, from_signed);
+                Some(self.resize(to, &value, register(to), to_signed))
+            }
+            (Some((from, signed)), None) if near && matches!(to, Kind::F32 | Kind::F64) => {
+                let bits = if to == Kind::F32 { 32 } else { 64 };
+                // As vectors, CPUs have nothing for them before AVX-512.
+                if from == 64 && self.form != Form::One && self.level != Level::Avx512 {
+                    return None;
+                }
+                let value = self.resize(register(from), source, from, false);
+                let value = self.resize(from, &value, from.max(32), signed);
+                let op = if signed { "sitofp" } else { "uitofp" };
+                let (ty, float) = (self.form.int(from.max(32)), self.form.float(bits));
+                let value = self.text.convert(op, &ty, &value, &float);
+                Some(self.text.bits(self.form, bits, &value))
+            }
+            // What `f32` would round is too large for a half in any case.
+            (Some((from, signed)), None)
+                if near && to == Kind::F16 && self.level != Level::Baseline && self.form != Form::One =>
+            {
+                if from == 64 && self.level != Level::Avx512 {
+                    return None;
+                }
+                let value = self.resize(register(from), source, from, false);
+                let value = self.resize(from, &value, from.max(32), signed);
+                let op = if signed { "sitofp" } else { "uitofp" };
+                let (ty, single) = (self.form.int(from.max(32)), self.form.float(32));
+                let value = self.text.convert(op, &ty, &value, &single);
+                Some(half::narrow(self.text, self.form, &value))
+            }
+            (None, Some(to)) => {
+                let Round::Integral(mode) = round else { return None };
+                self.clamped((from, source), to, mode, flags.ftz)
+            }
+            (None, None) if to == from => {
+                let Round::Integral(mode) = round else { return None };
+                self.integral(from, mode, flags.ftz, source)
+            }
+            (None, None) => match (to, from) {
+                (Kind::F64, Kind::F32) if !flags.ftz && round == Round::Unsaid => {
+                    let value = self.text.float(self.form, 32, source);
+                    let (narrow, wide) = (self.form.float(32), self.form.float(64));
+                    let value = self.text.convert("fpext", &narrow, &value, &wide);
+                    Some(self.text.bits(self.form, 64, &value))
+                }
+                (Kind::F32, Kind::F64) if !flags.ftz && near => {
+                    let value = self.text.float(self.form, 64, source);
+                    let (narrow, wide) = (self.form.float(32), self.form.float(64));
+                    let value = self.text.convert("fptrunc", &wide, &value, &narrow);
+                    Some(self.text.bits(self.form, 32, &value))
+                }
+                (Kind::F32, Kind::F16) if self.level != Level::Baseline && self.form != Form::One => {
+                    let value = half::widen(self.text, self.form, false, source);
+                    Some(self.text.bits(self.form, 32, &value))
+                }
+                (Kind::F16, Kind::F32) if near && self.level != Level::Baseline && self.form != Form::One => {
+                    let value = self.text.float(self.form, 32, source);
+                    let nan = self.fcmp("uno", 32, &value, &value);
+                    let half = half::narrow(self.text, self.form, &value);
+                    let canonical = self.constant(16, 0x7fff);
+                    Some(self.select(16, &nan, &canonical, &half))
+                }
+                (Kind::F32, Kind::Bf16) if !flags.ftz && round == Round::Unsaid => {
+                    let value = half::widen(self.text, self.form, true, source);
+                    Some(self.text.bits(self.form, 32, &value))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The intrinsic that rounds like this; `None`: there is none, or it would be a call.
+    fn rounds(&self, mode: Rounding) -> Option<&'static str> {
+        if self.level == Level::Baseline {
+            return None;
+        }
+        Some(match mode {
+            Rounding::Rz => "trunc",
+            Rounding::Rn => "roundeven",
+            Rounding::Rm => "floor",
+            Rounding::Rp => "ceil",
+            Rounding::Rna | Rounding::Rs => return None,
+        })
+    }
+
+    /// A float's integral value as an integer: clamped. NaN becomes zero, or the lone top bit of `f64` and of 64 bits.
+    fn clamped(
+        &mut self,
+        (from, source): (Kind, &str),
+        (to, signed): (u32, bool),
+        mode: Rounding,
+        ftz: bool,
+    ) -> Option<String> {
+        let (mut value, bits) = match from {
+            Kind::F32 => (self.text.float(self.form, 32, source), 32),
+            Kind::F64 => (self.text.float(self.form, 64, source), 64),
+            Kind::F16 if self.level != Level::Baseline && self.form != Form::One => {
+                (half::widen(self.text, self.form, false, source), 32)
+            }
+            Kind::Bf16 => (half::widen(self.text, self.form, true, source), 32),
+            // Others do not become integers, or by the kernel.
+            _ => return None,
+        };
+        // As vectors, CPUs have nothing for 64 bits before AVX-512.
+        if to == 64 && self.form != Form::One && self.level != Level::Avx512 {
+            return None;
+        }
+        // What is rounded down or up may show that it was not flushed.
+        if ftz && matches!(mode, Rounding::Rm | Rounding::Rp) {
+            return None;
+        }
+        let element = if bits == 32 { "f32" } else { "f64" };
+        if mode != Rounding::Rz {
+            let name = self.rounds(mode)?;
+            value = self.text.intrinsic(name, self.form, element, &[&value]);
+        }
+        let by = to.max(32);
+        let op = if signed { "fptosi" } else { "fptoui" };
+        let (ty, float) = (self.form.int(by), self.form.float(bits));
+        let (name, of) = (self.form.suffix(&format!("i{by}")), self.form.suffix(element));
+        let mut result = self
+            .text
+            .value(format!("call {ty} @llvm.{op}.sat.{name}.{of}({float} {value})"));
+        if to < 32 {
+            if signed {
+                let low = self.constant(32, u64::MAX << (to - 1));
+                result = self.text.intrinsic("smax", self.form, "i32", &[&result, &low]);
+            }
+            let (least, high) = if signed { ("smin", to - 1) } else { ("umin", to) };
+            let high = self.constant(32, (1 << high) - 1);
+            result = self.text.intrinsic(least, self.form, "i32", &[&result, &high]);
+        }
+        if from == Kind::F64 || to == 64 {
+            let nan = self.fcmp("uno", bits, &value, &value);
+            // Narrow ones are extended by their sign.
+            let top = if signed && to < 32 {
+                u64::MAX << (to - 1)
+            } else {
+                1 << (to - 1)
+            };
+            let top = self.constant(by, top);
+            result = self.select(by, &nan, &top, &result);
+        }
+        Some(match to {
+            8 => self.resize(32, &result, 16, signed),
+            _ => self.resize(by, &result, to, signed),
+        })
+    }
+
+    /// A float's integral value as such a float. NaN of `f64` are made quiet, of `f32` they are left to whoever looks.
+    fn integral(&mut self, of: Kind, mode: Rounding, ftz: bool, source: &str) -> Option<String> {
+        let name = self.rounds(mode)?;
+        let (bits, element) = match of {
+            Kind::F32 => (32, "f32"),
+            Kind::F64 => (64, "f64"),
+            _ => return None,
+        };
+        let mut value = self.text.float(self.form, bits, source);
+        if ftz && of == Kind::F32 {
+            value = self.flush(&value);
+        }
+        let rounded = self.text.intrinsic(name, self.form, element, &[&value]);
+        let rounded = self.text.bits(self.form, bits, &rounded);
+        if of == Kind::F32 {
+            return Some(rounded);
+        }
+        let nan = self.fcmp("uno", 64, &value, &value);
+        let quiet = self.constant(64, 1 << 51);
+        let quiet = self.binary("or", 64, source, &quiet);
+        Some(self.select(64, &nan, &quiet, &rounded))
+    }
+}
