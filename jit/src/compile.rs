@@ -1,6 +1,6 @@
 //! One compilation: text → module → passes → object.
 
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fmt::Write;
 use std::sync::OnceLock;
 use std::{ptr, slice};
@@ -9,6 +9,14 @@ use crate::{fatal, llvm};
 
 /// The only target. ELF, as `libcuda.so.1` loads it.
 const TRIPLE: &CStr = c"x86_64-unknown-linux-gnu";
+
+/// A program's name, and options that `llc` would take.
+const OPTIONS: [&CStr; 2] = [
+    c"margay-jit",
+    // How far the register allocator looks for places to split one range, 10000 by default. Where there are thousands of blocks that
+    // is half of all the time, and makes the code longer; kernels of up to some hundred instructions come out the same with 2000.
+    c"-grow-region-complexity-budget=2000",
+];
 
 pub enum Emit {
     Object,
@@ -203,6 +211,10 @@ fn initialize() {
             llvm::LLVMInitializeX86AsmPrinter();
             llvm::LLVMInitializeX86AsmParser();
         }
+        let words = OPTIONS.map(CStr::as_ptr);
+        // SAFETY: the words are texts, as many as is said, and outlive the call, which sets LLVM's own variables before anything is
+        // compiled.
+        unsafe { llvm::LLVMParseCommandLineOptions(words.len() as c_int, words.as_ptr(), c"".as_ptr()) };
     });
 }
 

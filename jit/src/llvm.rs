@@ -34,6 +34,8 @@ unsafe extern "C" {
     pub fn LLVMInitializeX86TargetMC();
     pub fn LLVMInitializeX86AsmPrinter();
     pub fn LLVMInitializeX86AsmParser();
+    /// What it has to say of options that it does not know goes nowhere.
+    pub fn LLVMParseCommandLineOptions(count: c_int, words: *const *const c_char, overview: *const c_char);
     pub fn LLVMInstallFatalErrorHandler(handler: extern "C" fn(*const c_char));
 
     pub fn LLVMContextCreate() -> *mut Context;

@@ -1,6 +1,12 @@
 //! Masks: which lanes of a warp run, as vectors of bits, as words, and as the flags of those who wait at a unit.
 
+use std::fmt::Write;
+
 use super::{Emit, Node};
+
+/// Flags beyond so many have places in memory. As values each lives from where it is set to its unit, through all units between, and
+/// has a phi at every one: LLVM spends half of its time on them, and spills them in the end.
+const MOST_FLAGS_IN_REGISTERS: usize = 384;
 
 impl Emit<'_> {
     /// Flags are whole numbers in each lane where the CPU has no registers for bits.
@@ -27,6 +33,39 @@ impl Emit<'_> {
             _ => {
                 let (ty, zero) = (self.form().int(32), self.form().constant(32, 0));
                 self.text.value(format!("icmp slt {ty} {flag}, {zero}"))
+            }
+        }
+    }
+
+    /// Places for the flags of all nodes at which somebody may wait; nobody does yet.
+    pub(super) fn place_flags(&mut self, count: Node) {
+        let ty = self.flag_type();
+        let nobody = self.form().constant(if self.lanes == 16 { 1 } else { 32 }, 0);
+        let nodes: Vec<Node> = (0..2 * count).filter(|node| self.used.contains(node)).collect();
+        let all = nodes.len() * self.parts;
+        let head = &mut self.head;
+        if all > MOST_FLAGS_IN_REGISTERS {
+            // Parts of an array, which LLVM's `mem2reg` leaves where they are.
+            let bytes = all * if self.lanes == 16 { 2 } else { 4 * self.lanes as usize };
+            let _ = writeln!(head, "  %flags = alloca [{all} x {ty}], align 64");
+            let _ = writeln!(
+                head,
+                "  call void @llvm.memset.p0.i64(ptr %flags, i8 0, i64 {bytes}, i1 false)"
+            );
+            for at in 0..all {
+                let (node, part) = (nodes[at / self.parts], at % self.parts);
+                let place = format!("getelementptr inbounds [{all} x {ty}], ptr %flags, i64 0, i64 {at}");
+                let _ = writeln!(head, "  %p{node}.{part} = {place}");
+            }
+            return;
+        }
+        for node in nodes {
+            for part in 0..self.parts {
+                let _ = writeln!(head, "  %p{node}.{part} = alloca {ty}");
+                // Where nobody comes from elsewhere, whoever asks has stored it.
+                if self.flags.contains(&node) {
+                    let _ = writeln!(head, "  store {ty} {nobody}, ptr %p{node}.{part}");
+                }
             }
         }
     }

@@ -331,27 +331,7 @@ impl Emit<'_> {
             self.leave_some(&nodes, &label);
         }
         self.rounds();
-        // Flags of nodes that only one side sets.
-        let zero = self.form().constant(32, 0);
-        let ty = self.flag_type();
-        let mut head = String::new();
-        for node in 0..2 * count {
-            if !self.used.contains(&node) {
-                continue;
-            }
-            for part in 0..self.parts {
-                let _ = writeln!(head, "  %p{node}.{part} = alloca {ty}");
-                if self.flags.contains(&node) {
-                    let zero = if self.lanes == 16 {
-                        self.form().constant(1, 0)
-                    } else {
-                        zero.clone()
-                    };
-                    let _ = writeln!(head, "  store {ty} {zero}, ptr %p{node}.{part}");
-                }
-            }
-        }
-        self.head.push_str(&head);
+        self.place_flags(count);
         entries
     }
 
