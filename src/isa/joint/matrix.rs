@@ -199,6 +199,10 @@ impl Multiply {
             Kind::Mma | Kind::Wmma => elements * usize::from(self.container) / 1024,
         }
     }
+    /// Registers of A, B and C, behind which metadata and factors stand.
+    pub fn elements(self) -> usize {
+        self.a_registers() + self.b_registers() + self.registers(self.c)
+    }
     /// Registers of an accumulator: halves come in pairs.
     pub fn registers(self, of: Accumulator) -> usize {
         let elements = match self.kind {

@@ -5,6 +5,7 @@
 use super::op::{Address, BarrierOp, CopyGroup, Op, Ordering, Proxy, Scope, Space, Value};
 use super::shadow::Shadow;
 use super::texture::SurfaceAction;
+use crate::isa::joint::matrix;
 
 /// Which memory an operation may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +217,10 @@ impl<R> Op<R> {
             Op::Joint(joint) => joint.effects(),
             Op::Shadow(op) => match op.what {
                 Shadow::Load(_) | Shadow::Follow(_) | Shadow::Also | Shadow::Undefine => none,
+                Shadow::Matrix(
+                    matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_) | matrix::Op::Transpose | matrix::Op::Multiply(_),
+                ) => none,
+                Shadow::Matrix(matrix::Op::StoreRows(_) | matrix::Op::StoreTile(_)) => Effects { faults: true, ..none },
                 // They check addresses and tell of what they find.
                 Shadow::Store(_) | Shadow::Frame(..) | Shadow::Check { .. } => Effects { faults: true, ..none },
             },

@@ -3,6 +3,7 @@
 
 use super::op::{Address, Element, Reg, Register};
 use crate::isa::definedness::Rule;
+use crate::isa::joint::matrix;
 
 /// An operation on shadows.
 #[derive(Clone, Debug)]
@@ -27,6 +28,10 @@ pub enum Shadow {
     Follow(Rule),
     /// All of the result, if any bit of an operand but the first is set; else the first.
     Also,
+    /// What an operation on matrices moves or multiplies, behind the operation itself, which has checked addresses and brought the
+    /// warp together. `src` has the shadows of all registers that hold elements, metadata and factors, `values` the stride of a tile,
+    /// or what stands behind the elements of a product.
+    Matrix(matrix::Op),
     /// All bits.
     Undefine,
     /// Bytes of the running frame, from and to, that nobody has written yet.

@@ -425,6 +425,7 @@ impl<R: Display> Display for ShadowOp<R> {
             Shadow::Load(element) => write!(f, "shadow.load{element}")?,
             Shadow::Store(element) => write!(f, "shadow.store{element}")?,
             Shadow::Follow(rule) => write!(f, "shadow.follow.{}", small(rule))?,
+            Shadow::Matrix(op) => write!(f, "shadow.{op}")?,
             Shadow::Also => f.write_str("shadow.also")?,
             Shadow::Undefine => f.write_str("shadow.undefine")?,
             Shadow::Frame(from, to) => write!(f, "shadow.frame {from:#x}..{to:#x}")?,

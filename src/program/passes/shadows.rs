@@ -9,10 +9,11 @@ use std::collections::HashSet;
 
 use super::liveness::{self, Flow};
 use crate::isa::definedness::{Definedness, Rule};
+use crate::isa::joint::{Joint, matrix};
 use crate::isa::lanes::Width;
 use crate::program::ir::{
-    Address, Block, BlockId, Body, Callee, Compute, Decision, End, Guard, Initial, Inst, Op, ReduxOp, Reg, Register,
-    Role, Shadow, ShadowOp, Space, Value, VoteMode,
+    Address, Block, BlockId, Body, Callee, Compute, Decision, End, Guard, Initial, Inst, JointOp, Op, ReduxOp, Reg,
+    Register, Role, Shadow, ShadowOp, Space, Value, VoteMode,
 };
 use crate::ptx::ast::Span;
 
@@ -95,7 +96,22 @@ fn brings(op: &Op, may: &[bool]) -> bool {
             ..
         } => may(&pred.0),
         Op::ConvertAddress { src, .. } | Op::IsSpace { src, .. } => may(src),
-        // What `vote.uni` gives, what textures, matrices and the system bring, and what an atomic
+        Op::Joint(joint) => match joint.what {
+            Joint::Matrix(matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_)) => {
+                joint.addresses.iter().any(|address| is_shadowed(address.space))
+            }
+            Joint::Matrix(matrix::Op::Transpose | matrix::Op::Multiply(_)) => joint.src.iter().any(may),
+            Joint::Matrix(matrix::Op::StoreRows(_) | matrix::Op::StoreTile(_))
+            | Joint::Mbarrier(_)
+            | Joint::Bulk(_)
+            | Joint::Tensor(_)
+            | Joint::Cluster(_)
+            | Joint::Warpgroup(_)
+            | Joint::Tcgen05(_)
+            | Joint::Multimem(_)
+            | Joint::Fabric(_) => false,
+        },
+        // What `vote.uni` gives, what textures, products of several warps and the system bring, and what an atomic
         // operation, of which an undefined operand is told, leaves behind counts as defined.
         Op::Vote {
             mode: VoteMode::Uni, ..
@@ -120,7 +136,6 @@ fn brings(op: &Op, may: &[bool]) -> bool {
         | Op::StackRestore { .. }
         | Op::CopyAsync { .. }
         | Op::CopyGroup(_)
-        | Op::Joint(_)
         | Op::Shadow(_)
         | Op::Within(_)
         | Op::Texture(_)
@@ -342,7 +357,17 @@ impl Pass<'_> {
             }
             Op::Joint(joint) => {
                 joint.addresses.iter().for_each(|address| self.check_address(address));
-                joint.dst.iter().flatten().for_each(|reg| self.define(*reg));
+                match joint.what {
+                    Joint::Matrix(op) => behind = self.matrix(op, joint),
+                    Joint::Mbarrier(_)
+                    | Joint::Bulk(_)
+                    | Joint::Tensor(_)
+                    | Joint::Cluster(_)
+                    | Joint::Warpgroup(_)
+                    | Joint::Tcgen05(_)
+                    | Joint::Multimem(_)
+                    | Joint::Fabric(_) => joint.dst.iter().flatten().for_each(|reg| self.define(*reg)),
+                }
             }
             Op::Call { callee, .. } => {
                 if let Callee::Indirect { address, .. } = callee {
@@ -503,13 +528,7 @@ impl Pass<'_> {
 
     /// What goes behind a load: it may have overwritten the address, which is then kept before.
     fn load(&mut self, mut address: Address, what: Shadow, dst: &[Option<Reg>]) -> Op {
-        if let Some(register) = address.register
-            && dst.contains(&Some(register))
-        {
-            let kept = self.temporary(register.width);
-            self.copy(kept, register);
-            address.register = Some(kept);
-        }
+        address.register = address.register.map(|register| self.kept(register, dst));
         Op::Shadow(Box::new(ShadowOp {
             what,
             address: Some(address),
@@ -517,6 +536,72 @@ impl Pass<'_> {
             values: Box::new([]),
             dst: dst.iter().map(|reg| reg.and_then(|reg| self.shadow(reg))).collect(),
         }))
+    }
+
+    /// What goes behind an operation on matrices.
+    fn matrix(&mut self, op: matrix::Op, joint: &JointOp) -> Option<Op> {
+        let shadows =
+            |pass: &Self, src: &[Reg]| -> Box<[Option<Reg>]> { src.iter().map(|reg| pass.shadow(*reg)).collect() };
+        let dst: Box<[Option<Reg>]> = joint
+            .dst
+            .iter()
+            .map(|reg| reg.and_then(|reg| self.shadow(reg)))
+            .collect();
+        // Elements, and what says where they are.
+        let (elements, rest): (&[Reg], &[Reg]) = match op {
+            matrix::Op::LoadRows(_) => (&[], &[]),
+            matrix::Op::StoreRows(_) => (&joint.src, &[]),
+            matrix::Op::LoadTile(_) => (&[], &joint.src),
+            matrix::Op::StoreTile(_) => (&joint.src[1..], &joint.src[..1]),
+            matrix::Op::Multiply(multiply) => (&joint.src, &joint.src[multiply.elements()..]),
+            matrix::Op::Transpose => {
+                match (self.shadow(joint.src[0]), dst[0]) {
+                    // It moves bits, and so does the same to shadows.
+                    (Some(src), Some(_)) => self.put(Op::Joint(Box::new(JointOp {
+                        src: Box::new([src]),
+                        dst,
+                        ..joint.clone()
+                    }))),
+                    _ => joint.dst.iter().flatten().for_each(|reg| self.define(*reg)),
+                }
+                return None;
+            }
+        };
+        let brings = match op {
+            matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_) => is_shadowed(joint.addresses[0].space),
+            matrix::Op::StoreRows(_) | matrix::Op::StoreTile(_) => true,
+            matrix::Op::Multiply(_) | matrix::Op::Transpose => elements.iter().any(|reg| self.shadow(*reg).is_some()),
+        };
+        if !matches!(op, matrix::Op::Multiply(_)) {
+            rest.iter().for_each(|stride| self.check(*stride, Decision::Address));
+        }
+        if !brings {
+            joint.dst.iter().flatten().for_each(|reg| self.define(*reg));
+            return None;
+        }
+        let src = shadows(self, elements);
+        let address = joint.addresses.first().map(|address| Address {
+            register: address.register.map(|register| self.kept(register, &joint.dst)),
+            ..*address
+        });
+        let values = rest.iter().map(|reg| self.kept(*reg, &joint.dst)).collect();
+        Some(Op::Shadow(Box::new(ShadowOp {
+            what: Shadow::Matrix(op),
+            address,
+            src,
+            values,
+            dst,
+        })))
+    }
+
+    /// A register that still holds what this one does behind an operation that writes others.
+    fn kept(&mut self, register: Reg, written: &[Option<Reg>]) -> Reg {
+        if !written.contains(&Some(register)) {
+            return register;
+        }
+        let kept = self.temporary(register.width);
+        self.copy(kept, register);
+        kept
     }
 
     /// What goes before a pure operation: the shadows of its results.

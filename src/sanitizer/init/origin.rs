@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::{Instruction, Line, Slice, identity};
+use crate::isa::joint::{Joint, matrix};
 use crate::memory::shadow::Shadow as Memory;
 use crate::program::{Function, Op, Register, Role, Space};
 use crate::simt::observe::Who;
@@ -109,10 +110,22 @@ impl Loads {
 fn stored_by(by: &Who<'_>) -> Vec<Register> {
     let insts = by.function.body.insts().filter(|inst| inst.span == by.span);
     let stores = insts.filter_map(|inst| match &inst.op {
-        Op::Store { src, .. } => Some(src.iter().map(|reg| reg.number)),
+        Op::Store { src, .. } => Some(&src[..]),
+        Op::Joint(joint) => match joint.what {
+            Joint::Matrix(matrix::Op::StoreRows(_)) => Some(&joint.src[..]),
+            // The stride comes first.
+            Joint::Matrix(matrix::Op::StoreTile(_)) => Some(&joint.src[1..]),
+            _ => None,
+        },
         _ => None,
     });
-    stores.flatten().collect()
+    stores.flatten().map(|reg| reg.number).collect()
+}
+
+/// Whether an operation brings registers what is in memory, and tells of bits that nobody has written there.
+fn loads(op: &Op) -> bool {
+    let is_matrix = |what| matches!(what, Joint::Matrix(matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_)));
+    matches!(op, Op::Load { .. }) || matches!(op, Op::Joint(joint) if is_matrix(joint.what))
 }
 
 /// As many words of memory are remembered.
@@ -188,7 +201,7 @@ fn sources(function: &Function, register: Register) -> Vec<Instruction> {
     while let Some(register) = work.pop() {
         for &index in definitions.get(&register).into_iter().flatten() {
             let inst = insts[index];
-            if matches!(inst.op, Op::Load { .. }) {
+            if loads(&inst.op) {
                 found.push((identity(function), inst.span.start));
                 continue;
             }

@@ -18,7 +18,7 @@
 //! cluster.rs     barrier.cluster: who has come
 //! heap_log.rs    who has allocated and freed what in the kernels' heap
 //! within.rs      whether an access stays in its variable
-//! shadow.rs      what follows values that nobody has written
+//! shadow.rs      what follows values that nobody has written, shadow_lanes.rs of lanes of registers
 //! window.rs      cvta, isspacep, frame addresses            special.rs     special registers, initial values
 //! peers.rs       shared memory of the other blocks of a cluster
 //! frame.rs       arguments and results of calls             slots.rs       one lane of a register
@@ -52,6 +52,7 @@ mod pieces;
 pub mod queue;
 mod raw;
 pub mod shadow;
+mod shadow_lanes;
 pub mod slots;
 pub mod special;
 pub mod state;

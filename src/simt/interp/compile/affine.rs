@@ -9,7 +9,7 @@ use super::values::{Affine, Op as Operation, Source, Step, ValueId};
 use super::{Instr, Pc, Slot, What};
 use crate::isa::lanes::{WARP, Width};
 use crate::isa::{Bitwise, Compare};
-use crate::program::{Body, Initial, Linear, MadeFrom, Op, Ordering, Reg, Register, Role, Space, Special};
+use crate::program::{Body, Initial, Linear, MadeFrom, Op, Ordering, Reg, Register, Role, Shadow, Space, Special};
 use crate::simt::machine::{LANES, SHORTEST_RUN};
 
 /// More values than any kernel gains by.
@@ -80,7 +80,8 @@ fn served(instr: &Instr<Reg>) -> Option<Register> {
         {
             address
         }
-        What::Op(Op::Shadow(op)) => op.address.as_ref()?,
+        // Loads and stores; what is done to matrices takes addresses from registers.
+        What::Op(Op::Shadow(op)) if !matches!(op.what, Shadow::Matrix(_)) => op.address.as_ref()?,
         What::Op(Op::Within(op)) => {
             let is_common = matches!(op.from, MadeFrom::Pointer { .. } | MadeFrom::Shared { .. });
             return is_common.then_some(op.register.number);

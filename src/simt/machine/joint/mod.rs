@@ -13,6 +13,7 @@ pub mod warpgroup;
 
 use crate::isa::joint::Joint;
 
+pub(super) use self::matrix::shadow as matrix_shadow;
 use super::context::Cx;
 use super::state::State;
 pub use super::step::{Operands, Step};

@@ -305,6 +305,29 @@ pub fn double_accumulator(rows: usize, register: usize, lane: usize) -> Corner {
     }
 }
 
+/// The lanes of a quad pair, by the row of A, or the column of B, that they have (PTX ISA, Matrix Fragments for mma.m8n8k4
+/// with .f16).
+pub fn quad_lane(quad: usize, at: usize) -> usize {
+    16 * (at / 4) + 4 * quad + at % 4
+}
+
+/// Which of these lanes has an element of row `at` of A, or of column `at` of B, and as which of its four: `along` k a lane has
+/// those of a row or column of its own, else of four neighbouring ones.
+pub fn quad_multiplicand(along: bool, at: usize, k: usize) -> (usize, usize) {
+    if along { (at, k) } else { (at / 4 * 4 + k, at % 4) }
+}
+
+/// Row and column of an element of an accumulator of a quad pair.
+pub fn quad_accumulator(of: Accumulator, element: usize, at: usize) -> (usize, usize) {
+    match of {
+        Accumulator::F16 => (at, element),
+        // Rows and columns are shared out in pairs.
+        Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => {
+            ((at & 5) + (element & 2), (element & 4) + (at & 2) + (element & 1))
+        }
+    }
+}
+
 /// Metadata of each row, from the register that some lanes of each group of four have, as `selector` says (PTX ISA,
 /// Sparse matrix storage; CUTLASS, `reorder_meta`).
 pub fn metadata(op: &Multiply, of: Metadata, lanes: &Word, selector: u32) -> [u128; 16] {

@@ -5,6 +5,7 @@
 mod fragment;
 mod multiply;
 mod rows;
+pub mod shadow;
 mod tile;
 
 use crate::isa::joint::matrix::Op;

@@ -198,35 +198,18 @@ unsafe fn quad_pairs(
     work.b.resize(product.k * product.n, 0);
     work.d.resize(product.n * stride, 0);
     for quad in 0..4 {
-        // The lanes of a quad pair by the row of A, or the column of B, that they have.
-        let lane = |at: usize| 16 * (at / 4) + 4 * quad + at % 4;
+        let lane = |at: usize| fragment::quad_lane(quad, at);
         for at in 0..8 {
             for k in 0..4 {
-                // Row by row a lane has four elements along k of a row of its own, else four rows of a column.
-                let (holder, element) = if a_rows {
-                    (lane(at), k)
-                } else {
-                    (lane(at / 4 * 4 + k), at % 4)
-                };
-                work.a[k * stride + at] = half(a, element, holder);
-                let (holder, element) = if b_rows {
-                    (lane(at / 4 * 4 + k), at % 4)
-                } else {
-                    (lane(at), k)
-                };
-                work.b[at * product.k + k] = half(b, element, holder);
+                let (holder, element) = fragment::quad_multiplicand(a_rows, at, k);
+                work.a[k * stride + at] = half(a, element, lane(holder));
+                let (holder, element) = fragment::quad_multiplicand(!b_rows, at, k);
+                work.b[at * product.k + k] = half(b, element, lane(holder));
             }
         }
-        let place = |accumulator, element: usize, at: usize| match accumulator {
-            Accumulator::F16 => (at, element),
-            // Rows and columns are shared out in pairs.
-            Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => {
-                ((at & 5) + (element & 2), (element & 4) + (at & 2) + (element & 1))
-            }
-        };
         for at in 0..8 {
             for element in 0..8 {
-                let (row, column) = place(op.c, element, at);
+                let (row, column) = fragment::quad_accumulator(op.c, element, at);
                 work.d[column * stride + row] = match op.c {
                     Accumulator::F16 => half(c, element, lane(at)),
                     Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => c[element][lane(at)],
@@ -236,7 +219,7 @@ unsafe fn quad_pairs(
         multiply(&product, cx, work);
         for at in 0..8 {
             for element in 0..8 {
-                let (row, column) = place(op.d, element, at);
+                let (row, column) = fragment::quad_accumulator(op.d, element, at);
                 let result = work.d[column * stride + row];
                 match op.d {
                     Accumulator::F16 => results[element / 2][lane(at)] |= result << (16 * (element % 2)),

@@ -10,7 +10,7 @@ use crate::simt::machine::observe::Direction;
 use crate::simt::machine::step::Operands;
 
 /// A row, a byte an element of eight bits or fewer.
-type Row = [u8; 16];
+pub(super) type Row = [u8; 16];
 
 /// # Safety
 /// Slots of `operands` lie in the running window, which has warp `w`.
@@ -30,7 +30,7 @@ pub unsafe fn load<const WATCHED: bool>(rows: Rows, operands: &Operands, cx: &mu
         let mut all = [[0; 16]; 16];
         for (row, at) in all.iter_mut().zip(&at[matrix * each..][..each]) {
             // SAFETY: the range was checked for the bytes of a row.
-            *row = unsafe { unpacked(rows.packing, *at) };
+            *row = unpacked(rows.packing, unsafe { bits(rows.packing, *at) });
         }
         for half in 0..each / 8 {
             let values = std::array::from_fn(|lane| u32::from_le_bytes(gathered(rows, &all, lane, half)));
@@ -42,36 +42,63 @@ pub unsafe fn load<const WATCHED: bool>(rows: Rows, operands: &Operands, cx: &mu
 }
 
 /// Lanes whose addresses count.
-fn named(rows: Rows, each: usize) -> u32 {
+pub(super) fn named(rows: Rows, each: usize) -> u32 {
     u32::MAX >> (WARP - usize::from(rows.count) * each)
 }
 
 /// # Safety
 /// As many bytes as a row has can be read at `at`.
-unsafe fn unpacked(packing: Packing, at: u64) -> Row {
-    if packing == Packing::SignedFours {
+unsafe fn bits(packing: Packing, at: u64) -> u128 {
+    match packing.bytes() {
         // SAFETY: the row has eight bytes.
-        let row = unsafe { (at as *const u64).read_unaligned() };
-        return std::array::from_fn(|i| ((row >> (4 * i)) as i8) << 4 >> 4).map(|element| element as u8);
-    }
-    // SAFETY: the row has sixteen bytes.
-    let row = unsafe { (at as *const u128).read_unaligned() };
-    match packing {
-        Packing::Sixes => std::array::from_fn(|i| (row >> (6 * i)) as u8 & 0x3f),
-        Packing::Fours => std::array::from_fn(|i| (row >> (4 * i)) as u8 & 0xf),
-        Packing::Halves | Packing::Bytes | Packing::SignedFours => row.to_le_bytes(),
+        8 => u128::from(unsafe { (at as *const u64).read_unaligned() }),
+        // SAFETY: the row has sixteen bytes.
+        _ => unsafe { (at as *const u128).read_unaligned() },
     }
 }
 
-/// What a lane's register holds of a matrix: four lanes have a row each, or with `.trans` a column.
-fn gathered(rows: Rows, all: &[Row; 16], lane: usize, half: usize) -> [u8; 4] {
-    let (group, of_group) = (lane / 4, lane % 4);
-    std::array::from_fn(|byte| match (rows.packing, rows.transposed) {
-        (Packing::Halves, true) => all[2 * of_group + byte / 2][2 * group + byte % 2],
-        // A column of sixteen, of the left or the right half.
-        (_, true) => all[4 * of_group + byte][8 * half + group],
-        (_, false) => all[group][4 * of_group + byte],
+/// The elements of a row, from its bits in memory.
+pub(super) fn unpacked(packing: Packing, row: u128) -> Row {
+    match packing {
+        Packing::SignedFours => {
+            std::array::from_fn(|i| ((row >> (4 * i)) as i8) << 4 >> 4).map(|element| element as u8)
+        }
+        Packing::Sixes => std::array::from_fn(|i| (row >> (6 * i)) as u8 & 0x3f),
+        Packing::Fours => std::array::from_fn(|i| (row >> (4 * i)) as u8 & 0xf),
+        Packing::Halves | Packing::Bytes => row.to_le_bytes(),
+    }
+}
+
+/// What a lane's register holds of a matrix.
+pub(super) fn gathered(rows: Rows, all: &[Row; 16], lane: usize, half: usize) -> [u8; 4] {
+    std::array::from_fn(|byte| {
+        let (row, column) = source(rows, lane, half, byte);
+        all[row][column]
     })
+}
+
+/// Row and column of a byte of a lane's register that is loaded: four lanes have a row each, or with `.trans` a column.
+#[inline(always)]
+pub(super) fn source(rows: Rows, lane: usize, half: usize, byte: usize) -> (usize, usize) {
+    let (group, of_group) = (lane / 4, lane % 4);
+    match (rows.packing, rows.transposed) {
+        (Packing::Halves, true) => (2 * of_group + byte / 2, 2 * group + byte % 2),
+        // A column of sixteen, of the left or the right half.
+        (_, true) => (4 * of_group + byte, 8 * half + group),
+        (_, false) => (group, 4 * of_group + byte),
+    }
+}
+
+/// Row and column of a byte of a lane's register that is stored.
+#[inline(always)]
+pub(super) fn target(rows: Rows, lane: usize, byte: usize) -> (usize, usize) {
+    let (group, of_group) = (lane / 4, lane % 4);
+    match (rows.packing, rows.transposed) {
+        (Packing::Halves, true) => (2 * of_group + byte / 2, 2 * group + byte % 2),
+        // Bytes of an accumulator's fragment: two columns of row `group`, two of the row eight further on.
+        (_, true) => (2 * of_group + byte % 2, group + 8 * (byte / 2)),
+        (_, false) => (group, 4 * of_group + byte),
+    }
 }
 
 /// # Safety
@@ -93,14 +120,8 @@ pub unsafe fn store<const WATCHED: bool>(rows: Rows, operands: &Operands, cx: &m
         let values = unsafe { word(cx, operands.src[matrix], w) };
         let mut all = [[0; 16]; 8];
         for (lane, value) in values.iter().enumerate() {
-            let (group, of_group) = (lane / 4, lane % 4);
             for (byte, value) in value.to_le_bytes().into_iter().enumerate() {
-                let (row, column) = match (rows.packing, rows.transposed) {
-                    (Packing::Halves, true) => (2 * of_group + byte / 2, 2 * group + byte % 2),
-                    // Bytes of an accumulator's fragment: two columns of row `group`, two of the row eight further on.
-                    (_, true) => (2 * of_group + byte % 2, group + 8 * (byte / 2)),
-                    (_, false) => (group, 4 * of_group + byte),
-                };
+                let (row, column) = target(rows, lane, byte);
                 all[row][column] = value;
             }
         }

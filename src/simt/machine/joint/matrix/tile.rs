@@ -5,27 +5,26 @@ use super::fragment::{self, Corner};
 use super::{access, put};
 use crate::isa::joint::matrix::Tile;
 use crate::isa::lanes::WARP;
-use crate::simt::machine::access::{self, Lanes};
+use crate::simt::machine::access::{self, Lanes, MemOp};
 use crate::simt::machine::context::Cx;
 use crate::simt::machine::observe::Direction;
-use crate::simt::machine::slots::{bits, read, write};
+use crate::simt::machine::slots::{Slot, bits, read, write};
 use crate::simt::machine::step::Operands;
 
-/// Where the lines lie; `None`: a fault is left.
+/// Where the lines lie, by the access to the first and how many elements apart they are; `None`: a fault is left.
 ///
 /// # Safety
-/// Slots of `operands` lie in the running window.
-unsafe fn lines<const WATCHED: bool>(
+/// The address's register and `stride` are slots of the running window.
+pub(super) unsafe fn lines<const WATCHED: bool>(
     tile: Tile,
-    operands: &Operands,
+    (op, stride): (&MemOp, Slot),
     cx: &mut Cx<'_>,
     w: usize,
     direction: Direction,
 ) -> Option<Lanes> {
-    let op = access(operands, cx);
     let first = cx.mask.lanes[w].trailing_zeros() as usize % WARP;
     // SAFETY: the stride is a slot of the running window.
-    let stride = unsafe { read(cx.regs, operands.src[0], w * WARP + first) };
+    let stride = unsafe { read(cx.regs, stride, w * WARP + first) };
     let width = u64::from(tile.bits);
     let mut offsets = [0; WARP];
     for (i, offset) in offsets.iter_mut().enumerate() {
@@ -37,18 +36,18 @@ unsafe fn lines<const WATCHED: bool>(
     let align = if width < 8 { 4 } else { width / 8 };
     let mut at = [0; WARP];
     // SAFETY: the address's register is a slot of the running window.
-    let good = unsafe { access::tile::<WATCHED>(cx, &op, w, (all, &offsets), (bytes, align), direction, &mut at) };
+    let good = unsafe { access::tile::<WATCHED>(cx, op, w, (all, &offsets), (bytes, align), direction, &mut at) };
     good.then_some(at)
 }
 
 /// The byte at which an element, or a word of small ones, begins.
-fn place(tile: Tile, at: &Lanes, Corner { row, column }: Corner) -> u64 {
+pub(super) fn place(tile: Tile, at: &Lanes, Corner { row, column }: Corner) -> u64 {
     let (line, along) = if tile.row_major { (row, column) } else { (column, row) };
     at[line] + (along * usize::from(tile.bits) / 8) as u64
 }
 
 /// Elements in a register, each with bits of its own; of less than a byte: all of them, as one.
-fn parts(tile: Tile) -> (usize, u32) {
+pub(super) fn parts(tile: Tile) -> (usize, u32) {
     match tile.bits {
         1 | 4 => (1, 32),
         bits => ((32 / usize::from(bits)).max(1), u32::from(bits)),
@@ -58,8 +57,9 @@ fn parts(tile: Tile) -> (usize, u32) {
 /// # Safety
 /// Slots of `operands` lie in the running window, which has warp `w`.
 pub unsafe fn load<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mut Cx<'_>, w: usize) -> bool {
+    let op = access(operands, cx);
     // SAFETY: the operands are slots of the running window.
-    let Some(at) = (unsafe { lines::<WATCHED>(tile, operands, cx, w, Direction::Read) }) else {
+    let Some(at) = (unsafe { lines::<WATCHED>(tile, (&op, operands.src[0]), cx, w, Direction::Read) }) else {
         return false;
     };
     let (count, width) = parts(tile);
@@ -97,8 +97,9 @@ pub unsafe fn load<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mu
 /// # Safety
 /// As for [`load`].
 pub unsafe fn store<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mut Cx<'_>, w: usize) -> bool {
+    let op = access(operands, cx);
     // SAFETY: the operands are slots of the running window.
-    let Some(at) = (unsafe { lines::<WATCHED>(tile, operands, cx, w, Direction::Write) }) else {
+    let Some(at) = (unsafe { lines::<WATCHED>(tile, (&op, operands.src[0]), cx, w, Direction::Write) }) else {
         return false;
     };
     let (count, width) = parts(tile);
