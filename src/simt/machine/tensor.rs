@@ -80,6 +80,25 @@ impl Place {
         })
     }
 
+    /// What a row has inside the tensor, in pieces that lie together in both memories: where in global and where in shared memory,
+    /// and their bytes. Of elements that take other bits in the two there are none.
+    pub fn copies(&self, row: &Row, mut f: impl FnMut(u64, u64, u64)) {
+        let unit = self.tensor.unit();
+        if unit.global != unit.shared {
+            return;
+        }
+        for (address, at, bytes) in self.runs(row) {
+            let all = self.tensor.row_bytes() as usize;
+            pieces(self.swizzle(), self.at(row), all, |buffer, offset, piece| {
+                let (first, end) = (at.max(buffer), (at + bytes).min(buffer + piece));
+                if first < end {
+                    let shared = self.window + u64::from(offset) + (first - buffer) as u64;
+                    f(address + (first - at) as u64, shared, (end - first) as u64);
+                }
+            });
+        }
+    }
+
     /// # Safety
     /// The whole box lies in shared memory that nobody else writes meanwhile.
     unsafe fn put(&self, row: &Row, data: &[u8]) {

@@ -225,6 +225,20 @@ impl Warp<'_> {
         let _ = place.tensor.rows(row);
     }
 
+    /// Tells that what lies in one memory is what lay in the other.
+    fn tell_copied<const WATCHED: bool>(&self, place: &Place, loads: bool, i: usize, cx: &Cx<'_>) {
+        if !WATCHED {
+            return;
+        }
+        let _ = place.tensor.rows(|row| {
+            place.copies(&row, |global, shared, bytes| {
+                let (from, to) = if loads { (global, shared) } else { (shared, global) };
+                cx.copied::<WATCHED>(self.lane(i), from, to, bytes);
+            });
+            Ok::<(), RawFault>(())
+        });
+    }
+
     unsafe fn load<const WATCHED: bool>(&self, load: Load, i: usize, cx: &mut Cx<'_>, state: &mut State) -> Outcome {
         let [to, barrier, map] = &self.operands.addresses[..] else {
             return self.misuse(i, "addresses are missing");
@@ -252,6 +266,7 @@ impl Warp<'_> {
             self.tell_shared::<WATCHED>(&place, Direction::Write, i, cx);
             cx.operation = None;
             told?;
+            self.tell_copied::<WATCHED>(&place, true, i, cx);
             let work = tensor::Load {
                 place,
                 report: load.report,
@@ -337,6 +352,9 @@ impl Warp<'_> {
         self.tell_shared::<WATCHED>(&place, Direction::Read, i, cx);
         cx.operation = None;
         told?;
+        if reduce.is_none() {
+            self.tell_copied::<WATCHED>(&place, false, i, cx);
+        }
         let work = tensor::Store::new(place, reduce);
         self.begin((number, i), Box::new(work), Completion::Group, cx, state);
         Ok(())
