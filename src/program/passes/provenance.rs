@@ -9,6 +9,9 @@
 
 use std::collections::HashMap;
 
+mod extents;
+
+use self::extents::{Extents, Reach};
 use super::definitions::Definition;
 use crate::isa::lanes::Width;
 use crate::isa::{Compute, logic};
@@ -81,7 +84,13 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition], objec
     for &block in order {
         let insts = std::mem::take(&mut body.blocks[block as usize].insts);
         let mut groups = Groups::default();
+        // What stands before an instruction and is no check of a group.
+        let mut apart: Vec<(usize, Vec<Inst>)> = Vec::new();
         for (at, inst) in insts.iter().enumerate() {
+            let checks = far(body, inst, &values);
+            if !checks.is_empty() {
+                apart.push((at, checks));
+            }
             for (address, bytes, write) in accesses(&inst.op) {
                 let Some(register) = address.register else { continue };
                 let value = values[register.number as usize];
@@ -98,8 +107,12 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition], objec
             groups.pass(inst);
         }
         let mut checks = groups.all.into_iter().peekable();
+        let mut apart = apart.into_iter().peekable();
         let mut out = Vec::with_capacity(insts.len() + checks.len());
         for (at, inst) in insts.into_iter().enumerate() {
+            if let Some((_, checks)) = apart.next_if(|(before, _)| *before == at) {
+                out.extend(checks);
+            }
             while let Some(group) = checks.next_if(|group| group.at == at) {
                 out.push(group.check);
             }
@@ -107,6 +120,44 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition], objec
         }
         body.blocks[block as usize].insts = out;
     }
+}
+
+/// What goes before an instruction that reaches further than a few bytes.
+fn far(body: &mut Body, inst: &Inst, values: &[Value]) -> Vec<Inst> {
+    let mut out = Vec::new();
+    for (number, address) in Extents::addresses(&inst.op).iter().enumerate() {
+        let Some(register) = address.register else { continue };
+        // More than any object has, so that it is checked in any case; whose object is not known is not looked at.
+        let Some(from) = object(values[register.number as usize], address, u32::MAX, false) else {
+            continue;
+        };
+        let reached = Extents {
+            body,
+            inst,
+            out: &mut out,
+        }
+        .reach(number, register);
+        for Reach {
+            register,
+            guard,
+            accesses,
+        } in reached
+        {
+            let within = Within {
+                space: address.space,
+                register,
+                from,
+                accesses: accesses.into(),
+            };
+            out.push(Inst {
+                guard,
+                op: Op::Within(Box::new(within)),
+                span: inst.span,
+                line: inst.line,
+            });
+        }
+    }
+    out
 }
 
 /// Accesses of a block that are checked together: by one register, in the same lanes, and whoever makes the first makes all.
@@ -231,7 +282,13 @@ fn accesses(op: &Op) -> Vec<(Address, u32, bool)> {
             let bytes = value_bytes(ty.ty()) as u32 * b.len() as u32;
             vec![(*address, bytes, true)]
         }
-        // Of the source less may be read.
+        Op::CopyAsync {
+            dst,
+            src,
+            bytes,
+            src_size: None,
+            ignore: None,
+        } => vec![(*dst, u32::from(*bytes), true), (*src, u32::from(*bytes), false)],
         Op::CopyAsync { dst, bytes, .. } => vec![(*dst, u32::from(*bytes), true)],
         Op::Compute { .. }
         | Op::Call { .. }
