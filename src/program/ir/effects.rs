@@ -216,7 +216,7 @@ impl<R> Op<R> {
             },
             Op::Joint(joint) => joint.effects(),
             Op::Shadow(op) => match op.what {
-                Shadow::Load(_) | Shadow::Follow(_) | Shadow::Also | Shadow::Undefine => none,
+                Shadow::Load(_) | Shadow::Follow(_) | Shadow::Also | Shadow::Undefine | Shadow::Warpgroup(_) => none,
                 Shadow::Matrix(
                     matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_) | matrix::Op::Transpose | matrix::Op::Multiply(_),
                 ) => none,

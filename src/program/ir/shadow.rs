@@ -3,7 +3,7 @@
 
 use super::op::{Address, Element, Reg, Register};
 use crate::isa::definedness::Rule;
-use crate::isa::joint::matrix;
+use crate::isa::joint::{matrix, warpgroup};
 
 /// An operation on shadows.
 #[derive(Clone, Debug)]
@@ -32,6 +32,9 @@ pub enum Shadow {
     /// warp together. `src` has the shadows of all registers that hold elements, metadata and factors, `values` the stride of a tile,
     /// or what stands behind the elements of a product.
     Matrix(matrix::Op),
+    /// A product of four warps, likewise. `values` are its sources, with the shadows of elements in registers in the place of these;
+    /// `src` has the shadows of what stands between D and A.
+    Warpgroup(warpgroup::Mma),
     /// All bits.
     Undefine,
     /// Bytes of the running frame, from and to, that nobody has written yet.

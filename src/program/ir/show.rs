@@ -10,6 +10,7 @@ use super::op::*;
 use super::shadow::{Shadow, ShadowOp};
 use super::texture::{Components, Detail, Outside, SurfaceAction, SurfaceOp, TextureOp};
 use super::{Body, End};
+use crate::isa::joint::warpgroup;
 use crate::isa::lanes::Width;
 
 /// The letter of a class of registers.
@@ -426,6 +427,7 @@ impl<R: Display> Display for ShadowOp<R> {
             Shadow::Store(element) => write!(f, "shadow.store{element}")?,
             Shadow::Follow(rule) => write!(f, "shadow.follow.{}", small(rule))?,
             Shadow::Matrix(op) => write!(f, "shadow.{op}")?,
+            Shadow::Warpgroup(op) => write!(f, "shadow.{}", warpgroup::Op::Mma(op))?,
             Shadow::Also => f.write_str("shadow.also")?,
             Shadow::Undefine => f.write_str("shadow.undefine")?,
             Shadow::Frame(from, to) => write!(f, "shadow.frame {from:#x}..{to:#x}")?,

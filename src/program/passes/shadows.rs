@@ -9,8 +9,9 @@ use std::collections::HashSet;
 
 use super::liveness::{self, Flow};
 use crate::isa::definedness::{Definedness, Rule};
-use crate::isa::joint::{Joint, matrix};
+use crate::isa::joint::{Joint, matrix, warpgroup};
 use crate::isa::lanes::Width;
+use crate::program::ir::joint::warpgroup::Multiply;
 use crate::program::ir::{
     Address, Block, BlockId, Body, Callee, Compute, Decision, End, Guard, Initial, Inst, JointOp, Op, ReduxOp, Reg,
     Register, Role, Shadow, ShadowOp, Space, Value, VoteMode,
@@ -106,12 +107,14 @@ fn brings(op: &Op, may: &[bool]) -> bool {
             | Joint::Bulk(_)
             | Joint::Tensor(_)
             | Joint::Cluster(_)
-            | Joint::Warpgroup(_)
+            | Joint::Warpgroup(warpgroup::Op::Fence | warpgroup::Op::Commit | warpgroup::Op::Wait)
             | Joint::Tcgen05(_)
             | Joint::Multimem(_)
             | Joint::Fabric(_) => false,
+            // They read shared memory.
+            Joint::Warpgroup(warpgroup::Op::Mma(_)) => true,
         },
-        // What `vote.uni` gives, what textures, products of several warps and the system bring, and what an atomic
+        // What `vote.uni` gives, what textures, products in tensor memory and the system bring, and what an atomic
         // operation, of which an undefined operand is told, leaves behind counts as defined.
         Op::Vote {
             mode: VoteMode::Uni, ..
@@ -363,10 +366,12 @@ impl Pass<'_> {
                     | Joint::Bulk(_)
                     | Joint::Tensor(_)
                     | Joint::Cluster(_)
-                    | Joint::Warpgroup(_)
                     | Joint::Tcgen05(_)
                     | Joint::Multimem(_)
                     | Joint::Fabric(_) => joint.dst.iter().flatten().for_each(|reg| self.define(*reg)),
+                    Joint::Warpgroup(warpgroup::Op::Mma(op)) => behind = Some(self.warpgroup(op, joint)),
+                    // What a wait completes has its shadow from where it began.
+                    Joint::Warpgroup(warpgroup::Op::Fence | warpgroup::Op::Commit | warpgroup::Op::Wait) => {}
                 }
             }
             Op::Call { callee, .. } => {
@@ -592,6 +597,36 @@ impl Pass<'_> {
             values,
             dst,
         })))
+    }
+
+    /// What goes behind a product of four warps.
+    fn warpgroup(&mut self, op: warpgroup::Mma, joint: &JointOp) -> Op {
+        let shadows = |pass: &mut Self, elements: &[Reg]| -> Vec<Reg> {
+            let shadow = |reg: &Reg| pass.shadow(*reg).unwrap_or_else(|| pass.zero(reg.width));
+            elements.iter().map(shadow).collect()
+        };
+        let src = Multiply::of(op, &joint.src);
+        self.check(*src.b, Decision::Address);
+        let a = match src.a {
+            [descriptor] if descriptor.width == Width::B64 => {
+                self.check(*descriptor, Decision::Address);
+                vec![*descriptor]
+            }
+            elements => shadows(self, elements),
+        };
+        let d = shadows(self, src.d);
+        let between = &joint.src[src.d.len()..joint.src.len() - src.a.len()];
+        Op::Shadow(Box::new(ShadowOp {
+            what: Shadow::Warpgroup(op),
+            address: None,
+            src: between.iter().map(|reg| self.shadow(*reg)).collect(),
+            values: Multiply { d: &d, a: &a, ..src }.sources(),
+            dst: joint
+                .dst
+                .iter()
+                .map(|reg| reg.and_then(|reg| self.shadow(reg)))
+                .collect(),
+        }))
     }
 
     /// A register that still holds what this one does behind an operation that writes others.

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::{Instruction, Line, Slice, identity};
-use crate::isa::joint::{Joint, matrix};
+use crate::isa::joint::{Joint, matrix, warpgroup};
 use crate::memory::shadow::Shadow as Memory;
 use crate::program::{Function, Op, Register, Role, Space};
 use crate::simt::observe::Who;
@@ -128,6 +128,11 @@ fn loads(op: &Op) -> bool {
     matches!(op, Op::Load { .. }) || matches!(op, Op::Joint(joint) if is_matrix(joint.what))
 }
 
+/// Whether an operation brings registers what is made from memory, of which it tells, and from other registers.
+fn is_product_of_memory(op: &Op) -> bool {
+    matches!(op, Op::Joint(joint) if matches!(joint.what, Joint::Warpgroup(warpgroup::Op::Mma(_))))
+}
+
 /// As many words of memory are remembered.
 const WORDS: usize = 1 << 16;
 
@@ -201,8 +206,11 @@ fn sources(function: &Function, register: Register) -> Vec<Instruction> {
     while let Some(register) = work.pop() {
         for &index in definitions.get(&register).into_iter().flatten() {
             let inst = insts[index];
-            if loads(&inst.op) {
+            let both = is_product_of_memory(&inst.op);
+            if both || loads(&inst.op) {
                 found.push((identity(function), inst.span.start));
+            }
+            if !both && loads(&inst.op) {
                 continue;
             }
             inst.op.regs(|reg, role| {

@@ -15,6 +15,7 @@ use crate::ptx::ast::Span;
 use super::access::{self, AccessFn, Lanes, MemOp, Pattern};
 use super::context::{Cx, NONE};
 use super::joint::matrix_shadow as matrix;
+use super::joint::warpgroup::shadow as warpgroup;
 use super::observe::{Direction, Undefined};
 use super::raw::{Convert, Raw};
 use super::shadow_lanes::{Values, clear, gather, nonzero, ones, scatter, tell};
@@ -368,6 +369,7 @@ pub unsafe fn execute(op: &ShadowOp<Slot>, span: Span, cx: &mut Cx<'_>) {
                     }
                 }
                 Shadow::Matrix(what) => matrix::execute(what, op, span, cx, w),
+                Shadow::Warpgroup(what) => warpgroup::product(what, op, span, cx, w),
                 Shadow::Load(_) | Shadow::Store(_) => {}
             }
         }

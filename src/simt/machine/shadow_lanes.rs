@@ -1,6 +1,8 @@
-//! Lanes of shadows in registers, for whoever makes shadows of others: most are zero, which is looked for first.
+//! Lanes of shadows in registers, and a few bytes of that of memory, for whoever makes shadows of others: most are zero, which is
+//! looked for first.
 
 use crate::isa::lanes::{WARP, Width};
+use crate::memory::shadow::Shadow as Memory;
 use crate::ptx::ast::Span;
 
 use super::context::Cx;
@@ -127,5 +129,25 @@ pub fn ones(width: Width) -> u64 {
         Width::B16 => 0xffff,
         Width::B32 => 0xffff_ffff,
         Width::B64 | Width::B128 => u64::MAX,
+    }
+}
+
+/// Bits of up to sixteen bytes that nobody has written. Rows and elements are aligned, so that they lie in one page.
+pub fn missing(memory: &Memory, at: u64, bytes: usize) -> u128 {
+    if !memory.tracks_both_ends(at, bytes as u64) {
+        return 0;
+    }
+    let mut written = [u8::MAX; 16];
+    // SAFETY: the bytes lie in the arena, of each byte of which there is a shadow, and there are sixteen at most.
+    unsafe { std::ptr::copy_nonoverlapping(memory.of(at), written.as_mut_ptr(), bytes) };
+    !u128::from_le_bytes(written)
+}
+
+/// Likewise: these bits are missing from now on, and no others.
+pub fn leave(memory: &Memory, at: u64, bytes: usize, missing: u128) {
+    if memory.tracks_both_ends(at, bytes as u64) {
+        let written = (!missing).to_le_bytes();
+        // SAFETY: the bytes lie in the arena, of each byte of which there is a shadow, and there are sixteen at most.
+        unsafe { std::ptr::copy_nonoverlapping(written.as_ptr(), memory.of(at), bytes) };
     }
 }

@@ -81,7 +81,9 @@ fn served(instr: &Instr<Reg>) -> Option<Register> {
             address
         }
         // Loads and stores; what is done to matrices takes addresses from registers.
-        What::Op(Op::Shadow(op)) if !matches!(op.what, Shadow::Matrix(_)) => op.address.as_ref()?,
+        What::Op(Op::Shadow(op)) if !matches!(op.what, Shadow::Matrix(_) | Shadow::Warpgroup(_)) => {
+            op.address.as_ref()?
+        }
         What::Op(Op::Within(op)) => {
             let is_common = matches!(op.from, MadeFrom::Pointer { .. } | MadeFrom::Shared { .. });
             return is_common.then_some(op.register.number);

@@ -5,6 +5,8 @@
 //! shared memory is read there, too, so that who writes it too early sees what comes of it. Under a seed the moment is
 //! drawn.
 
+pub mod shadow;
+
 use std::collections::VecDeque;
 
 use super::descriptor::{self, Major, Matrix, Packing, UNIT};

@@ -10,13 +10,13 @@ use crate::isa::Level;
 use crate::isa::joint::matrix::{Kind, Multiply, Op, Packing, Rows, Tile};
 use crate::isa::lanes::{WARP, Width};
 use crate::isa::mma::{self, Accumulator, Metadata, stride};
-use crate::memory::shadow::{self as memory, Shadow as Memory};
+use crate::memory::shadow as memory;
 use crate::program::{Ordering, ShadowOp};
 use crate::ptx::ast::Span;
 use crate::simt::machine::access::{self, Lanes, MemOp};
 use crate::simt::machine::context::Cx;
 use crate::simt::machine::observe::{Direction, Undefined};
-use crate::simt::machine::shadow_lanes::{clear, nonzero, tell};
+use crate::simt::machine::shadow_lanes::{clear, leave, missing, nonzero, tell};
 use crate::simt::machine::slots::{Slot, bits, read, write};
 
 /// For warp `w`, behind the operation itself.
@@ -42,26 +42,6 @@ pub unsafe fn execute(what: Op, op: &ShadowOp<Slot>, span: Span, cx: &mut Cx<'_>
 fn access_of(op: &ShadowOp<Slot>, span: Span) -> Option<MemOp> {
     let address = op.address.as_ref()?;
     Some(MemOp::new(address, (Ordering::Weak, None), Box::new([]), span))
-}
-
-/// Bits of up to sixteen bytes that nobody has written. Rows and elements are aligned, so that they lie in one page.
-fn missing(memory: &Memory, at: u64, bytes: usize) -> u128 {
-    if !memory.tracks_both_ends(at, bytes as u64) {
-        return 0;
-    }
-    let mut written = [u8::MAX; 16];
-    // SAFETY: the bytes lie in the arena, of each byte of which there is a shadow, and there are sixteen at most.
-    unsafe { std::ptr::copy_nonoverlapping(memory.of(at), written.as_mut_ptr(), bytes) };
-    !u128::from_le_bytes(written)
-}
-
-/// Likewise: these bits are missing from now on, and no others.
-fn leave(memory: &Memory, at: u64, bytes: usize, missing: u128) {
-    if memory.tracks_both_ends(at, bytes as u64) {
-        let written = (!missing).to_le_bytes();
-        // SAFETY: the bytes lie in the arena, of each byte of which there is a shadow, and there are sixteen at most.
-        unsafe { std::ptr::copy_nonoverlapping(written.as_ptr(), memory.of(at), bytes) };
-    }
 }
 
 /// All elements have been written.
