@@ -217,6 +217,9 @@ impl Observer for Detector {
                     passed.put(addresses[lane], bytes, loaded.as_ref());
                 }
             }
+            Undefined::Multiplied { warp, lanes, sources } => {
+                self.loads.lock().multiplied(by, (warp, lanes), sources);
+            }
             Undefined::Decides {
                 warp,
                 lanes,

@@ -9,8 +9,9 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use super::{Instruction, Line, Slice, identity};
+use super::{Instruction, Line, Slice, identity, lanes_of};
 use crate::isa::joint::{Joint, matrix, warpgroup};
+use crate::isa::lanes::WARP;
 use crate::memory::shadow::Shadow as Memory;
 use crate::program::{Function, Op, Register, Role, Space};
 use crate::simt::observe::Who;
@@ -25,6 +26,8 @@ pub struct Loaded {
     pub address: u64,
     pub bytes: u64,
     pub space: Space,
+    /// Who has it: with products of several threads, not who has loaded it.
+    holder: u32,
     /// Of two loads, which was later.
     number: u64,
 }
@@ -46,6 +49,7 @@ impl Loaded {
             address: address + offset,
             bytes: count,
             space,
+            holder: thread,
             number: 0,
         })
     }
@@ -61,20 +65,57 @@ pub struct Loads {
     slices: RefCell<HashMap<Slice, Vec<Instruction>>>,
     /// By instruction, the registers that it stores.
     stored: RefCell<HashMap<Instruction, Vec<Register>>>,
+    /// By instruction, the registers of which it is a product.
+    multiplied: RefCell<HashMap<Instruction, Vec<Register>>>,
     number: u64,
 }
 
 impl Loads {
     pub fn add(&mut self, loaded: Loaded) {
         let (function, span) = loaded.line;
-        let kept = self
-            .by_instruction
-            .entry((function, span.start))
-            .or_insert_with(|| vec![None; KEPT]);
+        self.keep((function, span.start), loaded);
+    }
+
+    fn keep(&mut self, by: Instruction, loaded: Loaded) {
+        let kept = self.by_instruction.entry(by).or_insert_with(|| vec![None; KEPT]);
         self.number += 1;
         let number = self.number;
-        let place = loaded.thread as usize % KEPT;
+        let place = loaded.holder as usize % KEPT;
         kept[place] = Some(Loaded { number, ..loaded });
+    }
+
+    /// A product brings its threads what others have loaded.
+    pub fn multiplied(&mut self, by: &Who<'_>, (warp, lanes): (usize, u32), sources: &[(u8, u8); WARP]) {
+        let instruction = (identity(by.function), by.span.start);
+        let registers = self.sources_of(by, instruction);
+        let thread = |lane: usize| by.first_thread + (warp * WARP + lane) as u32;
+        for lane in lanes_of(lanes) {
+            let (source, holder) = sources[lane];
+            let Some(register) = registers.get(usize::from(source)) else {
+                continue;
+            };
+            if let Some(loaded) = self.last_into(by.function, *register, by.block, thread(holder.into())) {
+                let holder = thread(lane);
+                self.keep(instruction, Loaded { holder, ..loaded });
+            }
+        }
+    }
+
+    /// What the product at an instruction is made from, in the order of the instruction.
+    fn sources_of(&self, by: &Who<'_>, instruction: Instruction) -> Vec<Register> {
+        let find = || {
+            let mut insts = by.function.body.insts().filter(|inst| inst.span == by.span);
+            let sources = insts.find_map(|inst| match &inst.op {
+                Op::Joint(joint) if is_product(&inst.op) => Some(joint.src.iter().map(|reg| reg.number).collect()),
+                _ => None,
+            });
+            sources.unwrap_or_default()
+        };
+        self.multiplied
+            .borrow_mut()
+            .entry(instruction)
+            .or_insert_with(find)
+            .clone()
     }
 
     /// The last load from which the register can have its value: the thread's own, or that of another of its block, or any.
@@ -86,7 +127,7 @@ impl Loads {
         let loads = sources.iter().filter_map(|source| self.by_instruction.get(source));
         let nearness = |loaded: &&Loaded| {
             let is_of_block = loaded.block == block;
-            (is_of_block, is_of_block && loaded.thread == thread, loaded.number)
+            (is_of_block, is_of_block && loaded.holder == thread, loaded.number)
         };
         loads.flatten().flatten().max_by_key(nearness).cloned()
     }
@@ -128,9 +169,15 @@ fn loads(op: &Op) -> bool {
     matches!(op, Op::Load { .. }) || matches!(op, Op::Joint(joint) if is_matrix(joint.what))
 }
 
-/// Whether an operation brings registers what is made from memory, of which it tells, and from other registers.
-fn is_product_of_memory(op: &Op) -> bool {
-    matches!(op, Op::Joint(joint) if matches!(joint.what, Joint::Warpgroup(warpgroup::Op::Mma(_))))
+/// Whether an operation tells of what it brings registers, and has it from other ones as well.
+fn is_product(op: &Op) -> bool {
+    let is_product = |what| {
+        matches!(
+            what,
+            Joint::Matrix(matrix::Op::Multiply(_)) | Joint::Warpgroup(warpgroup::Op::Mma(_))
+        )
+    };
+    matches!(op, Op::Joint(joint) if is_product(joint.what))
 }
 
 /// As many words of memory are remembered.
@@ -206,11 +253,10 @@ fn sources(function: &Function, register: Register) -> Vec<Instruction> {
     while let Some(register) = work.pop() {
         for &index in definitions.get(&register).into_iter().flatten() {
             let inst = insts[index];
-            let both = is_product_of_memory(&inst.op);
-            if both || loads(&inst.op) {
+            if is_product(&inst.op) || loads(&inst.op) {
                 found.push((identity(function), inst.span.start));
             }
-            if !both && loads(&inst.op) {
+            if loads(&inst.op) {
                 continue;
             }
             inst.op.regs(|reg, role| {

@@ -134,6 +134,13 @@ pub enum Undefined<'a> {
         addresses: &'a [u64; WARP],
         bytes: u32,
     },
+    /// Lanes of one warp have elements of a product of which some are missing: from which of the instruction's sources each lane has
+    /// its first, and which lane holds that.
+    Multiplied {
+        warp: usize,
+        lanes: u32,
+        sources: &'a [(u8, u8); WARP],
+    },
     /// Something depends on them, in lanes of one warp, which a register of the running function holds.
     Decides {
         warp: usize,

@@ -104,6 +104,19 @@ pub fn depth(op: &Multiply) -> usize {
     if op.a == Element::B1 { k / 32 } else { k }
 }
 
+/// Row of A, or column of B, of which a lane has codes in a register, and which these are along k.
+pub fn codes_of(op: &Multiply, is_b: bool, register: usize, lane: usize) -> (usize, std::ops::Range<usize>) {
+    let each = codes(op, if is_b { op.b } else { op.a }).each;
+    let (rows, depth) = match is_b {
+        true if op.b == Element::B1 => (8, usize::from(op.shape.k) / 32),
+        true => (8, op.shape.k.into()),
+        false => (op.shape.m.into(), depth(op)),
+    };
+    let (line, word) = multiplicand(rows, depth / each, register);
+    let first = (word + lane % GROUP) * each;
+    (line + lane / GROUP, first..first + each)
+}
+
 /// Where the codes of an operand's registers go.
 pub struct Gather<'a> {
     pub op: &'a Multiply,
@@ -296,7 +309,7 @@ pub fn double(rows: usize, depth: usize, register: usize, lane: usize) -> (usize
     (row + lane / GROUP, word + lane % GROUP)
 }
 
-/// Where an element of an accumulator of `f64` lies.
+/// Where an element of an accumulator lies, of `f64` a register.
 pub fn double_accumulator(rows: usize, register: usize, lane: usize) -> Corner {
     let first = accumulator(rows, register);
     Corner {
@@ -353,7 +366,7 @@ pub fn metadata(op: &Multiply, of: Metadata, lanes: &Word, selector: u32) -> [u1
 pub fn row_scales(lanes: &Word, (byte, pair): (u32, u32), factors: usize, to: &mut Vec<u8>) {
     to.clear();
     for row in 0..16 {
-        let lane = 4 * (row % 8) + 2 * (pair as usize % 2) + row / 8;
+        let lane = row_holder(row, pair);
         to.extend((0..factors).map(|factor| lanes[lane].to_le_bytes()[(byte as usize + factor) % 4]));
     }
 }
@@ -362,7 +375,17 @@ pub fn row_scales(lanes: &Word, (byte, pair): (u32, u32), factors: usize, to: &m
 pub fn column_scales(lanes: &Word, (byte, lane): (u32, u32), factors: usize, to: &mut Vec<u8>) {
     to.clear();
     for column in 0..8 {
-        let lane = 4 * column + lane as usize % 4;
+        let lane = column_holder(column, lane);
         to.extend((0..factors).map(|factor| lanes[lane].to_le_bytes()[(byte as usize + factor) % 4]));
     }
+}
+
+/// The lane that has the factors of a row of A, in the pair that the instruction names.
+pub fn row_holder(row: usize, pair: u32) -> usize {
+    4 * (row % 8) + 2 * (pair as usize % 2) + row / 8
+}
+
+/// The lane that has those of a column of B, by the lane of each group that the instruction names.
+pub fn column_holder(column: usize, lane: u32) -> usize {
+    4 * column + lane as usize % 4
 }

@@ -3,6 +3,7 @@
 //!
 //! It is the operation's own layout that says what comes from where: shadows go through the same functions as values.
 
+use super::culprit::Sources;
 use super::fragment::{self, Gather, GatherA, GatherB, GatherC, ScatterD};
 use super::rows::{self, Row};
 use super::{Word, put, tile, word};
@@ -31,7 +32,7 @@ pub unsafe fn execute(what: Op, op: &ShadowOp<Slot>, span: Span, cx: &mut Cx<'_>
             Op::StoreRows(rows) => store_rows(rows, op, span, cx, w),
             Op::LoadTile(tile) => load_tile(tile, op, span, cx, w),
             Op::StoreTile(tile) => store_tile(tile, op, span, cx, w),
-            Op::Multiply(multiply) => product(multiply, op, cx, w),
+            Op::Multiply(multiply) => product(multiply, op, span, cx, w),
             // It is carried out on shadows as on values.
             Op::Transpose => {}
         }
@@ -285,7 +286,7 @@ unsafe fn store_tile(tile: Tile, op: &ShadowOp<Slot>, span: Span, cx: &mut Cx<'_
 
 /// # Safety
 /// As for [`execute`].
-unsafe fn product(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize) {
+unsafe fn product(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>, w: usize) {
     // SAFETY: slots of `shadow` lie in the running window. Elements come from all lanes, whoever takes part.
     let missing = |slot: &Slot| unsafe { nonzero(cx, *slot, w, u32::MAX) } != 0;
     if !shadow.src.iter().flatten().any(missing) {
@@ -297,7 +298,7 @@ unsafe fn product(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize) 
         match op.kind {
             _ if op.container == 64 => doubles(op, shadow, cx, w),
             Kind::QuadPairs { a_rows, b_rows } => quad_pairs(op, (a_rows, b_rows), shadow, cx, w),
-            Kind::Mma | Kind::Wmma => fragments(op, shadow, cx, w),
+            Kind::Mma | Kind::Wmma => fragments(op, shadow, span, cx, w),
         }
     }
 }
@@ -320,7 +321,7 @@ impl Missing {
 
 /// # Safety
 /// As for [`execute`].
-unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize) {
+unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>, w: usize) {
     const NOTHING: Word = [0; WARP];
     // Numbers of threads and bytes, which have 16 bits, are read below.
     let words: Vec<&Word> = shadow
@@ -369,6 +370,9 @@ unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize
     let is_open = |at: usize| shadows[at].is_some_and(|slot| unsafe { read(cx.regs, slot, first) } != 0);
     let mut next = 0;
     let mut all = false;
+    // What stands behind C, by row and column, and where among all sources.
+    let (mut of_rows, mut of_columns) = (vec![None; m], vec![None; n]);
+    let place = |at: usize| (op.elements() + at) as u8;
     if op.sparse {
         let of = Metadata::of(op.a, op.container == 4);
         // SAFETY: metadata are a slot of 32 bits of the running window.
@@ -377,6 +381,13 @@ unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize
         let open = fragment::metadata(&op, of, rest[0], value(1));
         for (row, (named, open)) in named.into_iter().zip(open).enumerate() {
             missing.rows[row] |= open != 0;
+            if open != 0 {
+                let holds = |lane: &usize| {
+                    let alone = std::array::from_fn(|other| if other == *lane { rest[0][other] } else { 0 });
+                    fragment::metadata(&op, of, &alone, value(1))[row] != 0
+                };
+                of_rows[row] = (0..WARP).find(holds).map(|lane| (place(0), lane as u8));
+            }
             let elements = 0..usize::from(op.shape.k) / 2;
             missing.kept[row] = elements.fold(0, |all, at| all | 1 << of.column(named, at));
         }
@@ -392,13 +403,17 @@ unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize
             &mut factors,
         );
         for (row, factors) in factors.chunks_exact(scaling.factors).enumerate() {
-            missing.rows[row] |= factors.iter().any(|factor| *factor != 0);
+            if factors.iter().any(|factor| *factor != 0) {
+                missing.rows[row] = true;
+                of_rows[row].get_or_insert((place(next), fragment::row_holder(row, value(next + 2)) as u8));
+            }
         }
         let ids = (value(next + 4), value(next + 5));
         fragment::column_scales(rest[next + 3], ids, scaling.factors, &mut factors);
         for (column, factors) in factors.chunks_exact(scaling.factors).enumerate() {
             if factors.iter().any(|factor| *factor != 0) {
                 missing.columns[column] = u128::MAX;
+                of_columns[column] = Some((place(next + 3), fragment::column_holder(column, ids.1) as u8));
             }
         }
         all |= [1, 2, 4, 5].iter().any(|id| is_open(next + id));
@@ -413,6 +428,21 @@ unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize
             let is_missing = all || *code != 0 || missing.element(row, column);
             *code = if is_missing { whole } else { 0 };
         }
+    }
+    let sources = Sources {
+        op: &op,
+        words: &words,
+        kept: &missing.kept,
+        behind: [&of_rows, &of_columns],
+    };
+    let (lanes, sources) = sources.of(cx.mask.lanes[w], |row, column| codes[column * stride + row] != 0);
+    if lanes != 0 {
+        let event = Undefined::Multiplied {
+            warp: w,
+            lanes,
+            sources: &sources,
+        };
+        tell(cx, span, &event);
     }
     let mut results = vec![NOTHING; shadow.dst.len()];
     mma::run::<ScatterD>(level, (&op, &codes, &mut results));
