@@ -8,6 +8,7 @@
 //! A panic of a thread that works on a grid ends the grid with a fault, like any other; nobody waits for that thread.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -49,6 +50,10 @@ const ALONE: Duration = Duration::from_micros(8);
 const MAX_DEPTH: u64 = 1 << 14;
 /// Bytes between a block's shared and local windows that are neither's: what runs over the one does not land in the other.
 const GUARD: u64 = 4096;
+/// A worker takes as many short blocks at a time as fill this time, and so many at most: those that follow each other in one worker
+/// share what they touch, and the workers do not fight over the number of the next one.
+const BATCH: Duration = Duration::from_micros(20);
+const MOST_AT_ONCE: u64 = 16;
 /// Blocks that one worker keeps open when they wait for each other.
 const MAX_OPEN: usize = 4096;
 /// What no multiprocessor exceeds: threads, blocks, bytes of shared memory (CUDA programming guide, Technical
@@ -111,6 +116,8 @@ pub struct Grid {
     /// How many blocks there are, or clusters if it has some: those start together.
     starts: u64,
     next: AtomicU64,
+    /// Some have been seen to spin, perhaps for each other.
+    some_spin: AtomicBool,
     stop: AtomicBool,
     began: Instant,
     /// The caller works alone, and others might help.
@@ -152,6 +159,29 @@ struct Seat<'l> {
     team: Team<'l>,
     scratch: Scratch,
     form: &'l Form,
+}
+
+/// Blocks, or clusters, that a worker has taken and not started.
+#[derive(Default)]
+struct Batch {
+    left: Range<u64>,
+    /// Of how many the last one was, and when it was taken.
+    size: u64,
+    taken: Option<Instant>,
+}
+
+impl Batch {
+    /// Of how many the next one may be, by how long the last one took.
+    fn next_size(&mut self) -> u64 {
+        let now = Instant::now();
+        let took = self.taken.replace(now).map(|taken| now - taken);
+        self.size = match took {
+            Some(took) if took < BATCH => (2 * self.size).clamp(1, MOST_AT_ONCE),
+            Some(took) if took > 4 * BATCH => 1,
+            _ => self.size.max(1),
+        };
+        self.size
+    }
 }
 
 /// Someone works on a grid; its end waits until this is dropped, by a panic or otherwise.
@@ -287,6 +317,7 @@ impl Grid {
             view: launch.view(),
             starts,
             next: AtomicU64::new(0),
+            some_spin: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             began: Instant::now(),
             alone: AtomicBool::new(starts > 1 && schedule.is_none() && pool::threads() > 1),
@@ -365,6 +396,34 @@ impl Grid {
             return None;
         }
         Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < self.starts)
+    }
+
+    /// What starts next on a worker that has taken a `batch`. `short`: the last block ran to its end in one turn, and the next
+    /// batch may be of several.
+    #[inline(always)]
+    fn take_from(&self, batch: &mut Batch, short: bool) -> Option<u64> {
+        match batch.left.next() {
+            Some(index) => Some(index).filter(|_| !self.has_stopped()),
+            None if short => self.take_batch(batch),
+            None => self.take(),
+        }
+    }
+
+    fn take_batch(&self, batch: &mut Batch) -> Option<u64> {
+        let begun = self.next.load(Ordering::Relaxed);
+        if self.has_stopped() || begun >= self.starts {
+            return None;
+        }
+        // Towards the end each worker takes little, so that none is left alone with much.
+        let share = (self.starts - begun) / (8 * pool::threads() as u64);
+        let most = match self.launch.cooperative || self.some_spin.load(Ordering::Relaxed) {
+            true => 1,
+            false => share.clamp(1, MOST_AT_ONCE),
+        };
+        let size = batch.next_size().min(most);
+        let first = self.next.fetch_add(size, Ordering::Relaxed);
+        batch.left = first..(first + size).min(self.starts);
+        batch.left.next()
     }
 
     /// The place in the grid of what starts: of a block, or of a cluster's first. Blocks may be short: no division where it can
@@ -478,11 +537,15 @@ impl Grid {
     /// `at` is told which block runs.
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
         let mut line = Line::new(self.most_open(), self.launch.cooperative);
+        let mut batch = Batch::default();
         // Seats of blocks that have ended: the last one, and as many as were open at a time.
         let mut spare: Option<Box<Seat<'_>>> = None;
         let mut idle: Vec<Box<Seat<'_>>> = Vec::new();
         loop {
-            let started = if line.has_room() { self.take() } else { None };
+            let started = match line.has_room() {
+                true => self.take_from(&mut batch, false),
+                false => None,
+            };
             let alone = started.is_some() && line.is_empty();
             let mut seat = match started {
                 Some(index) => {
@@ -510,7 +573,7 @@ impl Grid {
                     && self.starts > 1
                     && alone
                     && self.gone.load(Ordering::Relaxed) == 0
-                    && let Some(index) = self.take()
+                    && let Some(index) = self.take_from(&mut batch, true)
                 {
                     self.ask_for_help();
                     let Some(next) = self.enter(index, at, Some(seat), number) else {
@@ -529,7 +592,11 @@ impl Grid {
                     }
                 }
                 Ok(turn @ (Turn::Spins | Turn::Long | Turn::Drawn | Turn::Waits)) => {
-                    line.set_aside(seat, matches!(turn, Turn::Spins));
+                    let spins = matches!(turn, Turn::Spins);
+                    if spins {
+                        self.some_spin.store(true, Ordering::Relaxed);
+                    }
+                    line.set_aside(seat, spins);
                     if !self.may_go_on() {
                         break;
                     }
