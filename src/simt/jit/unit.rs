@@ -1,31 +1,68 @@
-//! The single-precision function unit ([`crate::isa::sfu`]) as functions of a compiled module, for CPUs with AVX-512.
+//! The single-precision function unit ([`crate::isa::sfu`]) as functions of a compiled module, for CPUs with AVX2 or AVX-512.
 //!
 //! Such a function takes a warp's operands in registers and gives its results there, by a calling convention that leaves
-//! half of the vectors to the caller (`intel_ocl_bicc`: ZMM16 and above stay). The interpreter's kernel has the same bits,
-//! but goes by way of memory.
+//! half of the vectors to the caller (`intel_ocl_bicc`: YMM8 or ZMM16 and above stay). The interpreter's kernel has the same
+//! bits, but goes by way of memory.
 //!
-//! What the unit does goes here by words of 16 bits, which are twice as many a vector: a table of 64 slices is read by one
-//! permutation, and a coefficient times a part of the operand, plus another product, is one instruction
-//! (`VPMADDWD`). B has 17 bits, of which a constant is taken away for that and its product with x added.
+//! What the unit does goes here by words of 16 bits, which are twice as many a vector: a coefficient times a part of the
+//! operand, plus another product, is one instruction (`VPMADDWD`). B has 17 bits, of which a constant is taken away for that
+//! and its product with x added. AVX-512 reads a table of 64 slices by one permutation; AVX2 reads it byte by byte, for all
+//! lanes of a warp at once (`VPSHUFB`).
 //!
 //! Operands that are rare (zeros, subnormals, infinities, NaN, results out of range) are put right at the end, if there are
 //! any in the warp.
 
-use crate::isa::Compute;
 use crate::isa::approx::Op;
 use crate::isa::sfu::{self, Function};
+use crate::isa::{Compute, Level};
 
+use super::emit::part_lanes;
 use super::text::{Form, Text};
 
-/// A warp's numbers, 16 by 16.
-type Pair = [String; 2];
+/// A warp's numbers, a vector for each part. What is the same everywhere has as many as there are parts at most.
+type Parts = Vec<String>;
+/// A warp's words of 16 bits, a vector for two parts.
+type Halves = Vec<String>;
 
-const FORM: Form = Form::Lanes(16);
-const WORDS: &str = "<16 x i32>";
-const FLOATS: &str = "<16 x float>";
-const HALVES: &str = "<32 x i16>";
-/// What functions take and give.
-pub const RESULT: &str = "{ <16 x i32>, <16 x i32> }";
+const MOST_PARTS: usize = 4;
+
+/// The types of vectors.
+struct Types {
+    lanes: u32,
+    words: &'static str,
+    floats: &'static str,
+    doubles: &'static str,
+    longs: &'static str,
+    halves: &'static str,
+    flags: &'static str,
+    /// As many bits as flags.
+    mask: &'static str,
+}
+
+const OF_16: Types = Types {
+    lanes: 16,
+    words: "<16 x i32>",
+    floats: "<16 x float>",
+    doubles: "<16 x double>",
+    longs: "<16 x i64>",
+    halves: "<32 x i16>",
+    flags: "<16 x i1>",
+    mask: "i16",
+};
+
+const OF_8: Types = Types {
+    lanes: 8,
+    words: "<8 x i32>",
+    floats: "<8 x float>",
+    doubles: "<8 x double>",
+    longs: "<8 x i64>",
+    halves: "<16 x i16>",
+    flags: "<8 x i1>",
+    mask: "i8",
+};
+
+/// All lanes' bytes with AVX2.
+const BYTES: &str = "<32 x i8>";
 
 const SIGN: u32 = 0x8000_0000;
 const MAGNITUDE: u32 = !SIGN;
@@ -58,41 +95,81 @@ pub fn name(op: Op) -> String {
     format!("margay.{op}")
 }
 
+/// Whether code for a level has such functions: before AVX2 there is nothing to read a table by.
+pub fn has(level: Level) -> bool {
+    level != Level::Baseline
+}
+
+fn types(level: Level) -> &'static Types {
+    let types = match level {
+        Level::Avx512 => &OF_16,
+        Level::Avx2 | Level::Baseline => &OF_8,
+    };
+    debug_assert!(types.lanes == part_lanes(level), "there are no functions for it");
+    types
+}
+
+/// What the functions give: a vector for each part.
+pub fn result(level: Level) -> String {
+    let types = types(level);
+    format!("{{ {} }}", vec![types.words; types.parts()].join(", "))
+}
+
 /// The text of that function.
-pub fn function(op: Op) -> String {
-    let mut unit = Unit { text: Text::default() };
-    let (a, b) = (pair("%a"), pair("%b"));
-    let (arguments, results) = match op {
-        Op::Div { ftz } => ("%a0 %a1 %b0 %b1", unit.quotient(&a, &b, ftz, false)),
-        Op::DivFull { ftz } => ("%a0 %a1 %b0 %b1", unit.quotient(&a, &b, ftz, true)),
-        Op::Rcp { ftz } => ("%a0 %a1", unit.rcp(&a, !ftz, !ftz)),
-        Op::Rsqrt { ftz } => ("%a0 %a1", unit.rsqrt(&a, ftz)),
-        Op::Sqrt { ftz } => ("%a0 %a1", unit.sqrt(&a, ftz)),
-        Op::Ex2 { ftz } => ("%a0 %a1", unit.ex2(&a, ftz)),
-        Op::Lg2 { ftz } => ("%a0 %a1", unit.lg2(&a, ftz)),
-        Op::Sin { .. } => ("%a0 %a1", unit.circular(&a, false)),
-        Op::Cos { .. } => ("%a0 %a1", unit.circular(&a, true)),
+pub fn function(op: Op, level: Level) -> String {
+    let mut unit = Unit {
+        text: Text::default(),
+        types: types(level),
+    };
+    let parts = unit.types.parts();
+    let operand = |name: &str| -> Parts { (0..parts).map(|part| format!("%{name}{part}")).collect() };
+    let (a, b) = (operand("a"), operand("b"));
+    let (operands, results) = match op {
+        Op::Div { ftz } => (2, unit.quotient(&a, &b, ftz, false)),
+        Op::DivFull { ftz } => (2, unit.quotient(&a, &b, ftz, true)),
+        Op::Rcp { ftz } => (1, unit.rcp(&a, !ftz, !ftz)),
+        Op::Rsqrt { ftz } => (1, unit.rsqrt(&a, ftz)),
+        Op::Sqrt { ftz } => (1, unit.sqrt(&a, ftz)),
+        Op::Ex2 { ftz } => (1, unit.ex2(&a, ftz)),
+        Op::Lg2 { ftz } => (1, unit.lg2(&a, ftz)),
+        Op::Sin { .. } => (1, unit.circular(&a, false)),
+        Op::Cos { .. } => (1, unit.circular(&a, true)),
         Op::RcpF64 | Op::RsqrtF64 { .. } | Op::Tanh => unreachable!("`of` says so"),
     };
-    let text = &mut unit.text;
-    let result = text.value(format!("insertvalue {RESULT} poison, {WORDS} {}, 0", results[0]));
-    let result = text.value(format!("insertvalue {RESULT} {result}, {WORDS} {}, 1", results[1]));
-    let arguments: Vec<String> = arguments.split(' ').map(|name| format!("{WORDS} {name}")).collect();
+    let (text, words, ty) = (&mut unit.text, unit.types.words, result(level));
+    let results = results.iter().take(parts).enumerate();
+    let result = results.fold("poison".to_owned(), |all, (at, part)| {
+        text.value(format!("insertvalue {ty} {all}, {words} {part}, {at}"))
+    });
+    let arguments: Vec<String> = [a, b][..operands]
+        .iter()
+        .flatten()
+        .map(|name| format!("{words} {name}"))
+        .collect();
     format!(
-        "define internal intel_ocl_bicc {RESULT} @\"{}\"({}) noinline nounwind {{\nhead:\n{}  ret {RESULT} {result}\n}}\n\n",
+        "define internal intel_ocl_bicc {ty} @\"{}\"({}) noinline nounwind {{\nhead:\n{}  ret {ty} {result}\n}}\n\n",
         name(op),
         arguments.join(", "),
         text.lines,
     )
 }
 
-fn pair(name: &str) -> Pair {
-    [format!("{name}0"), format!("{name}1")]
+impl Types {
+    fn parts(&self) -> usize {
+        crate::isa::lanes::WARP / self.lanes as usize
+    }
+    fn form(&self) -> Form {
+        Form::Lanes(self.lanes)
+    }
+}
+
+/// A number everywhere, as vectors of any size are written.
+fn constant(value: u32) -> String {
+    OF_16.form().constant(32, value.into())
 }
 /// The same number everywhere.
-fn all(value: u32) -> Pair {
-    let value = FORM.constant(32, value.into());
-    [value.clone(), value]
+fn all(value: u32) -> Parts {
+    vec![constant(value); MOST_PARTS]
 }
 
 /// What B is, less the number of 16 bits with a sign that the table has: a multiple of 256.
@@ -104,85 +181,105 @@ fn bias<F: Function>() -> i32 {
 
 struct Unit {
     text: Text,
+    types: &'static Types,
+}
+
+/// Which entries of a table all lanes want, in the form in which it is read.
+enum Slices {
+    /// By number, in words; of them the lowest bits count.
+    Numbers(Halves),
+    /// For each run of 16 entries the bytes by which `VPSHUFB` reads it: above 127 where the entry is in another one.
+    Runs(Vec<String>),
 }
 
 impl Unit {
     // ---- a warp's numbers ------------------------------------------------------------------------------------------------
 
-    fn each(&mut self, mut what: impl FnMut(&mut Text, usize) -> String) -> Pair {
-        [what(&mut self.text, 0), what(&mut self.text, 1)]
+    fn each(&mut self, mut what: impl FnMut(&mut Text, usize) -> String) -> Parts {
+        (0..self.types.parts()).map(|at| what(&mut self.text, at)).collect()
     }
-    fn int(&mut self, op: &str, a: &Pair, b: &Pair) -> Pair {
-        self.each(|text, at| text.binary(op, WORDS, &a[at], &b[at]))
+    fn int(&mut self, op: &str, a: &Parts, b: &Parts) -> Parts {
+        let words = self.types.words;
+        self.each(|text, at| text.binary(op, words, &a[at], &b[at]))
     }
-    fn by(&mut self, op: &str, a: &Pair, b: u32) -> Pair {
+    fn by(&mut self, op: &str, a: &Parts, b: u32) -> Parts {
         self.int(op, a, &all(b))
     }
-    fn is(&mut self, relation: &str, a: &Pair, b: u32) -> Pair {
-        let b = FORM.constant(32, b.into());
-        self.each(|text, at| text.value(format!("icmp {relation} {WORDS} {}, {b}", a[at])))
+    fn is(&mut self, relation: &str, a: &Parts, b: u32) -> Parts {
+        let (words, b) = (self.types.words, constant(b));
+        self.each(|text, at| text.value(format!("icmp {relation} {words} {}, {b}", a[at])))
     }
-    fn select(&mut self, by: &Pair, a: &Pair, b: &Pair) -> Pair {
-        self.each(|text, at| text.select(FORM, WORDS, &by[at], &a[at], &b[at]))
+    fn select(&mut self, by: &Parts, a: &Parts, b: &Parts) -> Parts {
+        let types = self.types;
+        self.each(|text, at| text.select(types.form(), types.words, &by[at], &a[at], &b[at]))
     }
-    fn as_floats(&mut self, a: &Pair) -> Pair {
-        self.each(|text, at| text.float(FORM, 32, &a[at]))
+    fn as_floats(&mut self, a: &Parts) -> Parts {
+        let form = self.types.form();
+        self.each(|text, at| text.float(form, 32, &a[at]))
     }
-    fn as_words(&mut self, a: &Pair) -> Pair {
-        self.each(|text, at| text.bits(FORM, 32, &a[at]))
+    fn as_words(&mut self, a: &Parts) -> Parts {
+        let form = self.types.form();
+        self.each(|text, at| text.bits(form, 32, &a[at]))
     }
     /// An operation on floats, given and taken as bits.
-    fn floats(&mut self, op: &str, a: &Pair, b: &Pair) -> Pair {
+    fn floats(&mut self, op: &str, a: &Parts, b: &Parts) -> Parts {
+        let floats = self.types.floats;
         let (a, b) = (self.as_floats(a), self.as_floats(b));
-        let value = self.each(|text, at| text.binary(op, FLOATS, &a[at], &b[at]));
+        let value = self.each(|text, at| text.binary(op, floats, &a[at], &b[at]));
         self.as_words(&value)
     }
-    fn times(&mut self, a: &Pair, by: f32) -> Pair {
+    fn times(&mut self, a: &Parts, by: f32) -> Parts {
         self.floats("fmul", a, &all(by.to_bits()))
     }
-    fn magnitude(&mut self, a: &Pair) -> Pair {
+    fn magnitude(&mut self, a: &Parts) -> Parts {
         self.by("and", a, MAGNITUDE)
     }
     /// Floats from 0 to 2^31 without their fractions.
-    fn whole(&mut self, a: &Pair) -> Pair {
+    fn whole(&mut self, a: &Parts) -> Parts {
+        let types = self.types;
         let a = self.as_floats(a);
-        self.each(|text, at| text.convert("fptosi", FLOATS, &a[at], WORDS))
+        self.each(|text, at| text.convert("fptosi", types.floats, &a[at], types.words))
     }
 
     /// What `what` makes of the values where any lane is one of `lanes`, else the values as they are.
-    fn where_any(&mut self, lanes: &Pair, values: &[&Pair], what: impl FnOnce(&mut Unit) -> Vec<Pair>) -> Vec<Pair> {
+    fn where_any(
+        &mut self,
+        lanes: &Parts,
+        values: &[&Parts],
+        what: impl FnOnce(&mut Unit) -> Vec<Parts>,
+    ) -> Vec<Parts> {
+        let Types { flags, mask, words, .. } = *self.types;
         let text = &mut self.text;
-        let either = text.binary("or", "<16 x i1>", &lanes[0], &lanes[1]);
-        let bits = text.convert("bitcast", "<16 x i1>", &either, "i16");
-        let any = text.value(format!("icmp ne i16 {bits}, 0"));
+        let either = lanes[1..]
+            .iter()
+            .fold(lanes[0].clone(), |any, part| text.binary("or", flags, &any, part));
+        let bits = text.convert("bitcast", flags, &either, mask);
+        let any = text.value(format!("icmp ne {mask} {bits}, 0"));
         let (from, rare, go) = (text.name("from"), text.name("rare"), text.name("go"));
         text.line(format!("br label %{from}"));
         text.label(&from);
         text.line(format!("br i1 {any}, label %{rare}, label %{go}"));
         text.label(&rare);
         let mended = what(self);
-        let text = &mut self.text;
-        text.line(format!("br label %{go}"));
-        text.label(&go);
-        values
-            .iter()
-            .zip(&mended)
-            .map(|(value, mended)| {
-                [0, 1].map(|at| {
-                    text.value(format!(
-                        "phi {WORDS} [ {}, %{from} ], [ {}, %{rare} ]",
-                        value[at], mended[at]
-                    ))
-                })
+        self.text.line(format!("br label %{go}"));
+        self.text.label(&go);
+        let both = values.iter().zip(&mended);
+        both.map(|(value, mended)| {
+            self.each(|text, at| {
+                text.value(format!(
+                    "phi {words} [ {}, %{from} ], [ {}, %{rare} ]",
+                    value[at], mended[at]
+                ))
             })
-            .collect()
+        })
+        .collect()
     }
-    fn mend(&mut self, lanes: &Pair, value: &Pair, what: impl FnOnce(&mut Unit) -> Pair) -> Pair {
+    fn mend(&mut self, lanes: &Parts, value: &Parts, what: impl FnOnce(&mut Unit) -> Parts) -> Parts {
         let mut values = self.where_any(lanes, &[value], |unit| vec![what(unit)]);
         values.swap_remove(0)
     }
     /// Where a lane's number is not from `least` up to `end`, without regard to a sign that is not there.
-    fn beyond(&mut self, a: &Pair, least: u32, end: u32) -> Pair {
+    fn beyond(&mut self, a: &Parts, least: u32, end: u32) -> Parts {
         let above = self.by("sub", a, least);
         self.is("uge", &above, end - least)
     }
@@ -190,45 +287,121 @@ impl Unit {
     // ---- words of 16 bits ------------------------------------------------------------------------------------------------
 
     /// Words of up to 16 bits next to each other, in the order in which [`Unit::unpack`] takes them apart.
-    fn pack(&mut self, a: &Pair) -> String {
-        self.text.value(format!(
-            "call {HALVES} @llvm.x86.avx512.packusdw.512({WORDS} {}, {WORDS} {})",
-            a[0], a[1]
-        ))
+    fn pack(&mut self, a: &Parts) -> Halves {
+        let Types {
+            lanes, words, halves, ..
+        } = *self.types;
+        let instruction = match lanes {
+            16 => "avx512.packusdw.512",
+            _ => "avx2.packusdw",
+        };
+        a.chunks_exact(2)
+            .take(self.types.parts() / 2)
+            .map(|two| {
+                self.text.value(format!(
+                    "call {halves} @llvm.x86.{instruction}({words} {}, {words} {})",
+                    two[0], two[1]
+                ))
+            })
+            .collect()
     }
     /// Words whose lower halves are `low` and whose upper ones are `high`.
-    fn unpack(&mut self, low: &str, high: &str) -> Pair {
-        [0, 4].map(|from| {
-            let order: Vec<String> = (0..32)
-                .map(|at: u32| format!("i32 {}", at / 8 * 8 + from + at % 8 / 2 + at % 2 * 32))
-                .collect();
-            let text = &mut self.text;
-            let words = text.value(format!(
-                "shufflevector {HALVES} {low}, {HALVES} {high}, <32 x i32> <{}>",
-                order.join(", ")
-            ));
-            text.convert("bitcast", HALVES, &words, WORDS)
-        })
+    fn unpack(&mut self, low: &Halves, high: &Halves) -> Parts {
+        let Types {
+            lanes, words, halves, ..
+        } = *self.types;
+        let places = 2 * lanes;
+        let mut parts = Parts::new();
+        for (low, high) in low.iter().zip(high) {
+            for from in [0, 4] {
+                let order: Vec<String> = (0..places)
+                    .map(|at| format!("i32 {}", at / 8 * 8 + from + at % 8 / 2 + at % 2 * places))
+                    .collect();
+                let both = self.text.value(format!(
+                    "shufflevector {halves} {low}, {halves} {high}, <{places} x i32> <{}>",
+                    order.join(", ")
+                ));
+                parts.push(self.text.convert("bitcast", halves, &both, words));
+            }
+        }
+        parts
     }
-    fn half(&mut self, op: &str, a: &str, b: &str) -> String {
-        self.text.binary(op, HALVES, a, b)
+    fn half(&mut self, op: &str, a: &Halves, b: &Halves) -> Halves {
+        let halves = self.types.halves;
+        let both = a.iter().zip(b);
+        both.map(|(a, b)| self.text.binary(op, halves, a, b)).collect()
     }
-    fn half_by(&mut self, op: &str, a: &str, b: u16) -> String {
-        let b = Form::Lanes(32).constant(16, b.into());
-        self.half(op, a, &b)
+    fn half_by(&mut self, op: &str, a: &Halves, b: u16) -> Halves {
+        let b = Form::Lanes(2 * self.types.lanes).constant(16, b.into());
+        self.half(op, a, &vec![b; a.len()])
     }
     /// a·a' + b·b' of the two halves of each word.
-    fn product(&mut self, a: &Pair, b: &Pair) -> Pair {
+    fn product(&mut self, a: &Parts, b: &Parts) -> Parts {
+        let Types {
+            lanes, words, halves, ..
+        } = *self.types;
+        let instruction = match lanes {
+            16 => "avx512.pmaddw.d.512",
+            _ => "avx2.pmadd.wd",
+        };
         self.each(|text, at| {
-            let a = text.convert("bitcast", WORDS, &a[at], HALVES);
-            let b = text.convert("bitcast", WORDS, &b[at], HALVES);
+            let a = text.convert("bitcast", words, &a[at], halves);
+            let b = text.convert("bitcast", words, &b[at], halves);
             text.value(format!(
-                "call {WORDS} @llvm.x86.avx512.pmaddw.d.512({HALVES} {a}, {HALVES} {b})"
+                "call {words} @llvm.x86.{instruction}({halves} {a}, {halves} {b})"
             ))
         })
     }
-    /// The table's entries; of the slice, its lowest bits count.
-    fn look_up(&mut self, table: &[u16], slices: &str) -> String {
+
+    /// Which entries of a table of so many lanes want: of the numbers, the lowest bits count.
+    fn slices(&mut self, numbers: &Parts, count: usize) -> Slices {
+        let numbers = self.pack(numbers);
+        let [first, second] = &numbers[..] else {
+            return Slices::Numbers(numbers);
+        };
+        let halves = self.types.halves;
+        let words = self.half_by("and", &vec![first.clone(), second.clone()], count as u16 - 1);
+        let text = &mut self.text;
+        let bytes = text.value(format!(
+            "call {BYTES} @llvm.x86.avx2.packuswb({halves} {}, {halves} {})",
+            words[0], words[1]
+        ));
+        let form = Form::Lanes(32);
+        let runs = (0..count as u64 / 16).map(|run| {
+            // Of this run the upper four bits become 0, and with 7 added stay below 8.
+            let within = text.binary("xor", BYTES, &bytes, &form.constant(8, run << 4));
+            text.intrinsic("uadd.sat", form, "i8", &[&within, &form.constant(8, 0x70)])
+        });
+        Slices::Runs(runs.collect())
+    }
+
+    /// The table's entries.
+    fn look_up(&mut self, table: &[u16], slices: &Slices) -> Halves {
+        match slices {
+            Slices::Numbers(numbers) => numbers.iter().map(|numbers| self.permuted(table, numbers)).collect(),
+            Slices::Runs(runs) => {
+                let low = self.bytes(table, runs, |word| word as u8);
+                let high = self.bytes(table, runs, |word| (word >> 8) as u8);
+                let halves = self.types.halves;
+                [0, 8]
+                    .map(|from| {
+                        let order: Vec<String> = (0..32)
+                            .map(|at| format!("i32 {}", at / 16 * 16 + from + at % 16 / 2 + at % 2 * 32))
+                            .collect();
+                        let text = &mut self.text;
+                        let words = text.value(format!(
+                            "shufflevector {BYTES} {low}, {BYTES} {high}, <32 x i32> <{}>",
+                            order.join(", ")
+                        ));
+                        text.convert("bitcast", BYTES, &words, halves)
+                    })
+                    .into()
+            }
+        }
+    }
+    /// With AVX-512, which permutes 64 words at a time.
+    fn permuted(&mut self, table: &[u16], numbers: &str) -> String {
+        let halves = self.types.halves;
         let vector = |part: &[u16]| {
             let words: Vec<String> = part.iter().map(|&word| format!("i16 {}", word as i16)).collect();
             format!("<{}>", words.join(", "))
@@ -237,7 +410,7 @@ impl Unit {
             .chunks(64)
             .map(|part| {
                 self.text.value(format!(
-                    "call {HALVES} @llvm.x86.avx512.vpermi2var.hi.512({HALVES} {}, {HALVES} {slices}, {HALVES} {})",
+                    "call {halves} @llvm.x86.avx512.vpermi2var.hi.512({halves} {}, {halves} {numbers}, {halves} {})",
                     vector(&part[..32]),
                     vector(&part[32..])
                 ))
@@ -245,16 +418,41 @@ impl Unit {
             .collect();
         match &chosen[..] {
             [low, high] => {
-                let bit = self.half_by("and", slices, 64);
-                let upper = self.text.value(format!("icmp ne {HALVES} {bit}, zeroinitializer"));
-                self.text.select(Form::Lanes(32), HALVES, &upper, high, low)
+                let form = Form::Lanes(32);
+                let text = &mut self.text;
+                let bit = text.binary("and", halves, numbers, &form.constant(16, 64));
+                let upper = text.value(format!("icmp ne {halves} {bit}, zeroinitializer"));
+                text.select(form, halves, &upper, high, low)
             }
             _ => chosen[0].clone(),
         }
     }
+    /// With AVX2, which permutes 16 bytes at a time in either half of a vector: a byte of the entries.
+    fn bytes(&mut self, table: &[u16], runs: &[String], which: fn(u16) -> u8) -> String {
+        if table.iter().all(|&word| which(word) == 0) {
+            return "zeroinitializer".to_owned();
+        }
+        let mut chosen: Option<String> = None;
+        for (entries, run) in table.chunks(16).zip(runs) {
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|&word| format!("i8 {}", which(word) as i8))
+                .collect();
+            let entries = entries.join(", ");
+            let text = &mut self.text;
+            let some = text.value(format!(
+                "call {BYTES} @llvm.x86.avx2.pshuf.b({BYTES} <{entries}, {entries}>, {BYTES} {run})"
+            ));
+            chosen = Some(match chosen {
+                Some(others) => text.binary("or", BYTES, &others, &some),
+                None => some,
+            });
+        }
+        chosen.unwrap_or_default()
+    }
 
     /// [`sfu::square`] of words of 15 bits.
-    fn square(&mut self, y: &str) -> String {
+    fn square(&mut self, y: &Halves) -> Halves {
         let high = self.half_by("lshr", y, 7);
         let low = self.half_by("and", y, 0x7f);
         let up = self.half_by("shl", &high, 4);
@@ -290,7 +488,7 @@ impl Unit {
 
     /// The sum as `sfu::interpolate` makes it, in two numbers: 256·high + low. `x` has no bits above its own; of `slices`,
     /// some are above the table's size.
-    fn sum<F: Function>(&mut self, slices: &Pair, x: &Pair) -> (Pair, Pair) {
+    fn sum<F: Function>(&mut self, slices: &Parts, x: &Parts) -> (Parts, Parts) {
         let bias = bias::<F>();
         let entry = |slice: usize| {
             let (a, bc) = F::coefficients(slice as u32);
@@ -301,7 +499,7 @@ impl Unit {
         };
         let table =
             |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> { (0..F::SLICES).map(|at| what(entry(at))).collect() };
-        let slices = self.pack(slices);
+        let slices = self.slices(slices, F::SLICES);
         let (a_low, a_high) = (table(|(a, ..)| a as u16), table(|(a, ..)| (a >> 16) as u16));
         let (b, c) = (table(|(_, b, _)| b), table(|(.., c)| c));
         let a_low = self.look_up(&a_low, &slices);
@@ -325,7 +523,7 @@ impl Unit {
         let high = self.int("add", &high, &further);
         (self.int("add", &high, &a), low)
     }
-    fn shifted(&mut self, (high, low): &(Pair, Pair), by: u32) -> Pair {
+    fn shifted(&mut self, (high, low): &(Parts, Parts), by: u32) -> Parts {
         let low = self.by("ashr", low, 8);
         let sum = self.int("add", high, &low);
         self.by("lshr", &sum, by)
@@ -334,7 +532,7 @@ impl Unit {
     // ---- the functions ---------------------------------------------------------------------------------------------------
 
     /// 1/a, with what makes it one of all numbers: `small`, of subnormal ones, `large`, of those above 2^126.
-    fn rcp(&mut self, a: &Pair, small: bool, large: bool) -> Pair {
+    fn rcp(&mut self, a: &Parts, small: bool, large: bool) -> Parts {
         let (value, factor) = self.scaled_rcp(a, small, large);
         match factor {
             None => value,
@@ -343,7 +541,7 @@ impl Unit {
     }
 
     /// The reciprocal of b·factor, and the factor, which is one but for operands that are rare; those.
-    fn scaled_rcp(&mut self, b: &Pair, small: bool, large: bool) -> (Pair, Option<(Pair, Pair)>) {
+    fn scaled_rcp(&mut self, b: &Parts, small: bool, large: bool) -> (Parts, Option<(Parts, Parts)>) {
         let magnitude = self.magnitude(b);
         let rare = self.beyond(&magnitude, LEAST_NORMAL, LARGE);
         let one = all(1f32.to_bits());
@@ -389,7 +587,7 @@ impl Unit {
     }
 
     /// a/b; in full range also with a divisor above 2^126.
-    fn quotient(&mut self, a: &Pair, b: &Pair, ftz: bool, full: bool) -> Pair {
+    fn quotient(&mut self, a: &Parts, b: &Parts, ftz: bool, full: bool) -> Parts {
         let (value, factor) = self.scaled_rcp(b, !ftz, full);
         let mut dividend = a.clone();
         if ftz {
@@ -404,11 +602,12 @@ impl Unit {
             result = self.flush(&result);
         }
         let float = self.as_floats(&result);
-        let nan = self.each(|text, at| text.value(format!("fcmp uno {FLOATS} {}, {}", float[at], float[at])));
+        let floats = self.types.floats;
+        let nan = self.each(|text, at| text.value(format!("fcmp uno {floats} {}, {}", float[at], float[at])));
         self.select(&nan, &all(NAN), &result)
     }
     /// Subnormals become zero of their sign.
-    fn flush(&mut self, a: &Pair) -> Pair {
+    fn flush(&mut self, a: &Parts) -> Parts {
         let magnitude = self.magnitude(a);
         let small = self.is("ult", &magnitude, LEAST_NORMAL);
         let zero = self.by("and", a, SIGN);
@@ -416,7 +615,7 @@ impl Unit {
     }
 
     /// An operand scaled by 2^24 where it is subnormal, if those count, and the lanes where that is so.
-    fn normal(&mut self, a: &Pair, rare: &Pair, ftz: bool) -> Pair {
+    fn normal(&mut self, a: &Parts, rare: &Parts, ftz: bool) -> Parts {
         match ftz {
             true => a.clone(),
             false => self.mend(rare, a, |unit| {
@@ -426,13 +625,13 @@ impl Unit {
             }),
         }
     }
-    fn is_small(&mut self, a: &Pair) -> Pair {
+    fn is_small(&mut self, a: &Parts) -> Parts {
         let magnitude = self.magnitude(a);
         self.is("ult", &magnitude, LEAST_NORMAL)
     }
 
     /// Where in an octave pair a root's operand is: odd exponents, which have even fields, double the significand.
-    fn of_root<F: Function>(&mut self, a: &Pair) -> (Pair, (Pair, Pair)) {
+    fn of_root<F: Function>(&mut self, a: &Parts) -> (Parts, (Parts, Parts)) {
         let f = self.by("and", a, 0xff_ffff);
         let f = self.by("xor", &f, LEAST_NORMAL);
         let x = self.by("and", &f, 0x1_ffff);
@@ -441,13 +640,13 @@ impl Unit {
         (f, sum)
     }
     /// (k >> 1) << 23, of the exponent k of a number without a sign, plus 64 << 23.
-    fn half_exponent(&mut self, magnitude: &Pair) -> Pair {
+    fn half_exponent(&mut self, magnitude: &Parts) -> Parts {
         let up = self.by("add", magnitude, LEAST_NORMAL);
         let half = self.by("lshr", &up, 1);
         self.by("and", &half, 0x7f80_0000)
     }
 
-    fn rsqrt(&mut self, a: &Pair, ftz: bool) -> Pair {
+    fn rsqrt(&mut self, a: &Parts, ftz: bool) -> Parts {
         let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
         let operand = self.normal(a, &rare, ftz);
         let (f, sum) = self.of_root::<sfu::Rsqrt>(&operand);
@@ -478,7 +677,7 @@ impl Unit {
         })
     }
 
-    fn sqrt(&mut self, a: &Pair, ftz: bool) -> Pair {
+    fn sqrt(&mut self, a: &Parts, ftz: bool) -> Parts {
         let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
         let operand = self.normal(a, &rare, ftz);
         let (_, sum) = self.of_root::<sfu::Sqrt>(&operand);
@@ -504,14 +703,15 @@ impl Unit {
         })
     }
 
-    fn ex2(&mut self, a: &Pair, ftz: bool) -> Pair {
+    fn ex2(&mut self, a: &Parts, ftz: bool) -> Parts {
         let whole = self.magnitude(a);
         let rare = self.is("uge", &whole, 126f32.to_bits());
         // Below 2^-126 by way of the root: half the exponent, squared.
         let low = |unit: &mut Unit| {
             let a = unit.as_floats(a);
-            let least = FORM.float_constant(32, -126.0);
-            unit.each(|text, at| text.value(format!("fcmp olt {FLOATS} {}, {least}", a[at])))
+            let floats = unit.types.floats;
+            let least = unit.types.form().float_constant(32, -126.0);
+            unit.each(|text, at| text.value(format!("fcmp olt {floats} {}, {least}", a[at])))
         };
         let operand = match ftz {
             true => a.clone(),
@@ -523,8 +723,9 @@ impl Unit {
         };
         let magnitude = self.magnitude(&operand);
         // Fixed point with 23 bits of fraction, cut off; from 128 on it does not matter what.
-        let within = self
-            .each(|text, at| text.intrinsic("umin", FORM, "i32", &[&magnitude[at], &FORM.constant(32, 0x42ff_ffff)]));
+        let form = self.types.form();
+        let most = constant(0x42ff_ffff);
+        let within = self.each(|text, at| text.intrinsic("umin", form, "i32", &[&magnitude[at], &most]));
         let p = self.times(&within, 8_388_608.0);
         let p = self.whole(&p);
         // Negative numbers by one's complement, unless they are whole.
@@ -563,30 +764,40 @@ impl Unit {
     /// high·by + low·UNIT as doubles, plus what `more` adds, cut off to floats.
     fn cut(
         &mut self,
-        high: &Pair,
+        high: &Parts,
         by: f64,
-        low: &Pair,
+        low: &Parts,
         unit: f64,
         more: impl Fn(&mut Text, usize, String) -> String,
-    ) -> Pair {
-        let doubles = "<16 x double>";
-        let long = "<16 x i64>";
+    ) -> Parts {
+        let Types {
+            words,
+            floats,
+            doubles,
+            longs,
+            ..
+        } = *self.types;
+        let form = self.types.form();
         self.each(|text, at| {
-            let high = text.convert("sitofp", WORDS, &high[at], doubles);
-            let high = text.binary("fmul", doubles, &high, &FORM.float_constant(64, by));
-            let low = text.convert("sitofp", WORDS, &low[at], doubles);
-            let low = text.binary("fmul", doubles, &low, &FORM.float_constant(64, unit));
+            let high = text.convert("sitofp", words, &high[at], doubles);
+            let high = text.binary("fmul", doubles, &high, &form.float_constant(64, by));
+            let low = text.convert("sitofp", words, &low[at], doubles);
+            let low = text.binary("fmul", doubles, &low, &form.float_constant(64, unit));
             let sum = text.binary("fadd", doubles, &high, &low);
             let sum = more(text, at, sum);
-            let bits = text.convert("bitcast", doubles, &sum, long);
-            let bits = text.binary("and", long, &bits, &FORM.constant(64, !0x1fff_ffff));
-            let sum = text.convert("bitcast", long, &bits, doubles);
-            let float = text.convert("fptrunc", doubles, &sum, FLOATS);
-            text.bits(FORM, 32, &float)
+            let bits = text.convert("bitcast", doubles, &sum, longs);
+            let bits = text.binary("and", longs, &bits, &form.constant(64, !0x1fff_ffff));
+            let sum = text.convert("bitcast", longs, &bits, doubles);
+            let float = text.convert("fptrunc", doubles, &sum, floats);
+            text.bits(form, 32, &float)
         })
     }
 
-    fn lg2(&mut self, a: &Pair, ftz: bool) -> Pair {
+    fn lg2(&mut self, a: &Parts, ftz: bool) -> Parts {
+        let Types {
+            words, doubles, longs, ..
+        } = *self.types;
+        let form = self.types.form();
         let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
         let operand = self.normal(a, &rare, ftz);
         let x = self.by("and", &operand, 0x1_ffff);
@@ -599,14 +810,13 @@ impl Unit {
         const UNIT: f64 = 1.0 / 68_719_476_736.0;
         let low = self.by("ashr", &low, 2);
         let result = self.cut(&high, 64.0 * UNIT, &low, UNIT, |text, at, fraction| {
-            let doubles = "<16 x double>";
-            let exponent = text.convert("sitofp", WORDS, &exponent[at], doubles);
+            let exponent = text.convert("sitofp", words, &exponent[at], doubles);
             let sum = text.binary("fadd", doubles, &fraction, &exponent);
             // Negative numbers by one's complement.
-            let bits = text.convert("bitcast", doubles, &sum, "<16 x i64>");
-            let sign = text.binary("ashr", "<16 x i64>", &bits, &FORM.constant(64, 63));
-            let below = text.binary("and", "<16 x i64>", &sign, &FORM.constant(64, UNIT.to_bits()));
-            let below = text.convert("bitcast", "<16 x i64>", &below, doubles);
+            let bits = text.convert("bitcast", doubles, &sum, longs);
+            let sign = text.binary("ashr", longs, &bits, &form.constant(64, 63));
+            let below = text.binary("and", longs, &sign, &form.constant(64, UNIT.to_bits()));
+            let below = text.convert("bitcast", longs, &below, doubles);
             text.binary("fadd", doubles, &sum, &below)
         });
         // The logarithm of one is zero: it takes no constant of rounding.
@@ -628,29 +838,36 @@ impl Unit {
         })
     }
 
-    fn circular(&mut self, a: &Pair, cosine: bool) -> Pair {
+    fn circular(&mut self, a: &Parts, cosine: bool) -> Parts {
+        let Types {
+            words,
+            floats,
+            doubles,
+            longs,
+            ..
+        } = *self.types;
+        let form = self.types.form();
         let magnitude = self.magnitude(a);
         let rare = self.is("uge", &magnitude, INFINITY);
         // Turns: a/2π rounded towards zero. 24 by 24 bits: the double is exact.
         let float = self.as_floats(&magnitude);
         let turns = self.each(|text, at| {
-            let doubles = "<16 x double>";
-            let wide = text.convert("fpext", FLOATS, &float[at], doubles);
-            let by = FORM.float_constant(64, f64::from(f32::from_bits(0x3e22_f983)));
+            let wide = text.convert("fpext", floats, &float[at], doubles);
+            let by = form.float_constant(64, f64::from(f32::from_bits(0x3e22_f983)));
             let turns = text.binary("fmul", doubles, &wide, &by);
-            let bits = text.convert("bitcast", doubles, &turns, "<16 x i64>");
-            let bits = text.binary("and", "<16 x i64>", &bits, &FORM.constant(64, !0x1fff_ffff));
-            let turns = text.convert("bitcast", "<16 x i64>", &bits, doubles);
-            let turns = text.convert("fptrunc", doubles, &turns, FLOATS);
-            text.bits(FORM, 32, &turns)
+            let bits = text.convert("bitcast", doubles, &turns, longs);
+            let bits = text.binary("and", longs, &bits, &form.constant(64, !0x1fff_ffff));
+            let turns = text.convert("bitcast", longs, &bits, doubles);
+            let turns = text.convert("fptrunc", doubles, &turns, floats);
+            text.bits(form, 32, &turns)
         });
         // Quarters of them with 23 bits of fraction, modulo four; from 2^24 on turns are whole.
         let small = self.is("ult", &turns, TWO_24);
         let turns = self.select(&small, &turns, &all(0));
         let whole = self.whole(&turns);
         let whole = self.each(|text, at| {
-            let whole = text.convert("sitofp", WORDS, &whole[at], FLOATS);
-            text.bits(FORM, 32, &whole)
+            let whole = text.convert("sitofp", words, &whole[at], floats);
+            text.bits(form, 32, &whole)
         });
         let fraction = self.floats("fsub", &turns, &whole);
         let p = self.times(&fraction, 33_554_432.0);

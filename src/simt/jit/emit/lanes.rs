@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use crate::isa::lanes::{LaneKernel, Mask, Operands, Width};
-use crate::isa::{Compute, Level, approx, shuffle};
+use crate::isa::{Compute, approx, shuffle};
 use crate::program::{Op, Reg};
 
 use super::super::Pc;
@@ -265,8 +265,8 @@ impl Emit<'_> {
         src: &[Reg],
         sources: &[Vec<String>],
     ) -> Vec<Vec<String>> {
-        match (self.level, unit::of(what)) {
-            (Level::Avx512, Some(op)) => vec![self.on_unit(op, sources)],
+        match unit::of(what) {
+            Some(op) if unit::has(self.level) => vec![self.on_unit(op, sources)],
             _ => self.called(Called::Compute(what, dst.len()), dst, src, sources),
         }
     }
@@ -275,22 +275,20 @@ impl Emit<'_> {
     fn on_unit(&mut self, op: approx::Op, sources: &[Vec<String>]) -> Vec<String> {
         let name = unit::name(op);
         self.functions.insert(name.clone(), op);
+        let words = self.form().int(32);
         let arguments: Vec<String> = sources
             .iter()
             .flatten()
-            .map(|value| format!("<16 x i32> {value}"))
+            .map(|value| format!("{words} {value}"))
             .collect();
+        let ty = unit::result(self.level);
         let result = self.text.value(format!(
-            "call intel_ocl_bicc {} @\"{name}\"({})",
-            unit::RESULT,
+            "call intel_ocl_bicc {ty} @\"{name}\"({})",
             arguments.join(", ")
         ));
-        [0, 1]
-            .map(|part| {
-                self.text
-                    .value(format!("extractvalue {} {result}, {part}", unit::RESULT))
-            })
-            .into()
+        (0..self.parts)
+            .map(|part| self.text.value(format!("extractvalue {ty} {result}, {part}")))
+            .collect()
     }
 
     /// The same for whatever has a kernel.

@@ -261,7 +261,7 @@ impl Emit<'_> {
         ir.push_str(&self.text.lines);
         ir.push_str("}\n\n");
         for &op in self.functions.values() {
-            ir.push_str(&unit::function(op));
+            ir.push_str(&unit::function(op, self.level));
         }
         // What LLVM spills are whole vectors: the frame is aligned for them.
         ir.push_str("attributes #0 = { nounwind \"stackrealign\" }\n!0 = !{}\n!1 = !{!\"branch_weights\", i32 1, i32 1048575}\n");
