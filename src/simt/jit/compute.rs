@@ -693,43 +693,6 @@ impl Emitter<'_> {
         Some(self.text.bits(self.form, bits, &result))
     }
 
-    /// Arithmetic on `f32` that is not rounded to nearest, by AVX-512's instructions that say how they round.
-    fn directed(&mut self, op: float::Op, rounding: Rounding, format: Format, s: &[String]) -> Option<String> {
-        use float::Op::*;
-        let Format::F32 { ftz: false, sat } = format else {
-            return None;
-        };
-        if self.form != Form::Lanes(16) {
-            return None;
-        }
-        // Intel's manual, volume 1, 15.6.4: the mode, and no exceptions.
-        let mode = match rounding {
-            Rounding::Rm => 9,
-            Rounding::Rp => 10,
-            Rounding::Rz => 11,
-            Rounding::Rn | Rounding::Rna | Rounding::Rs => return None,
-        };
-        let name = match op {
-            Add { .. } => "add",
-            Sub { .. } => "sub",
-            Mul { .. } => "mul",
-            Fma { .. } => "vfmadd",
-            Div { .. } | Rcp { .. } | Sqrt { .. } | Abs { .. } | Neg { .. } | Min { .. } | Max { .. } => return None,
-            MinAbs { .. } | MaxAbs { .. } | Copysign { .. } | Testp { .. } => return None,
-        };
-        let ty = self.form.float(32);
-        let mut arguments = String::new();
-        for source in s {
-            let value = self.text.float(self.form, 32, source);
-            arguments.push_str(&format!("{ty} {value}, "));
-        }
-        let result = self.text.value(format!(
-            "call {ty} @llvm.x86.avx512.{name}.ps.512({arguments}i32 {mode})"
-        ));
-        let result = if sat { self.saturate(&result) } else { result };
-        Some(self.text.bits(self.form, 32, &result))
-    }
-
     /// `.sat`: into [0, 1]; NaN and −0 become +0.
     pub(super) fn saturate(&mut self, value: &str) -> String {
         let ty = self.form.float(32);

@@ -7,6 +7,7 @@ use crate::isa::Level;
 use crate::isa::half::{Format, Limit, Op, Plain};
 
 use super::compute::Emitter;
+use super::directed::sum_to_odd;
 use super::text::{Form, Text};
 
 /// NaN, as results have it.
@@ -65,7 +66,7 @@ impl Emitter<'_> {
                 let [a, b, c] = [&s[0], &s[1], &s[2]].map(|value| self.widened(halves, value));
                 // The product of two halves is exact in `f32`.
                 let product = self.text.binary("fmul", &halves.form.float(32), &a, &b);
-                let sum = self.sum_to_odd(halves, &product, &c);
+                let sum = sum_to_odd(self.text, (halves.form, 32), &product, &c);
                 return Some(self.narrowed(halves, &sum, limit));
             }
             Op::Neg { format } => return Some(self.of_sign(self.halves(format), "xor", 0x8000, &s[0])),
@@ -207,34 +208,6 @@ impl Emitter<'_> {
             }
         };
         self.given(halves, &half)
-    }
-
-    /// The sum of two `f32` rounded to odd, so that rounding it once more is right. Neither overflows.
-    fn sum_to_odd(&mut self, halves: Halves, a: &str, b: &str) -> String {
-        let form = halves.form;
-        let (float, int) = (form.float(32), form.int(32));
-        let sum = self.text.binary("fadd", &float, a, b);
-        let part = self.text.binary("fsub", &float, &sum, a);
-        let back = self.text.binary("fsub", &float, &sum, &part);
-        let error = self.text.binary("fsub", &float, a, &back);
-        let rest = self.text.binary("fsub", &float, b, &part);
-        let error = self.text.binary("fadd", &float, &error, &rest);
-        let zero = form.float_constant(32, 0.0);
-        let inexact = self.text.value(format!("fcmp one {float} {error}, {zero}"));
-        let bits = self.text.bits(form, 32, &sum);
-        let error = self.text.bits(form, 32, &error);
-        // Away from zero where the error has the sum's sign: 1, else -1.
-        let signs = self.text.binary("xor", &int, &bits, &error);
-        let step = self.text.binary("ashr", &int, &signs, &form.constant(32, 31));
-        let step = self.text.binary("or", &int, &step, &form.constant(32, 1));
-        let odd = self.text.binary("add", &int, &bits, &step);
-        let last = self.text.binary("and", &int, &bits, &form.constant(32, 1));
-        let even = self
-            .text
-            .value(format!("icmp eq {int} {last}, {}", form.constant(32, 0)));
-        let moves = self.text.binary("and", &form.int(1), &inexact, &even);
-        let bits = self.text.select(form, &int, &moves, &odd, &bits);
-        self.text.float(form, 32, &bits)
     }
 
     /// `neg` and `abs`.

@@ -22,6 +22,7 @@ mod cache;
 mod compute;
 pub mod context;
 mod convert;
+mod directed;
 mod emit;
 mod half;
 mod library;

@@ -1,0 +1,156 @@
+//! Sums and products of `f32` that are not rounded to nearest: with the bits of the interpreter's kernels ([`crate::isa::float`]).
+
+use crate::isa::float::{self, Format};
+use crate::isa::types::Rounding;
+
+use super::compute::Emitter;
+use super::text::{Form, Text};
+
+impl Emitter<'_> {
+    /// Arithmetic on `f32` that is not rounded to nearest.
+    pub(super) fn directed(
+        &mut self,
+        op: float::Op,
+        rounding: Rounding,
+        format: Format,
+        s: &[String],
+    ) -> Option<String> {
+        let Format::F32 { ftz, sat } = format else {
+            return None;
+        };
+        let result = match self.form {
+            Form::Lanes(16) if !ftz => self.rounded_by_instruction(op, rounding, s)?,
+            _ => self.rounded_by_doubles(op, rounding, ftz, s)?,
+        };
+        let result = if sat { self.saturate(&result) } else { result };
+        Some(self.text.bits(self.form, 32, &result))
+    }
+
+    /// By AVX-512's instructions that say how they round.
+    fn rounded_by_instruction(&mut self, op: float::Op, rounding: Rounding, s: &[String]) -> Option<String> {
+        use float::Op::*;
+        // Intel's manual, volume 1, 15.6.4: the mode, and no exceptions.
+        let mode = match rounding {
+            Rounding::Rm => 9,
+            Rounding::Rp => 10,
+            Rounding::Rz => 11,
+            Rounding::Rn | Rounding::Rna | Rounding::Rs => return None,
+        };
+        let name = match op {
+            Add { .. } => "add",
+            Sub { .. } => "sub",
+            Mul { .. } => "mul",
+            Fma { .. } => "vfmadd",
+            Div { .. } | Rcp { .. } | Sqrt { .. } | Abs { .. } | Neg { .. } | Min { .. } | Max { .. } => return None,
+            MinAbs { .. } | MaxAbs { .. } | Copysign { .. } | Testp { .. } => return None,
+        };
+        let ty = self.form.float(32);
+        let mut arguments = String::new();
+        for source in s {
+            let value = self.text.float(self.form, 32, source);
+            arguments.push_str(&format!("{ty} {value}, "));
+        }
+        Some(self.text.value(format!(
+            "call {ty} @llvm.x86.avx512.{name}.ps.512({arguments}i32 {mode})"
+        )))
+    }
+
+    /// From the exact result, or one as a double that is on the same side of all that an `f32` may become.
+    fn rounded_by_doubles(&mut self, op: float::Op, rounding: Rounding, ftz: bool, s: &[String]) -> Option<String> {
+        use float::Op::*;
+        let (float, double) = (self.form.float(32), self.form.float(64));
+        let mut of = Vec::new();
+        for source in s {
+            let value = self.text.float(self.form, 32, source);
+            let value = if ftz { self.flush(&value) } else { value };
+            of.push(self.text.convert("fpext", &float, &value, &double));
+        }
+        // The product of two significands of 24 bits is exact.
+        let exact = match op {
+            Mul { .. } => self.text.binary("fmul", &double, &of[0], &of[1]),
+            Add { .. } => self.exact_sum(rounding, &of[0], &of[1]),
+            Sub { .. } => {
+                let minus = self.text.value(format!("fneg {double} {}", of[1]));
+                self.exact_sum(rounding, &of[0], &minus)
+            }
+            Fma { .. } => {
+                let product = self.text.binary("fmul", &double, &of[0], &of[1]);
+                self.exact_sum(rounding, &product, &of[2])
+            }
+            Div { .. } | Rcp { .. } | Sqrt { .. } | Abs { .. } | Neg { .. } | Min { .. } | Max { .. } => return None,
+            MinAbs { .. } | MaxAbs { .. } | Copysign { .. } | Testp { .. } => return None,
+        };
+        // One step back from the nearest, where that lies beyond. Comparisons are false for NaN.
+        let nearest = self.text.convert("fptrunc", &double, &exact, &float);
+        let back = self.text.convert("fpext", &float, &nearest, &double);
+        let bits = self.text.bits(self.form, 32, &nearest);
+        let (none, one) = (self.constant(32, 0), self.constant(32, 1));
+        let away = |this: &mut Self| {
+            let by = this.constant(32, 31);
+            let sign = this.binary("ashr", 32, &bits, &by);
+            this.binary("or", 32, &sign, &one)
+        };
+        let (beyond, back_by, step) = match rounding {
+            Rounding::Rm => (self.fcmp("ogt", 64, &back, &exact), away(self), "sub"),
+            Rounding::Rp => (self.fcmp("olt", 64, &back, &exact), away(self), "add"),
+            Rounding::Rz => {
+                let [back, exact] = [&back, &exact].map(|of| self.text.intrinsic("fabs", self.form, "f64", &[of]));
+                (self.fcmp("ogt", 64, &back, &exact), one, "sub")
+            }
+            Rounding::Rn | Rounding::Rna | Rounding::Rs => return None,
+        };
+        let back_by = self.select(32, &beyond, &back_by, &none);
+        let mut result = self.binary(step, 32, &bits, &back_by);
+        if ftz {
+            // What is rounded up to the least normal number from further away than a last place of normal numbers is tiny, too.
+            let most = f64::from(f32::MIN_POSITIVE) * (1.0 - f64::from(f32::EPSILON) / 2.0);
+            let most = self.form.float_constant(64, most);
+            let magnitude = self.text.intrinsic("fabs", self.form, "f64", &[&exact]);
+            let tiny = self.fcmp("ole", 64, &magnitude, &most);
+            let sign = self.constant(32, 0x8000_0000);
+            let zero = self.binary("and", 32, &result, &sign);
+            result = self.select(32, &tiny, &zero, &result);
+        }
+        let result = self.text.float(self.form, 32, &result);
+        Some(if ftz { self.flush(&result) } else { result })
+    }
+
+    /// A sum rounded to odd, where an exact zero has the sign that the mode gives it.
+    fn exact_sum(&mut self, rounding: Rounding, a: &str, b: &str) -> String {
+        let sum = sum_to_odd(self.text, (self.form, 64), a, b);
+        if rounding != Rounding::Rm {
+            return sum;
+        }
+        // Negative, unless both are +0.
+        let none = self.form.float_constant(64, 0.0);
+        let zero = self.fcmp("oeq", 64, &sum, &none);
+        let [a, b, sum] = [a, b, &sum].map(|of| self.text.bits(self.form, 64, of));
+        let either = self.binary("or", 64, &a, &b);
+        let sign = self.constant(64, 1 << 63);
+        let signed = self.binary("and", 64, &either, &sign);
+        let result = self.select(64, &zero, &signed, &sum);
+        self.text.float(self.form, 64, &result)
+    }
+}
+
+/// The sum of two floats of so many bits rounded to odd, so that rounding it once more is right in any mode. It does not overflow,
+/// and what is lost of it is a float of as many bits (Knuth's TwoSum).
+pub(super) fn sum_to_odd(text: &mut Text, (form, bits): (Form, u32), a: &str, b: &str) -> String {
+    let (float, int) = (form.float(bits), form.int(bits));
+    let sum = text.binary("fadd", &float, a, b);
+    let of_b = text.binary("fsub", &float, &sum, a);
+    let of_a = text.binary("fsub", &float, &sum, &of_b);
+    let lost_a = text.binary("fsub", &float, a, &of_a);
+    let lost_b = text.binary("fsub", &float, b, &of_b);
+    let lost = text.binary("fadd", &float, &lost_a, &lost_b);
+    let none = form.float_constant(bits, 0.0);
+    let inexact = text.value(format!("fcmp one {float} {lost}, {none}"));
+    let [whole, lost] = [&sum, &lost].map(|of| text.bits(form, bits, of));
+    // Where what is lost has the other sign, the sum is cut off one place lower.
+    let signs = text.binary("xor", &int, &whole, &lost);
+    let inwards = text.binary("ashr", &int, &signs, &form.constant(bits, u64::from(bits) - 1));
+    let cut = text.binary("add", &int, &whole, &inwards);
+    let odd = text.binary("or", &int, &cut, &form.constant(bits, 1));
+    let result = text.select(form, &int, &inexact, &odd, &whole);
+    text.float(form, bits, &result)
+}
