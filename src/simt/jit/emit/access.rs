@@ -175,25 +175,28 @@ impl Emit<'_> {
             Place::Lines { at, .. } => {
                 let count = dst.len() as u64;
                 let lanes = u64::from(self.lanes);
+                let ty = format!("<{} x i{bits}>", lanes * count);
+                // By part, the vector of each element, or all of them in one.
                 let mut all = Vec::new();
                 for part in 0..self.parts {
                     let (base, offset) = match &at[..] {
                         [one] => (one.clone(), part as u64 * lanes * bytes),
                         many => (many[part].clone(), 0),
                     };
+                    if self.is_matrix(bits, count) {
+                        all.push(self.load_matrix(&base, offset, count));
+                        continue;
+                    }
                     let pointer = self.pointer(&base, offset);
-                    let ty = format!("<{} x i{bits}>", lanes * count);
-                    all.push(self.text.value(format!("load {ty}, ptr {pointer}, align {size}")));
+                    all.push(vec![self.text.value(format!("load {ty}, ptr {pointer}, align {size}"))]);
                 }
                 for (k, reg) in dst.iter().enumerate() {
                     let Some(reg) = *reg else { continue };
                     let values: Vec<String> = all
                         .iter()
-                        .map(|value| {
-                            let value = match count {
-                                1 => value.clone(),
-                                _ => {
-                                    let ty = format!("<{} x i{bits}>", lanes * count);
+                        .map(|values| {
+                            let value = match &values[..] {
+                                [value] if count > 1 => {
                                     let picks: Vec<String> = (0..lanes)
                                         .map(|lane| format!("i32 {}", lane * count + k as u64))
                                         .collect();
@@ -202,6 +205,8 @@ impl Emit<'_> {
                                         picks.join(", ")
                                     ))
                                 }
+                                [value] => value.clone(),
+                                each => each[k].clone(),
                             };
                             wide(self, self.form(), reg, &value)
                         })
@@ -433,6 +438,10 @@ impl Emit<'_> {
                         continue;
                     }
                     let these: Vec<String> = values.iter().map(|values| values[part].clone()).collect();
+                    if self.is_matrix(bits, these.len() as u64) {
+                        self.store_matrix(&base, offset, these);
+                        continue;
+                    }
                     let whole = self.interleave(&these, bits);
                     let count = lanes * these.len() as u64;
                     self.text.line(format!(

@@ -165,6 +165,75 @@ impl Emit<'_> {
         }
     }
 
+    /// Whether pairs or quadruples of words without gaps, of eight lanes, are loaded and stored as matrices that are transposed, in
+    /// halves of vectors, which AVX permutes quickly.
+    pub(super) fn is_matrix(&self, bits: u32, count: u64) -> bool {
+        self.lanes == 8 && bits == 32 && matches!(count, 2 | 4)
+    }
+
+    /// Loads them: the vector of each element. A row has 16 bytes of the four lower lanes, and those of the four upper ones.
+    pub(super) fn load_matrix(&mut self, base: &str, first: u64, count: u64) -> Vec<String> {
+        let rows = (0..count).map(|row| {
+            let [low, high] = [row, row + count].map(|quarter| {
+                let pointer = self.pointer(base, first + 16 * quarter);
+                self.text.value(format!("load <4 x i32>, ptr {pointer}, align 4"))
+            });
+            self.text.value(format!(
+                "shufflevector <4 x i32> {low}, <4 x i32> {high}, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>"
+            ))
+        });
+        let rows = rows.collect();
+        self.transposed(rows, true)
+    }
+
+    /// Stores them; `values`: the vector of each element.
+    pub(super) fn store_matrix(&mut self, base: &str, first: u64, values: Vec<String>) {
+        let rows = self.transposed(values, false);
+        for (row, value) in rows.iter().enumerate() {
+            for half in 0..2 {
+                let order: Vec<String> = (0..4).map(|lane| format!("i32 {}", 4 * half + lane)).collect();
+                let part = self.text.value(format!(
+                    "shufflevector <8 x i32> {value}, <8 x i32> poison, <4 x i32> <{}>",
+                    order.join(", ")
+                ));
+                let pointer = self.pointer(base, first + 16 * (row + rows.len() * half) as u64);
+                self.text
+                    .line(format!("store <4 x i32> {part}, ptr {pointer}, align 4"));
+            }
+        }
+    }
+
+    /// Rows as columns, in either half of vectors of eight words; `from_memory`, or the other way round.
+    fn transposed(&mut self, rows: Vec<String>, from_memory: bool) -> Vec<String> {
+        // Words of the one or, from 4 on, of the other one, for each half.
+        let mut both = |a: &str, b: &str, order: [u32; 4]| {
+            let order: Vec<String> = [0, 4]
+                .iter()
+                .flat_map(|half| order.map(|at| format!("i32 {}", half + at % 4 + at / 4 * 8)))
+                .collect();
+            self.text.value(format!(
+                "shufflevector <8 x i32> {a}, <8 x i32> {b}, <8 x i32> <{}>",
+                order.join(", ")
+            ))
+        };
+        match &rows[..] {
+            [a, b] if from_memory => vec![both(a, b, [0, 2, 4, 6]), both(a, b, [1, 3, 5, 7])],
+            [a, b] => vec![both(a, b, [0, 4, 1, 5]), both(a, b, [2, 6, 3, 7])],
+            // The transpose of four by four is its own inverse.
+            [a, b, c, d] => {
+                let (ab, cd) = (both(a, b, [0, 4, 1, 5]), both(c, d, [0, 4, 1, 5]));
+                let (ab_behind, cd_behind) = (both(a, b, [2, 6, 3, 7]), both(c, d, [2, 6, 3, 7]));
+                vec![
+                    both(&ab, &cd, [0, 1, 4, 5]),
+                    both(&ab, &cd, [2, 3, 6, 7]),
+                    both(&ab_behind, &cd_behind, [0, 1, 4, 5]),
+                    both(&ab_behind, &cd_behind, [2, 3, 6, 7]),
+                ]
+            }
+            _ => rows,
+        }
+    }
+
     /// Windows for a load of single words: where they begin, the lanes' words in them, and whether any lane that runs is in none.
     /// Vectors have sixteen lanes.
     pub(super) fn windows(

@@ -2,7 +2,8 @@
 //!
 //! Instructions are emitted for all parts of the warp at once, so that the parts' vectors live side by side. That hides the
 //! latency of each; but where a thread has many numbers of its own, as in a product of matrices with a tile for each thread,
-//! they go by way of memory, back and forth for each operation. Part by part they stay in registers.
+//! they go by way of memory, back and forth for each operation. Part by part they stay in registers. Where one part's sums are too
+//! many as well, some of them go ahead of the others.
 //!
 //! Nothing is reordered across what others might see: stores to memory, calls, labels.
 
@@ -10,6 +11,11 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Shorter stretches stay as they are.
 const LONG: usize = 128;
+
+/// A number that goes through registers of the frame so often is one that others are added to.
+const OFTEN: u32 = 4;
+/// Orders within a part.
+const GROUPS: u32 = 1 << 8;
 
 /// What a line of LLVM's text does, as far as its order matters.
 struct Line<'a> {
@@ -100,14 +106,17 @@ fn put(out: &mut String, lines: &[Line<'_>], registers: usize) {
         lines.iter().for_each(|line| out.push_str(line.text));
         return;
     }
-    // Each line belongs to the first part that needs it. From the last one to the first, for what needs a line stands behind it.
+    // Each line belongs to the first part, or group of a part, that needs it. From the last one to the first, for what needs a line
+    // stands behind it.
+    let groups = groups(lines, registers * 2 / 3);
     let mut parts = vec![u32::MAX; lines.len()];
     let mut needed: HashMap<&str, u32> = HashMap::new();
     // By register of the frame: the part of the next line that writes it, and the least one of those that read it until then.
     let mut written: HashMap<&str, u32> = HashMap::new();
     let mut read: HashMap<&str, u32> = HashMap::new();
-    for (line, part) in lines.iter().zip(&mut parts).rev() {
-        let mut first = line.part().unwrap_or(u32::MAX);
+    for (at, (line, part)) in lines.iter().zip(&mut parts).enumerate().rev() {
+        let own = line.part().map_or(u32::MAX, |part| part * GROUPS);
+        let mut first = groups.as_ref().map_or(own, |groups| groups[at]);
         let mut after = |other: Option<&u32>| first = first.min(other.copied().unwrap_or(u32::MAX));
         after(line.defines.and_then(|name| needed.get(name)));
         if let Some(register) = line.writes {
@@ -119,7 +128,7 @@ fn put(out: &mut String, lines: &[Line<'_>], registers: usize) {
         }
         // What nobody here needs is for later: it comes as early as it did.
         if first == u32::MAX {
-            first = 0;
+            first = if own == u32::MAX { 0 } else { own };
         }
         if let Some(register) = line.writes {
             written.insert(register, first);
@@ -138,6 +147,113 @@ fn put(out: &mut String, lines: &[Line<'_>], registers: usize) {
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| parts[at]);
     order.iter().for_each(|&at| out.push_str(lines[at].text));
+}
+
+/// Where more sums than `most` of one part grow side by side: the group of each line that belongs to one of them, and the greatest
+/// number for others.
+///
+/// A sum is a chain of lines, each of which uses what the one before gives and nobody else wants.
+fn groups(lines: &[Line<'_>], most: usize) -> Option<Vec<u32>> {
+    let mut chains = Chains((0..lines.len()).collect());
+    let mut links = Vec::new();
+    // By value, and by register since it was last written: who gives it, and who has used it.
+    let mut given: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
+    let mut written: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        for name in &line.uses {
+            if let Some((_, users)) = given.get_mut(name) {
+                users.push(at);
+            }
+        }
+        if let Some((_, readers)) = line.reads.and_then(|register| written.get_mut(register)) {
+            readers.push(at);
+        }
+        if let Some(name) = line.defines {
+            given.insert(name, (at, Vec::new()));
+        }
+        if let Some((store, readers)) = line
+            .writes
+            .and_then(|register| written.insert(register, (at, Vec::new())))
+        {
+            links.push((store, readers));
+        }
+    }
+    links.extend(written.into_values());
+    for (giver, users) in given.into_values() {
+        if let [user] = users[..] {
+            chains.join(giver, user);
+        }
+    }
+    let links: Vec<usize> = links
+        .into_iter()
+        .filter_map(|(store, readers)| match readers[..] {
+            [reader] => Some(chains.join(store, reader)),
+            _ => None,
+        })
+        .collect();
+    let mut times: HashMap<usize, u32> = HashMap::new();
+    for link in links {
+        *times.entry(chains.of(link)).or_default() += 1;
+    }
+    // By part: the sums in the order in which they begin, and where each of them ends.
+    let mut sums: HashMap<u32, Vec<(usize, usize, usize)>> = HashMap::new();
+    let mut place: HashMap<usize, (u32, usize)> = HashMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        let chain = chains.of(at);
+        if times.get(&chain).is_none_or(|&times| times < OFTEN) {
+            continue;
+        }
+        if let Some(&(part, number)) = place.get(&chain) {
+            sums.get_mut(&part)?[number].2 = at;
+        } else if let Some(part) = line.part() {
+            let of_part = sums.entry(part).or_default();
+            place.insert(chain, (part, of_part.len()));
+            of_part.push((chain, at, at));
+        }
+    }
+    let beside = |of_part: &[(usize, usize, usize)]| {
+        let begins = of_part.iter().map(|&(_, begin, _)| begin);
+        let open = begins.map(|at| {
+            of_part
+                .iter()
+                .filter(|(_, from, to)| (*from..=*to).contains(&at))
+                .count()
+        });
+        open.max().unwrap_or(0)
+    };
+    let widest = sums.values().map(|of_part| beside(of_part)).max()?;
+    let count = widest.div_ceil(most);
+    if count < 2 {
+        return None;
+    }
+    let mut group: HashMap<usize, u32> = HashMap::new();
+    for (part, of_part) in &sums {
+        let each = of_part.len().div_ceil(count).max(1);
+        for (number, (chain, ..)) in of_part.iter().enumerate() {
+            group.insert(*chain, part * GROUPS + (number / each) as u32);
+        }
+    }
+    let of = |at: usize| group.get(&chains.of(at)).copied().unwrap_or(u32::MAX);
+    Some((0..lines.len()).map(of).collect())
+}
+
+/// Which lines are of one chain: each knows another one of it, and the first one itself.
+struct Chains(Vec<usize>);
+
+impl Chains {
+    fn of(&self, mut at: usize) -> usize {
+        while self.0[at] != at {
+            at = self.0[at];
+        }
+        at
+    }
+    /// Gives the chain.
+    fn join(&mut self, a: usize, b: usize) -> usize {
+        let (a, b) = (self.of(a), self.of(b));
+        let (first, other) = (a.min(b), a.max(b));
+        self.0[other] = first;
+        first
+    }
 }
 
 #[cfg(test)]
