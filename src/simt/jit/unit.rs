@@ -16,7 +16,6 @@ use crate::isa::approx::Op;
 use crate::isa::sfu::{self, Function};
 use crate::isa::{Compute, Level};
 
-use super::emit::part_lanes;
 use super::text::{Form, Text};
 
 /// A warp's numbers, a vector for each part. What is the same everywhere has as many as there are parts at most.
@@ -100,13 +99,12 @@ pub fn has(level: Level) -> bool {
     level != Level::Baseline
 }
 
+/// Of a level that has such functions.
 fn types(level: Level) -> &'static Types {
-    let types = match level {
+    match level {
         Level::Avx512 => &OF_16,
         Level::Avx2 | Level::Baseline => &OF_8,
-    };
-    debug_assert!(types.lanes == part_lanes(level), "there are no functions for it");
-    types
+    }
 }
 
 /// What the functions give: a vector for each part.
