@@ -2,8 +2,8 @@
 //!
 //! Blocks start in the order of their numbers, of short ones several at a time on each worker, and each runs to its end as a
 //! rule. One that spins, or runs for long, is set aside while others have their turns and further ones start ([`Line`]):
-//! whatever a device could hold at a time makes progress together, so that a block may wait for a later one. Those of a cooperative grid all take turns. Under a
-//! seed one thread runs them all, in turns that are drawn (`schedule.rs`).
+//! whatever a device could hold at a time makes progress together, so that a block may wait for a later one. Those of a
+//! cooperative grid all take turns. Under a seed one thread runs them all, in turns that are drawn (`schedule.rs`).
 //!
 //! A panic of a thread that works on a grid ends the grid with a fault, like any other; nobody waits for that thread.
 

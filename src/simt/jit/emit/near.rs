@@ -5,6 +5,8 @@
 //! show when an access is carried out: all lanes that run load from within 64 words of the first one. *Butterflies* are
 //! stores to groups of 1, 2, 4 or 8 words in a row, with as many left out between: so networks that sort, trees and
 //! transforms exchange their numbers.
+//!
+//! *Matrices* are pairs and quadruples of words without gaps, which with AVX2 are transposed on their way.
 
 use super::super::text::Form;
 use super::Emit;
