@@ -85,38 +85,21 @@ impl Extents<'_> {
         let Op::Joint(joint) = &self.inst.op else {
             return Vec::new();
         };
-        match joint.what {
-            Joint::Matrix(op) => self.matrix(op, joint, register),
-            // Bytes at the ends of what is read may not be there, or not be written; and what is another block's is not this one's
-            // variable.
-            Joint::Bulk(bulk::Op::Copy(copy))
-                if copy.ignores_ends && number == 1
-                    || copy.masked && number == 0
-                    || copy.route == Route::SharedToCluster && number == 0 =>
-            {
-                Vec::new()
-            }
-            Joint::Bulk(bulk::Op::Reduce {
-                route: Route::SharedToCluster,
-                ..
-            }) if number == 0 => Vec::new(),
-            Joint::Bulk(bulk::Op::Copy(_) | bulk::Op::Reduce { .. }) => self.bulk(joint, number, register),
-            Joint::Bulk(
-                bulk::Op::CommitGroup
-                | bulk::Op::WaitGroup { .. }
-                | bulk::Op::Store { .. }
-                | bulk::Op::Update { .. }
-                | bulk::Op::StoreGlobal { .. }
-                | bulk::Op::UpdateGlobal { .. }
-                | bulk::Op::Clear,
-            )
-            | Joint::Mbarrier(_)
-            | Joint::Tensor(_)
-            | Joint::Cluster(_)
-            | Joint::Warpgroup(_)
-            | Joint::Tcgen05(_)
-            | Joint::Multimem(_)
-            | Joint::Fabric(_) => Vec::new(),
+        if let Joint::Matrix(op) = joint.what {
+            return self.matrix(op, joint, register);
+        }
+        // Bytes at the ends of what is read may not be there, or not be written; and what is another block's is not this one's
+        // variable.
+        let is_left = match (joint.what, number) {
+            (Joint::Bulk(bulk::Op::Copy(copy)), 0) => copy.masked || copy.route == Route::SharedToCluster,
+            (Joint::Bulk(bulk::Op::Copy(copy)), _) => copy.ignores_ends,
+            (Joint::Bulk(bulk::Op::Reduce { route, .. }), 0) => route == Route::SharedToCluster,
+            // Others than reductions have no addresses here.
+            _ => false,
+        };
+        match is_left {
+            true => Vec::new(),
+            false => self.bulk(joint, number, register),
         }
     }
 
