@@ -395,7 +395,21 @@ pub const VARIABLES: &[Variable] = &[
             Ok(())
         },
     },
+    Variable {
+        name: "MARGAY_JIT_TURN",
+        default: "524288",
+        meaning: "instructions that compiled code runs, about, until it comes back for a look at the clock; few of them bring defects of ours to light",
+        set: |config, value| {
+            config.jit_turn = match value.parse() {
+                Ok(turn @ 1..=JIT_TURN) => turn,
+                _ => return Err(format!("expected a number from 1 to {JIT_TURN}")),
+            };
+            Ok(())
+        },
+    },
 ];
+
+const JIT_TURN: u32 = 1 << 19;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -571,6 +585,8 @@ pub struct Config {
     pub jit_cache_size: u64,
     /// `MARGAY_JIT_LIBRARY`; `None` = beside this library.
     pub jit_library: Option<PathBuf>,
+    /// `MARGAY_JIT_TURN`
+    pub jit_turn: u32,
     /// What was not understood, one sentence each, for the log.
     pub problems: Vec<String>,
 }
@@ -756,6 +772,7 @@ mod tests {
             ("MARGAY_JIT_CACHE", "/tmp/kernels"),
             ("MARGAY_JIT_CACHE_SIZE", "1M"),
             ("MARGAY_JIT_LIBRARY", "/opt/libmargay-jit.so"),
+            ("MARGAY_JIT_TURN", "100"),
         ]);
         assert_eq!(config.problems, Vec::<String>::new());
         assert_eq!(
@@ -775,6 +792,7 @@ mod tests {
         assert!(config.check_kernel_name.match_any("b,c") && !config.check_kernel_name.match_any("b"));
         assert_eq!((config.check_launch_skip, config.check_launch_count), (5, 0));
         assert_eq!((config.jit, config.jit_cache_size), (Jit::Always, 1 << 20));
+        assert_eq!(config.jit_turn, 100);
         assert_eq!(config.jit_cache, CacheFolder::At("/tmp/kernels".into()));
         assert_eq!(config.jit_library, Some("/opt/libmargay-jit.so".into()));
     }
@@ -803,8 +821,9 @@ mod tests {
             ("MARGAY_SIMD", "mmx"),
             ("MARGAY_SEED", "-1"),
             ("MARGAY_CHECK", "memory,rain"),
+            ("MARGAY_JIT_TURN", "0"),
         ]);
-        assert_eq!(config.problems.len(), 5);
+        assert_eq!(config.problems.len(), 6);
         assert_eq!(config.check, Check::default());
         assert_eq!(
             config.problems[1],

@@ -31,6 +31,8 @@ use reduce::Comparison;
 
 /// Kernels that a plain run compares at most, how many make a test, and how long it takes at most.
 const SEEDS: u64 = 1000;
+/// The interpreter; compiled code; such that leaves its loops again and again, and goes on.
+const CONFIGS: &str = "MARGAY_JIT=off;MARGAY_JIT=always;MARGAY_JIT=always,MARGAY_JIT_TURN=100";
 const AT_ONCE: u64 = 50;
 const PLAIN_RUN: Duration = Duration::from_secs(60);
 static COMPARED: AtomicU64 = AtomicU64::new(0);
@@ -114,7 +116,7 @@ fn patience() -> Duration {
 }
 
 fn configurations() -> Vec<String> {
-    let text = std::env::var("MARGAY_TIERS_CONFIGS").unwrap_or_else(|_| "MARGAY_JIT=off;MARGAY_JIT=always".into());
+    let text = std::env::var("MARGAY_TIERS_CONFIGS").unwrap_or_else(|_| CONFIGS.into());
     text.split(';').map(String::from).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::simt::machine::{BlockEnv, Env};
 
 use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::compile::Pc;
-use super::native::{BUDGET, Stand};
+use super::native::{Stand, budget};
 use super::run::CHOICE;
 
 /// A marching bundle's place, in which its books know nothing of it.
@@ -145,7 +145,14 @@ impl Bundle {
         }
         self.set_turns(turns);
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
-        let gone = unsafe { self.go((0, pc, u32::MAX), registers, (native, entry), (*share).clamp(1, BUDGET)) }?;
+        let gone = unsafe {
+            self.go(
+                (0, pc, u32::MAX),
+                registers,
+                (native, entry),
+                (*share).clamp(1, budget()),
+            )
+        }?;
         let Some((first, count, spent)) = gone else {
             return Ok(Halt::Elsewhere);
         };
@@ -237,7 +244,7 @@ impl Bundle {
             }
         }
         Bundle::link(bundles, false);
-        let budget = (*share).clamp(1, BUDGET);
+        let budget = (*share).clamp(1, budget());
         // SAFETY: they were prepared for this code, this block and this state, which are borrowed here.
         let stand = unsafe { Bundle::go_abreast(bundles, (pc, registers), (native, entry), (budget, turns)) }?;
         *share -= stand.spent + CHOICE;
@@ -261,7 +268,7 @@ impl Bundle {
             return Ok(None);
         };
         // SAFETY: they were prepared for this code, this block's place and its state, and nothing has been done with them since.
-        unsafe { Bundle::go_abreast(bundles, (0, together::IN_WINDOW), (native, entry), (BUDGET, turns)) }.map(Some)
+        unsafe { Bundle::go_abreast(bundles, (0, together::IN_WINDOW), (native, entry), (budget(), turns)) }.map(Some)
     }
 
     /// All warps have come to their end: gets them ready to do so again, from the beginning of another block, if nothing stands

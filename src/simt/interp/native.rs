@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrayvec::ArrayVec;
 
+use crate::config;
 use crate::isa::lanes::{MAX_WARPS, Mask, Width};
 use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program;
@@ -27,7 +28,9 @@ use super::collective;
 use super::compile::Pc;
 
 /// Instructions that code runs until it comes back for a look at the clock.
-pub(super) const BUDGET: i64 = 1 << 19;
+pub(super) fn budget() -> i64 {
+    config::get().jit_turn.into()
+}
 
 /// What the helpers know besides what code sees. A bundle has one, of which most stays from one time to the next.
 #[repr(C)]
@@ -123,7 +126,7 @@ impl Bundle {
         } else {
             together::IN_WINDOW
         };
-        let budget = self.share.clamp(1, BUDGET);
+        let budget = self.share.clamp(1, budget());
         self.prepare(frame, self.live, code.0, block, state);
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
         let gone = unsafe { self.go((frame, pc, mask[0]), together, code, budget) }?;

@@ -229,8 +229,10 @@ impl Emitter<'_> {
         self.form.constant(bits, value)
     }
     pub(super) fn binary(&mut self, op: &str, bits: u32, a: &str, b: &str) -> String {
-        let ty = self.form.int(bits);
-        self.text.binary(op, &ty, a, b)
+        match bits {
+            1 => self.text.logic(op, self.form, a, b),
+            _ => self.text.binary(op, &self.form.int(bits), a, b),
+        }
     }
     pub(super) fn icmp(&mut self, relation: &str, bits: u32, a: &str, b: &str) -> String {
         let ty = self.form.int(bits);

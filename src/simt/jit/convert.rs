@@ -48,7 +48,7 @@ impl Emitter<'_> {
                 let bits = if to == Kind::F32 { 32 } else { 64 };
                 // As vectors, CPUs have nothing for them before AVX-512.
                 if from == 64 && self.form != Form::One && self.level != Level::Avx512 {
-                    return None;
+                    return (bits == 64).then(|| self.double_of_long(source, signed));
                 }
                 let value = self.resize(register(from), source, from, false);
                 let value = self.resize(from, &value, from.max(32), signed);
@@ -111,6 +111,32 @@ impl Emitter<'_> {
             },
             _ => None,
         }
+    }
+
+    /// Integers of 64 bits as `f64`, rounded to nearest, for CPUs without an instruction. Their halves are made the lowest bits of large
+    /// numbers, which is exact; one addition brings both together, and rounds.
+    fn double_of_long(&mut self, source: &str, signed: bool) -> String {
+        const TWO_52: u64 = 0x4330_0000_0000_0000;
+        const TWO_84: u64 = 0x4530_0000_0000_0000;
+        const SIGN: u64 = 1 << 31;
+        let [low, by, near, far] = [0xffff_ffff, 32, TWO_52, TWO_84].map(|value| self.constant(64, value));
+        let low = self.binary("and", 64, source, &low);
+        let low = self.binary("or", 64, &low, &near);
+        let mut high = self.binary("lshr", 64, source, &by);
+        // What the halves have too much: 2^52 and 2^84, and 2^63 where the sign is turned to make the upper one a number without.
+        let mut over = f64::from_bits(TWO_84) + f64::from_bits(TWO_52);
+        if signed {
+            let sign = self.constant(64, SIGN);
+            high = self.binary("xor", 64, &high, &sign);
+            over += (1u64 << 63) as f64;
+        }
+        let high = self.binary("or", 64, &high, &far);
+        let [low, high] = [low, high].map(|half| self.text.float(self.form, 64, &half));
+        let over = self.form.float_constant(64, over);
+        let ty = self.form.float(64);
+        let high = self.text.binary("fsub", &ty, &high, &over);
+        let sum = self.text.binary("fadd", &ty, &high, &low);
+        self.text.bits(self.form, 64, &sum)
     }
 
     /// The intrinsic that rounds like this; `None`: there is none, or it would be a call.

@@ -1,5 +1,6 @@
 //! LLVM's text: names of values, types, constants.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// What an operation is done on: a number, or as many as a part of a warp has lanes.
@@ -15,6 +16,10 @@ impl Form {
             Form::One => element.to_owned(),
             Form::Lanes(lanes) => format!("<{lanes} x {element}>"),
         }
+    }
+    /// Whether bits of these lanes are flags ([`Text::flag`]).
+    pub fn has_flags(self) -> bool {
+        matches!(self, Form::Lanes(..LANES_WITH_BITS))
     }
     pub fn int(self, bits: u32) -> String {
         self.of(&format!("i{bits}"))
@@ -66,7 +71,14 @@ pub struct Text {
     values: u32,
     /// Labels so far: values that were made since the last one can be used here.
     pub labels: u32,
+    /// Vectors of bits that stand for the signs of other vectors.
+    signs: HashMap<String, String>,
 }
+
+/// Lanes of vectors that the CPU has registers for bits for. With shorter ones LLVM keeps bits in half words where they live on
+/// behind a label, and packs and unpacks them. So they are *flags* there, 0 or -1 in 32 bits of each lane, of which bits are the
+/// signs.
+const LANES_WITH_BITS: u32 = 16;
 
 impl Text {
     /// A fresh name.
@@ -92,8 +104,44 @@ impl Text {
     pub fn binary(&mut self, op: &str, ty: &str, a: &str, b: &str) -> String {
         self.value(format!("{op} {ty} {a}, {b}"))
     }
+    /// An operation on bits.
+    pub fn logic(&mut self, op: &str, form: Form, a: &str, b: &str) -> String {
+        if !form.has_flags() {
+            return self.binary(op, &form.int(1), a, b);
+        }
+        let [a, b] = [a, b].map(|bits| self.flag(form, bits));
+        let flag = self.binary(op, &form.int(32), &a, &b);
+        self.of_flag(form, &flag)
+    }
     pub fn select(&mut self, form: Form, ty: &str, by: &str, a: &str, b: &str) -> String {
-        self.value(format!("select {} {by}, {ty} {a}, {ty} {b}", form.int(1)))
+        let bits = form.int(1);
+        if ty == bits && form.has_flags() {
+            let [a, b] = [a, b].map(|bits| self.flag(form, bits));
+            let flag = self.select(form, &form.int(32), by, &a, &b);
+            return self.of_flag(form, &flag);
+        }
+        self.value(format!("select {bits} {by}, {ty} {a}, {ty} {b}"))
+    }
+    /// Bits as they live on: flags, where vectors are short.
+    pub fn flag(&mut self, form: Form, bits: &str) -> String {
+        if !form.has_flags() {
+            return bits.to_owned();
+        }
+        match self.signs.get(bits) {
+            Some(flag) => flag.clone(),
+            None if bits == form.constant(1, 0) => form.constant(32, 0),
+            None if bits == form.constant(1, 1) => form.constant(32, u64::MAX),
+            None => self.convert("sext", &form.int(1), bits, &form.int(32)),
+        }
+    }
+    /// The way back.
+    pub fn of_flag(&mut self, form: Form, flag: &str) -> String {
+        if !form.has_flags() {
+            return flag.to_owned();
+        }
+        let bits = self.value(format!("icmp slt {} {flag}, {}", form.int(32), form.constant(32, 0)));
+        self.signs.insert(bits.clone(), flag.to_owned());
+        bits
     }
     pub fn convert(&mut self, op: &str, from: &str, value: &str, to: &str) -> String {
         if from == to {
@@ -106,6 +154,11 @@ impl Text {
         let Form::Lanes(lanes) = form else {
             return value.to_owned();
         };
+        if element == "i1" && form.has_flags() {
+            let flag = self.convert("sext", "i1", value, "i32");
+            let flag = self.splat(form, "i32", &flag);
+            return self.of_flag(form, &flag);
+        }
         let ty = format!("<{lanes} x {element}>");
         let one = self.value(format!("insertelement {ty} poison, {element} {value}, i64 0"));
         self.value(format!(

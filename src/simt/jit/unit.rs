@@ -71,13 +71,19 @@ const LEAST_NORMAL: u32 = 0x0080_0000;
 /// 2^126
 const LARGE: u32 = 0x7e80_0000;
 const TWO_24: u32 = 0x4b80_0000;
+/// Of upper words of `f64`, as far as that differs: infinity, the least normal number, one in the exponent.
+const WIDE_INFINITY: u32 = 0x7ff0_0000;
+const WIDE_LEAST_NORMAL: u32 = WIDE_ONE;
+const WIDE_ONE: u32 = 1 << 20;
 
 /// The operation, if it is one of the unit's.
 pub fn of(what: Compute) -> Option<Op> {
     let Compute::Approx(op) = what else { return None };
     match op {
-        Op::RcpF64 | Op::RsqrtF64 { .. } | Op::Tanh => None,
-        Op::Div { .. }
+        Op::RsqrtF64 { ftz: false } | Op::Tanh => None,
+        Op::RcpF64
+        | Op::RsqrtF64 { ftz: true }
+        | Op::Div { .. }
         | Op::DivFull { .. }
         | Op::Rcp { .. }
         | Op::Sqrt { .. }
@@ -87,6 +93,12 @@ pub fn of(what: Compute) -> Option<Op> {
         | Op::Lg2 { .. }
         | Op::Ex2 { .. } => Some(op),
     }
+}
+
+/// Whether the operation is one of `f64`, of whose numbers the function takes and gives the upper words: the lower ones of results are
+/// zero, and NaN are for who calls.
+pub fn is_of_upper_words(op: Op) -> bool {
+    matches!(op, Op::RcpF64 | Op::RsqrtF64 { .. })
 }
 
 /// What the function of an operation is called.
@@ -132,7 +144,9 @@ pub fn function(op: Op, level: Level) -> String {
         Op::Lg2 { ftz } => (1, unit.lg2(&a, ftz)),
         Op::Sin { .. } => (1, unit.circular(&a, false)),
         Op::Cos { .. } => (1, unit.circular(&a, true)),
-        Op::RcpF64 | Op::RsqrtF64 { .. } | Op::Tanh => unreachable!("`of` says so"),
+        Op::RcpF64 => (1, unit.rcp_of_upper(&a)),
+        Op::RsqrtF64 { .. } => (1, unit.rsqrt_of_upper(&a)),
+        Op::Tanh => unreachable!("`of` says so"),
     };
     let (text, words, ty) = (&mut unit.text, unit.types.words, result(level));
     let results = results.iter().take(parts).enumerate();
@@ -672,6 +686,61 @@ impl Unit {
             let small = unit.is_small(a);
             let scaled = unit.times(&value, 4096.0);
             unit.select(&small, &scaled, &value)
+        })
+    }
+
+    /// The significands of upper words as those of `f32`, with an exponent of their own.
+    fn of_significand(&mut self, high: &Parts, exponent: &Parts) -> Parts {
+        let significand = self.by("and", high, WIDE_ONE - 1);
+        let significand = self.by("shl", &significand, 3);
+        self.int("or", &significand, exponent)
+    }
+
+    /// 1/a. What the unit makes of the significand has an exponent of 126 or 127, which goes with that of `f64` that is left.
+    fn rcp_of_upper(&mut self, high: &Parts) -> Parts {
+        let operand = self.of_significand(high, &all(127 << 23));
+        let value = self.rcp(&operand, false, false);
+        let value = self.by("lshr", &value, 3);
+        let magnitude = self.magnitude(high);
+        let exponent = self.by("and", &magnitude, WIDE_INFINITY);
+        let exponent = self.int("sub", &all((2 * 1023 - 127) * WIDE_ONE), &exponent);
+        let value = self.int("add", &value, &exponent);
+        let sign = self.by("and", high, SIGN);
+        let result = self.int("or", &value, &sign);
+        let rare = self.beyond(&magnitude, WIDE_LEAST_NORMAL, 2045 * WIDE_ONE);
+        self.mend(&rare, &result, |unit| {
+            let tiny = unit.is("slt", &value, WIDE_LEAST_NORMAL);
+            let result = unit.select(&tiny, &all(0), &value);
+            let none = unit.is("ult", &magnitude, WIDE_LEAST_NORMAL);
+            let result = unit.select(&none, &all(WIDE_INFINITY), &result);
+            unit.int("or", &result, &sign)
+        })
+    }
+
+    /// One by the root. The operand's exponent is made even; half of it is what remains for `f64`.
+    fn rsqrt_of_upper(&mut self, high: &Parts) -> Parts {
+        let magnitude = self.magnitude(high);
+        let odd = self.by("and", &magnitude, WIDE_ONE);
+        let up = self.by("shl", &odd, 3);
+        let exponent = self.int("sub", &all(128 << 23), &up);
+        let operand = self.of_significand(high, &exponent);
+        let value = self.rsqrt(&operand, true);
+        let value = self.by("lshr", &value, 3);
+        let half = self.by("add", &magnitude, WIDE_ONE);
+        let half = self.by("lshr", &half, 1);
+        let half = self.by("and", &half, WIDE_INFINITY);
+        let exponent = self.int("sub", &all((1023 - 127 + 512) * WIDE_ONE), &half);
+        let result = self.int("add", &value, &exponent);
+        let rare = self.beyond(high, WIDE_LEAST_NORMAL, WIDE_INFINITY);
+        self.mend(&rare, &result, |unit| {
+            let infinite = unit.is("eq", high, WIDE_INFINITY);
+            let result = unit.select(&infinite, &all(0), &result);
+            let nan = unit.is("ugt", high, WIDE_INFINITY);
+            let result = unit.select(&nan, &all(NAN), &result);
+            let none = unit.is("ult", &magnitude, WIDE_LEAST_NORMAL);
+            let sign = unit.by("and", high, SIGN);
+            let infinity = unit.by("or", &sign, WIDE_INFINITY);
+            unit.select(&none, &infinity, &result)
         })
     }
 

@@ -159,7 +159,12 @@ impl Emit<'_> {
                     count,
                     stores: false,
                 };
-                for (reg, values) in dst.iter().zip(self.load_stride(at, (moved, *step), *around)) {
+                let by_vectors = self.is_stride(moved, *step, self.lanes_of_bases(at.len()));
+                let loaded = match by_vectors && !self.is_matrix(bits, count) {
+                    true => self.load_stride(at, (moved, *step), *around),
+                    false => self.load_apart(at, (moved, *step)),
+                };
+                for (reg, values) in dst.iter().zip(loaded) {
                     let Some(reg) = *reg else { continue };
                     let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
                     self.write_lanes(reg, &values);
@@ -184,7 +189,7 @@ impl Emit<'_> {
                         many => (many[part].clone(), 0),
                     };
                     if self.is_matrix(bits, count) {
-                        all.push(self.load_matrix(&base, offset, count));
+                        all.push(self.load_matrix(&base, (offset, bytes), count));
                         continue;
                     }
                     let pointer = self.pointer(&base, offset);
@@ -416,7 +421,10 @@ impl Emit<'_> {
                     count,
                     stores: true,
                 };
-                self.store_stride(at, (moved, *step), &values);
+                match self.lanes {
+                    16 => self.store_stride(at, (moved, *step), &values),
+                    _ => self.store_apart(at, (moved, *step), &values),
+                }
             }
             Place::Butterflies { at, places } => self.store_butterflies(at, places, &values[0]),
             Place::Near { .. } => unreachable!("loads alone have such places"),
@@ -439,7 +447,7 @@ impl Emit<'_> {
                     }
                     let these: Vec<String> = values.iter().map(|values| values[part].clone()).collect();
                     if self.is_matrix(bits, these.len() as u64) {
-                        self.store_matrix(&base, offset, these);
+                        self.store_matrix(&base, (offset, bytes), these);
                         continue;
                     }
                     let whole = self.interleave(&these, bits);
@@ -607,10 +615,10 @@ impl Emit<'_> {
             Kind::Line { step, .. } => {
                 let step = if narrow { u64::from(step as u32) } else { step };
                 // Where lanes leave words out, those that do not run would often go too far; and short vectors have no masks.
-                let near = self.mask.is_none()
-                    && (!moved.stores || self.lanes == 16)
-                    && self.is_stride(moved, step, self.lanes_of_line(address));
-                let simple = step == 0 || step == bytes || near;
+                let by_vectors =
+                    (!moved.stores || self.lanes == 16) && self.is_stride(moved, step, self.lanes_of_line(address));
+                let gaps = self.mask.is_none() && (by_vectors || self.is_apart(moved, step));
+                let simple = step == 0 || step == bytes || gaps;
                 // Masked stores are of single words.
                 let whole = step != 0 && moved.count == 1 && (4..=8).contains(&bytes);
                 let masked_store = moved.stores && self.mask.is_some() && !whole;
@@ -637,10 +645,11 @@ impl Emit<'_> {
 
     /// Lanes that one number of an address stands for.
     pub(super) fn lanes_of_line(&self, address: &Address) -> u64 {
-        match address.register.map(|reg| self.bases_of(reg.number)) {
-            Some(2..) => self.lanes.into(),
-            Some(_) | None => 32,
-        }
+        self.lanes_of_bases(address.register.map_or(1, |reg| self.bases_of(reg.number)))
+    }
+
+    fn lanes_of_bases(&self, bases: usize) -> u64 {
+        if bases > 1 { self.lanes.into() } else { 32 }
     }
 
     /// Whether it has to be asked that an access of so many bytes, at an offset from an address's register, is at a multiple of
@@ -795,7 +804,7 @@ impl Emit<'_> {
         let aslant = self
             .text
             .value(format!("icmp ne {ty} {low}, {}", form.constant(bits, 0)));
-        self.text.binary("or", &form.int(1), &far, &aslant)
+        self.text.logic("or", form, &far, &aslant)
     }
 
     pub(super) fn locate_lanes(&mut self, address: &Address, bytes: u64) -> Option<Located> {

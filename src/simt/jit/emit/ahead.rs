@@ -1,14 +1,18 @@
-//! What loops through memory touch some turns later is fetched ahead.
+//! What loops through memory are about to touch is fetched ahead.
 //!
-//! A loop with the grid's stride goes through memory in steps of many pages, which the CPU does not see as one stream. The address that an
-//! access had one turn before says where it will be some turns later. That may be anywhere: fetching ahead does not fault.
+//! A loop with the grid's stride goes through memory in steps of many pages, which the CPU does not see as one stream. The address that
+//! an access had one turn before says by how much it grows. Where that is much, turns are few, and the next warp will go through the
+//! same places right behind this one's: what it touches in the same turn is fetched. Where it is little, what this warp will touch
+//! some turns later is. Either may be anywhere: fetching ahead does not fault.
 
 use std::fmt::Write;
 
 use super::Emit;
 
-/// How many turns.
+/// How many turns ahead.
 const TURNS: u32 = 8;
+/// Bytes of a stride that is too long for that: of a gigabyte the warp touches no more than the second cache has room for.
+const LONG: u64 = 64 << 10;
 /// Bytes of a line of the CPU's caches.
 const LINE: u64 = 64;
 /// Lines that one access fetches at most.
@@ -26,7 +30,9 @@ impl Emit<'_> {
         self.text.line(format!("store i64 {address}, ptr {before}"));
         let stride = self.text.value(format!("sub i64 {address}, {last}"));
         let far = self.text.value(format!("mul i64 {stride}, {TURNS}"));
-        let ahead = self.text.value(format!("add i64 {address}, {far}"));
+        let long = self.text.value(format!("icmp ugt i64 {stride}, {LONG}"));
+        let by = self.text.value(format!("select i1 {long}, i64 {bytes}, i64 {far}"));
+        let ahead = self.text.value(format!("add i64 {address}, {by}"));
         for line in 0..bytes.div_ceil(LINE).min(MOST) {
             let at = self.text.value(format!("add i64 {ahead}, {}", line * LINE));
             let at = self.text.value(format!("inttoptr i64 {at} to ptr"));

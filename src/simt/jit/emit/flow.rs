@@ -20,8 +20,7 @@ impl Emit<'_> {
         if !full {
             let mask = self.load_flags(unit);
             if self.flags.contains(&unit) {
-                let nobody = vec![self.form().constant(1, 0); self.parts];
-                self.store_flags(unit, &nobody);
+                self.nobody_waits(unit);
             }
             // Who is elsewhere may have come: to an operation of lanes together and to a barrier as a rule.
             let nobody_else = self.plan.others[unit as usize].is_empty();
@@ -76,8 +75,14 @@ impl Emit<'_> {
         (self.unit, self.full, self.guarded, self.mask) = (unit, false, false, None);
         self.text.label(&format!("M{unit}"));
         let mask = self.load_flags(unit);
-        let (all, some) = (self.all(&mask), self.text.name("some"));
-        self.branch(&all, &format!("F{unit}"), &some);
+        let (all, met, some) = (self.all(&mask), self.text.name("met"), self.text.name("some"));
+        self.branch(&all, &met, &some);
+        self.text.label(&met);
+        // The next warp asks who waits here before anybody of it has come.
+        if self.flags.contains(&unit) {
+            self.nobody_waits(unit);
+        }
+        self.jump(&format!("F{unit}"));
         self.text.label(&some);
         let chain = self.chain(BTreeSet::from([unit]));
         self.jump(&chain);

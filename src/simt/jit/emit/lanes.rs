@@ -275,20 +275,40 @@ impl Emit<'_> {
     fn on_unit(&mut self, op: approx::Op, sources: &[Vec<String>]) -> Vec<String> {
         let name = unit::name(op);
         self.functions.insert(name.clone(), op);
-        let words = self.form().int(32);
-        let arguments: Vec<String> = sources
-            .iter()
-            .flatten()
-            .map(|value| format!("{words} {value}"))
-            .collect();
+        let (form, wide) = (self.form(), unit::is_of_upper_words(op));
+        let (words, longs, by) = (form.int(32), form.int(64), form.constant(64, 32));
+        let mut arguments = Vec::new();
+        for value in sources.iter().flatten() {
+            let value = match wide {
+                true => {
+                    let upper = self.text.binary("lshr", &longs, value, &by);
+                    self.text.resize(form, 64, &upper, 32, false)
+                }
+                false => value.clone(),
+            };
+            arguments.push(format!("{words} {value}"));
+        }
         let ty = unit::result(self.level);
         let result = self.text.value(format!(
             "call intel_ocl_bicc {ty} @\"{name}\"({})",
             arguments.join(", ")
         ));
-        (0..self.parts)
-            .map(|part| self.text.value(format!("extractvalue {ty} {result}, {part}")))
-            .collect()
+        let mut values = Vec::new();
+        for part in 0..self.parts {
+            let mut value = self.text.value(format!("extractvalue {ty} {result}, {part}"));
+            if wide {
+                let upper = self.text.resize(form, 32, &value, 64, false);
+                let number = self.text.binary("shl", &longs, &upper, &by);
+                let source = self.text.float(form, 64, &sources[0][part]);
+                let nan = self
+                    .text
+                    .value(format!("fcmp uno {} {source}, {source}", form.float(64)));
+                let canonical = form.constant(64, 0x7fff_ffff_0000_0000);
+                value = self.text.select(form, &longs, &nan, &canonical, &number);
+            }
+            values.push(value);
+        }
+        values
     }
 
     /// The same for whatever has a kernel.

@@ -9,38 +9,28 @@ use super::{Emit, Node};
 const MOST_FLAGS_IN_REGISTERS: usize = 384;
 
 impl Emit<'_> {
-    /// Flags are whole numbers in each lane where the CPU has no registers for bits.
     pub(super) fn flag_type(&self) -> String {
-        match self.lanes {
-            16 => self.form().int(1),
-            _ => self.form().int(32),
-        }
+        self.form().int(self.flag_bits())
+    }
+
+    fn flag_bits(&self) -> u32 {
+        if self.form().has_flags() { 32 } else { 1 }
     }
 
     pub(super) fn flag_of(&mut self, bits: &str) -> String {
-        match self.lanes {
-            16 => bits.to_owned(),
-            _ => {
-                let (from, to) = (self.form().int(1), self.form().int(32));
-                self.text.convert("sext", &from, bits, &to)
-            }
-        }
+        let form = self.form();
+        self.text.flag(form, bits)
     }
 
     pub(super) fn of_flag(&mut self, flag: &str) -> String {
-        match self.lanes {
-            16 => flag.to_owned(),
-            _ => {
-                let (ty, zero) = (self.form().int(32), self.form().constant(32, 0));
-                self.text.value(format!("icmp slt {ty} {flag}, {zero}"))
-            }
-        }
+        let form = self.form();
+        self.text.of_flag(form, flag)
     }
 
     /// Places for the flags of all nodes at which somebody may wait; nobody does yet.
     pub(super) fn place_flags(&mut self, count: Node) {
         let ty = self.flag_type();
-        let nobody = self.form().constant(if self.lanes == 16 { 1 } else { 32 }, 0);
+        let nobody = self.form().constant(self.flag_bits(), 0);
         let nodes: Vec<Node> = (0..2 * count).filter(|node| self.used.contains(node)).collect();
         let all = nodes.len() * self.parts;
         let head = &mut self.head;
@@ -90,6 +80,12 @@ impl Emit<'_> {
         }
     }
 
+    /// Whoever has waited at a node goes on.
+    pub(super) fn nobody_waits(&mut self, node: Node) {
+        let nobody = vec![self.form().constant(1, 0); self.parts];
+        self.store_flags(node, &nobody);
+    }
+
     /// Lanes go to a node, where others may be already.
     pub(super) fn add_flags(&mut self, node: Node, mask: &[String]) {
         if !self.plan.others[self.unit as usize].contains(&node) || self.full {
@@ -102,8 +98,8 @@ impl Emit<'_> {
     }
 
     pub(super) fn each(&mut self, a: &[String], b: &[String], op: &str) -> Vec<String> {
-        let ty = self.form().int(1);
-        a.iter().zip(b).map(|(a, b)| self.text.binary(op, &ty, a, b)).collect()
+        let form = self.form();
+        a.iter().zip(b).map(|(a, b)| self.text.logic(op, form, a, b)).collect()
     }
 
     pub(super) fn not(&mut self, a: &[String]) -> Vec<String> {
@@ -149,23 +145,23 @@ impl Emit<'_> {
 
     /// Whether any lane is in a mask.
     pub(super) fn any(&mut self, mask: &[String]) -> String {
-        let ty = self.form().int(1);
+        let (form, lanes) = (self.form(), self.lanes);
+        let ty = form.int(1);
         let mut all = mask[0].clone();
         for more in &mask[1..] {
-            all = self.text.binary("or", &ty, &all, more);
+            all = self.text.logic("or", form, &all, more);
         }
-        let lanes = self.lanes;
         let word = self.text.value(format!("bitcast {ty} {all} to i{lanes}"));
         self.text.value(format!("icmp ne i{lanes} {word}, 0"))
     }
 
     pub(super) fn all(&mut self, mask: &[String]) -> String {
-        let ty = self.form().int(1);
+        let (form, lanes) = (self.form(), self.lanes);
+        let ty = form.int(1);
         let mut all = mask[0].clone();
         for more in &mask[1..] {
-            all = self.text.binary("and", &ty, &all, more);
+            all = self.text.logic("and", form, &all, more);
         }
-        let lanes = self.lanes;
         let word = self.text.value(format!("bitcast {ty} {all} to i{lanes}"));
         self.text.value(format!("icmp eq i{lanes} {word}, -1"))
     }

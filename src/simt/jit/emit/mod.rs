@@ -25,6 +25,7 @@
 
 mod access;
 mod ahead;
+mod apart;
 mod atomic;
 mod flow;
 mod group;

@@ -6,7 +6,7 @@
 //! stores to groups of 1, 2, 4 or 8 words in a row, with as many left out between: so networks that sort, trees and
 //! transforms exchange their numbers.
 //!
-//! *Matrices* are pairs and quadruples of words without gaps, which with AVX2 are transposed on their way.
+//! *Matrices* are pairs and quadruples of words, which with AVX2 are transposed on their way.
 
 use super::super::text::Form;
 use super::Emit;
@@ -167,18 +167,33 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether pairs or quadruples of words without gaps, of eight lanes, are loaded and stored as matrices that are transposed, in
+    /// Whether pairs or quadruples of words of eight lanes are loaded and stored as matrices that are transposed, in
     /// halves of vectors, which AVX permutes quickly.
     pub(super) fn is_matrix(&self, bits: u32, count: u64) -> bool {
         self.lanes == 8 && bits == 32 && matches!(count, 2 | 4)
     }
 
-    /// Loads them: the vector of each element. A row has 16 bytes of the four lower lanes, and those of the four upper ones.
-    pub(super) fn load_matrix(&mut self, base: &str, first: u64, count: u64) -> Vec<String> {
+    /// Loads them, each `step` bytes behind the one before: the vector of each element. A row has 16 bytes of the four lower
+    /// lanes, and those of the four upper ones.
+    pub(super) fn load_matrix(&mut self, base: &str, (first, step): (u64, u64), count: u64) -> Vec<String> {
         let rows = (0..count).map(|row| {
-            let [low, high] = [row, row + count].map(|quarter| {
-                let pointer = self.pointer(base, first + 16 * quarter);
-                self.text.value(format!("load <4 x i32>, ptr {pointer}, align 4"))
+            let [low, high] = [row, row + count].map(|quarter| match count == 2 && step != 8 {
+                false => {
+                    let pointer = self.pointer(base, first + 4 / count * quarter * step);
+                    self.text.value(format!("load <4 x i32>, ptr {pointer}, align 4"))
+                }
+                // Two lanes' pairs.
+                true => {
+                    let mut both = "poison".to_owned();
+                    for lane in 0..2 {
+                        let pointer = self.pointer(base, first + (2 * quarter + lane) * step);
+                        let pair = self.text.value(format!("load i64, ptr {pointer}, align 4"));
+                        both = self
+                            .text
+                            .value(format!("insertelement <2 x i64> {both}, i64 {pair}, i64 {lane}"));
+                    }
+                    self.text.convert("bitcast", "<2 x i64>", &both, "<4 x i32>")
+                }
             });
             self.text.value(format!(
                 "shufflevector <4 x i32> {low}, <4 x i32> {high}, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>"
@@ -189,18 +204,29 @@ impl Emit<'_> {
     }
 
     /// Stores them; `values`: the vector of each element.
-    pub(super) fn store_matrix(&mut self, base: &str, first: u64, values: Vec<String>) {
+    pub(super) fn store_matrix(&mut self, base: &str, (first, step): (u64, u64), values: Vec<String>) {
         let rows = self.transposed(values, false);
-        for (row, value) in rows.iter().enumerate() {
+        let count = rows.len() as u64;
+        for (row, value) in (0..).zip(&rows) {
             for half in 0..2 {
                 let order: Vec<String> = (0..4).map(|lane| format!("i32 {}", 4 * half + lane)).collect();
                 let part = self.text.value(format!(
                     "shufflevector <8 x i32> {value}, <8 x i32> poison, <4 x i32> <{}>",
                     order.join(", ")
                 ));
-                let pointer = self.pointer(base, first + 16 * (row + rows.len() * half) as u64);
-                self.text
-                    .line(format!("store <4 x i32> {part}, ptr {pointer}, align 4"));
+                let quarter = row + count * half;
+                if count != 2 || step == 8 {
+                    let pointer = self.pointer(base, first + 4 / count * quarter * step);
+                    self.text
+                        .line(format!("store <4 x i32> {part}, ptr {pointer}, align 4"));
+                    continue;
+                }
+                let both = self.text.convert("bitcast", "<4 x i32>", &part, "<2 x i64>");
+                for lane in 0..2 {
+                    let pair = self.text.value(format!("extractelement <2 x i64> {both}, i64 {lane}"));
+                    let pointer = self.pointer(base, first + (2 * quarter + lane) * step);
+                    self.text.line(format!("store i64 {pair}, ptr {pointer}, align 4"));
+                }
             }
         }
     }

@@ -89,7 +89,7 @@ impl Emit<'_> {
     fn lanes_stray(&mut self, register: Reg, values: &[String], range: Range) -> Option<(String, Option<usize>)> {
         let form = self.form();
         let (bits, from) = (range.bits, bits_of(register.width)?);
-        let (element, ty, one) = (format!("i{bits}"), form.int(bits), form.int(1));
+        let (element, ty) = (format!("i{bits}"), form.int(bits));
         let (least, room) = (self.splat(&element, &range.least), self.splat(&element, &range.room));
         let strides = range.by_lane.as_ref().map(|by| self.splat(&element, by));
         let mask = self.mask.clone();
@@ -108,7 +108,7 @@ impl Emit<'_> {
             let compare = if range.outside { "icmp ult" } else { "icmp uge" };
             let mut this = self.text.binary(compare, &ty, &distance, &room);
             if let Some(mask) = &mask {
-                this = self.text.binary("and", &one, &this, &mask[part]);
+                this = self.text.logic("and", form, &this, &mask[part]);
             }
             all.push(this);
         }
