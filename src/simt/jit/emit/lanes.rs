@@ -294,12 +294,12 @@ impl Emit<'_> {
             arguments.join(", ")
         ));
         let mut values = Vec::new();
-        for part in 0..self.parts {
+        for (part, source) in sources[0].iter().enumerate() {
             let mut value = self.text.value(format!("extractvalue {ty} {result}, {part}"));
             if wide {
                 let upper = self.text.resize(form, 32, &value, 64, false);
                 let number = self.text.binary("shl", &longs, &upper, &by);
-                let source = self.text.float(form, 64, &sources[0][part]);
+                let source = self.text.float(form, 64, source);
                 let nan = self
                     .text
                     .value(format!("fcmp uno {} {source}, {source}", form.float(64)));
