@@ -409,6 +409,7 @@ pub const VARIABLES: &[Variable] = &[
     },
 ];
 
+/// The most that `MARGAY_JIT_TURN` may be, and what it is where nobody sets it.
 const JIT_TURN: u32 = 1 << 19;
 
 /// What is looked for.

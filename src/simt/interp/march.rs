@@ -144,15 +144,9 @@ impl Bundle {
             self.prepared();
         }
         self.set_turns(turns);
+        let budget = (*share).clamp(1, budget());
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
-        let gone = unsafe {
-            self.go(
-                (0, pc, u32::MAX),
-                registers,
-                (native, entry),
-                (*share).clamp(1, budget()),
-            )
-        }?;
+        let gone = unsafe { self.go((0, pc, u32::MAX), registers, (native, entry), budget) }?;
         let Some((first, count, spent)) = gone else {
             return Ok(Halt::Elsewhere);
         };

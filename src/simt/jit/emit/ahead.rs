@@ -11,7 +11,7 @@ use super::Emit;
 
 /// How many turns ahead.
 const TURNS: u32 = 8;
-/// Bytes of a stride that is too long for that: of a gigabyte the warp touches no more than the second cache has room for.
+/// Bytes of a stride that is long: of an array of 256 MiB the warp touches 512 KiB then, no more than a second cache has room for.
 const LONG: u64 = 64 << 10;
 /// Bytes of a line of the CPU's caches.
 const LINE: u64 = 64;

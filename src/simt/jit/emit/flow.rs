@@ -78,7 +78,7 @@ impl Emit<'_> {
         let (all, met, some) = (self.all(&mask), self.text.name("met"), self.text.name("some"));
         self.branch(&all, &met, &some);
         self.text.label(&met);
-        // The next warp asks who waits here before anybody of it has come.
+        // Else the next warp of the block, which runs in the same call, would count this one's lanes as waiting here.
         if self.flags.contains(&unit) {
             self.nobody_waits(unit);
         }

@@ -9,6 +9,7 @@ use super::{Emit, Node};
 const MOST_FLAGS_IN_REGISTERS: usize = 384;
 
 impl Emit<'_> {
+    /// Of bits as they live on ([`super::super::text::Text::flag`]).
     pub(super) fn flag_type(&self) -> String {
         self.form().int(self.flag_bits())
     }
