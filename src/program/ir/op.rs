@@ -182,6 +182,28 @@ pub struct JointOp<R = Reg> {
     pub src: Box<[R]>,
     /// `None`: `_`.
     pub dst: Box<[Option<R>]>,
+    /// What its operands were made from by which it reaches memory, where that is known, and only the operation itself knows how
+    /// far it reaches: by its addresses, or its descriptors of A and B and then addresses in tensor memory. Empty, but where
+    /// accesses are checked to the variable.
+    pub objects: Box<[Option<Object<R>>]>,
+}
+
+/// What an operand of an operation was made from that itself knows how far it reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object<R = Reg> {
+    /// Holds its address.
+    pub base: R,
+    pub what: ObjectKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// As of [`MadeFrom::Shared`].
+    Shared { bytes: Option<u32> },
+    /// As of [`MadeFrom::Pointer`].
+    Pointer { parameter: Option<u32> },
+    /// Columns of tensor memory, as `tcgen05.alloc` gave them.
+    Columns,
 }
 
 /// Accesses by one register, one after the other, and the object from whose address the register's was made.

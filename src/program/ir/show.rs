@@ -82,6 +82,18 @@ impl<R: Display> Display for MadeFrom<R> {
     }
 }
 
+impl<R: Display> Display for Object<R> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let what = match self.what {
+            ObjectKind::Shared { bytes: Some(bytes) } => return write!(f, "shared[{}; {bytes}]", self.base),
+            ObjectKind::Shared { bytes: None } => return write!(f, "shared[{}; ..]", self.base),
+            ObjectKind::Pointer { parameter: _ } => "allocation",
+            ObjectKind::Columns => "columns",
+        };
+        write!(f, "{what}[{}]", self.base)
+    }
+}
+
 impl Display for Initial {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
@@ -449,9 +461,18 @@ impl<R: Display> Display for JointOp<R> {
         let sources = self.addresses.iter().map(|address| address as &dyn Display);
         let sources = sources.chain(self.src.iter().map(|reg| reg as &dyn Display));
         match &*self.dst {
-            [] => write!(f, " {}", list(sources)),
-            dst => write!(f, " {} ← {}", sinks(dst), list(sources)),
+            [] => write!(f, " {}", list(sources))?,
+            dst => write!(f, " {} ← {}", sinks(dst), list(sources))?,
         }
+        let mut word = " in";
+        for object in &self.objects {
+            match object {
+                Some(object) => write!(f, "{word} {object}")?,
+                None => write!(f, "{word} _")?,
+            }
+            word = ",";
+        }
+        Ok(())
     }
 }
 

@@ -323,7 +323,11 @@ macro_rules! walk_joint {
             addresses,
             src,
             dst,
+            objects,
         } = $op;
+        for Object { base, what: _ } in objects.into_iter().flatten() {
+            $f(base, Use);
+        }
         for Address {
             space: _,
             register,
@@ -444,6 +448,11 @@ impl<R> JointOp<R> {
             addresses: self.addresses.into_iter().map(|address| address.map(f)).collect(),
             src: list(self.src, f),
             dst: sinks(self.dst, f),
+            objects: self
+                .objects
+                .into_iter()
+                .map(|object| object.map(|Object { base, what }| Object { base: f(base), what }))
+                .collect(),
         }
     }
 }

@@ -9,8 +9,11 @@
 
 use std::collections::HashMap;
 
+mod columns;
 mod extents;
+mod held;
 
+use self::columns::Columns;
 use self::extents::{Extents, Reach};
 use super::definitions::Definition;
 use crate::isa::lanes::Width;
@@ -26,12 +29,18 @@ const ROUNDS: usize = 64;
 /// A function without these checks; `None` if it has none.
 pub fn strip(function: &Function) -> Option<Function> {
     let is_check = |inst: &Inst| matches!(inst.op, Op::Within(_));
-    if !function.body.insts().any(is_check) {
+    let checks_itself = |inst: &Inst| matches!(&inst.op, Op::Joint(joint) if !joint.objects.is_empty());
+    if !function.body.insts().any(|inst| is_check(inst) || checks_itself(inst)) {
         return None;
     }
     let mut bare = function.clone();
     for block in &mut bare.body.blocks {
         block.insts.retain(|inst| !is_check(inst));
+        for inst in &mut block.insts {
+            if let Op::Joint(joint) = &mut inst.op {
+                joint.objects = Box::new([]);
+            }
+        }
     }
     Some(bare)
 }
@@ -57,10 +66,18 @@ impl Objects {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Made {
     from: MadeFrom,
-    /// It is a generic address, and not one of the object's space.
-    generic: bool,
+    form: Form,
     /// Bytes from the object's start, where that is the same always.
     offset: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// An address of the object's space.
+    Own,
+    Generic,
+    /// Bits of it are those of an address from the fifth on, as descriptors of matrices have them.
+    Descriptor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,10 +96,14 @@ pub fn run(body: &mut Body, order: &[BlockId], definitions: &[Definition], objec
     let Some(values) = values(body, order, (objects, &blocks)) else {
         return;
     };
+    let columns = Columns::of(body, order, definitions, &values);
     // What `alloca` takes lies above the frame.
     let fixed = !body.insts().any(|inst| matches!(inst.op, Op::Alloca { .. }));
     for &block in order {
-        let insts = std::mem::take(&mut body.blocks[block as usize].insts);
+        let mut insts = std::mem::take(&mut body.blocks[block as usize].insts);
+        for inst in &mut insts {
+            held::add(&mut inst.op, &values, &columns);
+        }
         let mut groups = Groups::default();
         // What stands before an instruction and is no check of a group.
         let mut apart: Vec<(usize, Vec<Inst>)> = Vec::new();
@@ -290,6 +311,7 @@ fn accesses(op: &Op) -> Vec<(Address, u32, bool)> {
             ignore: None,
         } => vec![(*dst, u32::from(*bytes), true), (*src, u32::from(*bytes), false)],
         Op::CopyAsync { dst, bytes, .. } => vec![(*dst, u32::from(*bytes), true)],
+        Op::Joint(joint) => held::accesses(joint),
         Op::Compute { .. }
         | Op::Call { .. }
         | Op::Return
@@ -316,7 +338,6 @@ fn accesses(op: &Op) -> Vec<(Address, u32, bool)> {
         | Op::StackSave { .. }
         | Op::StackRestore { .. }
         | Op::CopyGroup(_)
-        | Op::Joint(_)
         | Op::Texture(_)
         | Op::Surface(_)
         | Op::HandleQuery { .. }
@@ -334,12 +355,13 @@ fn object(value: Value, address: &Address, bytes: u32, fixed: bool) -> Option<Ma
     let Value::Made(made) = value else {
         return frames();
     };
+    let is_own = made.form == Form::Own;
     let fits = match address.space {
-        Space::Generic => made.generic || matches!(made.from, MadeFrom::Pointer { .. }),
+        Space::Generic => made.form == Form::Generic || matches!(made.from, MadeFrom::Pointer { .. }),
         Space::Global | Space::Const => matches!(made.from, MadeFrom::Pointer { .. }),
-        Space::Shared => !made.generic && matches!(made.from, MadeFrom::Shared { .. }),
-        Space::Local => !made.generic && matches!(made.from, MadeFrom::Frame { .. } | MadeFrom::Block { .. }),
-        Space::Param => !made.generic && matches!(made.from, MadeFrom::Parameter { .. }),
+        Space::Shared => is_own && matches!(made.from, MadeFrom::Shared { .. }),
+        Space::Local => is_own && matches!(made.from, MadeFrom::Frame { .. } | MadeFrom::Block { .. }),
+        Space::Param => is_own && matches!(made.from, MadeFrom::Parameter { .. }),
     };
     if !fits {
         return frames();
@@ -368,7 +390,7 @@ fn values(body: &Body, order: &[BlockId], known: Known<'_>) -> Option<Vec<Value>
         values[number] = match (known, info.initial) {
             (Some(&from), _) => Value::Made(Made {
                 from,
-                generic: false,
+                form: Form::Own,
                 offset: Some(0),
             }),
             (None, None) => continue,
@@ -378,7 +400,7 @@ fn values(body: &Body, order: &[BlockId], known: Known<'_>) -> Option<Vec<Value>
                         base: body.reg(number as Register),
                         parameter: Some(offset),
                     },
-                    generic: false,
+                    form: Form::Own,
                     offset: None,
                 })
             }
@@ -414,7 +436,7 @@ fn meet(a: Value, b: Value) -> Value {
     match (a, b) {
         (Value::Unseen, other) | (other, Value::Unseen) => other,
         (Value::Number, Value::Number) => Value::Number,
-        (Value::Made(a), Value::Made(b)) if a.from == b.from && a.generic == b.generic => Value::Made(Made {
+        (Value::Made(a), Value::Made(b)) if a.from == b.from && a.form == b.form => Value::Made(Made {
             offset: a.offset.filter(|_| a.offset == b.offset),
             ..a
         }),
@@ -454,7 +476,7 @@ fn given(body: &Body, (objects, blocks): Known<'_>, values: &[Value], op: &Op) -
                     offset: *offset,
                     bytes: *bytes,
                 },
-                generic: false,
+                form: Form::Own,
                 offset: Some(0),
             }),
             Some(None) | None => Value::Unknown,
@@ -462,10 +484,17 @@ fn given(body: &Body, (objects, blocks): Known<'_>, values: &[Value], op: &Op) -
         Op::ConvertAddress {
             space, to_generic, src, ..
         } => match of(src) {
-            Value::Made(made) if made.generic != *to_generic && lies_in(made.from, *space) => Value::Made(Made {
-                generic: *to_generic,
-                ..made
-            }),
+            Value::Made(made) if lies_in(made.from, *space) => match (made.form, to_generic) {
+                (Form::Own, true) => Value::Made(Made {
+                    form: Form::Generic,
+                    ..made
+                }),
+                (Form::Generic, false) => Value::Made(Made {
+                    form: Form::Own,
+                    ..made
+                }),
+                (Form::Own | Form::Generic | Form::Descriptor, _) => Value::Unknown,
+            },
             Value::Unseen => Value::Unseen,
             Value::Made(_) | Value::Number | Value::Unknown => Value::Unknown,
         },
@@ -483,12 +512,12 @@ fn given(body: &Body, (objects, blocks): Known<'_>, values: &[Value], op: &Op) -
         | Op::ReadSpecial { .. }
         | Op::Barrier { .. } => Value::Number,
         Op::Load { .. } | Op::Atomic { .. } | Op::Texture(_) | Op::Surface(_) => return Given::Elsewhere,
-        // Addresses of shared memory are among what these give.
-        Op::Joint(_) | Op::StackSave { .. } => Value::Unknown,
+        Op::Joint(joint) => held::given(joint, &of),
+        Op::StackSave { .. } => Value::Unknown,
         Op::Alloca { dst, .. } => match blocks.get(&dst.number) {
             Some(&from) => Value::Made(Made {
                 from,
-                generic: false,
+                form: Form::Own,
                 offset: None,
             }),
             None => Value::Unknown,
@@ -536,12 +565,17 @@ fn computed(body: &Body, values: &[Value], op: Compute, dst: &[Reg], src: &[Reg]
         Some(Linear::Copy) => of(0),
         // An address of a window has 32 bits that count.
         Some(Linear::Narrow | Linear::Widen { .. }) => match of(0) {
-            Value::Made(made) if made.generic || matches!(made.from, MadeFrom::Pointer { .. }) => Value::Unknown,
+            Value::Made(made) if made.form == Form::Generic || matches!(made.from, MadeFrom::Pointer { .. }) => {
+                Value::Unknown
+            }
             other => other,
         },
-        Some(Linear::Add) => sum(body, of(0), of(1), (src[0], src[1])),
+        Some(Linear::Add) => match held::of_descriptors(op, src, &of) {
+            Some(descriptor) => descriptor,
+            None => sum(body, of(0), of(1), (src[0], src[1])),
+        },
         Some(Linear::Sub) => match (of(0), of(1)) {
-            (Value::Made(a), Value::Made(b)) if a.from == b.from && a.generic == b.generic => Value::Number,
+            (Value::Made(a), Value::Made(b)) if a.from == b.from && a.form == b.form => Value::Number,
             (Value::Made(made), Value::Number) => Value::Made(Made {
                 offset: moved(body, made, src[1], true),
                 ..made
@@ -562,7 +596,10 @@ fn computed(body: &Body, values: &[Value], op: Compute, dst: &[Reg], src: &[Reg]
             | Linear::Shl
             | Linear::Compare { .. },
         ) => Value::Unknown,
-        None => other(op, dst, src, &of),
+        None => match held::of_address(body, op, src, &of).or_else(|| held::of_descriptors(op, src, &of)) {
+            Some(value) => value,
+            None => other(op, dst, src, &of),
+        },
     }
 }
 

@@ -17,7 +17,7 @@
 //! warp.rs        shfl, vote, match, redux, elect, fences    barrier.rs     bar, barrier: who has come
 //! cluster.rs     barrier.cluster: who has come
 //! heap_log.rs    who has allocated and freed what in the kernels' heap
-//! within.rs      whether an access stays in its variable
+//! within.rs      whether an access stays in its variable, held.rs of operations that know themselves how far they reach
 //! shadow.rs      what follows values that nobody has written, shadow_lanes.rs of lanes of registers
 //! window.rs      cvta, isspacep, frame addresses            special.rs     special registers, initial values
 //! peers.rs       shared memory of the other blocks of a cluster
@@ -42,6 +42,7 @@ mod device_runtime;
 mod format;
 pub mod frame;
 pub mod heap_log;
+mod held;
 pub mod joint;
 mod lines;
 pub mod mbarrier;

@@ -44,6 +44,17 @@ pub struct Memory {
     promised: VecDeque<(usize, usize)>,
 }
 
+/// What columns of an instruction have to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Those of any allocations: hardware makes no difference between them.
+    Allocated,
+    /// Those of one.
+    One,
+    /// Those of the one to which this address belongs.
+    OneFrom(u32),
+}
+
 /// What is wrong with an instruction.
 pub type Misuse = String;
 
@@ -140,8 +151,8 @@ impl Memory {
     /// Whether columns `column..column + count` may be used.
     ///
     /// # Errors
-    /// They are not allocated, or there are no such columns.
-    pub fn check(&self, column: usize, count: usize) -> Result<(), Misuse> {
+    /// They are not allocated, or there are no such columns, or they are not of the allocation that is asked for.
+    pub fn check(&self, column: usize, count: usize, asked: Asked) -> Result<(), Misuse> {
         let end = column + count;
         let last = end.saturating_sub(1);
         if end > COLUMNS || self.owners[column / UNIT..=last / UNIT].contains(&0) {
@@ -149,7 +160,26 @@ impl Memory {
                 "columns {column} to {last} of tensor memory, which are not allocated"
             ));
         }
-        Ok(())
+        let owners = &self.owners[column / UNIT..=last / UNIT];
+        let from = match asked {
+            Asked::Allocated => return Ok(()),
+            Asked::One => owners[0],
+            // An address of what has been given back says nothing.
+            Asked::OneFrom(base) => match self.owners.get(Place::of(base).column / UNIT) {
+                None | Some(0) => owners[0],
+                Some(owner) => *owner,
+            },
+        };
+        if owners.iter().all(|owner| *owner == from) {
+            return Ok(());
+        }
+        let all = self.owners.iter().enumerate().filter(|(_, owner)| **owner == from);
+        let first = UNIT * all.clone().map(|(unit, _)| unit).min().unwrap_or(0);
+        let until = first + UNIT * all.count() - 1;
+        Err(format!(
+            "columns {column} to {last} of tensor memory, which are not all of the allocation from whose address theirs was made: \
+             columns {first} to {until}"
+        ))
     }
 
     /// `count` cells of a lane.

@@ -10,8 +10,9 @@ use crate::program::{MadeFrom, Reached, Space, Within};
 use crate::simt::cause::{Cause, Made};
 
 use super::access::{allowed, must_be_there, warp};
-use super::context::{Cx, Line, NONE, RawFault};
+use super::context::{Cx, Env, Line, NONE, RawFault};
 use super::observe::Direction;
+use super::peers;
 use super::slots::{Slot, first_lane, lanes, read};
 
 /// A fault, if an access of a lane is in another object than the one that its address was made from. `affine`: the register's value, if
@@ -33,16 +34,11 @@ pub unsafe fn check(op: &Within<Slot>, affine: u32, cx: &Cx<'_>) -> Option<RawFa
             let (start, end) = holder(pointer)?;
             (start, end, Made::Pointer { parameter, pointer })
         }
-        MadeFrom::Shared { base: slot, bytes } => {
-            let start = u64::from((base(slot, first) as u32).wrapping_sub(block.shared_start()));
-            let end = bytes.map_or(u64::from(block.shared_bytes), |bytes| start + u64::from(bytes));
-            let made = Made::Shared {
-                offset: start as u32,
-                bytes: end.saturating_sub(start),
-                is_dynamic: bytes.is_none(),
-            };
-            (start, end, made)
-        }
+        MadeFrom::Shared { base: slot, bytes } => shared(
+            (base(slot, first) as u32).wrapping_sub(block.shared_start()),
+            bytes,
+            block,
+        ),
         MadeFrom::Frame { offset, bytes } => {
             let start = u64::from(cx.frame) + u64::from(offset);
             let bytes = u64::from(bytes);
@@ -73,6 +69,18 @@ pub unsafe fn check(op: &Within<Slot>, affine: u32, cx: &Cx<'_>) -> Option<RawFa
         // SAFETY: the slots lie in the running window, as the caller promises, and the lane is one of the mask's.
         unsafe { of_lane((op, affine), cx, lane, (start, end, made)) }
     })
+}
+
+/// A shared variable at this place of its block's window: start, end, and what is said of it. `None`: dynamic shared memory.
+pub(super) fn shared(start: u32, bytes: Option<u32>, block: &Env<'_>) -> (u64, u64, Made) {
+    let first = u64::from(start);
+    let end = bytes.map_or(u64::from(block.shared_bytes), |bytes| first + u64::from(bytes));
+    let made = Made::Shared {
+        offset: start,
+        bytes: end.saturating_sub(first),
+        is_dynamic: bytes.is_none(),
+    };
+    (first, end, made)
 }
 
 /// The pointer from which an access's address was made, where it was made from one, and the allocation into which that points, if it
@@ -245,7 +253,7 @@ unsafe fn of_lane(
     let register = unsafe { value((op, affine), cx, lane) };
     let block = cx.block;
     let (window, bytes) = match op.from {
-        MadeFrom::Shared { .. } => (block.shared, block.shared_bytes.into()),
+        MadeFrom::Shared { .. } => (block.cluster_shared(), block.shared_bytes.into()),
         MadeFrom::Frame { .. } | MadeFrom::Block { .. } | MadeFrom::Unknown => {
             (cx.local(lane), block.local_stride.into())
         }
@@ -255,7 +263,10 @@ unsafe fn of_lane(
     op.accesses.iter().find_map(|reached| {
         let address = register.wrapping_add(reached.offset as u64);
         let at = match op.space {
-            Space::Shared => u64::from((address as u32).wrapping_sub(block.shared_start())),
+            Space::Shared => of_block(u64::from(address as u32), block),
+            Space::Generic if matches!(op.from, MadeFrom::Shared { .. }) => {
+                of_block(address.wrapping_sub(window), block)
+            }
             Space::Local => u64::from(address as u32),
             Space::Param => address,
             Space::Generic | Space::Global | Space::Const => address.wrapping_sub(window),
@@ -281,6 +292,15 @@ unsafe fn of_lane(
         };
         Some(stray(op, reached, (address, lane), made))
     })
+}
+
+/// How far an address of the shared space is in the window of its block, which may be another one of the cluster: there the same
+/// variables lie at the same places.
+fn of_block(address: u64, block: &Env<'_>) -> u64 {
+    match address / peers::STRIDE < u64::from(block.peers) {
+        true => address % peers::STRIDE,
+        false => address,
+    }
 }
 
 /// A row of a tensor lies in the allocation in which the tensor begins.
@@ -327,7 +347,7 @@ pub fn tensor(
 }
 
 /// The allocation into which a pointer points: its start and end. Those that programs put together of pieces are none.
-fn holder(pointer: u64) -> Option<(u64, u64)> {
+pub(super) fn holder(pointer: u64) -> Option<(u64, u64)> {
     /// Of the address space's version and a pointer: the range that was found, if any.
     type Known = (u64, u64, Option<(u64, u64)>);
     const COUNT: usize = 8;

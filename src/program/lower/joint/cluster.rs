@@ -107,6 +107,7 @@ impl Lower<'_> {
                 .into_iter()
                 .map(|register| register.map(|register| self.body.reg(register)))
                 .collect(),
+            objects: Box::new([]),
         };
         self.push(guard, instruction.span, Operation::Joint(Box::new(joint)));
         Ok(())

@@ -106,6 +106,7 @@ impl Lower<'_> {
             addresses: addresses.into(),
             src: src.into(),
             dst: Box::new([]),
+            objects: Box::new([]),
         };
         self.push(guard, instruction.span, Operation::Joint(Box::new(operation)));
         Ok(())

@@ -49,6 +49,7 @@ impl Lower<'_> {
                 addresses: addresses.into(),
                 src: src.into(),
                 dst: dst.into(),
+                objects: Box::new([]),
             })),
         );
         Ok(())

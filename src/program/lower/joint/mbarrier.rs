@@ -78,6 +78,7 @@ impl Lower<'_> {
             addresses,
             src: src.into(),
             dst: dst.into(),
+            objects: Box::new([]),
         };
         self.push(guard, instruction.span, Operation::Joint(Box::new(operation)));
         Ok(())

@@ -40,6 +40,7 @@ impl Lower<'_> {
             addresses: addresses.into(),
             src: src.into(),
             dst: dst.into(),
+            objects: Box::new([]),
         };
         self.push(guard, instruction.span, Operation::Joint(Box::new(operation)));
         Ok(())

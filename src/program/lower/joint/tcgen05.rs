@@ -103,6 +103,7 @@ impl Lower<'_> {
             addresses,
             src,
             dst,
+            objects: Box::new([]),
         };
         self.push(guard, instruction.span, Operation::Joint(Box::new(joint)));
         Ok(())

@@ -29,6 +29,7 @@ impl Lower<'_> {
             addresses: [].into(),
             src,
             dst,
+            objects: Box::new([]),
         };
         self.push(guard, instruction.span, Operation::Joint(Box::new(joint)));
         Ok(())

@@ -4,7 +4,7 @@
 
 use crate::isa::compare::{self, Compare, Operands};
 use crate::isa::joint::Joint;
-use crate::isa::joint::bulk::{self, Route};
+use crate::isa::joint::bulk;
 use crate::isa::joint::matrix::{self, Rows, Tile};
 use crate::isa::lanes::{WARP, Width};
 use crate::isa::logic::{self, Shifted};
@@ -88,15 +88,8 @@ impl Extents<'_> {
         if let Joint::Matrix(op) = joint.what {
             return self.matrix(op, joint, register);
         }
-        // Bytes at the ends of what is read may not be there, or not be written; and what is another block's is not this one's
-        // variable.
-        let is_left = match (joint.what, number) {
-            (Joint::Bulk(bulk::Op::Copy(copy)), 0) => copy.masked || copy.route == Route::SharedToCluster,
-            (Joint::Bulk(bulk::Op::Copy(copy)), _) => copy.ignores_ends,
-            (Joint::Bulk(bulk::Op::Reduce { route, .. }), 0) => route == Route::SharedToCluster,
-            // Others than reductions have no addresses here.
-            _ => false,
-        };
+        // Where bytes at the ends may not be there, or not be written, the copy itself looks.
+        let is_left = matches!(joint.what, Joint::Bulk(bulk::Op::Copy(copy)) if copy.masked || copy.ignores_ends);
         match is_left {
             true => Vec::new(),
             false => self.bulk(joint, number, register),

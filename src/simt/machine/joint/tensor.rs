@@ -9,6 +9,7 @@ use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::simt::machine::access::{self, Lanes, MemOp};
 use crate::simt::machine::asynchronous::{Completion, Operation, Owner, Work};
 use crate::simt::machine::context::{Cx, RawFault};
+use crate::simt::machine::held::{Accessed, Held};
 use crate::simt::machine::observe::{Direction, SyncEvent};
 use crate::simt::machine::peers;
 use crate::simt::machine::slots::{self, Slot, bits};
@@ -89,6 +90,27 @@ impl Warp<'_> {
         }
         let fault = cx.fault.take();
         Err(fault.unwrap_or_else(|| RawFault::illegal(at, bytes, false, self.lane(i), op.space)))
+    }
+
+    /// A box in shared memory stays in the variable from whose address its own was made.
+    unsafe fn stays(
+        &self,
+        by: &Address<Slot>,
+        (address, bytes): (u64, u64),
+        write: bool,
+        i: usize,
+        cx: &Cx<'_>,
+    ) -> Outcome {
+        let lane = self.lane(i);
+        let accessed = Accessed {
+            address,
+            bytes,
+            write,
+            space: by.space,
+            lane,
+        };
+        // SAFETY: the operands are slots of the running window, as the caller promises.
+        unsafe { Held::of(self.operands, 0, lane, cx) }.check(accessed, cx.block)
     }
 
     pub(super) unsafe fn source(&self, index: usize, i: usize, cx: &Cx<'_>) -> u64 {
@@ -247,9 +269,10 @@ impl Warp<'_> {
         // SAFETY: the operands are slots, as the caller promises, here and below.
         let (boxed, to, barrier) = unsafe {
             let boxed = self.tensor_box::<WATCHED>((load.tensor, multicast), map, (false, 0), i, cx)?;
-            let to = self.address(to, i, (boxed.extent(), BOX), Direction::Write, cx)?;
+            let to_address = self.address(to, i, (boxed.extent(), BOX), Direction::Write, cx)?;
+            self.stays(to, (to_address, boxed.extent()), true, i, cx)?;
             let barrier = self.address(barrier, i, (BARRIER, BARRIER), Direction::Atomic, cx)?;
-            (boxed, to, barrier)
+            (boxed, to_address, barrier)
         };
         let mask = load.tensor.places(multicast).mask;
         // SAFETY: the operands are slots of the running window, as the caller promises.
@@ -328,8 +351,9 @@ impl Warp<'_> {
         // SAFETY: the operands are slots, as the caller promises.
         let (boxed, from) = unsafe {
             let boxed = self.tensor_box::<WATCHED>((store.tensor, false), map, (true, 0), i, cx)?;
-            let from = self.address(from, i, (boxed.extent(), BOX), Direction::Read, cx)?;
-            (boxed, from)
+            let box_at = self.address(from, i, (boxed.extent(), BOX), Direction::Read, cx)?;
+            self.stays(from, (box_at, boxed.extent()), false, i, cx)?;
+            (boxed, box_at)
         };
         let element = boxed.map().element;
         let (reduce, direction) = match store.reduction {

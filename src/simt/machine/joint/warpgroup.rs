@@ -17,6 +17,7 @@ use crate::program::ir::joint::warpgroup::Multiply;
 use crate::program::{Function, Proxy, Space};
 use crate::simt::machine::access;
 use crate::simt::machine::context::{Cx, RawFault};
+use crate::simt::machine::held::{Accessed, Held};
 use crate::simt::machine::observe::{Direction, ProductEvent, SyncEvent, Use};
 use crate::simt::machine::slots::{Slot, read};
 use crate::simt::machine::step::{Operands, Step};
@@ -219,7 +220,9 @@ unsafe fn multiply<const WATCHED: bool>(
     let src = Multiply::of(mma, &operands.src);
     // SAFETY: the sources are slots of the running window, here and below.
     let multiplication = unsafe { Multiplication::of(mma, &src, cx, w) };
-    multiplication.check(cx)?;
+    // SAFETY: the operands are slots of the running window, as the caller promises.
+    let held = [0, 1].map(|number| unsafe { Held::of(operands, number, multiplication.lane, cx) });
+    multiplication.check(held, cx)?;
     if mma.late {
         let goes_on =
             |sum: &&mut Sum| sum.is_here(cx) && sum.to.iter().copied().eq(src.d.iter().map(|slot| Some(*slot)));
@@ -360,19 +363,28 @@ impl Multiplication {
     }
 
     /// # Errors
-    /// What it reads is not the block's shared memory.
-    fn check(&self, cx: &Cx<'_>) -> Result<(), RawFault> {
+    /// What it reads is not the block's shared memory, or not in the variables of A's and B's descriptors.
+    fn check(&self, [held_a, held_b]: [Held; 2], cx: &Cx<'_>) -> Result<(), RawFault> {
         let limit = cx.block.shared_bytes;
         let bytes = UNIT as u32;
-        let look = |address: u32| match address.checked_add(bytes).is_some_and(|end| end <= limit) {
-            true => Ok([0; UNIT]),
-            false => Err(RawFault::illegal(
-                address.into(),
-                bytes.into(),
-                false,
-                self.lane,
-                Space::Shared,
-            )),
+        let look = |address: u32, held: Held| {
+            if address.checked_add(bytes).is_none_or(|end| end > limit) {
+                return Err(RawFault::illegal(
+                    address.into(),
+                    bytes.into(),
+                    false,
+                    self.lane,
+                    Space::Shared,
+                ));
+            }
+            let accessed = Accessed {
+                address: cx.block.shared + u64::from(address),
+                bytes: bytes.into(),
+                write: false,
+                space: Space::Shared,
+                lane: self.lane,
+            };
+            held.check(accessed, cx.block).map(|()| [0; UNIT])
         };
         let product = self.product();
         if let First::Shared(matrix, major) = &self.a {
@@ -382,12 +394,13 @@ impl Multiplication {
                 (Packing::of(self.op.a, false), *major),
                 rows,
                 self.kept(),
-                look,
+                |address| look(address, held_a),
                 |_, _, _| {},
             )?;
         }
         let columns = 0..product.n;
         let form = (Packing::of(self.op.b, false), self.b_major);
+        let look = |address| look(address, held_b);
         descriptor::gather(&self.b, form, columns, product.codes(), look, |_, _, _| {})
     }
 

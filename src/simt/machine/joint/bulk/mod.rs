@@ -14,6 +14,7 @@ use crate::simt::machine::access::{self, Lanes, MemOp};
 use crate::simt::machine::asynchronous::{Completion, Operation, Owner, Work};
 use crate::simt::machine::atomic::{self, Element};
 use crate::simt::machine::context::{Cx, Env, RawFault};
+use crate::simt::machine::held::{Accessed, Held};
 use crate::simt::machine::mbarrier::{self, Report};
 use crate::simt::machine::observe::{Completes, Direction, SyncEvent};
 use crate::simt::machine::slots::{Slot, bits, lanes, read};
@@ -314,6 +315,8 @@ unsafe fn transfer<const WATCHED: bool>(
                 mask,
                 barrier: barriers.map(|barriers| barriers[i]),
                 spaces: [operands.addresses[0].space, operands.addresses[1].space],
+                // SAFETY: the operands are slots of the running window, `lane` is of the mask.
+                held: [0, 1].map(|number| unsafe { Held::of(operands, number, lane, cx) }),
             };
             match blocks {
                 None => one.begin::<WATCHED>(cx, state)?,
@@ -380,6 +383,7 @@ pub(super) unsafe fn to_team<const WATCHED: bool>(
                     mask,
                     barrier: None,
                     spaces: [operands.addresses[0].space, operands.addresses[1].space],
+                    held: [Held::default(); 2],
                 };
                 one.begin::<WATCHED>(cx, state)?;
             }
@@ -419,6 +423,8 @@ struct Begun {
     mask: u16,
     barrier: Option<u64>,
     spaces: [Space; 2],
+    /// In which objects it stays.
+    held: [Held; 2],
 }
 
 impl Begun {
@@ -460,6 +466,7 @@ impl Begun {
             range::<WATCHED>(cx, self.spaces[0], self.lane, to, (writes, Proxy::Async))?;
             let from = (self.from, self.bytes, 1);
             range::<WATCHED>(cx, self.spaces[1], self.lane, from, (Direction::Read, Proxy::Async))?;
+            self.check_objects(cx)?;
             if self.reduction.is_none() {
                 cx.copied::<WATCHED>(self.lane, self.from, self.to + self.skip, self.bytes);
             }
@@ -481,6 +488,29 @@ impl Begun {
             number: operation,
         });
         Ok(())
+    }
+}
+
+impl Begun {
+    /// What is read, and what of the destination is written, stays in its object.
+    fn check_objects(&self, cx: &Cx<'_>) -> Result<(), RawFault> {
+        let [to, from] = self.held;
+        // Of the first and the last sixteen bytes those count that are written.
+        let (before, behind) = match self.mask {
+            0 => return Ok(()),
+            mask => (u64::from(mask.trailing_zeros()), u64::from(mask.leading_zeros())),
+        };
+        let accessed = |address, bytes, write, space| Accessed {
+            address,
+            bytes,
+            write,
+            space,
+            lane: self.lane,
+        };
+        let written = self.bytes - before - behind;
+        let write = accessed(self.to + self.skip + before, written, true, self.spaces[0]);
+        to.check(write, cx.block)?;
+        from.check(accessed(self.from, self.bytes, false, self.spaces[1]), cx.block)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::simt::machine::access::Lanes;
 use crate::simt::machine::asynchronous::{Completion, Operation, Owner, Work};
 use crate::simt::machine::atomic::Element;
 use crate::simt::machine::context::{Cx, Env, RawFault};
+use crate::simt::machine::held::{Accessed, Held};
 use crate::simt::machine::mbarrier::Report;
 use crate::simt::machine::observe::Direction;
 use crate::simt::machine::slots::{bits, read};
@@ -170,6 +171,15 @@ pub(super) unsafe fn clear<const WATCHED: bool>(operands: &Operands, cx: &mut Cx
             }
             let space = operands.addresses[0].space;
             range::<WATCHED>(cx, space, lane, (to[i], bytes, 8), (Direction::Write, Proxy::Generic))?;
+            let accessed = Accessed {
+                address: to[i],
+                bytes,
+                write: true,
+                space,
+                lane,
+            };
+            // SAFETY: the operands are slots of the running window, `lane` is of the mask.
+            unsafe { Held::of(operands, 0, lane, cx) }.check(accessed, cx.block)?;
             // SAFETY: the range was found to lie in shared memory of the block.
             unsafe { std::ptr::write_bytes(to[i] as *mut u8, 0, bytes as usize) };
         }

@@ -3,7 +3,7 @@
 use super::Part;
 use crate::isa::joint::tcgen05::{Copy, CopyShape, Decompression};
 use crate::simt::machine::joint::descriptor::{Major, Matrix, UNIT};
-use crate::simt::machine::tensor_memory::{LANES, Memory, Misuse, Place};
+use crate::simt::machine::tensor_memory::{Asked, LANES, Memory, Misuse, Place};
 
 /// Bytes that a shift moves of each lane.
 const SHIFTED: usize = 8;
@@ -19,14 +19,18 @@ pub struct Copying {
 impl Copying {
     /// # Errors
     /// The place is not allocated, or beyond the last lane.
-    pub fn of(op: Copy, address: u32, descriptor: u64, memory: &Memory) -> Result<Copying, Misuse> {
+    pub fn of(
+        op: Copy,
+        (address, descriptor): (u32, u64),
+        (memory, asked): (&Memory, Asked),
+    ) -> Result<Copying, Misuse> {
         let to = Place::of(address);
         let copying = Copying {
             op,
             to,
             from: Matrix::of_tcgen05(descriptor)?,
         };
-        memory.check(to.column, 4 * copying.units())?;
+        memory.check(to.column, 4 * copying.units(), asked)?;
         let last = (0..copying.rows()).flat_map(|row| copying.lanes(row)).max();
         if to.lane + last.unwrap_or(0) >= LANES {
             return Err(format!(
@@ -107,7 +111,7 @@ pub struct Shifting(Place);
 impl Shifting {
     /// # Errors
     /// The place is not allocated, or no warp's lanes begin there.
-    pub fn of(address: u32, memory: &Memory) -> Result<Shifting, Misuse> {
+    pub fn of(address: u32, (memory, asked): (&Memory, Asked)) -> Result<Shifting, Misuse> {
         let place = Place::of(address);
         if !place.lane.is_multiple_of(32) || place.lane >= LANES {
             return Err(format!(
@@ -115,7 +119,7 @@ impl Shifting {
                 place.lane
             ));
         }
-        memory.check(place.column, SHIFTED)?;
+        memory.check(place.column, SHIFTED, asked)?;
         Ok(Shifting(place))
     }
 

@@ -24,13 +24,14 @@ use crate::simt::cause::Cause;
 use crate::simt::machine::access::{self, MemOp};
 use crate::simt::machine::asynchronous::{Completion, Line, Nothing, Operation, Owner, Work};
 use crate::simt::machine::context::{Cx, Env, RawFault};
+use crate::simt::machine::held::{self, Accessed, Held};
 use crate::simt::machine::mbarrier::Report;
 use crate::simt::machine::observe::Direction;
 use crate::simt::machine::peers;
 use crate::simt::machine::slots::{Slot, bits, read};
 use crate::simt::machine::state::State;
 use crate::simt::machine::step::{Operands, Step};
-use crate::simt::machine::tensor_memory::{Memories, Memory, Misuse};
+use crate::simt::machine::tensor_memory::{Asked, Memories, Memory, Misuse};
 
 /// One of the blocks that take part in an instruction.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +68,10 @@ enum Task {
 }
 
 impl Task {
-    /// Where it reads 16 bytes each of shared memory.
-    fn addresses(&self, each: &mut dyn FnMut(u32) -> Result<(), RawFault>) -> Result<(), RawFault> {
+    /// By which of its descriptors, and where, it reads 16 bytes each of shared memory.
+    fn addresses(&self, each: &mut dyn FnMut(usize, u32) -> Result<(), RawFault>) -> Result<(), RawFault> {
         match self {
-            Task::Copy(copying) => copying.addresses().try_for_each(each),
+            Task::Copy(copying) => copying.addresses().try_for_each(|address| each(0, address)),
             Task::Multiply(multiplication) => multiplication.addresses(each),
             Task::Shift(_) => Ok(()),
         }
@@ -234,7 +235,8 @@ impl Warp<'_, '_> {
                     let own = self.cx.block.rank as usize;
                     let blocks = &mut *state.tensor.lock();
                     let memory = &*blocks.of(own);
-                    let window = Window::of(transfer, self.place()?, self.of_four(), memory).map_err(wrong)?;
+                    let of = (memory, self.asked(0, first));
+                    let window = Window::of(transfer, self.place()?, self.of_four(), of).map_err(wrong)?;
                     for (r, slot) in self.operands.dst.iter().enumerate() {
                         if let Some(slot) = slot {
                             self.write(*slot, &window.load(memory, r));
@@ -245,7 +247,8 @@ impl Warp<'_, '_> {
                     let own = self.cx.block.rank as usize;
                     let blocks = &mut *state.tensor.lock();
                     let memory = &*blocks.of(own);
-                    let window = Window::of(transfer, self.place()?, self.of_four(), memory).map_err(wrong)?;
+                    let of = (memory, self.asked(0, first));
+                    let window = Window::of(transfer, self.place()?, self.of_four(), of).map_err(wrong)?;
                     let loaded: Vec<[u32; WARP]> = (0..transfer.registers()).map(|r| window.load(memory, r)).collect();
                     let mut out = vec![[0; WARP]; self.operands.dst.len()];
                     for lane in 0..WARP {
@@ -270,7 +273,8 @@ impl Warp<'_, '_> {
                     let own = self.cx.block.rank as usize;
                     let blocks = &mut *state.tensor.lock();
                     let memory = blocks.of(own);
-                    let window = Window::of(transfer, self.place()?, self.of_four(), memory).map_err(wrong)?;
+                    let of = (&*memory, self.asked(0, first));
+                    let window = Window::of(transfer, self.place()?, self.of_four(), of).map_err(wrong)?;
                     for (r, slot) in self.operands.src[2..].iter().enumerate() {
                         let values = std::array::from_fn(|l| read(self.cx.regs, *slot, self.w * WARP + l) as u32);
                         window.store(memory, r, self.active, &values);
@@ -285,6 +289,15 @@ impl Warp<'_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// From which allocation of tensor memory an operand is, by its number among those with objects.
+    ///
+    /// # Safety
+    /// The operands lie in the running window, of which `lane` is a lane.
+    unsafe fn asked(&self, number: usize, lane: usize) -> Asked {
+        // SAFETY: the caller promises it.
+        unsafe { held::columns(self.operands, number, lane, self.cx) }
     }
 
     /// The number of the warp among the four that share tensor memory's lanes.
@@ -408,12 +421,22 @@ impl Warp<'_, '_> {
         };
         self.cx.operation = Some(operation);
         bulk::tell_begin::<WATCHED>(self.cx, operation, lanes, Completion::Nothing);
-        task.addresses(&mut |address| {
+        // SAFETY: the operands are slots of the running window, as the caller promises.
+        let held = [0, 1].map(|number| unsafe { Held::of(self.operands, number, lane, self.cx) });
+        task.addresses(&mut |number, address| {
             for part in &parts {
                 if !part.has(address) {
                     let bytes = UNIT as u64;
                     return Err(RawFault::illegal(address.into(), bytes, false, lane, Space::Shared));
                 }
+                let accessed = Accessed {
+                    address: part.shared + u64::from(address),
+                    bytes: UNIT as u64,
+                    write: false,
+                    space: Space::Shared,
+                    lane,
+                };
+                held[number].check(accessed, self.cx.block)?;
                 if WATCHED {
                     let range = (part.shared + u64::from(address), UNIT as u64);
                     access::tell_one::<WATCHED>(self.cx, lane, range, Space::Shared, Direction::Read, Proxy::Async);
@@ -466,21 +489,23 @@ impl Warp<'_, '_> {
     unsafe fn task(&self, op: Op, lane: usize, memories: &[&Memory]) -> Result<Task, Misuse> {
         // SAFETY: the slots lie in the running window, as the caller promises, here and below.
         let source = |i| unsafe { self.source(i, lane) };
+        // SAFETY: the slots lie in the running window, as the caller promises.
+        let asked = |number| unsafe { self.asked(number, lane) };
         let (first, others) = memories.split_first().expect("the block itself takes part");
         match op {
             Op::Copy(copy) => {
-                let (address, descriptor) = (source(0) as u32, source(1));
+                let places = (source(0) as u32, source(1));
                 for memory in others {
-                    Copying::of(copy, address, descriptor, memory)?;
+                    Copying::of(copy, places, (memory, asked(1)))?;
                 }
-                Copying::of(copy, address, descriptor, first).map(Task::Copy)
+                Copying::of(copy, places, (first, asked(1))).map(Task::Copy)
             }
             Op::Shift(_) => {
                 let address = source(0) as u32;
                 for memory in others {
-                    Shifting::of(address, memory)?;
+                    Shifting::of(address, (memory, asked(0)))?;
                 }
-                Shifting::of(address, first).map(Task::Shift)
+                Shifting::of(address, (first, asked(0))).map(Task::Shift)
             }
             Op::Mma(mma) => {
                 // SAFETY: the operands are slots of the running window, as the caller promises.
@@ -518,6 +543,9 @@ impl Warp<'_, '_> {
             scale_b: word(src.scale_b),
             zero_columns: value(src.zero_columns),
             disabled,
+            // They stand behind the objects of the descriptors.
+            // SAFETY: the slots lie in the running window, as the caller promises.
+            asked: [2, 3, 4, 5, 6].map(|number| unsafe { self.asked(number, lane) }),
         }
     }
 }

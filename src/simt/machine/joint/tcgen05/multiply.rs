@@ -11,7 +11,7 @@ use crate::isa::joint::tcgen05::{Block, Group, Kind, Mma};
 use crate::isa::mma::{self, Accumulator, Architecture, Element, Metadata, Product, Scaling, Tiles, Unit};
 use crate::simt::machine::joint::descriptor::{self, Major, Matrix, Packing, UNIT};
 use crate::simt::machine::tensor_memory::Room;
-use crate::simt::machine::tensor_memory::{LANES, Memory, Misuse, Place};
+use crate::simt::machine::tensor_memory::{Asked, LANES, Memory, Misuse, Place};
 
 /// How D's rows and columns lie in lanes and columns (PTX ISA, Data Path Layout Organization).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,8 @@ pub struct Operands {
     pub scale_b: u32,
     pub zero_columns: u64,
     pub disabled: [u32; 8],
+    /// From which allocations D, A, metadata, and factors of A and B are.
+    pub asked: [Asked; 5],
 }
 
 /// A's address in tensor memory, or its descriptor.
@@ -175,21 +177,26 @@ impl Multiplication {
             disabled: operands.disabled,
         };
         for memory in memories {
-            multiplication.check(memory)?;
+            multiplication.check(memory, operands.asked)?;
         }
         Ok(multiplication)
     }
 
-    fn check(&self, memory: &Memory) -> Result<(), Misuse> {
+    fn check(&self, memory: &Memory, asked: [Asked; 5]) -> Result<(), Misuse> {
+        let [of_d, of_a, of_metadata, of_scale_a, of_scale_b] = asked;
         self.layout.check(self.d.lane)?;
-        memory.check(self.d.column, self.of.n / self.layout.folds())?;
+        memory.check(self.d.column, self.of.n / self.layout.folds(), of_d)?;
         if let First::Tensor(a) = self.a {
             self.layout.check(a.lane)?;
-            memory.check(a.column, self.words())?;
+            memory.check(a.column, self.words(), of_a)?;
         }
         if self.op.sparse {
             self.layout.check(self.metadata.lane)?;
-            memory.check(self.metadata.column + self.of.selector, self.metadata_columns())?;
+            memory.check(
+                self.metadata.column + self.of.selector,
+                self.metadata_columns(),
+                of_metadata,
+            )?;
         }
         if self.op.block.is_some() {
             for place in [self.scale_a, self.scale_b] {
@@ -204,10 +211,11 @@ impl Multiplication {
                     ));
                 }
             }
-            memory.check(self.scale_a.column, Self::factor_columns(self.rows()))?;
+            memory.check(self.scale_a.column, Self::factor_columns(self.rows()), of_scale_a)?;
             memory.check(
                 self.scale_b.column,
                 Self::factor_columns(self.of.n / self.scale_folds()),
+                of_scale_b,
             )?;
         }
         Ok(())
@@ -273,9 +281,9 @@ impl Multiplication {
         memory.cell(lane + row % FACTOR_LANES, column).to_le_bytes()
     }
 
-    /// Where it reads 16 bytes each of each block's shared memory.
-    pub fn addresses<E>(&self, mut each: impl FnMut(u32) -> Result<(), E>) -> Result<(), E> {
-        let mut note = |address| each(address).map(|()| [0; UNIT]);
+    /// Where it reads 16 bytes each of each block's shared memory, by the descriptor of A (0) or of B (1).
+    pub fn addresses<E>(&self, mut each: impl FnMut(usize, u32) -> Result<(), E>) -> Result<(), E> {
+        let mut note = |address| each(0, address).map(|()| [0; UNIT]);
         if let First::Shared(matrix) = &self.a {
             descriptor::gather(
                 matrix,
@@ -287,7 +295,8 @@ impl Multiplication {
             )?;
         }
         let (columns, _) = self.columns();
-        descriptor::gather(&self.b, self.second_form(), columns, self.of.k, &mut note, |_, _, _| {})
+        let note = |address| each(1, address).map(|()| [0; UNIT]);
+        descriptor::gather(&self.b, self.second_form(), columns, self.of.k, note, |_, _, _| {})
     }
 
     fn first_form(&self) -> (Packing, Major) {

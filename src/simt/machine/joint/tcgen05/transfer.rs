@@ -3,7 +3,7 @@
 
 use crate::isa::joint::tcgen05::{Extreme, Reduced, Reduction, Shape, Transfer};
 use crate::isa::lanes::WARP;
-use crate::simt::machine::tensor_memory::{Memory, Misuse, Place};
+use crate::simt::machine::tensor_memory::{Asked, Memory, Misuse, Place};
 
 /// Lanes that one warp of four reaches.
 const QUARTER: usize = 32;
@@ -24,7 +24,7 @@ impl Window {
         transfer: Transfer,
         (address, distance): (u32, u32),
         warp: usize,
-        memory: &Memory,
+        (memory, asked): (&Memory, Asked),
     ) -> Result<Window, Misuse> {
         let place = Place::of(address);
         let own = QUARTER * warp;
@@ -41,10 +41,10 @@ impl Window {
         }
         let words = transfer.columns() * usize::from(transfer.repeat);
         let columns = if transfer.packed { 2 * words } else { words };
-        memory.check(place.column, columns)?;
+        memory.check(place.column, columns, asked)?;
         let distance = distance as usize;
         if transfer.shape == Shape::Lane16Twice {
-            memory.check(place.column.saturating_add(distance), columns)?;
+            memory.check(place.column.saturating_add(distance), columns, asked)?;
         }
         Ok(Window {
             transfer,
