@@ -75,6 +75,7 @@ fn origin_of(origin: &Origin, found: &Uninitialised, text: &mut String) -> fmt::
         }
         Place::Shared { offset, variable: None } => write!(text, "{bytes} at {offset:#x} in shared memory")?,
         Place::Local => write!(text, "{bytes} of the thread's local memory")?,
+        Place::Tensor { lane, column } => write!(text, "{bytes} in lane {lane}, column {column} of tensor memory")?,
     }
     // What reads memory by itself has named it.
     if origin.site != found.site {

@@ -5,6 +5,8 @@
 //! Most registers need none: what is computed from parameters, constants and the thread's place is always defined. What may not
 //! be is what memory brings, what a register holds that is read before it is written, and what follows from these.
 
+mod tensor_memory;
+
 use std::collections::HashSet;
 
 use super::liveness::{self, Flow};
@@ -108,13 +110,13 @@ fn brings(op: &Op, may: &[bool]) -> bool {
             | Joint::Tensor(_)
             | Joint::Cluster(_)
             | Joint::Warpgroup(warpgroup::Op::Fence | warpgroup::Op::Commit | warpgroup::Op::Wait)
-            | Joint::Tcgen05(_)
             | Joint::Multimem(_)
             | Joint::Fabric(_) => false,
+            Joint::Tcgen05(op) => tensor_memory::brings(op),
             // They read shared memory.
             Joint::Warpgroup(warpgroup::Op::Mma(_)) => true,
         },
-        // What `vote.uni` gives, what textures, products in tensor memory and the system bring, and what an atomic
+        // What `vote.uni` gives, what textures and the system bring, and what an atomic
         // operation, of which an undefined operand is told, leaves behind counts as defined.
         Op::Vote {
             mode: VoteMode::Uni, ..
@@ -269,8 +271,9 @@ impl Pass<'_> {
     }
 
     /// Puts an instruction with what goes before and behind it.
-    fn inst(&mut self, inst: Inst) {
+    fn inst(&mut self, mut inst: Inst) {
         let mut behind = None;
+        let mut followed = None;
         match &inst.op {
             Op::Compute { op, dst, src } => self.compute(*op, dst, src),
             Op::Load {
@@ -366,9 +369,9 @@ impl Pass<'_> {
                     | Joint::Bulk(_)
                     | Joint::Tensor(_)
                     | Joint::Cluster(_)
-                    | Joint::Tcgen05(_)
                     | Joint::Multimem(_)
                     | Joint::Fabric(_) => joint.dst.iter().flatten().for_each(|reg| self.define(*reg)),
+                    Joint::Tcgen05(op) => followed = Some(tensor_memory::followed(self, op, joint)),
                     Joint::Warpgroup(warpgroup::Op::Mma(op)) => behind = Some(self.warpgroup(op, joint)),
                     // What a wait completes has its shadow from where it began.
                     Joint::Warpgroup(warpgroup::Op::Fence | warpgroup::Op::Commit | warpgroup::Op::Wait) => {}
@@ -413,6 +416,9 @@ impl Pass<'_> {
                 self.checked.remove(&reg.number);
             }
         });
+        if let Some(joint) = followed {
+            inst.op = Op::Joint(Box::new(joint));
+        }
         self.out.push(inst);
         if let Some(op) = behind {
             self.put(op);

@@ -20,7 +20,7 @@ use crate::memory::shadow::{self, Shadow as Memory};
 use crate::program::{AtomicOp, Decision, Function, Op, RESERVED_SHARED, Register, Space, Syscall};
 use crate::ptx::ast::Span;
 use crate::simt::Launch;
-use crate::simt::observe::{Access, Direction, GridEvent, HeapEvent, Observer, RowAccess, Undefined, Who};
+use crate::simt::observe::{self, Access, CELLS, Direction, GridEvent, HeapEvent, Observer, RowAccess, Undefined, Who};
 
 use origin::{Loaded, Loads, Passed};
 use report::{Found, Key};
@@ -239,7 +239,9 @@ impl Observer for Detector {
             GridEvent::Block { block, shared, .. } => {
                 memory.undefine(shared.0, shared.1);
                 if self.has_passed.load(Relaxed) {
-                    self.passed.lock().forget(shared.0, shared.1);
+                    let mut passed = self.passed.lock();
+                    passed.forget(shared.0, shared.1);
+                    passed.forget(observe::cell(shared.0, 0, 0), CELLS);
                 }
                 // What is reserved for the toolkit's headers is not the program's to write.
                 if let Some(reserved) = self.reserved {

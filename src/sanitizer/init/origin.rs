@@ -10,11 +10,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::{Instruction, Line, Slice, identity, lanes_of};
-use crate::isa::joint::{Joint, matrix, warpgroup};
+use crate::isa::joint::{Joint, matrix, tcgen05, warpgroup};
 use crate::isa::lanes::WARP;
 use crate::memory::shadow::Shadow as Memory;
 use crate::program::{Function, Op, Register, Role, Space};
-use crate::simt::observe::Who;
+use crate::simt::observe::{Who, cell_of};
 
 /// A load of undefined bits by one thread.
 #[derive(Clone, Debug)]
@@ -41,7 +41,11 @@ impl Loaded {
         space: Space,
         memory: &Memory,
     ) -> Option<Loaded> {
-        let (offset, count) = memory.first_undefined(address, bytes.into())?;
+        let (offset, count) = match cell_of(address) {
+            // It is told of as missing, and has a word.
+            Some(_) => (0, WORD),
+            None => memory.first_undefined(address, bytes.into())?,
+        };
         Some(Loaded {
             line: (identity(by.function), by.span),
             block: by.block,
@@ -54,6 +58,9 @@ impl Loaded {
         })
     }
 }
+
+/// Bytes of a cell of tensor memory.
+const WORD: u64 = 4;
 
 /// Threads whose last load of an instruction is kept: what has the same remainder shares a place.
 const KEPT: usize = 1024;
@@ -156,6 +163,8 @@ fn stored_by(by: &Who<'_>) -> Vec<Register> {
             Joint::Matrix(matrix::Op::StoreRows(_)) => Some(&joint.src[..]),
             // The stride comes first.
             Joint::Matrix(matrix::Op::StoreTile(_)) => Some(&joint.src[1..]),
+            // An address and a distance, and behind what is stored its shadows.
+            Joint::Tcgen05(tcgen05::Op::Store(transfer)) => Some(&joint.src[2..][..transfer.registers()]),
             _ => None,
         },
         _ => None,
@@ -165,8 +174,14 @@ fn stored_by(by: &Who<'_>) -> Vec<Register> {
 
 /// Whether an operation brings registers what is in memory, and tells of bits that nobody has written there.
 fn loads(op: &Op) -> bool {
-    let is_matrix = |what| matches!(what, Joint::Matrix(matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_)));
-    matches!(op, Op::Load { .. }) || matches!(op, Op::Joint(joint) if is_matrix(joint.what))
+    let is_load = |what| {
+        matches!(
+            what,
+            Joint::Matrix(matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_))
+                | Joint::Tcgen05(tcgen05::Op::Load(_) | tcgen05::Op::LoadReduce(..))
+        )
+    };
+    matches!(op, Op::Load { .. }) || matches!(op, Op::Joint(joint) if is_load(joint.what))
 }
 
 /// Whether an operation tells of what it brings registers, and has it from other ones as well.

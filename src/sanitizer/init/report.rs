@@ -7,7 +7,7 @@ use super::origin::Loaded;
 use super::{identity, is_local};
 use crate::program::{Decision, SharedName};
 use crate::ptx::ast::Span;
-use crate::simt::observe::Who;
+use crate::simt::observe::{Who, cell_of};
 use crate::simt::{Launch, Site};
 
 /// Where the value was loaded from.
@@ -22,6 +22,8 @@ pub enum Place {
     },
     /// A thread's own memory.
     Local,
+    /// A cell of tensor memory.
+    Tensor { lane: u32, column: u32 },
 }
 
 /// Where a value comes from.
@@ -102,8 +104,9 @@ pub fn all(found: HashMap<Key, Found>, launch: &Launch) -> Vec<Uninitialised> {
             thread: [found.thread % x, found.thread / x % y, found.thread / x / y],
             origin: found.loaded.map(|loaded| Origin {
                 by_another: (loaded.block, loaded.thread) != (found.block, found.thread),
-                place: match found.shared {
-                    Some(offset) => Place::Shared {
+                place: match (found.shared, cell_of(loaded.address)) {
+                    (None, Some((lane, column))) => Place::Tensor { lane, column },
+                    (Some(offset), _) => Place::Shared {
                         offset,
                         variable: names
                             .iter()
@@ -111,8 +114,8 @@ pub fn all(found: HashMap<Key, Found>, launch: &Launch) -> Vec<Uninitialised> {
                             .find(|name| u64::from(name.offset) <= offset)
                             .cloned(),
                     },
-                    None if is_local(loaded.space) => Place::Local,
-                    None => Place::Global(loaded.address),
+                    (None, None) if is_local(loaded.space) => Place::Local,
+                    (None, None) => Place::Global(loaded.address),
                 },
                 bytes: loaded.bytes,
                 site: Site::of_instruction(module, loaded.line.0, loaded.line.1),

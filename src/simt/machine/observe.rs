@@ -150,6 +150,23 @@ pub enum Undefined<'a> {
     },
 }
 
+/// Cells of tensor memory have no addresses that anybody else has: a bit tells these from others.
+const CELL: u64 = 1 << 63;
+
+/// From the first place of a block's cells to behind the last.
+pub const CELLS: u64 = 1 << 18;
+
+/// A place that stands for a cell of tensor memory, of the block whose shared window is this.
+pub fn cell(window: u64, lane: usize, column: usize) -> u64 {
+    CELL | window >> 12 << 18 | ((lane << 9 | column) << 2) as u64
+}
+
+/// The lane and the column, if the place stands for a cell.
+pub fn cell_of(address: u64) -> Option<(u32, u32)> {
+    let number = address >> 2;
+    (address & CELL != 0).then_some((number as u32 >> 9 & 127, number as u32 & 511))
+}
+
 /// One instruction's weak access for all lanes of some warps of the bundle, which lie side by side or all at one place.
 pub struct RowAccess<'a> {
     /// The first of those warps, and how many there are.

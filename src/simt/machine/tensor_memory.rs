@@ -1,11 +1,12 @@
 //! Tensor memory (PTX ISA, tcgen05, Tensor Memory; Addressing; Allocation and Deallocation): 128 lanes of 512 columns of
 //! 32 bits for each block, allocated by columns.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::isa::joint::tcgen05::Group;
 use crate::isa::mma::Scratch;
+use crate::memory::shadow;
 
 pub const LANES: usize = 128;
 pub const COLUMNS: usize = 512;
@@ -42,6 +43,10 @@ pub struct Memory {
     group: Option<Group>,
     /// What the other block of a pair has allocated for both, and this one has not asked for yet: address and columns.
     promised: VecDeque<(usize, usize)>,
+    /// Where values that nobody has written are followed: cells with a bit for each bit, set where nobody has written it.
+    pub shadow: Option<Box<Memory>>,
+    /// Of cells of a shadow, the address in shared memory of what was missing there.
+    origins: HashMap<(usize, usize), u64>,
 }
 
 /// What columns of an instruction have to be.
@@ -83,6 +88,39 @@ impl Memory {
         self.allocations += 1;
         self.owners[first..first + units].fill(self.allocations);
         self.cells.resize(LANES * COLUMNS, 0);
+        if shadow::get().is_none() {
+            return;
+        }
+        // Whatever was there before, it is not what the program has written.
+        let shadow = self.shadow.get_or_insert_default();
+        shadow.cells.resize(LANES * COLUMNS, 0);
+        let columns = first * UNIT..(first + units) * UNIT;
+        for lane in 0..LANES {
+            shadow.cells[lane * COLUMNS..][columns.clone()].fill(u32::MAX);
+        }
+        shadow.origins.retain(|(_, column), _| !columns.contains(column));
+    }
+
+    /// Of a cell of a shadow these bits are missing from now on, which `origin` in shared memory had brought.
+    pub fn leave(&mut self, lane: usize, column: usize, missing: u32, origin: Option<u64>) {
+        self.set(lane, column, missing);
+        match origin.filter(|_| missing != 0) {
+            Some(origin) => {
+                self.origins.insert((lane, column), origin);
+            }
+            None => self.forget_origin(lane, column),
+        }
+    }
+
+    pub fn forget_origin(&mut self, lane: usize, column: usize) {
+        if !self.origins.is_empty() {
+            self.origins.remove(&(lane, column));
+        }
+    }
+
+    /// Where in shared memory what is missing in a cell of a shadow was missing first.
+    pub fn origin(&self, lane: usize, column: usize) -> Option<u64> {
+        self.origins.get(&(lane, column)).copied()
     }
 
     /// Allocates columns; the first of them. `None`: there are none as long as nobody gives some back.

@@ -25,7 +25,7 @@ pub fn uninitialised(found: &Uninitialised, report: String, launch: &Launch) {
     let origin = found.origin.as_ref();
     let address = origin.and_then(|origin| match origin.place {
         Place::Global(address) => Some(address),
-        Place::Shared { .. } | Place::Local => None,
+        Place::Shared { .. } | Place::Local | Place::Tensor { .. } => None,
     });
     tell(&Finding {
         kernel: Some(Arc::clone(&found.kernel)),

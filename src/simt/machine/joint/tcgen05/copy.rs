@@ -1,6 +1,6 @@
 //! `tcgen05.cp` and `tcgen05.shift` (PTX ISA, tcgen05.cp; tcgen05.shift): from shared to tensor memory, and within it.
 
-use super::Part;
+use super::{Part, shadow};
 use crate::isa::joint::tcgen05::{Copy, CopyShape, Decompression};
 use crate::simt::machine::joint::descriptor::{Major, Matrix, UNIT};
 use crate::simt::machine::tensor_memory::{Asked, LANES, Memory, Misuse, Place};
@@ -81,11 +81,22 @@ impl Copying {
         for row in 0..self.rows() {
             for unit in 0..self.units() {
                 let bytes = part.unit(self.from.address(Major::K, row as u32, unit as u32));
-                let bytes = self.op.format.map_or(bytes, |format| decompressed(bytes, format));
+                let decompress = |bytes| self.op.format.map_or(bytes, |format| decompressed(bytes, format));
+                let bytes = decompress(bytes);
                 for lane in self.lanes(row) {
                     let cells = memory.cells_mut(self.to.lane + lane, self.to.column + 4 * unit, 4);
                     for (cell, bytes) in cells.iter_mut().zip(bytes.as_chunks::<4>().0) {
                         *cell = u32::from_le_bytes(*bytes);
+                    }
+                }
+                if let Some(to) = &mut memory.shadow {
+                    let address = self.from.address(Major::K, row as u32, unit as u32);
+                    let missing = decompress(shadow::unit(part, address));
+                    for lane in self.lanes(row) {
+                        for (i, bytes) in missing.as_chunks::<4>().0.iter().enumerate() {
+                            let (lane, column) = (self.to.lane + lane, self.to.column + 4 * unit + i);
+                            to.leave(lane, column, u32::from_le_bytes(*bytes), Some(part.at(address)));
+                        }
                     }
                 }
             }
@@ -124,11 +135,15 @@ impl Shifting {
     }
 
     pub fn run(&self, memory: &mut Memory) {
+        if let Some(shadow) = &mut memory.shadow {
+            self.run(shadow);
+        }
         let Shifting(Place { lane, column }) = *self;
         for lane in lane..lane + 31 {
             for column in column..column + SHIFTED {
                 let next = memory.cell(lane + 1, column);
-                memory.set(lane, column, next);
+                let origin = memory.origin(lane + 1, column);
+                memory.leave(lane, column, next, origin);
             }
         }
     }

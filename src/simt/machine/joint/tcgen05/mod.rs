@@ -7,6 +7,7 @@
 mod copy;
 mod instruction;
 mod multiply;
+mod shadow;
 mod transfer;
 
 use arrayvec::ArrayVec;
@@ -49,11 +50,16 @@ impl Part {
         u64::from(address) + UNIT as u64 <= u64::from(self.bytes)
     }
 
+    /// Where that is.
+    fn at(&self, address: u32) -> u64 {
+        self.shared + u64::from(address)
+    }
+
     /// Sixteen bytes of its shared memory, which [`Self::has`] them.
     #[inline(always)]
     fn unit(&self, address: u32) -> [u8; UNIT] {
         assert!(self.has(address), "checked where the instruction stood");
-        let at = self.shared + u64::from(address);
+        let at = self.at(address);
         // SAFETY: the bytes lie in the block's shared window, which was just compared, and which is there until all that
         // the block has begun is complete; all blocks of a cluster run on one thread.
         unsafe { (at as *const [u8; UNIT]).read_unaligned() }
@@ -237,10 +243,14 @@ impl Warp<'_, '_> {
                     let memory = &*blocks.of(own);
                     let of = (memory, self.asked(0, first));
                     let window = Window::of(transfer, self.place()?, self.of_four(), of).map_err(wrong)?;
-                    for (r, slot) in self.operands.dst.iter().enumerate() {
+                    let (registers, shadows) = self.operands.dst.split_at(transfer.registers());
+                    for (r, slot) in registers.iter().enumerate() {
                         if let Some(slot) = slot {
                             self.write(*slot, &window.load(memory, r));
                         }
+                    }
+                    if let Some(shadow) = memory.shadow.as_ref().filter(|_| !shadows.is_empty()) {
+                        self.load_shadows(&window, shadow, shadows);
                     }
                 }
                 Op::LoadReduce(transfer, reduction) => {
@@ -250,7 +260,13 @@ impl Warp<'_, '_> {
                     let of = (memory, self.asked(0, first));
                     let window = Window::of(transfer, self.place()?, self.of_four(), of).map_err(wrong)?;
                     let loaded: Vec<[u32; WARP]> = (0..transfer.registers()).map(|r| window.load(memory, r)).collect();
-                    let mut out = vec![[0; WARP]; self.operands.dst.len()];
+                    // Behind these stand their shadows, where they have some.
+                    let results = match memory.shadow {
+                        Some(_) => self.operands.dst.len() / 2,
+                        None => self.operands.dst.len(),
+                    };
+                    let (results, shadows) = self.operands.dst.split_at(results);
+                    let mut out = vec![[0; WARP]; results.len()];
                     for lane in 0..WARP {
                         let values: Vec<u32> = loaded.iter().map(|lanes| lanes[lane]).collect();
                         let found = reduction.of(&values);
@@ -263,10 +279,14 @@ impl Warp<'_, '_> {
                             lanes[lane] = value;
                         }
                     }
-                    for (slot, values) in self.operands.dst.iter().zip(&out) {
+                    for (slot, values) in results.iter().zip(&out) {
                         if let Some(slot) = slot {
                             self.write(*slot, values);
                         }
+                    }
+                    if let Some(shadow) = &memory.shadow {
+                        let loaded = (transfer.registers(), !reduction.compress);
+                        self.reduce_shadows(&window, shadow, loaded, shadows);
                     }
                 }
                 Op::Store(transfer) => {
@@ -275,9 +295,13 @@ impl Warp<'_, '_> {
                     let memory = blocks.of(own);
                     let of = (&*memory, self.asked(0, first));
                     let window = Window::of(transfer, self.place()?, self.of_four(), of).map_err(wrong)?;
-                    for (r, slot) in self.operands.src[2..].iter().enumerate() {
+                    let (registers, shadows) = self.operands.src[2..].split_at(transfer.registers());
+                    for (r, slot) in registers.iter().enumerate() {
                         let values = std::array::from_fn(|l| read(self.cx.regs, *slot, self.w * WARP + l) as u32);
                         window.store(memory, r, self.active, &values);
+                    }
+                    if let Some(shadow) = &mut memory.shadow {
+                        self.store_shadows(&window, shadow, shadows);
                     }
                 }
                 Op::Wait | Op::Fence => {}

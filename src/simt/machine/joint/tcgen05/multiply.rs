@@ -5,6 +5,8 @@
 //! Each block of a pair has half of the rows of A and of D, and half of the columns of B in its shared memory, of which both
 //! use all. Layouts that fold D (B, E, G of the manual) want A's rows once in each fold; the first is read here.
 
+use arrayvec::ArrayVec;
+
 use super::instruction::Instruction;
 use super::{Job, Part};
 use crate::isa::joint::tcgen05::{Block, Group, Kind, Mma};
@@ -72,7 +74,7 @@ impl Layout {
 
 /// A.
 #[derive(Clone, Copy)]
-enum First {
+pub(super) enum First {
     Tensor(Place),
     Shared(Matrix),
 }
@@ -135,8 +137,8 @@ pub struct Multiplication {
     of: Instruction,
     layout: Layout,
     d: Place,
-    a: First,
-    b: Matrix,
+    pub(super) a: First,
+    pub(super) b: Matrix,
     enable_d: bool,
     scale_d: u32,
     metadata: Place,
@@ -222,7 +224,7 @@ impl Multiplication {
     }
 
     /// Rows of one block.
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         match self.op.group {
             Group::One => self.of.m,
             Group::Two => self.of.m / 2,
@@ -230,12 +232,12 @@ impl Multiplication {
     }
 
     /// Elements of a row of A that are there.
-    fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         if self.op.sparse { self.of.k / 2 } else { self.of.k }
     }
 
     /// Elements of four bits have no bytes of their own.
-    fn nibbles(&self) -> bool {
+    pub(super) fn nibbles(&self) -> bool {
         matches!(self.op.kind, Kind::Mxf4 | Kind::Mxf4nvf4)
     }
 
@@ -299,16 +301,16 @@ impl Multiplication {
         descriptor::gather(&self.b, self.second_form(), columns, self.of.k, note, |_, _, _| {})
     }
 
-    fn first_form(&self) -> (Packing, Major) {
+    pub(super) fn first_form(&self) -> (Packing, Major) {
         (Packing::of(self.of.a, self.nibbles()), major(self.of.transpose_a))
     }
 
-    fn second_form(&self) -> (Packing, Major) {
+    pub(super) fn second_form(&self) -> (Packing, Major) {
         (Packing::of(self.of.b, self.nibbles()), major(self.of.transpose_b))
     }
 
     /// Columns of B in each block's shared memory, and how many there are.
-    fn columns(&self) -> (std::ops::Range<usize>, usize) {
+    pub(super) fn columns(&self) -> (std::ops::Range<usize>, usize) {
         let count = match self.op.group {
             Group::One => self.of.n,
             Group::Two => self.of.n / 2,
@@ -317,7 +319,57 @@ impl Multiplication {
         (first..first + count, count)
     }
 
+    /// The factors of a row of A.
+    pub(super) fn factors_of_row(&self, memory: &Memory, row: usize) -> ArrayVec<u8, 4> {
+        let of = Self::scales(memory, self.scale_a, row, 0);
+        of[self.of.scale_a..][..self.factors()].iter().copied().collect()
+    }
+
+    /// The factors of a column of B.
+    pub(super) fn factors_of_column(&self, memory: &Memory, column: usize) -> ArrayVec<u8, 4> {
+        let folds = self.scale_folds();
+        let each = self.of.n / folds;
+        let lane = column / each * (LANES / folds) % LANES;
+        let of = Self::scales(memory, self.scale_b, column % each, lane);
+        of[self.of.scale_b..][..self.factors()].iter().copied().collect()
+    }
+
+    pub(super) fn n(&self) -> usize {
+        self.of.n
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.of.k
+    }
+
+    pub(super) fn is_sparse(&self) -> bool {
+        self.op.sparse
+    }
+
+    pub(super) fn has_factors(&self) -> bool {
+        self.op.block.is_some()
+    }
+
+    pub(super) fn element_of_a(&self) -> Element {
+        self.of.a
+    }
+
+    pub(super) fn sum(&self) -> Accumulator {
+        self.of.d
+    }
+
+    /// D counts.
+    pub(super) fn adds(&self) -> bool {
+        self.enable_d
+    }
+
+    /// A column of B counts as zero.
+    pub(super) fn skips(&self, column: usize) -> bool {
+        self.zero_columns.skips(column, self.of.n, self.layout.folds())
+    }
+
     pub fn run(&self, job: &Job, memories: &mut [Memory], room: &mut Room) {
+        self.follow(job, memories);
         let n = self.of.n;
         let k = self.of.k;
         room.b.clear();
@@ -330,7 +382,7 @@ impl Multiplication {
             let Ok(()) = descriptor::gather(&self.b, self.second_form(), columns.clone(), k, read, put);
         }
         for column in 0..n {
-            if self.zero_columns.skips(column, n, self.layout.folds()) {
+            if self.skips(column) {
                 room.b[column * k..][..k].fill(0);
             }
         }
@@ -343,7 +395,8 @@ impl Multiplication {
     fn run_block(&self, part: &Part, number: usize, memory: &mut Memory, room: &mut Room) {
         let (rows, n, k, kept) = (self.rows(), self.of.n, self.of.k, self.kept());
         let stride = mma::stride(rows);
-        self.gather_a(part, memory, &mut room.a);
+        let turn = if self.of.negate_a { sign(self.of.a) } else { 0 };
+        self.gather_a(part, memory, turn, &mut room.a);
         room.kept.clear();
         room.kept.resize(rows, 0);
         if self.op.sparse {
@@ -363,17 +416,8 @@ impl Multiplication {
         let factors = self.factors();
         let (mut scale_a, mut scale_b) = (Vec::new(), Vec::new());
         if self.op.block.is_some() {
-            for row in 0..rows {
-                let of = Self::scales(memory, self.scale_a, row, 0);
-                scale_a.extend_from_slice(&of[self.of.scale_a..][..factors]);
-            }
-            let folds = self.scale_folds();
-            let each = n / folds;
-            for column in 0..n {
-                let lane = column / each * (LANES / folds) % LANES;
-                let of = Self::scales(memory, self.scale_b, column % each, lane);
-                scale_b.extend_from_slice(&of[self.of.scale_b..][..factors]);
-            }
+            scale_a.extend((0..rows).flat_map(|row| self.factors_of_row(memory, row)));
+            scale_b.extend((0..n).flat_map(|column| self.factors_of_column(memory, column)));
         }
         self.take(memory, (rows, stride), &mut room.d);
         let scaling = self.op.block.map(|_| Scaling {
@@ -400,13 +444,15 @@ impl Multiplication {
         };
         let architecture = Architecture::BlackwellDatacenter;
         mma::multiply(&product, architecture, Unit::Tcgen05, tiles, scratch);
-        self.give(memory, (rows, stride), &room.d, &self.disabled[4 * number..][..4]);
+        self.each_cell(rows, stride, number, |lane, column, at| {
+            memory.set(lane, column, room.d[at])
+        });
     }
 
-    fn gather_a(&self, part: &Part, memory: &Memory, a: &mut Vec<u32>) {
+    /// The elements of A, with the bits of `turn` turned.
+    pub(super) fn gather_a(&self, part: &Part, memory: &Memory, turn: u32, a: &mut Vec<u32>) {
         let (rows, kept) = (self.rows(), self.kept());
         let stride = mma::stride(rows);
-        let turn = if self.of.negate_a { sign(self.of.a) } else { 0 };
         a.clear();
         a.resize(kept.max(self.of.k) * stride, 0);
         let place = match &self.a {
@@ -452,7 +498,7 @@ impl Multiplication {
 
     /// A row's metadata, first elements lowest. Of halves and words eight lanes have those of sixteen rows: the first half of
     /// the columns, the lanes behind them the second one, in each word two rows.
-    fn row_metadata(&self, memory: &Memory, row: usize) -> u128 {
+    pub(super) fn row_metadata(&self, memory: &Memory, row: usize) -> u128 {
         let Place { lane, column } = self.metadata;
         match self.op.kind {
             Kind::F16 | Kind::Tf32 => (0..2)
@@ -501,8 +547,9 @@ impl Multiplication {
         }
     }
 
-    /// D after, but for the lanes that stay as they are.
-    fn give(&self, memory: &mut Memory, (rows, stride): (usize, usize), d: &[u32], disabled: &[u32]) {
+    /// Each element of D in a block, by its number, but in the lanes that stay as they are: lane, column, and where it is in a tile.
+    pub(super) fn each_cell(&self, rows: usize, stride: usize, number: usize, mut f: impl FnMut(usize, usize, usize)) {
+        let disabled = &self.disabled[4 * number..][..4];
         let folds = self.layout.folds();
         let each = self.of.n / folds;
         for fold in 0..folds {
@@ -511,8 +558,8 @@ impl Multiplication {
                 if disabled[lane / 32] >> (lane % 32) & 1 == 1 {
                     continue;
                 }
-                for (i, cell) in memory.cells_mut(lane, self.d.column, each).iter_mut().enumerate() {
-                    *cell = d[(fold * each + i) * stride + row];
+                for i in 0..each {
+                    f(lane, self.d.column + i, (fold * each + i) * stride + row);
                 }
             }
         }

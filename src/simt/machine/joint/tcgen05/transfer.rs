@@ -55,7 +55,7 @@ impl Window {
 
     /// Lane and column of what register `r` of thread `l` holds; of the first half of it, if it is packed.
     #[inline(always)]
-    fn cell(&self, l: usize, r: usize) -> (usize, usize) {
+    pub fn cell(&self, l: usize, r: usize) -> (usize, usize) {
         let (lane, word, beyond) = match self.transfer.shape {
             Shape::Lane32 => (l, r, 0),
             Shape::Lane16Bits64 => (l / 4 + 8 * (l % 2), l / 2 % 2 + 2 * r, 0),
@@ -65,6 +65,10 @@ impl Window {
         };
         let word = if self.transfer.packed { 2 * word } else { word };
         (self.place.lane + lane, self.place.column + word + beyond)
+    }
+
+    pub fn is_packed(&self) -> bool {
+        self.transfer.packed
     }
 
     /// Register `r` of all threads.
