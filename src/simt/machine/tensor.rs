@@ -2,6 +2,7 @@
 //! of a box, which `memory/tensor_map/` finds, go through a buffer of one row between global and shared memory.
 
 use crate::isa::joint::bulk::Pattern;
+use crate::memory::shadow::Shadow as Memory;
 use crate::memory::swizzle::Swizzle;
 use crate::memory::tensor_map::{Element, Row, TensorBox};
 use crate::program::{AtomicOp, AtomicType};
@@ -13,6 +14,7 @@ use super::atomic;
 use super::context::Env;
 use super::mbarrier::Report;
 use super::observe::Direction;
+use super::shadow_lanes;
 
 /// Bytes of a row, at most: 256 slices of 32 bytes.
 const MOST_BYTES: usize = 256 * 32;
@@ -81,12 +83,8 @@ impl Place {
     }
 
     /// What a row has inside the tensor, in pieces that lie together in both memories: where in global and where in shared memory,
-    /// and their bytes. Of elements that take other bits in the two there are none.
+    /// and their bytes. Behind packed elements there is a gap in shared memory.
     pub fn copies(&self, row: &Row, mut f: impl FnMut(u64, u64, u64)) {
-        let unit = self.tensor.unit();
-        if unit.global != unit.shared {
-            return;
-        }
         for (address, at, bytes) in self.runs(row) {
             let all = self.tensor.row_bytes() as usize;
             pieces(self.swizzle(), self.at(row), all, |buffer, offset, piece| {
@@ -97,6 +95,30 @@ impl Place {
                 }
             });
         }
+    }
+
+    /// Whether bits go to other places on the way to global memory: elements of six bits have a byte each before it.
+    fn is_packed(&self) -> bool {
+        self.tensor.map().element == Element::U6Align16
+    }
+
+    /// What nobody has written of a row in shared memory, is not written in global memory. `false`: [`Self::copies`] says it.
+    pub fn pack_shadows(&self, row: &Row, memory: &Memory) -> bool {
+        if !self.is_packed() {
+            return false;
+        }
+        for (address, at, _) in self.runs(row) {
+            // Swizzling keeps eight bytes together.
+            let half = |from: u32| {
+                let shared = self.window + u64::from(self.swizzle().apply(self.at(row) + at as u32 + from));
+                shadow_lanes::missing(memory, shared, 8)
+            };
+            let missing = pack_6(&(half(0) | half(8) << 64).to_le_bytes());
+            let mut bytes = [0; 16];
+            bytes[..missing.len()].copy_from_slice(&missing);
+            shadow_lanes::leave(memory, address, missing.len(), u128::from_le_bytes(bytes));
+        }
+        true
     }
 
     /// # Safety
@@ -245,8 +267,7 @@ impl Store {
     /// # Safety
     /// The row lies in the tensor from `first` to `last`, where kernels may write; `data` is the row.
     unsafe fn write(&self, row: &Row, data: &[u8]) {
-        let tensor = &self.place.tensor;
-        let is_packed = tensor.map().element == Element::U6Align16;
+        let is_packed = self.place.is_packed();
         for (address, at, bytes) in self.place.runs(row) {
             if is_packed {
                 let packed = pack_6(&data[at..at + 16]);

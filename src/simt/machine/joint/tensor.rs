@@ -4,6 +4,7 @@
 use super::bulk::{check_barrier, tell_begin};
 use crate::isa::joint::tensor::{Field, Load, Mode, Op, Override, Store, Tensor};
 use crate::isa::lanes::WARP;
+use crate::memory::shadow;
 use crate::memory::tensor_map::{self, Element, Fields, Row, TensorBox, TensorMap, Walk};
 use crate::program::{Address, Ordering, Proxy, Scope, Space};
 use crate::simt::machine::access::{self, Lanes, MemOp};
@@ -253,6 +254,9 @@ impl Warp<'_> {
             return;
         }
         let _ = place.tensor.rows(|row| {
+            if !loads && shadow::get().is_some_and(|memory| place.pack_shadows(&row, memory)) {
+                return Ok(());
+            }
             place.copies(&row, |global, shared, bytes| {
                 let (from, to) = if loads { (global, shared) } else { (shared, global) };
                 cx.copied::<WATCHED>(self.lane(i), from, to, bytes);
