@@ -5,10 +5,43 @@ use super::{Word, fragment};
 use crate::isa::joint::matrix::Multiply;
 use crate::isa::lanes::WARP;
 use crate::isa::mma::Accumulator;
+use crate::ptx::ast::Span;
+use crate::simt::machine::context::Cx;
+use crate::simt::machine::observe::Undefined;
+use crate::simt::machine::shadow_lanes;
 use crate::simt::machine::slots::bits;
 
 /// A source of a product, by its place among all of them, and the lane that holds what is missing.
 pub type Source = (u8, u8);
+
+/// Of each lane of a warp, the source of its first element that is missing.
+#[derive(Default)]
+pub struct Culprits {
+    lanes: u32,
+    sources: [Source; WARP],
+}
+
+impl Culprits {
+    pub fn add(&mut self, lane: usize, source: Source) {
+        if self.lanes >> lane & 1 == 0 {
+            self.lanes |= 1 << lane;
+            self.sources[lane] = source;
+        }
+    }
+
+    /// Tells whoever looks on.
+    pub fn tell(&self, cx: &Cx<'_>, span: Span, warp: usize) {
+        if self.lanes == 0 {
+            return;
+        }
+        let event = Undefined::Multiplied {
+            warp,
+            lanes: self.lanes,
+            sources: &self.sources,
+        };
+        shadow_lanes::tell(cx, span, &event);
+    }
+}
 
 /// Shadows of a product's sources, in their order, and of each row of A the codes of B that it is multiplied with.
 pub struct Sources<'a> {

@@ -2,7 +2,7 @@
 //!
 //! All lanes of a warp hold something, whether or not they carry the instruction out; those that do get results.
 
-mod culprit;
+pub mod culprit;
 mod fragment;
 mod multiply;
 mod rows;

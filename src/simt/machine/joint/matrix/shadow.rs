@@ -3,7 +3,7 @@
 //!
 //! It is the operation's own layout that says what comes from where: shadows go through the same functions as values.
 
-use super::culprit::Sources;
+use super::culprit::{Culprits, Source, Sources};
 use super::fragment::{self, Gather, GatherA, GatherB, GatherC, ScatterD};
 use super::rows::{self, Row};
 use super::{Word, put, tile, word};
@@ -296,8 +296,8 @@ unsafe fn product(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>
     // SAFETY: as the caller promises.
     unsafe {
         match op.kind {
-            _ if op.container == 64 => doubles(op, shadow, cx, w),
-            Kind::QuadPairs { a_rows, b_rows } => quad_pairs(op, (a_rows, b_rows), shadow, cx, w),
+            _ if op.container == 64 => doubles(op, shadow, span, cx, w),
+            Kind::QuadPairs { a_rows, b_rows } => quad_pairs(op, (a_rows, b_rows), shadow, span, cx, w),
             Kind::Mma | Kind::Wmma => fragments(op, shadow, span, cx, w),
         }
     }
@@ -456,7 +456,14 @@ unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'
 ///
 /// # Safety
 /// As for [`execute`].
-unsafe fn quad_pairs(op: Multiply, (a_rows, b_rows): (bool, bool), shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize) {
+unsafe fn quad_pairs(
+    op: Multiply,
+    (a_rows, b_rows): (bool, bool),
+    shadow: &ShadowOp<Slot>,
+    span: Span,
+    cx: &Cx<'_>,
+    w: usize,
+) {
     // SAFETY: the sources are slots of 32 bits of the running window; they are copied before anything is written.
     let copied = |slot: &Option<Slot>| slot.map_or([0; WARP], |slot| unsafe { *word(cx, slot, w) });
     let sources: Vec<Word> = shadow.src.iter().map(copied).collect();
@@ -465,33 +472,36 @@ unsafe fn quad_pairs(op: Multiply, (a_rows, b_rows): (bool, bool), shadow: &Shad
     let half =
         |registers: &[Word], element: usize, lane: usize| registers[element / 2][lane] >> (16 * (element % 2)) & 0xffff;
     let mut results = vec![[0; WARP]; shadow.dst.len()];
+    let mut culprits = Culprits::default();
     for quad in 0..4 {
         let lane = |at: usize| fragment::quad_lane(quad, at);
-        let any = |registers: &[Word], along: bool, at: usize| {
-            (0..4).any(|k| {
+        // `first`: the first register among all sources.
+        let any = |registers: &[Word], first: usize, along: bool, at: usize| {
+            (0..4).find_map(|k| {
                 let (holder, element) = fragment::quad_multiplicand(along, at, k);
-                half(registers, element, lane(holder)) != 0
+                let holder = lane(holder);
+                (half(registers, element, holder) != 0).then_some(((first + element / 2) as u8, holder as u8))
             })
         };
-        let rows: [bool; 8] = std::array::from_fn(|at| any(a, a_rows, at));
-        let columns: [bool; 8] = std::array::from_fn(|at| any(b, !b_rows, at));
-        let mut missing = [[false; 8]; 8];
+        let rows: [Option<Source>; 8] = std::array::from_fn(|at| any(a, 0, a_rows, at));
+        let columns: [Option<Source>; 8] = std::array::from_fn(|at| any(b, 2, !b_rows, at));
+        let mut missing = [[None; 8]; 8];
         for at in 0..8 {
             for element in 0..8 {
                 let (row, column) = fragment::quad_accumulator(op.c, element, at);
-                let own = match op.c {
-                    Accumulator::F16 => half(c, element, lane(at)),
-                    Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => c[element][lane(at)],
+                let (own, register) = match op.c {
+                    Accumulator::F16 => (half(c, element, lane(at)), element / 2),
+                    Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => (c[element][lane(at)], element),
                 };
-                missing[row][column] = own != 0 || rows[row] || columns[column];
+                let own = (own != 0).then_some(((4 + register) as u8, lane(at) as u8));
+                missing[row][column] = own.or(rows[row]).or(columns[column]);
             }
         }
         for at in 0..8 {
             for element in 0..8 {
                 let (row, column) = fragment::quad_accumulator(op.d, element, at);
-                if !missing[row][column] {
-                    continue;
-                }
+                let Some(source) = missing[row][column] else { continue };
+                culprits.add(lane(at), source);
                 match op.d {
                     Accumulator::F16 => results[element / 2][lane(at)] |= 0xffff << (16 * (element % 2)),
                     Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => results[element][lane(at)] = u32::MAX,
@@ -503,13 +513,14 @@ unsafe fn quad_pairs(op: Multiply, (a_rows, b_rows): (bool, bool), shadow: &Shad
         // SAFETY: destinations are slots of 32 bits of the running window.
         unsafe { put(cx, *dst, w, result) };
     }
+    culprits.tell(cx, span, w);
 }
 
 /// Products of `f64`.
 ///
 /// # Safety
 /// As for [`execute`].
-unsafe fn doubles(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize) {
+unsafe fn doubles(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>, w: usize) {
     let (m, n, k) = (
         usize::from(op.shape.m),
         usize::from(op.shape.n),
@@ -522,27 +533,36 @@ unsafe fn doubles(op: Multiply, shadow: &ShadowOp<Slot>, cx: &Cx<'_>, w: usize) 
         Some(slot) => unsafe { read(cx.regs, slot, w * WARP + lane) != 0 },
         None => false,
     };
-    let (mut rows, mut columns) = (vec![false; m], vec![false; n]);
-    let mut own = vec![false; m * n];
+    let (mut rows, mut columns) = (vec![None; m], vec![None; n]);
+    let mut own = vec![None; m * n];
     for lane in 0..WARP {
+        // What is missing in a register, whose place among all sources is this.
+        let source = |slot, place: usize| open(slot, lane).then_some((place as u8, lane as u8));
         for (register, slot) in a.iter().enumerate() {
-            rows[fragment::double(m, k, register, lane).0] |= open(slot, lane);
+            let row: &mut Option<Source> = &mut rows[fragment::double(m, k, register, lane).0];
+            *row = row.or(source(slot, register));
         }
         for (register, slot) in b.iter().enumerate() {
-            columns[fragment::double(8, k, register, lane).0] |= open(slot, lane);
+            let column: &mut Option<Source> = &mut columns[fragment::double(8, k, register, lane).0];
+            *column = column.or(source(slot, a.len() + register));
         }
         for (register, slot) in c.iter().enumerate() {
             let at = fragment::double_accumulator(m, register, lane);
-            own[at.column * m + at.row] = open(slot, lane);
+            own[at.column * m + at.row] = source(slot, a.len() + b.len() + register);
         }
     }
+    let mut culprits = Culprits::default();
     for (register, dst) in shadow.dst.iter().enumerate() {
-        let Some(dst) = *dst else { continue };
         for lane in bits(cx.mask.lanes[w]) {
             let at = fragment::double_accumulator(m, register, lane);
-            let is_missing = own[at.column * m + at.row] || rows[at.row] || columns[at.column];
+            let source = own[at.column * m + at.row].or(rows[at.row]).or(columns[at.column]);
+            if let Some(source) = source {
+                culprits.add(lane, source);
+            }
+            let Some(dst) = *dst else { continue };
             // SAFETY: the destination is a slot of 64 bits of the running window.
-            unsafe { write(cx.regs, dst, w * WARP + lane, if is_missing { u64::MAX } else { 0 }) };
+            unsafe { write(cx.regs, dst, w * WARP + lane, source.map_or(0, |_| u64::MAX)) };
         }
     }
+    culprits.tell(cx, span, w);
 }

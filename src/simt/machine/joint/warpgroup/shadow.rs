@@ -7,9 +7,10 @@
 use std::cell::Cell;
 
 use super::super::descriptor::{self, Packing, UNIT};
+use super::super::matrix::culprit::{Culprits, Source};
 use super::{First, Mma, Multiplication, ROWS, give, metadata, place, take};
 use crate::isa::lanes::WARP;
-use crate::isa::mma::{self, Metadata};
+use crate::isa::mma::{self, Accumulator, Metadata};
 use crate::memory::shadow as memory;
 use crate::program::ir::joint::warpgroup::Multiply;
 use crate::program::{ShadowOp, Space};
@@ -19,6 +20,8 @@ use crate::simt::machine::observe::Undefined;
 use crate::simt::machine::shadow_lanes::{missing, tell};
 use crate::simt::machine::slots::{Slot, bits, read};
 
+/// Sources between D's registers and A's.
+const BETWEEN: usize = 8;
 /// Where among the sources behind D and the descriptor of B what is not the same for all lanes stands, and what is.
 const METADATA: usize = 6;
 const SAME: [usize; 6] = [1, 2, 3, 4, 5, 7];
@@ -44,12 +47,19 @@ pub unsafe fn product(op: Mma, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>,
         let memory = memory::get().filter(|_| is_there);
         Ok(memory.map_or(0, |memory| missing(memory, place, UNIT)).to_le_bytes())
     };
-    // Of each row and column, whether something is missing, and where in shared memory.
+    // Of each row and column, whether something is missing, and where in shared memory, or in whose register.
     let mut rows = [(false, None); ROWS];
+    let mut held: [Option<Source>; ROWS] = [None; ROWS];
     match &product.a {
         First::Words(words) => {
-            for (row, words) in rows.iter_mut().zip(words.iter()) {
-                row.0 = words.iter().any(|word| *word != 0);
+            // A's registers are the last sources.
+            let first = src.d.len() + BETWEEN;
+            for (row, words) in words.iter().enumerate() {
+                if let Some(at) = words.iter().position(|word| *word != 0) {
+                    let register = row / 8 + 2 * (at / 4);
+                    rows[row].0 = true;
+                    held[row] = Some(((first + register) as u8, (row % 8 * 4 + at % 4) as u8));
+                }
             }
         }
         First::Shared(matrix, major) => {
@@ -101,6 +111,8 @@ pub unsafe fn product(op: Mma, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>,
         // SAFETY: what stands for D's registers are slots of the running window, of 32 bits.
         unsafe { take(src.d, op.d, cx.regs, w, &mut sum) };
     }
+    // Elements that were missing before.
+    let own: Vec<bool> = sum.iter().map(|code| *code != 0).collect();
     for (column, (open, _)) in columns.iter().enumerate() {
         for (row, (is_missing, _)) in rows.iter().enumerate() {
             let code = &mut sum[column * stride + row];
@@ -110,20 +122,30 @@ pub unsafe fn product(op: Mma, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>,
     }
     // SAFETY: the destinations are slots of the running window, of 32 bits.
     unsafe { give(&shadow.dst, op.d, cx.regs, (w, cx.mask.lanes[w]), &sum) };
-    // Of each lane one place from which it has what is missing.
+    // Of each lane one place, or one register, from which it has what is missing first.
     let (mut lanes, mut places) = (0, [0; WARP]);
+    let mut culprits = Culprits::default();
     for lane in bits(cx.mask.lanes[w]) {
-        let from = (0..n / 2).find_map(|element| {
-            let at = place(element, lane);
-            let (row, column) = (at % stride, at / stride);
-            let of_column = columns[column].1.filter(|_| columns[column].0 & with[row] != 0);
-            rows[row].1.or(of_column)
-        });
-        if let Some(address) = from {
+        let Some(element) = (0..n / 2).find(|element| sum[place(*element, lane)] != 0) else {
+            continue;
+        };
+        let at = place(element, lane);
+        let (row, column) = (at % stride, at / stride);
+        let of_column = columns[column].1.filter(|_| columns[column].0 & with[row] != 0);
+        if own[at] {
+            let register = match op.d {
+                Accumulator::F16 => element / 2,
+                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => element,
+            };
+            culprits.add(lane, (register as u8, lane as u8));
+        } else if let Some(source) = held[row] {
+            culprits.add(lane, source);
+        } else if let Some(address) = rows[row].1.or(of_column) {
             lanes |= 1 << lane;
             places[lane] = cx.block.shared + u64::from(address);
         }
     }
+    culprits.tell(cx, span, w);
     if lanes != 0 {
         let event = Undefined::Loaded {
             warp: w,
