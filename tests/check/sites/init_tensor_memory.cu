@@ -342,3 +342,65 @@ TEST(st_address)
     address<<<1, threads>>>(in);
     done();
 }
+
+// A sparse: of each four halves along k of 32 the first two, as 0b0100 says. Lanes 16 i to 16 i + 7 have the metadata of k below 16 of rows 16 i
+// to 16 i + 15, two rows a word, eight apart; the next eight lanes those of the rest. Bit 2 says that A is sparse.
+__global__ void sparse(int *out)
+{
+    __shared__ alignas(128) char a[128 * 32], b[16 * 64];
+    unsigned columns = allocate();
+    int t = threadIdx.x;
+    fill(a, 128);
+    // Sixteen columns of 32 halves: four units along k, then eight columns on. In column 6 two halves are not there: the
+    // first two, or the next, which nothing is multiplied with.
+    for (int i = t; i < 16 * 16; i += threads)
+        if (i != 6 * 16 + EITHER(0, 1)) *(unsigned *)(b + i / 128 * 512 + i % 16 / 4 * 128 + i / 16 % 8 * 16 + i % 4 * 4) = 0x3c003c00;
+    store(columns + 16, 0x44444444);
+    ready();
+    if (t == 0)
+        asm volatile("tcgen05.mma.sp.cta_group::1.kind::f16 [%0], %1, %2, [%3], %4, 0;"
+                     : : "r"(columns), "l"(descriptor(a)), "l"((unsigned long long)shared_address(b) >> 4 | 128ull >> 4 << 16 | 512ull >> 4 << 32 | 1ull << 46),
+                         "r"(columns + 16), "r"(halves | 1 << 2) : "memory");
+    wait();
+    if (load(columns + 5) == 7) out[0] = 1;
+    if (load(columns + 6) == 7)                         // init column
+        out[1] = 1;
+    give_back(columns);
+}
+TEST(mma_sparse)
+{
+    sparse<<<1, threads>>>(Array(2));
+    done();
+}
+
+// The word in lane 5 has the metadata of rows 5 and 13.
+__global__ void metadata(const unsigned *in, int *out)
+{
+    __shared__ alignas(128) char a[128 * 32], b[16 * 64];
+    unsigned columns = allocate();
+    int t = threadIdx.x;
+    fill(a, 128);
+    for (int i = t; i < 16 * 16; i += threads) ((unsigned *)b)[i] = 0x3c003c00;
+    store(columns + 16, in[t]);
+    ready();
+    if (t == 0)
+        asm volatile("tcgen05.mma.sp.cta_group::1.kind::f16 [%0], %1, %2, [%3], %4, 0;"
+                     : : "r"(columns), "l"(descriptor(a)), "l"((unsigned long long)shared_address(b) >> 4 | 128ull >> 4 << 16 | 512ull >> 4 << 32 | 1ull << 46),
+                         "r"(columns + 16), "r"(halves | 1 << 2) : "memory");
+    wait();
+    unsigned value = load(columns);
+    if (t != 5 && t != 13 && value == 7) out[0] = 1;
+    if (t == EITHER(13, 14) && value == 7)              // init row
+        out[1] = 1;
+    give_back(columns);
+}
+TEST(mma_metadata)
+{
+    unsigned host[threads], *in;
+    for (unsigned &word : host) word = 0x44444444;
+    CUDA(cudaMalloc(&in, sizeof host));
+    CUDA(cudaMemcpy(in, host, 5 * 4, cudaMemcpyHostToDevice));
+    CUDA(cudaMemcpy(in + 6, host, (threads - 6) * 4, cudaMemcpyHostToDevice));
+    metadata<<<1, threads>>>(in, Array(2));
+    done();
+}
