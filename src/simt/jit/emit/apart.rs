@@ -2,10 +2,11 @@
 //! stored by itself.
 //!
 //! Addresses that grow by one step from lane to lane are one number and constants; nothing has to be taken out of vectors for
-//! them.
+//! them. Distances of 32 bits are taken out of vectors two at a time.
 
+use super::super::text::Form;
 use super::Emit;
-use super::access::Moved;
+use super::access::{Moved, Spread};
 
 /// Bytes from one lane to the next at most, so that the whole warp's are within what instructions have room for.
 const FAR: u64 = 1 << 16;
@@ -70,6 +71,94 @@ impl Emit<'_> {
                 }
             }
         }
+    }
+
+    /// Whether single words at these distances are accessed one by one.
+    pub(super) fn is_each(&self, count: usize) -> bool {
+        self.lanes < 16 && count == 1
+    }
+
+    /// Loads them, a vector a part; lanes that do not run load the word that is at the number itself.
+    pub(super) fn load_each(&mut self, spread: &Spread, size: u64) -> Vec<String> {
+        let (form, bits) = (self.form(), size as u32 * 8);
+        let ty = form.int(bits);
+        let mut values = Vec::new();
+        for part in 0..self.parts {
+            let mut distances = spread.distances[part].clone();
+            if let Some(mask) = self.mask.clone() {
+                let zero = form.constant(spread.bits, 0);
+                let ty = form.int(spread.bits);
+                distances = self.text.select(form, &ty, &mask[part], &distances, &zero);
+            }
+            let mut all = "poison".to_owned();
+            for (lane, at) in self.each_pointer(spread, &distances).iter().enumerate() {
+                let one = self.text.value(format!("load i{bits}, ptr {at}, align {size}"));
+                all = self
+                    .text
+                    .value(format!("insertelement {ty} {all}, i{bits} {one}, i64 {lane}"));
+            }
+            values.push(all);
+        }
+        values
+    }
+
+    /// Stores them; lanes that do not run store where nobody looks.
+    pub(super) fn store_each(&mut self, spread: &Spread, size: u64, values: &[String]) {
+        let (form, lanes) = (self.form(), self.lanes);
+        let (ty, bits) = (form.int(size as u32 * 8), size * 8);
+        let nowhere = self.mask.is_some().then(|| {
+            let nowhere = self.nowhere();
+            self.text.value(format!("inttoptr i64 {nowhere} to ptr"))
+        });
+        for (part, value) in values.iter().enumerate() {
+            let running = self.mask.clone().map(|mask| {
+                self.text
+                    .convert("bitcast", &form.int(1), &mask[part], &format!("i{lanes}"))
+            });
+            for (lane, at) in self.each_pointer(spread, &spread.distances[part]).iter().enumerate() {
+                let mut at = at.clone();
+                if let (Some(running), Some(nowhere)) = (&running, &nowhere) {
+                    let bit = Form::One.constant(lanes, 1 << lane);
+                    let bit = self.text.value(format!("and i{lanes} {running}, {bit}"));
+                    let runs = self.text.value(format!("icmp ne i{lanes} {bit}, 0"));
+                    at = self.text.select(Form::One, "ptr", &runs, &at, nowhere);
+                }
+                let one = self.text.value(format!("extractelement {ty} {value}, i64 {lane}"));
+                self.text.line(format!("store i{bits} {one}, ptr {at}, align {size}"));
+            }
+        }
+    }
+
+    /// Pointers of a part's lanes.
+    fn each_pointer(&mut self, spread: &Spread, distances: &str) -> Vec<String> {
+        let base = self.text.value(format!("inttoptr i64 {} to ptr", spread.base));
+        let (lanes, form) = (self.lanes, self.form());
+        let mut each = Vec::new();
+        match spread.bits {
+            32 => {
+                let ty = format!("<{} x i64>", lanes / 2);
+                let pairs = self.text.convert("bitcast", &form.int(32), distances, &ty);
+                for pair in 0..lanes / 2 {
+                    let both = self.text.value(format!("extractelement {ty} {pairs}, i64 {pair}"));
+                    each.push(self.text.value(format!("and i64 {both}, 4294967295")));
+                    each.push(self.text.value(format!("lshr i64 {both}, 32")));
+                }
+            }
+            _ => {
+                let ty = form.int(64);
+                for lane in 0..lanes {
+                    each.push(self.text.value(format!("extractelement {ty} {distances}, i64 {lane}")));
+                }
+            }
+        }
+        each.iter()
+            .map(|distance| {
+                self.text.value(format!(
+                    "getelementptr [{} x i8], ptr {base}, i64 {distance}",
+                    spread.scale
+                ))
+            })
+            .collect()
     }
 
     /// Where a part's first lane is: an address, and bytes behind it.

@@ -105,10 +105,8 @@ impl Emit<'_> {
                     _ => self.in_turn_at(&atomic, &at),
                 }
             }
-            Place::Lanes {
-                base, distances, bits, ..
-            } => {
-                let at = self.pointers(&base, &distances, bits);
+            Place::Lanes(spread) => {
+                let at = self.pointers(&spread);
                 self.each_at(&atomic, &at);
             }
             Place::Rows { .. } | Place::Near { .. } | Place::Butterflies { .. } => {

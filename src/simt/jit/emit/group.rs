@@ -12,7 +12,7 @@ use crate::program::{Address, Inst, Op, Ordering, Reg, Role, Space};
 
 use super::super::Pc;
 use super::Emit;
-use super::access::{Located, Member, Moved, Place};
+use super::access::{Located, Member, Moved, Place, Spread};
 
 /// Bytes between the first and the last place of a group's offsets; where nothing but the offsets says that they belong together.
 const SPAN: i64 = 1 << 16;
@@ -124,6 +124,7 @@ impl Emit<'_> {
 
     /// A unit's instructions.
     pub(super) fn insts(&mut self, block: usize, insts: Range<usize>) {
+        self.forget_indexed(0);
         let mut at = insts.start;
         for (stretch, groups) in self.groups(block, insts.clone()) {
             for before in at..*stretch.start() {
@@ -140,7 +141,9 @@ impl Emit<'_> {
     fn inst_at(&mut self, block: usize, at: usize) {
         let inst = &self.input.body.blocks[block].insts[at];
         let here = self.mask.clone();
+        let indexed = self.indexed_of(inst);
         self.inst(inst, self.input.starts[block] + at as Pc);
+        self.leaves_indexed(inst, indexed);
         (self.guarded, self.mask) = (false, here);
     }
 
@@ -148,6 +151,7 @@ impl Emit<'_> {
         let mut doubts: Vec<(usize, String)> = Vec::new();
         let mut sites: Vec<Option<usize>> = vec![None; groups.len()];
         let start = self.input.starts[block];
+        let indexed = self.indexed_found;
         for at in stretch.clone() {
             let mut bad = None;
             for (group, site) in groups.iter().zip(&mut sites).filter(|(group, _)| group.opens == at) {
@@ -189,6 +193,7 @@ impl Emit<'_> {
             self.jump(&sure);
         }
         self.text.label(&sure);
+        self.forget_indexed(indexed);
         self.members.clear();
     }
 
@@ -225,19 +230,14 @@ impl Emit<'_> {
                     around: (delta as u64, around.1 - delta as u64 - bytes),
                 }
             }
-            Place::Lanes {
-                base,
-                distances,
-                bits,
-                end,
-            } => Place::Lanes {
-                base: self.text.value(format!("add i64 {base}, {delta}")),
-                distances: distances.clone(),
-                bits: *bits,
-                end: end
+            Place::Lanes(spread) => Place::Lanes(Spread {
+                base: self.text.value(format!("add i64 {}, {delta}", spread.base)),
+                end: spread
+                    .end
                     .as_ref()
                     .map(|end| self.text.value(format!("sub i64 {end}, {delta}"))),
-            },
+                ..spread.clone()
+            }),
             Place::Rows { .. } | Place::Near { .. } | Place::Butterflies { .. } => {
                 unreachable!("groups ask no such thing")
             }
