@@ -152,12 +152,7 @@ impl Emit<'_> {
             }
         }
         each.iter()
-            .map(|distance| {
-                self.text.value(format!(
-                    "getelementptr [{} x i8], ptr {base}, i64 {distance}",
-                    spread.scale
-                ))
-            })
+            .map(|distance| self.text.value(format!("getelementptr i8, ptr {base}, i64 {distance}")))
             .collect()
     }
 
