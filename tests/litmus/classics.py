@@ -206,6 +206,42 @@ CUMULATIVITY = [
     three("a write behind another", "racy", "st.relaxed.gpu x 1; st.release.gpu f 1", "wait.acquire.gpu f 1; st.relaxed.gpu x 2", "wait.relaxed.gpu x 2; ld x"),
 ]  # fmt: skip
 
+# One that fails writes nothing: nobody finds it, and it releases nothing.
+SWAPS = [
+    pair("failed cas, then an atomic and a store", "racy", GPU, "atom.relaxed.gpu.cas x 7 8", "atom.acquire.gpu.exch x 1; st x 2"),
+    pair("failed cas of the block, then an atomic and a store", "racy", BLOCK, "atom.acquire.cta.cas x 7 8", "atom.acquire.cta.exch x 1; st x 2"),
+    pair("cas, then an atomic and a store", "racy", GPU, "atom.acquire.gpu.cas x 0 8", "atom.acquire.gpu.exch x 1; st x 2"),
+    three("store, failed cas, then an atomic and a store", "racy", "st.relaxed.gpu x 1", "atom.acquire.gpu.cas x 7 8", "atom.acquire.gpu.add x 1; st x 2"),
+    three("failed cas once more", "racy", "atom.acquire.gpu.cas x 7 8; atom.acquire.gpu.cas x 0 9", "atom.acquire.gpu.exch x 1; st x 2", "atom.acquire.gpu.cas x 5 6"),
+    pair("failed cas for a release", "racy", GPU, "st d 1; atom.release.gpu.cas f 7 8", "atom.acquire.gpu.add f 1; ld d"),
+    pair("failed cas behind a fence", "racy", GPU, "st d 1; fence.acq_rel.gpu; atom.relaxed.gpu.cas f 7 8", "atom.acquire.gpu.add f 1; ld d"),
+    pair("cas for a release", "free", GPU, "st d 1; atom.release.gpu.cas f 0 8", "ld.acquire.gpu f; when 8; ld d"),
+    three("release, failed cas", "free", "st d 1; st.release.gpu f 1", "atom.acq_rel.gpu.cas f 7 8", "wait.acquire.gpu f 1; ld d"),
+    three("release, cas", "free", "st d 1; st.release.gpu f 1", "atom.relaxed.gpu.cas f 1 2", "ld.acquire.gpu f; when 2; ld d"),
+    three("release, failed cas in the block", "racy", "st d 1; st.release.gpu f 1", "ld.relaxed.gpu f; when 1; atom.relaxed.cta.cas f 7 8",
+          "ld.acquire.gpu f; when 1; st d 2; st f 3", ("1.0.0", "0.0.0", "0.1.0")),
+]  # fmt: skip
+
+# What an atomic has found it passes on if it and the write are strong for each other, and to those for whom it is strong itself.
+NARROW_ATOMICS = [
+    three("release, then an atomic of another block", "racy", "st d 1; st.release.gpu f 1", "wait.relaxed.gpu f 1; atom.relaxed.cta.add f 1",
+          "ld.acquire.gpu f; when 2; ld d", ("1.0.0", "0.0.0", "0.1.0")),
+    three("release, then a swap of another block", "racy", "st d 1; st.release.gpu f 1", "wait.relaxed.gpu f 1; atom.relaxed.cta.cas f 1 2",
+          "ld.acquire.gpu f; when 2; ld d", ("1.0.0", "0.0.0", "0.1.0")),
+    three("release, then an atomic of the block", "free", "st d 1; st.release.gpu f 1", "wait.relaxed.gpu f 1; atom.relaxed.cta.add f 1",
+          "ld.acquire.gpu f; when 2; ld d", ("0.2.0", "0.0.0", "0.1.0")),
+    three("store, then an atomic of another block", "racy", "st.relaxed.gpu x 1", "wait.relaxed.gpu x 1; atom.relaxed.cta.add x 1",
+          "ld.relaxed.gpu x; when 2; ld x", ("1.0.0", "0.0.0", "0.1.0")),
+    three("store, then an atomic of the block", "free", "st.relaxed.gpu x 1", "wait.relaxed.gpu x 1; atom.relaxed.cta.add x 1",
+          "ld.relaxed.gpu x; when 2; ld x", ("0.2.0", "0.0.0", "0.1.0")),
+    three("atomics of a block and of all", "free", "st d 1; atom.release.cta.add f 1", "wait.relaxed.cta f 1; atom.relaxed.gpu.add f 1",
+          "ld.acquire.cta f; when 2; ld d", ("0.2.0", "0.0.0", "0.1.0")),
+    # Nobody looks at what a reduction finds, so nobody takes it for an acquire.
+    pair("reduction for an acquire", "racy", GPU, "ld d; red.release.gpu.add f 1", "red.relaxed.gpu.add f 1; st d 1"),
+    pair("reduction, then a fence", "racy", GPU, "ld d; red.release.gpu.add f 1", "red.relaxed.gpu.add f 1; fence.acquire.gpu; st d 1"),
+    pair("reduction, then a read", "benign", GPU, "st d 1; red.release.gpu.add f 1", "red.relaxed.gpu.add f 1; ld.relaxed.gpu f; when 2; ld d"),
+]  # fmt: skip
+
 FENCE_SC = [
     # Only the second read lets the first thread go on, so its fence came first: ordered by the Fence-SC order, which is none for the
     # checker, and by nothing else.
@@ -479,5 +515,5 @@ def grid():
 
 
 KNOWN = [
-    *MESSAGE_PASSING, *SCOPES, *STRENGTHS, *CUMULATIVITY, *FENCE_SC, *EARLY, *LOCKS, *COUNTERS, *BARRIERS, *WARPS, *CONVERGED, *CLUSTERS, *VALUES,
+    *MESSAGE_PASSING, *SCOPES, *STRENGTHS, *CUMULATIVITY, *SWAPS, *NARROW_ATOMICS, *FENCE_SC, *EARLY, *LOCKS, *COUNTERS, *BARRIERS, *WARPS, *CONVERGED, *CLUSTERS, *VALUES,
 ]  # fmt: skip

@@ -231,6 +231,8 @@ class Maker:
                     f"st {loc} {n}", f"ld {loc}", f"st.relaxed.{s} {loc} {n}", f"ld.relaxed.{s} {loc}", f"st.release.{s} {loc} {n}",
                     f"ld.acquire.{s} {loc}", f"atom.acq_rel.{s}.exch {loc} {n}", f"atom.relaxed.{s}.add {loc} {n}", f"fence.acq_rel.{s}",
                     f"ld.volatile {loc}", f"fence.sc.{s}", f"atom.acquire.{s}.cas {loc} 0 {n}",
+                    f"atom.relaxed.{s}.cas {loc} 0 {n}", f"atom.acq_rel.{s}.cas {loc} 0 {n}", f"atom.release.{s}.cas {loc} 7 {n}",
+                    f"red.relaxed.{s}.add {loc} {n}", f"red.release.{s}.add {loc} {n}",
                 ]))  # fmt: skip
 
     def converged(self):

@@ -9,9 +9,10 @@ use crate::simt::observe::{Access, Direction, Who};
 use super::block::{ASYNC, Block};
 use super::clock::Clock;
 use super::judge::Pair;
-use super::ledger::{Cell, Entry, Keep, Kind, Ledger, Member, View};
+use super::ledger::{Cell, Entry, Keep, Kind, Ledger, Member, Swap, View};
 use super::shadow::Touched;
 use super::strong::learn_of_writes;
+use super::swap::UnderWay;
 use super::{Book, Detector, lanes};
 
 /// Lanes of a warp that do something, as an access finds them.
@@ -71,6 +72,7 @@ impl Detector {
             operation,
             proxy: ASYNC[usize::from(access.space == Space::Shared)],
         };
+        let mut under_way = (kind.swap == Swap::Open).then(|| Box::new(UnderWay::new(actor.entry, book.generation)));
         let mut cursor = book.shadow.cursor();
         let bytes = u64::from(access.bytes);
         let first = access.addresses[access.lanes.trailing_zeros() as usize % WARP];
@@ -80,7 +82,11 @@ impl Detector {
                 return;
             }
             cursor.each(address, bytes, |known, at, size| {
+                let before = *known;
                 self.touch(&actor, ledger, some, (at, size), known, access);
+                if let Some(swap) = &mut under_way {
+                    swap.touched(some, (at, size), before, *known);
+                }
             });
         };
         // Stores of one place may be of different values: lane by lane.
@@ -91,6 +97,7 @@ impl Detector {
         }
         drop(cursor);
         learn_of_writes(block, warp, observed);
+        block.warps[warp].swap = under_way;
         if let Some(reach) = reach.filter(|_| kind.writes()) {
             self.release(block, warp, access, reach);
         }
@@ -119,10 +126,24 @@ impl Detector {
         if writes {
             self.compare(actor, ledger, lanes, at, known.reads, access);
         }
+        self.note_access(actor, ledger, lanes, at.0, known);
+    }
+
+    /// Notes that lanes have touched one word, or part of one.
+    pub(super) fn note_access(
+        &self,
+        actor: &Actor<'_>,
+        ledger: &Ledger,
+        lanes: u32,
+        address: u64,
+        known: &mut Touched,
+    ) {
+        let own = ledger.cell((actor.entry, lanes));
+        let writes = actor.kind.writes();
         let keep = |(entry, theirs): (u32, u32)| {
             let entry = ledger.entry(entry);
             match () {
-                () if self.unordered(actor, ledger, entry, (theirs, lanes), at.0).is_some() => Keep::Unordered,
+                () if self.unordered(actor, ledger, entry, (theirs, lanes), address).is_some() => Keep::Unordered,
                 () if entry.kind.strong < actor.kind.strong => Keep::Weaker,
                 () => Keep::No,
             }

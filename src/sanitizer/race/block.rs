@@ -7,7 +7,8 @@ use crate::isa::lanes::WARP;
 
 use super::clock::{Clock, Row, Rows, Step};
 use super::flags::{FlagState, Message};
-use super::ledger::{Kind, Ledger, Reach};
+use super::ledger::{Kind, Ledger, Reach, Swap};
+use super::swap::UnderWay;
 
 /// Something of each lane of a warp; mostly it is the same for all.
 #[derive(Clone)]
@@ -287,6 +288,8 @@ pub struct Warp {
     /// By lane, the flag that it has read last, with its state, whether that was an acquire, and its reach.
     pub read: [Option<(u64, FlagState, bool, Reach)>; WARP],
     pub told: [Option<Box<Told>>; WARP],
+    /// The compare-and-swap that is under way.
+    pub swap: Option<Box<UnderWay>>,
     pub copies: Copies,
     pub bulk: Copies,
     /// Operations that a commit has arrive at an mbarrier (`tcgen05`), with their lanes, since the last one.
@@ -306,7 +309,13 @@ impl Warp {
     }
 
     pub fn entry(&mut self, alike: Alike, make: impl FnOnce(Step) -> Option<u32>) -> Option<u32> {
-        let place = &mut self.entries[alike.0 as usize % ENTRIES];
+        // Who waits for a lock makes an entry of each kind again and again.
+        let place = match alike.1.swap {
+            Swap::No => alike.0 as usize,
+            Swap::Open => alike.0 as usize + ENTRIES / 3,
+            Swap::Failed => alike.0 as usize + ENTRIES * 2 / 3,
+        };
+        let place = &mut self.entries[place % ENTRIES];
         if let Some((last, step, entry)) = place
             && (*last, *step) == (alike, self.step)
         {
@@ -510,6 +519,7 @@ impl Block {
                 among: Among::All(0),
                 read: [None; WARP],
                 told: std::array::from_fn(|_| None),
+                swap: None,
                 copies: Copies::default(),
                 bulk: Copies::default(),
                 uncommitted: Vec::new(),

@@ -39,6 +39,7 @@ pub type For = (Reach, u32);
 /// A thread, by its block, warp and lane.
 pub type Thread = (u32, usize, usize);
 
+#[derive(Clone)]
 struct Left {
     whom: For,
     /// How far the write reaches that bears it.
@@ -65,26 +66,49 @@ pub struct Flags {
     flags: HashMap<u64, Flag>,
     /// How often one has changed.
     changes: u64,
+    /// How often one was written.
+    writes: u64,
 }
 
-#[derive(Default)]
-struct Flag {
+/// What a write makes of what was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Something else.
+    New,
+    /// It goes on with it.
+    GoesOn,
+    /// A compare-and-swap: it goes on with it, or is no write.
+    MayGoOn,
+}
+
+/// A flag as it was before a compare-and-swap of which nobody knows yet whether it writes.
+pub enum Before {
+    /// It says the same now: who wrote it last.
+    Last((u32, u32)),
+    /// `None`: it was none.
+    Whole(Option<Flag>),
+}
+
+#[derive(Clone, Default)]
+pub struct Flag {
     /// Block and cluster of who wrote last.
     last: (u32, u32),
     left: Vec<Left>,
     /// When it changed last.
     version: u64,
+    /// The number of the last write.
+    write: u64,
 }
 
 impl Flags {
-    /// A thread, of a cluster, writes something that goes on what was there (an atomic), or does not; `told`: how far that reaches.
+    /// A thread, of a cluster, writes something; `told`: how far that reaches.
     /// Whether somebody may learn something by it that he could not before.
     pub fn written(
         &mut self,
         address: u64,
         (by, cluster): (Thread, u32),
         told: For,
-        goes_on: bool,
+        over: Over,
         messages: Vec<(For, Message)>,
     ) -> bool {
         if messages.is_empty() && !self.flags.contains_key(&address) {
@@ -92,18 +116,32 @@ impl Flags {
         }
         let flag = self.flags.entry(address).or_default();
         let mut is_new = false;
-        flag.last = (by.0, cluster);
+        let at = (by.0, cluster);
+        let last = std::mem::replace(&mut flag.last, at);
+        self.writes += 1;
+        flag.write = self.writes;
         let before = flag.left.len();
-        match goes_on {
-            // Its write bears what it has found.
-            true => {
-                for left in flag.left.iter_mut().filter(|left| is_meant(left.told, (by.0, cluster))) {
+        match over {
+            // Its write bears what it has found: nothing if it and the last one are not strong for each other.
+            Over::GoesOn => {
+                let has_found = is_meant(told, last);
+                flag.left.retain(|left| has_found && is_meant(left.told, at));
+            }
+            // Whoever is not reached by it may find what it has left as it was.
+            Over::MayGoOn => {
+                for left in flag.left.iter_mut().filter(|left| is_meant(left.told, at)) {
                     is_new |= told.0 > left.told.0;
                     left.told = if told.0 > left.told.0 { told } else { left.told };
                 }
             }
             // Who has released by this word goes on doing so (PTX ISA, Release and Acquire Patterns: the second form).
-            false => flag.left.retain(|left| left.by == Some(by)),
+            Over::New => flag.left.retain(|left| left.by == Some(by)),
+        }
+        if over != Over::MayGoOn {
+            for left in &mut flag.left {
+                is_new |= left.told != told;
+                left.told = told;
+            }
         }
         is_new |= flag.left.len() != before;
         let mut says_more = false;
@@ -141,7 +179,39 @@ impl Flags {
     /// A thread of this block and cluster writes something that goes on what was there, and says nothing that it has not said.
     pub fn repeated(&mut self, address: u64, by: (u32, u32)) {
         if let Some(flag) = self.flags.get_mut(&address) {
+            self.writes += 1;
+            flag.write = self.writes;
             flag.last = by;
+        }
+    }
+
+    /// A flag as it is; `says_the_same`: it will be so behind what comes now, but for who wrote it.
+    pub fn before(&self, address: u64, says_the_same: bool) -> Before {
+        match self.flags.get(&address) {
+            Some(flag) if says_the_same => Before::Last(flag.last),
+            flag => Before::Whole(flag.cloned()),
+        }
+    }
+
+    /// The number of the last write of a flag, if there is one.
+    pub fn last_write(&self, address: u64) -> Option<u64> {
+        Some(self.flags.get(&address)?.write)
+    }
+
+    /// What was written has not been.
+    pub fn restore(&mut self, address: u64, before: Before) {
+        match before {
+            Before::Last(last) => {
+                if let Some(flag) = self.flags.get_mut(&address) {
+                    flag.last = last;
+                }
+            }
+            Before::Whole(Some(flag)) => {
+                self.flags.insert(address, flag);
+            }
+            Before::Whole(None) => {
+                self.flags.remove(&address);
+            }
         }
     }
 
@@ -178,7 +248,7 @@ fn leave(flag: &mut Vec<Left>, new: Left) -> bool {
         return !before.is_same(&left.message);
     }
     let is_one = |left: &Left| is_for_same(left) && left.by.is_some();
-    if flag.iter().filter(|left| is_one(left)).count() == 2
+    if flag.iter().filter(|left| is_one(left)).count() >= 2
         && let Some(first) = flag.iter().position(is_one)
     {
         let old = flag.remove(first);

@@ -162,11 +162,11 @@ impl Detector {
     }
 
     /// Whether an atomic of a block that has found this written need not be told from it: another that finds the one finds this
-    /// one, too, and what is forgiven for the one is for this one. To a third of the atomic's own block this one may be too far away,
-    /// unless all reach as far as they can.
+    /// one, too, what is forgiven for the one is for this one, and what this one has found the other finds behind it. To a third of the
+    /// atomic's own block this one may be too far away, unless all reach as far as they can.
     pub(super) fn is_hidden(&self, entry: &Entry, block: u32, atomic: Kind) -> bool {
         entry.kind.direction == Direction::Atomic
-            && entry.kind.strong >= atomic.strong
+            && entry.kind.strong == atomic.strong
             && (entry.block == block || self.is_wide)
     }
 }

@@ -51,6 +51,18 @@ pub struct Kind {
     pub asynchronous: bool,
     /// Bytes of an element; of a weak one where that is kept.
     pub element: u8,
+    pub swap: Swap,
+}
+
+/// Whether an access is a compare-and-swap of which it is not known that it has written something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Swap {
+    #[default]
+    No,
+    /// It may have.
+    Open,
+    /// It has not, and only read. In another run it might, so it races as if it had.
+    Failed,
 }
 
 impl Kind {
@@ -70,6 +82,10 @@ impl Kind {
             strong,
             asynchronous: access.proxy == Proxy::Async,
             element: if strong.is_some() { access.element as u8 } else { 0 },
+            swap: match access.atomic {
+                Some(atomic) if atomic.is_swap => Swap::Open,
+                Some(_) | None => Swap::No,
+            },
         }
     }
 
@@ -196,6 +212,9 @@ pub enum Keep {
 /// Members at most that are kept though they lie before; those of the last to come stay.
 const MOST_WEAKER: usize = 4;
 
+/// Compare-and-swaps that have failed and are kept: who waits for a lock makes many.
+const MOST_FAILED: usize = 4;
+
 /// Members of a set at most. Where more threads than these touch a word in no order, as all blocks do that read a common
 /// value, the set keeps these.
 const MOST_MEMBERS: usize = 64;
@@ -274,6 +293,26 @@ impl Ledger {
         members
     }
 
+    /// A cell with one more compare-and-swap that has failed, if there are not enough of them; `keep`: which of those that are there.
+    pub fn with_failed(&self, cell: Cell, (entry, lanes): Member, keep: impl Fn(Member) -> Keep) -> Cell {
+        let (mut members, mut failed) = (Vec::new(), 0);
+        let mut is_there = false;
+        self.each(cell, |(other, theirs)| {
+            let has_failed = self.entry(other).kind.swap == Swap::Failed;
+            if other == entry {
+                is_there = true;
+                members.push((other, theirs | lanes));
+            } else if !has_failed || keep((other, theirs)) != Keep::No {
+                members.push((other, theirs));
+            }
+            failed += usize::from(has_failed);
+        });
+        if !is_there && failed < MOST_FAILED && members.len() < MOST_MEMBERS {
+            members.push((entry, lanes));
+        }
+        self.cell_of(&members)
+    }
+
     /// The members of a cell that are to be kept.
     pub fn only(&self, cell: Cell, keep: impl Fn(Member) -> Keep) -> Cell {
         self.cell_of(&self.kept(cell, keep))
@@ -283,13 +322,20 @@ impl Ledger {
         let mut members: Vec<(Member, Keep)> = Vec::new();
         self.each(cell, |member| members.push((member, keep(member))));
         members.retain(|(_, keep)| *keep != Keep::No);
-        let is_weaker = |(_, keep): &&(Member, Keep)| *keep == Keep::Weaker;
-        let mut too_many = members.iter().filter(is_weaker).count().saturating_sub(MOST_WEAKER);
-        members.retain(|member| {
-            let goes = too_many > 0 && is_weaker(&member);
-            too_many -= usize::from(goes);
-            !goes
-        });
+        if members.len() > MOST_WEAKER {
+            // What others may find is not to give way to what nobody does.
+            for has_failed in [false, true] {
+                let is_weaker = |(member, keep): &&(Member, Keep)| {
+                    *keep == Keep::Weaker && (self.entry(member.0).kind.swap == Swap::Failed) == has_failed
+                };
+                let mut too_many = members.iter().filter(is_weaker).count().saturating_sub(MOST_WEAKER);
+                members.retain(|member| {
+                    let goes = too_many > 0 && is_weaker(&member);
+                    too_many -= usize::from(goes);
+                    !goes
+                });
+            }
+        }
         members.into_iter().map(|(member, _)| member).collect()
     }
 

@@ -18,6 +18,7 @@ mod plain;
 mod report;
 mod shadow;
 mod strong;
+mod swap;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -253,6 +254,9 @@ impl Observer for Detector {
         };
         self.with_block(by.block, |block| {
             let warp = by.first_thread as usize / WARP + access.warp;
+            if let Some(atomic) = access.atomic.filter(|atomic| atomic.is_swap) {
+                self.swapped(block, &self.book.read(), warp, access, atomic);
+            }
             self.acquire(block, warp, access, reach);
             // Atomics are known to have read what was there.
             if access.direction == Direction::Read {

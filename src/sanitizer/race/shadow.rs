@@ -14,7 +14,7 @@ const WORDS: usize = (PAGE / WORD) as usize;
 const SHARDS: usize = 64;
 
 /// Who touched a word, or a byte.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Whoever wrote it, and may be in no order with somebody yet to come.
     pub writes: Cell,

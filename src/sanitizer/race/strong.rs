@@ -5,8 +5,8 @@ use crate::simt::observe::{Access, Direction};
 
 use super::block::{Block, Told};
 use super::clock::{Knowledge, Writers};
-use super::flags::{For, Message};
-use super::ledger::{Cell, Entry, Kind, Ledger, Reach};
+use super::flags::{For, Message, Over};
+use super::ledger::{Cell, Entry, Kind, Ledger, Reach, Swap};
 use super::{Book, Detector, lanes};
 
 impl Detector {
@@ -17,7 +17,9 @@ impl Detector {
             return;
         }
         let acquires = matches!(access.ordering, Ordering::Acquire | Ordering::AcqRel | Ordering::Sc);
-        let at_once = acquires || !self.options.benign;
+        // Nobody waits by what is not looked at.
+        let is_blind = access.atomic.is_some_and(|atomic| atomic.is_blind);
+        let at_once = acquires || !self.options.benign && !is_blind;
         let own = (block.number, block.cluster);
         let there = block.warps[warp].there;
         for (address, some) in by_address(access) {
@@ -25,7 +27,7 @@ impl Detector {
                 continue;
             };
             // Who waits reads the same again and again.
-            let read = Some((address, state, acquires, reach));
+            let read = Some((address, state, at_once, reach));
             if lanes(some).all(|lane| block.warps[warp].read[lane] == read) {
                 continue;
             }
@@ -82,8 +84,8 @@ impl Detector {
     }
 
     /// What an access of this kind, of a block and cluster, finds written: the last write, and if that was an atomic the one that it
-    /// has found, and so on (PTX ISA, Memory Consistency Model: Observation order). Atomics may have written nothing: what they are
-    /// too weak to pass on may still be what is found.
+    /// has found, and so on (PTX ISA, Memory Consistency Model: Observation order). A compare-and-swap may have written nothing: what
+    /// it is too weak to pass on may still be what is found.
     pub(super) fn found_by(&self, at: (u32, u32), kind: Kind, ledger: &Ledger, writes: Cell) -> Vec<Found> {
         let mut members = Vec::new();
         ledger.each(writes, |member| members.push(member));
@@ -95,6 +97,9 @@ impl Detector {
             if entry.operation.is_some() {
                 break;
             }
+            if entry.kind.swap == Swap::Failed {
+                continue;
+            }
             let is_strong = self.are_strong_for_each_other(at, entry, kind);
             let is_passed_on = atomic.is_some_and(|(atomic, _)| {
                 self.are_strong_for_each_other((atomic.block, atomic.cluster), entry, atomic.kind)
@@ -105,7 +110,10 @@ impl Detector {
                     && lanes & by != 0
                     && (entry.block, entry.warp, entry.kind.element) == (atomic.block, atomic.warp, atomic.kind.element)
             });
-            if is_strong || is_passed_on || is_own {
+            // Past an atomic that may have written nothing, one reads what lies behind it oneself.
+            let may_be_read = atomic.is_none_or(|(atomic, _)| atomic.kind.swap == Swap::Open);
+            let is_found = is_strong && may_be_read || is_passed_on || is_own;
+            if is_found {
                 if !is_strong
                     && !is_passed_on
                     && let Some(atomic) = found.last_mut()
@@ -121,7 +129,8 @@ impl Detector {
                 });
                 atomic = Some((entry, lanes));
             }
-            if entry.kind.direction != Direction::Atomic {
+            let is_missed = !is_found && entry.kind.swap == Swap::No;
+            if is_missed || entry.kind.direction != Direction::Atomic {
                 break;
             }
         }
@@ -159,8 +168,13 @@ impl Detector {
     /// Lanes are about to write words by strong accesses, from which others may learn.
     pub(super) fn release(&self, block: &mut Block, warp: usize, access: &Access<'_>, reach: Reach) {
         let mut any = false;
-        let goes_on = access.direction == Direction::Atomic;
-        let may_repeat = goes_on && !is_release(access.ordering);
+        let is_swap = access.atomic.is_some_and(|atomic| atomic.is_swap);
+        let over = match access.direction {
+            Direction::Atomic if is_swap => Over::MayGoOn,
+            Direction::Atomic => Over::GoesOn,
+            Direction::Read | Direction::Write => Over::New,
+        };
+        let may_repeat = over != Over::New && !is_release(access.ordering);
         let at = (block.number, block.cluster);
         let told = (reach, reach.number(at));
         let mut flags = self.flags.lock();
@@ -172,13 +186,24 @@ impl Detector {
                     && (told.address, told.reach, Some(told.version)) == (address, reach, flags.version(address))
                     && told.is_still(own.lanes.get(lane))
             };
-            if own.told[lane].as_deref().filter(is_repeated).is_some() {
-                flags.repeated(address, at);
+            let repeats = own.told[lane].as_deref().filter(is_repeated).is_some();
+            let before = is_swap.then(|| flags.before(address, repeats));
+            let messages = match repeats {
+                true => Vec::new(),
+                false => self.messages(block, warp, lane, access.ordering, reach),
+            };
+            let said = before.as_ref().map(|_| messages.clone()).unwrap_or_default();
+            match repeats {
+                true => flags.repeated(address, at),
+                false => any |= flags.written(address, ((at.0, warp, lane), at.1), told, over, messages),
+            }
+            let own = &mut block.warps[warp];
+            if let (Some(before), Some(swap)) = (before, &mut own.swap) {
+                swap.said(lane, before, said, flags.last_write(address));
+            }
+            if repeats {
                 continue;
             }
-            let messages = self.messages(block, warp, lane, access.ordering, reach);
-            any |= flags.written(address, ((at.0, warp, lane), at.1), told, goes_on, messages);
-            let own = &mut block.warps[warp];
             own.told[lane] = flags.version(address).filter(|_| may_repeat).map(|version| {
                 Box::new(Told {
                     address,
@@ -189,8 +214,11 @@ impl Detector {
             });
         }
         drop(flags);
-        if any {
-            block.warps[warp].next_step();
+        let own = &mut block.warps[warp];
+        match &mut own.swap {
+            Some(swap) if any => swap.ends_the_step(),
+            None if any => own.next_step(),
+            Some(_) | None => {}
         }
     }
 }
@@ -207,9 +235,9 @@ pub(super) struct Found {
 
 /// Writes to a word that lanes have found there.
 pub(super) struct Observed {
-    address: u64,
-    lanes: u32,
-    writers: Writers,
+    pub address: u64,
+    pub lanes: u32,
+    pub writers: Writers,
 }
 
 /// What lanes have found lies before what they do from now on.

@@ -15,7 +15,7 @@ use crate::simt::cause::Cause;
 
 use super::context::{Cx, Env, NONE, RawFault};
 use super::lines;
-use super::observe::{Access, Direction, RowAccess, Stored};
+use super::observe::{Access, Atomic, Direction, RowAccess, Stored};
 use super::slots::{Slot, bits, read};
 
 /// A memory access: where the address comes from, which slots carry data.
@@ -186,18 +186,32 @@ pub(super) fn tell_store(
     }
 }
 
-/// Tells the observer that a strong read, or an atomic, is done.
-pub(super) fn tell_done(
+/// Tells the observer that a strong read is done.
+pub(super) fn tell_done(cx: &Cx<'_>, op: &MemOp, lanes: (usize, u32), addresses: &Lanes, bytes: u64) {
+    if let Some(observer) = cx.block.env.watch().observer() {
+        let access = generic(cx, op, lanes, addresses, bytes, Direction::Read);
+        observer.has_read(&cx.who(op.span), &access);
+    }
+}
+
+/// Tells the observer of an atomic that was checked, and again when it is done.
+pub(super) fn tell_atomic(
     cx: &Cx<'_>,
     op: &MemOp,
     lanes: (usize, u32),
     addresses: &Lanes,
     bytes: u64,
-    direction: Direction,
+    (atomic, is_done): (Atomic, bool),
 ) {
     if let Some(observer) = cx.block.env.watch().observer() {
-        let access = generic(cx, op, lanes, addresses, bytes, direction);
-        observer.has_read(&cx.who(op.span), &access);
+        let access = Access {
+            atomic: Some(atomic),
+            ..generic(cx, op, lanes, addresses, bytes, Direction::Atomic)
+        };
+        match is_done {
+            false => observer.access(&cx.who(op.span), &access),
+            true => observer.has_read(&cx.who(op.span), &access),
+        }
     }
 }
 
@@ -223,6 +237,7 @@ fn generic<'a>(
         proxy: Proxy::Generic,
         operation: cx.operation,
         stored: None,
+        atomic: None,
     }
 }
 
@@ -252,6 +267,7 @@ pub(super) fn tell_one<const WATCHED: bool>(
             proxy,
             operation: cx.operation,
             stored: None,
+            atomic: None,
         };
         observer.access(&cx.who(cx.span), &access);
     }

@@ -13,7 +13,7 @@ use crate::program::{AtomicOp, AtomicType, Space};
 
 use super::access::{self, Distances, Lanes, MemOp};
 use super::context::{Cx, NONE};
-use super::observe::Direction;
+use super::observe::{Atomic, Direction};
 use super::raw::wide;
 use super::slots::bits;
 
@@ -280,8 +280,16 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
         }
         let mut a: Lanes = [0; WARP];
         // SAFETY: the address register is a slot of the window.
-        if !unsafe { access::lanes::<WATCHED>(cx, &op.mem, w, active, bytes, Direction::Atomic, &mut a) } {
+        if !unsafe { access::lanes::<false>(cx, &op.mem, w, active, bytes, Direction::Atomic, &mut a) } {
             return false;
+        }
+        let mut atomic = Atomic {
+            is_blind: op.dst.iter().all(|&d| d == NONE),
+            is_swap: op.c != NONE,
+            failed: 0,
+        };
+        if WATCHED {
+            access::tell_atomic(cx, &op.mem, (w, active), &a, bytes, (atomic, false));
         }
         for (k, &slot) in op.mem.data.iter().enumerate() {
             // SAFETY: slots are runs of 32 cells in the window; addresses of active lanes were checked.
@@ -325,11 +333,14 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
                     if let Some(dst) = dst {
                         *dst.add(i) = old;
                     }
+                    if WATCHED && atomic.is_swap && old != vb {
+                        atomic.failed |= 1 << i;
+                    }
                 }
             }
         }
         if WATCHED {
-            access::tell_done(cx, &op.mem, (w, active), &a, bytes, Direction::Atomic);
+            access::tell_atomic(cx, &op.mem, (w, active), &a, bytes, (atomic, true));
         }
     }
     true

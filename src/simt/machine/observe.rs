@@ -97,6 +97,19 @@ pub struct Access<'a> {
     pub operation: Option<u64>,
     /// Of a store: what is about to be written.
     pub stored: Option<&'a Stored<'a>>,
+    /// Of `atom` and `red`.
+    pub atomic: Option<Atomic>,
+}
+
+/// What there is to know of an atomic besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Atomic {
+    /// Nobody looks at what it finds: a `red`, or no more than one.
+    pub is_blind: bool,
+    /// A compare-and-swap, which writes only if it finds what it compares with.
+    pub is_swap: bool,
+    /// Of one that is done: lanes that have found something else.
+    pub failed: u32,
 }
 
 /// What lanes of a warp have computed.
@@ -204,6 +217,7 @@ impl RowAccess<'_> {
             proxy: Proxy::Generic,
             operation: None,
             stored: stored.as_ref().map(|stored| stored as &Stored<'_>),
+            atomic: None,
         })
     }
 }

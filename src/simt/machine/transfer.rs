@@ -391,7 +391,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
                     }
                 }
                 if WATCHED {
-                    access::tell_done(cx, op, (w, active), &a, bytes, Direction::Read);
+                    access::tell_done(cx, op, (w, active), &a, bytes);
                 }
                 continue;
             }

@@ -14,7 +14,7 @@ use crate::ptx::ast::Span;
 use crate::sanitizer::spread::Spread;
 use crate::simt::observe::{Access, RowAccess, SyncEvent, Who};
 
-use super::super::ledger::Kind;
+use super::super::ledger::{Kind, Swap};
 use super::super::{Detector, MANY};
 use super::block::{Block, Entry};
 use super::look::{Looker, Run, Told};
@@ -163,6 +163,7 @@ impl Detector {
             strong: None,
             asynchronous: false,
             element: 0,
+            swap: Swap::No,
         };
         let is_full = self.on_plain(plain, by, (kind, rows.space), |on| {
             let bytes = u64::from(rows.bytes);
