@@ -78,6 +78,8 @@ pub struct Fragment {
     pub state: State,
     /// When it last gave way to others, as the bundle counts.
     pub(super) gave_way: u64,
+    /// The last share in which it ran without being given a turn.
+    pub(super) ran: u64,
     /// Nobody else can come to the `.sync` operation where it waits: it goes ahead without them.
     pub(super) forced: bool,
 }
@@ -101,6 +103,7 @@ impl Fragment {
         mask: [0; MAX_WARPS],
         state: State::Ready,
         gave_way: 0,
+        ran: 0,
         forced: false,
     };
 
@@ -138,6 +141,8 @@ pub struct Bundle {
     pub(super) ways: u64,
     /// Since the bundle's share was used up: fragments that have not given way since then have a turn each.
     pub(super) fair: Option<u64>,
+    /// Counts shares.
+    pub(super) shares: u64,
     /// Had its share, and goes on in the block's next turn.
     pub spent: bool,
     /// The share went to loops that looked at memory of others: somebody waits, as it seems.
@@ -207,6 +212,7 @@ impl Bundle {
             share: SHARE,
             ways: 0,
             fair: None,
+            shares: 0,
             spent: false,
             spins: false,
             began: None,
@@ -230,7 +236,7 @@ impl Bundle {
         self.fragments.clear();
         self.fragments.push(Fragment::NOBODY);
         let all = &mut self.fragments[0];
-        (all.mask, all.gave_way) = (self.exist, self.ways);
+        (all.mask, all.gave_way, all.ran) = (self.exist, self.ways, self.shares);
         self.frames[0].reset();
     }
 
@@ -312,6 +318,7 @@ impl Bundle {
                     a.state = State::Ready;
                     // The later of the two: otherwise lanes that meet again and again would keep others waiting.
                     a.gave_way = a.gave_way.max(b.gave_way);
+                    a.ran = a.ran.max(b.ran);
                 } else {
                     j += 1;
                 }
@@ -322,6 +329,9 @@ impl Bundle {
 
     /// Who runs next: the deepest, and of those the lowest pc; when the share is used up, those that have not given way
     /// since come first, the one that has waited longest before all. Or whoever is drawn.
+    ///
+    /// Unless somebody spins, who ran in this share has no such turn: it waits for others to come where it stands, and will
+    /// not for long. GPUs let lanes wait there, too, and programs that were written for warps in lock step count on it.
     #[inline(always)]
     pub(super) fn pick(&self, drawn: Option<&Schedule>) -> Next {
         let ready = |f: &Fragment| f.state == State::Ready;
@@ -337,7 +347,11 @@ impl Bundle {
         }
         // As one number: the lack of depth, then the pc.
         let place = |f: &Fragment| u64::from(u32::MAX - self.frames[f.frame as usize].depth) << 32 | u64::from(f.pc);
-        let waited = |f: &Fragment| if self.fair.is_some() { f.gave_way } else { 0 };
+        let waited = |f: &Fragment| match self.fair {
+            None => 0,
+            Some(since) if !self.spins && f.ran >= self.shares => since,
+            Some(_) => f.gave_way,
+        };
         let mut first = None;
         for (i, f) in self.fragments.iter().enumerate().filter(|(_, f)| ready(f)) {
             let key = (waited(f), place(f));
@@ -384,6 +398,7 @@ impl Bundle {
     /// Everybody had a turn: a new share.
     pub(super) fn begin_share(&mut self) {
         (self.share, self.fair) = (SHARE, None);
+        self.shares += 1;
     }
 
     /// The block has its next turn.

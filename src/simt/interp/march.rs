@@ -371,7 +371,8 @@ impl Bundle {
             self.fragments.clear();
         }
         let mut fragment = Fragment::NOBODY;
-        (fragment.pc, fragment.mask, fragment.gave_way) = (marching.pc, self.exist, self.ways);
+        (fragment.pc, fragment.mask) = (marching.pc, self.exist);
+        (fragment.gave_way, fragment.ran) = (self.ways, self.shares);
         self.fragments.push(fragment);
         self.together = (marching.registers == together::UNTOUCHED).then_some((0, marching.pc));
         Ok(())

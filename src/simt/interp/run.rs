@@ -84,6 +84,9 @@ impl Bundle {
                     return Ok(Pause::Share);
                 }
             };
+            if self.fair.is_none() {
+                self.fragments[at].ran = self.shares;
+            }
             self.slice -= CHOICE;
             if self.slice < 0 {
                 self.slice = SLICE;
