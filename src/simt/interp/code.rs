@@ -153,6 +153,8 @@ pub struct NativeForm {
     interpreted: AtomicU64,
     /// How long the last launch took in the interpreter, and its size.
     before: Mutex<Option<(Size, u64)>>,
+    /// So many launches of compiled code in a row have been slower.
+    losses: AtomicU32,
     /// Compiled code took longer than the interpreter for a launch of the same size.
     slower: AtomicBool,
 }
@@ -163,6 +165,9 @@ pub type Size = [[u32; 3]; 2];
 /// Launches that take less time than this are not compared.
 const COMPARED: u64 = 1_000_000;
 
+/// Slower launches in a row that settle it.
+const LOSSES: u32 = 3;
+
 impl NativeForm {
     /// What has been made so far; `Some(None)`: nothing will be.
     #[inline(always)]
@@ -172,17 +177,31 @@ impl NativeForm {
     }
 
     /// A launch took so long, all of it in compiled code or all of it in the interpreter. What is compiled and turns out to be
-    /// slower than the interpreter is not used again: such are kernels that meet at a barrier every few instructions.
+    /// slower than the interpreter, launch after launch, is not used again: such are kernels that meet at a barrier every few
+    /// instructions. A single launch may have been held up by whatever else runs.
     pub fn took(&self, size: Size, time: Duration, compiled: bool) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        if time < COMPARED || config::get().jit == Jit::Always {
+        if config::get().jit == Jit::Always {
+            return;
+        }
+        if time < COMPARED {
+            if compiled && self.losses.load(Ordering::Relaxed) != 0 {
+                self.losses.store(0, Ordering::Relaxed);
+            }
             return;
         }
         let mut before = self.before.lock();
         match (compiled, *before) {
             (false, _) => *before = Some((size, time)),
-            (true, Some((same, interpreted))) if same == size && time > interpreted + interpreted / 8 => {
-                self.slower.store(true, Ordering::Relaxed);
+            (true, Some((same, interpreted))) if same == size => {
+                let losses = match time > interpreted + interpreted / 8 {
+                    true => self.losses.load(Ordering::Relaxed).saturating_add(1),
+                    false => 0,
+                };
+                self.losses.store(losses, Ordering::Relaxed);
+                if losses >= LOSSES {
+                    self.slower.store(true, Ordering::Relaxed);
+                }
             }
             (true, _) => {}
         }
