@@ -558,10 +558,55 @@ impl Plan {
                 next.entry &= enters;
             }
         }
+        let divided = self.join_units(body, &divided);
         if divided.iter().any(|&divided| divided) {
             self.find_others(&divided)?;
         }
         Ok(())
+    }
+
+    /// Units that nobody enters and nobody leaves at their beginning become part of the one before: what is known of a stretch of
+    /// code holds up to its end. Gives the units that divide lanes, by their new numbers.
+    fn join_units(&mut self, body: &Body, divided: &[bool]) -> Vec<bool> {
+        let old = std::mem::take(&mut self.units);
+        let mut numbers = Vec::with_capacity(old.len());
+        let mut new_divided: Vec<bool> = Vec::new();
+        for (number, unit) in (0..).zip(old) {
+            let joins = self.units.last().is_some_and(|before| {
+                let goes_on = matches!(before.exit, Exit::To(to) if to == number)
+                    && matches!(before.stick, Stick::Never | Stick::Perhaps);
+                goes_on && before.block == unit.block && unit.stick == Stick::Never && !unit.entry
+            });
+            match self.units.last_mut().filter(|_| joins) {
+                Some(before) => {
+                    before.insts.end = unit.insts.end;
+                    before.exit = unit.exit;
+                    if let Some(last) = new_divided.last_mut() {
+                        *last = divided[number as usize];
+                    }
+                }
+                None => {
+                    self.units.push(unit);
+                    new_divided.push(divided[number as usize]);
+                }
+            }
+            numbers.push(self.units.len() as Node - 1);
+        }
+        for unit in &mut self.units {
+            unit.exit = match unit.exit {
+                Exit::None => Exit::None,
+                Exit::To(to) => Exit::To(numbers[to as usize]),
+                Exit::Branch { guard, taken, fall } => Exit::Branch {
+                    guard,
+                    taken: numbers[taken as usize],
+                    fall: numbers[fall as usize],
+                },
+            };
+        }
+        self.others = vec![BTreeSet::new(); self.units.len()];
+        self.lacks = vec![false; self.units.len()];
+        self.liveness(body);
+        new_divided
     }
 
     /// Which operand of an operation that widens has to be looked at, lest it wraps around between lanes, and whether it counts
