@@ -44,6 +44,8 @@ pub(super) struct Spread {
     /// Vectors of so many bits; no distance of a lane that runs has its sign.
     pub(super) distances: Vec<String>,
     pub(super) bits: u32,
+    /// Bytes that a distance of one stands for.
+    pub(super) scale: u64,
     /// How many bytes from the number on there is memory, if that is one stretch: a number of 64 bits.
     pub(super) end: Option<String>,
 }
@@ -511,10 +513,17 @@ impl Emit<'_> {
             base,
             distances,
             bits,
+            scale,
             end,
         } = spread;
         // Vectors of four have no masks.
-        if !may || moved.count != 1 || !matches!(bytes, 4 | 8) || address.space == Space::Local || self.lanes < 8 {
+        if !may
+            || moved.count != 1
+            || !matches!(bytes, 4 | 8)
+            || !bytes.is_multiple_of(*scale)
+            || address.space == Space::Local
+            || self.lanes < 8
+        {
             access(self, &place);
             return;
         }
@@ -525,7 +534,7 @@ impl Emit<'_> {
             .collect();
         let mut elsewhere = Vec::new();
         for (part, distance) in distances.iter().enumerate() {
-            let expected = self.row(*bits, &firsts[part], bytes);
+            let expected = self.row(*bits, &firsts[part], bytes / scale);
             elsewhere.push(self.text.value(format!("icmp ne {ty} {distance}, {expected}")));
         }
         if let Some(mask) = self.mask.clone() {
@@ -536,6 +545,7 @@ impl Emit<'_> {
             .map(|first| {
                 // The first lane may be one that does not run, and lie before a window.
                 let first = self.text.resize(Form::One, *bits, first, 64, true);
+                let first = self.text.value(format!("mul i64 {first}, {scale}"));
                 self.text.value(format!("add i64 {base}, {first}"))
             })
             .collect();
@@ -550,7 +560,13 @@ impl Emit<'_> {
             && self.lanes == 16
             && bytes == 4
         {
-            let lanes = (&base[..], &distances[..], *bits);
+            let (distances, bits) = self.in_bytes(spread);
+            let ty = self.form().int(bits);
+            let firsts: Vec<String> = distances
+                .iter()
+                .map(|distance| self.text.value(format!("extractelement {ty} {distance}, i64 0")))
+                .collect();
+            let lanes = (&base[..], &distances[..], bits);
             let (near, any) = match moved.stores {
                 false => self.windows(lanes, &firsts, end),
                 true => self.butterflies(lanes, &firsts),
@@ -682,7 +698,7 @@ impl Emit<'_> {
     }
 
     /// A new site: its number, and the extent that it has found.
-    fn site(&mut self, extent: u64) -> (usize, String, String) {
+    pub(super) fn site(&mut self, extent: u64) -> (usize, String, String) {
         let site = self.sites.len();
         self.sites.push(extent);
         let extents = self.field(offset_of!(Context, extents), "ptr", true);
@@ -820,17 +836,36 @@ impl Emit<'_> {
     /// Pointers so far from a number.
     pub(super) fn pointers(&mut self, spread: &Spread) -> Vec<String> {
         let base = self.text.value(format!("inttoptr i64 {} to ptr", spread.base));
-        let ty = self.form().int(spread.bits);
+        let (ty, scale) = (self.form().int(spread.bits), spread.scale);
         let each = spread.distances.iter();
         each.map(|distance| {
             self.text
-                .value(format!("getelementptr i8, ptr {base}, {ty} {distance}"))
+                .value(format!("getelementptr [{scale} x i8], ptr {base}, {ty} {distance}"))
         })
         .collect()
     }
 
+    /// Distances in bytes, and how many bits they have.
+    fn in_bytes(&mut self, spread: &Spread) -> (Vec<String>, u32) {
+        if spread.scale == 1 {
+            return (spread.distances.clone(), spread.bits);
+        }
+        let form = self.form();
+        let by = form.constant(64, spread.scale);
+        let distances = spread.distances.iter().map(|distance| {
+            let wide = self.text.resize(form, spread.bits, distance, 64, true);
+            self.text.binary("mul", &form.int(64), &wide, &by)
+        });
+        (distances.collect(), 64)
+    }
+
     /// Where each lane goes, and whether any that runs may not: each reaches so far.
     pub(super) fn locate_each(&mut self, address: &Address, (reach, multiple): (u64, Multiple)) -> Option<Located> {
+        if matches!(address.space, Space::Generic | Space::Global | Space::Const)
+            && let Some(located) = self.locate_indexed(address, (reach, multiple))
+        {
+            return Some(located);
+        }
         let form = self.form();
         let (wide, narrow) = (form.int(64), form.int(32));
         let offset = address.offset as u64;
@@ -917,6 +952,7 @@ impl Emit<'_> {
                 base,
                 distances,
                 bits,
+                scale: 1,
                 end,
             }),
             bad,

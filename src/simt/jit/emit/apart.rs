@@ -152,7 +152,12 @@ impl Emit<'_> {
             }
         }
         each.iter()
-            .map(|distance| self.text.value(format!("getelementptr i8, ptr {base}, i64 {distance}")))
+            .map(|distance| {
+                self.text.value(format!(
+                    "getelementptr [{} x i8], ptr {base}, i64 {distance}",
+                    spread.scale
+                ))
+            })
             .collect()
     }
 

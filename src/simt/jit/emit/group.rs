@@ -124,6 +124,7 @@ impl Emit<'_> {
 
     /// A unit's instructions.
     pub(super) fn insts(&mut self, block: usize, insts: Range<usize>) {
+        self.forget_indexed(0);
         let mut at = insts.start;
         for (stretch, groups) in self.groups(block, insts.clone()) {
             for before in at..*stretch.start() {
@@ -140,7 +141,9 @@ impl Emit<'_> {
     fn inst_at(&mut self, block: usize, at: usize) {
         let inst = &self.input.body.blocks[block].insts[at];
         let here = self.mask.clone();
+        let indexed = self.indexed_of(inst);
         self.inst(inst, self.input.starts[block] + at as Pc);
+        self.leaves_indexed(inst, indexed);
         (self.guarded, self.mask) = (false, here);
     }
 
@@ -148,6 +151,7 @@ impl Emit<'_> {
         let mut doubts: Vec<(usize, String)> = Vec::new();
         let mut sites: Vec<Option<usize>> = vec![None; groups.len()];
         let start = self.input.starts[block];
+        let indexed = self.indexed_found;
         for at in stretch.clone() {
             let mut bad = None;
             for (group, site) in groups.iter().zip(&mut sites).filter(|(group, _)| group.opens == at) {
@@ -189,6 +193,7 @@ impl Emit<'_> {
             self.jump(&sure);
         }
         self.text.label(&sure);
+        self.forget_indexed(indexed);
         self.members.clear();
     }
 

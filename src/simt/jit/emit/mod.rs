@@ -29,6 +29,7 @@ mod apart;
 mod atomic;
 mod flow;
 mod group;
+mod indexed;
 mod instructions;
 mod lanes;
 mod masks;
@@ -156,6 +157,9 @@ struct Emit<'a> {
     stretches: Vec<Stretch>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
     members: HashMap<Pc, access::Member>,
+    /// Registers that are known to hold addresses of elements, and how many were found.
+    indexed: HashMap<Register, indexed::Indexed>,
+    indexed_found: usize,
     /// Which unit is emitted, in which version, for which lanes of its parts (`None`: all).
     unit: Node,
     full: bool,
@@ -208,6 +212,8 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         sites: Vec::new(),
         stretches: Vec::new(),
         members: HashMap::new(),
+        indexed: HashMap::new(),
+        indexed_found: 0,
         unit: 0,
         full: true,
         mask: None,
