@@ -3,7 +3,7 @@
 //!
 //! **Units.** Blocks are cut into *units* before and after every instruction at which lanes may have to leave the code for
 //! the interpreter. A unit where they leave *sticks*: always (barriers, calls, exits), or perhaps (an operation whose
-//! partners may be missing, a sum that must not wrap around).
+//! partners may be missing, a sum that must not wrap around). Where it turns out that none does, units become one.
 //!
 //! **Who is elsewhere.** Code runs the lanes that stand in the lowest unit first, as the interpreter does; the others are
 //! *pending* at units further down, or stuck. [`Plan::others`] says for each unit where that may be while it runs. It

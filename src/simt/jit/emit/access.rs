@@ -559,14 +559,9 @@ impl Emit<'_> {
         if let Some(end) = end
             && self.lanes == 16
             && bytes == 4
+            && *scale == 1
         {
-            let (distances, bits) = self.in_bytes(spread);
-            let ty = self.form().int(bits);
-            let firsts: Vec<String> = distances
-                .iter()
-                .map(|distance| self.text.value(format!("extractelement {ty} {distance}, i64 0")))
-                .collect();
-            let lanes = (&base[..], &distances[..], bits);
+            let lanes = (&base[..], &distances[..], *bits);
             let (near, any) = match moved.stores {
                 false => self.windows(lanes, &firsts, end),
                 true => self.butterflies(lanes, &firsts),
@@ -843,20 +838,6 @@ impl Emit<'_> {
                 .value(format!("getelementptr [{scale} x i8], ptr {base}, {ty} {distance}"))
         })
         .collect()
-    }
-
-    /// Distances in bytes, and how many bits they have.
-    fn in_bytes(&mut self, spread: &Spread) -> (Vec<String>, u32) {
-        if spread.scale == 1 {
-            return (spread.distances.clone(), spread.bits);
-        }
-        let form = self.form();
-        let by = form.constant(64, spread.scale);
-        let distances = spread.distances.iter().map(|distance| {
-            let wide = self.text.resize(form, spread.bits, distance, 64, true);
-            self.text.binary("mul", &form.int(64), &wide, &by)
-        });
-        (distances.collect(), 64)
     }
 
     /// Where each lane goes, and whether any that runs may not: each reaches so far.

@@ -2,7 +2,8 @@
 //! `array[i]`.
 //!
 //! Code that knows them for what they are compares indices with the first and the last that there is memory for, and leaves
-//! the address to the access: half as many vectors, and fewer operations on each, than with addresses of 64 bits.
+//! the address to the access: half as many vectors, and fewer operations on each, than with addresses of 64 bits. Vectors of sixteen
+//! lanes go by their addresses: what this does for AVX-512 has not been measured.
 
 use crate::isa::{Compute, Linear};
 
@@ -40,6 +41,9 @@ impl Emit<'_> {
             return None;
         };
         let [dst] = dst[..] else { return None };
+        if self.lanes >= 16 {
+            return None;
+        }
         if dst.width != Width::B64 || !matches!(self.kind(dst.number), Kind::Vector) {
             return None;
         }
