@@ -91,7 +91,7 @@ impl Detector {
         // That all have written is what was said, but for how far it reaches.
         let is_as_said = atomic.failed == 0 && self.is_wide;
         if !is_as_said && generation == book.generation {
-            self.correct_words(block, &book.ledger, book, warp, entry, (&words, atomic.failed));
+            self.correct_words(block, book, warp, entry, (&words, atomic.failed));
         }
         let is_silent = !is_as_said && self.correct_flags(block, warp, access, (flags, atomic.failed));
         if ends_the_step && !is_silent {
@@ -100,15 +100,8 @@ impl Detector {
     }
 
     /// Words learn which lanes have written, and these what they have found.
-    fn correct_words(
-        &self,
-        block: &mut Block,
-        ledger: &Ledger,
-        book: &Book,
-        warp: usize,
-        open: u32,
-        (words, failed): (&[Word], u32),
-    ) {
+    fn correct_words(&self, block: &mut Block, book: &Book, warp: usize, open: u32, (words, failed): (&[Word], u32)) {
+        let ledger = &book.ledger;
         let open = *ledger.entry(open);
         let mut enter = |swap: Swap| {
             let kind = Kind { swap, ..open.kind };

@@ -115,7 +115,15 @@ impl Columns {
                 | tcgen05::Op::Copy(_)
                 | tcgen05::Op::Shift(_),
             ) => vec![self.object(joint.src[0])],
-            _ => Vec::new(),
+            Joint::Tcgen05(_)
+            | Joint::Matrix(_)
+            | Joint::Bulk(_)
+            | Joint::Mbarrier(_)
+            | Joint::Tensor(_)
+            | Joint::Cluster(_)
+            | Joint::Warpgroup(_)
+            | Joint::Multimem(_)
+            | Joint::Fabric(_) => Vec::new(),
         }
     }
 }

@@ -14,89 +14,11 @@ use super::super::compute::bits_of;
 use super::super::context::{Context, Extent};
 use super::super::plan::Kind;
 use super::super::text::Form;
+use super::place::{Located, Member, Moved, Multiple, Place, Spread};
 use super::{Emit, LANES};
-
-/// Where the lanes of an access go.
-#[derive(Clone)]
-pub(super) enum Place {
-    /// One address, or one a part, from which lanes follow each other by so many bytes: none, an access's, or a few times as
-    /// many.
-    Lines {
-        at: Vec<String>,
-        step: u64,
-        /// Bytes before the first lane's access and behind the last one's that may be read as well.
-        around: (u64, u64),
-    },
-    /// One address a part, from which those lanes that run follow each other; of others nothing is known.
-    Rows { at: Vec<String> },
-    /// A distance from a number for each lane.
-    Lanes(Spread),
-    /// One address a part, from which lanes that run load words with these numbers ([`super::near`]).
-    Near { at: Vec<String>, words: Vec<String> },
-    /// One address a part, from which lanes store to the words that have a bit ([`super::near`]).
-    Butterflies { at: Vec<String>, places: Vec<String> },
-}
-
-/// Distances from a number.
-#[derive(Clone)]
-pub(super) struct Spread {
-    pub(super) base: String,
-    /// Vectors of so many bits; no distance of a lane that runs has its sign.
-    pub(super) distances: Vec<String>,
-    pub(super) bits: u32,
-    /// Bytes that a distance of one stands for.
-    pub(super) scale: u64,
-    /// How many bytes from the number on there is memory, if that is one stretch: a number of 64 bits.
-    pub(super) end: Option<String>,
-}
-
-/// What an access moves for each lane.
-#[derive(Clone, Copy)]
-pub(super) struct Moved {
-    /// Bytes of an element.
-    pub(super) size: u64,
-    /// Elements.
-    pub(super) count: u64,
-    pub(super) stores: bool,
-}
-
-impl Moved {
-    /// Of an access that code carries out itself.
-    pub(super) fn of(element: Element, count: usize, stores: bool) -> Option<Moved> {
-        let (size, count) = (u64::from(element.bytes), count as u64);
-        let moved = Moved { size, count, stores };
-        let bytes = moved.bytes();
-        (size <= 8 && bytes <= 32 && bytes.is_power_of_two()).then_some(moved)
-    }
-    pub(super) fn bytes(self) -> u64 {
-        self.size * self.count
-    }
-}
-
-/// What is accessed, and whether it has to be looked at the long way.
-pub(super) struct Located {
-    pub(super) place: Place,
-    pub(super) bad: String,
-    pub(super) site: Option<usize>,
-    /// An address that may be read in any case, once nothing is bad.
-    pub(super) safe: String,
-}
-
-/// What is known of an access that belongs to a group.
-#[derive(Clone)]
-pub(super) struct Member {
-    /// It may go where it goes: so far behind where the group begins.
-    pub(super) start: Place,
-    pub(super) delta: i64,
-    /// An address that may be read.
-    pub(super) safe: String,
-}
 
 /// Where an access goes, the label behind it, if there are other ways there, and an address that may be read.
 type Way = (Place, Option<String>, String);
-
-/// An alignment to look at: of the address so many bytes behind.
-pub(super) type Multiple = Option<(u64, i64)>;
 
 impl Emit<'_> {
     /// A weak load; `false`: not of a kind that is known here.

@@ -6,7 +6,7 @@
 
 use super::super::text::Form;
 use super::Emit;
-use super::access::{Moved, Spread};
+use super::place::{Moved, Spread};
 
 /// Bytes from one lane to the next at most, so that the whole warp's are within what instructions have room for.
 const FAR: u64 = 1 << 16;

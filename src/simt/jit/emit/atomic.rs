@@ -15,7 +15,7 @@ use super::super::compute::bits_of;
 use super::super::context::Context;
 use super::super::plan::Kind;
 use super::super::text::Form;
-use super::access::{Located, Place};
+use super::place::{Located, Place};
 use super::vote::Fold;
 use super::{Emit, LANES};
 

@@ -12,7 +12,7 @@ use crate::program::{Address, Inst, Op, Ordering, Reg, Role, Space};
 
 use super::super::Pc;
 use super::Emit;
-use super::access::{Located, Member, Moved, Place, Spread};
+use super::place::{Located, Member, Moved, Place, Spread};
 
 /// Bytes between the first and the last place of a group's offsets; where nothing but the offsets says that they belong together.
 const SPAN: i64 = 1 << 16;

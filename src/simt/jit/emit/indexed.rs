@@ -13,26 +13,12 @@ use crate::program::{Address, Inst, Op, Reg, Role};
 use super::super::plan::Kind;
 use super::super::text::Form;
 use super::Emit;
-use super::access::{Located, Multiple, Place, Spread};
+use super::place::{Indexed, Located, Multiple, Place, Spread};
 
 /// Bytes of an element at most.
 const LARGE: u64 = 1 << 16;
 /// Addresses further apart than this are of no use to an index.
 const FAR: i64 = 1 << 60;
-
-/// What a register of 64 bits holds.
-#[derive(Clone)]
-pub(super) struct Indexed {
-    /// A number for all lanes; none: zero.
-    base: Option<String>,
-    /// By part.
-    index: Vec<String>,
-    signed: bool,
-    /// Bytes from one index to the next.
-    scale: u64,
-    /// In which order such values were found.
-    number: usize,
-}
 
 impl Emit<'_> {
     /// What an instruction that is about to be emitted leaves in its result, for [`Emit::leaves_indexed`].

@@ -36,6 +36,7 @@ mod masks;
 mod near;
 mod order;
 mod pack;
+mod place;
 mod registers;
 mod rounds;
 mod shuffle;
@@ -156,9 +157,9 @@ struct Emit<'a> {
     sites: Vec<u64>,
     stretches: Vec<Stretch>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
-    members: HashMap<Pc, access::Member>,
+    members: HashMap<Pc, place::Member>,
     /// Registers that are known to hold addresses of elements, and how many were found.
-    indexed: HashMap<Register, indexed::Indexed>,
+    indexed: HashMap<Register, place::Indexed>,
     indexed_found: usize,
     /// Which unit is emitted, in which version, for which lanes of its parts (`None`: all).
     unit: Node,

@@ -10,7 +10,7 @@
 
 use super::super::text::Form;
 use super::Emit;
-use super::access::{Moved, Place};
+use super::place::{Moved, Place};
 
 /// Bytes of a window: four vectors.
 const WINDOW: u64 = 256;
