@@ -50,12 +50,12 @@ impl Emit<'_> {
 
     /// Code from here on goes by parts of the warp if the CPU has too few registers for all of them.
     fn in_parts(&mut self, start: usize) {
-        // Some are taken by what is on its way.
-        let registers = match self.level {
-            Level::Avx512 => 26,
-            Level::Avx2 | Level::Baseline => 12,
+        // Some are taken by what is on its way. What jumps between parts do where there are many registers has not been measured.
+        let (registers, apart) = match self.level {
+            Level::Avx512 => (26, false),
+            Level::Avx2 | Level::Baseline => (12, true),
         };
-        order::by_parts(&mut self.text.lines, start, registers);
+        order::by_parts(&mut self.text, start, registers, apart);
     }
 
     /// Whether a unit is an operation at which lanes of the warp meet.

@@ -57,6 +57,7 @@ use super::moves::Stand;
 use super::plan::{Exit, Node, Plan, Stick};
 use super::text::{Form, Text};
 use super::unit;
+use order::NEVER;
 
 /// What is compiled: a body, and where the interpreter has its blocks and registers.
 pub struct Input<'a> {
@@ -265,7 +266,10 @@ impl Emit<'_> {
             size_of::<Context>()
         );
         ir.push_str(&self.head);
-        ir.push_str("  br label %start\n");
+        let _ = writeln!(
+            ir,
+            "  {NEVER} = alloca i8\n  store volatile i8 0, ptr {NEVER}\n  br label %start"
+        );
         ir.push_str(&self.text.lines);
         ir.push_str("}\n\n");
         for &op in self.functions.values() {

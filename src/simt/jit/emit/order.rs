@@ -3,11 +3,15 @@
 //! Instructions are emitted for all parts of the warp at once, so that the parts' vectors live side by side. That hides the
 //! latency of each; but where a thread has many numbers of its own, as in a product of matrices with a tile for each thread,
 //! they go by way of memory, back and forth for each operation. Part by part they stay in registers. Where one part's sums are too
-//! many as well, some of them go ahead of the others.
+//! many as well, some of them go ahead of the others. Between the parts is a jump that nobody takes ([`NEVER`]): LLVM brings
+//! what stands in one block into an order of its own, by which the parts would mix again.
 //!
 //! Nothing is reordered across what others might see: stores to memory, calls, labels.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
+
+use super::super::text::Text;
 
 /// Shorter stretches stay as they are.
 const LONG: usize = 128;
@@ -16,6 +20,11 @@ const LONG: usize = 128;
 const OFTEN: u32 = 4;
 /// Orders within a part.
 const GROUPS: u32 = 1 << 8;
+/// Lines that are worth a jump.
+const PIECE: usize = 64;
+
+/// A byte of the frame that is zero, which LLVM does not know.
+pub(super) const NEVER: &str = "%never";
 
 /// What a line of LLVM's text does, as far as its order matters.
 struct Line<'a> {
@@ -79,32 +88,69 @@ impl<'a> Line<'a> {
 }
 
 /// Puts the lines of `text` from `start` on in the order in which parts follow each other, where more registers of vectors are at work
-/// than `registers`.
-pub(super) fn by_parts(text: &mut String, start: usize, registers: usize) {
+/// than `registers`; `apart`: with a jump between them.
+pub(super) fn by_parts(text: &mut Text, start: usize, registers: usize, apart: bool) {
+    let lines = text.lines.split_off(start);
     let mut ordered = String::new();
     let mut stretch = Vec::new();
-    for line in text[start..].split_inclusive('\n') {
+    // The label of the block, and the one that its end has now.
+    let mut label = block_at_end(&text.lines).to_owned();
+    let mut ends: HashMap<String, String> = HashMap::new();
+    let mut put = |ordered: &mut String, stretch: &mut Vec<Line<'_>>, label: &str| {
+        if let Some(end) = put(ordered, stretch, registers, apart.then_some(&mut *text)) {
+            ends.insert(label.to_owned(), end);
+        }
+        stretch.clear();
+    };
+    for line in lines.split_inclusive('\n') {
         match Line::of(line) {
             Some(line) => stretch.push(line),
             None => {
-                put(&mut ordered, &stretch, registers);
-                stretch.clear();
+                put(&mut ordered, &mut stretch, &label);
                 ordered.push_str(line);
+                if let Some(name) = label_of(line) {
+                    name.clone_into(&mut label);
+                }
             }
         }
     }
-    put(&mut ordered, &stretch, registers);
-    debug_assert_eq!(ordered.len(), text.len() - start);
-    text.truncate(start);
-    text.push_str(&ordered);
+    put(&mut ordered, &mut stretch, &label);
+    if ends.is_empty() {
+        debug_assert_eq!(ordered.len(), lines.len());
+        text.lines.push_str(&ordered);
+        return;
+    }
+    // Who comes from a block comes from its end.
+    for line in ordered.split_inclusive('\n') {
+        if !line.contains(" = phi ") {
+            text.lines.push_str(line);
+            continue;
+        }
+        let mut from = line.to_owned();
+        for (label, end) in &ends {
+            from = from.replace(&format!(", %{label} ]"), &format!(", %{end} ]"));
+        }
+        text.lines.push_str(&from);
+    }
 }
 
-fn put(out: &mut String, lines: &[Line<'_>], registers: usize) {
+fn label_of(line: &str) -> Option<&str> {
+    line.strip_suffix(":\n").filter(|name| !name.starts_with(' '))
+}
+
+/// The label of the block that a text ends in; none: no text.
+fn block_at_end(text: &str) -> &str {
+    let mut lines = text.split_inclusive('\n').rev();
+    lines.find_map(label_of).unwrap_or_default()
+}
+
+/// Gives the label of the block that the lines end in, if it is not the one that they begin in.
+fn put(out: &mut String, lines: &[Line<'_>], registers: usize, mut names: Option<&mut Text>) -> Option<String> {
     let at_work = lines.iter().filter(|line| line.is_of_vectors());
     let at_work: BTreeSet<&str> = at_work.flat_map(|line| [line.reads, line.writes]).flatten().collect();
     if lines.len() < LONG || at_work.len() <= registers {
         lines.iter().for_each(|line| out.push_str(line.text));
-        return;
+        return None;
     }
     // Each line belongs to the first part, or group of a part, that needs it. From the last one to the first, for what needs a line
     // stands behind it.
@@ -146,7 +192,50 @@ fn put(out: &mut String, lines: &[Line<'_>], registers: usize) {
     }
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| parts[at]);
-    order.iter().for_each(|&at| out.push_str(lines[at].text));
+    let mut end = None;
+    for piece in order.chunk_by(|&a, &b| parts[a] == parts[b]) {
+        piece.iter().for_each(|&at| out.push_str(lines[at].text));
+        if let Some(names) = names.as_mut().filter(|_| piece.len() >= PIECE) {
+            end = Some(jump(out, results(piece.iter().map(|&at| &lines[at])), names));
+        }
+    }
+    end
+}
+
+/// A jump that nobody takes, behind lines with these results: gives the label of what follows.
+fn jump(out: &mut String, results: BTreeMap<&str, &str>, names: &mut Text) -> String {
+    let [zero, is_not] = [(); 2].map(|()| names.name("%v"));
+    let (other, next) = (names.name("other"), names.name("next"));
+    let _ = write!(
+        out,
+        "  {zero} = load volatile i8, ptr {NEVER}\n  {is_not} = icmp ne i8 {zero}, 0\n  \
+         br i1 {is_not}, label %{other}, label %{next}, !prof !1\n{other}:\n"
+    );
+    // The results are wanted on the way around as well, for else LLVM moves all that leads to them behind the jump.
+    for (register, vector) in results {
+        let value = names.name("%v");
+        let _ = write!(
+            out,
+            "  {value} = load {vector}>, ptr {register}\n  store volatile {vector}> {value}, ptr %scratch\n"
+        );
+    }
+    let _ = write!(out, "  store volatile i8 0, ptr {NEVER}\n  br label %{next}\n{next}:\n");
+    next
+}
+
+/// Vectors that lines write to the frame and none of them reads: the registers, and their types but for the last sign.
+fn results<'a>(lines: impl Iterator<Item = &'a Line<'a>>) -> BTreeMap<&'a str, &'a str> {
+    let mut results = BTreeMap::new();
+    for line in lines {
+        if let Some(register) = line.reads {
+            results.remove(register);
+        }
+        let stored = line.text.trim().strip_prefix("store ").filter(|_| line.is_of_vectors());
+        if let (Some(register), Some((vector, _))) = (line.writes, stored.and_then(|what| what.split_once("> "))) {
+            results.insert(register, vector);
+        }
+    }
+    results
 }
 
 /// Where more sums than `most` of one part grow side by side: the group of each line that belongs to one of them, and the greatest
@@ -273,11 +362,30 @@ mod tests {
                 text.push_str(&format!("  store <16 x i64> %p{part}, ptr %r{register}.{part}\n"));
             }
         }
-        by_parts(&mut text, 0, 8);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 3 + 2 * LONG);
+        text.push_str("  br label %go2\ngo2:\n  %w = phi <16 x i64> [ %p0, %go1 ], [ %p1, %go10 ]\n");
+        let mut text = Text {
+            lines: text,
+            ..Text::default()
+        };
+        by_parts(&mut text, 0, 8, true);
+        let lines: Vec<&str> = text.lines.lines().collect();
         assert!(lines[1].contains("phi") && lines[2].contains("phi"));
-        // What follows is in the order of the parts.
+        // What follows is in the order of the parts, a jump behind each.
         assert!(lines[3..3 + LONG].iter().all(|line| line.contains("%p0,")));
+        let nexts: Vec<usize> = (0..lines.len()).filter(|&at| lines[at].starts_with("next")).collect();
+        let &[first, last] = &nexts[..] else {
+            panic!("{} jumps", nexts.len())
+        };
+        assert!(lines[3 + LONG].contains("volatile") && first > 3 + LONG);
+        assert!(lines[first + 1..][..LONG].iter().all(|line| line.contains("%p1,")));
+        // All results are wanted on the way around.
+        assert_eq!(
+            lines.iter().filter(|line| line.contains("ptr %scratch")).count(),
+            2 * LONG
+        );
+        // Who comes from the block comes from its end.
+        let label = lines[last].strip_suffix(':').unwrap();
+        let phi = format!("[ %p0, %{label} ], [ %p1, %go10 ]");
+        assert!(lines.last().is_some_and(|line| line.contains(&phi)));
     }
 }
