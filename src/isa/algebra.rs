@@ -40,6 +40,21 @@ pub enum Bitwise {
 }
 
 impl Linear {
+    /// Whether it takes numbers of 32 bits and gives one of 64.
+    pub fn widens(self) -> bool {
+        match self {
+            Linear::Widen { .. } | Linear::MulWide { .. } | Linear::MadWide { .. } => true,
+            Linear::Copy
+            | Linear::Add
+            | Linear::Sub
+            | Linear::Mul
+            | Linear::Mad
+            | Linear::Shl
+            | Linear::Narrow
+            | Linear::Compare { .. } => false,
+        }
+    }
+
     /// What the result grows by from one thread to the next where operand `i` grows by `stride(i)`, modulo 2^64; `None`: by
     /// nothing that is known. Sums that are widened must not wrap around between the threads: whoever asks sees to that.
     pub fn stride(self, stride: impl Fn(usize) -> Option<u64>, constant: impl Fn(usize) -> Option<u64>) -> Option<u64> {

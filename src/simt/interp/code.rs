@@ -141,7 +141,7 @@ struct Forms {
     /// Likewise, for grids at which somebody looks.
     watched: [OnceLock<Arc<Executable>>; WIDTHS],
     /// With compiled code, by how the rows of a block lie; none where the interpreter has to do.
-    native: [Arc<NativeForm>; 3],
+    native: [Arc<NativeForm>; Rows::COUNT],
 }
 
 /// A function's form with compiled code, for blocks whose rows lie in one way: there, to come, or never.
@@ -356,7 +356,7 @@ impl Executables {
 impl Executables {
     /// The form of `function` with compiled code, for blocks whose rows lie like this; with `MARGAY_JIT=always` it is there.
     pub fn native(&self, index: u32, function: &Arc<Function>, rows: Rows) -> &Arc<NativeForm> {
-        let form = &self.forms::<Forms>(index).native[rows as usize];
+        let form = &self.forms::<Forms>(index).native[rows.number()];
         if config::get().jit == Jit::Always && form.made().is_none() {
             form.make(self.compiled(index, function), rows);
         }

@@ -29,7 +29,21 @@ pub enum Kept {
     Bit,
     /// One number of so many bytes for every so many lanes, eight bytes apart; it grows by `step` from lane to lane.
     Line { bytes: u32, step: u64, lanes: u32 },
+    /// One number of so many bytes, that of lane 0: every so many `lanes` begin as far from it as `begins` says, and it grows by `step`
+    /// between them.
+    Rows {
+        bytes: u32,
+        step: u64,
+        lanes: u32,
+        begins: Begins,
+    },
 }
+
+/// How far the parts of a warp begin from the first one.
+pub type Begins = [i32; MOST_PARTS];
+
+/// Parts of a warp at most, with the CPU's shortest vectors.
+pub const MOST_PARTS: usize = 8;
 
 /// A register: its place in the window and the other one, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +177,18 @@ unsafe fn come(moves: &[Move], window: *const u8, places: *mut u8, lanes: u32, p
                     lanes: l,
                 } => return line::<u32>(from, to, (step, l), (lanes, proved)),
                 Kept::Line { step, lanes: l, .. } => return line::<u64>(from, to, (step, l), (lanes, proved)),
+                Kept::Rows {
+                    bytes,
+                    step,
+                    lanes: l,
+                    begins,
+                } => {
+                    let far = distances((step, l), &begins);
+                    return match bytes {
+                        4 => rows::<u32>(from, to, &far, (lanes, proved)),
+                        _ => rows::<u64>(from, to, &far, (lanes, proved)),
+                    };
+                }
             }
         }
         true
@@ -201,6 +227,18 @@ unsafe fn go(moves: &[Move], window: *mut u8, places: *const u8, lanes: u32) {
                     lanes: l,
                 } => put(to, &along::<u32>(from, (step, l), this.lazy), lanes),
                 Kept::Line { step, lanes: l, .. } => put(to, &along::<u64>(from, (step, l), false), lanes),
+                Kept::Rows {
+                    bytes,
+                    step,
+                    lanes: l,
+                    begins,
+                } => {
+                    let far = distances((step, l), &begins);
+                    match bytes {
+                        4 => put(to, &from_first::<u32>(from.cast::<u32>().read().into(), &far), lanes),
+                        _ => put(to, &from_first::<u64>(from.cast::<u64>().read(), &far), lanes),
+                    }
+                }
             }
         }
     }
@@ -256,6 +294,42 @@ unsafe fn line<T: Number>(
         }
     }
     right
+}
+
+/// How far each lane is from lane 0, where parts of so many lanes begin so far from it.
+#[inline(always)]
+fn distances((step, length): (u64, u32), begins: &Begins) -> [u64; LANES] {
+    std::array::from_fn(|lane| {
+        let (part, within) = (lane / length as usize, (lane % length as usize) as u64);
+        (i64::from(begins[part]) as u64).wrapping_add(step.wrapping_mul(within))
+    })
+}
+
+/// All lanes, so far from a first number.
+#[inline(always)]
+fn from_first<T: Number>(first: u64, far: &[u64; LANES]) -> [T; LANES] {
+    far.map(|far| T::of(first.wrapping_add(far)))
+}
+
+/// Lane 0's number, from the first lane that takes part; whether all that do are so far from it.
+///
+/// # Safety
+/// `from` has a number for each lane, `to` room for one.
+#[inline(always)]
+unsafe fn rows<T: Number>(from: *const u8, to: *mut u8, far: &[u64; LANES], (lanes, proved): (u32, bool)) -> bool {
+    // SAFETY: so long, by the caller's word.
+    let values = unsafe { from.cast::<[T; LANES]>().read() };
+    // Where none takes part, any will do.
+    let lane = if lanes == 0 { 0 } else { lanes.trailing_zeros() as usize };
+    let first = values[lane].wide().wrapping_sub(far[lane]);
+    // SAFETY: there is room for it.
+    unsafe { to.cast::<T>().write(T::of(first)) };
+    let expected = from_first::<T>(first, far);
+    let each = values.iter().zip(&expected).zip(BITS);
+    proved
+        || !each.fold(false, |wrong, ((value, expected), bit)| {
+            wrong | (value != expected) & (lanes & bit != 0)
+        })
 }
 
 /// All lanes of a line.
@@ -379,6 +453,22 @@ mod tests {
             );
             let rows = |lane: u64| lane / 8 * 100 + lane % 8 * 3;
             assert_eq!(round::<u32>(kept(4, 3, 8), lanes, rows), Some(expected(lanes, rows)));
+            // Rows of 16, in parts of 8; and downwards.
+            let tiles = |lane: u64| 5000 + lane % 16 * 4 - lane / 16 * 300;
+            let begins = [0, 32, -300, -268, 0, 0, 0, 0];
+            let of = |bytes| Kept::Rows {
+                bytes,
+                step: 4,
+                lanes: 8,
+                begins,
+            };
+            assert_eq!(round::<u32>(of(4), lanes, tiles), Some(expected(lanes, tiles)));
+            assert_eq!(round::<u64>(of(8), lanes, tiles), Some(expected(lanes, tiles)));
+            let bent = |lane: u64| tiles(lane) + u64::from(lane == 31);
+            let comes = round::<u32>(of(4), lanes, bent);
+            // Alone it is as good as any other.
+            let sees = lanes >> 31 != 0 && lanes.count_ones() > 1;
+            assert_eq!(comes, (!sees).then(|| expected(lanes, bent)));
         }
     }
 

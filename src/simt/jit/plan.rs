@@ -25,6 +25,7 @@ use crate::program::{
 };
 
 use super::Pc;
+use super::moves::Begins;
 
 /// A unit's number; the place where lanes stick before unit `u` has the number of all units more.
 pub type Node = u32;
@@ -85,17 +86,65 @@ pub enum Kind {
     Unknown,
     /// One number, or one a part, from which it grows by `step` with each lane. The number, or each of them, is a multiple of
     /// two to the power of `align`.
-    Line { step: u64, parts: bool, align: u8 },
+    Line { step: u64, parts: Parts, align: u8 },
     /// A number a lane.
     Vector,
     /// In the interpreter's window only.
     Window,
 }
 
-impl Kind {
-    pub const SAME: Kind = Kind::line(0, false);
+/// How the parts of a warp lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// The line goes on from each to the next.
+    One,
+    /// They begin so far from the first one.
+    Rows(Begins),
+    /// Nothing is known.
+    Each,
+}
 
-    pub const fn line(step: u64, parts: bool) -> Kind {
+impl Parts {
+    /// How far a part of so many lanes begins from the first one, on a line that grows by `step`.
+    fn far(self, part: usize, step: u64, lanes: u32) -> Option<u64> {
+        match self {
+            Parts::One => Some(step.wrapping_mul(part as u64 * u64::from(lanes))),
+            Parts::Rows(begins) => Some(i64::from(begins[part]) as u64),
+            Parts::Each => None,
+        }
+    }
+
+    /// Parts of so many lanes that begin so far from the first one; in numbers of so many bits.
+    fn of(width: Width, step: u64, lanes: u32, far: impl Fn(usize) -> Option<u64>) -> Parts {
+        let mut begins = Begins::default();
+        let mut goes_on = true;
+        let parts = (32 / lanes) as usize;
+        for (part, begin) in begins.iter_mut().enumerate().take(parts).skip(1) {
+            let Some(far) = far(part) else { return Parts::Each };
+            let one = step.wrapping_mul(part as u64 * u64::from(lanes));
+            let (far, one) = match width {
+                Width::B32 => (i64::from(far as u32 as i32), i64::from(one as u32 as i32)),
+                Width::B64 => (far as i64, one as i64),
+                Width::Pred | Width::B16 | Width::B128 => return Parts::Each,
+            };
+            goes_on &= far == one;
+            let Ok(far) = i32::try_from(far) else {
+                return Parts::Each;
+            };
+            *begin = far;
+        }
+        if goes_on { Parts::One } else { Parts::Rows(begins) }
+    }
+
+    fn meet(self, other: Parts) -> Parts {
+        if self == other { self } else { Parts::Each }
+    }
+}
+
+impl Kind {
+    pub const SAME: Kind = Kind::line(0, Parts::One);
+
+    pub const fn line(step: u64, parts: Parts) -> Kind {
         Kind::Line { step, parts, align: 0 }
     }
 
@@ -106,6 +155,22 @@ impl Kind {
                 step,
                 parts,
                 align: to.min(63) as u8,
+            },
+            other => other,
+        }
+    }
+
+    /// Of which nothing is known between the parts, if it is not one line.
+    fn scattered(self) -> Kind {
+        match self {
+            Kind::Line {
+                step,
+                parts: Parts::Rows(_),
+                align,
+            } => Kind::Line {
+                step,
+                parts: Parts::Each,
+                align,
             },
             other => other,
         }
@@ -127,7 +192,7 @@ impl Kind {
                 },
             ) if a == b => Kind::Line {
                 step: a,
-                parts: p | q,
+                parts: p.meet(q),
                 align: n.min(m),
             },
             (Kind::Window, _) | (_, Kind::Window) => Kind::Window,
@@ -145,7 +210,7 @@ impl Kind {
             self,
             Kind::Line {
                 step: 0,
-                parts: false,
+                parts: Parts::One,
                 ..
             }
         )
@@ -166,19 +231,38 @@ impl Kind {
 pub enum Rows {
     /// `%tid.x` counts up through each warp.
     Warp,
-    /// Through parts of it, as long as the CPU's vectors of 32 bits.
+    /// Rows of so many threads are whole parts of it, as long as the CPU's vectors of 32 bits, and each warp is as many whole rows of
+    /// one plane.
+    Short(u32),
+    /// Through parts of it.
     Part,
     /// Rows end anywhere.
     Any,
 }
 
 impl Rows {
+    /// How many ways there are.
+    pub const COUNT: usize = 6;
+
+    /// A number for each, less than [`Rows::COUNT`].
+    pub fn number(self) -> usize {
+        match self {
+            Rows::Warp => 0,
+            Rows::Part => 1,
+            Rows::Any => 2,
+            // Of 4, 8, or 16 threads: no part is shorter, and no row that shares a warp is longer.
+            Rows::Short(length) => 1 + length.clamp(4, 16).ilog2() as usize,
+        }
+    }
+
     /// For a block of this shape and parts of so many lanes.
     pub fn of([x, y, z]: [u32; 3], part: u32) -> Rows {
         if y * z == 1 || x.is_multiple_of(32) {
             Rows::Warp
         } else if x.is_multiple_of(part) {
-            Rows::Part
+            let many = 32 / x;
+            let whole = 32 % x == 0 && (z == 1 || y.is_multiple_of(many));
+            if whole { Rows::Short(x) } else { Rows::Part }
         } else {
             Rows::Any
         }
@@ -651,7 +735,7 @@ impl Plan {
                         new,
                         Kind::Line {
                             step: 0,
-                            parts: false,
+                            parts: Parts::One,
                             ..
                         } | Kind::Unknown
                     );
@@ -970,19 +1054,26 @@ fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, lanes): (Ro
         Initial::Param { .. } => return Kind::SAME,
         Initial::Special(special) => special,
     };
+    // How far parts begin from the first one along an axis of the block.
+    let begins = |step: u64, far: &dyn Fn(u32) -> u32| {
+        Parts::of(Width::B32, step, lanes, |part| Some(far(part as u32 * lanes).into()))
+    };
     let kind = match special {
         // Warps start at multiples of 32 of a row, or parts at multiples of their length.
         Special::Tid(0) => match rows {
-            Rows::Warp => Kind::line(1, false).aligned(5),
-            Rows::Part => Kind::line(1, true).aligned(lanes.trailing_zeros()),
+            Rows::Warp => Kind::line(1, Parts::One).aligned(5),
+            Rows::Short(x) => Kind::line(1, begins(1, &|lane| lane % x)).aligned(lanes.trailing_zeros()),
+            Rows::Part => Kind::line(1, Parts::Each).aligned(lanes.trailing_zeros()),
             Rows::Any => Kind::Vector,
         },
-        Special::Tid(_) => match rows {
+        Special::Tid(axis) => match rows {
             Rows::Warp => Kind::SAME,
-            Rows::Part => Kind::line(0, true),
+            Rows::Short(x) if axis == 1 => Kind::line(0, begins(0, &|lane| lane / x)),
+            Rows::Short(_) => Kind::SAME,
+            Rows::Part => Kind::line(0, Parts::Each),
             Rows::Any => Kind::Vector,
         },
-        Special::Laneid => Kind::line(1, false).aligned(63),
+        Special::Laneid => Kind::line(1, Parts::One).aligned(63),
         Special::Warpid => Kind::SAME,
         // What is the same in a block is the same in its warps.
         _ if shape == Shape::Uniform => Kind::SAME,
@@ -993,7 +1084,9 @@ fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, lanes): (Ro
         | (
             _,
             kind @ Kind::Line {
-                step: 0, parts: false, ..
+                step: 0,
+                parts: Parts::One,
+                ..
             },
         ) => kind,
         (Width::Pred | Width::B16 | Width::B128, _) => Kind::Vector,
@@ -1006,7 +1099,7 @@ fn masked(
     body: &Body,
     op: Compute,
     src: &[Reg],
-    (steps, aligns, parts): ([u64; 4], [u32; 4], bool),
+    (steps, aligns, parts): ([u64; 4], [u32; 4], [Parts; 4]),
     lanes: u32,
 ) -> Option<Kind> {
     let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
@@ -1036,10 +1129,22 @@ fn masked(
     }
     let step = u64::from(low);
     let within = |bits: u32| aligns[line] >= bits;
-    if !parts && bits >= 5 && within(5) {
-        Some(Kind::line(step, false).aligned(if low { aligns[line] } else { 0 }))
+    if parts[line] == Parts::One && bits >= 5 && within(5) {
+        Some(Kind::line(step, Parts::One).aligned(if low { aligns[line] } else { 0 }))
     } else if bits >= lanes.trailing_zeros() && within(lanes.trailing_zeros()) {
-        Some(Kind::line(step, true).aligned(if low {
+        // Where the warp begins at a multiple of its lanes, all of these bits are those of the lane's number.
+        let far = |part: usize| {
+            let lane = part as u64 * u64::from(lanes);
+            let (upper, lower) = (lane >> bits, lane & !(u64::MAX << bits));
+            let known = parts[line] == Parts::One && within(5);
+            known.then_some(match (low, op) {
+                (true, _) => lower,
+                (false, logic::Op::Shr { .. }) => upper,
+                (false, _) => upper << bits,
+            })
+        };
+        let parts = Parts::of(src[line].width, step, lanes, far);
+        Some(Kind::line(step, parts).aligned(if low {
             aligns[line].min(lanes.trailing_zeros())
         } else {
             0
@@ -1071,24 +1176,23 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
             if src.iter().any(|reg| !of(reg.number).is_line()) {
                 return Kind::Vector;
             }
-            let mut parts = false;
+            let mut parts = [Parts::One; 4];
             let mut steps = [0; 4];
             let mut aligns = [0; 4];
-            for ((step, align), reg) in steps.iter_mut().zip(&mut aligns).zip(src) {
+            for (((step, align), parts), reg) in steps.iter_mut().zip(&mut aligns).zip(&mut parts).zip(src) {
                 if let Kind::Line {
                     step: s,
                     parts: p,
                     align: a,
                 } = of(reg.number)
                 {
-                    (*step, *align) = (s, u32::from(a));
-                    parts |= p;
+                    (*step, *align, *parts) = (s, u32::from(a), p);
                 }
             }
             // As the sign of a number that has none.
             let facts = dst.first().and_then(|reg| body.facts.get(reg.number as usize));
             if dst.len() == 1
-                && !parts
+                && parts == [Parts::One; 4]
                 && dst[0].width != Width::Pred
                 && facts.is_some_and(|facts| facts.range == Some((0, 0)))
             {
@@ -1110,17 +1214,37 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
                 }
                 Some(Linear::Compare { .. }) | None => 0,
             };
+            let linear = op.linear().filter(|_| dst.len() == 1);
+            let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
+            // What parts begin with grows from one to the next as a line does, if numbers that are widened are looked at.
+            let parts_of = |width: Width, step: u64| {
+                let Some(linear) = linear.filter(|_| parts != [Parts::One; 4]) else {
+                    return if parts == [Parts::One; 4] {
+                        Parts::One
+                    } else {
+                        Parts::Each
+                    };
+                };
+                let looked_at = widened(linear, |at| of(src[at].number)).is_some();
+                if linear.widens() && !looked_at && parts[..2] != [Parts::One; 2] {
+                    return Parts::Each;
+                }
+                let far = |part: usize| linear.stride(|at| parts[at].far(part, steps[at], lanes), constant);
+                Parts::of(width, step, lanes, far)
+            };
             if steps == [0; 4] {
-                return Kind::line(0, parts).aligned(align);
+                let width = dst.first().map_or(Width::Pred, |reg| reg.width);
+                return Kind::line(0, parts_of(width, 0)).aligned(align);
             }
-            let Some(linear) = op.linear().filter(|_| dst.len() == 1) else {
+            let Some(linear) = linear else {
                 return Kind::Vector;
             };
-            let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
             let step = linear.stride(|at| Some(steps[at]), constant);
             match (step, dst[0].width) {
-                (Some(step), Width::B32) => Kind::line(u64::from(step as u32), parts).aligned(align),
-                (Some(step), Width::B64) => Kind::line(step, parts).aligned(align),
+                (Some(step), width @ Width::B32) => {
+                    Kind::line(u64::from(step as u32), parts_of(width, step)).aligned(align)
+                }
+                (Some(step), width @ Width::B64) => Kind::line(step, parts_of(width, step)).aligned(align),
                 (_, Width::Pred | Width::B16 | Width::B32 | Width::B64 | Width::B128) => Kind::Vector,
             }
         }
@@ -1135,11 +1259,11 @@ fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
             && address.space != Space::Local =>
         {
             match address.register.map_or(Kind::SAME, |reg| of(reg.number)) {
-                kind @ (Kind::Unknown | Kind::Line { step: 0, .. }) => kind.aligned(0),
+                kind @ (Kind::Unknown | Kind::Line { step: 0, .. }) => kind.aligned(0).scattered(),
                 Kind::Line { .. } | Kind::Vector | Kind::Window => Kind::Vector,
             }
         }
-        Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number).aligned(0),
+        Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number).aligned(0).scattered(),
         // Whoever names the same members is told the same.
         Op::Vote { members, .. } => told(*members, of),
         Op::Redux { members, .. } => told(Some(*members), of),

@@ -333,12 +333,9 @@ impl Emit<'_> {
 
     /// The value of a register that is the same in all lanes.
     fn same_for_all(&mut self, reg: Reg) -> Option<String> {
-        match self.kind(reg.number) {
-            Kind::Line {
-                step: 0, parts: false, ..
-            } => Some(self.line_of(reg, false).0.swap_remove(0)),
-            _ => None,
-        }
+        self.kind(reg.number)
+            .is_same()
+            .then(|| self.line_of(reg, false).0.swap_remove(0))
     }
 
     /// Does something for each lane of the mask, the first one first: it is told the lane's number, of 64 bits.

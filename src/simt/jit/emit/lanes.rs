@@ -9,7 +9,7 @@ use crate::program::{Op, Reg};
 use super::super::Pc;
 use super::super::compute::{self, Emitter, bits_of};
 use super::super::context::{Context, LaneCall};
-use super::super::plan::Kind;
+use super::super::plan::{Kind, Parts};
 use super::super::text::Form;
 use super::super::unit;
 use super::{Called, Emit};
@@ -41,7 +41,7 @@ impl Emit<'_> {
         let line = dst.iter().all(|reg| self.kind(reg.number).is_line());
         if line {
             self.must_not_wrap(what, src);
-            let count = dst.iter().map(|reg| self.bases_of(reg.number)).max().unwrap_or(1);
+            let count = dst.iter().map(|reg| self.kept_bases_of(reg.number)).max().unwrap_or(1);
             let sources: Vec<Vec<String>> = src
                 .iter()
                 .map(|&reg| {
@@ -206,8 +206,26 @@ impl Emit<'_> {
         let far = i64::from(step as u32 as i32) * last;
         let extend = if signed { "sext" } else { "zext" };
         let mut bad: Option<String> = None;
-        for base in bases {
+        let begins = match self.kind(src[at].number) {
+            Kind::Line {
+                parts: Parts::Rows(begins),
+                ..
+            } => Some(begins),
+            _ => None,
+        };
+        let mut first: Option<String> = None;
+        for (part, base) in bases.into_iter().enumerate() {
             let wide = self.text.value(format!("{extend} i32 {base} to i64"));
+            // Nor between its parts.
+            let begin = match (&first, begins) {
+                (Some(first), Some(begins)) => Some(self.text.value(format!("add i64 {first}, {}", begins[part]))),
+                _ => None,
+            };
+            if let Some(begin) = begin {
+                let differs = self.text.value(format!("icmp ne i64 {begin}, {wide}"));
+                bad = bad.map(|bad| self.text.binary("or", "i1", &bad, &differs));
+            }
+            first.get_or_insert_with(|| wide.clone());
             let end = self.text.value(format!("add i64 {wide}, {far}"));
             let low = self.text.value(format!("trunc i64 {end} to i32"));
             let back = self.text.value(format!("{extend} i32 {low} to i64"));

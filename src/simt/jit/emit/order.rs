@@ -351,22 +351,21 @@ mod tests {
 
     #[test]
     fn what_begins_a_block_stays_in_front_of_it() {
-        let mut text = String::from("go1:\n");
+        let mut text = Text::default();
+        text.lines.push_str("go1:\n");
         for part in 0..2 {
-            text.push_str(&format!(
+            text.lines.push_str(&format!(
                 "  %p{part} = phi <16 x i64> [ %a{part}, %from ], [ %b{part}, %again ]\n"
             ));
         }
         for register in 0..LONG {
             for part in 0..2 {
-                text.push_str(&format!("  store <16 x i64> %p{part}, ptr %r{register}.{part}\n"));
+                text.lines
+                    .push_str(&format!("  store <16 x i64> %p{part}, ptr %r{register}.{part}\n"));
             }
         }
-        text.push_str("  br label %go2\ngo2:\n  %w = phi <16 x i64> [ %p0, %go1 ], [ %p1, %go10 ]\n");
-        let mut text = Text {
-            lines: text,
-            ..Text::default()
-        };
+        text.lines
+            .push_str("  br label %go2\ngo2:\n  %w = phi <16 x i64> [ %p0, %go1 ], [ %p1, %go10 ]\n");
         by_parts(&mut text, 0, 8, true);
         let lines: Vec<&str> = text.lines.lines().collect();
         assert!(lines[1].contains("phi") && lines[2].contains("phi"));

@@ -11,7 +11,7 @@ use crate::program::{Reg, Register, Role};
 
 use super::super::compute::bits_of;
 use super::super::moves::{Kept, Move, Stand};
-use super::super::plan::Kind;
+use super::super::plan::{Kind, Parts};
 use super::{Emit, LANES, Node};
 
 impl Emit<'_> {
@@ -121,7 +121,8 @@ impl Emit<'_> {
     pub(super) fn keep_at(&mut self, reg: Reg, at: usize) {
         if self.kind(reg.number).is_line() {
             let bits = line_bits(reg);
-            for (number, value) in self.line_of(reg, true).0.iter().enumerate() {
+            let kept = self.kept_bases_of(reg.number);
+            for (number, value) in self.line_of(reg, true).0.iter().take(kept).enumerate() {
                 let to = self.place("%saved", at + 8 * number);
                 self.text.line(format!("store i{bits} {value}, ptr {to}"));
             }
@@ -131,13 +132,13 @@ impl Emit<'_> {
         self.store_lanes("%saved", at, reg.width, &values);
     }
 
-    /// What is there: the numbers of a line, or parts.
+    /// What is there: the numbers that are kept of a line, or parts.
     pub(super) fn kept_at(&mut self, reg: Reg, at: usize) -> Vec<String> {
         if !self.kind(reg.number).is_line() {
             return self.load_lanes("%saved", at, reg.width);
         }
         let bits = line_bits(reg);
-        (0..self.bases_of(reg.number))
+        (0..self.kept_bases_of(reg.number))
             .map(|number| {
                 let from = self.place("%saved", at + 8 * number);
                 self.text.value(format!("load i{bits}, ptr {from}"))
@@ -165,10 +166,23 @@ impl Emit<'_> {
         let bytes = bits_of(reg.width).unwrap_or(32) / 8;
         let kept = match (self.kind(reg.number), reg.width) {
             (Kind::Line { .. }, Width::Pred) => Kept::Bit,
-            (Kind::Line { step, parts, .. }, _) => Kept::Line {
-                bytes,
-                step,
-                lanes: if parts { self.lanes } else { LANES },
+            (Kind::Line { step, parts, .. }, _) => match parts {
+                Parts::One => Kept::Line {
+                    bytes,
+                    step,
+                    lanes: LANES,
+                },
+                Parts::Rows(begins) => Kept::Rows {
+                    bytes,
+                    step,
+                    lanes: self.lanes,
+                    begins,
+                },
+                Parts::Each => Kept::Line {
+                    bytes,
+                    step,
+                    lanes: self.lanes,
+                },
             },
             (_, Width::Pred) => Kept::Bits,
             _ => Kept::Lanes(bytes),
@@ -184,7 +198,7 @@ impl Emit<'_> {
     /// Bytes that a register takes at its place.
     pub(super) fn size(&self, reg: Reg) -> usize {
         match (self.kind(reg.number), bits_of(reg.width)) {
-            (Kind::Line { .. }, _) => 8 * self.bases_of(reg.number),
+            (Kind::Line { .. }, _) => 8 * self.kept_bases_of(reg.number),
             (_, Some(bits @ 2..)) => bits as usize * 4,
             _ => 8,
         }

@@ -7,7 +7,7 @@ use crate::program::facts::Shape;
 use crate::program::{Initial, Reg, Register, Special};
 
 use super::super::compute::bits_of;
-use super::super::plan::Kind;
+use super::super::plan::{Kind, Parts};
 use super::super::text::Form;
 use super::Emit;
 
@@ -47,9 +47,40 @@ impl Emit<'_> {
     /// How many numbers a line is.
     pub(super) fn bases_of(&self, register: Register) -> usize {
         match self.kind(register) {
-            Kind::Line { parts: true, .. } => self.parts,
+            Kind::Line {
+                parts: Parts::Rows(_) | Parts::Each,
+                ..
+            } => self.parts,
             _ => 1,
         }
+    }
+
+    /// How many of them are kept: the others follow from the first where it is known how.
+    pub(super) fn kept_bases_of(&self, register: Register) -> usize {
+        match self.kind(register) {
+            Kind::Line { parts: Parts::Each, .. } => self.parts,
+            _ => 1,
+        }
+    }
+
+    /// The numbers of a line, from those that are kept.
+    fn all_bases(&mut self, reg: Reg, kept: Vec<String>) -> Vec<String> {
+        let Kind::Line {
+            parts: Parts::Rows(begins),
+            ..
+        } = self.kind(reg.number)
+        else {
+            return kept;
+        };
+        let bits = bits_of(reg.width).unwrap_or(32);
+        let first = &kept[0];
+        begins[..self.parts]
+            .iter()
+            .map(|&far| match far {
+                0 => first.clone(),
+                far => self.text.binary("add", &format!("i{bits}"), first, &far.to_string()),
+            })
+            .collect()
     }
 
     /// Memory of the frame for a register.
@@ -61,7 +92,10 @@ impl Emit<'_> {
         let (ty, count) = match self.kind(register) {
             Kind::Vector if width == Width::Pred => (self.flag_type(), self.parts),
             Kind::Vector => (self.form().int(bits_of(width).unwrap_or(32)), self.parts),
-            _ => (Form::One.int(bits_of(width).unwrap_or(32)), self.bases_of(register)),
+            _ => (
+                Form::One.int(bits_of(width).unwrap_or(32)),
+                self.kept_bases_of(register),
+            ),
         };
         for part in 0..count {
             let _ = writeln!(self.head, "  %r{register}.{part} = alloca {ty}");
@@ -84,8 +118,9 @@ impl Emit<'_> {
                 let word = self.text.value(format!("load i32, ptr {at}, !invariant.load !0"));
                 vec![self.text.value(format!("trunc i32 {word} to i1"))]
             }
-            (None, Kind::Line { parts, .. }, _) => {
-                self.bases_in_slot(reg, (self.window_of(reg.number), parts), ", !invariant.load !0")
+            (None, Kind::Line { .. }, _) => {
+                let kept = self.bases_in_slot(reg, self.window_of(reg.number), ", !invariant.load !0");
+                self.all_bases(reg, kept)
             }
             _ => self.load_slot(reg),
         };
@@ -115,13 +150,13 @@ impl Emit<'_> {
         }
         self.declare(reg.number);
         let bits = bits_of(reg.width).unwrap_or(32);
-        let mut values: Vec<String> = (0..self.bases_of(reg.number))
+        let mut values: Vec<String> = (0..self.kept_bases_of(reg.number))
             .map(|part| self.text.value(format!("load i{bits}, ptr %r{}.{part}", reg.number)))
             .collect();
         if self.is_lazy(reg) && !raw {
             values = values.iter().map(|value| self.canonical(Form::One, value)).collect();
         }
-        (values, step)
+        (self.all_bases(reg, values), step)
     }
 
     /// Parts of a register, a number a lane.
@@ -227,7 +262,7 @@ impl Emit<'_> {
     pub(super) fn write_line(&mut self, reg: Reg, values: &[String]) {
         self.declare(reg.number);
         let bits = bits_of(reg.width).unwrap_or(32);
-        for part in 0..self.bases_of(reg.number) {
+        for part in 0..self.kept_bases_of(reg.number) {
             let value = values.get(part).unwrap_or(&values[0]);
             self.text
                 .line(format!("store i{bits} {value}, ptr %r{}.{part}", reg.number));

@@ -8,11 +8,11 @@ use super::super::compute::bits_of;
 use super::Emit;
 
 impl Emit<'_> {
-    /// The numbers of a line from the window, where all lanes are on it.
-    pub(super) fn bases_in_slot(&mut self, reg: Reg, (window, parts): (&str, bool), how: &str) -> Vec<String> {
+    /// The numbers that are kept of a line from the window, where all lanes are on it.
+    pub(super) fn bases_in_slot(&mut self, reg: Reg, window: &str, how: &str) -> Vec<String> {
         let bits = bits_of(reg.width).unwrap_or(32);
         let slot = self.slot(reg.number);
-        (0..if parts { self.parts } else { 1 })
+        (0..self.kept_bases_of(reg.number))
             .map(|part| {
                 let lane = part * self.lanes as usize;
                 let at = self.place(window, slot + lane * bits as usize / 8);
