@@ -221,6 +221,7 @@ impl<R> Op<R> {
                     matrix::Op::LoadRows(_) | matrix::Op::LoadTile(_) | matrix::Op::Transpose | matrix::Op::Multiply(_),
                 ) => none,
                 Shadow::Matrix(matrix::Op::StoreRows(_) | matrix::Op::StoreTile(_)) => Effects { faults: true, ..none },
+                Shadow::Match { .. } => meeting,
                 // They check addresses and tell of what they find.
                 Shadow::Store(_) | Shadow::Frame(..) | Shadow::Check { .. } => Effects { faults: true, ..none },
             },

@@ -28,6 +28,9 @@ pub enum Shadow {
     Follow(Rule),
     /// All of the result, if any bit of an operand but the first is set; else the first.
     Also,
+    /// From the values that threads of a warp compare to the mask and the predicate that `match.all`, or else `match.any`, gives:
+    /// before the operation itself, with the same members. `values` are what is compared, and the mask of members.
+    Match { all: bool },
     /// What an operation on matrices moves or multiplies, behind the operation itself, which has checked addresses and brought the
     /// warp together. `src` has the shadows of all registers that hold elements, metadata and factors, `values` the stride of a tile,
     /// or what stands behind the elements of a product.
@@ -41,6 +44,24 @@ pub enum Shadow {
     Frame(u32, u32),
     /// Something depends on a value: lanes in which it has undefined bits are told of, and count as defined from then on.
     Check { decision: Decision, register: Register },
+}
+
+impl<R: Copy> ShadowOp<R> {
+    /// The member mask that the operation waits for, as a `.sync` instruction does.
+    pub fn members(&self) -> Option<R> {
+        match self.what {
+            Shadow::Match { .. } => self.values.get(1).copied(),
+            Shadow::Load(_)
+            | Shadow::Store(_)
+            | Shadow::Follow(_)
+            | Shadow::Also
+            | Shadow::Matrix(_)
+            | Shadow::Warpgroup(_)
+            | Shadow::Undefine
+            | Shadow::Frame(..)
+            | Shadow::Check { .. } => None,
+        }
+    }
 }
 
 /// What depends on a value.

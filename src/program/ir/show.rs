@@ -441,6 +441,8 @@ impl<R: Display> Display for ShadowOp<R> {
             Shadow::Matrix(op) => write!(f, "shadow.{op}")?,
             Shadow::Warpgroup(op) => write!(f, "shadow.{}", warpgroup::Op::Mma(op))?,
             Shadow::Also => f.write_str("shadow.also")?,
+            Shadow::Match { all: true } => f.write_str("shadow.match.all")?,
+            Shadow::Match { all: false } => f.write_str("shadow.match.any")?,
             Shadow::Undefine => f.write_str("shadow.undefine")?,
             Shadow::Frame(from, to) => write!(f, "shadow.frame {from:#x}..{to:#x}")?,
             Shadow::Check { decision, register } => write!(f, "shadow.check.{} of {register}", small(decision))?,

@@ -343,7 +343,7 @@ impl Pass<'_> {
                 match (self.shadow(*a), self.shadow(*dst)) {
                     (Some(of_a), Some(of_dst)) => {
                         let of_pred = dst_pred.and_then(|reg| self.shadow(reg));
-                        self.matches(*all, of_a, (of_dst, of_pred), *members);
+                        self.matches(*all, (*a, of_a), [Some(of_dst), of_pred], *members);
                     }
                     _ => self.define(*dst),
                 }
@@ -497,29 +497,8 @@ impl Pass<'_> {
         }
     }
 
-    /// What goes before a comparison of all threads of a warp: whose value lacks a bit may be equal to any.
-    fn matches(&mut self, all: bool, of_a: Reg, (target, of_pred): (Reg, Option<Reg>), members: Value) {
-        let any = Shadow::Follow(Rule::Any { part: 0 });
-        let open = self.temporary(Width::Pred);
-        self.put_shadow(any, None, &[Some(of_a)], &[], open);
-        let vote = |mode, dst| Op::Vote {
-            mode,
-            dst,
-            pred: (open, false),
-            members: Some(members),
-        };
-        if all {
-            self.put(vote(VoteMode::Any, open));
-            self.put_shadow(any, None, &[Some(open)], &[], target);
-            if let Some(of_pred) = of_pred {
-                self.copy(of_pred, open);
-            }
-            return;
-        }
-        // Of each thread the bit of those others, and all bits of members where it is one of them.
-        let [theirs, own] = [(); 2].map(|()| self.temporary(Width::B32));
-        self.put(vote(VoteMode::Ballot, theirs));
-        self.put_shadow(any, None, &[Some(open)], &[], own);
+    /// What goes before a comparison of all threads of a warp.
+    fn matches(&mut self, all: bool, (a, of_a): (Reg, Reg), dst: [Option<Reg>; 2], members: Value) {
         let named = match members {
             Value::Register(register) => register,
             Value::Immediate(value) => {
@@ -527,8 +506,13 @@ impl Pass<'_> {
                 self.body.reg(named)
             }
         };
-        self.pure(Compute::and_words(), own, &[own, named]);
-        self.pure(Compute::or_words(), target, &[theirs, own]);
+        self.put(Op::Shadow(Box::new(ShadowOp {
+            what: Shadow::Match { all },
+            address: None,
+            src: Box::new([Some(of_a)]),
+            values: Box::new([a, named]),
+            dst: Box::new(dst),
+        })));
     }
 
     fn pure(&mut self, op: Compute, dst: Reg, src: &[Reg]) {

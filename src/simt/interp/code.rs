@@ -668,6 +668,8 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 run: shadow::store_fn(element, width_of(&op.src)),
                 mem: Box::new(MemOp::new(&address, WEAK, places(&op.src), span)),
             },
+            // It waits for members of its warp.
+            (Shadow::Match { .. }, _) => Code::Rare(Box::new(Operation::Shadow(op))),
             _ => Code::Shadow { op, span },
         },
         Operation::Within(op) => Code::Within { op, affine: NONE },

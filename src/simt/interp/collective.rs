@@ -2,9 +2,9 @@
 //! them, the interpreter's loop or compiled code.
 
 use super::compile::Slot;
-use crate::program::{Op, Value};
+use crate::program::{Op, Shadow, Value};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{Copy, Cx, NONE, Operations, RawFault, warp, window, within};
+use crate::simt::machine::{Copy, Cx, NONE, Operations, RawFault, shadow_match, warp, window, within};
 
 /// The member mask that an instruction waits for; `None`: it does not wait.
 pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
@@ -15,6 +15,7 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
         | Op::Elect { members, .. } => Some(*members),
         Op::Shuffle { members, .. } | Op::Vote { members, .. } => *members,
         // Lanes that have exited are no members.
+        Op::Shadow(op) => op.members().map(Value::Register),
         Op::Joint(joint) => joint.what.takes_whole_warps().then_some(Value::Immediate(u32::MAX)),
         Op::Compute { .. }
         | Op::Load { .. }
@@ -22,7 +23,6 @@ pub fn members(op: &Op<Slot>) -> Option<Value<Slot>> {
         | Op::Atomic { .. }
         | Op::CopyAsync { .. }
         | Op::CopyGroup(_)
-        | Op::Shadow(_)
         | Op::Texture(_)
         | Op::Surface(_)
         | Op::HandleQuery { .. }
@@ -119,6 +119,18 @@ pub unsafe fn execute(
                 src,
             } => window::convert_address(cx, *space, *to_generic, *dst, *src),
             Op::IsSpace { space, dst, src } => window::is_space(cx, *space, *dst, *src),
+            Op::Shadow(op) => match op.what {
+                Shadow::Match { all } => shadow_match::execute(all, op, cx),
+                Shadow::Load(_)
+                | Shadow::Store(_)
+                | Shadow::Follow(_)
+                | Shadow::Also
+                | Shadow::Matrix(_)
+                | Shadow::Warpgroup(_)
+                | Shadow::Undefine
+                | Shadow::Frame(..)
+                | Shadow::Check { .. } => unreachable!("handled by the loop"),
+            },
             Op::Within(op) => return within::check(op, NONE, cx),
             Op::Texture(op) => return (machine.texture)(op, cx),
             Op::Surface(op) => return (machine.surface)(op, cx),
@@ -141,7 +153,6 @@ pub unsafe fn execute(
             | Op::Barrier { .. }
             | Op::Nanosleep
             | Op::Joint(_)
-            | Op::Shadow(_)
             | Op::Alloca { .. }
             | Op::StackSave { .. }
             | Op::StackRestore { .. }

@@ -18,7 +18,7 @@
 //! cluster.rs     barrier.cluster: who has come
 //! heap_log.rs    who has allocated and freed what in the kernels' heap
 //! within.rs      whether an access stays in its variable, held.rs of operations that know themselves how far they reach
-//! shadow.rs      what follows values that nobody has written, shadow_lanes.rs of lanes of registers
+//! shadow.rs      what follows values that nobody has written, shadow_lanes.rs of lanes of registers, shadow_match.rs of match
 //! window.rs      cvta, isspacep, frame addresses            special.rs     special registers, initial values
 //! peers.rs       shared memory of the other blocks of a cluster
 //! frame.rs       arguments and results of calls             slots.rs       one lane of a register
@@ -54,6 +54,7 @@ pub mod queue;
 mod raw;
 pub mod shadow;
 mod shadow_lanes;
+pub mod shadow_match;
 pub mod slots;
 pub mod special;
 pub mod state;

@@ -370,7 +370,8 @@ pub unsafe fn execute(op: &ShadowOp<Slot>, span: Span, cx: &mut Cx<'_>) {
                 }
                 Shadow::Matrix(what) => matrix::execute(what, op, span, cx, w),
                 Shadow::Warpgroup(what) => warpgroup::product(what, op, span, cx, w),
-                Shadow::Load(_) | Shadow::Store(_) => {}
+                // These are not carried out here: accesses have functions of their own, and `match` waits for its members.
+                Shadow::Load(_) | Shadow::Store(_) | Shadow::Match { .. } => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-// compute_100a
+// compute_103a
 // tcgen05: matrices in shared memory that go beyond their variable, and columns of tensor memory of another allocation (PTX ISA, tcgen05,
 // Tensor Memory; Shared memory descriptor; Instruction descriptor). Tiles lie in blocks of eight rows of 16 bytes, two along k, then
 // eight rows on.
@@ -221,5 +221,75 @@ __global__ void sums(unsigned *out, int by)
 TEST(mma_sums)
 {
     sums<<<1, threads>>>(Array<unsigned>(threads), EITHER(24, 16));
+    ends();
+}
+
+// m128n16k32 of e4m3 with a factor a row: four columns for A's rows, one for B's columns. The type of factors, ue8m0 (1), is at bit 23.
+__global__ void factors(unsigned *out, int by)
+{
+    __shared__ alignas(128) char a[128 * 32], b[16 * 32];
+    __shared__ alignas(8) unsigned long long barrier;
+    __shared__ unsigned first, second;
+    fill((__half *)a, 128 * 16);
+    fill((__half *)b, 16 * 16);
+    allocate(&first);
+    allocate(&second);
+    ready();
+    if (threadIdx.x == 0)
+        asm volatile("tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%0], %1, %2, %3, [%4], [%5], 0;" // found: columns 32 to 32 of tensor memory, which are not all of the allocation from whose address theirs was made: columns 0 to 31
+                     : : "r"(first), "l"(descriptor(a)), "l"(descriptor(b)), "r"(1 << 23 | (16 >> 3) << 17 | (128 >> 4) << 24), "r"(second), "r"(first + by) : "memory");
+    wait(&barrier);
+    out[threadIdx.x] = load(first);
+    give_back(first);
+    give_back(second);
+}
+TEST(mma_factors)
+{
+    factors<<<1, threads>>>(Array<unsigned>(threads), EITHER(32, 31));
+    ends();
+}
+
+// A zero-column mask says in bits 56 to 61 at which column B begins: of 72 the 64 from the eighth on, or from the sixteenth on.
+__global__ void shifted(unsigned *out, unsigned long long by)
+{
+    __shared__ alignas(128) __half a[128 * 16], b[72 * 16], more[64 * 16];
+    __shared__ alignas(8) unsigned long long barrier;
+    __shared__ unsigned columns;
+    fill(a, 128 * 16);
+    fill(b, 72 * 16);
+    fill(more, 64 * 16);
+    if (threadIdx.x < 32) asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 64;" : : "r"(shared_address(&columns)) : "memory");
+    ready();
+    if (threadIdx.x == 0)
+        asm volatile("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, 0, %4;" // found: made from that of the shared variable shifted(unsigned int*, unsigned long long)::b
+                     : : "r"(columns), "l"(descriptor(a)), "l"(descriptor(b)), "r"(1 << 4 | (64 >> 3) << 17 | (128 >> 4) << 24), "l"(by << 56) : "memory");
+    wait(&barrier);
+    out[threadIdx.x] = load(columns) + unsigned(float(more[threadIdx.x]));
+    __syncthreads();
+    if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 64;" : : "r"(columns) : "memory");
+}
+TEST(mma_zero_columns)
+{
+    shifted<<<1, threads>>>(Array<unsigned>(threads), EITHER(16, 8));
+    ends();
+}
+
+// The least of two columns.
+__global__ void least(unsigned *out, int by)
+{
+    __shared__ unsigned first, second;
+    allocate(&first);
+    allocate(&second);
+    ready();
+    unsigned value, found;
+    asm volatile("tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%0, %0}, %1, [%2];\ntcgen05.wait::ld.sync.aligned;" // found: columns 31 to 32 of tensor memory, which are not all of the allocation from whose address theirs was made: columns 0 to 31
+                 : "=r"(value), "=r"(found) : "r"((first | threadIdx.x / 32 << 21) + by));
+    out[threadIdx.x] = found + load(second);
+    give_back(first);
+    give_back(second);
+}
+TEST(ld_red)
+{
+    least<<<1, threads>>>(Array<unsigned>(threads), EITHER(31, 30));
     ends();
 }

@@ -520,3 +520,87 @@ TEST(one_value_of_a_warp)
     all_same<<<1, threads>>>(in, out);
     done();
 }
+
+// Bits that are there tell threads apart, whatever the rest of their values is: here the lowest five, or all but one of these.
+__global__ void apart(const unsigned *in, int *out)
+{
+    unsigned t = threadIdx.x, lane = t % 32;
+    unsigned own = __match_any_sync(~0u, in[t] & ~31u | EITHER(lane & ~1u, lane));
+    if (own >> lane & 1) out[t] = 1;
+    if (own >> (lane ^ 2) & 1) out[t] = 2;
+    if (own != 1u << lane)                              // init neighbour
+        out[t] = 3;
+}
+
+TEST(values_told_apart_by_some_bits)
+{
+    Raw<unsigned> in(threads);
+    Array out(threads);
+    apart<<<1, threads>>>(in, out);
+    done();
+}
+
+// Of 64 bits the upper half is there; both threads of a pair, or only one, lack the lower one.
+__global__ void halves(const unsigned *in, int *out)
+{
+    unsigned t = threadIdx.x, lane = t % 32;
+    unsigned long long value = (unsigned long long)(lane / EITHER(2, 1)) << 32 | (lane & 1 ? in[t] : 5);
+    if (__match_any_sync(~0u, value) != 1u << lane)     // init half
+        out[t] = 1;
+}
+
+TEST(wide_values_told_apart_by_some_bits)
+{
+    Raw<unsigned> in(threads);
+    Array out(threads);
+    halves<<<1, threads>>>(in, out);
+    done();
+}
+
+// Two threads are enough for a warp not to be all the same.
+__global__ void two_differ(const long long *in, int *out)
+{
+    int t = threadIdx.x, are_same;
+    long long value = in[t] & ~1LL | EITHER(1, t % 32 == 7);
+    unsigned mask = __match_all_sync(~0u, value, &are_same);
+    if (are_same)                                       // init predicate
+        out[t] = 1;
+    if (mask)                                           // init mask
+        out[t] = 2;
+}
+
+TEST(two_threads_that_differ)
+{
+    Raw<long long> in(threads);
+    Array out(threads);
+    two_differ<<<1, threads>>>(in, out);
+    done();
+}
+
+// Threads that compare among themselves: only what these lack counts, and who is not among them is in no mask. One alone has its own
+// value, whatever that is.
+__global__ void among(const int *in, int *out)
+{
+    int t = threadIdx.x, lane = t % 32, are_same;
+    unsigned half = lane < 16 ? 0xffff : 0xffff0000;
+    unsigned same = __match_any_sync(half, in[t]), all = __match_all_sync(half, in[t], &are_same);
+    if ((same | all) & ~half) out[t] = 1;
+    if (lane < 16) {
+        if (same != half || !are_same) out[t] = 2;
+    } else {
+        if (all == half)                                // init half
+            out[t] = 3;
+    }
+    __match_all_sync(1u << lane, in[t], &are_same);
+    if (!are_same) out[t] = 4;
+    if (__match_any_sync(1u << lane, in[t]) != 1u << lane) out[t] = 5;
+}
+
+TEST(values_of_half_a_warp)
+{
+    Raw in(32);
+    Array out(32);
+    CUDA(cudaMemset(in, 0, EITHER(16, 32) * sizeof(int)));
+    among<<<1, 32>>>(in, out);
+    done();
+}

@@ -1,4 +1,4 @@
-// compute_100a
+// compute_103a
 // Values that nobody has written, through tensor memory (PTX ISA, tcgen05): thread t of 128 has lane t of it. Tiles in shared memory lie
 // in blocks of eight rows of 16 bytes, two along k, then eight rows on.
 #include <cuda_fp16.h>
@@ -30,19 +30,19 @@ static __device__ void fill(void *tile, int lines, int line = -1, int word = 0, 
         if (i / 8 != line || i % 8 != word) *(unsigned *)((char *)tile + place(i / 8, i % 8 / 4) + i % 4 * 4) = value;
 }
 
-// 32 columns.
-static __device__ unsigned allocate()
+template <int count = 32> static __device__ unsigned allocate()
 {
     __shared__ unsigned columns;
-    if (threadIdx.x < 32) asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" : : "r"(shared_address(&columns)) : "memory");
+    if (threadIdx.x < 32)
+        asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" : : "r"(shared_address(&columns)), "n"(count) : "memory");
     __syncthreads();
     return columns;
 }
 
-static __device__ void give_back(unsigned address)
+template <int count = 32> static __device__ void give_back(unsigned address)
 {
     __syncthreads();
-    if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" : : "r"(address) : "memory");
+    if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" : : "r"(address), "n"(count) : "memory");
 }
 
 static __device__ void ready()
@@ -402,5 +402,82 @@ TEST(mma_metadata)
     CUDA(cudaMemcpy(in, host, 5 * 4, cudaMemcpyHostToDevice));
     CUDA(cudaMemcpy(in + 6, host, (threads - 6) * 4, cudaMemcpyHostToDevice));
     metadata<<<1, threads>>>(in, Array(2));
+    done();
+}
+
+// The factor of column 6 of B is missing: lane 6 of 32, which all four warps get.
+__global__ void factor_of_b(int *out)
+{
+    __shared__ alignas(128) char a[128 * 32], b[16 * 32];
+    __shared__ alignas(128) char factors[128 * 16];
+    unsigned columns = allocate();
+    fill(a, 128, -1, 0, 0x38383838);
+    fill(b, 16, -1, 0, 0x38383838);
+    int t = threadIdx.x;
+    for (int i = 0; i < 4; i++)
+        if (t < 32 && (t != 6 || i != 0)) *(unsigned *)(factors + t * 16 + i * 4) = 0x7f7f7f7f;
+    for (int i = 0; i < 4; i++) store(columns + 16 + i, 0x7f7f7f7f);
+    ready();
+    if (t == 0) {
+        asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" : : "r"(columns + 24), "l"((unsigned long long)shared_address(factors) >> 4 | 128ull >> 4 << 32 | 1ull << 46) : "memory");
+        asm volatile("tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%0], %1, %2, %3, [%4], [%5], 0;"
+                     : : "r"(columns), "l"(descriptor(a)), "l"(descriptor(b)), "r"(bytes), "r"(columns + 16), "r"(columns + 24) : "memory");
+    }
+    wait();
+    for (int i = 0; i < 16; i++)
+        if (i != 6 && load(columns + i) == 7) out[0] = 1;
+    if (load(columns + EITHER(6, 5)) == 7)              // init factor
+        out[1] = 1;
+    give_back(columns);
+}
+TEST(mma_factor_of_a_column)
+{
+    factor_of_b<<<1, threads>>>(Array(2));
+    done();
+}
+
+// Eight columns of B count, the next eight count as zeros, and so on: what those lack is missing of nothing. The mask has its flag in bit
+// 39, and the lengths less one in bits 40 and 48.
+__global__ void masked(int *out)
+{
+    __shared__ alignas(128) char a[128 * 32], b[64 * 32];
+    unsigned columns = allocate<64>();
+    fill(a, 128);
+    fill(b, 64, EITHER(6, 9), 5);
+    ready();
+    unsigned wide = 1 << 4 | (64 >> 3) << 17 | (128 >> 4) << 24;
+    if (threadIdx.x == 0)
+        asm volatile("tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, 0, %4;"
+                     : : "r"(columns), "l"(descriptor(a)), "l"(descriptor(b)), "r"(wide), "l"(1ull << 39 | 7ull << 40 | 7ull << 48) : "memory");
+    wait();
+    for (int i = 0; i < 64; i++)
+        if (i != 6 && load(columns + i) == 7) out[0] = 1;
+    if (load(columns + 6) == 7)                         // init column
+        out[1] = 1;
+    give_back<64>(columns);
+}
+TEST(mma_zero_columns)
+{
+    masked<<<1, threads>>>(Array(2));
+    done();
+}
+
+// The least of two columns, of which one may be missing; what is loaded with it is not missing for that.
+__global__ void least(int *out)
+{
+    unsigned columns = allocate(), first, second, found;
+    store(columns, threadIdx.x);
+    MENDED(store(columns + 1, 1);)
+    ready();
+    asm volatile("tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%0, %1}, %2, [%3];\ntcgen05.wait::ld.sync.aligned;"
+                 : "=r"(first), "=r"(second), "=r"(found) : "r"(own(columns)) : "memory");
+    if (first == 7) out[0] = 1;
+    if (found == 7)                                     // init least
+        out[1] = second;
+    give_back(columns);
+}
+TEST(ld_red)
+{
+    least<<<1, threads>>>(Array(2));
     done();
 }
