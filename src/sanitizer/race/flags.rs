@@ -89,6 +89,12 @@ pub enum Before {
     Whole(Option<Flag>),
 }
 
+impl Before {
+    pub fn is_some_flag(&self) -> bool {
+        !matches!(self, Before::Whole(None))
+    }
+}
+
 #[derive(Clone, Default)]
 pub struct Flag {
     /// Block and cluster of who wrote last.

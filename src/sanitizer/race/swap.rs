@@ -1,6 +1,10 @@
 //! Compare-and-swaps: what they have done is known only afterwards. Others may come meanwhile, so words and flags learn of each
 //! beforehand as if it would write, and where it has not, and nobody has come, that is taken back.
+//!
+//! Who waits for a lock does that again and again. As long as what its lanes know and what the words know is the same, it comes to the
+//! same, and is not worked out anew.
 
+use crate::isa::lanes::WARP;
 use crate::simt::observe::{Access, Atomic, Direction};
 
 use super::access::Actor;
@@ -8,16 +12,23 @@ use super::block::{ASYNC, Block};
 use super::clock::Writers;
 use super::flags::{Before, For, Message, Over};
 use super::ledger::{Entry, Keep, Kind, Ledger, Member, Reach, Swap};
-use super::shadow::Touched;
+use super::shadow::{Cursor, Touched};
 use super::strong::{Observed, learn_of_writes};
-use super::{Book, Detector};
+use super::{Book, Detector, lanes};
 
 /// What a warp's compare-and-swap has told of itself before it was done.
 pub struct UnderWay {
     entry: u32,
     /// Of the ledger.
     generation: u32,
+    /// How often what the warp's lanes know had changed by then.
+    changes: u64,
+    lanes: u32,
+    addresses: [u64; WARP],
     words: Vec<Word>,
+    /// If no lane has written anything, what became of each word.
+    failures: Vec<Failure>,
+    is_repeated: bool,
     flags: Vec<Said>,
     ends_the_step: bool,
 }
@@ -31,6 +42,14 @@ struct Word {
     after: Touched,
 }
 
+/// A word of lanes that have all failed: as it was, as it was meanwhile, and as they have left it.
+struct Failure {
+    at: (u64, usize),
+    before: Touched,
+    meanwhile: Touched,
+    left: Touched,
+}
+
 /// What a lane says by a flag.
 struct Said {
     lane: usize,
@@ -41,11 +60,16 @@ struct Said {
 }
 
 impl UnderWay {
-    pub fn new(entry: u32, generation: u32) -> UnderWay {
+    pub fn new((entry, generation, changes): (u32, u32, u64), access: &Access<'_>) -> UnderWay {
         UnderWay {
             entry,
             generation,
+            changes,
+            lanes: access.lanes,
+            addresses: *access.addresses,
             words: Vec::new(),
+            failures: Vec::new(),
+            is_repeated: false,
             flags: Vec::new(),
             ends_the_step: false,
         }
@@ -73,25 +97,94 @@ impl UnderWay {
     pub fn ends_the_step(&mut self) {
         self.ends_the_step = true;
     }
+
+    /// Whether this is the same again, of lanes that know the same.
+    fn is_repeated_by(&self, (entry, generation, changes): (u32, u32, u64), access: &Access<'_>) -> bool {
+        (self.entry, self.generation, self.changes, self.lanes) == (entry, generation, changes, access.lanes)
+            && lanes(access.lanes).all(|lane| self.addresses[lane] == access.addresses[lane])
+    }
+
+    /// Words are as they were when this failed, and become what they were meanwhile. `false`: one is not, and nothing changes.
+    fn begin_again(&self, book: &Book) -> bool {
+        let mut cursor = book.shadow.cursor();
+        for (i, failure) in self.failures.iter().enumerate() {
+            if !failure.turn(&mut cursor, failure.before, failure.meanwhile) {
+                for failure in &self.failures[..=i] {
+                    failure.turn(&mut cursor, failure.meanwhile, failure.before);
+                }
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Words become what they were when this had failed, but those to which somebody has come. Whether there is none.
+    fn fail_again(&self, book: &Book) -> bool {
+        let mut cursor = book.shadow.cursor();
+        let failures = self.failures.iter();
+        failures.fold(true, |all, failure| {
+            failure.turn(&mut cursor, failure.meanwhile, failure.left) && all
+        })
+    }
+}
+
+impl Failure {
+    /// The word turns from one state to another; `false`: somebody has come, or has split it.
+    fn turn(&self, cursor: &mut Cursor<'_>, from: Touched, to: Touched) -> bool {
+        let (address, bytes) = self.at;
+        let mut is_whole = true;
+        cursor.each(address, bytes as u64, |known, _, size| {
+            is_whole &= size == bytes && *known == from;
+            if *known == from {
+                *known = to;
+            }
+        });
+        is_whole
+    }
 }
 
 impl Detector {
+    /// Lanes do once more what has failed before, and nothing has changed since: words learn of it as they did then.
+    pub(super) fn swaps_again(
+        &self,
+        block: &mut Block,
+        book: &Book,
+        (warp, entry): (usize, u32),
+        access: &Access<'_>,
+    ) -> bool {
+        let own = &mut block.warps[warp];
+        let now = (entry, book.generation, own.changes);
+        let is_repeated = |failed: &mut Box<UnderWay>| failed.is_repeated_by(now, access);
+        let Some(mut again) = own.failed.take_if(is_repeated) else {
+            return false;
+        };
+        if !again.begin_again(book) {
+            return false;
+        }
+        again.is_repeated = true;
+        own.swap = Some(again);
+        true
+    }
+
     /// A compare-and-swap is done.
     pub(super) fn swapped(&self, block: &mut Block, book: &Book, warp: usize, access: &Access<'_>, atomic: Atomic) {
-        let Some(swap) = block.warps[warp].swap.take() else {
+        let Some(mut swap) = block.warps[warp].swap.take() else {
             return;
         };
-        let UnderWay {
-            entry,
-            generation,
-            words,
-            flags,
-            ends_the_step,
-        } = *swap;
+        let flags = std::mem::take(&mut swap.flags);
+        let ends_the_step = std::mem::take(&mut swap.ends_the_step);
         // That all have written is what was said, but for how far it reaches.
         let is_as_said = atomic.failed == 0 && self.is_wide;
-        if !is_as_said && generation == book.generation {
-            self.correct_words(block, book, warp, entry, (&words, atomic.failed));
+        let have_all_failed = atomic.failed & access.lanes == access.lanes;
+        if !is_as_said && swap.generation == book.generation {
+            let is_the_same = match std::mem::take(&mut swap.is_repeated) && have_all_failed {
+                true => swap.fail_again(book),
+                false => {
+                    swap.failures = self.correct_words(block, book, warp, swap.entry, (&swap.words, atomic.failed));
+                    have_all_failed && !swap.failures.is_empty()
+                }
+            };
+            block.warps[warp].failed = is_the_same.then_some(swap);
         }
         let is_silent = !is_as_said && self.correct_flags(block, warp, access, (flags, atomic.failed));
         if ends_the_step && !is_silent {
@@ -99,8 +192,16 @@ impl Detector {
         }
     }
 
-    /// Words learn which lanes have written, and these what they have found.
-    fn correct_words(&self, block: &mut Block, book: &Book, warp: usize, open: u32, (words, failed): (&[Word], u32)) {
+    /// Words learn which lanes have written, and these what they have found. If none has written, and nobody has come, what has become
+    /// of each.
+    fn correct_words(
+        &self,
+        block: &mut Block,
+        book: &Book,
+        warp: usize,
+        open: u32,
+        (words, failed): (&[Word], u32),
+    ) -> Vec<Failure> {
         let ledger = &book.ledger;
         let open = *ledger.entry(open);
         let mut enter = |swap: Swap| {
@@ -121,9 +222,10 @@ impl Detector {
             .any(|word| if has_written(word) { written } else { read }.is_none())
         {
             // There is no room for them.
-            return;
+            return Vec::new();
         }
-        let mut observed = Vec::new();
+        let (mut observed, mut failures) = (Vec::new(), Vec::new());
+        let mut is_alone = written.is_none();
         let mut cursor = book.shadow.cursor();
         for (i, first) in words.iter().enumerate() {
             let is_same = |word: &&Word| word.at == first.at;
@@ -136,9 +238,10 @@ impl Detector {
                 continue;
             }
             let (address, bytes) = first.at;
-            cursor.each(address, bytes as u64, |known, address, _| {
+            cursor.each(address, bytes as u64, |known, address, size| {
                 if *known != last.after {
                     // Somebody has come who took it for a write.
+                    is_alone = false;
                     return;
                 }
                 *known = first.before;
@@ -168,10 +271,21 @@ impl Detector {
                         false => self.note_access(&actor, ledger, word.lanes, address, known),
                     }
                 }
+                is_alone &= size == bytes;
+                failures.push(Failure {
+                    at: first.at,
+                    before: first.before,
+                    meanwhile: last.after,
+                    left: *known,
+                });
             });
         }
         drop(cursor);
         learn_of_writes(block, warp, observed);
+        if !is_alone {
+            failures.clear();
+        }
+        failures
     }
 
     /// What one that has only read has found.
