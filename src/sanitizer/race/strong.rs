@@ -177,6 +177,12 @@ impl Detector {
         let at = (block.number, block.cluster);
         let told = (reach, reach.number(at));
         let mut flags = self.flags.lock();
+        if let Some(swap) = &mut block.warps[warp].swap
+            && is_swap
+            && swap.says_again(&mut flags)
+        {
+            return;
+        }
         for lane in lanes(access.lanes) {
             let address = access.addresses[lane];
             let own = &block.warps[warp];
