@@ -36,15 +36,11 @@ impl Detector {
             ..Kind::of(access)
         };
         let reach = kind.strong.filter(|_| access.operation.is_none());
-        let mut observed = Vec::new();
         if let Some(reach) = reach
             && access.direction != Direction::Write
         {
             // What it is going to read lies before it.
             self.acquire(block, warp, access, reach);
-            if access.direction == Direction::Atomic {
-                observed = self.observe(block, book, warp, access);
-            }
         }
         let operation = access.operation.and_then(|number| block.warps[warp].operation(number));
         let site = self.site(block, by);
@@ -64,6 +60,29 @@ impl Detector {
             self.lost.fetch_add(1, Relaxed);
             return;
         };
+        if !self.swaps_again(block, book, (warp, entry), access) {
+            self.touched(block, book, (warp, entry, kind, operation), access);
+        }
+        if let Some(reach) = reach.filter(|_| kind.writes()) {
+            self.release(block, warp, access, reach);
+        }
+    }
+
+    /// Lanes touch words, as an entry says.
+    fn touched(
+        &self,
+        block: &mut Block,
+        book: &Book,
+        (warp, entry, kind, operation): (usize, u32, Kind, Option<u32>),
+        access: &Access<'_>,
+    ) {
+        let ledger = &book.ledger;
+        let is_strong = kind.strong.is_some() && access.operation.is_none();
+        let observed = match access.direction {
+            Direction::Atomic if is_strong => self.observe(block, book, warp, access),
+            Direction::Read | Direction::Write | Direction::Atomic => Vec::new(),
+        };
+        let changes = block.warps[warp].changes;
         let actor = Actor {
             block,
             warp,
@@ -72,7 +91,8 @@ impl Detector {
             operation,
             proxy: ASYNC[usize::from(access.space == Space::Shared)],
         };
-        let mut under_way = (kind.swap == Swap::Open).then(|| Box::new(UnderWay::new(actor.entry, book.generation)));
+        let of = || UnderWay::new((entry, book.generation, changes), access);
+        let mut under_way = (kind.swap == Swap::Open).then(|| Box::new(of()));
         let mut cursor = book.shadow.cursor();
         let bytes = u64::from(access.bytes);
         let first = access.addresses[access.lanes.trailing_zeros() as usize % WARP];
@@ -98,9 +118,6 @@ impl Detector {
         drop(cursor);
         learn_of_writes(block, warp, observed);
         block.warps[warp].swap = under_way;
-        if let Some(reach) = reach.filter(|_| kind.writes()) {
-            self.release(block, warp, access, reach);
-        }
     }
 
     /// Looks at lanes that touch one word, or part of one, and notes that they have.
@@ -203,7 +220,7 @@ impl Detector {
         let needs_fence = actor.kind.asynchronous && !entry.kind.asynchronous && entry.kind.writes();
         let mut last: Option<&Clock> = None;
         for lane in lanes(mine) {
-            let clock = &own.lanes.get(lane).seen;
+            let clock = &own.lane(lane).seen;
             // Who knows the same is in order with the same, but for lanes of one warp.
             if !is_own_warp && !needs_fence && last.is_some_and(|last| last.is_same(clock)) {
                 continue;

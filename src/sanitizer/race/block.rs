@@ -283,13 +283,17 @@ pub struct Warp {
     /// Lanes that are threads of the block.
     pub there: u32,
     pub step: Step,
-    pub lanes: PerLane<State>,
+    lanes: PerLane<State>,
+    /// How often what its lanes know has changed.
+    pub changes: u64,
     pub among: Among,
     /// By lane, the flag that it has read last, with its state, whether that was an acquire, and its reach.
     pub read: [Option<(u64, FlagState, bool, Reach)>; WARP],
     pub told: [Option<Box<Told>>; WARP],
     /// The compare-and-swap that is under way.
     pub swap: Option<Box<UnderWay>>,
+    /// The last one, if it has written nothing and nobody has come meanwhile.
+    pub failed: Option<Box<UnderWay>>,
     pub copies: Copies,
     pub bulk: Copies,
     /// Operations that a commit has arrive at an mbarrier (`tcgen05`), with their lanes, since the last one.
@@ -303,6 +307,17 @@ pub struct Warp {
 }
 
 impl Warp {
+    /// What a lane knows.
+    pub fn lane(&self, lane: usize) -> &State {
+        self.lanes.get(lane)
+    }
+
+    /// Changes what some lanes know.
+    pub fn change(&mut self, lanes: u32, change: impl FnMut(&mut State)) {
+        self.changes += 1;
+        self.lanes.change(lanes, self.there, change);
+    }
+
     /// Others may learn of what was done until now: what comes is another step.
     pub fn next_step(&mut self) {
         self.step += 1;
@@ -361,12 +376,11 @@ impl Warp {
 
     /// What lanes have read without acquiring it, from so far at most, counts from now on.
     pub fn catch_up(&mut self, lanes: u32, reach: Reach) {
-        let there = self.there;
         let has_some = |state: &State| state.unfenced.iter().any(|clock| !clock.is_empty());
         let mut any = false;
         self.lanes.each(lanes, |state, _| any |= has_some(state));
         if any {
-            self.lanes.change(lanes, there, |state| {
+            self.change(lanes, |state| {
                 for unfenced in &mut state.unfenced[..=reach as usize] {
                     state.seen.join(&std::mem::take(unfenced));
                 }
@@ -376,10 +390,9 @@ impl Warp {
 
     /// Lanes put what they know before what they do next, for those whom the channels reach.
     pub fn fence(&mut self, lanes: u32, channels: std::ops::Range<usize>) {
-        let there = self.there;
         let mut shared: Option<(Clock, Arc<Snapshot>)> = None;
         let (among, step) = (self.among.clone(), self.step);
-        self.lanes.change(lanes, there, |state| {
+        self.change(lanes, |state| {
             let snapshot = match &shared {
                 Some((seen, snapshot)) if seen.is_same(&state.seen) => Arc::clone(snapshot),
                 _ => Arc::new(Snapshot {
@@ -516,10 +529,12 @@ impl Block {
                 there: if left >= 32 { u32::MAX } else { (1 << left) - 1 },
                 step: 1,
                 lanes: PerLane::Same(State::default()),
+                changes: 0,
                 among: Among::All(0),
                 read: [None; WARP],
                 told: std::array::from_fn(|_| None),
                 swap: None,
+                failed: None,
                 copies: Copies::default(),
                 bulk: Copies::default(),
                 uncommitted: Vec::new(),
@@ -542,7 +557,7 @@ impl Block {
     pub fn learn(&mut self, warp: usize, lanes: u32, met: &Met, channels: &[usize]) {
         let warp = &mut self.warps[warp];
         let there = warp.there;
-        warp.lanes.change(lanes, there, |state| {
+        warp.change(lanes, |state| {
             state.seen.clone_from(&met.clock);
             for &channel in channels {
                 state.channels[channel] = Channel {

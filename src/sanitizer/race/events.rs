@@ -89,8 +89,7 @@ impl Detector {
                 if let Some(met) = met {
                     for (warp, mask) in warps(first, lanes, block) {
                         let warp = &mut block.warps[warp];
-                        let there = warp.there;
-                        warp.lanes.change(mask, there, |state| {
+                        warp.change(mask, |state| {
                             state.seen.join(&met.clock);
                             for &channel in self.channels() {
                                 state.channels[channel].others.join(&met.channels[channel]);
@@ -151,7 +150,7 @@ impl Detector {
         let mut mbarriers = self.mbarriers.lock();
         for lane in lanes(by) {
             let message = Message {
-                clock: own.lanes.get(lane).seen.clone(),
+                clock: own.lane(lane).seen.clone(),
                 ..Message::default()
             };
             mbarriers.arrive(barrier, &message);
@@ -191,11 +190,10 @@ impl Detector {
             }
             MbarrierEvent::Look { over } => {
                 let own = &mut block.warps[warp];
-                let there = own.there;
                 for lane in lanes(mask) {
                     let message = mbarriers.look(addresses[lane], parities >> lane & 1 == 1);
                     if over >> lane & 1 == 1 {
-                        own.lanes.change(1 << lane, there, |state| {
+                        own.change(1 << lane, |state| {
                             state.learn(message);
                         });
                     }

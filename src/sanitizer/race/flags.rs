@@ -1,6 +1,7 @@
 //! Places by which threads let others know: words that are written with release patterns, and mbarriers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::clock::{Clock, Step};
 use super::ledger::Reach;
@@ -63,7 +64,8 @@ const MOST: usize = 16;
 /// Words that hold a message for those who read them (PTX ISA, Memory Consistency Model: Synchronizes Ordering).
 #[derive(Default)]
 pub struct Flags {
-    flags: HashMap<u64, Flag>,
+    /// Flags that are the same pointer say the same.
+    flags: HashMap<u64, Arc<Flag>>,
     /// How often one has changed.
     changes: u64,
     /// How often one was written.
@@ -82,11 +84,18 @@ pub enum Over {
 }
 
 /// A flag as it was before a compare-and-swap of which nobody knows yet whether it writes.
+#[derive(Clone)]
 pub enum Before {
     /// It says the same now: who wrote it last.
     Last((u32, u32)),
     /// `None`: it was none.
-    Whole(Option<Flag>),
+    Whole(Option<Arc<Flag>>),
+}
+
+impl Before {
+    pub fn is_some_flag(&self) -> bool {
+        !matches!(self, Before::Whole(None))
+    }
 }
 
 #[derive(Clone, Default)]
@@ -114,7 +123,7 @@ impl Flags {
         if messages.is_empty() && !self.flags.contains_key(&address) {
             return false;
         }
-        let flag = self.flags.entry(address).or_default();
+        let flag = Arc::make_mut(self.flags.entry(address).or_default());
         let mut is_new = false;
         let at = (by.0, cluster);
         let last = std::mem::replace(&mut flag.last, at);
@@ -178,7 +187,7 @@ impl Flags {
 
     /// A thread of this block and cluster writes something that goes on what was there, and says nothing that it has not said.
     pub fn repeated(&mut self, address: u64, by: (u32, u32)) {
-        if let Some(flag) = self.flags.get_mut(&address) {
+        if let Some(flag) = self.flags.get_mut(&address).map(Arc::make_mut) {
             self.writes += 1;
             flag.write = self.writes;
             flag.last = by;
@@ -202,17 +211,37 @@ impl Flags {
     pub fn restore(&mut self, address: u64, before: Before) {
         match before {
             Before::Last(last) => {
-                if let Some(flag) = self.flags.get_mut(&address) {
+                if let Some(flag) = self.flags.get_mut(&address).map(Arc::make_mut) {
                     flag.last = last;
                 }
             }
-            Before::Whole(Some(flag)) => {
-                self.flags.insert(address, flag);
-            }
-            Before::Whole(None) => {
-                self.flags.remove(&address);
-            }
+            Before::Whole(flag) => self.put(address, flag),
         }
+    }
+
+    /// What a word is as a flag.
+    pub fn get(&self, address: u64) -> Option<&Arc<Flag>> {
+        self.flags.get(&address)
+    }
+
+    fn put(&mut self, address: u64, flag: Option<Arc<Flag>>) {
+        match flag {
+            Some(flag) => self.flags.insert(address, flag),
+            None => self.flags.remove(&address),
+        };
+    }
+
+    /// A flag turns from one state to another; `false`: it is in a third, and stays.
+    pub fn turn(&mut self, address: u64, from: Option<&Arc<Flag>>, to: Option<&Arc<Flag>>) -> bool {
+        let is_there = match (self.get(address), from) {
+            (Some(own), Some(from)) => Arc::ptr_eq(own, from),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_there {
+            self.put(address, to.cloned());
+        }
+        is_there
     }
 
     /// Shows what somebody learns who reads with this reach, and how far who left it reaches; he is of the block and of the cluster

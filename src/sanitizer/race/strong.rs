@@ -21,7 +21,6 @@ impl Detector {
         let is_blind = access.atomic.is_some_and(|atomic| atomic.is_blind);
         let at_once = acquires || !self.options.benign && !is_blind;
         let own = (block.number, block.cluster);
-        let there = block.warps[warp].there;
         for (address, some) in by_address(access) {
             let Some(state) = flags.state(address, reach) else {
                 continue;
@@ -33,7 +32,7 @@ impl Detector {
             }
             lanes(some).for_each(|lane| block.warps[warp].read[lane] = read);
             flags.read(address, reach, own, |whom, message| {
-                block.warps[warp].lanes.change(some, there, |state| {
+                block.warps[warp].change(some, |state| {
                     // Who is farther away has to be met by a fence that reaches him.
                     if at_once && whom <= reach {
                         state.seen.join(&message.clock);
@@ -152,7 +151,7 @@ impl Detector {
         let mut messages = Vec::new();
         for (channel, whom) in Reach::ALL.into_iter().enumerate() {
             let number = whom.number((block.number, block.cluster));
-            let has_fence = !own.lanes.get(lane).channels[channel].is_empty();
+            let has_fence = !own.lane(lane).channels[channel].is_empty();
             let clock = match () {
                 () if releases && whom <= reach => own.known_by(at, lane),
                 // The fence may reach farther than the write, and another's write may carry it there.
@@ -178,13 +177,19 @@ impl Detector {
         let at = (block.number, block.cluster);
         let told = (reach, reach.number(at));
         let mut flags = self.flags.lock();
+        if let Some(swap) = &mut block.warps[warp].swap
+            && is_swap
+            && swap.says_again(&mut flags)
+        {
+            return;
+        }
         for lane in lanes(access.lanes) {
             let address = access.addresses[lane];
             let own = &block.warps[warp];
             let is_repeated = |told: &&Told| {
                 may_repeat
                     && (told.address, told.reach, Some(told.version)) == (address, reach, flags.version(address))
-                    && told.is_still(own.lanes.get(lane))
+                    && told.is_still(own.lane(lane))
             };
             let repeats = own.told[lane].as_deref().filter(is_repeated).is_some();
             let before = is_swap.then(|| flags.before(address, repeats));
@@ -198,7 +203,9 @@ impl Detector {
                 false => any |= flags.written(address, ((at.0, warp, lane), at.1), told, over, messages),
             }
             let own = &mut block.warps[warp];
-            if let (Some(before), Some(swap)) = (before, &mut own.swap) {
+            if let (Some(before), Some(swap)) = (before, &mut own.swap)
+                && (before.is_some_flag() || !said.is_empty())
+            {
                 swap.said(lane, before, said, flags.last_write(address));
             }
             if repeats {
@@ -209,7 +216,7 @@ impl Detector {
                     address,
                     reach,
                     version,
-                    channels: own.lanes.get(lane).channels.clone(),
+                    channels: own.lane(lane).channels.clone(),
                 })
             });
         }
@@ -250,13 +257,11 @@ pub(super) fn learn_of_writes(block: &mut Block, warp: usize, observed: Vec<Obse
     } in observed
     {
         let is_new = |lane| {
-            let known = own.lanes.get(lane).seen.writes.get(address);
+            let known = own.lane(lane).seen.writes.get(address);
             !known.is_some_and(|known| known.covers(&writers))
         };
         if !writers.0.is_empty() && lanes(some).any(is_new) {
-            let there = own.there;
-            own.lanes
-                .change(some, there, |state| state.seen.writes.insert(address, writers.clone()));
+            own.change(some, |state| state.seen.writes.insert(address, writers.clone()));
         }
     }
 }
