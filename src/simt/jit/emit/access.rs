@@ -295,13 +295,40 @@ impl Emit<'_> {
             return false;
         };
         self.go_along(&place, true);
-        self.either(address, moved, place, |this, place| this.store_to(place, element, src));
+        let own = address.space == Space::Shared;
+        self.either(address, moved, place, |this, place| {
+            this.store_to(place, element, src, own)
+        });
         self.behind(done);
         true
     }
 
-    /// Stores to a place that is known to be right.
-    fn store_to(&mut self, place: &Place, element: Element, src: &[Reg]) {
+    /// A vector's store of the lanes that run. Where nobody else stores meanwhile, as in the block's `own` memory, CPUs whose masked
+    /// stores are slow put back what the other lanes have there.
+    fn store_masked(&mut self, (value, pointer): (&str, &str), size: u64, mask: &str, own: bool) {
+        let (form, lanes, bits) = (self.form(), self.lanes, size * 8);
+        let ty = form.int(bits as u32);
+        if own && self.puts_back() {
+            let there = self.text.value(format!("load {ty}, ptr {pointer}, align {size}"));
+            let value = self.text.select(form, &ty, mask, value, &there);
+            self.text
+                .line(format!("store {ty} {value}, ptr {pointer}, align {size}"));
+            return;
+        }
+        self.text.line(format!(
+            "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {value}, ptr {pointer}, i32 {size}, {} {mask})",
+            form.int(1)
+        ));
+    }
+
+    /// Whether masked stores to the block's own memory put back what lanes that do not run have there. AVX-512 has quick ones; others'
+    /// take a dozen cycles, and what they have stored is not forwarded to loads.
+    fn puts_back(&self) -> bool {
+        self.lanes < 16
+    }
+
+    /// Stores to a place that is known to be right; in the block's `own` memory, which one thread of the host has to itself.
+    fn store_to(&mut self, place: &Place, element: Element, src: &[Reg], own: bool) {
         let bytes = u64::from(element.bytes) * src.len() as u64;
         let bits = u32::from(element.bytes) * 8;
         let size = u64::from(element.bytes);
@@ -324,12 +351,10 @@ impl Emit<'_> {
                 for (part, base) in at.iter().enumerate() {
                     let (pointer, value) = (self.pointer(base, 0), &values[0][part]);
                     match &mask {
-                        Some(mask) => self.text.line(format!(
-                            "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {value}, ptr {pointer}, i32 {size}, {} {})",
-                            form.int(1),
-                            mask[part]
-                        )),
-                        None => self.text.line(format!("store {ty} {value}, ptr {pointer}, align {size}")),
+                        Some(mask) => self.store_masked((value, &pointer), size, &mask[part], own),
+                        None => self
+                            .text
+                            .line(format!("store {ty} {value}, ptr {pointer}, align {size}")),
                     }
                 }
             }
@@ -370,12 +395,7 @@ impl Emit<'_> {
                     };
                     let pointer = self.pointer(&base, offset);
                     if let Some(mask) = &mask {
-                        self.text.line(format!(
-                            "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {}, ptr {pointer}, i32 {size}, {} {})",
-                            values[0][part],
-                            form.int(1),
-                            mask[part]
-                        ));
+                        self.store_masked((&values[0][part], &pointer), size, &mask[part], own);
                         continue;
                     }
                     let these: Vec<String> = values.iter().map(|values| values[part].clone()).collect();
@@ -454,13 +474,27 @@ impl Emit<'_> {
             .iter()
             .map(|distance| self.text.value(format!("extractelement {ty} {distance}, i64 0")))
             .collect();
-        let mut elsewhere = Vec::new();
+        let (mut elsewhere, mut rows) = (Vec::new(), Vec::new());
         for (part, distance) in distances.iter().enumerate() {
             let expected = self.row(*bits, &firsts[part], bytes / scale);
             elsewhere.push(self.text.value(format!("icmp ne {ty} {distance}, {expected}")));
+            rows.push(expected);
         }
         if let Some(mask) = self.mask.clone() {
             elsewhere = self.each(&elsewhere, &mask, "and");
+            if let Some(end) = end
+                && moved.stores
+                && address.space == Space::Shared
+                && self.puts_back()
+            {
+                // Lanes that do not run have a place in the row, too.
+                let rooms = self.rooms(end, bytes);
+                let outside: Vec<String> = rows
+                    .iter()
+                    .map(|row| self.text.value(format!("icmp uge {ty} {row}, {rooms}")))
+                    .collect();
+                elsewhere = self.each(&elsewhere, &outside, "or");
+            }
         }
         let at = firsts
             .iter()

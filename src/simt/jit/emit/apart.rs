@@ -11,6 +11,13 @@ use super::place::{Moved, Spread};
 /// Bytes from one lane to the next at most, so that the whole warp's are within what instructions have room for.
 const FAR: u64 = 1 << 16;
 
+/// Labels of code that is passed by: before it, in it and behind it.
+struct Passed {
+    before: String,
+    some: String,
+    behind: String,
+}
+
 impl Emit<'_> {
     /// Whether lanes that all run access memory one by one, where addresses grow by `step`.
     pub(super) fn is_apart(&self, moved: Moved, step: u64) -> bool {
@@ -85,7 +92,10 @@ impl Emit<'_> {
         let mut values = Vec::new();
         for part in 0..self.parts {
             let mut distances = spread.distances[part].clone();
+            let mut passed = None;
             if let Some(mask) = self.mask.clone() {
+                let word = self.word_of(&mask[part]);
+                passed = Some(self.pass(&word));
                 let zero = form.constant(spread.bits, 0);
                 let ty = form.int(spread.bits);
                 distances = self.text.select(form, &ty, &mask[part], &distances, &zero);
@@ -97,9 +107,34 @@ impl Emit<'_> {
                     .text
                     .value(format!("insertelement {ty} {all}, i{bits} {one}, i64 {lane}"));
             }
+            if let Some(Passed { before, some, behind }) = passed {
+                self.jump(&behind);
+                self.text.label(&behind);
+                let none = form.constant(bits, 0);
+                all = self
+                    .text
+                    .value(format!("phi {ty} [ {all}, %{some} ], [ {none}, %{before} ]"));
+            }
             values.push(all);
         }
         values
+    }
+
+    /// The bits of a part's lanes.
+    fn word_of(&mut self, mask: &str) -> String {
+        let (ty, lanes) = (self.form().int(1), self.lanes);
+        self.text.convert("bitcast", &ty, mask, &format!("i{lanes}"))
+    }
+
+    /// What follows is passed by where a part has no lane that runs: reductions and scans leave most parts so.
+    fn pass(&mut self, running: &str) -> Passed {
+        let [before, some, behind] = ["before", "some", "behind"].map(|what| self.text.name(what));
+        self.jump(&before);
+        self.text.label(&before);
+        let any = self.text.value(format!("icmp ne i{} {running}, 0", self.lanes));
+        self.branch(&any, &some, &behind);
+        self.text.label(&some);
+        Passed { before, some, behind }
     }
 
     /// Stores them; lanes that do not run store where nobody looks.
@@ -111,10 +146,8 @@ impl Emit<'_> {
             self.text.value(format!("inttoptr i64 {nowhere} to ptr"))
         });
         for (part, value) in values.iter().enumerate() {
-            let running = self.mask.clone().map(|mask| {
-                self.text
-                    .convert("bitcast", &form.int(1), &mask[part], &format!("i{lanes}"))
-            });
+            let running = self.mask.clone().map(|mask| self.word_of(&mask[part]));
+            let passed = running.as_ref().map(|running| self.pass(running));
             for (lane, at) in self.each_pointer(spread, &spread.distances[part]).iter().enumerate() {
                 let mut at = at.clone();
                 if let (Some(running), Some(nowhere)) = (&running, &nowhere) {
@@ -125,6 +158,10 @@ impl Emit<'_> {
                 }
                 let one = self.text.value(format!("extractelement {ty} {value}, i64 {lane}"));
                 self.text.line(format!("store i{bits} {one}, ptr {at}, align {size}"));
+            }
+            if let Some(Passed { behind, .. }) = passed {
+                self.jump(&behind);
+                self.text.label(&behind);
             }
         }
     }
