@@ -50,7 +50,7 @@ impl Emit<'_> {
             this.text.resize(form, bits, value, to, element.signed)
         };
         match place {
-            Place::Rows { at } => {
+            Place::Rows { at, .. } => {
                 let Some(reg) = dst[0] else { return };
                 let (ty, mask) = (self.form().int(bits), self.mask.clone());
                 let mut values = Vec::new();
@@ -237,7 +237,7 @@ impl Emit<'_> {
     }
 
     /// Ways come together behind an access.
-    fn behind(&mut self, done: Option<String>) {
+    pub(super) fn behind(&mut self, done: Option<String>) {
         if let Some(done) = done {
             self.jump(&done);
             self.text.label(&done);
@@ -303,8 +303,8 @@ impl Emit<'_> {
         true
     }
 
-    /// A vector's store of the lanes that run. Where nobody else stores meanwhile, as in the block's `own` memory, CPUs whose masked
-    /// stores are slow put back what the other lanes have there.
+    /// A vector's store of the lanes that run. Where all lanes have memory and nobody else stores meanwhile, as in the block's `own`,
+    /// CPUs whose masked stores are slow put back what the other lanes have there.
     fn store_masked(&mut self, (value, pointer): (&str, &str), size: u64, mask: &str, own: bool) {
         let (form, lanes, bits) = (self.form(), self.lanes, size * 8);
         let ty = form.int(bits as u32);
@@ -346,12 +346,12 @@ impl Emit<'_> {
             })
             .collect();
         match place {
-            Place::Rows { at } => {
+            Place::Rows { at, whole } => {
                 let mask = self.mask.clone();
                 for (part, base) in at.iter().enumerate() {
                     let (pointer, value) = (self.pointer(base, 0), &values[0][part]);
                     match &mask {
-                        Some(mask) => self.store_masked((value, &pointer), size, &mask[part], own),
+                        Some(mask) => self.store_masked((value, &pointer), size, &mask[part], own && *whole),
                         None => self
                             .text
                             .line(format!("store {ty} {value}, ptr {pointer}, align {size}")),
@@ -474,7 +474,7 @@ impl Emit<'_> {
             .iter()
             .map(|distance| self.text.value(format!("extractelement {ty} {distance}, i64 0")))
             .collect();
-        let (mut elsewhere, mut rows) = (Vec::new(), Vec::new());
+        let (mut elsewhere, mut rows, mut whole) = (Vec::new(), Vec::new(), false);
         for (part, distance) in distances.iter().enumerate() {
             let expected = self.row(*bits, &firsts[part], bytes / scale);
             elsewhere.push(self.text.value(format!("icmp ne {ty} {distance}, {expected}")));
@@ -487,7 +487,7 @@ impl Emit<'_> {
                 && address.space == Space::Shared
                 && self.puts_back()
             {
-                // Lanes that do not run have a place in the row, too.
+                whole = true;
                 let rooms = self.rooms(end, bytes);
                 let outside: Vec<String> = rows
                     .iter()
@@ -509,7 +509,7 @@ impl Emit<'_> {
         let [apart, row, met] = ["apart", "row", "met"].map(|what| self.text.name(what));
         self.branch(&any, &apart, &row);
         self.text.label(&row);
-        access(self, &Place::Rows { at });
+        access(self, &Place::Rows { at, whole });
         self.jump(&met);
         self.text.label(&apart);
         if let Some(end) = end

@@ -6,17 +6,11 @@
 
 use super::super::text::Form;
 use super::Emit;
+use super::masks::Passed;
 use super::place::{Moved, Spread};
 
 /// Bytes from one lane to the next at most, so that the whole warp's are within what instructions have room for.
 const FAR: u64 = 1 << 16;
-
-/// Labels of code that is passed by: before it, in it and behind it.
-struct Passed {
-    before: String,
-    some: String,
-    behind: String,
-}
 
 impl Emit<'_> {
     /// Whether lanes that all run access memory one by one, where addresses grow by `step`.
@@ -120,23 +114,6 @@ impl Emit<'_> {
         values
     }
 
-    /// The bits of a part's lanes.
-    fn word_of(&mut self, mask: &str) -> String {
-        let (ty, lanes) = (self.form().int(1), self.lanes);
-        self.text.convert("bitcast", &ty, mask, &format!("i{lanes}"))
-    }
-
-    /// What follows is passed by where a part has no lane that runs: reductions and scans leave most parts so.
-    fn pass(&mut self, running: &str) -> Passed {
-        let [before, some, behind] = ["before", "some", "behind"].map(|what| self.text.name(what));
-        self.jump(&before);
-        self.text.label(&before);
-        let any = self.text.value(format!("icmp ne i{} {running}, 0", self.lanes));
-        self.branch(&any, &some, &behind);
-        self.text.label(&some);
-        Passed { before, some, behind }
-    }
-
     /// Stores them; lanes that do not run store where nobody looks.
     pub(super) fn store_each(&mut self, spread: &Spread, size: u64, values: &[String]) {
         let (form, lanes) = (self.form(), self.lanes);
@@ -159,10 +136,7 @@ impl Emit<'_> {
                 let one = self.text.value(format!("extractelement {ty} {value}, i64 {lane}"));
                 self.text.line(format!("store i{bits} {one}, ptr {at}, align {size}"));
             }
-            if let Some(Passed { behind, .. }) = passed {
-                self.jump(&behind);
-                self.text.label(&behind);
-            }
+            self.behind(passed.map(|passed| passed.behind));
         }
     }
 

@@ -8,6 +8,13 @@ use super::{Emit, Node};
 /// has a phi at every one: LLVM spends half of its time on them, and spills them in the end.
 const MOST_FLAGS_IN_REGISTERS: usize = 384;
 
+/// Labels of code that is passed by: before it, in it and behind it.
+pub(super) struct Passed {
+    pub(super) before: String,
+    pub(super) some: String,
+    pub(super) behind: String,
+}
+
 impl Emit<'_> {
     /// Of bits as they live on ([`super::super::text::Text::flag`]).
     pub(super) fn flag_type(&self) -> String {
@@ -110,10 +117,10 @@ impl Emit<'_> {
 
     /// One bit a lane.
     pub(super) fn bits(&mut self, mask: &[String]) -> String {
-        let (ty, lanes) = (self.form().int(1), self.lanes);
+        let lanes = self.lanes;
         let mut all: Option<String> = None;
         for (part, bits) in mask.iter().enumerate() {
-            let word = self.text.value(format!("bitcast {ty} {bits} to i{lanes}"));
+            let word = self.word_of(bits);
             let word = self.text.value(format!("zext i{lanes} {word} to i32"));
             let word = match part {
                 0 => word,
@@ -144,26 +151,41 @@ impl Emit<'_> {
             .collect()
     }
 
+    /// The bits of a part's lanes.
+    pub(super) fn word_of(&mut self, mask: &str) -> String {
+        let (ty, lanes) = (self.form().int(1), self.lanes);
+        self.text.convert("bitcast", &ty, mask, &format!("i{lanes}"))
+    }
+
+    /// What follows is passed by where a part has no lane that runs: reductions and scans leave most parts so.
+    pub(super) fn pass(&mut self, running: &str) -> Passed {
+        let [before, some, behind] = ["before", "some", "behind"].map(|what| self.text.name(what));
+        self.jump(&before);
+        self.text.label(&before);
+        let any = self.text.value(format!("icmp ne i{} {running}, 0", self.lanes));
+        self.branch(&any, &some, &behind);
+        self.text.label(&some);
+        Passed { before, some, behind }
+    }
+
     /// Whether any lane is in a mask.
     pub(super) fn any(&mut self, mask: &[String]) -> String {
         let (form, lanes) = (self.form(), self.lanes);
-        let ty = form.int(1);
         let mut all = mask[0].clone();
         for more in &mask[1..] {
             all = self.text.logic("or", form, &all, more);
         }
-        let word = self.text.value(format!("bitcast {ty} {all} to i{lanes}"));
+        let word = self.word_of(&all);
         self.text.value(format!("icmp ne i{lanes} {word}, 0"))
     }
 
     pub(super) fn all(&mut self, mask: &[String]) -> String {
         let (form, lanes) = (self.form(), self.lanes);
-        let ty = form.int(1);
         let mut all = mask[0].clone();
         for more in &mask[1..] {
             all = self.text.logic("and", form, &all, more);
         }
-        let word = self.text.value(format!("bitcast {ty} {all} to i{lanes}"));
+        let word = self.word_of(&all);
         self.text.value(format!("icmp eq i{lanes} {word}, -1"))
     }
 

@@ -389,7 +389,7 @@ impl Emit<'_> {
             let running = match self.mask.clone() {
                 None => places.clone(),
                 Some(mask) => {
-                    let mask = self.text.convert("bitcast", &one, &mask[part], "i16");
+                    let mask = self.word_of(&mask[part]);
                     let mask = self.text.convert("zext", "i16", &mask, "i32");
                     self.text
                         .value(format!("call i32 @llvm.x86.bmi.pdep.32(i32 {mask}, i32 {places})"))

@@ -13,8 +13,9 @@ pub(super) enum Place {
         /// Bytes before the first lane's access and behind the last one's that may be read as well.
         around: (u64, u64),
     },
-    /// One address a part, from which those lanes that run follow each other; of others nothing is known.
-    Rows { at: Vec<String> },
+    /// One address a part, from which those lanes that run follow each other; of others nothing is known, but where the row is
+    /// `whole`: they have memory in it, too.
+    Rows { at: Vec<String>, whole: bool },
     /// A distance from a number for each lane.
     Lanes(Spread),
     /// One address a part, from which lanes that run load words with these numbers ([`super::near`]).
