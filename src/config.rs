@@ -407,6 +407,15 @@ pub const VARIABLES: &[Variable] = &[
             Ok(())
         },
     },
+    Variable {
+        name: "MARGAY_JIT_AFTER",
+        default: "0",
+        meaning: "instructions that each block is interpreted for, about, before it goes on in compiled code that is there; few of them bring defects of ours to light",
+        set: |config, value| {
+            config.jit_after = number(value, 0, u64::from(JIT_TURN))? as u32;
+            Ok(())
+        },
+    },
 ];
 
 /// The most that `MARGAY_JIT_TURN` may be, and what it is where nobody sets it.
@@ -588,6 +597,8 @@ pub struct Config {
     pub jit_library: Option<PathBuf>,
     /// `MARGAY_JIT_TURN`
     pub jit_turn: u32,
+    /// `MARGAY_JIT_AFTER`
+    pub jit_after: u32,
     /// What was not understood, one sentence each, for the log.
     pub problems: Vec<String>,
 }
@@ -774,6 +785,7 @@ mod tests {
             ("MARGAY_JIT_CACHE_SIZE", "1M"),
             ("MARGAY_JIT_LIBRARY", "/opt/libmargay-jit.so"),
             ("MARGAY_JIT_TURN", "100"),
+            ("MARGAY_JIT_AFTER", "30"),
         ]);
         assert_eq!(config.problems, Vec::<String>::new());
         assert_eq!(
@@ -793,7 +805,7 @@ mod tests {
         assert!(config.check_kernel_name.match_any("b,c") && !config.check_kernel_name.match_any("b"));
         assert_eq!((config.check_launch_skip, config.check_launch_count), (5, 0));
         assert_eq!((config.jit, config.jit_cache_size), (Jit::Always, 1 << 20));
-        assert_eq!(config.jit_turn, 100);
+        assert_eq!((config.jit_turn, config.jit_after), (100, 30));
         assert_eq!(config.jit_cache, CacheFolder::At("/tmp/kernels".into()));
         assert_eq!(config.jit_library, Some("/opt/libmargay-jit.so".into()));
     }

@@ -14,7 +14,7 @@ use super::grid::Grid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     Interpreted,
-    /// The first blocks were interpreted, later ones compiled.
+    /// Blocks were interpreted first, and compiled later or from some point on.
     Mixed,
     Compiled,
 }

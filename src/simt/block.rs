@@ -13,7 +13,7 @@ use super::cause::Cause;
 use super::children::Children;
 use super::deadlock;
 use super::grid::{Form, Grid};
-use super::interp::{self, Bundle, Conditions, Located, Pause, Runs, SLICE};
+use super::interp::{self, Bundle, Conditions, Living, Located, Pause, Runs, SLICE};
 use super::launch::Launch;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
@@ -152,10 +152,8 @@ impl<'l> Block<'l> {
         let bundles = (0..form.bundles)
             .map(|i| Bundle::new(&form.kernel, i * lanes, (grid.threads - i * lanes).min(lanes), &env))
             .collect();
-        let compiled =
-            form.kernel.native.is_some() && grid.threads.is_multiple_of(WARP as u32) && grid.schedule.is_none();
         Block {
-            compiled: compiled && env.peers == 1,
+            compiled: may_march(&env),
             marches: false,
             ready: false,
             last: None,
@@ -184,6 +182,29 @@ impl<'l> Block<'l> {
         }
         let exist = self.bundles.iter().map(Bundle::exist_by_warp);
         self.state.reset(exist.flatten().copied());
+    }
+
+    /// Between two turns: goes on in compiled code, which has come since it began. Where that is not to be had, all stays as it is.
+    pub fn change(&mut self, form: &'l Form) {
+        let before = std::mem::replace(&mut self.env.env.form, form);
+        let (mut living, mut moved) = (Living::of(&form.kernel), Vec::new());
+        let bundles = self.bundles.iter();
+        let warps: Option<Vec<Vec<Bundle>>> = bundles
+            .map(|bundle| bundle.apart(&form.kernel, &self.env, (&mut living, &mut moved)))
+            .collect();
+        let Some(warps) = warps else {
+            self.env.env.form = before;
+            return;
+        };
+        moved.iter().for_each(|moved| self.state.products.follow(moved));
+        self.bundles = warps.into_iter().flatten().collect();
+        (self.compiled, self.marches, self.ready) = (may_march(&self.env), false, false);
+        (self.last, self.stale) = (None, false);
+    }
+
+    /// The next share is a short one: others, or other code, are to come soon.
+    pub fn tire(&mut self, share: i64) {
+        self.bundles.iter_mut().for_each(|bundle| bundle.tire(share));
     }
 
     /// Runs until all threads have exited, or all bundles have had their share or wait for those that had.
@@ -414,6 +435,13 @@ impl<'l> Block<'l> {
         };
         interp::located(bundle, fragment, fault)
     }
+}
+
+/// Whether a block's kernel is compiled, no warp lacks lanes, and no other block's warps take turns with its own.
+fn may_march(env: &BlockEnv<'_>) -> bool {
+    let Way { grid, form } = env.env;
+    let whole = grid.threads.is_multiple_of(WARP as u32);
+    form.kernel.native.is_some() && whole && grid.schedule.is_none() && env.peers == 1
 }
 
 /// Lets those go on who wait at the barrier of the cluster that these blocks are, if all have come.

@@ -6,6 +6,7 @@
 
 use super::block::{self, Block, BlockEnv, Turn};
 use super::cause::Cause;
+use super::grid::Form;
 use super::interp::Located;
 use super::schedule::{Schedule, Whom};
 
@@ -52,6 +53,16 @@ impl<'l> Team<'l> {
             block.env.gone = 0;
             block.start(std::array::from_fn(|axis| first[axis] + at[axis]));
         }
+    }
+
+    /// Between two turns: all blocks go on in compiled code, as far as it is to be had.
+    pub fn change(&mut self, form: &'l Form) {
+        self.blocks.iter_mut().for_each(|block| block.change(form));
+    }
+
+    /// The next share of each block is a short one.
+    pub fn tire(&mut self, share: i64) {
+        self.blocks.iter_mut().for_each(|block| block.tire(share));
     }
 
     /// Runs until all threads have exited or somebody has had his share.

@@ -118,6 +118,8 @@ pub struct Grid {
     next: AtomicU64,
     /// Some have been seen to spin, perhaps for each other.
     some_spin: AtomicBool,
+    /// Blocks begin in the interpreter, for so many instructions of each bundle; 0: in whatever is there.
+    interpreted_first: i64,
     stop: AtomicBool,
     began: Instant,
     /// The caller works alone, and others might help.
@@ -284,8 +286,9 @@ impl Grid {
                 .map(|(deadline, began)| deadline + began.elapsed()),
             ..origin
         };
+        let interpreted_first = config::get().jit_after.into();
         let made = compiled.as_ref().and_then(|(form, _)| form.made().flatten());
-        let kernel = match made {
+        let kernel = match made.filter(|_| interpreted_first == 0) {
             Some(made) => Arc::clone(made),
             None => launch.code.executable(launch.kernel, &function, width, &watch),
         };
@@ -318,6 +321,7 @@ impl Grid {
             starts,
             next: AtomicU64::new(0),
             some_spin: AtomicBool::new(false),
+            interpreted_first,
             stop: AtomicBool::new(false),
             began: Instant::now(),
             alone: AtomicBool::new(starts > 1 && schedule.is_none() && pool::threads() > 1),
@@ -536,7 +540,7 @@ impl Grid {
 
     /// `at` is told which block runs.
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
-        let mut line = Line::new(self.most_open(), self.launch.cooperative);
+        let mut line: Line<Box<Seat<'_>>> = Line::new(self.most_open(), self.launch.cooperative);
         let mut batch = Batch::default();
         // Seats of blocks that have ended: the last one, and as many as were open at a time.
         let mut spare: Option<Box<Seat<'_>>> = None;
@@ -561,7 +565,10 @@ impl Grid {
                     seat
                 }
                 None => match line.next() {
-                    Some(seat) => seat,
+                    Some(mut seat) => {
+                        self.change(&mut seat);
+                        seat
+                    }
                     None => break,
                 },
             };
@@ -698,7 +705,10 @@ impl Grid {
             self.report(Box::new(self.fault_of(cause, ctaid)));
             return None;
         }
-        let form = self.form_now();
+        let form = match self.interpreted_first {
+            0 => self.form_now(),
+            _ => &self.form,
+        };
         let left = left.and_then(|seat| match std::ptr::eq(seat.form, form) {
             true => Some(seat),
             false => {
@@ -720,7 +730,20 @@ impl Grid {
             seat.scratch.clear_shared(self.launch.peers(), self.shared_bytes);
         }
         seat.team.start(ctaid);
+        if self.interpreted_first != 0 {
+            seat.team.tire(self.interpreted_first);
+        }
         Some(seat)
+    }
+
+    /// Blocks that have had a turn go on in compiled code if there is some by now: there may be none to start after them, and a
+    /// single one may run for as long as it likes.
+    fn change<'l>(&'l self, seat: &mut Seat<'l>) {
+        let form = self.form_now();
+        if !std::ptr::eq(seat.form, form) {
+            seat.team.change(form);
+            seat.form = form;
+        }
     }
 
     /// What comes between the turns of blocks.

@@ -189,6 +189,39 @@ impl Flow {
     }
 }
 
+/// Which registers are live before instruction `index` of a block, or before the jumps at its end if it has no more of them: by
+/// register. The order of `flow` is that of the body's blocks. What is set before the code runs counts as live nowhere.
+pub fn before(body: &Body, flow: &Flow, (block, index): (BlockId, usize)) -> Vec<bool> {
+    let mut live = vec![false; body.registers.len()];
+    let numbers: Vec<u32> = (0..flow.count()).collect();
+    flow.solve(&numbers, |group| {
+        each(group.live_out[block as usize], |bit| {
+            live[flow.register(group.members[bit as usize]) as usize] = true;
+        });
+    });
+    let block = &body.blocks[block as usize];
+    if let Some(register) = block.end.register() {
+        live[register as usize] = true;
+    }
+    for inst in block.insts.get(index..).unwrap_or_default().iter().rev() {
+        let guarded = inst.guard.is_some();
+        inst.regs(|reg, role| {
+            if role == Role::Def && !guarded {
+                live[reg.number as usize] = false;
+            }
+        });
+        inst.regs(|reg, role| {
+            if role == Role::Use || guarded {
+                live[reg.number as usize] = true;
+            }
+        });
+    }
+    for (register, live) in live.iter_mut().enumerate() {
+        *live &= !body.is_fixed(register as Register);
+    }
+    live
+}
+
 /// The sets of one group, by position.
 struct Solver {
     reads: Vec<u64>,

@@ -1,6 +1,6 @@
 //! Values that follow the lane's number, computed for a bundle as it enters a block ([`super::compile::values`]).
 
-use super::compile::values::{Affine, Op, Source, Step};
+use super::compile::values::{Affine, Op, Source, Step, ValueId};
 use crate::isa::Compare;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
 
@@ -107,6 +107,12 @@ impl Values {
         }
         // SAFETY: `regs` is a window of the code from which the steps come.
         unsafe { self.steps(&affine.each, regs) }.is_ok()
+    }
+
+    /// A value in a lane of the bundle; of one of 32 bits the lower ones count.
+    pub fn at(&self, value: ValueId, lane: usize) -> u64 {
+        let (value, run) = (&self.values[usize::from(value)], self.runs.0);
+        value.base[lane / run].wrapping_add(value.step.wrapping_mul((lane % run) as u64))
     }
 
     pub fn as_ptr(&self) -> *const Value {

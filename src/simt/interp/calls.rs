@@ -12,7 +12,7 @@ use crate::simt::jit::Rows;
 use crate::simt::machine::frame::Between;
 use crate::simt::machine::slots::{Slot, first_lane, lanes, read, write};
 use crate::simt::machine::special::{self, Place};
-use crate::simt::machine::{Cx, NONE, RawFault};
+use crate::simt::machine::{Cx, Env, NONE, RawFault};
 
 use super::bundle::Bundle;
 use super::code::{CallOp, Code, Executable};
@@ -39,7 +39,7 @@ impl Bundle {
             match call.resolved.get().and_then(Weak::upgrade) {
                 Some(exec) => exec,
                 None => {
-                    let (exec, lasts) = executable(cx, call.function, width, lane, |_| Ok(()))?;
+                    let (exec, lasts) = executable(cx.block, call.function, width, lane, |_| Ok(()))?;
                     if lasts {
                         call.resolved.get_or_init(|| Arc::downgrade(&exec));
                     }
@@ -73,7 +73,7 @@ impl Bundle {
             }
             // Where parameters lie depends on the results before them. More parameters than the function takes stay behind,
             // as in registers of hardware that nobody reads.
-            executable(cx, index as u32, width, lane, |function| {
+            executable(cx.block, index as u32, width, lane, |function| {
                 if function.param_bytes > call.params || function.return_bytes != call.returns {
                     return Err(format!(
                         "indirect call of {} with {} bytes of parameters and {} of results: it takes {} and returns {}",
@@ -277,14 +277,14 @@ impl Bundle {
 }
 
 /// Function `index` of the launch's module for bundles of `width` warps, made if need be; `fits` may refuse it.
-fn executable(
-    cx: &Cx<'_>,
+pub(super) fn executable(
+    block: &Env<'_>,
     index: u32,
     (width, rows): (u32, Option<Rows>),
     lane: usize,
     fits: impl FnOnce(&Function) -> Result<(), String>,
 ) -> Result<(Arc<Executable>, bool), RawFault> {
-    let code = &cx.launch().code;
+    let code = &block.env.launch().code;
     let lowered = code.module.prepare(index).map_err(|d| d.to_string());
     let function = lowered.and_then(|function| fits(&function).map(|()| function));
     let function = function.map_err(|why| RawFault::instruction(why, lane))?;
@@ -292,6 +292,6 @@ fn executable(
         Some(rows) => code.native_callee(index, &function, rows),
         None => (None, true),
     };
-    let exec = native.unwrap_or_else(|| code.executable(index, &function, width, cx.block.env.watch()));
+    let exec = native.unwrap_or_else(|| code.executable(index, &function, width, block.env.watch()));
     Ok((exec, lasts))
 }

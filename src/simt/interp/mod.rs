@@ -16,11 +16,13 @@
 //! inspect.rs  operations on floats that somebody looks at
 //! march.rs    whole warps in compiled code, from barrier to barrier    tell.rs   what observers hear of it
 //! gather.rs   who meets at `.sync` operations             join.rs       that functions entered apart have
+//! change.rs   from interpreted to compiled code, in the middle
 //! ```
 
 pub mod affine;
 mod bundle;
 mod calls;
+mod change;
 pub mod code;
 mod collective;
 pub mod compile;
@@ -37,5 +39,6 @@ mod tell;
 
 pub use affine::Runs;
 pub use bundle::{Bundle, Conditions, Fragment, Located, PATIENCE, SHARE, SLICE, Waits, located};
+pub use change::Living;
 pub use march::{Apart, Halt};
 pub use run::Pause;

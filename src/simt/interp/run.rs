@@ -95,7 +95,7 @@ impl Bundle {
                     return Ok(Pause::Share);
                 }
             }
-            let (mut limit, floor) = self.bounds(at, meet);
+            let (mut limit, mut floor) = self.bounds(at, meet);
             if schedule.is_none()
                 && state.stuck == 0
                 && let Some((native, entry)) = self.native_of(at)
@@ -116,7 +116,8 @@ impl Bundle {
                     }
                     continue;
                 }
-                limit = limit.min(native.next_entry(self.fragments[at].pc));
+                let pc = self.fragments[at].pc;
+                (limit, floor) = (limit.min(native.next_entry(pc)), floor.max(native.behind_entry(pc)));
             }
             let mut turn = schedule.map_or(SLICE, Schedule::turn).min(self.share).max(1);
             if state.stuck != 0 {

@@ -73,6 +73,8 @@ pub struct Native {
     entries: Box<[Option<(u32, bool)>]>,
     /// The next place with an entry behind each.
     next: Box<[Pc]>,
+    /// Up to each place, one more than the last one with an entry; 0: there is none.
+    before: Box<[Pc]>,
     /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
     pub sites: Box<[u64]>,
     pub stretches: Box<[Stretch]>,
@@ -106,6 +108,13 @@ impl Native {
     #[inline(always)]
     pub fn next_entry(&self, pc: Pc) -> Pc {
         self.next.get(pc as usize).copied().unwrap_or(Pc::MAX)
+    }
+
+    /// One more than the last place up to `pc` where there is one; 0: there is none. Who jumps back to before that comes to it again.
+    #[inline(always)]
+    pub fn behind_entry(&self, pc: Pc) -> Pc {
+        let behind_all = self.entries.len() as Pc;
+        self.before.get(pc as usize).copied().unwrap_or(behind_all)
     }
 }
 
@@ -216,12 +225,21 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
             last = pc as Pc;
         }
     }
+    let mut before = vec![0; places];
+    let mut last = 0;
+    for pc in 0..places {
+        if entries[pc].is_some() {
+            last = pc as Pc + 1;
+        }
+        before[pc] = last;
+    }
     Ok(Native {
         _code: code,
         run,
         calls: made.calls.into(),
         entries: entries.into(),
         next: next.into(),
+        before: before.into(),
         sites: made.sites.into(),
         stretches: made.stretches.into(),
         stands: made.stands.into(),

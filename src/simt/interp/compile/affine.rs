@@ -52,8 +52,8 @@ pub fn find(body: &Body, code: &[Instr<Reg>]) -> Option<Affine> {
     if addresses.is_empty() && finder.compares.is_empty() {
         return None;
     }
-    let spared = (0..code.len() as Pc).filter(|&pc| spared[pc as usize]).collect();
-    Some(finder.finish(addresses, spared))
+    let spared: Vec<Pc> = (0..code.len() as Pc).filter(|&pc| spared[pc as usize]).collect();
+    Some(finder.finish(code, addresses, spared))
 }
 
 /// The pc at which each register is written, if it is one place and no guard leaves lanes out.
@@ -381,9 +381,16 @@ impl Finder<'_> {
     }
 
     /// Leaves out what nothing needs, and numbers the rest: sources, steps of the launch, steps of the block.
-    fn finish(self, addresses: Vec<(Pc, ValueId)>, spared: Vec<Pc>) -> Affine {
+    fn finish(self, code: &[Instr<Reg>], addresses: Vec<(Pc, ValueId)>, spared: Vec<Pc>) -> Affine {
+        let registers = spared.iter().filter_map(|&pc| {
+            let What::Op(Op::Compute { dst, .. }) = &code[pc as usize].what else {
+                return None;
+            };
+            Some((dst[0].number, self.of[dst[0].number as usize]?))
+        });
+        let registers: Vec<(Register, ValueId)> = registers.collect();
         let mut live = vec![false; self.values.len()];
-        for &(_, value) in &addresses {
+        for &(_, value) in addresses.iter().chain(&registers) {
             live[value as usize] = true;
         }
         for &(_, _, a, b) in &self.compares {
@@ -428,10 +435,9 @@ impl Finder<'_> {
             // Its result is a predicate: the value is nobody's.
             steps.push(Step { op, dst: a, a, b });
         }
-        affine.addresses = addresses
-            .into_iter()
-            .map(|(pc, value)| (pc, number[value as usize]))
-            .collect();
+        let numbered = |(of, value): (u32, ValueId)| (of, number[value as usize]);
+        affine.addresses = addresses.into_iter().map(numbered).collect();
+        affine.registers = registers.into_iter().map(numbered).collect();
         affine
     }
 }

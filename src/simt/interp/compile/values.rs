@@ -13,6 +13,7 @@
 
 use super::{Pc, Slot};
 use crate::isa::Compare;
+use crate::program::Register;
 
 /// Index of a value in [`Affine`]: sources first, then what steps compute.
 pub type ValueId = u16;
@@ -31,6 +32,8 @@ pub struct Affine {
     pub addresses: Vec<(Pc, ValueId)>,
     /// Instructions that need not run, ascending.
     pub spared: Vec<Pc>,
+    /// What they would have left in their registers, but for predicates: those are written all the same.
+    pub registers: Vec<(Register, ValueId)>,
     /// Lanes of the longest runs in which this holds.
     pub longest: usize,
 }

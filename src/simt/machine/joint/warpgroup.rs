@@ -46,6 +46,28 @@ impl Products {
         }
         (&mut self.warps[number], &mut self.room)
     }
+
+    /// Registers of a warp have moved: sums that are under way go to where they are now.
+    pub fn follow(&mut self, moved: &Moved) {
+        let Some(pending) = self.warps.get_mut(moved.warp) else {
+            return;
+        };
+        for sum in &mut pending.sums {
+            if sum.window.0 == moved.from as usize {
+                sum.window.0 = moved.to as usize;
+                sum.to.iter_mut().flatten().for_each(|slot| slot.offset /= moved.width);
+            }
+        }
+    }
+}
+
+/// A warp of the block has got a window of its own, in place of one for a bundle of some warps, for the same function.
+pub struct Moved {
+    pub warp: usize,
+    pub from: *const u8,
+    pub to: *const u8,
+    /// Warps of that bundle.
+    pub width: u32,
 }
 
 /// Products of a warp that are under way.
