@@ -23,6 +23,9 @@ pub const MAX_DEVICES: usize = 64;
 /// The arena's size; halved as often as the system refuses.
 const LARGEST: u64 = 1 << 40;
 const SMALLEST: u64 = 1 << 28;
+/// Where it is if nothing else is there. Addresses of a module's variables are numbers in its code: where they are the same in each
+/// process, what was compiled for one is kept for the next.
+const USUAL: u64 = 1 << 45;
 /// Pages become accessible in steps of this many bytes.
 const STEP: u64 = 64 << 20;
 /// Transparent huge pages.
@@ -320,7 +323,7 @@ impl AddressSpace {
         let mut len = LARGEST;
         let (base, map) = loop {
             let map_bytes = (len >> PAGE_BITS) + PAGE;
-            if let Some(base) = reserve(len + HUGE, libc::PROT_NONE) {
+            if let Some(base) = reserve_near(USUAL, len + HUGE, libc::PROT_NONE) {
                 if let Some(map) = reserve(map_bytes, libc::PROT_READ | libc::PROT_WRITE) {
                     break (base.next_multiple_of(HUGE), map);
                 }
@@ -852,10 +855,15 @@ pub(super) fn bits_of(kind: Kind) -> u8 {
 }
 
 pub(super) fn reserve(bytes: u64, protection: libc::c_int) -> Option<u64> {
-    // SAFETY: a fresh private mapping at an address of the system's choice.
+    reserve_near(0, bytes, protection)
+}
+
+/// At `wish` if nothing is there, and anywhere else if something is.
+fn reserve_near(wish: u64, bytes: u64, protection: libc::c_int) -> Option<u64> {
+    // SAFETY: a fresh private mapping at an address of the system's choice, which is the one that is wished for only if that is free.
     let address = unsafe {
         libc::mmap(
-            std::ptr::null_mut(),
+            wish as *mut libc::c_void,
             bytes as usize,
             protection,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
