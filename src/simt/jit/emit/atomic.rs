@@ -66,7 +66,9 @@ impl Emit<'_> {
             Space::Global | Space::Generic => true,
             Space::Const | Space::Param | Space::Local => return false,
         };
-        let dst = match dst.as_deref() {
+        // Compilers of other languages leave it to the assembler to see that nobody reads what was there.
+        let dst = dst.as_deref().filter(|dst| dst.iter().any(|reg| self.is_read(reg.number)));
+        let dst = match dst {
             None => None,
             Some([dst]) if matches!(self.kind(dst.number), Kind::Vector) => Some(*dst),
             Some(_) => return false,

@@ -27,7 +27,7 @@ impl Emit<'_> {
             return None;
         };
         let [dst] = dst[..] else { return None };
-        if self.lanes >= 16 {
+        if self.lanes >= 32 {
             return None;
         }
         if dst.width != Width::B64 || !matches!(self.kind(dst.number), Kind::Vector) {

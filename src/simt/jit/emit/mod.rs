@@ -49,7 +49,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use crate::isa::{Compute, Level, approx};
-use crate::program::{Body, Register, ShuffleMode};
+use crate::program::{Body, Register, Role, ShuffleMode};
 
 use super::Pc;
 use super::context::{Context, LaneCall, Stretch};
@@ -157,6 +157,8 @@ struct Emit<'a> {
     functions: BTreeMap<String, approx::Op>,
     sites: Vec<u64>,
     stretches: Vec<Stretch>,
+    /// Registers that somebody reads, somewhere.
+    read: Vec<bool>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
     members: HashMap<Pc, place::Member>,
     /// Registers that are known to hold addresses of elements, and how many were found.
@@ -213,6 +215,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         functions: BTreeMap::new(),
         sites: Vec::new(),
         stretches: Vec::new(),
+        read: read(input.body),
         members: HashMap::new(),
         indexed: HashMap::new(),
         indexed_found: 0,
@@ -253,7 +256,25 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
     }
 }
 
+/// Registers that are read somewhere.
+fn read(body: &Body) -> Vec<bool> {
+    let mut read = vec![false; body.registers.len()];
+    for block in &body.blocks {
+        for inst in &block.insts {
+            inst.regs(|reg, role| read[reg.number as usize] |= role == Role::Use);
+        }
+        if let Some(register) = block.end.register() {
+            read[register as usize] = true;
+        }
+    }
+    read
+}
+
 impl Emit<'_> {
+    fn is_read(&self, register: Register) -> bool {
+        self.read[register as usize]
+    }
+
     fn form(&self) -> Form {
         Form::Lanes(self.lanes)
     }
