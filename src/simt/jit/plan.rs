@@ -591,7 +591,7 @@ impl Plan {
                 changed |= divides && !std::mem::replace(divided, true);
             }
             if changed {
-                self.find_others(&divided)?;
+                self.find_others(body, &divided)?;
             }
             // Lines that are written while others want what they held.
             let before = demoted.len();
@@ -644,7 +644,7 @@ impl Plan {
         }
         let divided = self.join_units(body, &divided);
         if divided.iter().any(|&divided| divided) {
-            self.find_others(&divided)?;
+            self.find_others(body, &divided)?;
         }
         Ok(())
     }
@@ -761,7 +761,7 @@ impl Plan {
         }
     }
 
-    fn find_others(&mut self, divided: &[bool]) -> Result<(), Refusal> {
+    fn find_others(&mut self, body: &Body, divided: &[bool]) -> Result<(), Refusal> {
         let count = self.units.len() as Node;
         let mut others = vec![BTreeSet::new(); self.units.len()];
         let mut seen: HashSet<(Node, Node)> = HashSet::new();
@@ -805,7 +805,7 @@ impl Plan {
                         stack.push(to);
                     }
                 };
-                if matches!(this.stick, Stick::Perhaps | Stick::Always) {
+                if self.may_stick(body, this) {
                     leads(count + unit);
                 }
                 this.successors(&mut leads);
@@ -813,6 +813,19 @@ impl Plan {
         }
         self.others = others;
         Ok(())
+    }
+
+    /// Whether lanes may be left behind at a unit, as kinds of registers are now: operations that turn out to widen no line have
+    /// nothing to wrap around.
+    fn may_stick(&self, body: &Body, unit: &Unit) -> bool {
+        match unit.stick {
+            Stick::Never | Stick::Ends => false,
+            Stick::Always => true,
+            Stick::Perhaps => match &body.blocks[unit.block as usize].insts[unit.insts.start].op {
+                Op::Compute { op, src, .. } => self.may_wrap(body, *op, src).is_some(),
+                _ => true,
+            },
+        }
     }
 
     /// Lanes that come together again where nobody is elsewhere may be fewer than the warp: other code serves those.

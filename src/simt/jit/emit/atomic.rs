@@ -67,7 +67,9 @@ impl Emit<'_> {
             Space::Const | Space::Param | Space::Local => return false,
         };
         // Compilers of other languages leave it to the assembler to see that nobody reads what was there.
-        let dst = dst.as_deref().filter(|dst| dst.iter().any(|reg| self.is_read(reg.number)));
+        let dst = dst
+            .as_deref()
+            .filter(|dst| dst.iter().any(|reg| self.is_read(reg.number)));
         let dst = match dst {
             None => None,
             Some([dst]) if matches!(self.kind(dst.number), Kind::Vector) => Some(*dst),
