@@ -515,9 +515,9 @@ impl Emit<'_> {
         if let Some(end) = end
             && self.lanes == 16
             && bytes == 4
-            && *scale == 1
+            && matches!(*scale, 1 | 4)
         {
-            let lanes = (&base[..], &distances[..], *bits);
+            let lanes = (&base[..], &distances[..], *bits, *scale);
             let (near, any) = match moved.stores {
                 false => self.windows(lanes, &firsts, end),
                 true => self.butterflies(lanes, &firsts),

@@ -2,8 +2,7 @@
 //! `array[i]`.
 //!
 //! Code that knows them for what they are compares indices with the first and the last that there is memory for, and leaves
-//! the address to the access: half as many vectors, and fewer operations on each, than with addresses of 64 bits. Vectors of sixteen
-//! lanes go by their addresses: what this does for AVX-512 has not been measured.
+//! the address to the access: half as many vectors, and fewer operations on each, than with addresses of 64 bits.
 
 use crate::isa::{Compute, Linear};
 
@@ -27,9 +26,6 @@ impl Emit<'_> {
             return None;
         };
         let [dst] = dst[..] else { return None };
-        if self.lanes >= 32 {
-            return None;
-        }
         if dst.width != Width::B64 || !matches!(self.kind(dst.number), Kind::Vector) {
             return None;
         }
@@ -207,7 +203,7 @@ impl Emit<'_> {
     }
 
     /// The greatest number of which so many are no more than this, which is less than 2^61 away from zero.
-    fn quotient(&mut self, number: &str, by: u64) -> String {
+    pub(super) fn quotient(&mut self, number: &str, by: u64) -> String {
         if by.is_power_of_two() {
             return self.text.value(format!("ashr i64 {number}, {}", by.trailing_zeros()));
         }

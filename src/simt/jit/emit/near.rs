@@ -263,10 +263,10 @@ impl Emit<'_> {
     }
 
     /// Windows for a load of single words: where they begin, the lanes' words in them, and whether any lane that runs is in none.
-    /// Vectors have sixteen lanes.
+    /// Vectors have sixteen lanes. Distances are in bytes or in words, as the scale says.
     pub(super) fn windows(
         &mut self,
-        (base, distances, bits): (&str, &[String], u32),
+        (base, distances, bits, scale): (&str, &[String], u32, u64),
         firsts: &[String],
         end: &str,
     ) -> (Place, String) {
@@ -276,6 +276,7 @@ impl Emit<'_> {
         for (distance, first) in distances.iter().zip(firsts) {
             // A window begins at a word, which a lane that does not run may not, and ends where memory does.
             let first = self.text.resize(Form::One, bits, first, 64, true);
+            let first = self.text.binary("mul", "i64", &first, &scale.to_string());
             let first = self.text.value(format!("add i64 {base}, {first}"));
             let first = self.text.value(format!("and i64 {first}, -4"));
             let first = self.text.value(format!("sub i64 {first}, {base}"));
@@ -287,15 +288,20 @@ impl Emit<'_> {
             let start = self.text.value(format!("sub i64 {first}, {over}"));
             let none = self.text.value(format!("icmp slt i64 {start}, 0"));
             short = self.or(short, none);
-            let narrow = self.text.resize(Form::One, 64, &start, bits, false);
+            // Where distances are in words, the number that they are from is that of a word, if any lane runs.
+            let narrow = self.quotient(&start, scale);
+            let narrow = self.text.resize(Form::One, 64, &narrow, bits, false);
             let starts = self.splat(&format!("i{bits}"), &narrow);
             let behind = self.text.binary("sub", &wide, distance, &starts);
-            far.push(
-                self.text
-                    .value(format!("icmp uge {wide} {behind}, {}", form.constant(bits, WINDOW))),
-            );
+            far.push(self.text.value(format!(
+                "icmp uge {wide} {behind}, {}",
+                form.constant(bits, WINDOW / scale)
+            )));
             let behind = self.text.resize(form, bits, &behind, 32, false);
-            words.push(self.text.binary("lshr", &form.int(32), &behind, &form.constant(32, 2)));
+            words.push(match scale {
+                4 => behind,
+                _ => self.text.binary("lshr", &form.int(32), &behind, &form.constant(32, 2)),
+            });
             at.push(self.text.value(format!("add i64 {base}, {start}")));
         }
         if let Some(mask) = self.mask.clone() {
@@ -332,10 +338,10 @@ impl Emit<'_> {
     }
 
     /// Butterflies for a store of single words: where they begin, their places as bits, and whether any lane, of those that do not
-    /// run as well, is in none. Vectors have sixteen lanes.
+    /// run as well, is in none. Vectors have sixteen lanes. Distances are in bytes or in words, as the scale says.
     pub(super) fn butterflies(
         &mut self,
-        (base, distances, bits): (&str, &[String], u32),
+        (base, distances, bits, scale): (&str, &[String], u32, u64),
         firsts: &[String],
     ) -> (Place, String) {
         let form = self.form();
@@ -349,13 +355,16 @@ impl Emit<'_> {
         for (distance, first) in distances.iter().zip(firsts) {
             let starts = self.splat(&format!("i{bits}"), first);
             let behind = self.text.binary("sub", &wide, distance, &starts);
-            let far = self
-                .text
-                .value(format!("icmp uge {wide} {behind}, {}", form.constant(bits, WINDOW / 2)));
+            let far = self.text.value(format!(
+                "icmp uge {wide} {behind}, {}",
+                form.constant(bits, WINDOW / 2 / scale)
+            ));
             let behind = self.text.resize(form, bits, &behind, 32, false);
             // The second group's first word is the first one that is as far away as lanes with a gap behind each would have
             // it; its lane's number is the size of a group.
-            let twice = self.text.value(format!("icmp eq {narrow} {behind}, {}", lanes(8)));
+            let twice = self
+                .text
+                .value(format!("icmp eq {narrow} {behind}, {}", lanes(8 / scale as u32)));
             let twice = self.text.convert("bitcast", &one, &twice, "i16");
             let twice = self.text.value(format!("and i16 {twice}, -2"));
             let twice = self.text.value(format!("or i16 {twice}, -32768"));
@@ -366,8 +375,11 @@ impl Emit<'_> {
             let below = self.text.value(format!("sub i32 {size}, 1"));
             let below_all = self.splat("i32", &below);
             let inside = self.text.binary("and", &narrow, &below_all, &lanes(1));
-            let inside = self.text.binary("shl", &narrow, &inside, &form.constant(32, 2));
-            let expected = self.text.binary("sub", &narrow, &lanes(8), &inside);
+            let inside = match scale {
+                4 => inside,
+                _ => self.text.binary("shl", &narrow, &inside, &form.constant(32, 2)),
+            };
+            let expected = self.text.binary("sub", &narrow, &lanes(8 / scale as u32), &inside);
             let aside = self.text.value(format!("icmp ne {narrow} {behind}, {expected}"));
             other.push(self.text.binary("or", &one, &far, &aside));
             // Places of groups: as many bits, with as many left out, from the lowest on: 2^32 - 1 by 2^size + 1.
@@ -375,6 +387,7 @@ impl Emit<'_> {
             let by = self.text.value(format!("add i32 {power}, 1"));
             places.push(self.text.value(format!("udiv i32 -1, {by}")));
             let first = self.text.resize(Form::One, bits, first, 64, true);
+            let first = self.text.binary("mul", "i64", &first, &scale.to_string());
             at.push(self.text.value(format!("add i64 {base}, {first}")));
         }
         let any = self.any(&other);
