@@ -184,8 +184,11 @@ impl<'l> Block<'l> {
         self.state.reset(exist.flatten().copied());
     }
 
-    /// Between two turns: goes on in compiled code, which has come since it began. Where that is not to be had, all stays as it is.
-    pub fn change(&mut self, form: &'l Form) {
+    /// Between two turns: goes on in compiled code, which has come since it began. `false`: that is not to be had, and all stays as it is.
+    pub fn change(&mut self, form: &'l Form) -> bool {
+        if std::ptr::eq(self.env.env.form, form) {
+            return true;
+        }
         let before = std::mem::replace(&mut self.env.env.form, form);
         let (mut living, mut moved) = (Living::of(&form.kernel), Vec::new());
         let bundles = self.bundles.iter();
@@ -194,12 +197,13 @@ impl<'l> Block<'l> {
             .collect();
         let Some(warps) = warps else {
             self.env.env.form = before;
-            return;
+            return false;
         };
         moved.iter().for_each(|moved| self.state.products.follow(moved));
         self.bundles = warps.into_iter().flatten().collect();
         (self.compiled, self.marches, self.ready) = (may_march(&self.env), false, false);
         (self.last, self.stale) = (None, false);
+        true
     }
 
     /// The next share is a short one: others, or other code, are to come soon.

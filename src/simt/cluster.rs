@@ -55,9 +55,9 @@ impl<'l> Team<'l> {
         }
     }
 
-    /// Between two turns: all blocks go on in compiled code, as far as it is to be had.
-    pub fn change(&mut self, form: &'l Form) {
-        self.blocks.iter_mut().for_each(|block| block.change(form));
+    /// Between two turns: all blocks go on in compiled code; `false`: some do not, for which it is not to be had.
+    pub fn change(&mut self, form: &'l Form) -> bool {
+        self.blocks.iter_mut().all(|block| block.change(form))
     }
 
     /// The next share of each block is a short one.

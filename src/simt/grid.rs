@@ -740,8 +740,7 @@ impl Grid {
     /// single one may run for as long as it likes.
     fn change<'l>(&'l self, seat: &mut Seat<'l>) {
         let form = self.form_now();
-        if !std::ptr::eq(seat.form, form) {
-            seat.team.change(form);
+        if !std::ptr::eq(seat.form, form) && seat.team.change(form) {
             seat.form = form;
         }
     }
