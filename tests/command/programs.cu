@@ -18,6 +18,11 @@ __global__ void curve(float *x)
     x[threadIdx.x] = y;
 }
 
+__constant__ float factors[2] = {3.0f, 5.0f};
+
+// The address of a variable is a number in its code.
+__global__ void scaled(float *x) { x[threadIdx.x] *= factors[threadIdx.x & 1]; }
+
 __global__ void speak() { printf("a word\n"); }
 
 int main(int count, char **words)
@@ -35,6 +40,10 @@ int main(int count, char **words)
     cudaMemcpy(device, host, sizeof host, cudaMemcpyHostToDevice);
     if (!strcmp(part, "once")) {
         turn<<<1, 256>>>(device, atoi(words[2]));
+        return cudaDeviceSynchronize() == cudaSuccess ? 0 : 4;
+    }
+    if (!strcmp(part, "constant")) {
+        scaled<<<1, 64>>>(device);
         return cudaDeviceSynchronize() == cudaSuccess ? 0 : 4;
     }
     turn<<<4096, 64>>>(device, count > 2 ? atoi(words[2]) : 4);

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
-use crate::program::{Function, Initial};
+use crate::program::{Function, Initial, Module};
 use crate::simt::cause::Cause;
 use crate::simt::jit::Rows;
 use crate::simt::machine::frame::Between;
@@ -63,17 +63,16 @@ impl Bundle {
                 at = self.fragments.len() - 1;
             }
             let module = &cx.launch().code.module;
-            let index = target.wrapping_sub(module.code_base) / 16;
-            if target % 16 != 0 || index >= module.functions.len() as u64 {
+            let Some(index) = function_at(module, target) else {
                 return Err(RawFault {
                     cause: Cause::InvalidPc { address: target },
                     lane,
                     others: 0,
                 });
-            }
+            };
             // Where parameters lie depends on the results before them. More parameters than the function takes stay behind,
             // as in registers of hardware that nobody reads.
-            executable(cx.block, index as u32, width, lane, |function| {
+            executable(cx.block, index, width, lane, |function| {
                 if function.param_bytes > call.params || function.return_bytes != call.returns {
                     return Err(format!(
                         "indirect call of {} with {} bytes of parameters and {} of results: it takes {} and returns {}",
@@ -109,7 +108,7 @@ impl Bundle {
         };
         cx.span = call.span;
         (exec.machine.copy_frame)(cx, &mask, &call.args, frames);
-        let window = self.window_for(&exec, cx);
+        let window = self.window_for(&exec, cx.block);
         let frame = Frame {
             exec,
             window: Some(window),
@@ -137,7 +136,8 @@ impl Bundle {
         Ok(())
     }
 
-    fn window_for(&mut self, exec: &Arc<Executable>, cx: &Cx<'_>) -> Window {
+    /// A window for a call of a function: what is set beforehand is there, and registers hold anything.
+    pub(super) fn window_for(&mut self, exec: &Arc<Executable>, block: &Env<'_>) -> Window {
         let key = Arc::as_ptr(exec) as usize;
         let mut window = self
             .windows
@@ -146,7 +146,7 @@ impl Bundle {
             .unwrap_or_else(|| Window::new(exec.window));
         if window.epoch != self.epoch {
             let place = Place {
-                block: cx.block,
+                block,
                 first_thread: self.first_thread,
                 warps: self.warps,
             };
@@ -274,6 +274,13 @@ impl Bundle {
             tops[lane] = u32::try_from(value).unwrap_or(limit).min(limit);
         }
     }
+}
+
+/// The number of the function to which an address leads, if it is one's.
+pub(super) fn function_at(module: &Module, address: u64) -> Option<u32> {
+    let index = address.wrapping_sub(module.code_base) / 16;
+    let is_one = address.is_multiple_of(16) && index < module.functions.len() as u64;
+    is_one.then_some(index as u32)
 }
 
 /// Function `index` of the launch's module for bundles of `width` warps, made if need be; `fits` may refuse it.

@@ -14,14 +14,14 @@ use crate::program::{BlockId, Body};
 use crate::simt::jit::Rows;
 use crate::simt::machine::joint::warpgroup::Moved;
 use crate::simt::machine::slots::{Slot, first_lane, lanes, read, write};
-use crate::simt::machine::special::{self, Place};
 use crate::simt::machine::{BlockEnv, NONE};
 
 use super::bundle::{Bundle, Conditions, Fragment};
 use super::calls;
 use super::code::{Code, Executable};
 use super::compile::{Compiled, Pc};
-use super::frame::{Frame, Window};
+use super::frame::Frame;
+use super::native::only;
 
 /// Which registers are live, at the places of a kernel where somebody stands.
 pub struct Living<'k> {
@@ -129,16 +129,7 @@ impl Bundle {
         let caller = &self.frames[old.parent as usize];
         let rows = one.frames[0].exec.native.as_ref().map(|native| native.rows);
         let exec = called(caller, old.call, first_lane(&fragment.mask), rows, block)?;
-        let window = Window::new(exec.window);
-        let place = Place {
-            block,
-            first_thread: one.first_thread,
-            warps: 1,
-        };
-        for (slot, initial) in &exec.initial {
-            // SAFETY: the window was made for this executable, whose slots these are.
-            unsafe { special::set_initial(window.regs(), *slot, initial, &place) };
-        }
+        let window = one.window_for(&exec, block);
         let frame = Frame {
             exec,
             window: Some(window),
@@ -237,20 +228,12 @@ fn called(
             };
             // SAFETY: the address is a slot of 64 bits of the caller's code, in whose window it is still; `lane` is of those that it has.
             let address = unsafe { read(caller.regs(), slot, lane) };
-            let module = &block.env.launch().code.module;
-            u32::try_from(address.wrapping_sub(module.code_base) / 16).ok()?
+            calls::function_at(&block.env.launch().code.module, address)?
         }
         function => function,
     };
     let (exec, _) = calls::executable(block, index, (1, rows), lane, |_| Ok(())).ok()?;
     Some(exec)
-}
-
-/// Those of a bundle's only warp.
-fn only(lanes: u32) -> [u32; MAX_WARPS] {
-    let mut all = [0; MAX_WARPS];
-    all[0] = lanes;
-    all
 }
 
 fn tops_of(w: usize, tops: &[u32; MAX_WARPS * WARP]) -> Box<[u32; MAX_WARPS * WARP]> {

@@ -813,7 +813,7 @@ fn address(cx: &Cx<'_>, mem: &MemOp) -> u64 {
 }
 
 /// Lanes of a bundle's only warp.
-fn only(lanes: u32) -> [u32; MAX_WARPS] {
+pub(super) fn only(lanes: u32) -> [u32; MAX_WARPS] {
     let mut all = [0; MAX_WARPS];
     all[0] = lanes;
     all

@@ -818,14 +818,12 @@ impl Plan {
     /// Whether lanes may be left behind at a unit, as kinds of registers are now: operations that turn out to widen no line have
     /// nothing to wrap around.
     fn may_stick(&self, body: &Body, unit: &Unit) -> bool {
-        match unit.stick {
-            Stick::Never | Stick::Ends => false,
-            Stick::Always => true,
-            Stick::Perhaps => match &body.blocks[unit.block as usize].insts[unit.insts.start].op {
-                Op::Compute { op, src, .. } => self.may_wrap(body, *op, src).is_some(),
-                _ => true,
-            },
+        if let Stick::Perhaps = unit.stick
+            && let Op::Compute { op, src, .. } = &body.blocks[unit.block as usize].insts[unit.insts.start].op
+        {
+            return self.may_wrap(body, *op, src).is_some();
         }
+        matches!(unit.stick, Stick::Perhaps | Stick::Always)
     }
 
     /// Lanes that come together again where nobody is elsewhere may be fewer than the warp: other code serves those.
