@@ -547,6 +547,7 @@ impl Run {
                 since: NOWHERE,
                 came: NOWHERE,
                 packed: 0,
+                apart: 0,
                 looked: 0,
                 turns: i64::MAX,
                 budget: 0,

@@ -165,6 +165,8 @@ pub struct Context {
     /// Turns of loops through memory after which a warp pauses, that others of its block may read what lies beside: with its
     /// registers as at a barrier.
     pub turns: i64,
+    /// Loops whose turns were seen to be many pages apart, a bit each: there a warp pauses after every one.
+    pub apart: u64,
     pub cut_count: u64,
     /// As many as a warp has lanes.
     pub cuts: [Cut; 32],

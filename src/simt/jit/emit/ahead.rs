@@ -1,18 +1,25 @@
 //! What loops through memory are about to touch is fetched ahead.
 //!
 //! A loop with the grid's stride goes through memory in steps of many pages, which the CPU does not see as one stream. The address that
-//! an access had one turn before says by how much it grows. Where that is much, turns are few, and the next warp will go through the
-//! same places right behind this one's: what it touches in the same turn is fetched. Where it is little, what this warp will touch
-//! some turns later is. Either may be anywhere: fetching ahead does not fault.
+//! an access had one turn before says by how much it grows. Where that is much, what the block behind this one will touch in the same
+//! turn is fetched, for blocks follow each other; and the warps of the block take turns after each of the loop's, so that they go
+//! through the same pages side by side, and lines that lie a power of two apart do not drive each other out of the caches meanwhile.
+//! Where it is little, what this warp will touch some turns later is fetched. Either may be anywhere: fetching ahead does not fault.
 
 use std::fmt::Write;
+use std::mem::offset_of;
 
-use super::Emit;
+use super::super::context::Context;
+use super::{Emit, Node};
 
 /// How many turns ahead.
 const TURNS: u32 = 8;
+/// Warps of a block, for which the next block's place is guessed.
+const WARPS: u64 = 8;
 /// Bytes of a stride that is long: of an array of 256 MiB the warp touches 512 KiB then, no more than a second cache has room for.
 const LONG: u64 = 64 << 10;
+/// Bytes of no stride: there was no turn before, or it was another warp's.
+const NONE: u64 = 1 << 40;
 /// Bytes of a line of the CPU's caches.
 const LINE: u64 = 64;
 /// Lines that one access fetches at most.
@@ -31,7 +38,9 @@ impl Emit<'_> {
         let stride = self.text.value(format!("sub i64 {address}, {last}"));
         let far = self.text.value(format!("mul i64 {stride}, {TURNS}"));
         let long = self.text.value(format!("icmp ugt i64 {stride}, {LONG}"));
-        let by = self.text.value(format!("select i1 {long}, i64 {bytes}, i64 {far}"));
+        let by = self
+            .text
+            .value(format!("select i1 {long}, i64 {}, i64 {far}", bytes * WARPS));
         let ahead = self.text.value(format!("add i64 {address}, {by}"));
         for line in 0..bytes.div_ceil(LINE).min(MOST) {
             let at = self.text.value(format!("add i64 {ahead}, {}", line * LINE));
@@ -42,5 +51,56 @@ impl Emit<'_> {
                 u32::from(stores)
             ));
         }
+        if std::mem::replace(&mut self.measured, Some(self.unit)) == Some(self.unit) {
+            return;
+        }
+        // The unit's innermost loop.
+        let loops = self
+            .plan
+            .loops
+            .keys()
+            .filter(|&&(from, to)| (to..=from).contains(&self.unit));
+        let Some(bit) = loops
+            .min_by_key(|(from, to)| from - to)
+            .and_then(|&(_, to)| self.loop_bit(to))
+        else {
+            return;
+        };
+        // What the stride is from the warp before is negative, or short.
+        let beyond = self.text.value(format!("sub i64 {stride}, {LONG}"));
+        let apart = self.text.value(format!("icmp ult i64 {beyond}, {NONE}"));
+        let apart = self
+            .text
+            .value(format!("select i1 {apart}, i64 {}, i64 0", 1u64 << bit));
+        let flags = self.field(offset_of!(Context, apart), "i64", false);
+        let flags = self.text.value(format!("or i64 {flags}, {apart}"));
+        let at = self.place("%n", offset_of!(Context, apart));
+        self.text.line(format!("store i64 {flags}, ptr {at}"));
+    }
+
+    /// At the end of a turn of a loop before whose head warps pause: whether this one does.
+    pub(super) fn is_turn_over(&mut self, head: Node) -> String {
+        let turns = self.text.value("load i64, ptr %turns");
+        let each = match self.loop_bit(head) {
+            Some(bit) => {
+                let flags = self.field(offset_of!(Context, apart), "i64", false);
+                let flag = self.text.value(format!("and i64 {flags}, {}", 1u64 << bit));
+                let apart = self.text.value(format!("icmp ne i64 {flag}, 0"));
+                self.text.value(format!("select i1 {apart}, i64 {AT_ONCE}, i64 1"))
+            }
+            None => "1".to_owned(),
+        };
+        let turns = self.text.value(format!("sub i64 {turns}, {each}"));
+        self.text.line(format!("store i64 {turns}, ptr %turns"));
+        self.text.value(format!("icmp slt i64 {turns}, 0"))
+    }
+
+    /// The bit of [`Context::apart`] that a loop has, by its head: the first loops have one.
+    fn loop_bit(&self, head: Node) -> Option<u32> {
+        let bit = self.pauses.keys().position(|&other| other == head)?;
+        (bit < u64::BITS as usize).then_some(bit as u32)
     }
 }
+
+/// What a turn counts where the warps are to take turns after each: more than any of them has, but who has nobody to wait for.
+const AT_ONCE: u64 = 1 << 32;

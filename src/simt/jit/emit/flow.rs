@@ -204,17 +204,14 @@ impl Emit<'_> {
             Some((count, looks)) => {
                 let over = self.spend(count, looks);
                 self.leaves.insert(to);
-                if !self.pauses.contains(&to) {
+                if !self.pauses.contains_key(&to) {
                     self.rarely(&over, &format!("X{to}"), &format!("F{to}"));
                     return;
                 }
                 let rest = self.text.name("rest");
                 self.rarely(&over, &format!("X{to}"), &rest);
                 self.text.label(&rest);
-                let turns = self.text.value("load i64, ptr %turns");
-                let turns = self.text.value(format!("add i64 {turns}, -1"));
-                self.text.line(format!("store i64 {turns}, ptr %turns"));
-                let pauses = self.text.value(format!("icmp slt i64 {turns}, 0"));
+                let pauses = self.is_turn_over(to);
                 self.rarely(&pauses, &format!("P{to}"), &format!("F{to}"));
             }
             None => self.jump(&format!("F{to}")),

@@ -54,7 +54,7 @@ use crate::program::{Body, Register, Role, ShuffleMode};
 use super::Pc;
 use super::context::{Context, LaneCall, Stretch};
 use super::moves::Stand;
-use super::plan::{Exit, Node, Plan, Stick};
+use super::plan::{Exit, Node, Plan, Stick, Unit};
 use super::text::{Form, Text};
 use super::unit;
 use order::NEVER;
@@ -177,8 +177,10 @@ struct Emit<'a> {
     leaves: BTreeSet<Node>,
     /// Barriers of the block, at which registers may stay packed, and the units behind them.
     packs: BTreeMap<Node, Node>,
-    /// Units before which a warp may pause.
-    pauses: BTreeSet<Node>,
+    /// Heads of loops before which a warp may pause, and the entries where it goes on.
+    pauses: BTreeMap<Node, Node>,
+    /// The unit whose strides have last been looked at.
+    measured: Option<Node>,
     /// Where registers are kept meanwhile, and how much room that takes.
     kept: BTreeMap<Register, usize>,
     saved: usize,
@@ -228,7 +230,8 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
         packs: BTreeMap::new(),
-        pauses: BTreeSet::new(),
+        pauses: BTreeMap::new(),
+        measured: None,
         kept: BTreeMap::new(),
         saved: 0,
         changed: Vec::new(),
@@ -326,13 +329,7 @@ impl Emit<'_> {
         }
         if self.whom == For::All {
             self.packs = self.barriers(&entries);
-            // Of units at one place the first one is entered.
-            let first = |&&(pc, unit): &&(Pc, Node)| {
-                let entered = entries.iter().find(|(at, _)| *at == pc);
-                entered.is_some_and(|&(_, first)| first == unit)
-            };
-            let units = entries.iter().filter(first).map(|&(_, unit)| unit);
-            self.pauses = units.filter(|unit| self.plan.streams.contains(unit)).collect();
+            self.pauses = self.pauses(&entries);
         }
         self.lay_out();
         self.changed = self.changed_before();
@@ -353,8 +350,8 @@ impl Emit<'_> {
         for (barrier, next) in self.packs.clone() {
             self.pack(('B', barrier), next);
         }
-        for unit in self.pauses.clone() {
-            self.pack(('P', unit), unit);
+        for (head, entry) in self.pauses.clone() {
+            self.pack(('P', head), entry);
         }
         // Leaving adds chains for loops that run out of their budget, and no others.
         while let Some(unit) = self.leaves.pop_first() {
@@ -366,6 +363,27 @@ impl Emit<'_> {
         self.rounds();
         self.place_flags(count);
         entries
+    }
+
+    /// Heads of loops before which warps pause, and the entry where each goes on: of units at one place the first one is entered,
+    /// which has to be the head, or to lead there and do nothing.
+    fn pauses(&self, entries: &[(Pc, u32)]) -> BTreeMap<Node, Node> {
+        let leads = |mut unit: Node, head: Node| {
+            while unit < head {
+                match &self.plan.units[unit as usize] {
+                    passed if !passed.insts.is_empty() => return false,
+                    Unit { exit: Exit::To(to), .. } if *to > unit => unit = *to,
+                    _ => return false,
+                }
+            }
+            unit == head
+        };
+        let heads = entries.iter().filter(|(_, unit)| self.plan.streams.contains(unit));
+        let both = heads.filter_map(|&(pc, head)| {
+            let entered = entries.iter().find(|(at, _)| *at == pc)?.1;
+            leads(entered, head).then_some((head, entered))
+        });
+        both.collect()
     }
 
     /// Unguarded barriers of the whole block, and the entry behind each.

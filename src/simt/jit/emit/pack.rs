@@ -21,7 +21,7 @@ impl Emit<'_> {
         let often: BTreeSet<Register> = self
             .packs
             .values()
-            .chain(&self.pauses)
+            .chain(self.pauses.values())
             .flat_map(|&next| self.plan.live[next as usize].iter())
             .collect();
         let mut seldom: BTreeSet<Register> = self.plan.live.iter().flat_map(|live| live.iter()).collect();

@@ -83,7 +83,10 @@ impl Emit<'_> {
 
     /// Whether warps that have waited go on at a unit.
     pub(super) fn goes_on(&self, unit: Node) -> bool {
-        self.packs.values().any(|&next| next == unit) || self.pauses.contains(&unit)
+        self.packs
+            .values()
+            .chain(self.pauses.values())
+            .any(|&next| next == unit)
     }
 
     /// The number under which they do.
