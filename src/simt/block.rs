@@ -441,11 +441,10 @@ impl<'l> Block<'l> {
     }
 }
 
-/// Whether a block's kernel is compiled, no warp lacks lanes, and no other block's warps take turns with its own.
+/// Whether a block's kernel is compiled, and no other block's warps take turns with its own.
 fn may_march(env: &BlockEnv<'_>) -> bool {
     let Way { grid, form } = env.env;
-    let whole = grid.threads.is_multiple_of(WARP as u32);
-    form.kernel.native.is_some() && whole && grid.schedule.is_none() && env.peers == 1
+    form.kernel.native.is_some() && grid.schedule.is_none() && env.peers == 1
 }
 
 /// Lets those go on who wait at the barrier of the cluster that these blocks are, if all have come.

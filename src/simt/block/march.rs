@@ -108,6 +108,9 @@ impl Block<'_> {
         self.bundles.iter_mut().for_each(Bundle::fall_in);
         // Where they meet, who has come there, who has stopped the march, and where he has come to.
         let all = u32::MAX >> (32 - self.bundles.len().clamp(1, 32));
+        // The last warp marches by itself where it lacks lanes, and the others wait for it.
+        let ragged = self.bundles.last().is_some_and(Bundle::is_ragged);
+        let whole = self.bundles.len() - usize::from(ragged);
         let (met, come, last, halt) = 'march: loop {
             let (mut met, mut come) = (None, 0u32);
             if late || self.is_late(&mut share) {
@@ -117,14 +120,14 @@ impl Block<'_> {
                 Some(stand) => Some(stand),
                 None => {
                     let before = share;
-                    let (bundles, way) = (&mut self.bundles, (&mut share, TURNS));
+                    let (bundles, way) = (&mut self.bundles[..whole], (&mut share, TURNS, ragged));
                     let stand = Bundle::march_abreast(bundles, native, &self.env, &mut self.state, way)?;
                     self.slice -= before - share;
                     stand
                 }
             };
             if let Some(stand) = stand {
-                if stand.all_ended {
+                if stand.all_ended && !ragged {
                     self.ready = fresh && Bundle::get_ready(&mut self.bundles, native, &self.env, &mut self.state);
                     break (None, all, 0, Halt::End);
                 }
@@ -133,14 +136,18 @@ impl Block<'_> {
                     barrier,
                     at,
                     halt,
-                }) = Bundle::settle(&mut self.bundles, &stand, native, &mut self.state)?
+                }) = Bundle::settle(&mut self.bundles[..whole], &stand, native, &mut self.state)?
                 {
                     (met, come) = (barrier, who);
                     if halt != Halt::Pause {
                         break 'march (met, come, at, halt);
                     }
                 } else {
-                    continue;
+                    (come, met) = Bundle::met(&self.bundles[..whole], &stand);
+                    // Who pauses goes on, and the last warp when all others wait for it.
+                    if come.count_ones() < whole as u32 || !ragged {
+                        continue;
+                    }
                 }
             }
             while come != all {

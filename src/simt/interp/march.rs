@@ -2,6 +2,8 @@
 //! Most blocks do nothing else, and while they do, nobody keeps books of who stands where: fragments are made when a warp
 //! goes another way. As long as all warps of a block come to the same barriers, code runs them *abreast*, and is not left in between.
 
+use std::sync::Arc;
+
 use crate::simt::jit::Native;
 use crate::simt::jit::context::{ENDED, NOWHERE, together};
 use crate::simt::machine::special::{self, Place};
@@ -80,12 +82,17 @@ impl Bundle {
         unsafe { special::set_special(frame.regs(), slot, which, &place) };
     }
 
+    /// Whether its one warp has lanes that no thread has: the block's last one may.
+    pub fn is_ragged(&self) -> bool {
+        self.exist[0] != u32::MAX
+    }
+
     /// Whether it may march: all lanes of its one warp stand at one place of the kernel, ready, or none is left.
     pub fn can_march(&self) -> bool {
         match &self.fragments[..] {
             [] => true,
             [one] => {
-                let ready = one.state == State::Ready && one.mask[0] == u32::MAX && !one.forced;
+                let ready = one.state == State::Ready && one.mask[0] == self.exist[0] && !one.forced;
                 ready && one.frame == 0 && self.share > 0 && !self.spent
             }
             _ => false,
@@ -136,8 +143,20 @@ impl Bundle {
         if *share <= 0 {
             return Ok(Halt::Elsewhere);
         }
-        let Some((entry, _)) = native.entry(pc) else {
-            return Ok(Halt::Elsewhere);
+        let lanes = self.exist[0];
+        // Code for warps that lack lanes, where that for whole ones cannot do without them.
+        let exec;
+        let (native, entry) = match native.entry(pc) {
+            Some((entry, masked)) if masked || lanes == u32::MAX => (native, entry),
+            _ if lanes == u32::MAX => return Ok(Halt::Elsewhere),
+            _ => {
+                exec = Arc::clone(&self.frames[0].exec);
+                let some = exec.native_for_some();
+                match some.and_then(|some| Some((some, some.entry(pc)?.0))) {
+                    Some(some) => some,
+                    None => return Ok(Halt::Elsewhere),
+                }
+            }
         };
         if !self.is_prepared(native, block, state) {
             self.prepare(0, self.exist, native, block, state);
@@ -146,7 +165,7 @@ impl Bundle {
         self.set_turns(turns);
         let budget = (*share).clamp(1, budget());
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
-        let gone = unsafe { self.go((0, pc, u32::MAX), registers, (native, entry), budget) }?;
+        let gone = unsafe { self.go((0, pc, lanes), registers, (native, entry), budget) }?;
         let Some((first, count, spent)) = gone else {
             return Ok(Halt::Elsewhere);
         };
@@ -203,8 +222,8 @@ impl Bundle {
         self.marching.is_some_and(|marching| !marching.has_ended)
     }
 
-    /// Warps that all stand at one place march abreast, as far as they come to the same barriers; takes what that costs off
-    /// `share`. `None`: nobody has moved, for they do not stand at one place. Else [`Bundle::settle`] takes down where they stand,
+    /// Warps that all stand at one place march abreast, as far as they come to the same barriers, or to the next one, where it
+    /// `stops`, for others of the block do not march with them; takes what that costs off `share`. `None`: nobody has moved, for they do not stand at one place. Else [`Bundle::settle`] takes down where they stand,
     /// unless all have ended.
     ///
     /// # Errors
@@ -214,7 +233,7 @@ impl Bundle {
         native: &Native,
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
-        (share, turns): (&mut i64, i64),
+        (share, turns, stops): (&mut i64, i64, bool),
     ) -> Result<Option<Stand>, Box<Located>> {
         let mut places = bundles
             .iter()
@@ -240,7 +259,7 @@ impl Bundle {
         Bundle::link(bundles, false);
         let budget = (*share).clamp(1, budget());
         // SAFETY: they were prepared for this code, this block and this state, which are borrowed here.
-        let stand = unsafe { Bundle::go_abreast(bundles, (pc, registers), (native, entry), (budget, turns)) }?;
+        let stand = unsafe { Bundle::go_abreast(bundles, (pc, registers), (native, entry), (budget, turns, stops)) }?;
         *share -= stand.spent + CHOICE;
         Ok(Some(stand))
     }
@@ -262,7 +281,15 @@ impl Bundle {
             return Ok(None);
         };
         // SAFETY: they were prepared for this code, this block's place and its state, and nothing has been done with them since.
-        unsafe { Bundle::go_abreast(bundles, (0, together::IN_WINDOW), (native, entry), (budget(), turns)) }.map(Some)
+        unsafe {
+            Bundle::go_abreast(
+                bundles,
+                (0, together::IN_WINDOW),
+                (native, entry),
+                (budget(), turns, false),
+            )
+        }
+        .map(Some)
     }
 
     /// All warps have come to their end: gets them ready to do so again, from the beginning of another block, if nothing stands
@@ -327,6 +354,19 @@ impl Bundle {
             }
         }
         Ok(Some(apart))
+    }
+
+    /// Warps that have marched abreast have all ended, or met: who of them is not under way before others of the block have come, and
+    /// the barrier where he waits, if any.
+    pub fn met(bundles: &[Bundle], stand: &Stand) -> (u32, Option<u32>) {
+        let under_way = |bundle: &&Bundle| bundle.is_under_way() && stand.since != NOWHERE;
+        let barrier = bundles
+            .iter()
+            .find(under_way)
+            .and_then(|bundle| bundle.barrier_of_all(0, stand.since));
+        let numbered = bundles.iter().enumerate();
+        let come = numbered.filter(|(_, bundle)| barrier.is_some() || !bundle.is_under_way());
+        (come.fold(0, |come, (i, _)| come | 1 << i), barrier)
     }
 
     /// It waits at a place where code has left its registers, and goes on behind it if that is a barrier.

@@ -340,7 +340,7 @@ impl Bundle {
         bundles: &mut [Bundle],
         (pc, together): (Pc, u64),
         (native, entry): (&Native, u32),
-        (budget, turns): (i64, i64),
+        (budget, turns, stops): (i64, i64, bool),
     ) -> Result<Stand, Box<Located>> {
         let Some(run) = &mut bundles[0].native else {
             unreachable!("its caller has prepared it")
@@ -349,6 +349,7 @@ impl Bundle {
         run.context.budget = budget;
         run.context.together = together;
         run.context.turns = turns;
+        run.context.stops = u64::from(stops);
         run.context.packed = 0;
         run.context.looked = 0;
         run.context.same = run.warp.get_mut().regs;
@@ -548,6 +549,7 @@ impl Run {
                 came: NOWHERE,
                 packed: 0,
                 apart: 0,
+                stops: 0,
                 looked: 0,
                 turns: i64::MAX,
                 budget: 0,

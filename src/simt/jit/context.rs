@@ -147,6 +147,8 @@ pub struct Context {
     /// all have come to one place. Those that have ended are no longer among them.
     pub abreast: u64,
     pub first: *mut Warp,
+    /// Not 0: code is left when all have come to one place, for others of the block are to come there, too.
+    pub stops: u64,
     /// Those that have ended, by bit; not 0: one did while somebody before it had not, and [`Warp::next`] passes over it.
     pub ended: u32,
     pub gaps: u32,

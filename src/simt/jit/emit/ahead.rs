@@ -51,7 +51,7 @@ impl Emit<'_> {
                 u32::from(stores)
             ));
         }
-        if std::mem::replace(&mut self.measured, Some(self.unit)) == Some(self.unit) {
+        if self.measured.replace(self.unit) == Some(self.unit) {
             return;
         }
         // The unit's innermost loop.

@@ -183,6 +183,8 @@ struct Emit<'a> {
     measured: Option<Node>,
     /// Where registers are kept meanwhile, and how much room that takes.
     kept: BTreeMap<Register, usize>,
+    /// Registers that are there all the time, and not in LLVM's frame.
+    homes: BTreeSet<Register>,
     saved: usize,
     /// Of those, the ones that may have been written since the code was entered, when a unit begins.
     changed: Vec<BTreeSet<Register>>,
@@ -233,6 +235,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         pauses: BTreeMap::new(),
         measured: None,
         kept: BTreeMap::new(),
+        homes: BTreeSet::new(),
         saved: 0,
         changed: Vec::new(),
         looks_at_block: false,
@@ -332,6 +335,7 @@ impl Emit<'_> {
             self.pauses = self.pauses(&entries);
         }
         self.lay_out();
+        self.choose_homes();
         self.changed = self.changed_before();
         self.start(&entries);
         for &(_, unit) in &entries {
@@ -357,9 +361,7 @@ impl Emit<'_> {
         while let Some(unit) = self.leaves.pop_first() {
             self.leave_all(unit);
         }
-        while let Some((nodes, label)) = self.chains.pop_first() {
-            self.leave_some(&nodes, &label);
-        }
+        self.leave_from_nodes();
         self.rounds();
         self.place_flags(count);
         entries

@@ -14,6 +14,9 @@ use super::super::moves::{Kept, Move, Stand};
 use super::super::plan::{Kind, Parts};
 use super::{Emit, LANES, Node};
 
+/// So many registers of lanes, counted once for each unit through which they live, are many.
+const MANY_LIVE: usize = 400;
+
 impl Emit<'_> {
     /// Gives registers their places, in bytes: first those that a warp may want behind a barrier or a pause, then what else it may
     /// come in or leave with.
@@ -42,6 +45,36 @@ impl Emit<'_> {
         self.kept = kept;
         self.kept_bytes = at.next_multiple_of(64);
         self.saved = self.kept_bytes;
+    }
+
+    /// Where many registers live through many units, all that LLVM could do is to bring each of them into its frame and back, at the
+    /// head of each unit and at each way out: it would take seconds. There registers of lanes stay at their places all the time.
+    pub(super) fn choose_homes(&mut self) {
+        let places = |register: Register| {
+            let reg = self.info(register);
+            let whole = !self.kind(register).is_line() && self.size(reg).is_multiple_of(64);
+            whole && reg.width != Width::Pred && self.kept.contains_key(&register)
+        };
+        let count: usize = (self.plan.live.iter())
+            .map(|live| live.iter().filter(|&register| places(register)).count())
+            .sum();
+        if count >= MANY_LIVE {
+            self.homes = self.kept.keys().copied().filter(|&register| places(register)).collect();
+        }
+    }
+
+    /// They are found there, for the warp that runs.
+    pub(super) fn enter_homes(&mut self) {
+        for register in self.homes.clone() {
+            let (at, reg) = (self.kept[&register], self.info(register));
+            let bytes = self.size(reg) / self.parts;
+            for part in 0..self.parts {
+                let from = at + part * bytes;
+                self.text.line(format!(
+                    "%r{register}.{part} = getelementptr inbounds i8, ptr %saved, i64 {from}"
+                ));
+            }
+        }
     }
 
     /// What moves at each unit where lanes come in or leave.
@@ -103,10 +136,11 @@ impl Emit<'_> {
         changed.filter(|&register| live.has(register)).collect()
     }
 
-    /// Writes registers of all lanes to their places, those that have one.
+    /// Writes registers of all lanes to their places, those that have one and are not there.
     pub(super) fn keep(&mut self, registers: &[Register]) {
         let kept = registers
             .iter()
+            .filter(|register| !self.homes.contains(register))
             .filter_map(|&register| Some((register, *self.kept.get(&register)?)));
         let kept: Vec<(Register, usize)> = kept.collect();
         if kept.is_empty() {
@@ -150,6 +184,9 @@ impl Emit<'_> {
     pub(super) fn fetch(&mut self, unit: Node) {
         let live: Vec<Register> = self.plan.live[unit as usize].iter().collect();
         for register in live {
+            if self.homes.contains(&register) {
+                continue;
+            }
             let Some(&at) = self.kept.get(&register) else { continue };
             let reg = self.info(register);
             self.declare(register);

@@ -85,7 +85,7 @@ impl Emit<'_> {
 
     /// Memory of the frame for a register.
     pub(super) fn declare(&mut self, register: Register) {
-        if self.declared.insert(register, ()).is_some() {
+        if self.homes.contains(&register) || self.declared.insert(register, ()).is_some() {
             return;
         }
         let width = self.info(register).width;
@@ -99,6 +99,14 @@ impl Emit<'_> {
         };
         for part in 0..count {
             let _ = writeln!(self.head, "  %r{register}.{part} = alloca {ty}");
+        }
+    }
+
+    /// What loads and stores of a register's parts say of where they lie: LLVM knows that of its frame.
+    pub(super) fn align_of(&self, reg: Reg) -> &'static str {
+        match self.homes.contains(&reg.number) {
+            true => ", align 32",
+            false => "",
         }
     }
 
@@ -180,8 +188,12 @@ impl Emit<'_> {
                         .collect();
                 }
                 let ty = self.form().int(bits);
+                let align = self.align_of(reg);
                 let values: Vec<String> = (0..self.parts)
-                    .map(|part| self.text.value(format!("load {ty}, ptr %r{}.{part}", reg.number)))
+                    .map(|part| {
+                        self.text
+                            .value(format!("load {ty}, ptr %r{}.{part}{align}", reg.number))
+                    })
                     .collect();
                 match self.is_lazy(reg) && !raw {
                     true => values.iter().map(|value| self.canonical(self.form(), value)).collect(),
@@ -253,8 +265,9 @@ impl Emit<'_> {
                 }
                 _ => self.form().int(bits),
             };
+            let align = self.align_of(reg);
             self.text
-                .line(format!("store {ty} {value}, ptr %r{}.{part}", reg.number));
+                .line(format!("store {ty} {value}, ptr %r{}.{part}{align}", reg.number));
         }
     }
 

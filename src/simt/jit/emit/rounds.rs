@@ -62,6 +62,7 @@ impl Emit<'_> {
             self.text
                 .line(format!("%{name} = load {ty}, ptr {at}, !invariant.load !0{knows}"));
         }
+        self.enter_homes();
         let turns = self.field(offset_of!(Context, turns), "i64", false);
         self.text.line(format!("store i64 {turns}, ptr %turns"));
         self.set("came.pc", NOWHERE);
@@ -200,7 +201,10 @@ impl Emit<'_> {
             let nobody = self.text.value(format!("icmp eq ptr {first}, null"));
             let budget = self.text.value("load i64, ptr %budget");
             let late = self.text.value(format!("icmp slt i64 {budget}, 0"));
+            let stops = self.field(offset_of!(Context, stops), "i64", true);
+            let stops = self.text.value(format!("icmp ne i64 {stops}, 0"));
             let over = self.text.value(format!("or i1 {nobody}, {late}"));
+            let over = self.text.value(format!("or i1 {over}, {stops}"));
             self.branch(&over, "out.round", "next");
             // One way back, and nothing of what warps do is done before it: all that any of them might want, LLVM would compute for
             // each.

@@ -1,6 +1,6 @@
 //! The ways into the code and out of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
 use crate::isa::lanes::Width;
@@ -64,8 +64,9 @@ impl Emit<'_> {
                 Width::Pred => (self.flag_of(value), self.flag_type()),
                 _ => (value.clone(), self.form().int(bits)),
             };
+            let align = self.align_of(reg);
             self.text
-                .line(format!("store {ty} {value}, ptr %r{}.{part}", reg.number));
+                .line(format!("store {ty} {value}, ptr %r{}.{part}{align}", reg.number));
         }
     }
 
@@ -115,18 +116,96 @@ impl Emit<'_> {
         self.jump("left");
     }
 
-    /// Lanes leave from wherever they are.
-    pub(super) fn leave_some(&mut self, nodes: &BTreeSet<Node>, label: &str) {
+    /// The ways out for lanes that are at some nodes. Each sees to one of them and goes on as the way for the others, those last at
+    /// which lanes are in most ways: so the text grows with the ends that ways have in common, and not with all that lie on them.
+    pub(super) fn leave_from_nodes(&mut self) {
+        let sets = std::mem::take(&mut self.chains);
+        if sets.is_empty() {
+            return;
+        }
+        let mut often: BTreeMap<Node, usize> = BTreeMap::new();
+        for node in sets.keys().flatten() {
+            *often.entry(*node).or_default() += 1;
+        }
+        let mut ways: BTreeMap<Vec<Node>, String> = BTreeMap::new();
+        for (nodes, label) in sets {
+            let mut nodes = Vec::from_iter(nodes);
+            nodes.sort_by_key(|node| (often[node], *node));
+            ways.insert(nodes, label);
+        }
+        let mut work: Vec<Vec<Node>> = ways.keys().cloned().collect();
+        while let Some(nodes) = work.pop() {
+            let label = ways[&nodes].clone();
+            let others = nodes.get(1..).unwrap_or_default();
+            let known = ways.len();
+            let end = match others {
+                [] => "leaving.all".to_owned(),
+                _ => ways
+                    .entry(others.to_vec())
+                    .or_insert_with(|| {
+                        work.push(others.to_vec());
+                        format!("chain{known}")
+                    })
+                    .clone(),
+            };
+            self.leave_one(&nodes, &label, &end);
+        }
+        self.head.push_str(
+            "  %leaving = alloca [33 x i64]\n  %leaving.count = alloca i64\n  store i64 0, ptr %leaving.count\n",
+        );
+        self.text.label("leaving.all");
+        self.jump("leaving.next");
+        self.text.label("leaving.next");
+        let count = self.text.value("load i64, ptr %leaving.count");
+        let none = self.text.value(format!("icmp eq i64 {count}, 0"));
+        self.branch(&none, "left", "leaving.one");
+        self.text.label("leaving.one");
+        let number = self.text.value(format!("sub i64 {count}, 1"));
+        self.text.line(format!("store i64 {number}, ptr %leaving.count"));
+        let at = self
+            .text
+            .value(format!("getelementptr [8 x i8], ptr %leaving, i64 {number}"));
+        let both = self.text.value(format!("load i64, ptr {at}"));
+        let unit = self.text.value(format!("trunc i64 {both} to i32"));
+        let lanes = self.text.value(format!("lshr i64 {both}, 32"));
+        let lanes = self.text.value(format!("trunc i64 {lanes} to i32"));
+        let helper = self.field(offset_of!(Context, leave), "ptr", true);
+        self.text.line(format!(
+            "call void {helper}(ptr %n, ptr %regs, i32 {unit}, i32 {lanes})"
+        ));
+        self.jump("leaving.next");
+    }
+
+    /// Lanes leave from the first of some nodes, and then from the others. All registers are at their places before any is moved from there.
+    fn leave_one(&mut self, nodes: &[Node], label: &str, end: &str) {
         (self.full, self.mask, self.guarded) = (false, None, false);
         self.text.label(label);
-        let changed = nodes.iter().flat_map(|&node| self.changed_at(self.plan.unit_of(node)));
-        let changed: BTreeSet<Register> = changed.collect();
-        self.keep(&Vec::from_iter(changed));
-        for &node in nodes {
-            let mask = self.load_flags(node);
-            let bits = self.bits(&mask);
-            self.put_down(self.plan.unit_of(node), &bits);
-        }
-        self.jump("left");
+        let Some((&node, others)) = nodes.split_first() else {
+            self.jump(end);
+            return;
+        };
+        let unit = self.plan.unit_of(node);
+        let elsewhere = others.iter().map(|&node| self.plan.unit_of(node));
+        let elsewhere: BTreeSet<Register> = elsewhere.flat_map(|unit| self.changed_at(unit)).collect();
+        let mut own = self.changed_at(unit);
+        own.retain(|register| !elsewhere.contains(register));
+        self.keep(&own);
+        self.stands.insert(unit);
+        let mask = self.load_flags(node);
+        let bits = self.bits(&mask);
+        // Where there are none, the next one takes the place.
+        let count = self.text.value("load i64, ptr %leaving.count");
+        let at = self
+            .text
+            .value(format!("getelementptr [8 x i8], ptr %leaving, i64 {count}"));
+        let lanes = self.text.value(format!("zext i32 {bits} to i64"));
+        let both = self.text.value(format!("shl i64 {lanes}, 32"));
+        let both = self.text.value(format!("or i64 {both}, {unit}"));
+        self.text.line(format!("store i64 {both}, ptr {at}"));
+        let any = self.text.value(format!("icmp ne i32 {bits}, 0"));
+        let any = self.text.value(format!("zext i1 {any} to i64"));
+        let count = self.text.value(format!("add i64 {count}, {any}"));
+        self.text.line(format!("store i64 {count}, ptr %leaving.count"));
+        self.jump(end);
     }
 }
