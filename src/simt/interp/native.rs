@@ -107,7 +107,8 @@ fn extents(native: &Native) -> Arc<Extents> {
 }
 
 impl Bundle {
-    /// Fragment `at` enters its function's code at this entry. `false`: it stands where it stood, and the interpreter is to go on:
+    /// Fragment `at` enters its function's code at this entry, and goes no further than where it meets others, below `limit` and from
+    /// `floor` on there is none. `false`: it stands where it stood, and the interpreter is to go on:
     /// its lanes differ where the code takes them for the same, or do what code leaves to it.
     ///
     /// # Errors
@@ -116,6 +117,7 @@ impl Bundle {
         &mut self,
         at: usize,
         code: (&Native, u32),
+        (limit, floor): (Pc, Pc),
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
     ) -> Result<bool, Box<Located>> {
@@ -128,6 +130,9 @@ impl Bundle {
         };
         let budget = self.share.clamp(1, budget());
         self.prepare(frame, self.live, code.0, block, state);
+        if let Some(run) = &mut self.native {
+            (run.context.limit, run.context.floor) = (limit, floor);
+        }
         // SAFETY: it was prepared for this code, this block and this state, which are borrowed here.
         let gone = unsafe { self.go((frame, pc, mask[0]), together, code, budget) }?;
         let Some((first, count, spent)) = gone else {
@@ -211,6 +216,7 @@ impl Bundle {
         (warp.regs, warp.live) = (frame.regs(), live[0]);
         run.marches = false;
         run.context.turns = i64::MAX;
+        (run.context.limit, run.context.floor) = (Pc::MAX, 0);
         run.frame = frame.base;
         run.context.frame = u64::from(frame.base);
         run.exec = Arc::as_ptr(&frame.exec);
@@ -549,6 +555,8 @@ impl Run {
                 came: NOWHERE,
                 packed: 0,
                 apart: 0,
+                limit: Pc::MAX,
+                floor: 0,
                 stops: 0,
                 looked: 0,
                 turns: i64::MAX,

@@ -48,6 +48,9 @@ enum Stop {
     Fault,
 }
 
+/// Instructions up to the others of a warp that lanes rather have interpreted than enter code for them.
+const FAR: Pc = 24;
+
 impl Bundle {
     /// Runs until every fragment waits or one has had its share; under a seed, for one turn of one fragment.
     ///
@@ -98,14 +101,13 @@ impl Bundle {
             let (mut limit, mut floor) = self.bounds(at, meet);
             if schedule.is_none()
                 && state.stuck == 0
-                && let Some((native, entry)) = self.native_of(at)
+                && let Some((native, entry)) = self.native_of(at, (limit, floor))
             {
                 // SAFETY: the fragment's frame keeps its executable, and that its code, until the fragment leaves the frame:
                 // code returns before.
                 let native = unsafe { &*native };
-                if (limit, floor) == (Pc::MAX, 0)
-                    && let Some(entry) = entry
-                    && self.run_native(at, (native, entry), block, state)?
+                if let Some(entry) = entry
+                    && self.run_native(at, (native, entry), (limit, floor), block, state)?
                 {
                     if state.changed {
                         self.wake();
@@ -157,12 +159,19 @@ impl Bundle {
         }
     }
 
-    /// The code of the function in which fragment `at` is, and the entry at which the fragment stands.
+    /// The code of the function in which fragment `at` is, and the entry at which the fragment stands, if it is to enter there.
     #[inline(always)]
-    fn native_of(&self, at: usize) -> Option<(*const Native, Option<u32>)> {
+    fn native_of(&self, at: usize, (limit, floor): (Pc, Pc)) -> Option<(*const Native, Option<u32>)> {
         let fragment = &self.fragments[at];
         let exec = &self.frames[fragment.frame as usize].exec;
         let native = &exec.native.as_ref()?.all;
+        if (limit, floor) != (Pc::MAX, 0) {
+            // Only code for warps that lack lanes looks where others are, and to go there and back takes as long as some instructions.
+            let far = limit - fragment.pc >= FAR;
+            let some = exec.native_for_some();
+            let entry = some.and_then(|some| some.entry(fragment.pc)).filter(|_| far);
+            return Some((some.unwrap_or(native), entry.map(|(entry, _)| entry)));
+        }
         match native.entry(fragment.pc) {
             Some((_, masked)) if !masked && fragment.mask[0] != u32::MAX => {
                 let some = exec.native_for_some();

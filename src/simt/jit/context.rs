@@ -169,6 +169,10 @@ pub struct Context {
     pub turns: i64,
     /// Loops whose turns were seen to be many pages apart, a bit each: there a warp pauses after every one.
     pub apart: u64,
+    /// Code for warps that lack lanes is left where lanes come to one of these, or to one before the other: others of the warp stand
+    /// there.
+    pub limit: Pc,
+    pub floor: Pc,
     pub cut_count: u64,
     /// As many as a warp has lanes.
     pub cuts: [Cut; 32],

@@ -840,6 +840,11 @@ impl Plan {
                     }
                 });
             }
+            // Who waits elsewhere when lanes come to what the interpreter does, as a call, leaves with them.
+            if unit.stick == Stick::Always {
+                let waiting = self.others[number].iter().copied();
+                joins.extend(waiting.filter(|&node| !self.is_stuck(node) && !self.is_end(node)));
+            }
         }
         for to in joins {
             self.units[to as usize].entry = true;

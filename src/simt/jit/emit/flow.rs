@@ -306,21 +306,36 @@ impl Emit<'_> {
         if !from_full {
             nodes.extend(self.plan.others[self.unit as usize].iter().copied());
         }
-        let units: Vec<Node> = nodes
-            .iter()
-            .copied()
-            .filter(|&node| !self.plan.is_stuck(node))
-            .collect();
-        let anybody_stuck = units.len() < nodes.len() || perhaps_nobody;
+        // Lanes that are stuck are to go on first where they are lowest: all leave with them.
+        let mut order: Vec<Node> = nodes.iter().copied().collect();
+        order.sort_by_key(|&node| (self.plan.unit_of(node), self.plan.is_stuck(node)));
         let unit = self.unit;
-        for (at, &to) in units.iter().enumerate() {
-            let last = at + 1 == units.len() && !anybody_stuck;
+        let sure = self.plan.stuck(unit);
+        for (at, &to) in order.iter().enumerate() {
+            let is_stuck = self.plan.is_stuck(to);
+            if is_stuck && (to == sure && next.contains(&to) || at + 1 == order.len()) {
+                break;
+            }
+            let last = at + 1 == order.len() && !perhaps_nobody;
             let (run, skip) = (self.text.name("run"), self.text.name("skip"));
             if !last {
                 let mask = self.load_flags(to);
                 let any = self.any(&mask);
                 self.branch(&any, &run, &skip);
                 self.text.label(&run);
+            }
+            if is_stuck {
+                let chain = self.chain(nodes.clone());
+                self.jump(&chain);
+                self.text.label(&skip);
+                continue;
+            }
+            if self.whom == For::Some {
+                let outside = self.is_outside(to);
+                let inside = self.text.name("inside");
+                let chain = self.chain(nodes.clone());
+                self.branch(&outside, &chain, &inside);
+                self.text.label(&inside);
             }
             match self.plan.loops.get(&(unit, to)).copied() {
                 Some((count, looks)) if to <= unit => {
@@ -348,6 +363,16 @@ impl Emit<'_> {
                 self.jump(&chain);
             }
         }
+    }
+
+    /// Whether lanes come to where others of their warp are, which the code was not told of ([`Context::limit`]).
+    fn is_outside(&mut self, to: Node) -> String {
+        let pc = self.plan.units[to as usize].pc;
+        let limit = self.field(offset_of!(Context, limit), "i32", true);
+        let behind = self.text.value(format!("icmp ule i32 {limit}, {pc}"));
+        let floor = self.field(offset_of!(Context, floor), "i32", true);
+        let before = self.text.value(format!("icmp ugt i32 {floor}, {pc}"));
+        self.text.value(format!("or i1 {behind}, {before}"))
     }
 
     /// A turn of a loop is paid for; gives whether there is nothing left.
