@@ -103,10 +103,10 @@ impl Emit<'_> {
     }
 
     /// What loads and stores of a register's parts say of where they lie: LLVM knows that of its frame.
-    pub(super) fn align_of(&self, reg: Reg) -> &'static str {
+    pub(super) fn align_of(&self, reg: Reg) -> String {
         match self.homes.contains(&reg.number) {
-            true => ", align 32",
-            false => "",
+            true => format!(", align {}", (self.size(reg) / self.parts).min(64)),
+            false => String::new(),
         }
     }
 
