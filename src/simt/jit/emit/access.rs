@@ -21,7 +21,7 @@ use super::{Emit, LANES};
 type Way = (Place, Option<String>, String);
 
 impl Emit<'_> {
-    /// A weak load; `false`: not of a kind that is known here.
+    /// A load; `false`: not of a kind that is known here.
     pub(super) fn load(&mut self, address: &Address, element: Element, dst: &[Option<Reg>], op: &Op, pc: Pc) -> bool {
         let Some(moved) = Moved::of(element, dst.len(), false) else {
             return false;
@@ -283,7 +283,7 @@ impl Emit<'_> {
         }
     }
 
-    /// A weak store; `false`: not of a kind that is known here.
+    /// A store; `false`: not of a kind that is known here.
     pub(super) fn store(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
         let Some(moved) = Moved::of(element, src.len(), true) else {
             return false;

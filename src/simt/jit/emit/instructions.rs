@@ -53,24 +53,32 @@ impl Emit<'_> {
             Op::Load {
                 address,
                 element,
-                ordering: Ordering::Weak,
+                ordering,
                 dst,
                 ..
             } => {
+                self.keep_order(*ordering);
+                if *ordering != Ordering::Weak {
+                    let looked = self.place("%n", offset_of!(Context, looked));
+                    self.text.line(format!("store i64 1, ptr {looked}"));
+                }
                 if !self.load(address, *element, dst, op, pc) {
                     self.step(op, pc, None);
                 }
+                self.keep_order(*ordering);
             }
             Op::Store {
                 address,
                 element,
-                ordering: Ordering::Weak,
+                ordering,
                 src,
                 ..
             } => {
+                self.keep_order(*ordering);
                 if !self.store(address, *element, src, op, pc) {
                     self.step(op, pc, None);
                 }
+                self.keep_order(*ordering);
             }
             Op::Atomic { .. } => {
                 if !self.atomic(op, pc) {
@@ -119,9 +127,7 @@ impl Emit<'_> {
             }
             // As the interpreter's: a full one, whatever it asks for.
             Op::Fence { .. } => self.text.line("fence seq_cst"),
-            Op::Load { .. }
-            | Op::Store { .. }
-            | Op::ConvertAddress { .. }
+            Op::ConvertAddress { .. }
             | Op::Match { .. }
             | Op::ReadSpecial { .. }
             | Op::FrameAddress { .. }
@@ -145,6 +151,14 @@ impl Emit<'_> {
             | Op::StackRestore { .. }
             | Op::Joint(_)
             | Op::Syscall { .. } => unreachable!("lanes leave before these: the plan says so"),
+        }
+    }
+
+    /// LLVM moves nothing past a strong access, leaves none of them out and makes no two of them one. For the CPU no more is needed:
+    /// x86 has the words that lanes load and store, which are aligned, whole, and keeps loads in order, and stores, and both behind loads.
+    fn keep_order(&mut self, ordering: Ordering) {
+        if ordering != Ordering::Weak {
+            self.text.line("fence syncscope(\"singlethread\") seq_cst");
         }
     }
 
