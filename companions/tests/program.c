@@ -74,9 +74,30 @@ static void at_init(void) {
 }
 
 static void too_late(void) {
-    EXPECT(dlopen("libnvrtc.so.13", RTLD_NOW));
+    EXPECT(dlopen("libnvJitLink.so.13", RTLD_NOW));
     initialise();
-    EXPECT(!is_companion("libnvrtc.so.13") && companions() == 3);
+    EXPECT(!is_companion("libnvJitLink.so.13") && companions() == 3);
+}
+
+/* NVRTC that was there first hands out PTX all the same, to who has had its functions since before; unless that is not wanted. */
+static void redirected(void) {
+    void *library = dlopen("libnvrtc.so.13", RTLD_NOW);
+    EXPECT(library);
+    int (*create)(void **, const char *, const char *, int, const char **, const char **) = dlsym(library, "nvrtcCreateProgram");
+    int (*size_of_cubin)(void *, size_t *) = dlsym(library, "nvrtcGetCUBINSize");
+    int (*cubin)(void *, char *) = dlsym(library, "nvrtcGetCUBIN");
+    void *program;
+    const char *text = "text", *name = "name";
+    size_t size;
+    char bytes[64];
+    EXPECT(create(&program, "source", "file", 1, &text, &name) == 0);
+    EXPECT(size_of_cubin(program, &size) == 0 && size == 6 && cubin(program, bytes) == 0 && !strcmp(bytes, "cubin"));
+    initialise();
+    EXPECT(!is_companion("libnvrtc.so.13"));
+    const char *expected = getenv("MARGAY_COMPANIONS") ? "cubin" : "source file 1 text name";
+    EXPECT(size_of_cubin(program, &size) == 0 && size == strlen(expected) + 1);
+    EXPECT(cubin(program, bytes) == 0 && !strcmp(bytes, expected));
+    EXPECT(cubin == dlsym(library, "nvrtcGetCUBIN") && dlclose(library) == 0);
 }
 
 static void *each(void *unused) {
@@ -310,7 +331,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } CASES[] = {
-    CASE(none), CASE(at_load), CASE(at_init), CASE(too_late), CASE(from_threads), CASE(in_child), CASE(nvrtc),
+    CASE(none), CASE(at_load), CASE(at_init), CASE(too_late), CASE(redirected), CASE(from_threads), CASE(in_child), CASE(nvrtc),
     CASE(links_ptx), CASE(links_files), CASE(links_ltoir), CASE(links_without_devices),
     CASE(says_what_is_wrong),
 };

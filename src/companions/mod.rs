@@ -8,11 +8,13 @@
 //! *When*: numba-cuda opens libcuda and then nvJitLink before it calls anything, so a constructor does it, when this library
 //! is loaded; `cuInit` looks once more, for what the program has loaded in between. *Whether*: where the folder `companions`
 //! lies beside this library, NVIDIA's library of that name is found, and it is not loaded yet. Otherwise nothing happens:
-//! a program that has no such compiler at hand finds none.
+//! a program that has no such compiler at hand finds none. NVRTC that is loaded already is made to hand out PTX itself
+//! ([`redirect`]).
 //!
 //! The companion for NVML is not among them: it lies beside this library, and programs load it themselves.
 
 mod python;
+mod redirect;
 
 use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -39,6 +41,8 @@ const COMPANIONS: [(&str, &str); 4] = [
 enum Outcome {
     /// It stands in for the library at this path.
     AtWork(PathBuf),
+    /// A library of that name was there first, and hands out PTX itself now ([`redirect`]).
+    Redirected,
     /// A library of that name was there first.
     TooLate,
     /// NVIDIA's library was not found.
@@ -86,6 +90,9 @@ pub fn at_init() {
                     real.display()
                 );
             }
+            Some(Outcome::Redirected) => {
+                tracing::info!("{name} was loaded before libcuda.so.1 and is made to hand out PTX for machine code");
+            }
             Some(Outcome::TooLate) => tracing::info!("no companion for {name}: it was loaded before libcuda.so.1"),
             Some(Outcome::NotNeeded) => tracing::debug!("no companion for {name}: the library is not found"),
             Some(Outcome::Unloadable(why)) => tracing::warn!("no companion for {name}: {why}"),
@@ -121,6 +128,25 @@ fn advice_for(mapped: &[PathBuf]) -> Option<String> {
                 .into(),
         );
     }
+    let has = |library: &str| {
+        let name = |file: &PathBuf| {
+            file.file_name()
+                .is_some_and(|name| name.as_bytes().starts_with(library.as_bytes()))
+        };
+        mapped.iter().any(name)
+    };
+    if has("libnvJitLink.so") && !is_at_work("libnvJitLink") {
+        return Some(format!(
+            "The program may have made it with nvJitLink. {}.",
+            why_not("libnvJitLink")
+        ));
+    }
+    if has("libnvrtc.so") && !is_at_work("libnvrtc") {
+        return Some(format!(
+            "The program may have made it with NVRTC. {}.",
+            why_not("libnvrtc")
+        ));
+    }
     if loaded("triton") || loaded("numba_cuda") || loaded("cupy_backends") {
         return Some(
             "The program may have it from a cache of compiled kernels: empty CuPy's (CUPY_CACHE_DIR, else \
@@ -152,11 +178,11 @@ fn why_not(library: &str) -> String {
     )
 }
 
-/// Whether a companion for this library, of any version, is at work.
+/// Whether a companion for this library, of any version, is at work, or the library keeps PTX itself.
 fn is_at_work(library: &str) -> bool {
     outcomes_of(library)
         .iter()
-        .any(|outcome| matches!(outcome, Outcome::AtWork(_)))
+        .any(|outcome| matches!(outcome, Outcome::AtWork(_) | Outcome::Redirected))
 }
 
 /// What came of the companions for all versions of a library.
@@ -186,7 +212,10 @@ fn load() {
             continue;
         }
         let outcome = if is_loaded(name) {
-            Outcome::TooLate
+            match redirect::keep_ptx(name) {
+                Ok(()) => Outcome::Redirected,
+                Err(_) => Outcome::TooLate,
+            }
         } else {
             let companion = folder.join(name);
             match places.find(name, wheel, &companion) {
