@@ -1,6 +1,7 @@
 //! `f32` and `f64` arithmetic (PTX ISA, Floating Point Instructions) except the approximations: the operations, and which
 //! kernel computes each.
 
+mod directed;
 pub mod read;
 mod scalar;
 

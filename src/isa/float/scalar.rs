@@ -1,12 +1,15 @@
 //! What the instructions on `f32` and `f64` compute, as functions of plain numbers, each with its kernel.
 //!
-//! Round-to-nearest is the hardware's; the other modes are computed in integers ([`crate::isa::soft`]). NaN results of `f32`
+//! Round-to-nearest is the hardware's, and so are the other modes of `f64` ([`directed`]); those of `f32` are computed in integers
+//! ([`crate::isa::soft`]). NaN results of `f32`
 //! are canonical, those of `f64` carry an operand's payload.
 
 use crate::isa::number::canonical;
 use crate::isa::simd::{Cpu, nan_op, op};
 use crate::isa::soft::{self, Binary32, Binary64};
 use crate::isa::types::Rounding;
+
+use super::directed;
 
 /// `.ftz`: a subnormal becomes zero of its sign.
 #[inline(always)]
@@ -405,26 +408,22 @@ macro_rules! directed_f64 {
         #[inline(never)]
         pub fn $name($($a: f64,)* $imm: u64) -> f64 {
             let $mode = Rounding::from_code($imm);
-            propagate(f64::from_bits($body), [$($order),*])
+            propagate($body, [$($order),*])
         }
         op!($op = $name($($a: f64),*; imm) -> f64);
     )*};
 }
 directed_f64! {
-    add_f64_rnd AddF64Rnd(a, b) [b, a, a] = |mode, imm| {
-        soft::add::<Binary64>(a.to_bits(), (if imm & NEGATE_B != 0 { -b } else { b }).to_bits(), mode)
+    add_f64_rnd AddF64Rnd(a, b) [b, a, a] = |mode, imm| directed::add(a, if imm & NEGATE_B != 0 { -b } else { b }, mode);
+    mul_f64_rnd MulF64Rnd(a, b) [b, a, a] = |mode, imm| directed::mul(a, b, mode);
+    fma_f64_rnd FmaF64Rnd(a, b, c) [b, c, a] = |mode, imm| match directed::fma(a, b, c, mode) {
+        Some(result) => result,
+        None => f64::from_bits(soft::fma::<Binary64>(a.to_bits(), b.to_bits(), c.to_bits(), mode)),
     };
-    mul_f64_rnd MulF64Rnd(a, b) [b, a, a] = |mode, imm| soft::mul::<Binary64>(a.to_bits(), b.to_bits(), mode);
-    fma_f64_rnd FmaF64Rnd(a, b, c) [b, c, a] = |mode, imm| {
-        soft::fma::<Binary64>(a.to_bits(), b.to_bits(), c.to_bits(), mode)
-    };
-    div_f64_rnd DivF64Rnd(a, b) [a, b, b] = |mode, imm| soft::div::<Binary64>(a.to_bits(), b.to_bits(), mode);
-    sqrt_f64_rnd SqrtF64Rnd(a) [a, a, a] = |mode, imm| {
-        if imm & INVERT != 0 {
-            soft::div::<Binary64>(1f64.to_bits(), a.to_bits(), mode)
-        } else {
-            soft::sqrt::<Binary64>(a.to_bits(), mode)
-        }
+    div_f64_rnd DivF64Rnd(a, b) [a, b, b] = |mode, imm| directed::div(a, b, mode);
+    sqrt_f64_rnd SqrtF64Rnd(a) [a, a, a] = |mode, imm| match imm & INVERT != 0 {
+        true => directed::div(1.0, a, mode),
+        false => directed::sqrt(a, mode),
     };
 }
 

@@ -614,7 +614,10 @@ impl Emitter<'_> {
             }
             Div { rounding, format } | Rcp { rounding, format } | Sqrt { rounding, format } => {
                 if !nearest(Some(rounding)) {
-                    return None;
+                    return match format {
+                        Scalar::F64 => self.directed(op, rounding, Format::F64, s),
+                        Scalar::F32 { .. } => None,
+                    };
                 }
                 self.scalar(format)
             }

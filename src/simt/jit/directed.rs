@@ -1,4 +1,4 @@
-//! Sums and products of `f32` that are not rounded to nearest: with the bits of the interpreter's kernels ([`crate::isa::float`]).
+//! Arithmetic that is not rounded to nearest: with the bits of the interpreter's kernels ([`crate::isa::float`]).
 
 use crate::isa::float::{self, Format};
 use crate::isa::types::Rounding;
@@ -7,7 +7,7 @@ use super::compute::Emitter;
 use super::text::{Form, Text};
 
 impl Emitter<'_> {
-    /// Arithmetic on `f32` that is not rounded to nearest.
+    /// Arithmetic that is not rounded to nearest: on `f64` by AVX-512's instructions alone.
     pub(super) fn directed(
         &mut self,
         op: float::Op,
@@ -15,19 +15,24 @@ impl Emitter<'_> {
         format: Format,
         s: &[String],
     ) -> Option<String> {
-        let Format::F32 { ftz, sat } = format else {
-            return None;
+        let (ftz, sat) = match (format, self.form) {
+            (Format::F32 { ftz, sat }, _) => (ftz, sat),
+            (Format::F64, Form::Lanes(16)) => {
+                let result = self.rounded_by_instruction(op, rounding, 64, s)?;
+                return Some(self.text.bits(self.form, 64, &result));
+            }
+            (Format::F64 | Format::F32x2 { .. }, _) => return None,
         };
         let result = match self.form {
-            Form::Lanes(16) if !ftz => self.rounded_by_instruction(op, rounding, s)?,
+            Form::Lanes(16) if !ftz => self.rounded_by_instruction(op, rounding, 32, s)?,
             _ => self.rounded_by_doubles(op, rounding, ftz, s)?,
         };
         let result = if sat { self.saturate(&result) } else { result };
         Some(self.text.bits(self.form, 32, &result))
     }
 
-    /// By AVX-512's instructions that say how they round.
-    fn rounded_by_instruction(&mut self, op: float::Op, rounding: Rounding, s: &[String]) -> Option<String> {
+    /// By AVX-512's instructions that say how they round, on 16 lanes.
+    fn rounded_by_instruction(&mut self, op: float::Op, rounding: Rounding, bits: u32, s: &[String]) -> Option<String> {
         use float::Op::*;
         // Intel's manual, volume 1, 15.6.4: the mode, and no exceptions.
         let mode = match rounding {
@@ -36,23 +41,55 @@ impl Emitter<'_> {
             Rounding::Rz => 11,
             Rounding::Rn | Rounding::Rna | Rounding::Rs => return None,
         };
+        let ty = self.form.float(bits);
+        let mut of: Vec<String> = s
+            .iter()
+            .map(|source| self.text.float(self.form, bits, source))
+            .collect();
         let name = match op {
             Add { .. } => "add",
             Sub { .. } => "sub",
             Mul { .. } => "mul",
             Fma { .. } => "vfmadd",
-            Div { .. } | Rcp { .. } | Sqrt { .. } | Abs { .. } | Neg { .. } | Min { .. } | Max { .. } => return None,
+            Div { .. } => "div",
+            Rcp { .. } => {
+                of.insert(0, self.form.float_constant(bits, 1.0));
+                "div"
+            }
+            Sqrt { .. } => "sqrt",
+            Abs { .. } | Neg { .. } | Min { .. } | Max { .. } => return None,
             MinAbs { .. } | MaxAbs { .. } | Copysign { .. } | Testp { .. } => return None,
         };
-        let ty = self.form.float(32);
-        let mut arguments = String::new();
-        for source in s {
-            let value = self.text.float(self.form, 32, source);
-            arguments.push_str(&format!("{ty} {value}, "));
+        if bits == 32 {
+            let arguments: String = of.iter().map(|value| format!("{ty} {value}, ")).collect();
+            return Some(self.text.value(format!(
+                "call {ty} @llvm.x86.avx512.{name}.ps.512({arguments}i32 {mode})"
+            )));
         }
-        Some(self.text.value(format!(
-            "call {ty} @llvm.x86.avx512.{name}.ps.512({arguments}i32 {mode})"
-        )))
+        // Two vectors of eight.
+        let order = |from: usize, count: usize| {
+            let order: Vec<String> = (from..from + count).map(|at| format!("i32 {at}")).collect();
+            format!("<{count} x i32> <{}>", order.join(", "))
+        };
+        let halves = [0, 8].map(|from| {
+            let mut arguments = String::new();
+            for value in &of {
+                let by = order(from, 8);
+                let half = self
+                    .text
+                    .value(format!("shufflevector {ty} {value}, {ty} poison, {by}"));
+                arguments.push_str(&format!("<8 x double> {half}, "));
+            }
+            self.text.value(format!(
+                "call <8 x double> @llvm.x86.avx512.{name}.pd.512({arguments}i32 {mode})"
+            ))
+        });
+        let [low, high] = halves;
+        let by = order(0, 16);
+        Some(
+            self.text
+                .value(format!("shufflevector <8 x double> {low}, <8 x double> {high}, {by}")),
+        )
     }
 
     /// From the exact result, or one as a double that is on the same side of all that an `f32` may become.
