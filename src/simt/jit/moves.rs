@@ -151,32 +151,45 @@ levels! {
 /// As for [`enter`].
 #[inline(always)]
 unsafe fn come(moves: &[Move], window: *const u8, places: *mut u8, lanes: u32, proved: bool) -> bool {
-    moves.iter().all(|this| {
+    // A closure would be code of its own, which does not know what the CPU has.
+    for this in moves {
         // SAFETY: both lie within their memory, by the caller's word.
         let (from, to) = unsafe { (window.add(this.slot as usize), places.add(this.place as usize)) };
         // SAFETY: as many bytes as the register has, at both ends.
-        unsafe {
+        let right = unsafe {
             match this.kept {
-                Kept::Lanes(2) => to.cast::<[u16; LANES]>().write(from.cast::<[u16; LANES]>().read()),
-                Kept::Lanes(4) => to.cast::<[u32; LANES]>().write(from.cast::<[u32; LANES]>().read()),
-                Kept::Lanes(_) => to.cast::<[u64; LANES]>().write(from.cast::<[u64; LANES]>().read()),
-                Kept::Bits => to.cast::<u32>().write(from.cast::<u32>().read()),
+                Kept::Lanes(2) => {
+                    to.cast::<[u16; LANES]>().write(from.cast::<[u16; LANES]>().read());
+                    true
+                }
+                Kept::Lanes(4) => {
+                    to.cast::<[u32; LANES]>().write(from.cast::<[u32; LANES]>().read());
+                    true
+                }
+                Kept::Lanes(_) => {
+                    to.cast::<[u64; LANES]>().write(from.cast::<[u64; LANES]>().read());
+                    true
+                }
+                Kept::Bits => {
+                    to.cast::<u32>().write(from.cast::<u32>().read());
+                    true
+                }
                 Kept::Bit => {
                     let word = from.cast::<u32>().read() & lanes;
                     to.write((word != 0).into());
-                    return proved || word == 0 || word == lanes;
+                    proved || word == 0 || word == lanes
                 }
                 Kept::Line {
                     bytes: 2,
                     step,
                     lanes: l,
-                } => return line::<u16>(from, to, (step, l), (lanes, proved)),
+                } => line::<u16>(from, to, (step, l), (lanes, proved)),
                 Kept::Line {
                     bytes: 4,
                     step,
                     lanes: l,
-                } => return line::<u32>(from, to, (step, l), (lanes, proved)),
-                Kept::Line { step, lanes: l, .. } => return line::<u64>(from, to, (step, l), (lanes, proved)),
+                } => line::<u32>(from, to, (step, l), (lanes, proved)),
+                Kept::Line { step, lanes: l, .. } => line::<u64>(from, to, (step, l), (lanes, proved)),
                 Kept::Rows {
                     bytes,
                     step,
@@ -184,15 +197,18 @@ unsafe fn come(moves: &[Move], window: *const u8, places: *mut u8, lanes: u32, p
                     begins,
                 } => {
                     let far = distances((step, l), &begins);
-                    return match bytes {
+                    match bytes {
                         4 => rows::<u32>(from, to, &far, (lanes, proved)),
                         _ => rows::<u64>(from, to, &far, (lanes, proved)),
-                    };
+                    }
                 }
             }
+        };
+        if !right {
+            return false;
         }
-        true
-    })
+    }
+    true
 }
 
 /// # Safety
