@@ -18,7 +18,7 @@ pub struct Corner {
 }
 
 /// Lanes that share a row of A, or a column of B.
-const GROUP: usize = 4;
+pub const GROUP: usize = 4;
 
 /// Row of A, or column of B, and word along k of a register in lane 0: lane `l` has them `l / 4` and `l % 4` further on.
 /// `words`: of a row.
@@ -45,33 +45,54 @@ fn accumulator(rows: usize, element: usize) -> Corner {
 
 /// The element `part` of a register of a tile's fragment, or the first one of a word of small ones.
 pub fn corner(tile: Tile, register: usize, part: usize, lane: usize) -> Corner {
-    let bits = usize::from(tile.bits);
-    let each = (32 / bits).max(1);
-    let (group, of_group) = (lane / GROUP, lane % GROUP);
+    let first = first_corner(tile, register, part);
+    let (by_group, by_member) = steps(tile);
+    let (group, member) = (lane / GROUP, lane % GROUP);
+    Corner {
+        row: first.row + group * by_group.row + member * by_member.row,
+        column: first.column + group * by_group.column + member * by_member.column,
+    }
+}
+
+/// Elements of a register of 32 bits; of wider ones one.
+fn elements(tile: Tile) -> usize {
+    (32 / usize::from(tile.bits)).max(1)
+}
+
+/// What lane 0 has in a register.
+pub fn first_corner(tile: Tile, register: usize, part: usize) -> Corner {
+    let each = elements(tile);
     match tile.role {
         Role::A => {
             let (row, word) = multiplicand(tile.rows(), tile.columns() / each, register);
             Corner {
-                row: row + group,
-                column: (word + of_group) * each + part,
+                row,
+                column: word * each + part,
             }
         }
         Role::B => {
             // Tiles of eight columns, whatever their number.
             let (column, word) = multiplicand(8, tile.rows() / each, register);
             Corner {
-                row: (word + of_group) * each + part,
-                column: column + group,
+                row: word * each + part,
+                column,
             }
         }
         Role::C => {
-            let each = if bits == 16 { 2 } else { 1 };
-            let first = accumulator(tile.rows(), register * each + part);
-            Corner {
-                row: first.row + group,
-                column: first.column + 2 * of_group,
-            }
+            let each = if tile.bits == 16 { 2 } else { 1 };
+            accumulator(tile.rows(), register * each + part)
         }
+    }
+}
+
+/// How much further on the next group of lanes is, and the next lane of a group.
+pub fn steps(tile: Tile) -> (Corner, Corner) {
+    let each = elements(tile);
+    let at = |row, column| Corner { row, column };
+    match tile.role {
+        Role::A => (at(1, 0), at(0, each)),
+        Role::B => (at(0, 1), at(each, 0)),
+        Role::C => (at(1, 0), at(0, 2)),
     }
 }
 

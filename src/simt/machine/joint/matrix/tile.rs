@@ -62,28 +62,28 @@ pub unsafe fn load<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mu
     let Some(at) = (unsafe { lines::<WATCHED>(tile, (&op, operands.src[0]), cx, w, Direction::Read) }) else {
         return false;
     };
-    let (count, width) = parts(tile);
     let needed = tile.needed();
     for (register, dst) in operands.dst.iter().enumerate() {
+        let Some(slot) = *dst else { continue };
         let mut values = [0u64; WARP];
-        for (lane, value) in values.iter_mut().enumerate() {
-            for part in 0..count {
-                let corner = fragment::corner(tile, register % needed, part, lane);
-                let from = place(tile, &at, corner);
-                // SAFETY: the element lies in its line, which was checked.
-                let element = unsafe {
-                    match width {
-                        8 => u64::from((from as *const u8).read()),
-                        16 => u64::from((from as *const u16).read_unaligned()),
-                        32 => u64::from((from as *const u32).read_unaligned()),
-                        _ => (from as *const u64).read_unaligned(),
-                    }
-                };
-                *value |= element << (width * part as u32);
+        for walk in walks(tile, register % needed) {
+            // SAFETY: all elements lie in their lines, which were checked.
+            unsafe {
+                match walk.bits {
+                    8 => walk.over(&at, |lane, from| {
+                        values[lane] |= u64::from((from as *const u8).read()) << walk.shift
+                    }),
+                    16 => walk.over(&at, |lane, from| {
+                        values[lane] |= u64::from((from as *const u16).read_unaligned()) << walk.shift;
+                    }),
+                    32 => walk.over(&at, |lane, from| {
+                        values[lane] = (from as *const u32).read_unaligned().into()
+                    }),
+                    _ => walk.over(&at, |lane, from| values[lane] = (from as *const u64).read_unaligned()),
+                }
             }
         }
-        let Some(slot) = *dst else { continue };
-        if width == 64 {
+        if parts(tile).1 == 64 {
             // SAFETY: the destination is a slot of the running window.
             bits(cx.mask.lanes[w]).for_each(|lane| unsafe { write(cx.regs, slot, w * WARP + lane, values[lane]) });
         } else {
@@ -94,6 +94,54 @@ pub unsafe fn load<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mu
     true
 }
 
+/// Where all lanes have one element of a register, or several that lie side by side.
+struct Walk {
+    /// Lane 0's: the line, and the byte in it.
+    first: (usize, usize),
+    /// How much further on the next group of lanes is, and the next lane of a group.
+    by_group: (usize, usize),
+    by_member: (usize, usize),
+    /// How many bits lie there, and where they are in the register.
+    bits: u32,
+    shift: u32,
+}
+
+impl Walk {
+    /// Each lane, and where it has what it has.
+    #[inline(always)]
+    fn over(&self, at: &Lanes, mut each: impl FnMut(usize, u64)) {
+        for group in 0..WARP / fragment::GROUP {
+            for member in 0..fragment::GROUP {
+                let line = self.first.0 + group * self.by_group.0 + member * self.by_member.0;
+                let along = self.first.1 + group * self.by_group.1 + member * self.by_member.1;
+                each(group * fragment::GROUP + member, at[line] + along as u64);
+            }
+        }
+    }
+}
+
+/// The elements of a register: one after the other, or all at once where they follow each other in memory.
+fn walks(tile: Tile, register: usize) -> impl Iterator<Item = Walk> {
+    let (count, width) = parts(tile);
+    // The line, and the byte in it.
+    let in_line = move |Corner { row, column }: Corner| {
+        let (line, along) = if tile.row_major { (row, column) } else { (column, row) };
+        (line, along * usize::from(tile.bits) / 8)
+    };
+    let place = move |part| in_line(fragment::first_corner(tile, register, part));
+    let (line, along) = place(0);
+    let is_whole = (1..count).all(|part| place(part) == (line, along + part * width as usize / 8));
+    let (by_group, by_member) = fragment::steps(tile);
+    let count = if is_whole { 1 } else { count };
+    (0..count).map(move |part| Walk {
+        first: place(part),
+        by_group: in_line(by_group),
+        by_member: in_line(by_member),
+        bits: if is_whole && width < 32 { 32 } else { width },
+        shift: width * part as u32 % 64,
+    })
+}
+
 /// # Safety
 /// As for [`load`].
 pub unsafe fn store<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mut Cx<'_>, w: usize) -> bool {
@@ -102,23 +150,21 @@ pub unsafe fn store<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &m
     let Some(at) = (unsafe { lines::<WATCHED>(tile, (&op, operands.src[0]), cx, w, Direction::Write) }) else {
         return false;
     };
-    let (count, width) = parts(tile);
     for (register, &slot) in operands.src[1..].iter().take(tile.needed()).enumerate() {
-        for lane in 0..WARP {
-            // SAFETY: the source is a slot of the running window.
-            let value = unsafe { read(cx.regs, slot, w * WARP + lane) };
-            for part in 0..count {
-                let corner = fragment::corner(tile, register, part, lane);
-                let to = place(tile, &at, corner);
-                let element = value >> (width * part as u32);
-                // SAFETY: the element lies in its line, which was checked.
-                unsafe {
-                    match width {
-                        8 => (to as *mut u8).write(element as u8),
-                        16 => (to as *mut u16).write_unaligned(element as u16),
-                        32 => (to as *mut u32).write_unaligned(element as u32),
-                        _ => (to as *mut u64).write_unaligned(element),
-                    }
+        // SAFETY: the source is a slot of the running window.
+        let values: [u64; WARP] = std::array::from_fn(|lane| unsafe { read(cx.regs, slot, w * WARP + lane) });
+        for walk in walks(tile, register) {
+            // SAFETY: all elements lie in their lines, which were checked.
+            unsafe {
+                match walk.bits {
+                    8 => walk.over(&at, |lane, to| {
+                        (to as *mut u8).write((values[lane] >> walk.shift) as u8)
+                    }),
+                    16 => walk.over(&at, |lane, to| {
+                        (to as *mut u16).write_unaligned((values[lane] >> walk.shift) as u16);
+                    }),
+                    32 => walk.over(&at, |lane, to| (to as *mut u32).write_unaligned(values[lane] as u32)),
+                    _ => walk.over(&at, |lane, to| (to as *mut u64).write_unaligned(values[lane])),
                 }
             }
         }
