@@ -9,7 +9,7 @@ mod texel;
 
 use super::sample::{Geometry, Reader, readable};
 use super::{AddressMode, Backing, Level, Sampler, Texture, cube, level};
-use crate::memory::View;
+use crate::memory::{READ, View};
 use axis::{Axis, FAR, round};
 use texel::{components, load};
 
@@ -239,7 +239,7 @@ impl<'a, const D: usize> Warp<'a, D> {
                 let mut axes = [Axis::NONE; D];
                 self.axes(level, group, &mut axes)?;
                 self.texels(level, &axes, 0, group, &mut found)?;
-                let whole = (0..LANES).fold(0, |bits, lane| bits | u32::from(weight[lane] == 1.0) << lane);
+                let whole = which(&weight, |weight| weight == 1.0);
                 merge(out, &found, group & whole);
                 if group & !whole != 0 {
                     summed |= group & !whole;
@@ -342,9 +342,7 @@ impl<'a, const D: usize> Warp<'a, D> {
             if bits != 0 {
                 let needed = match self.reader.texture.image.memory {
                     Backing::Array(_) => group,
-                    Backing::Plain { .. } => {
-                        (0..LANES).fold(0, |bits, lane| bits | u32::from(share[lane] != 0.0) << lane)
-                    }
+                    Backing::Plain { .. } => which(&share, |share| share != 0.0),
                 };
                 let mut found = [[0; LANES]; 4];
                 self.texels(level, &axes, corner, needed, &mut found)?;
@@ -446,11 +444,18 @@ impl<'a, const D: usize> Warp<'a, D> {
         }
         if matches!(texture.image.memory, Backing::Plain { .. }) {
             // Whoever reads nothing there reads where another does.
-            let mut known = None;
+            let (mut known, mut good) = (None, true);
             for lane in 0..LANES {
                 if group >> lane & 1 == 1 && inside[lane] != 0 {
-                    readable(self.reader.view, address[lane], bytes).map_err(|_| Rare)?;
+                    good &= self.reader.view.check(address[lane], bytes.into(), READ);
                     known = Some(address[lane]);
+                }
+            }
+            if !good {
+                for lane in 0..LANES {
+                    if group >> lane & 1 == 1 && inside[lane] != 0 {
+                        readable(self.reader.view, address[lane], bytes).map_err(|_| Rare)?;
+                    }
                 }
             }
             let Some(known) = known else {
@@ -521,6 +526,17 @@ fn next_level(wanted: &Run<(usize, usize, f64)>, coarser: bool, rest: &mut u32) 
         }
     }
     (level, group, weight)
+}
+
+/// A bit for each thread of whose weight something is true. A loop, for `fold` would be code of its own, which does not know what the CPU
+/// has.
+#[inline(always)]
+fn which(weights: &Run<f64>, is_so: impl Fn(f64) -> bool) -> u32 {
+    let mut bits = 0;
+    for (lane, &weight) in weights.iter().enumerate() {
+        bits |= u32::from(is_so(weight)) << lane;
+    }
+    bits
 }
 
 /// The weights of threads in `group`; 0 for others.
