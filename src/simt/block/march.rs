@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use crate::program::Special;
-use crate::simt::interp::{self, Apart, Bundle, Conditions, Halt, Located, SHARE, SLICE};
+use crate::simt::interp::{self, Apart, Bundle, Conditions, Halt, Located, SLICE};
 
 use super::Block;
 
@@ -82,7 +82,7 @@ impl Block<'_> {
         let Some(native) = form.kernel.native.as_ref().map(|native| &native.all) else {
             unreachable!("blocks march whose kernel is compiled")
         };
-        let mut share = SHARE;
+        let mut share = self.bundles.iter().map(Bundle::next_share).min().unwrap_or_default();
         let (mut abreast, mut late) = (None, false);
         if std::mem::take(&mut self.ready) {
             debug_assert!(fresh, "who is ready has set out");

@@ -26,6 +26,8 @@ pub const PATIENCE: Duration = Duration::from_millis(10);
 /// What going round a loop costs of a share if it looked at memory that others change: such loops spin, and whoever they
 /// wait for comes sooner. Nobody depends on it.
 pub(super) const SPIN: i64 = jit::SPIN;
+/// The share of a bundle that has spun for a whole one: whoever it waits for is to come soon. No multiple of [`SPIN`], either.
+const SHORT: i64 = SPIN + SPIN / 2;
 /// The share of a fragment that others have kept waiting.
 pub(super) const CATCH_UP: i64 = 1 << 12;
 /// Instructions between two looks at the clock and at whether the grid goes on.
@@ -230,6 +232,7 @@ impl Bundle {
     pub(super) fn begin(&mut self) {
         self.epoch += 1;
         (self.share, self.fair, self.spent, self.began) = (SHARE, None, false, None);
+        self.spins = false;
         (self.looked, self.together) = (false, None);
         self.live = self.exist;
         // Field by field: a fragment that is made elsewhere and moved here would have to be read before it is written out.
@@ -395,9 +398,14 @@ impl Bundle {
         self.fragments[at].gave_way = self.ways;
     }
 
+    /// What it may run before others get a turn.
+    pub fn next_share(&self) -> i64 {
+        if self.spins { SHORT } else { SHARE }
+    }
+
     /// Everybody had a turn: a new share.
     pub(super) fn begin_share(&mut self) {
-        (self.share, self.fair) = (SHARE, None);
+        (self.share, self.fair) = (self.next_share(), None);
         self.shares += 1;
     }
 

@@ -53,7 +53,7 @@ pub struct Apart {
 impl Bundle {
     /// All threads to the kernel's first instruction, in a new block; what changes from block to block is in the window.
     pub fn set_out(&mut self) {
-        self.looked = false;
+        (self.looked, self.spins) = (false, false);
         self.fragments.clear();
         self.marching = Some(Marching {
             pc: 0,

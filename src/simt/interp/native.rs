@@ -167,6 +167,10 @@ impl Bundle {
             }
         }
         self.scatter(at, count, state);
+        // They may come back before anybody does anything else, as from a loop that waits for others.
+        if count == 1 && first & ENDED == 0 && self.fragments.len() == 1 {
+            self.together = Some((frame, first));
+        }
         Ok(true)
     }
 
@@ -573,6 +577,7 @@ impl Run {
                 bit: 0,
                 first_thread,
                 live: 0,
+                left: 0,
             })),
             first: std::ptr::null_mut(),
             // SAFETY: only the lifetime changes; nobody follows it before it is set again.
@@ -618,11 +623,16 @@ extern "C" fn enter(context: *mut Context, regs: *const u8, unit: u32, lanes: u3
     // code that runs lives until it returns.
     let (context, native) = unsafe { (&*context, &*(*context.cast::<Run>()).native) };
     // SAFETY: code runs one of the warps that it was given, all of which are there until it returns.
-    let saved = unsafe { (*context.warp).saved };
+    let warp = unsafe { &mut *context.warp };
+    let proved = context.together == together::UNTOUCHED;
+    // Who comes back to where he was finds everything as he left it.
+    if std::mem::take(&mut warp.left) == native.id && proved {
+        return 1;
+    }
+    let saved = warp.saved;
     let Some(stand) = native.stands.get(unit as usize) else {
         return 0;
     };
-    let proved = context.together == together::UNTOUCHED;
     // SAFETY: code passes the window that it was given, of the function for which both were made; places are as long as it says.
     unsafe { moves::enter(&stand.moves, regs, saved, lanes, proved) }.into()
 }
@@ -633,13 +643,15 @@ extern "C" fn leave(context: *mut Context, regs: *mut u8, unit: u32, lanes: u32)
     // runs lives until it returns.
     let (context, native) = unsafe { (&mut *context, &*(*context.cast::<Run>()).native) };
     // SAFETY: code runs one of the warps that it was given, all of which are there until it returns.
-    let saved = unsafe { (*context.warp).saved };
+    let warp = unsafe { &mut *context.warp };
+    let saved = warp.saved;
     let Some(stand) = native.stands.get(unit as usize).filter(|_| lanes != 0) else {
         return;
     };
     // SAFETY: window and places are those of the warp that runs, and as long as the code's own table says.
     unsafe { moves::leave(&stand.moves, regs, saved, lanes) };
     let at = context.cut_count as usize;
+    warp.left = if at == 0 { native.id } else { 0 };
     context.cuts[at] = Cut { pc: stand.pc, lanes };
     context.cut_count += 1;
 }

@@ -76,7 +76,7 @@ pub mod step {
 pub mod together {
     /// In the window, and somebody may have touched them: lines are to be proved.
     pub const IN_WINDOW: u64 = 0;
-    /// In the window as code has left them.
+    /// In the window as code has left them, and in [`super::Warp::saved`], unless it was other code ([`super::Warp::left`]).
     pub const UNTOUCHED: u64 = 1;
     /// In [`super::Warp::saved`].
     pub const PACKED: u64 = 2;
@@ -101,6 +101,9 @@ pub struct Warp {
     pub first_thread: u32,
     /// Its lanes that have not ended.
     pub live: u32,
+    /// The code whose lanes have last left it from one place, by its number; 0: none, or from several. What they want there is
+    /// among [`Warp::saved`] still.
+    pub left: u64,
 }
 
 /// In [`Context::met`], [`Context::since`], [`Context::came`]: no place.

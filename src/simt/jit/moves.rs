@@ -340,12 +340,15 @@ unsafe fn rows<T: Number>(from: *const u8, to: *mut u8, far: &[u64; LANES], (lan
     let first = values[lane].wide().wrapping_sub(far[lane]);
     // SAFETY: there is room for it.
     unsafe { to.cast::<T>().write(T::of(first)) };
+    if proved {
+        return true;
+    }
     let expected = from_first::<T>(first, far);
-    let each = values.iter().zip(&expected).zip(BITS);
-    proved
-        || !each.fold(false, |wrong, ((value, expected), bit)| {
-            wrong | (value != expected) & (lanes & bit != 0)
-        })
+    let mut wrong = false;
+    for ((value, expected), bit) in values.iter().zip(&expected).zip(BITS) {
+        wrong |= (value != expected) & (lanes & bit != 0);
+    }
+    !wrong
 }
 
 /// All lanes of a line.
