@@ -200,7 +200,23 @@ impl Draw {
                 });
             }
         }
+        for line in &mut lines {
+            self.strengthen(line);
+        }
         Node::Unit { lines, guard }
+    }
+
+    /// Some of the loads and stores that others might see are strong ones.
+    pub fn strengthen(&mut self, line: &mut String) {
+        let strong = match line.get(..3) {
+            Some("ld.") => ["volatile", "relaxed.gpu", "acquire.cta"],
+            Some("st.") => ["volatile", "relaxed.gpu", "release.cta"],
+            Some(_) | None => return,
+        };
+        let may = |space: &&str| line[3..].starts_with(*space) && !line[3..].starts_with("global.nc");
+        if ["global.", "shared."].iter().any(|space| may(&space)) && self.random.chance(20) {
+            line.insert_str(3, &format!("{}.", self.random.pick(&strong)));
+        }
     }
 
     /// Sums in shared memory; the kernel's end reads them.

@@ -197,6 +197,8 @@ impl Draw {
                 ]
             }
         };
+        let mut lines = lines;
+        lines.iter_mut().for_each(|line| self.strengthen(line));
         Node::Unit { lines, guard: None }
     }
 }
