@@ -214,7 +214,7 @@ impl Draw {
             Some(_) | None => return,
         };
         let may = |space: &&str| line[3..].starts_with(*space) && !line[3..].starts_with("global.nc");
-        if ["global.", "shared."].iter().any(|space| may(&space)) && self.random.chance(20) {
+        if ["global.", "shared."].iter().any(may) && self.random.chance(20) {
             line.insert_str(3, &format!("{}.", self.random.pick(&strong)));
         }
     }
