@@ -8,7 +8,7 @@ JOBS ?= 2
 export RUSTFLAGS := $(strip $(RUSTFLAGS) --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo --remap-path-prefix=$(CURDIR)=/margay)
 export CFLAGS_x86_64_unknown_linux_gnu := -ffile-prefix-map=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 
-.PHONY: all build setup demo test lint docs sessions dist wheel packages-test unit command examples companions clients races clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-full build-systems ci-recipes bench bench-native header clean
+.PHONY: all build setup demo test lint docs sessions dist wheel packages-test unit command examples companions clients races clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-samples clients-full build-systems ci-recipes bench bench-native header clean
 
 all: build
 
@@ -126,6 +126,10 @@ clients-rust: setup build
 # ggml's CUDA backend against its CPU backend, operation by operation; compiling it before is long.
 clients-ggml: setup build
 	clients/ggml/run --jobs $(JOBS)
+
+# NVIDIA's CUDA samples, those that do not draw.
+clients-samples: setup build
+	clients/samples/run --jobs $(JOBS)
 
 # Example projects of CMake, Meson and Cargo, whose tests run under Margay.
 build-systems: setup build
