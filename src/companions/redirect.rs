@@ -82,9 +82,8 @@ impl Jump {
             }
         };
         protect(libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)?;
-        // SAFETY: the word is aligned and in a page that may be written; nobody else writes there. The function has no more than
-        // it: none that answers to two arguments is shorter than a word and the padding behind it, and what the
-        // jump leaves of the word is never reached.
+        // SAFETY: the word is aligned and lies in a page that may be written now. It is this function's: compilers align functions,
+        // so that what the jump would cover beyond a very short one is padding. The word's other bytes stay as they are.
         let word = unsafe { &*(self.at as *const AtomicU64) };
         let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
         bytes[..LENGTH].copy_from_slice(&self.bytes);
