@@ -604,6 +604,10 @@ impl Grid {
                         self.some_spin.store(true, Ordering::Relaxed);
                     }
                     line.set_aside(seat, spins);
+                    // Another worker may have what they wait for, and wait for this very core.
+                    if line.is_in_vain() {
+                        std::thread::yield_now();
+                    }
                     if !self.may_go_on() {
                         break;
                     }

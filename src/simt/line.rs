@@ -91,6 +91,11 @@ impl<T> Line<T> {
         }
     }
 
+    /// Everybody had a turn in this round, some of them spin, and none has ended: what they wait for is for somebody else to do.
+    pub fn is_in_vain(&self) -> bool {
+        self.had == self.open.len() && self.spins && !self.ended
+    }
+
     /// Nobody waits for a turn.
     pub fn is_empty(&self) -> bool {
         self.open.iter().all(Option::is_none) && self.fresh.is_empty()
@@ -192,5 +197,22 @@ mod tests {
             start(&mut line, block, false);
         }
         assert_eq!(line.into_blocks().count(), 1000);
+    }
+
+    #[test]
+    fn a_round_in_which_somebody_spins_and_nobody_ends_is_in_vain() {
+        let mut line: Line<u32> = Line::new(2, false);
+        assert!(line.has_room());
+        line.started();
+        line.set_aside(7, true);
+        assert!(line.is_in_vain());
+        // Another one starts, and then the first has its turn.
+        assert!(line.has_room() && !line.is_in_vain());
+        line.started();
+        line.set_aside(8, false);
+        assert!(!line.has_room());
+        let first = line.next().expect("it waits for its turn");
+        line.set_aside(first, false);
+        assert!(!line.is_in_vain());
     }
 }
