@@ -43,8 +43,8 @@ enum Outcome {
     AtWork(PathBuf),
     /// A library of that name was there first, and hands out PTX itself now ([`redirect`]).
     Redirected,
-    /// A library of that name was there first.
-    TooLate,
+    /// A library of that name was there first, and why it is left as it is.
+    TooLate(String),
     /// NVIDIA's library was not found.
     NotNeeded,
     /// The companion does not lie where it should, or the loader refuses it.
@@ -93,7 +93,11 @@ pub fn at_init() {
             Some(Outcome::Redirected) => {
                 tracing::info!("{name} was loaded before libcuda.so.1 and is made to hand out PTX for machine code");
             }
-            Some(Outcome::TooLate) => tracing::info!("no companion for {name}: it was loaded before libcuda.so.1"),
+            Some(Outcome::TooLate(why)) => {
+                tracing::info!(
+                    "no companion for {name}: it was loaded before libcuda.so.1, and is left as it is: {why}"
+                );
+            }
             Some(Outcome::NotNeeded) => tracing::debug!("no companion for {name}: the library is not found"),
             Some(Outcome::Unloadable(why)) => tracing::warn!("no companion for {name}: {why}"),
         }
@@ -167,7 +171,8 @@ fn why_not(library: &str) -> String {
         return "Margay's companion would keep the PTX; put the folder `companions` of its build beside libcuda.so.1"
             .into();
     };
-    if outcomes_of(library).contains(&Outcome::TooLate) {
+    let too_late = |outcome: &Outcome| matches!(outcome, Outcome::TooLate(_));
+    if outcomes_of(library).iter().any(too_late) {
         return format!(
             "{library} was loaded before libcuda.so.1, so that Margay's companion cannot keep the PTX: preload libcuda.so.1"
         );
@@ -214,7 +219,7 @@ fn load() {
         let outcome = if is_loaded(name) {
             match redirect::keep_ptx(name) {
                 Ok(()) => Outcome::Redirected,
-                Err(_) => Outcome::TooLate,
+                Err(why) => Outcome::TooLate(why),
             }
         } else {
             let companion = folder.join(name);

@@ -147,7 +147,7 @@ impl Draw {
         let (d, a, p) = (self.word(), self.source(), self.predicate());
         let q = self.condition();
         let number = self.random.below(3);
-        let lines = match self.random.below(8) {
+        let mut lines = match self.random.below(8) {
             0 => vec![format!("bar.sync {number};")],
             1 => vec![format!("barrier.sync {number};")],
             2 => vec![format!("bar.red.popc.u32 {d}, {number}, {q};")],
@@ -197,7 +197,6 @@ impl Draw {
                 ]
             }
         };
-        let mut lines = lines;
         lines.iter_mut().for_each(|line| self.strengthen(line));
         Node::Unit { lines, guard: None }
     }
