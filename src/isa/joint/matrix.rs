@@ -89,6 +89,13 @@ pub struct Shape {
     pub k: u16,
 }
 
+impl Shape {
+    /// m, n, k.
+    pub const fn sizes(self) -> (usize, usize, usize) {
+        (self.m as usize, self.n as usize, self.k as usize)
+    }
+}
+
 /// Which of a product's matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {

@@ -5,7 +5,7 @@
 //! other; A has registers by turns for rows `group` and `group + 8`. Accumulators are pairs of neighbours in a row.
 //! Larger tiles are made of these, sixteen rows or eight columns at a time.
 
-use super::Word;
+use super::{Double, Word};
 use crate::isa::joint::matrix::{Multiply, Role, Tile};
 use crate::isa::lanes::WARP;
 use crate::isa::mma::{Accumulator, Element, Kernel, Metadata, Vector, stride};
@@ -27,18 +27,20 @@ fn multiplicand(rows: usize, words: usize, register: usize) -> (usize, usize) {
     // Registers for eight rows side by side, in a tile of sixteen.
     let side = if rows >= 16 { 2 } else { 1 };
     let each = side * words / GROUP;
-    let (tile, within) = (register / each, register % each);
-    (tile * 8 * side + within % side * 8, within / side * GROUP)
+    // All of these are powers of two, by which dividing is cheap; how many they are is known when the program runs.
+    debug_assert!(each.is_power_of_two());
+    let (tile, within) = (register >> each.trailing_zeros(), register & (each - 1));
+    (tile * 8 * side + within % side * 8, (within >> (side - 1)) * GROUP)
 }
 
 /// Row and column of an element of an accumulator in lane 0: lane `l` has them `l / 4` and `2 · (l % 4)` further on.
 #[inline(always)]
 fn accumulator(rows: usize, element: usize) -> Corner {
     let side = if rows >= 16 { 2 } else { 1 };
-    let tile = element / (2 * side);
+    let tile = element >> side;
     let (row, column) = if rows > 16 { (16 * tile, 0) } else { (0, 8 * tile) };
     Corner {
-        row: row + element / 2 % side * 8,
+        row: row + ((element / 2) & (side - 1)) * 8,
         column: column + element % 2,
     }
 }
@@ -55,16 +57,19 @@ pub fn corner(tile: Tile, register: usize, part: usize, lane: usize) -> Corner {
 }
 
 /// Elements of a register of 32 bits; of wider ones one.
+#[inline(always)]
 fn elements(tile: Tile) -> usize {
-    (32 / usize::from(tile.bits)).max(1)
+    (32 >> tile.bits.trailing_zeros()).max(1)
 }
 
 /// What lane 0 has in a register.
+#[inline(always)]
 pub fn first_corner(tile: Tile, register: usize, part: usize) -> Corner {
     let each = elements(tile);
+    let words = |columns: usize| columns >> each.trailing_zeros();
     match tile.role {
         Role::A => {
-            let (row, word) = multiplicand(tile.rows(), tile.columns() / each, register);
+            let (row, word) = multiplicand(tile.rows(), words(tile.columns()), register);
             Corner {
                 row,
                 column: word * each + part,
@@ -72,7 +77,7 @@ pub fn first_corner(tile: Tile, register: usize, part: usize) -> Corner {
         }
         Role::B => {
             // Tiles of eight columns, whatever their number.
-            let (column, word) = multiplicand(8, tile.rows() / each, register);
+            let (column, word) = multiplicand(8, words(tile.rows()), register);
             Corner {
                 row: word * each + part,
                 column,
@@ -86,6 +91,7 @@ pub fn first_corner(tile: Tile, register: usize, part: usize) -> Corner {
 }
 
 /// How much further on the next group of lanes is, and the next lane of a group.
+#[inline(always)]
 pub fn steps(tile: Tile) -> (Corner, Corner) {
     let each = elements(tile);
     let at = |row, column| Corner { row, column };
@@ -268,25 +274,40 @@ impl Kernel for GatherC {
         let rows = usize::from(op.shape.m);
         let stride = stride(rows);
         to.resize(stride * usize::from(op.shape.n), 0);
-        let mut put = |element: usize, columns: &Word, down: u32, mask: u32| {
-            let first = accumulator(rows, element);
-            for (of_group, column) in columns.as_chunks::<8>().0.iter().enumerate() {
-                let to = &mut to[(first.column + 2 * of_group) * stride + first.row..][..8];
-                for (to, word) in to.iter_mut().zip(column) {
-                    *to = word >> down & mask;
-                }
-            }
-        };
         for (register, &lanes) in registers.iter().enumerate() {
             // SAFETY: the caller's.
             let columns = unsafe { C::permute(lanes, &BY_COLUMN) };
             match op.c {
                 Accumulator::F16 => {
-                    put(2 * register, &columns, 0, 0xffff);
-                    put(2 * register + 1, &columns, 16, 0xffff);
+                    put_columns::<0, 0xffff>(&columns, accumulator(rows, 2 * register), stride, to);
+                    put_columns::<16, 0xffff>(&columns, accumulator(rows, 2 * register + 1), stride, to);
                 }
-                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => put(register, &columns, 0, u32::MAX),
+                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => {
+                    put_columns::<0, { u32::MAX }>(&columns, accumulator(rows, register), stride, to);
+                }
             }
+        }
+    }
+}
+
+/// An element of the accumulator's registers: of every other column from `first` on, eight rows.
+#[inline(always)]
+fn put_columns<const DOWN: u32, const MASK: u32>(columns: &Word, first: Corner, stride: usize, to: &mut [u32]) {
+    for (of_group, column) in columns.as_chunks::<8>().0.iter().enumerate() {
+        let to = &mut to[(first.column + 2 * of_group) * stride + first.row..][..8];
+        for (to, word) in to.iter_mut().zip(column) {
+            *to = word >> DOWN & MASK;
+        }
+    }
+}
+
+/// What [`put_columns`] puts, into bits from `UP` on that are zero.
+#[inline(always)]
+fn add_columns<const UP: u32>(words: &mut Word, first: Corner, stride: usize, from: &[u32]) {
+    for (of_group, words) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let column = &from[(first.column + 2 * of_group) * stride + first.row..][..8];
+        for (word, value) in words.iter_mut().zip(column) {
+            *word |= value << UP;
         }
     }
 }
@@ -302,26 +323,73 @@ impl Kernel for ScatterD {
         let stride = stride(rows);
         for (register, to) in to.iter_mut().enumerate() {
             let mut words = [0; WARP];
-            let mut add = |element: usize, up: u32| {
-                let first = accumulator(rows, element);
-                for (of_group, words) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                    let column = &from[(first.column + 2 * of_group) * stride + first.row..][..8];
-                    for (word, value) in words.iter_mut().zip(column) {
-                        *word |= value << up;
-                    }
-                }
-            };
             match op.d {
                 Accumulator::F16 => {
-                    add(2 * register, 0);
-                    add(2 * register + 1, 16);
+                    add_columns::<0>(&mut words, accumulator(rows, 2 * register), stride, from);
+                    add_columns::<16>(&mut words, accumulator(rows, 2 * register + 1), stride, from);
                 }
-                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => add(register, 0),
+                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => {
+                    add_columns::<0>(&mut words, accumulator(rows, register), stride, from);
+                }
             }
             // SAFETY: the caller's.
             *to = unsafe { C::permute(&words, &BY_LANE) };
         }
     }
+}
+
+/// The elements of A, column by column, of B likewise, and of C, from their registers, in this order.
+pub struct GatherDoubles;
+
+impl Kernel for GatherDoubles {
+    type Arguments<'a> = (&'a Multiply, [&'a [&'a Double]; 3], &'a mut [Vec<f64>; 3]);
+    #[inline(always)]
+    unsafe fn run<C: Vector>((op, [a, b, c], [to_a, to_b, to_c]): Self::Arguments<'_>) {
+        let (m, n, k) = op.shape.sizes();
+        to_a.resize(m * k, 0.0);
+        to_b.resize(n * k, 0.0);
+        to_c.resize(n * m, 0.0);
+        for (register, lanes) in a.iter().enumerate() {
+            let (row, column) = multiplicand(m, k, register);
+            for of_group in 0..GROUP {
+                let to = &mut to_a[(column + of_group) * m + row..][..8];
+                for (to, lanes) in to.iter_mut().zip(lanes.as_chunks::<GROUP>().0) {
+                    *to = f64::from_bits(lanes[of_group]);
+                }
+            }
+        }
+        for (register, lanes) in b.iter().enumerate() {
+            let (column, row) = multiplicand(8, k, register);
+            for (group, lanes) in lanes.as_chunks::<GROUP>().0.iter().enumerate() {
+                for (to, lane) in to_b[(column + group) * k + row..][..GROUP].iter_mut().zip(lanes) {
+                    *to = f64::from_bits(*lane);
+                }
+            }
+        }
+        for (register, lanes) in c.iter().enumerate() {
+            let first = accumulator(m, register);
+            for of_group in 0..GROUP {
+                let to = &mut to_c[(first.column + 2 * of_group) * m + first.row..][..8];
+                for (to, lanes) in to.iter_mut().zip(lanes.as_chunks::<GROUP>().0) {
+                    *to = f64::from_bits(lanes[of_group]);
+                }
+            }
+        }
+    }
+}
+
+/// A register of D of `f64`, from its elements.
+pub fn scattered_doubles(op: &Multiply, from: &[f64], register: usize) -> Double {
+    let (m, ..) = op.shape.sizes();
+    let first = accumulator(m, register);
+    let mut lanes = [0; WARP];
+    for of_group in 0..GROUP {
+        let column = &from[(first.column + 2 * of_group) * m + first.row..][..8];
+        for (lanes, value) in lanes.as_chunks_mut::<GROUP>().0.iter_mut().zip(column) {
+            lanes[of_group] = value.to_bits();
+        }
+    }
+    lanes
 }
 
 /// Row and column of a register of A, and column and row of one of B, of `f64`.

@@ -66,7 +66,7 @@ unsafe fn word<'a>(cx: &Cx<'_>, slot: Slot, w: usize) -> &'a Word {
     unsafe { &*cx.regs.add(slot.offset as usize).cast::<Word>().add(w) }
 }
 
-/// Writes a register of the active lanes.
+/// Writes a register of 32 bits of the active lanes.
 ///
 /// # Safety
 /// `slot` lies in the running window and has 32 bits; no reference to it lives.
@@ -74,7 +74,24 @@ unsafe fn put(cx: &Cx<'_>, slot: Option<Slot>, w: usize, values: &Word) {
     let Some(slot) = slot else { return };
     // SAFETY: a slot of 32 bits has 32 words for each warp, aligned.
     let to = unsafe { &mut *cx.regs.add(slot.offset as usize).cast::<Word>().add(w) };
-    let active = cx.mask.lanes[w];
+    assign(to, values, cx.mask.lanes[w]);
+}
+
+/// A register of 64 bits of a warp's lanes.
+type Double = [u64; WARP];
+
+/// Writes a register of 64 bits of the active lanes.
+///
+/// # Safety
+/// `slot` lies in the running window and has 64 bits; no reference to it lives.
+unsafe fn put_double(cx: &Cx<'_>, slot: Option<Slot>, w: usize, values: &Double) {
+    let Some(slot) = slot else { return };
+    // SAFETY: a slot of 64 bits has 32 of them for each warp, aligned.
+    let to = unsafe { &mut *cx.regs.add(slot.offset as usize).cast::<Double>().add(w) };
+    assign(to, values, cx.mask.lanes[w]);
+}
+
+fn assign<T: Copy>(to: &mut [T; WARP], values: &[T; WARP], active: u32) {
     if active == u32::MAX {
         *to = *values;
     } else {

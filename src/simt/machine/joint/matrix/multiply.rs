@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 
-use super::fragment::{Gather, GatherA, GatherB, GatherC, ScatterD};
-use super::{Word, fragment, put, word};
+use super::fragment::{Gather, GatherA, GatherB, GatherC, GatherDoubles, ScatterD};
+use super::{Double, Word, fragment, put, put_double, word};
 use crate::isa::Level;
 use crate::isa::joint::matrix::{Kind, Multiply};
 use crate::isa::lanes::WARP;
 use crate::isa::mma::{self, Accumulator, Architecture, Metadata, Product, Scratch, Tiles, Unit, stride};
 use crate::simt::machine::context::Cx;
-use crate::simt::machine::slots::{Slot, bits, read, write};
+use crate::simt::machine::slots::{Slot, read};
 use crate::simt::machine::step::Operands;
 
 /// What a product needs room for.
@@ -237,40 +237,19 @@ unsafe fn quad_pairs(
 /// # Safety
 /// As for [`execute`].
 unsafe fn doubles(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, work: &mut Work) {
-    let (m, n, k) = (
-        usize::from(op.shape.m),
-        usize::from(op.shape.n),
-        usize::from(op.shape.k),
-    );
-    let (a, rest) = operands.src.split_at(op.a_registers());
+    // SAFETY: the sources are slots of 64 bits of the running window, of which each warp has `WARP` numbers, aligned;
+    // nothing is written before they are read.
+    let of = |slot: &Slot| unsafe { &*cx.regs.add(slot.offset as usize).cast::<Double>().add(w) };
+    let sources: arrayvec::ArrayVec<&Double, { 3 * MOST }> = operands.src.iter().map(of).collect();
+    let (a, rest) = sources.split_at(op.a_registers());
     let (b, c) = rest.split_at(op.b_registers());
-    // SAFETY: the sources are slots of 64 bits of the running window.
-    let get = |slot: &Slot, lane: usize| f64::from_bits(unsafe { read(cx.regs, *slot, w * WARP + lane) });
-    let [to_a, to_b, to_d] = &mut work.doubles;
-    to_a.resize(m * k, 0.0);
-    to_b.resize(n * k, 0.0);
-    to_d.resize(m * n, 0.0);
-    for lane in 0..WARP {
-        for (register, slot) in a.iter().enumerate() {
-            let (row, column) = fragment::double(m, k, register, lane);
-            to_a[column * m + row] = get(slot, lane);
-        }
-        for (register, slot) in b.iter().enumerate() {
-            let (column, row) = fragment::double(8, k, register, lane);
-            to_b[column * k + row] = get(slot, lane);
-        }
-        for (register, slot) in c.iter().enumerate() {
-            let at = fragment::double_accumulator(m, register, lane);
-            to_d[at.column * m + at.row] = get(slot, lane);
-        }
-    }
-    mma::multiply_f64(Level::current(), (m, n, k), op.rounding, to_a, to_b, to_d);
+    let level = Level::current();
+    mma::run::<GatherDoubles>(level, (&op, [a, b, c], &mut work.doubles));
+    let [a, b, d] = &mut work.doubles;
+    mma::multiply_f64(level, op.shape.sizes(), op.rounding, a, b, d);
     for (register, dst) in operands.dst.iter().enumerate() {
-        let Some(dst) = *dst else { continue };
-        for lane in bits(cx.mask.lanes[w]) {
-            let at = fragment::double_accumulator(m, register, lane);
-            // SAFETY: the destination is a slot of 64 bits of the running window.
-            unsafe { write(cx.regs, dst, w * WARP + lane, to_d[at.column * m + at.row].to_bits()) };
-        }
+        let result = fragment::scattered_doubles(&op, d, register);
+        // SAFETY: the destination is a slot of 64 bits of the running window; the references to sources are not used again.
+        unsafe { put_double(cx, *dst, w, &result) };
     }
 }

@@ -521,11 +521,7 @@ unsafe fn quad_pairs(
 /// # Safety
 /// As for [`execute`].
 unsafe fn doubles(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'_>, w: usize) {
-    let (m, n, k) = (
-        usize::from(op.shape.m),
-        usize::from(op.shape.n),
-        usize::from(op.shape.k),
-    );
+    let (m, n, k) = op.shape.sizes();
     let (a, rest) = shadow.src.split_at(op.a_registers());
     let (b, c) = rest.split_at(op.b_registers());
     let open = |slot: &Option<Slot>, lane: usize| match *slot {

@@ -2,13 +2,13 @@
 //! say (PTX ISA, Matrix Fragments for WMMA): here as `mma` has it, tile by tile, as sm_80 and later do.
 
 use super::fragment::{self, Corner};
-use super::{access, put};
+use super::{access, put, put_double};
 use crate::isa::joint::matrix::Tile;
 use crate::isa::lanes::WARP;
 use crate::simt::machine::access::{self, Lanes, MemOp};
 use crate::simt::machine::context::Cx;
 use crate::simt::machine::observe::Direction;
-use crate::simt::machine::slots::{Slot, bits, read, write};
+use crate::simt::machine::slots::{Slot, read};
 use crate::simt::machine::step::Operands;
 
 /// Where the lines lie, by the access to the first and how many elements apart they are; `None`: a fault is left.
@@ -50,7 +50,7 @@ pub(super) fn place(tile: Tile, at: &Lanes, Corner { row, column }: Corner) -> u
 pub(super) fn parts(tile: Tile) -> (usize, u32) {
     match tile.bits {
         1 | 4 => (1, 32),
-        bits => ((32 / usize::from(bits)).max(1), u32::from(bits)),
+        bits => ((32 >> bits.trailing_zeros()).max(1), u32::from(bits)),
     }
 }
 
@@ -64,31 +64,37 @@ pub unsafe fn load<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mu
     };
     let needed = tile.needed();
     for (register, dst) in operands.dst.iter().enumerate() {
-        let Some(slot) = *dst else { continue };
         let mut values = [0u64; WARP];
         for walk in walks(tile, register % needed) {
             // SAFETY: all elements lie in their lines, which were checked.
             unsafe {
-                match walk.bits {
-                    8 => walk.over(&at, |lane, from| {
+                match (walk.bits, walk.is_whole_group()) {
+                    (8, _) => walk.over(&at, |lane, from| {
                         values[lane] |= u64::from((from as *const u8).read()) << walk.shift
                     }),
-                    16 => walk.over(&at, |lane, from| {
+                    (16, _) => walk.over(&at, |lane, from| {
                         values[lane] |= u64::from((from as *const u16).read_unaligned()) << walk.shift;
                     }),
-                    32 => walk.over(&at, |lane, from| {
+                    (32, true) => walk.over_groups(&at, |group, from| {
+                        let words = (from as *const [u32; fragment::GROUP]).read_unaligned();
+                        values.as_chunks_mut().0[group] = words.map(u64::from);
+                    }),
+                    (32, false) => walk.over(&at, |lane, from| {
                         values[lane] = (from as *const u32).read_unaligned().into()
                     }),
-                    _ => walk.over(&at, |lane, from| values[lane] = (from as *const u64).read_unaligned()),
+                    (_, true) => walk.over_groups(&at, |group, from| {
+                        values.as_chunks_mut().0[group] = (from as *const [u64; fragment::GROUP]).read_unaligned();
+                    }),
+                    (_, false) => walk.over(&at, |lane, from| values[lane] = (from as *const u64).read_unaligned()),
                 }
             }
         }
         if parts(tile).1 == 64 {
-            // SAFETY: the destination is a slot of the running window.
-            bits(cx.mask.lanes[w]).for_each(|lane| unsafe { write(cx.regs, slot, w * WARP + lane, values[lane]) });
+            // SAFETY: the destination is a slot of 64 bits of the running window.
+            unsafe { put_double(cx, *dst, w, &values) };
         } else {
             // SAFETY: the destination is a slot of 32 bits of the running window.
-            unsafe { put(cx, Some(slot), w, &values.map(|value| value as u32)) };
+            unsafe { put(cx, *dst, w, &values.map(|value| value as u32)) };
         }
     }
     true
@@ -118,9 +124,24 @@ impl Walk {
             }
         }
     }
+
+    /// Whether what the lanes of a group have follows one another in memory.
+    fn is_whole_group(&self) -> bool {
+        self.by_member == (0, self.bits as usize / 8)
+    }
+
+    /// Each group of lanes, and where its first one has what it has.
+    #[inline(always)]
+    fn over_groups(&self, at: &Lanes, mut each: impl FnMut(usize, u64)) {
+        for group in 0..WARP / fragment::GROUP {
+            let along = self.first.1 + group * self.by_group.1;
+            each(group, at[self.first.0 + group * self.by_group.0] + along as u64);
+        }
+    }
 }
 
 /// The elements of a register: one after the other, or all at once where they follow each other in memory.
+#[inline(always)]
 fn walks(tile: Tile, register: usize) -> impl Iterator<Item = Walk> {
     let (count, width) = parts(tile);
     // The line, and the byte in it.
