@@ -62,7 +62,7 @@ impl Emit<'_> {
                     let looked = self.place("%n", offset_of!(Context, looked));
                     self.text.line(format!("store i64 1, ptr {looked}"));
                 }
-                if !self.load(address, *element, dst, op, pc) {
+                if is_strong_vector(*ordering, dst.len()) || !self.load(address, *element, dst, op, pc) {
                     self.step(op, pc, None);
                 }
                 self.keep_order(*ordering);
@@ -75,7 +75,7 @@ impl Emit<'_> {
                 ..
             } => {
                 self.keep_order(*ordering);
-                if !self.store(address, *element, src, op, pc) {
+                if is_strong_vector(*ordering, src.len()) || !self.store(address, *element, src, op, pc) {
                     self.step(op, pc, None);
                 }
                 self.keep_order(*ordering);
@@ -156,6 +156,7 @@ impl Emit<'_> {
 
     /// LLVM moves nothing past a strong access, leaves none of them out and makes no two of them one. For the CPU no more is needed:
     /// x86 has the words that lanes load and store, which are aligned, whole, and keeps loads in order, and stores, and both behind loads.
+    /// (What vectors are made of is no such word: [`is_strong_vector`].)
     fn keep_order(&mut self, ordering: Ordering) {
         if ordering != Ordering::Weak {
             self.text.line("fence syncscope(\"singlethread\") seq_cst");
@@ -295,4 +296,10 @@ impl Emit<'_> {
         let at = self.place("%n", offset_of!(Context, scratch));
         self.text.value(format!("ptrtoint ptr {at} to i64"))
     }
+}
+
+/// Whether an access moves several elements that others must not see half of (CUB's look-back scans count on that): code that is
+/// made here goes through them one by one, and the interpreter moves up to 16 bytes at once.
+fn is_strong_vector(ordering: Ordering, elements: usize) -> bool {
+    ordering != Ordering::Weak && elements > 1
 }
