@@ -139,3 +139,58 @@ fn rows_measured_on_gpus() {
         }
     }
 }
+
+/// The manual does not say which of several NaNs a product of `f64` gives: that of the chain of `fma` which it is (X. Li et al.,
+/// "MMA-Sim"), whatever way is taken there.
+#[test]
+fn doubles_are_a_chain_of_fma_also_where_it_ends_in_nan() {
+    use crate::isa::Rounding;
+    use crate::isa::float;
+    use crate::isa::simd::{Baseline, Level};
+
+    let nan = |payload: u64| f64::from_bits(0x7ff8_0000_0000_0000 | payload);
+    let values = [
+        1.5,
+        nan(1),
+        -0.1,
+        f64::INFINITY,
+        3e300,
+        nan(2),
+        0.0,
+        -7e-310,
+        nan(3),
+        0.3,
+        -1e308,
+    ];
+    for (m, n, k) in [(8, 8, 4), (16, 8, 4), (16, 8, 8), (16, 8, 16)] {
+        for (every, rounding) in [
+            (1, Rounding::Rn),
+            (2, Rounding::Rn),
+            (17, Rounding::Rn),
+            (5, Rounding::Rz),
+        ] {
+            // NaNs and infinities in one of `every` elements.
+            let element = |at: usize| match values[at * 7 % values.len()] {
+                value if at.is_multiple_of(every) || value.is_finite() => value,
+                _ => at as f64 / 3.0,
+            };
+            let a: Vec<f64> = (0..m * k).map(element).collect();
+            let b: Vec<f64> = (0..n * k).map(|at| element(at + 3)).collect();
+            let c: Vec<f64> = (0..m * n).map(|at| element(at + 5)).collect();
+            let one = |at: usize| {
+                let (row, column) = (at % m, at / m);
+                (0..k).fold(c[at], |sum, depth| match rounding {
+                    Rounding::Rn => float::fma_f64::<Baseline>(a[depth * m + row], b[column * k + depth], sum),
+                    rounding => float::fma_f64_rnd(a[depth * m + row], b[column * k + depth], sum, rounding.code()),
+                })
+            };
+            let expected: Vec<u64> = (0..m * n).map(|at| one(at).to_bits()).collect();
+            for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
+                let mut d = c.clone();
+                multiply_f64(level, (m, n, k), rounding, &a, &b, &mut d);
+                let found: Vec<u64> = d.iter().map(|value| value.to_bits()).collect();
+                assert_eq!(found, expected, "{m} x {n} x {k}, {rounding:?}, {level:?}");
+            }
+        }
+    }
+}

@@ -351,12 +351,7 @@ impl Kernel for GatherDoubles {
         to_c.resize(n * m, 0.0);
         for (register, lanes) in a.iter().enumerate() {
             let (row, column) = multiplicand(m, k, register);
-            for of_group in 0..GROUP {
-                let to = &mut to_a[(column + of_group) * m + row..][..8];
-                for (to, lanes) in to.iter_mut().zip(lanes.as_chunks::<GROUP>().0) {
-                    *to = f64::from_bits(lanes[of_group]);
-                }
-            }
+            put_doubles(lanes, Corner { row, column }, 1, m, to_a);
         }
         for (register, lanes) in b.iter().enumerate() {
             let (column, row) = multiplicand(8, k, register);
@@ -367,13 +362,19 @@ impl Kernel for GatherDoubles {
             }
         }
         for (register, lanes) in c.iter().enumerate() {
-            let first = accumulator(m, register);
-            for of_group in 0..GROUP {
-                let to = &mut to_c[(first.column + 2 * of_group) * m + first.row..][..8];
-                for (to, lanes) in to.iter_mut().zip(lanes.as_chunks::<GROUP>().0) {
-                    *to = f64::from_bits(lanes[of_group]);
-                }
-            }
+            put_doubles(lanes, accumulator(m, register), 2, m, to_c);
+        }
+    }
+}
+
+/// A register's elements, from `first` on: lanes of a group have columns that are `step` apart, of which eight groups have a row
+/// each; a column has `rows`.
+#[inline(always)]
+fn put_doubles(lanes: &Double, first: Corner, step: usize, rows: usize, to: &mut [f64]) {
+    for of_group in 0..GROUP {
+        let to = &mut to[(first.column + step * of_group) * rows + first.row..][..8];
+        for (to, lanes) in to.iter_mut().zip(lanes.as_chunks::<GROUP>().0) {
+            *to = f64::from_bits(lanes[of_group]);
         }
     }
 }

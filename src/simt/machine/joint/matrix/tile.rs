@@ -64,6 +64,9 @@ pub unsafe fn load<const WATCHED: bool>(tile: Tile, operands: &Operands, cx: &mu
     };
     let needed = tile.needed();
     for (register, dst) in operands.dst.iter().enumerate() {
+        if dst.is_none() {
+            continue;
+        }
         let mut values = [0u64; WARP];
         for walk in walks(tile, register % needed) {
             // SAFETY: all elements lie in their lines, which were checked.
