@@ -28,6 +28,7 @@ pub mod ptx;
 pub mod sanitizer;
 pub mod simt;
 mod spelling;
+pub mod tile;
 pub mod trace;
 
 /// The version as in `Cargo.toml`, such as `0.2.0`; a C string. NVIDIA's library has no such function: this is how programs

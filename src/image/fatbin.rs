@@ -199,9 +199,9 @@ fn parse_entry(
             )
         })?;
     match entry.kind {
-        KIND_PTX => {
+        KIND_PTX | KIND_TILE_IR => {
             let packed = Arc::new(entry.pack(source, payload_at, at)?);
-            found.push(entry.found(Kind::Ptx, packed.encoding));
+            found.push(entry.found(Kind::of(entry.kind), packed.encoding));
             unit.entries.push(entry.ptx(Stored::Whole(packed)));
         }
         KIND_CONTAINER => parse_container(source, &entry, &header, at, payload_at, unit, found)?,
@@ -269,7 +269,7 @@ fn parse_container(
             })?;
         found.push(sub.found(Kind::of(sub.kind), container.encoding()));
         sub_at += sub.length;
-        if sub.kind == KIND_PTX {
+        if let KIND_PTX | KIND_TILE_IR = sub.kind {
             let packed = match &packed {
                 Some(packed) => Arc::clone(packed),
                 None => Arc::clone(packed.insert(Arc::new(container.pack(source, payload_at, at)?))),
@@ -421,6 +421,7 @@ impl Header {
     fn ptx(self, text: Stored) -> PtxEntry {
         PtxEntry {
             target: self.target,
+            is_tile_ir: self.kind == KIND_TILE_IR,
             isa: (self.isa != (0, 0)).then_some(self.isa),
             name: self.name,
             options: self.options,

@@ -63,9 +63,6 @@ pub(super) fn no_ptx(
     if found.iter().any(|item| item.kind == Kind::LtoIr) {
         text += " LTO-IR (-dlto, code=lto_XX) does not do: it is NVIDIA's private format.";
     }
-    if found.iter().any(|item| item.kind == Kind::TileIr) {
-        text += " Margay does not run Tile IR (cuda.tile, nvcc's __tile__ kernels).";
-    }
     text
 }
 

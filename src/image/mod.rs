@@ -39,6 +39,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use crate::tile;
+
 /// What follows the number in `sm_90a`, `sm_100f` (nvcc manual, "GPU Feature List").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Suffix {
@@ -77,7 +79,7 @@ pub enum Kind {
     LtoIr,
     /// LLVM's, as NVIDIA's compilers exchange it (NVVM).
     Bitcode,
-    /// Kernels over tiles (CUDA Tile IR Reference, Binary Format), which cuBLAS brings for devices that it does not know.
+    /// Kernels over tiles (CUDA Tile IR Reference, Binary Format): what cuTile compiles, and cuBLAS brings for halves.
     TileIr,
     /// A number nobody has explained to us.
     Other(u16),
@@ -108,10 +110,11 @@ pub struct Found {
     pub stored: u64,
 }
 
-/// One PTX text of an image with what its container says of it.
+/// One PTX text of an image with what its container says of it; or kernels over tiles, which have a text that calls them.
 #[derive(Debug)]
 pub struct PtxEntry {
     pub target: Target,
+    pub is_tile_ir: bool,
     /// `.version` as (major, minor).
     pub isa: Option<(u16, u16)>,
     /// The source file, or the identifier its maker gave.
@@ -135,16 +138,37 @@ enum Stored {
 impl PtxEntry {
     /// The text, decompressed now; nothing is kept, so call it once. Ends before its first NUL.
     pub fn text(&self) -> Result<Arc<str>, ImageError> {
+        self.code().map(|(text, _)| text)
+    }
+
+    /// As [`PtxEntry::text`], with the kernels over tiles that it calls, if it does.
+    pub fn code(&self) -> Result<(Arc<str>, Option<Arc<tile::Module>>), ImageError> {
+        let kind = if self.is_tile_ir { Kind::TileIr } else { Kind::Ptx };
         let name = || match &self.name {
-            Some(name) => format!("PTX for {} of {name}", self.target),
-            None => format!("PTX for {}", self.target),
+            Some(name) => format!("{kind} for {} of {name}", self.target),
+            None => format!("{kind} for {}", self.target),
         };
         let unpack = |packed: &Packed| packed.unpack().map_err(|error| error.within(&name(), 0));
+        let read = |bytes: &[u8]| match self.is_tile_ir {
+            false => Ok((text::to_text(bytes), None)),
+            true => {
+                let wrong = |error: tile::Error| {
+                    let kind = match &error {
+                        tile::Error::Malformed { .. } => ErrorKind::Corrupt,
+                        tile::Error::Unsupported { .. } => ErrorKind::Unsupported,
+                    };
+                    ImageError::new(kind, error.to_string())
+                };
+                let module = tile::read(bytes).map_err(wrong)?;
+                let text = tile::ptx(&module).map_err(wrong)?;
+                Ok((text.into(), Some(Arc::new(module))))
+            }
+        };
         match &self.text {
-            Stored::Text(text) => Ok(Arc::clone(text)),
-            Stored::Whole(packed) => Ok(text::to_text(&unpack(packed)?)),
+            Stored::Text(text) => Ok((Arc::clone(text), None)),
+            Stored::Whole(packed) => read(&unpack(packed)?),
             Stored::Slice { container, range } => match unpack(container)?.get(range.clone()) {
-                Some(slice) => Ok(text::to_text(slice)),
+                Some(slice) => read(slice),
                 None => Err(ImageError::corrupt(
                     range.start as u64,
                     format!("{}: outside of its container", name()),
@@ -167,7 +191,7 @@ impl Unit {
     ///
     /// First what NVIDIA's driver would take (CUDA programming guide, "Binary Compatibility" and "PTX Compatibility"):
     /// the highest architecture up to the device's, `a` only on exactly its own, `f` only within its family. Of two with
-    /// the same number the plain one. Failing that the highest `a` or `f` up to the device's, then the lowest above.
+    /// the same number the plain one; PTX before kernels over tiles. Failing that the highest `a` or `f` up to the device's, then the lowest above.
     pub fn choose(&self, capability: (u32, u32)) -> Option<&PtxEntry> {
         let device = capability.0 * 10 + capability.1;
         self.entries.iter().max_by_key(|entry| {
@@ -178,7 +202,7 @@ impl Unit {
                 Some(Suffix::Family) => number <= device && number / 10 == capability.0,
             };
             let distance = std::cmp::Reverse(number.abs_diff(device));
-            (by_the_book, number <= device, distance, suffix.is_none())
+            (!entry.is_tile_ir, by_the_book, number <= device, distance, suffix.is_none())
         })
     }
 
@@ -265,6 +289,7 @@ impl Image {
         });
         let entry = PtxEntry {
             target,
+            is_tile_ir: false,
             isa,
             name: None,
             options: None,
@@ -330,6 +355,7 @@ pub unsafe fn from_pointer(image: *const c_void) -> Result<Image, ImageError> {
         Format::Linked => linked::parse(source)?,
         Format::Archive => return Err(host_code_in_memory()),
         Format::Ancient => return Err(fatbin::bad_magic(&magic)),
+        Format::Intermediate(Kind::TileIr) => tile_ir(tile_bytes(source)?),
         Format::Intermediate(kind) => intermediate(kind, 0),
         // Blanks may stand before the first directive: as many as one likes. But binary rubbish is not searched for a NUL.
         Format::Unknown => {
@@ -357,6 +383,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Image, ImageError> {
         Format::Elf => elf::parse(bytes).map(Image::new),
         Format::Archive => elf::parse_archive(bytes).map(Image::new),
         Format::Ancient => Err(fatbin::bad_magic(&bytes[..4])),
+        Format::Intermediate(Kind::TileIr) => Ok(tile_ir(bytes.to_vec())),
         Format::Intermediate(kind) => Ok(intermediate(kind, bytes.len() as u64)),
         Format::Unknown => Ok(Image::of_text(&text_or_error(Source::Bytes(bytes).text()?)?)),
     }
@@ -439,6 +466,79 @@ fn intermediate(kind: Kind, stored: u64) -> Image {
         stored,
     };
     Image::new((Vec::new(), vec![found]))
+}
+
+/// Bytecode by itself, as cuBLAS makes it while it runs.
+fn tile_ir(bytes: Vec<u8>) -> Image {
+    let target = Target {
+        number: 0,
+        suffix: None,
+    };
+    let found = Found {
+        kind: Kind::TileIr,
+        target: None,
+        name: None,
+        options: None,
+        encoding: Encoding::Plain,
+        stored: bytes.len() as u64,
+    };
+    let packed = Packed {
+        encoding: Encoding::Plain,
+        unpacked: bytes.len() as u64,
+        stored: bytes.into(),
+    };
+    let entry = PtxEntry {
+        target,
+        is_tile_ir: true,
+        isa: None,
+        name: None,
+        options: None,
+        text: Stored::Whole(Arc::new(packed)),
+    };
+    let unit = Unit {
+        entries: vec![entry],
+        ..Unit::default()
+    };
+    Image::new((vec![unit], vec![found]))
+}
+
+/// The bytes of bytecode of which only its beginning is known: its sections say how long they are.
+fn tile_bytes(source: Source<'_>) -> Result<Vec<u8>, ImageError> {
+    let mut at = tile::MAGIC.len() as u64 + 4;
+    loop {
+        let byte = |offset: u64| -> Result<u8, ImageError> { Ok(source.read(offset, 1, "Tile IR")?[0]) };
+        let number = |next: &mut u64| -> Result<u64, ImageError> {
+            let mut value = 0;
+            for shift in (0..63).step_by(7) {
+                let part = byte(*next)?;
+                *next += 1;
+                value |= u64::from(part & 0x7f) << shift;
+                if part & 0x80 == 0 {
+                    return Ok(value);
+                }
+            }
+            Err(ImageError::corrupt(*next, "Tile IR: a number of more than 64 bits"))
+        };
+        let mut next = at;
+        let id = byte(next)?;
+        next += 1;
+        if id == 0 {
+            let whole = usize::try_from(next).map_err(|_| ImageError::corrupt(at, "Tile IR larger than memory"))?;
+            return Ok(source.read(0, whole, "Tile IR")?.into_owned());
+        }
+        let length = number(&mut next)?;
+        if id & 0x80 != 0 {
+            let to = number(&mut next)?;
+            if !to.is_power_of_two() || to > 1 << 20 {
+                return Err(ImageError::corrupt(at, format!("Tile IR: a section aligned to {to}")));
+            }
+            next = next.next_multiple_of(to);
+        }
+        at = next
+            .checked_add(length)
+            .filter(|&end| end <= 1 << 32)
+            .ok_or_else(|| ImageError::corrupt(at, format!("Tile IR: a section of {length} bytes")))?;
+    }
 }
 
 /// The program or library an image is part of, if it is part of one.

@@ -27,12 +27,12 @@ pub mod logic;
 pub mod mma;
 pub mod moves;
 pub mod narrow;
-mod number;
+pub mod number;
 pub mod operation;
 pub mod sfu;
 pub mod shuffle;
-mod simd;
-mod soft;
+pub mod simd;
+pub mod soft;
 pub mod table;
 #[cfg(test)]
 mod tests;

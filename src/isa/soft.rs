@@ -238,14 +238,12 @@ fn add_infinity<F: Format>(negative: bool, c: Number) -> u64 {
 }
 
 /// `a + b`.
-#[cfg(test)]
 pub fn add<F: Format>(a: u64, b: u64, mode: Rounding) -> u64 {
     let one = (F::BIAS as u64) << (F::PRECISION - 1);
     fma::<F>(a, one, b, mode)
 }
 
 /// `a · b`.
-#[cfg(test)]
 pub fn mul<F: Format>(a: u64, b: u64, mode: Rounding) -> u64 {
     use Number::*;
     match (unpack::<F>(a), unpack::<F>(b)) {

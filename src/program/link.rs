@@ -17,6 +17,7 @@ use crate::config;
 use crate::ptx::ast::Module as Tree;
 use crate::ptx::ast::{Expr, Function, Init, Item, Linkage, Name, Space, Span, Statement, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
+use crate::tile;
 
 /// Functions' addresses: not canonical, so that nothing else in the process has them; each module has its own range.
 static NEXT_CODE: AtomicU64 = AtomicU64::new(0x7f00_0000_0000_0000);
@@ -44,6 +45,7 @@ fn syscall(name: &str) -> Option<Syscall> {
         "free" => Syscall::Free,
         "__assertfail" => Syscall::AssertFail,
         "cudaGraphSetConditional" => Syscall::GraphSetConditional,
+        tile::SYSTEM_CALL => Syscall::TileBlock,
         _ => {
             let (call, generation) = RuntimeCall::of(name)?;
             Syscall::Runtime(call, generation)
@@ -642,6 +644,7 @@ fn kernel_info(function: &Function, tree: &Tree) -> KernelInfo {
         params: places.iter().map(|p| (p.offset, p.bytes)).collect(),
         param_bytes: end,
         target: target(tree).unwrap_or(0),
+        is_of_tiles: tree.source.tiles.is_some(),
         ..KernelInfo::default()
     };
     for directive in &function.directives {

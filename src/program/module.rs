@@ -37,6 +37,8 @@ pub struct KernelInfo {
     pub const_bytes: u32,
     /// `.target` number of its PTX, e.g. 75 (`CU_FUNC_ATTRIBUTE_PTX_VERSION`).
     pub target: u32,
+    /// It computes with tiles: a block is one thread, whatever a launch says.
+    pub is_of_tiles: bool,
 }
 
 /// A symbol of a linked module that lives in memory.

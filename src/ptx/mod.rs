@@ -30,6 +30,8 @@ pub use module::{parse, parse_all};
 
 use std::sync::Arc;
 
+use crate::tile;
+
 /// A text from bytes that may be padded with NULs, may start with a byte order mark, and may hold anything in comments
 /// and strings. What is not UTF-8 is reported where it stands if it means anything.
 pub fn source_from_bytes(name: impl Into<String>, bytes: &[u8]) -> Arc<Source> {
@@ -52,13 +54,25 @@ pub fn parse_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<ast::Module,
 pub struct Source {
     pub name: String,
     pub text: Arc<str>,
+    /// Kernels over tiles, if this is the text that calls them.
+    pub tiles: Option<Arc<tile::Module>>,
 }
 
 impl Source {
     pub fn new(name: impl Into<String>, text: impl Into<Arc<str>>) -> Arc<Source> {
+        Source::with_tiles(name, text, None)
+    }
+
+    /// The text that calls kernels over tiles.
+    pub fn with_tiles(
+        name: impl Into<String>,
+        text: impl Into<Arc<str>>,
+        tiles: Option<Arc<tile::Module>>,
+    ) -> Arc<Source> {
         Arc::new(Source {
             name: name.into(),
             text: text.into(),
+            tiles,
         })
     }
 }

@@ -2,12 +2,16 @@
 
 mod march;
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::slice;
 use std::time::Instant;
 
+use parking_lot::Mutex;
+
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::Function;
+use crate::tile;
 
 use super::cause::Cause;
 use super::children::Children;
@@ -65,6 +69,10 @@ impl Surroundings for Way<'_> {
         // All of a cooperative grid are there from the start.
         let waiting = (!self.grid.launch.cooperative).then(|| self.grid.take()).flatten();
         waiting.map(|index| self.grid.ctaid(index))
+    }
+
+    fn tile_blocks(&self) -> &Mutex<HashMap<u64, Box<tile::Run>>> {
+        &self.grid.tile_blocks
     }
 
     fn draw(&self, n: u64) -> Option<u64> {

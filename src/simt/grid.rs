@@ -8,6 +8,7 @@
 //! A panic of a thread that works on a grid ends the grid with a fault, like any other; nobody waits for that thread.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -20,6 +21,7 @@ use crate::defect::{self, Defect};
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::{Function, executed};
+use crate::tile;
 
 use super::account::{self, Tier};
 use super::block::{BlockEnv, Turn, Way};
@@ -132,6 +134,8 @@ pub struct Grid {
     helpers: Mutex<usize>,
     all_left: Condvar,
     children: OnceLock<Arc<Children>>,
+    /// Of a kernel over tiles, blocks that have had a turn and are not through.
+    pub tile_blocks: Mutex<HashMap<u64, Box<tile::Run>>>,
 }
 
 /// A kernel in the form in which blocks run it.
@@ -333,6 +337,7 @@ impl Grid {
             helpers: Mutex::new(0),
             all_left: Condvar::new(),
             children: OnceLock::new(),
+            tile_blocks: Mutex::default(),
             launch: Arc::clone(launch),
         }))
     }

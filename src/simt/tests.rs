@@ -109,6 +109,7 @@ fn with(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>, change: imp
         calls_indirectly: false,
         instructions: Vec::new(),
         source: Arc::new(Source {
+            tiles: None,
             name: "test".into(),
             text: "".into(),
         }),

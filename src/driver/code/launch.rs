@@ -155,6 +155,18 @@ pub(in crate::driver) struct Origin<'a> {
     pub graph: Option<u64>,
 }
 
+/// A launch as the executor runs it: a block of tiles is one thread here. How many it would be on a device is its compiler's
+/// business, which launches say or leave at 1 (CUDA Tile IR Reference, Launching).
+fn in_threads(function: &Function, config: &Config) -> Config {
+    match function.info.is_of_tiles {
+        true => Config {
+            block: [1; 3],
+            ..*config
+        },
+        false => *config,
+    }
+}
+
 /// A launch for the executor.
 ///
 /// # Errors
@@ -168,6 +180,7 @@ pub(in crate::driver) fn describe(
     from: &Origin<'_>,
 ) -> Result<simt::Launch> {
     let shared = &function.shared;
+    let config = &in_threads(function, config);
     let Shape { grid, cluster } = check(function, config, function.lowered()?, multiprocessors)?;
     let grid_id = from.grids.fetch_add(1, Ordering::Relaxed);
     let name = &function.code.module.functions[function.index as usize].name;
@@ -268,6 +281,7 @@ pub(in crate::driver) fn check(
     lowered: Lowered,
     multiprocessors: u32,
 ) -> Result<Shape> {
+    let config = &in_threads(function, config);
     let Config { mut grid, block, .. } = *config;
     if let (true, Some(shape)) = (function.info.blocks_are_clusters, function.info.required_cluster) {
         for (blocks, each) in grid.iter_mut().zip(shape) {

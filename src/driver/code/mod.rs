@@ -277,9 +277,10 @@ impl Code {
             let Some(entry) = unit.choose(capability) else {
                 continue;
             };
-            let text = entry.text().map_err(|error| LoadError::from(error).logged())?;
+            let code = entry.code().map_err(|error| LoadError::from(error).logged());
+            let (text, tiles) = code?;
             let name = self.name(index);
-            let tree = ptx::parse(Source::new(name, text));
+            let tree = ptx::parse(Source::with_tiles(name, text, tiles));
             trees.push(Arc::new(tree.map_err(|found| LoadError::from(found).logged())?));
         }
         Ok(trees.into())

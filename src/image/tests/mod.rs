@@ -201,6 +201,7 @@ fn choice_of_an_entry() {
         let entries = offered.iter().map(|word| {
             let text = Stored::Text(Arc::from(*word));
             PtxEntry {
+                is_tile_ir: false,
                 target: target(word),
                 isa: None,
                 name: None,

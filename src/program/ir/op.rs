@@ -467,6 +467,8 @@ pub enum Syscall {
     Free,
     AssertFail,
     GraphSetConditional,
+    /// Runs a tile block for a while ([`crate::tile`]).
+    TileBlock,
     Runtime(RuntimeCall, Generation),
 }
 

@@ -1,12 +1,17 @@
 //! What an operation sees of the world while it runs: its lanes and their registers, the block with its windows, and
 //! the grid around it.
 
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP};
 use crate::memory::View;
 use crate::program::{Function, Space};
 use crate::ptx::ast::Span;
 use crate::simt::cause::Cause;
 use crate::simt::launch::Launch;
+use crate::tile;
 
 use super::observe::{HeapEvent, SyncEvent, Watch, Who};
 use super::queue::Queue;
@@ -34,6 +39,8 @@ pub trait Surroundings: Sync {
     fn wait(&self) -> bool;
     /// Takes a block or a cluster from those of the grid that have not started, which then never do: its first block.
     fn cancel(&self) -> Option<[u32; 3]>;
+    /// Tile blocks that have had a turn and are not through, by their numbers.
+    fn tile_blocks(&self) -> &Mutex<HashMap<u64, Box<tile::Run>>>;
     /// A number below `n`, drawn; `None`: nothing is, for want of a seed.
     fn draw(&self, n: u64) -> Option<u64>;
     /// Whether what goes on asynchronously ends as soon as it can, or as late; `None`: that is drawn, if anything is.

@@ -64,6 +64,7 @@ mod syscall;
 mod tensor;
 mod tensor_memory;
 mod texture;
+mod tile_block;
 mod transfer;
 pub mod uses;
 pub mod warp;

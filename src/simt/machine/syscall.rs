@@ -13,7 +13,7 @@ use super::context::{Cx, RawFault};
 use super::format::{Text, print};
 use super::observe::{HeapEvent, SyncEvent};
 use super::slots::{first_lane, lanes};
-use super::{device_runtime, frame, heap_log};
+use super::{device_runtime, frame, heap_log, tile_block};
 
 /// Printed text is passed on when there is so much of it.
 const BATCH: usize = 64 << 10;
@@ -95,6 +95,12 @@ pub fn call<const WATCHED: bool>(
                 lane: first_lane(&cx.mask.lanes),
                 others: 0,
             });
+        }
+        Syscall::TileBlock => {
+            let lane = first_lane(&cx.mask.lanes);
+            let (entry, variables) = (argument(cx, lane, 0) as usize, argument(cx, lane, 1));
+            let more = tile_block::step::<WATCHED>(cx, lane, entry, variables)?;
+            result(cx, lane, more.into());
         }
         Syscall::Runtime(which, generation) => device_runtime::call::<WATCHED>(which, generation, args, results, cx)?,
         Syscall::GraphSetConditional => {

@@ -1,0 +1,181 @@
+//! Blocks of kernels over tiles ([`crate::tile`]): what such a block asks of the world is what a lane would. Its accesses pass
+//! the funnel, as those of the one thread that it is here.
+
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use crate::simt::cause::Cause;
+use crate::tile::{Host, Order, Run, Stepped};
+
+use super::access;
+use super::context::{Cx, RawFault};
+use super::observe::Direction;
+use super::raw::Raw;
+
+/// Runs the block for a while; `true`: there is more to do. `variables` is the address of a table with those of the module's
+/// variables.
+///
+/// # Errors
+/// An address that is none of the kernel's, a failed assertion, bytecode that makes no sense.
+pub fn step<const WATCHED: bool>(
+    cx: &Cx<'_>,
+    lane: usize,
+    entry: usize,
+    variables: u64,
+) -> Result<bool, RawFault> {
+    let mut world = World::<WATCHED> { cx, lane, variables };
+    let number = cx.block.env.block_number(cx.block.ctaid);
+    let kept = cx.block.env.tile_blocks().lock().remove(&number);
+    let mut run = match kept {
+        Some(run) => run,
+        None => {
+            let module = cx.function.source.tiles.as_ref();
+            let run = module.and_then(|module| Run::new(Arc::clone(module), entry, &world));
+            Box::new(run.ok_or_else(|| world.wrong("a call for tiles outside of a kernel over tiles".into()))?)
+        }
+    };
+    match run.step(&mut world)? {
+        Stepped::Done => Ok(false),
+        Stepped::More => {
+            match cx.block.env.tile_blocks().lock().entry(number) {
+                Entry::Vacant(place) => drop(place.insert(run)),
+                Entry::Occupied(_) => return Err(world.wrong("two tile blocks of one number".into())),
+            }
+            Ok(true)
+        }
+    }
+}
+
+struct World<'a, 'c, const WATCHED: bool> {
+    cx: &'a Cx<'c>,
+    lane: usize,
+    variables: u64,
+}
+
+impl<const WATCHED: bool> World<'_, '_, WATCHED> {
+    fn check(&self, address: u64, bytes: u64, element: u32, direction: Direction) -> Result<(), RawFault> {
+        if !address.is_multiple_of(element.into()) {
+            return Err(RawFault::misaligned(address, element.into(), self.lane));
+        }
+        access::one::<WATCHED>(self.cx, self.lane, address, bytes, direction)
+    }
+}
+
+impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
+    type Fault = RawFault;
+
+    fn block(&self) -> [u32; 3] {
+        self.cx.block.ctaid
+    }
+
+    fn grid(&self) -> [u32; 3] {
+        self.cx.launch().grid
+    }
+
+    fn parameter(&self, offset: u32, bytes: u32) -> u64 {
+        let parameters = &self.cx.launch().params;
+        let raw = parameters.get(offset as usize..).unwrap_or_default();
+        raw.iter().take(bytes as usize).rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+    }
+
+    fn variable(&mut self, number: usize) -> Result<u64, RawFault> {
+        let place = self.variables.wrapping_add(8 * number as u64);
+        access::bytes::<WATCHED, 8>(self.cx, self.lane, place).map(u64::from_le_bytes)
+    }
+
+    fn read(&mut self, address: u64, element: u32, into: &mut [u8]) -> Result<(), RawFault> {
+        self.check(address, into.len() as u64, element, Direction::Read)?;
+        // SAFETY: the funnel has just found that as many bytes may be read there.
+        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, element: u32, from: &[u8]) -> Result<(), RawFault> {
+        self.check(address, from.len() as u64, element, Direction::Write)?;
+        // SAFETY: the funnel has just found that as many bytes may be written there.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), address as *mut u8, from.len()) };
+        Ok(())
+    }
+
+    fn load(&mut self, address: u64, bytes: u32, order: Order) -> Result<u64, RawFault> {
+        self.check(address, bytes.into(), bytes, Direction::Read)?;
+        let order = match order {
+            Order::Relaxed => Ordering::Relaxed,
+            Order::Acquire | Order::Release | Order::AcquireRelease => Ordering::Acquire,
+        };
+        // SAFETY: the funnel has just found that as many bytes may be read there, and that they are aligned.
+        Ok(unsafe {
+            match bytes {
+                1 => u8::load_strong(address as *const u8, order).into(),
+                2 => u16::load_strong(address as *const u16, order).into(),
+                4 => u32::load_strong(address as *const u32, order).into(),
+                _ => u64::load_strong(address as *const u64, order),
+            }
+        })
+    }
+
+    fn store(&mut self, address: u64, bytes: u32, value: u64, order: Order) -> Result<(), RawFault> {
+        self.check(address, bytes.into(), bytes, Direction::Write)?;
+        let order = match order {
+            Order::Relaxed => Ordering::Relaxed,
+            Order::Acquire | Order::Release | Order::AcquireRelease => Ordering::Release,
+        };
+        // SAFETY: the funnel has just found that as many bytes may be written there, and that they are aligned.
+        unsafe {
+            match bytes {
+                1 => u8::store_strong(address as *mut u8, value as u8, order),
+                2 => u16::store_strong(address as *mut u16, value as u16, order),
+                4 => u32::store_strong(address as *mut u32, value as u32, order),
+                _ => u64::store_strong(address as *mut u64, value, order),
+            }
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        address: u64,
+        bytes: u32,
+        order: Order,
+        new: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Result<u64, RawFault> {
+        self.check(address, bytes.into(), bytes, Direction::Atomic)?;
+        let success = match order {
+            Order::Relaxed => Ordering::Relaxed,
+            Order::Acquire => Ordering::Acquire,
+            Order::Release => Ordering::Release,
+            Order::AcquireRelease => Ordering::AcqRel,
+        };
+        macro_rules! update {
+            ($atomic:ty, $bits:ty) => {{
+                // SAFETY: the funnel has just found that these bytes may be read and written, and that they are aligned; others
+                // reach this memory only through raw pointers and atomics.
+                let place = unsafe { <$atomic>::from_ptr(address as *mut $bits) };
+                let was = place.fetch_update(success, Ordering::Relaxed, |old| new(old.into()).map(|bits| bits as $bits));
+                u64::from(was.unwrap_or_else(|old| old))
+            }};
+        }
+        Ok(match bytes {
+            1 => update!(AtomicU8, u8),
+            2 => update!(AtomicU16, u16),
+            4 => update!(AtomicU32, u32),
+            _ => update!(AtomicU64, u64),
+        })
+    }
+
+    fn print(&mut self, text: &[u8]) {
+        self.cx.launch().services.print(text);
+    }
+
+    fn assertion(&mut self, message: &str) -> RawFault {
+        let [x, y, z] = self.cx.block.ctaid;
+        let failed = format!("tile block: [{x},{y},{z}] Assertion `{message}` failed.");
+        self.cx.launch().services.assert_failed(&failed);
+        RawFault::new(Cause::Assert, self.lane)
+    }
+
+    fn wrong(&mut self, why: String) -> RawFault {
+        RawFault::instruction(why, self.lane)
+    }
+}

@@ -1,0 +1,142 @@
+//! How numbers, strings and arrays are written.
+
+use super::read::Error;
+
+/// A place in a part of the bytecode.
+#[derive(Clone)]
+pub struct Bytes<'a> {
+    rest: &'a [u8],
+    /// Where the part begins in the whole, for messages; and how long it was.
+    origin: usize,
+    length: usize,
+}
+
+impl<'a> Bytes<'a> {
+    pub fn new(all: &'a [u8], origin: usize) -> Bytes<'a> {
+        Bytes {
+            rest: all,
+            origin,
+            length: all.len(),
+        }
+    }
+
+    /// How much has been read.
+    pub fn offset(&self) -> usize {
+        self.length - self.rest.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub fn wrong(&self, why: impl Into<String>) -> Error {
+        Error::Malformed {
+            offset: self.origin + self.offset(),
+            why: why.into(),
+        }
+    }
+
+    pub fn take(&mut self, bytes: usize) -> Result<&'a [u8], Error> {
+        match self.rest.split_at_checked(bytes) {
+            Some((taken, rest)) => {
+                self.rest = rest;
+                Ok(taken)
+            }
+            None => Err(self.wrong(format!("{bytes} bytes are to follow, and {} do", self.rest.len()))),
+        }
+    }
+
+    /// A part of so many bytes, to be read by itself.
+    pub fn part(&mut self, bytes: usize) -> Result<Bytes<'a>, Error> {
+        let origin = self.origin + self.offset();
+        Ok(Bytes::new(self.take(bytes)?, origin))
+    }
+
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let taken = self.take(N)?;
+        Ok(std::array::from_fn(|i| taken[i]))
+    }
+
+    pub fn byte(&mut self) -> Result<u8, Error> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// Seven bits a byte, the lowest first.
+    pub fn number(&mut self) -> Result<u64, Error> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(self.wrong("a number of more than 64 bits"))
+    }
+
+    /// The lowest bit is the sign.
+    pub fn signed(&mut self) -> Result<i64, Error> {
+        let value = self.number()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// How many things follow: no more than there are bytes, for each takes one at least.
+    pub fn count(&mut self) -> Result<usize, Error> {
+        let count = self.number()?;
+        match usize::try_from(count) {
+            Ok(count) if count <= self.rest.len() => Ok(count),
+            _ => Err(self.wrong(format!("{count} things are to follow in {} bytes", self.rest.len()))),
+        }
+    }
+
+    /// As [`Bytes::count`], of things that may take no bytes at all.
+    pub fn index(&mut self) -> Result<u32, Error> {
+        let index = self.number()?;
+        u32::try_from(index).map_err(|_| self.wrong(format!("an index of {index}")))
+    }
+
+    pub fn align(&mut self, to: usize) -> Result<(), Error> {
+        let padding = self.offset().next_multiple_of(to) - self.offset();
+        self.take(padding).map(drop)
+    }
+
+    /// An array of 32-bit or 64-bit numbers with its length before it.
+    pub fn integers(&mut self, bytes: usize) -> Result<Vec<i64>, Error> {
+        let count = self.count()?;
+        let all = self.take(count.saturating_mul(bytes))?;
+        Ok(all
+            .chunks_exact(bytes)
+            .map(|raw| match bytes {
+                4 => i64::from(i32::from_le_bytes(std::array::from_fn(|i| raw[i]))),
+                _ => i64::from_le_bytes(std::array::from_fn(|i| raw[i])),
+            })
+            .collect())
+    }
+
+    /// A table: how many entries, where each begins, and the entries.
+    pub fn table(mut self, index_bytes: usize) -> Result<Vec<Bytes<'a>>, Error> {
+        let count = self.count()?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        self.align(index_bytes)?;
+        let starts: Vec<usize> = self
+            .take(count.saturating_mul(index_bytes))?
+            .chunks_exact(index_bytes)
+            .map(|raw| raw.iter().rev().fold(0_usize, |value, byte| value << 8 | usize::from(*byte)))
+            .collect();
+        let ends = starts.iter().skip(1).copied().chain([self.rest.len()]);
+        starts
+            .iter()
+            .zip(ends)
+            .map(|(&start, end)| match self.rest.get(start..end) {
+                Some(entry) => Ok(Bytes::new(entry, self.origin + self.offset() + start)),
+                None => Err(self.wrong(format!("an entry from {start} to {end}"))),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,256 @@
+//! Numbers of every format: as `f64`, which holds each of them exactly, and back, rounded once.
+
+use super::Run;
+use super::integer::with_element;
+use crate::isa::number;
+use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
+use crate::isa::types::Rounding;
+use crate::tile::op::Code;
+use crate::tile::read::Op;
+use crate::tile::types::{Element, TileType};
+use crate::tile::value::{Data, Tile, mask, sign_extend};
+
+/// TF32: the range of `f32`, and ten bits of fraction.
+struct Tf32;
+impl Format for Tf32 {
+    const PRECISION: u32 = 11;
+    const EXPONENT_BITS: u32 = 8;
+    const NAN: u64 = 0x3ffff;
+}
+
+/// A small format: bits of its fraction, its bias, its largest number, its NaN.
+struct Small {
+    fraction: i32,
+    bias: i32,
+    largest: f64,
+    nan: u64,
+    sign: u64,
+}
+
+const E4M3: Small = Small {
+    fraction: 3,
+    bias: 7,
+    largest: 448.0,
+    nan: 0x7f,
+    sign: 0x80,
+};
+const E5M2: Small = Small {
+    fraction: 2,
+    bias: 15,
+    largest: 57344.0,
+    nan: 0x7f,
+    sign: 0x80,
+};
+const E2M1: Small = Small {
+    fraction: 1,
+    bias: 1,
+    largest: 6.0,
+    nan: 0x7,
+    sign: 0x8,
+};
+
+/// By the numbers of `RoundingMode`; the approximate and the full one are to nearest here.
+pub fn rounding(mode: u64) -> Rounding {
+    match mode {
+        1 | 6 => Rounding::Rz,
+        2 => Rounding::Rm,
+        3 => Rounding::Rp,
+        _ => Rounding::Rn,
+    }
+}
+
+pub fn to_f32(element: Element, bits: u64) -> f32 {
+    match element {
+        Element::F16 => number::widen_f16(bits as u16),
+        Element::Bf16 => f32::from_bits((bits as u32) << 16),
+        Element::F32 | Element::Tf32 => f32::from_bits(bits as u32),
+        _ => to_f64(element, bits) as f32,
+    }
+}
+
+pub fn to_f64(element: Element, bits: u64) -> f64 {
+    match element {
+        Element::F16 | Element::Bf16 | Element::F32 | Element::Tf32 => to_f32(element, bits).into(),
+        Element::F64 => f64::from_bits(bits),
+        Element::E4m3 if bits & 0x7f == 0x7f => f64::NAN,
+        Element::E4m3 => small(bits, &E4M3),
+        Element::E5m2 if bits & 0x7f > 0x7c => f64::NAN,
+        Element::E5m2 if bits & 0x7f == 0x7c => f64::INFINITY.copysign(small(bits, &E5M2)),
+        Element::E5m2 => small(bits, &E5M2),
+        Element::E2m1 => small(bits, &E2M1),
+        Element::E8m0 if bits == 0xff => f64::NAN,
+        Element::E8m0 => 2_f64.powi(bits as i32 - 127),
+        Element::I1 | Element::I4 | Element::I8 | Element::I16 | Element::I32 | Element::I64 | Element::Pointer => {
+            sign_extend(element.bits(), bits) as f64
+        }
+    }
+}
+
+fn small(bits: u64, format: &Small) -> f64 {
+    let magnitude = bits & (format.sign - 1);
+    let fraction = magnitude & mask(format.fraction as u32);
+    let exponent = (magnitude >> format.fraction) as i32;
+    let value = match exponent {
+        0 => fraction as f64 * 2_f64.powi(1 - format.bias - format.fraction),
+        _ => (fraction + (1 << format.fraction)) as f64 * 2_f64.powi(exponent - format.bias - format.fraction),
+    };
+    if bits & format.sign != 0 { -value } else { value }
+}
+
+/// Rounded to a format.
+pub fn from_f64(element: Element, value: f64, mode: Rounding) -> u64 {
+    match element {
+        Element::F64 => value.to_bits(),
+        Element::F32 if mode == Rounding::Rn => (value as f32).to_bits().into(),
+        Element::F32 => round::<Binary32>(value, mode),
+        Element::Tf32 => round::<Tf32>(value, mode) << 13,
+        Element::F16 => round::<Binary16>(value, mode),
+        Element::Bf16 => round::<Bfloat16>(value, mode),
+        Element::E4m3 => round_small(value, &E4M3, mode),
+        Element::E5m2 => round_small(value, &E5M2, mode),
+        Element::E2m1 => round_small(value, &E2M1, mode),
+        Element::E8m0 => round_power(value, mode),
+        Element::I1 | Element::I4 | Element::I8 | Element::I16 | Element::I32 | Element::I64 | Element::Pointer => {
+            value as i64 as u64 & mask(element.bits())
+        }
+    }
+}
+
+fn round<F: Format>(value: f64, mode: Rounding) -> u64 {
+    match soft::unpack::<Binary64>(value.to_bits()) {
+        Number::Nan => F::NAN,
+        Number::Infinity { negative } => F::INFINITY | if negative { F::SIGN } else { 0 },
+        Number::Finite {
+            negative,
+            significand,
+            exponent,
+        } => soft::round::<F>(negative, significand.into(), exponent, mode),
+    }
+}
+
+/// What is too large becomes the largest number, as `cvt.satfinite` has it.
+fn round_small(value: f64, format: &Small, mode: Rounding) -> u64 {
+    if value.is_nan() {
+        return format.nan;
+    }
+    let sign = if value.is_sign_negative() { format.sign } else { 0 };
+    let magnitude = value.abs().min(format.largest * 2.0);
+    // Exponents of powers of two are exact, and so are quotients by them.
+    let least = 1 - format.bias;
+    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(least);
+    let unit = 2_f64.powi(exponent - format.fraction);
+    let units = magnitude / unit;
+    let rounded = match (mode, sign != 0) {
+        (Rounding::Rz | Rounding::Rs, _) | (Rounding::Rm, false) | (Rounding::Rp, true) => units.floor(),
+        (Rounding::Rm, true) | (Rounding::Rp, false) => units.ceil(),
+        (Rounding::Rna, _) => units.round(),
+        (Rounding::Rn, _) => units.round_ties_even(),
+    };
+    let result = (rounded * unit).min(format.largest);
+    if result == 0.0 {
+        return sign;
+    }
+    let exponent = ((result.to_bits() >> 52) as i32 - 1023).max(least);
+    let fraction = (result / 2_f64.powi(exponent - format.fraction)) as u64;
+    // The hidden bit, where it is set, adds one to the exponent.
+    sign | (((exponent - least) as u64) << format.fraction) + fraction
+}
+
+/// A power of two.
+fn round_power(value: f64, mode: Rounding) -> u64 {
+    if value.is_nan() {
+        return 0xff;
+    }
+    let exponent = (value.abs().to_bits() >> 52) as i32 - 1023;
+    let fraction = value.to_bits() & mask(52);
+    let up = match mode {
+        Rounding::Rp => fraction != 0,
+        Rounding::Rz | Rounding::Rm | Rounding::Rs => false,
+        Rounding::Rn | Rounding::Rna => fraction >= 1 << 51,
+    };
+    (exponent + 127 + i32::from(up)).clamp(0, 254) as u64
+}
+
+impl Run {
+    pub(super) fn convert(&self, op: &Op, result: &TileType) -> Result<Tile, String> {
+        let from = self.tile(op, 0)?;
+        let (source, target) = (from.element, result.element);
+        let fits = match op.code {
+            Code::FToF => source.is_float() && target.is_float(),
+            Code::FToI => source.is_float() && target.is_integer(),
+            _ => source.is_integer() && target.is_float(),
+        };
+        if !fits {
+            return Err(format!("from {source} to {target}"));
+        }
+        Ok(match (op.code, &from.data) {
+            (Code::FToF, Data::B32(all)) if target == Element::F16 && op.number(0) == 0 => Tile::of(
+                result,
+                Data::B16(all.iter().map(|&bits| number::narrow_f16(f32::from_bits(bits))).collect()),
+            )
+            .in_shape_of(from),
+            (Code::FToF, Data::B16(all)) if target == Element::F32 => Tile::of(
+                result,
+                Data::B32(all.iter().map(|&bits| to_f32(source, bits.into()).to_bits()).collect()),
+            )
+            .in_shape_of(from),
+            (Code::FToF, _) => {
+                let mode = rounding(op.number(0));
+                with_element(from, target, |bits| from_f64(target, to_f64(source, bits), mode))
+            }
+            (Code::FToI, _) => {
+                let signed = op.number(0) != 0;
+                with_element(from, target, |bits| {
+                    to_integer(to_f64(source, bits), target.bits(), signed, op.number(1))
+                })
+            }
+            _ => {
+                let (signed, mode) = (op.number(0) != 0, rounding(op.number(1)));
+                let wide = source.bits();
+                with_element(from, target, |bits| {
+                    let value: i128 = match signed {
+                        true => sign_extend(wide, bits).into(),
+                        false => bits.into(),
+                    };
+                    from_integer(target, value, mode)
+                })
+            }
+        })
+    }
+}
+
+impl Tile {
+    fn in_shape_of(mut self, other: &Tile) -> Tile {
+        self.shape = other.shape.clone();
+        self
+    }
+}
+
+/// As PTX's `cvt` has it: what is out of range becomes the nearest number that is in it, and NaN zero.
+fn to_integer(value: f64, bits: u32, signed: bool, mode: u64) -> u64 {
+    let whole = match mode {
+        2 => value.floor(),
+        3 => value.ceil(),
+        0 => value.round_ties_even(),
+        _ => value.trunc(),
+    };
+    let (low, high) = match signed {
+        true => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+        false => (0, (1_i128 << bits) - 1),
+    };
+    // Rust's `as` saturates.
+    (whole as i128).clamp(low, high) as u64 & mask(bits)
+}
+
+fn from_integer(element: Element, value: i128, mode: Rounding) -> u64 {
+    let (negative, magnitude) = (value < 0, value.unsigned_abs());
+    match element {
+        Element::F64 => soft::round::<Binary64>(negative, magnitude, 0, mode),
+        Element::F32 => soft::round::<Binary32>(negative, magnitude, 0, mode),
+        Element::F16 => soft::round::<Binary16>(negative, magnitude, 0, mode),
+        Element::Bf16 => soft::round::<Bfloat16>(negative, magnitude, 0, mode),
+        Element::Tf32 => soft::round::<Tf32>(negative, magnitude, 0, mode) << 13,
+        // Integers of more than 53 bits are far beyond these.
+        _ => from_f64(element, value as f64, mode),
+    }
+}
