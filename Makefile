@@ -8,7 +8,7 @@ JOBS ?= 2
 export RUSTFLAGS := $(strip $(RUSTFLAGS) --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo --remap-path-prefix=$(CURDIR)=/margay)
 export CFLAGS_x86_64_unknown_linux_gnu := -ffile-prefix-map=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 
-.PHONY: all build setup demo test lint docs sessions dist wheel packages-test unit command examples companions clients races clients-python clients-triton clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-samples clients-full build-systems ci-recipes bench bench-native header clean
+.PHONY: all build setup demo test lint docs sessions dist wheel packages-test unit command examples companions clients races clients-python clients-triton clients-cutile clients-warp clients-tinygrad clients-pycuda clients-cuda-python clients-jax clients-nccl clients-rust clients-ggml clients-samples clients-full build-systems ci-recipes bench bench-native header clean
 
 all: build
 
@@ -108,7 +108,7 @@ clients-python: build
 	clients/python/run
 
 # Programs of other clients in Python, each with an environment of its own (JAX's takes 5 GB), and samples of their own tests.
-clients-triton clients-warp clients-tinygrad clients-cuda-python clients-jax clients-nccl: clients-%: build
+clients-triton clients-cutile clients-warp clients-tinygrad clients-cuda-python clients-jax clients-nccl: clients-%: build
 	clients/python/run $* --suites
 
 # PyCUDA is built from its sources, and starts nvcc.

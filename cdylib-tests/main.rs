@@ -75,6 +75,7 @@ mod streams;
 mod tensor_map;
 mod texture_object;
 mod texture_reference;
+mod tile_ir;
 mod time_limits;
 mod versions;
 mod virtual_memory;

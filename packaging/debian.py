@@ -43,8 +43,9 @@ def package(prefix, folder, glibc, time, out):
     lib = usr / "lib" / "margay"
     shutil.copytree(prefix / "lib", lib, symlinks=True, ignore=shutil.ignore_patterns("pkgconfig"))
     # One folder deeper than in the prefix.
-    (lib / "companions" / "bin" / "ptxas").unlink()
-    prefixes.link(lib / "companions" / "bin" / "ptxas", "../../../../bin/margay")
+    for program in prefixes.STAND_INS:
+        (lib / "companions" / "bin" / program).unlink()
+        prefixes.link(lib / "companions" / "bin" / program, "../../../../bin/margay")
     shutil.copytree(prefix / "include", usr / "include" / "margay")
     shutil.copytree(prefix / "share", usr / "share")
     (usr / "share" / "doc" / "margay" / "copyright").write_text(COPYRIGHT)

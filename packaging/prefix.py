@@ -16,6 +16,8 @@ import elf
 import licenses
 
 ROOT = Path(__file__).resolve().parent.parent
+# Programs of NVIDIA's for which the command stands in, under their names.
+STAND_INS = ["ptxas", "tileiras"]
 # The limit for what every program under Margay loads, in bytes.
 LARGEST_LIBRARY = 28_000_000
 
@@ -95,7 +97,8 @@ def make(build, prefix, debug):
 
     link(lib / "libcuda.so", "libcuda.so.1")
     link(lib / "stubs" / "libcuda.so", "../libcuda.so.1")
-    link(lib / "companions" / "bin" / "ptxas", "../../../bin/margay")
+    for program in STAND_INS:
+        link(lib / "companions" / "bin" / program, "../../../bin/margay")
     pkg_config(lib / "pkgconfig" / "margay.pc", "../..", "lib", "include")
     (prefix / "include").mkdir()
     shutil.copy(ROOT / "include" / "cuda.h", prefix / "include")

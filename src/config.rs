@@ -344,7 +344,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MARGAY_COMPANIONS",
         default: "1",
-        meaning: "0 = no companions: those that make NVRTC, nvJitLink, ptxas and nvcc keep PTX for Python programs, NVML, nvidia-smi",
+        meaning: "0 = no companions: those that make NVRTC, nvJitLink, ptxas and nvcc keep PTX and tileiras Tile IR for Python programs, NVML, nvidia-smi",
         set: |config, value| {
             config.companions = number(value, 0, 1)? == 1;
             Ok(())

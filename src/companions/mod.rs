@@ -77,8 +77,8 @@ pub fn at_init() {
         && python::tell(&mapped_files(), folder)
     {
         tracing::info!(
-            "Triton is told of an assembler that keeps PTX: {}",
-            folder.join("bin/ptxas").display()
+            "Python is told of programs that keep PTX and Tile IR: {}",
+            folder.join("bin").display()
         );
     }
     for ((name, _), outcome) in COMPANIONS.iter().zip(outcomes().clone()) {
@@ -129,6 +129,18 @@ fn advice_for(mapped: &[PathBuf]) -> Option<String> {
         return Some(
             "Triton made it with ptxas. Margay's stand-in would keep the PTX; put the folder `companions` of its build \
              beside libcuda.so.1"
+                .into(),
+        );
+    }
+    let is_cutile = |file: &PathBuf| {
+        file.components()
+            .zip(file.components().skip(1))
+            .any(|(one, next)| one.as_os_str() == "cuda" && next.as_os_str() == "tile")
+    };
+    if mapped.iter().any(is_cutile) {
+        return Some(
+            "cuTile made it with NVIDIA's tileiras. Margay's stand-in would keep the Tile IR: uninstall nvidia-cuda-tileiras, or \
+             start the program by margay run; then empty cuTile's cache (CUDA_TILE_CACHE_DIR)"
                 .into(),
         );
     }

@@ -1,6 +1,7 @@
-//! Python programs that start NVIDIA's assembler as a program of its own: Triton's is named by variables of its environment,
-//! which it looks up in `os.environ` whenever it compiles. Python reads the process's environment only when it starts, so
-//! the variables are set in that dictionary, by Python's own functions, which are part of the process.
+//! Python programs that start NVIDIA's compilers as programs of their own: Triton's assembler is named by variables of its
+//! environment, and cuTile looks for its compiler on the path, both in `os.environ` when they compile. Python reads the process's
+//! environment only when it starts, so the variables are set in that dictionary, by Python's own functions, which are part of
+//! the process.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,9 @@ use libloading::os::unix::Library;
 
 /// The variables by which Triton finds its assembler, for architectures before and since Blackwell.
 const VARIABLES: [&CStr; 2] = [c"TRITON_PTXAS_PATH", c"TRITON_PTXAS_BLACKWELL_PATH"];
+
+/// A variable, how it is set, and to what.
+type Setting<'a> = (&'a CStr, &'a CStr, &'a CStr);
 
 /// What is used of Python's C API; all of it is in the stable ABI.
 struct Python {
@@ -30,7 +34,7 @@ struct Object<'p>(&'p Python, *mut c_void);
 impl Drop for Object<'_> {
     fn drop(&mut self) {
         // SAFETY: the reference is this object's own, and the lock of the interpreter is held while objects live
-        // (`Python::name_assembler`).
+        // (`Python::set`).
         unsafe { (self.0.forget)(self.1) };
     }
 }
@@ -58,15 +62,15 @@ impl Python {
         })
     }
 
-    /// Names an assembler, where the program names none. Gives whether Python took it.
-    fn name_assembler(&self, program: &CStr) -> bool {
+    /// Sets variables of `os.environ`. Gives whether Python took them.
+    fn set(&self, settings: &[Setting<'_>]) -> bool {
         // SAFETY: it may be called at any time.
         if unsafe { (self.is_initialized)() } == 0 {
             return false;
         }
         // SAFETY: Python is initialised; a thread may ask for the interpreter's lock whether it has it or not.
         let state = unsafe { (self.ensure)() };
-        let done = self.set_variables(program);
+        let done = self.set_variables(settings);
         // SAFETY: the lock is held. An error must not be left for whoever calls us.
         unsafe {
             (self.clear)();
@@ -76,15 +80,15 @@ impl Python {
     }
 
     /// The lock of the interpreter is held.
-    fn set_variables(&self, program: &CStr) -> bool {
+    fn set_variables(&self, settings: &[Setting<'_>]) -> bool {
         // SAFETY: the lock is held, names are NUL-terminated, and objects are references that we own, or null: those
         // end the way by `?`.
         let set = || unsafe {
             let os = is(Object(self, (self.import)(c"os".as_ptr())))?;
             let environ = is(Object(self, (self.attribute)(os.1, c"environ".as_ptr())))?;
-            let method = is(Object(self, (self.text)(c"setdefault".as_ptr())))?;
-            let value = is(Object(self, (self.text)(program.as_ptr())))?;
-            for variable in VARIABLES {
+            for (variable, how, value) in settings {
+                let method = is(Object(self, (self.text)(how.as_ptr())))?;
+                let value = is(Object(self, (self.text)(value.as_ptr())))?;
                 let name = is(Object(self, (self.text)(variable.as_ptr())))?;
                 let end = std::ptr::null_mut::<c_void>();
                 is(Object(self, (self.call)(environ.1, method.1, name.1, value.1, end)))?;
@@ -99,19 +103,40 @@ fn is(object: Object<'_>) -> Option<Object<'_>> {
     (!object.1.is_null()).then_some(object)
 }
 
-/// Tells Triton, if it is part of this process, of the assembler in the folder of companions. Gives whether it knows now.
+/// Tells Triton, if it is part of this process, of the assembler in the folder of companions, and cuTile of the compiler there, behind
+/// all others on the path. Gives whether they know now.
 pub fn tell(mapped: &[impl AsRef<Path>], folder: &Path) -> bool {
-    let triton = mapped
-        .iter()
-        .any(|file| file.as_ref().components().any(|part| part.as_os_str() == "triton"));
-    let assembler = folder.join("bin/ptxas");
-    if !triton || !assembler.is_file() {
-        return false;
-    }
-    let Ok(program) = CString::new(assembler.as_os_str().as_bytes()) else {
+    let programs = folder.join("bin");
+    let has = |parts: &[&str]| {
+        mapped.iter().any(|file| {
+            let names: Vec<_> = file.as_ref().components().map(|part| part.as_os_str()).collect();
+            names.windows(parts.len()).any(|some| some == parts)
+        })
+    };
+    let (assembler, compiler) = (programs.join("ptxas"), programs.join("tileiras"));
+    let triton = has(&["triton"]) && assembler.is_file();
+    let cutile = has(&["cuda", "tile"]) && compiler.is_file();
+    let path = std::env::var_os("PATH")
+        .filter(|path| !path.is_empty())
+        .map(|mut path| {
+            path.push(":");
+            path.push(&programs);
+            path
+        });
+    let Ok(assembler) = CString::new(assembler.as_os_str().as_bytes()) else {
         return false;
     };
-    Python::of_process().is_some_and(|python| python.name_assembler(&program))
+    let Ok(path) = CString::new(path.unwrap_or_else(|| programs.into()).as_bytes()) else {
+        return false;
+    };
+    let mut settings: Vec<Setting<'_>> = Vec::new();
+    if triton {
+        settings.extend(VARIABLES.map(|variable| (variable, c"setdefault", &*assembler)));
+    }
+    if cutile {
+        settings.push((c"PATH", c"__setitem__", &path));
+    }
+    !settings.is_empty() && Python::of_process().is_some_and(|python| python.set(&settings))
 }
 
 #[cfg(test)]

@@ -202,7 +202,13 @@ impl Unit {
                 Some(Suffix::Family) => number <= device && number / 10 == capability.0,
             };
             let distance = std::cmp::Reverse(number.abs_diff(device));
-            (!entry.is_tile_ir, by_the_book, number <= device, distance, suffix.is_none())
+            (
+                !entry.is_tile_ir,
+                by_the_book,
+                number <= device,
+                distance,
+                suffix.is_none(),
+            )
         })
     }
 

@@ -27,12 +27,12 @@ pub mod logic;
 pub mod mma;
 pub mod moves;
 pub mod narrow;
-pub mod number;
+pub(crate) mod number;
 pub mod operation;
 pub mod sfu;
 pub mod shuffle;
-pub mod simd;
-pub mod soft;
+pub(crate) mod simd;
+pub(crate) mod soft;
 pub mod table;
 #[cfg(test)]
 mod tests;

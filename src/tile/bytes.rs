@@ -1,6 +1,6 @@
 //! How numbers, strings and arrays are written.
 
-use super::read::Error;
+use super::error::Error;
 
 /// A place in a part of the bytecode.
 #[derive(Clone)]
@@ -127,7 +127,11 @@ impl<'a> Bytes<'a> {
         let starts: Vec<usize> = self
             .take(count.saturating_mul(index_bytes))?
             .chunks_exact(index_bytes)
-            .map(|raw| raw.iter().rev().fold(0_usize, |value, byte| value << 8 | usize::from(*byte)))
+            .map(|raw| {
+                raw.iter()
+                    .rev()
+                    .fold(0_usize, |value, byte| value << 8 | usize::from(*byte))
+            })
             .collect();
         let ends = starts.iter().skip(1).copied().chain([self.rest.len()]);
         starts

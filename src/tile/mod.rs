@@ -4,7 +4,7 @@
 //! ```text
 //! bytes.rs  numbers and strings of the bytecode      op.rs     the operations, and how each is written: one table
 //! types.rs  elements, tiles, views                   read.rs   bytecode → [`Module`]
-//! stub.rs   what is PTX of a module: kernels that call us
+//! stub.rs   what is PTX of a module: kernels that call us      error.rs
 //! value.rs  tiles as they are while a kernel runs    run/      carrying out an entry, a file for each kind of operation
 //! ```
 //!
@@ -13,6 +13,7 @@
 //! through, so that blocks may wait for each other. This room knows neither lanes nor address spaces: [`Host`] stands for them.
 
 mod bytes;
+mod error;
 mod op;
 mod read;
 mod run;
@@ -23,7 +24,8 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Error, Module, read};
+pub use error::Error;
+pub use read::{Module, read};
 pub use run::{Host, Order, Run, Stepped};
 pub use stub::{SYSTEM_CALL, ptx};
 

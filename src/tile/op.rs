@@ -70,13 +70,21 @@ macro_rules! attributes {
 
 /// Whether a word is there.
 macro_rules! said {
-    () => { false };
-    ($word:ident) => { true };
+    () => {
+        false
+    };
+    ($word:ident) => {
+        true
+    };
 }
 
 macro_rules! results {
-    (counted) => { None };
-    ($count:literal) => { Some($count) };
+    (counted) => {
+        None
+    };
+    ($count:literal) => {
+        Some($count)
+    };
 }
 
 macro_rules! operands {

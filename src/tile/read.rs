@@ -6,27 +6,10 @@
 use std::sync::Arc;
 
 use super::bytes::Bytes;
+use super::error::Error;
 use super::op::{Attribute, Code, Layout, Operand};
 use super::types::{Element, TileType, Type, Types};
 use super::value::{Data, Tile, mask};
-
-/// Why there is no module.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// It is not as the reference says.
-    Malformed { offset: usize, why: String },
-    /// It may be; this is not carried out here.
-    Unsupported { what: String },
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::Malformed { offset, why } => write!(f, "Tile IR, byte {offset}: {why}"),
-            Error::Unsupported { what } => write!(f, "Tile IR: {what} is not supported"),
-        }
-    }
-}
 
 pub struct Module {
     /// Of the bytecode's version, 13.`minor`.

@@ -3,7 +3,8 @@
 
 use std::fmt::Write;
 
-use super::read::{Error, Module};
+use super::error::Error;
+use super::read::Module;
 use super::types::{Element, TileType};
 
 /// Runs a tile block for a while. Arguments: the entry's number, and the address of a table with those of the variables. Gives
@@ -16,7 +17,8 @@ pub const SYSTEM_CALL: &str = "__margay_tile_block";
 /// A name that PTX cannot have.
 pub fn ptx(module: &Module) -> Result<String, Error> {
     let mut text = String::from(".version 8.0\n.target sm_80\n.address_size 64\n");
-    let names = (module.globals.iter().map(|global| &global.name)).chain(module.entries.iter().map(|entry| &entry.name));
+    let names =
+        (module.globals.iter().map(|global| &global.name)).chain(module.entries.iter().map(|entry| &entry.name));
     for name in names {
         if !is_identifier(name) {
             return Err(Error::Unsupported {
@@ -24,17 +26,29 @@ pub fn ptx(module: &Module) -> Result<String, Error> {
             });
         }
     }
-    let _ = writeln!(text, ".extern .func (.param .b32 more) {SYSTEM_CALL} (.param .b32 entry, .param .b64 variables);");
+    let _ = writeln!(
+        text,
+        ".extern .func (.param .b32 more) {SYSTEM_CALL} (.param .b32 entry, .param .b64 variables);"
+    );
     for global in &module.globals {
         let bytes = global.value.data.to_bytes();
         let list: Vec<String> = bytes.iter().map(u8::to_string).collect();
         let (name, align) = (&global.name, global.align);
-        let _ = writeln!(text, ".visible .global .align {align} .b8 {name}[{}] = {{{}}};", bytes.len(), list.join(", "));
+        let _ = writeln!(
+            text,
+            ".visible .global .align {align} .b8 {name}[{}] = {{{}}};",
+            bytes.len(),
+            list.join(", ")
+        );
     }
     let table = match module.globals.is_empty() {
         true => "0".to_string(),
         false => {
-            let names: Vec<String> = module.globals.iter().map(|global| format!("generic({})", global.name)).collect();
+            let names: Vec<String> = module
+                .globals
+                .iter()
+                .map(|global| format!("generic({})", global.name))
+                .collect();
             let _ = writeln!(
                 text,
                 ".global .align 8 .u64 __margay_tile_variables[{}] = {{{}}};",
@@ -45,7 +59,12 @@ pub fn ptx(module: &Module) -> Result<String, Error> {
         }
     };
     for (number, entry) in module.entries.iter().enumerate() {
-        let parameters: Vec<String> = entry.parameters.iter().enumerate().map(|(at, ty)| parameter(at, ty)).collect();
+        let parameters: Vec<String> = entry
+            .parameters
+            .iter()
+            .enumerate()
+            .map(|(at, ty)| parameter(at, ty))
+            .collect();
         let _ = writeln!(text, ".visible .entry {} ({})", entry.name, parameters.join(", "));
         let _ = writeln!(
             text,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 use super::bytes::Bytes;
-use super::read::Error;
+use super::error::Error;
 
 /// Dimensions that a tile may have here.
 pub const MAX_RANK: usize = 8;
@@ -90,13 +90,9 @@ impl Element {
             | Element::E5m2
             | Element::E8m0
             | Element::E2m1 => true,
-            Element::I1
-            | Element::I4
-            | Element::I8
-            | Element::I16
-            | Element::I32
-            | Element::I64
-            | Element::Pointer => false,
+            Element::I1 | Element::I4 | Element::I8 | Element::I16 | Element::I32 | Element::I64 | Element::Pointer => {
+                false
+            }
         }
     }
 
@@ -216,7 +212,9 @@ impl Types {
             depth: 0,
         };
         let count = reading.done.len() as u32;
-        let all: Result<_, _> = (0..count).map(|index| reading.get(index, &Bytes::new(&[], 0))).collect();
+        let all: Result<_, _> = (0..count)
+            .map(|index| reading.get(index, &Bytes::new(&[], 0)))
+            .collect();
         Ok(Types(all?))
     }
 

@@ -13,8 +13,22 @@ pub enum Data {
     B64(Vec<u64>),
 }
 
+/// An element as a number of 64 bits.
+pub trait Wide: Copy {
+    fn wide(self) -> u64;
+}
+macro_rules! wide {
+    ($($type:ty)*) => {$(
+        impl Wide for $type {
+            fn wide(self) -> u64 {
+                self as u64
+            }
+        }
+    )*};
+}
+wide! { u8 u16 u32 u64 }
+
 /// The same for every width.
-#[macro_export]
 macro_rules! with_data {
     ($data:expr, $each:ident => $body:expr) => {
         match $data {
@@ -25,6 +39,8 @@ macro_rules! with_data {
         }
     };
 }
+
+pub(crate) use with_data;
 
 impl Data {
     /// So many zeros.

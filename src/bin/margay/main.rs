@@ -12,6 +12,7 @@ mod place;
 mod ptx;
 mod ptxas;
 mod run;
+mod tileiras;
 
 use clap::{ArgMatches, Command};
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     (ptx::command, ptx::run),
     (isa::command, isa::run),
     (ptxas::command, ptxas::run),
+    (tileiras::command, tileiras::run),
 ];
 
 fn main() -> ExitCode {
@@ -39,8 +41,10 @@ fn main() -> ExitCode {
     // Under the name of the program for which it stands in.
     let mut words = std::env::args_os();
     let name = words.next().map(std::path::PathBuf::from).unwrap_or_default();
-    if name.file_name() == Some(std::ffi::OsStr::new("ptxas")) {
-        return ptxas::assemble(words);
+    match name.file_name().and_then(std::ffi::OsStr::to_str) {
+        Some("ptxas") => return ptxas::assemble(words),
+        Some("tileiras") => return tileiras::compile(words),
+        _ => {}
     }
     let command = Command::new("margay")
         .about("Runs CUDA programs on the CPU")

@@ -71,7 +71,10 @@ impl Linker {
         }
         let trees = code.trees()?;
         if trees.iter().any(|tree| tree.source.tiles.is_some()) {
-            return Err(LoadError::new(Error::NotSupported, "Tile IR is not linked with other code"));
+            return Err(LoadError::new(
+                Error::NotSupported,
+                "Tile IR is not linked with other code",
+            ));
         }
         let remarks = code.check()?;
         self.units.lock().extend(trees.iter().cloned());

@@ -47,24 +47,30 @@ fn all_fields_and_encodings_come_through() {
     }
 }
 
-/// CUDA Tile IR: entries of kind 0x80, and bare images that begin `7f "TileIR" 00`, as cuBLAS holds both.
+/// CUDA Tile IR: entries of kind 0x80, and bare images that begin `7f "TileIR" 00`, as cuBLAS makes them. What is wrong with the
+/// bytecode is told when it is used.
 #[test]
-fn tile_ir_is_named_and_loads_without_code() {
+fn tile_ir_is_named_and_read_when_it_is_used() {
     let entry = Entry {
         kind: 0x80,
         ..write::cubin(100)
     };
     let fatbin = from_bytes(&write::fatbin(&[write::entry(&entry)])).unwrap();
     assert_eq!(fatbin.summary(), "Tile IR for sm_100");
-    let bare = b"\x7fTileIR\0\x0d\x01\0\0";
+    // A header and the end: there is nothing in it.
+    let bare = b"\x7fTileIR\0\x0d\x01\0\0\0 and what follows in memory";
     for image in [fatbin, from_bytes(bare).unwrap(), load(bare.as_ptr()).unwrap()] {
-        assert!(image.units.is_empty());
-        let message = image.no_ptx_message(|| None).unwrap();
-        assert!(
-            message.contains("it holds Tile IR") && message.contains("Margay does not run Tile IR"),
-            "{message}"
-        );
+        assert!(image.no_ptx_message(|| None).is_none());
+        let error = image.units[0].entries[0].code().unwrap_err();
+        assert!(error.to_string().contains("Tile IR"), "{error}");
     }
+    // PTX goes before.
+    let both = from_bytes(&write::fatbin(&[
+        write::entry(&entry),
+        write::entry(&write::ptx(50, TEXT)),
+    ]))
+    .unwrap();
+    assert_eq!(&*both.units[0].choose((10, 0)).unwrap().text().unwrap(), TEXT);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod double;
 mod fused;
 mod grouped;
 mod integer;
-pub mod level;
+pub(crate) mod level;
 mod product;
 mod rule;
 mod scratch;
@@ -25,7 +25,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 mod truncated;
-pub mod vector;
+pub(crate) mod vector;
 
 pub use self::convert::{read, write};
 pub use self::decode::Operand;

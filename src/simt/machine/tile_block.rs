@@ -18,12 +18,7 @@ use super::raw::Raw;
 ///
 /// # Errors
 /// An address that is none of the kernel's, a failed assertion, bytecode that makes no sense.
-pub fn step<const WATCHED: bool>(
-    cx: &Cx<'_>,
-    lane: usize,
-    entry: usize,
-    variables: u64,
-) -> Result<bool, RawFault> {
+pub fn step<const WATCHED: bool>(cx: &Cx<'_>, lane: usize, entry: usize, variables: u64) -> Result<bool, RawFault> {
     let mut world = World::<WATCHED> { cx, lane, variables };
     let number = cx.block.env.block_number(cx.block.ctaid);
     let kept = cx.block.env.tile_blocks().lock().remove(&number);
@@ -76,7 +71,10 @@ impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
     fn parameter(&self, offset: u32, bytes: u32) -> u64 {
         let parameters = &self.cx.launch().params;
         let raw = parameters.get(offset as usize..).unwrap_or_default();
-        raw.iter().take(bytes as usize).rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+        raw.iter()
+            .take(bytes as usize)
+            .rev()
+            .fold(0, |bits, byte| bits << 8 | u64::from(*byte))
     }
 
     fn variable(&mut self, number: usize) -> Result<u64, RawFault> {
@@ -168,9 +166,13 @@ impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
         self.cx.launch().services.print(text);
     }
 
-    fn assertion(&mut self, message: &str) -> RawFault {
+    fn assertion(&mut self, message: &str, index: &[usize], others: usize) -> RawFault {
         let [x, y, z] = self.cx.block.ctaid;
-        let failed = format!("tile block: [{x},{y},{z}] Assertion `{message}` failed.");
+        let element = match index {
+            [] => String::new(),
+            index => format!(", element {index:?} and {others} others"),
+        };
+        let failed = format!("tile block: [{x},{y},{z}]{element} Assertion `{message}` failed.");
         self.cx.launch().services.assert_failed(&failed);
         RawFault::new(Cause::Assert, self.lane)
     }

@@ -153,7 +153,7 @@ fn round_small(value: f64, format: &Small, mode: Rounding) -> u64 {
     let exponent = ((result.to_bits() >> 52) as i32 - 1023).max(least);
     let fraction = (result / 2_f64.powi(exponent - format.fraction)) as u64;
     // The hidden bit, where it is set, adds one to the exponent.
-    sign | (((exponent - least) as u64) << format.fraction) + fraction
+    sign | ((((exponent - least) as u64) << format.fraction) + fraction)
 }
 
 /// A power of two.
@@ -186,7 +186,11 @@ impl Run {
         Ok(match (op.code, &from.data) {
             (Code::FToF, Data::B32(all)) if target == Element::F16 && op.number(0) == 0 => Tile::of(
                 result,
-                Data::B16(all.iter().map(|&bits| number::narrow_f16(f32::from_bits(bits))).collect()),
+                Data::B16(
+                    all.iter()
+                        .map(|&bits| number::narrow_f16(f32::from_bits(bits)))
+                        .collect(),
+                ),
             )
             .in_shape_of(from),
             (Code::FToF, Data::B16(all)) if target == Element::F32 => Tile::of(

@@ -4,7 +4,7 @@
 use super::Run;
 use super::convert::{from_f64, rounding, to_f32};
 use super::integer::{common_shape, outcomes, with_element, zip};
-use crate::isa::number::{narrow_bf16, narrow_f16};
+use crate::isa::number::{canonical, narrow_bf16, narrow_f16};
 use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64};
 use crate::isa::types::Rounding;
 use crate::tile::op::Code;
@@ -76,7 +76,9 @@ impl Run {
                     Element::F64 => two(a, &wide, |x, _| x, f64::powf)?,
                     element => {
                         let powers = two(&base, &wide, |x, _| x, f64::powf)?;
-                        with_element(&powers, element, |bits| from_f64(element, f64::from_bits(bits), Rounding::Rn))
+                        with_element(&powers, element, |bits| {
+                            from_f64(element, f64::from_bits(bits), Rounding::Rn)
+                        })
                     }
                 }
             }
@@ -97,12 +99,11 @@ fn flush(x: f32, ftz: bool) -> f32 {
 
 /// NaN, where it is no operand's fault alone, is a number if the other one is; of two zeros the positive one is greater.
 fn extreme(x: f64, y: f64, is_max: bool, nan: bool) -> f64 {
-    if x.is_nan() || y.is_nan() {
-        return match (nan, x.is_nan()) {
-            (true, _) => f64::NAN,
-            (false, true) => y,
-            (false, false) => x,
-        };
+    match (x.is_nan(), y.is_nan()) {
+        (false, false) => {}
+        (true, false) if !nan => return y,
+        (false, true) if !nan => return x,
+        _ => return f64::NAN,
     }
     let x_first = x > y || (x == y && x.is_sign_positive());
     if x_first == is_max { x } else { y }
@@ -121,7 +122,11 @@ fn one(a: &Tile, single: impl Fn(f32) -> f32, double: impl Fn(f64) -> f64) -> Ti
                 .map(|&bits| narrow_bf16(single(to_f32(Element::Bf16, bits.into()))))
                 .collect(),
         ),
-        (Data::B32(all), _) => Data::B32(all.iter().map(|&bits| single(f32::from_bits(bits)).to_bits()).collect()),
+        (Data::B32(all), _) => Data::B32(
+            all.iter()
+                .map(|&bits| canonical(single(f32::from_bits(bits))).to_bits())
+                .collect(),
+        ),
         (Data::B64(all), _) => Data::B64(all.iter().map(|&bits| double(f64::from_bits(bits)).to_bits()).collect()),
         (Data::B8(_), _) => a.data.clone(),
     };
@@ -132,12 +137,7 @@ fn one(a: &Tile, single: impl Fn(f32) -> f32, double: impl Fn(f64) -> f64) -> Ti
     }
 }
 
-fn two(
-    a: &Tile,
-    b: &Tile,
-    single: impl Fn(f32, f32) -> f32,
-    double: impl Fn(f64, f64) -> f64,
-) -> Result<Tile, String> {
+fn two(a: &Tile, b: &Tile, single: impl Fn(f32, f32) -> f32, double: impl Fn(f64, f64) -> f64) -> Result<Tile, String> {
     let shape = common_shape(a, b)?;
     if a.element != b.element {
         return Err(format!("elements of type {} and {}", a.element, b.element));
@@ -149,11 +149,11 @@ fn two(
         }
         (Data::B16(x), Data::B16(y)) => Data::B16(zip(x, y, |x, y| narrow_bf16(single(half(x), half(y))))),
         (Data::B32(x), Data::B32(y)) => Data::B32(zip(x, y, |x, y| {
-            single(f32::from_bits(x), f32::from_bits(y)).to_bits()
+            canonical(single(f32::from_bits(x), f32::from_bits(y))).to_bits()
         })),
-        (Data::B64(x), Data::B64(y)) => Data::B64(zip(x, y, |x, y| {
-            double(f64::from_bits(x), f64::from_bits(y)).to_bits()
-        })),
+        (Data::B64(x), Data::B64(y)) => {
+            Data::B64(zip(x, y, |x, y| double(f64::from_bits(x), f64::from_bits(y)).to_bits()))
+        }
         _ => return Err("elements of two widths".to_string()),
     };
     Ok(Tile {
@@ -243,7 +243,9 @@ fn softly(a: &Tile, b: &Tile, ftz: bool, each: impl Fn(Soft, u64, u64) -> u64) -
 fn root(a: &Tile, mode: Rounding, ftz: bool) -> Result<Tile, String> {
     let format = soft_of(a.element);
     let flushed = |bits: u64| flush_bits(a.element, bits, ftz);
-    Ok(with_element(a, a.element, |bits| flushed((format.sqrt)(flushed(bits), mode))))
+    Ok(with_element(a, a.element, |bits| {
+        flushed((format.sqrt)(flushed(bits), mode))
+    }))
 }
 
 fn fused(op: &Op, a: &Tile, b: &Tile, c: &Tile, ftz: bool) -> Result<Tile, String> {
@@ -256,7 +258,10 @@ fn fused(op: &Op, a: &Tile, b: &Tile, c: &Tile, ftz: bool) -> Result<Tile, Strin
     };
     let shape = common_shape(&whole, c)?;
     if a.element != b.element || a.element != c.element {
-        return Err(format!("elements of type {}, {} and {}", a.element, b.element, c.element));
+        return Err(format!(
+            "elements of type {}, {} and {}",
+            a.element, b.element, c.element
+        ));
     }
     let (format, element, len) = (soft_of(a.element), a.element, whole.len().max(c.len()));
     let at = |tile: &Tile, at: usize| flush_bits(element, tile.data.get(if tile.len() == 1 { 0 } else { at }), ftz);
@@ -265,9 +270,11 @@ fn fused(op: &Op, a: &Tile, b: &Tile, c: &Tile, ftz: bool) -> Result<Tile, Strin
         let bits = match (element, mode) {
             (Element::F32, Rounding::Rn) => {
                 let [x, y, z] = [x, y, z].map(|bits| f32::from_bits(bits as u32));
-                x.mul_add(y, z).to_bits().into()
+                canonical(x.mul_add(y, z)).to_bits().into()
             }
-            (Element::F64, Rounding::Rn) => f64::from_bits(x).mul_add(f64::from_bits(y), f64::from_bits(z)).to_bits(),
+            (Element::F64, Rounding::Rn) => f64::from_bits(x)
+                .mul_add(f64::from_bits(y), f64::from_bits(z))
+                .to_bits(),
             _ => (format.fma)(x, y, z, mode),
         };
         flush_bits(element, bits, ftz)

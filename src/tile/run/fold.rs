@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::shape::at_index;
 use super::Run;
+use super::shape::at_index;
 use crate::tile::op::Code;
 use crate::tile::read::{Module, Op};
 use crate::tile::types::{Element, Shape, Type};
@@ -25,8 +25,11 @@ impl From<String> for Parts {
 
 impl Run {
     pub(super) fn fold(&mut self, module: &Module, op: &Op) -> Result<Vec<Value>, String> {
-        let tiles: Vec<Arc<Tile>> =
-            op.operands.iter().map(|&number| self.tile_of(number).cloned()).collect::<Result<_, _>>()?;
+        let tiles: Vec<Arc<Tile>> = op
+            .operands
+            .iter()
+            .map(|&number| self.tile_of(number).cloned())
+            .collect::<Result<_, _>>()?;
         let dimension = op.number(0) as usize;
         let Some(first) = tiles.first() else {
             return Err("it folds nothing".to_string());
@@ -41,7 +44,13 @@ impl Run {
         }
     }
 
-    fn reduce(&mut self, module: &Module, op: &Op, tiles: &[Arc<Tile>], dimension: usize) -> Result<Vec<Value>, String> {
+    fn reduce(
+        &mut self,
+        module: &Module,
+        op: &Op,
+        tiles: &[Arc<Tile>],
+        dimension: usize,
+    ) -> Result<Vec<Value>, String> {
         let mut rest: Vec<Tile> = tiles.iter().map(|tile| Tile::clone(tile)).collect();
         let mut size = rest[0].shape[dimension];
         while size > 1 {
@@ -122,9 +131,16 @@ impl Run {
                 other => Err(format!("{other} results for {len} elements")),
             }
         };
-        let whole = arguments.iter().cloned().map(|tile| Value::Tile(Arc::new(tile))).collect();
+        let whole = arguments
+            .iter()
+            .cloned()
+            .map(|tile| Value::Tile(Arc::new(tile)))
+            .collect();
         match self.evaluate(module, block, whole) {
-            Ok(results) => results.iter().map(|tile| in_shape(tile.data.clone(), tile.element)).collect(),
+            Ok(results) => results
+                .iter()
+                .map(|tile| in_shape(tile.data.clone(), tile.element))
+                .collect(),
             Err(Parts::Wrong(why)) => Err(why),
             Err(Parts::Differ) => {
                 let mut results: Vec<Vec<u64>> = vec![Vec::with_capacity(len); arguments.len() / 2];
@@ -132,7 +148,10 @@ impl Run {
                     let scalar = |tile: &Tile| Value::Tile(Arc::new(Tile::scalar(tile.element, tile.data.get(at))));
                     match self.evaluate(module, block, arguments.iter().map(scalar).collect()) {
                         Ok(scalars) if scalars.len() == results.len() => {
-                            results.iter_mut().zip(scalars).for_each(|(all, one)| all.push(one.data.get(0)));
+                            results
+                                .iter_mut()
+                                .zip(scalars)
+                                .for_each(|(all, one)| all.push(one.data.get(0)));
                         }
                         Ok(_) => return Err("it yields another number of values than it folds".to_string()),
                         Err(Parts::Wrong(why)) => return Err(why),
@@ -152,7 +171,12 @@ impl Run {
     fn evaluate(&mut self, module: &Module, block: u32, arguments: Vec<Value>) -> Result<Vec<Arc<Tile>>, Parts> {
         let block = &module.entries[self.entry].blocks[block as usize];
         if arguments.len() != block.arguments as usize {
-            return Err(format!("{} values for a block of {} arguments", arguments.len(), block.arguments).into());
+            return Err(format!(
+                "{} values for a block of {} arguments",
+                arguments.len(),
+                block.arguments
+            )
+            .into());
         }
         for (place, value) in self.values[block.first_argument as usize..].iter_mut().zip(arguments) {
             *place = Some(value);

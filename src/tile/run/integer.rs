@@ -5,8 +5,7 @@ use super::Run;
 use crate::tile::op::Code;
 use crate::tile::read::Op;
 use crate::tile::types::{Element, Shape, TileType};
-use crate::tile::value::{Data, Tile, mask, sign_extend};
-use crate::with_data;
+use crate::tile::value::{Data, Tile, Wide, mask, sign_extend, with_data};
 
 /// Rounding of quotients (the numbers of `RoundingMode`).
 const DOWN: u64 = 2;
@@ -29,7 +28,7 @@ impl Run {
             Code::OrI => both(operand(0)?, operand(1)?, |_, a, b| a | b)?,
             Code::XOrI => both(operand(0)?, operand(1)?, |_, a, b| a ^ b)?,
             Code::MulhiI => both(operand(0)?, operand(1)?, |bits, a, b| {
-                (u128::from(a) * u128::from(b) >> bits) as u64
+                ((u128::from(a) * u128::from(b)) >> bits) as u64
             })?,
             Code::NegI => {
                 let zero = Tile::scalar(operand(0)?.element, 0);
@@ -47,15 +46,23 @@ impl Run {
                 sign_extend(bits, a).min(sign_extend(bits, b)) as u64
             })?,
             Code::MinI => both(operand(0)?, operand(1)?, |_, a, b| a.min(b))?,
-            Code::ShLI => both(operand(0)?, operand(1)?, |bits, a, b| {
-                if b >= bits.into() { 0 } else { a << b }
-            })?,
+            Code::ShLI => both(
+                operand(0)?,
+                operand(1)?,
+                |bits, a, b| {
+                    if b >= bits.into() { 0 } else { a << b }
+                },
+            )?,
             Code::ShRI if signed(0) => both(operand(0)?, operand(1)?, |bits, a, b| {
                 (sign_extend(bits, a) >> b.min(63)) as u64
             })?,
-            Code::ShRI => both(operand(0)?, operand(1)?, |bits, a, b| {
-                if b >= bits.into() { 0 } else { a >> b }
-            })?,
+            Code::ShRI => both(
+                operand(0)?,
+                operand(1)?,
+                |bits, a, b| {
+                    if b >= bits.into() { 0 } else { a >> b }
+                },
+            )?,
             Code::DivI => {
                 let rounding = op.number(1);
                 match signed(0) {
@@ -168,7 +175,7 @@ fn both(a: &Tile, b: &Tile, each: impl Fn(u32, u64, u64) -> u64) -> Result<Tile,
 
 /// Elements of another type, each from one.
 pub fn with_element(from: &Tile, element: Element, each: impl Fn(u64) -> u64) -> Tile {
-    let data = with_data!(&from.data, all => Data::collect(element, all.iter().map(|&bits| each(bits.into()))));
+    let data = with_data!(&from.data, all => Data::collect(element, all.iter().map(|&bits| each(bits.wide()))));
     Tile {
         shape: from.shape.clone(),
         element,

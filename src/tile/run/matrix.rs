@@ -10,8 +10,7 @@ use crate::isa::types::Rounding;
 use crate::tile::op::Code;
 use crate::tile::read::Op;
 use crate::tile::types::Element;
-use crate::tile::value::{Data, Tile, sign_extend};
-use crate::with_data;
+use crate::tile::value::{Data, Tile, Wide, sign_extend, with_data};
 
 /// How many products, of how many rows, columns and summands.
 #[derive(Clone, Copy)]
@@ -30,8 +29,14 @@ impl Run {
             (Code::MmaI, Element::I32) if a.element == Element::I8 && b.element == Element::I8 => {
                 let signed = [op.number(0) != 0, op.number(1) != 0];
                 let [left, right] = [(a, signed[0]), (b, signed[1])].map(|(tile, signed)| {
-                    let value = |bits: u64| if signed { sign_extend(8, bits) as i32 } else { bits as i32 };
-                    with_data!(&tile.data, all => all.iter().map(|&bits| value(bits.into())).collect::<Vec<i32>>())
+                    let value = |bits: u64| {
+                        if signed {
+                            sign_extend(8, bits) as i32
+                        } else {
+                            bits as i32
+                        }
+                    };
+                    with_data!(&tile.data, all => all.iter().map(|&bits| value(bits.wide())).collect::<Vec<i32>>())
                 });
                 let mut sums: Vec<i32> = (0..c.len()).map(|at| c.data.get(at) as i32).collect();
                 level::run::<Multiply>(Level::current(), Matrices::I32(extent, &left, &right, &mut sums));
@@ -39,7 +44,7 @@ impl Run {
             }
             (Code::MmaF, Element::F64) if a.element == Element::F64 && b.element == Element::F64 => {
                 let [left, right, mut sums] = [a, b, c].map(|tile| {
-                    with_data!(&tile.data, all => all.iter().map(|&bits| f64::from_bits(bits.into())).collect::<Vec<f64>>())
+                    with_data!(&tile.data, all => all.iter().map(|&bits| f64::from_bits(bits.wide())).collect::<Vec<f64>>())
                 });
                 level::run::<Multiply>(Level::current(), Matrices::F64(extent, &left, &right, &mut sums));
                 Data::B64(sums.into_iter().map(f64::to_bits).collect())
@@ -92,7 +97,9 @@ fn extent(a: &Tile, b: &Tile, c: &Tile) -> Result<Extent, String> {
         _ => None,
     };
     match (of(a), of(b), of(c)) {
-        (Some((batch, m, k)), Some(right), Some(sums)) if right == (batch, k, right.2) && sums == (batch, m, right.2) => {
+        (Some((batch, m, k)), Some(right), Some(sums))
+            if right == (batch, k, right.2) && sums == (batch, m, right.2) =>
+        {
             let n = right.2;
             Ok(Extent { batch, m, n, k })
         }
@@ -106,7 +113,7 @@ fn extent(a: &Tile, b: &Tile, c: &Tile) -> Result<Extent, String> {
 }
 
 fn singles(tile: &Tile) -> Vec<f32> {
-    with_data!(&tile.data, all => all.iter().map(|&bits| to_f32(tile.element, bits.into())).collect())
+    with_data!(&tile.data, all => all.iter().map(|&bits| to_f32(tile.element, bits.wide())).collect())
 }
 
 /// Left, right, and sums, to which products are added.
@@ -159,7 +166,10 @@ const COLUMNS: usize = 32;
 #[inline(always)]
 fn multiply<T: Number, C: Vector>(extent: Extent, a: &[T], b: &[T], sums: &mut [T]) {
     let Extent { m, n, k, .. } = extent;
-    let all = a.chunks_exact(m * k).zip(b.chunks_exact(k * n)).zip(sums.chunks_exact_mut(m * n));
+    let all = a
+        .chunks_exact(m * k)
+        .zip(b.chunks_exact(k * n))
+        .zip(sums.chunks_exact_mut(m * n));
     for ((a, b), sums) in all {
         // Sizes are powers of two: either all blocks are whole, or there is less than one.
         if m >= ROWS && n >= COLUMNS {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::convert::{from_f64, to_f64};
-use super::integer::with_element;
 use super::{Host, Order, Run, Stop};
 use crate::isa::types::Rounding;
 use crate::tile::op::Code;
@@ -34,7 +33,9 @@ fn combine(mode: u64, element: Element, old: u64, new: u64) -> u64 {
         3 => old.wrapping_add(new),
         4 => match element {
             Element::F64 => (f64::from_bits(old) + f64::from_bits(new)).to_bits(),
-            Element::F32 => (f32::from_bits(old as u32) + f32::from_bits(new as u32)).to_bits().into(),
+            Element::F32 => (f32::from_bits(old as u32) + f32::from_bits(new as u32))
+                .to_bits()
+                .into(),
             // Sums of halves are exact in twice their digits.
             _ => from_f64(element, to_f64(element, old) + to_f64(element, new), Rounding::Rn),
         },
@@ -64,22 +65,35 @@ impl Run {
         host: &mut H,
     ) -> Result<Vec<Value>, Stop<H::Fault>> {
         let order = order(op.number(0));
-        let reads = matches!(op.code, Code::LoadPtr | Code::LoadView | Code::AtomicCas | Code::AtomicRmw);
+        let reads = matches!(
+            op.code,
+            Code::LoadPtr | Code::LoadView | Code::AtomicCas | Code::AtomicRmw
+        );
         self.looks |= reads && order.is_some();
         match op.code {
             Code::LoadPtr => {
                 let pointers = Arc::clone(self.tile(op, 0)?);
                 let (on, padding) = (self.maybe_tile(op, 1)?.cloned(), self.maybe_tile(op, 2)?.cloned());
-                let ty = result_type(module, op)?;
-                let element = ty.element;
-                let mut bits = Vec::with_capacity(pointers.len());
-                for at in 0..pointers.len() {
-                    bits.push(match is_on(on.as_deref(), at)? {
-                        true => load(host, pointers.data.get(at), element, order)?,
-                        false => padding.as_ref().map_or(0, |tile| tile.data.get(if tile.len() == 1 { 0 } else { at })),
-                    });
+                let element = result_type(module, op)?.element;
+                let outside = |at: usize| {
+                    padding
+                        .as_ref()
+                        .map_or(0, |tile| tile.data.get(if tile.len() == 1 { 0 } else { at }))
+                };
+                let mut data = match &padding {
+                    None => Data::zeros(element, pointers.len()),
+                    Some(_) => Data::collect(element, (0..pointers.len()).map(outside)),
+                };
+                for (first, count) in neighbours(&pointers, on.as_deref(), element)? {
+                    read_row(
+                        host,
+                        pointers.data.get(first),
+                        element,
+                        &mut data,
+                        (first, 1, count),
+                        order,
+                    )?;
                 }
-                let data = Data::collect(element, bits.into_iter());
                 let tile = Tile {
                     shape: pointers.shape.clone(),
                     element,
@@ -91,10 +105,16 @@ impl Run {
                 let (pointers, values) = (Arc::clone(self.tile(op, 0)?), Arc::clone(self.tile(op, 1)?));
                 let on = self.maybe_tile(op, 2)?.cloned();
                 same_shape(&pointers, &values)?;
-                for at in 0..pointers.len() {
-                    if is_on(on.as_deref(), at)? {
-                        store(host, pointers.data.get(at), values.element, values.data.get(at), order)?;
-                    }
+                let element = values.element;
+                for (first, count) in neighbours(&pointers, on.as_deref(), element)? {
+                    write_row(
+                        host,
+                        pointers.data.get(first),
+                        element,
+                        &values.data,
+                        (first, 1, count),
+                        order,
+                    )?;
                 }
                 Ok(vec![Value::Token])
             }
@@ -182,12 +202,9 @@ impl Run {
                     for i in 0..line.count {
                         let new = tile.data.get(line.first + i * line.step);
                         let address = element_address(&view.tensor, line.at + i as i64);
-                        host.update(
-                            address,
-                            element.bytes(),
-                            order.unwrap_or(Order::Relaxed),
-                            &mut |old| Some(combine(mode, element, old, new)),
-                        )
+                        host.update(address, element.bytes(), order.unwrap_or(Order::Relaxed), &mut |old| {
+                            Some(combine(mode, element, old, new))
+                        })
                         .map_err(Stop::Fault)?;
                     }
                 }
@@ -266,8 +283,7 @@ impl Run {
                 (0..view.ty.tile.len())
                     .map(|at| match &view.ty.walk {
                         Walk::Grid { steps } => tiles(at, steps[at]),
-                        Walk::Gather { dimension } if *dimension == at => of(at),
-                        Walk::Gather { .. } => tiles(at, view.ty.tile[at].into()),
+                        Walk::Gather { .. } => of(at),
                     })
                     .collect()
             }
@@ -310,7 +326,8 @@ impl Run {
                     }
                     (0..index.len()).map(|i| index.signed(i)).collect()
                 }
-                Walk::Gather { .. } => from(size),
+                // Where there is no grid, indices count elements, as cuTile has it.
+                Walk::Gather { .. } => from(1),
             });
         }
         let is_in = |at: usize, index: i64| (0..tensor.shape[ty.map[at]]).contains(&index);
@@ -342,7 +359,9 @@ impl Run {
             let inside = others.iter().all(|&at| is_in(at, dimensions[at][index[at]]));
             if inside {
                 let offset = |at: usize| dimensions[at][index[at]].wrapping_mul(stride(at));
-                let place = others.iter().fold(first.unwrap_or(0), |sum, &at| sum.wrapping_add(offset(at)));
+                let place = others
+                    .iter()
+                    .fold(first.unwrap_or(0), |sum, &at| sum.wrapping_add(offset(at)));
                 let first = others.iter().fold(start, |sum, &at| sum + index[at] * own[at]);
                 lines.push(Line {
                     first,
@@ -412,33 +431,6 @@ fn element_address(tensor: &Tensor, at: i64) -> u64 {
     tensor.base.wrapping_add(at.wrapping_mul(bytes) as u64)
 }
 
-fn load<H: Host>(host: &mut H, address: u64, element: Element, order: Option<Order>) -> Result<u64, Stop<H::Fault>> {
-    let bytes = element.bytes();
-    let bits = match order {
-        Some(order) => host.load(address, bytes, order),
-        None => {
-            let mut raw = [0; 8];
-            host.read(address, bytes, &mut raw[..bytes as usize]).map(|()| u64::from_le_bytes(raw))
-        }
-    };
-    Ok(in_tile(element, bits.map_err(Stop::Fault)?))
-}
-
-fn store<H: Host>(
-    host: &mut H,
-    address: u64,
-    element: Element,
-    bits: u64,
-    order: Option<Order>,
-) -> Result<(), Stop<H::Fault>> {
-    let bytes = element.bytes();
-    match order {
-        Some(order) => host.store(address, bytes, bits, order),
-        None => host.write(address, bytes, &bits.to_le_bytes()[..bytes as usize]),
-    }
-    .map_err(Stop::Fault)
-}
-
 /// As tiles keep it: a truth value is one bit, whatever else a byte in memory has.
 fn in_tile(element: Element, bits: u64) -> u64 {
     match element {
@@ -465,33 +457,43 @@ fn read_line<H: Host>(
         }
         return Ok(());
     }
-    let address = element_address(tensor, line.at);
+    let place = (line.first, line.step, line.count);
+    read_row(host, element_address(tensor, line.at), element, data, place, order)
+}
+
+/// So many elements that are next to each other in memory, and `step` apart in a tile, from `first` on.
+fn read_row<H: Host>(
+    host: &mut H,
+    address: u64,
+    element: Element,
+    data: &mut Data,
+    (first, step, count): (usize, usize, usize),
+    order: Option<Order>,
+) -> Result<(), Stop<H::Fault>> {
     let read = match order {
-        Some(_) => {
-            let mut bits = Vec::with_capacity(line.count);
-            for i in 0..line.count {
-                bits.push(load(host, address.wrapping_add(i as u64 * u64::from(element.bytes())), element, order)?);
+        Some(order) => {
+            let bytes = element.bytes();
+            let mut bits = Vec::with_capacity(count);
+            for i in 0..count as u64 {
+                let loaded = host.load(address.wrapping_add(i * u64::from(bytes)), bytes, order);
+                bits.push(in_tile(element, loaded.map_err(Stop::Fault)?));
             }
             Data::collect(element, bits.into_iter())
         }
         None => {
-            let mut raw = vec![0; line.count * element.bytes() as usize];
+            let mut raw = vec![0; count * element.bytes() as usize];
             host.read(address, element.bytes(), &mut raw).map_err(Stop::Fault)?;
-            let read = Tile {
-                shape: Default::default(),
-                element,
-                data: Data::from_bytes(element, &raw),
-            };
-            match element {
-                Element::I1 => with_element(&read, element, |bits| in_tile(element, bits)).data,
-                _ => read.data,
+            if element.bits() < 8 {
+                raw.iter_mut()
+                    .for_each(|byte| *byte = in_tile(element, (*byte).into()) as u8);
             }
+            Data::from_bytes(element, &raw)
         }
     };
     macro_rules! put {
         ($into:expr, $from:expr) => {
             for (i, bits) in $from.into_iter().enumerate() {
-                $into[line.first + i * line.step] = bits;
+                $into[first + i * step] = bits;
             }
         };
     }
@@ -513,8 +515,8 @@ fn write_line<H: Host>(
     order: Option<Order>,
 ) -> Result<(), Stop<H::Fault>> {
     let element = tensor.element;
-    let places = (0..line.count).map(|i| line.first + i * line.step);
     if element.is_packed() {
+        let places = (0..line.count).map(|i| line.first + i * line.step);
         // What shares a byte with the first or the last one stays as it is.
         let (mut bytes, first) = packed_bytes(host, tensor, line)?;
         for (i, place) in places.enumerate() {
@@ -523,20 +525,53 @@ fn write_line<H: Host>(
         }
         return host.write(packed_address(tensor, line), 1, &bytes).map_err(Stop::Fault);
     }
-    let address = element_address(tensor, line.at);
+    let place = (line.first, line.step, line.count);
+    write_row(host, element_address(tensor, line.at), element, data, place, order)
+}
+
+/// As [`read_row`], the other way.
+fn write_row<H: Host>(
+    host: &mut H,
+    address: u64,
+    element: Element,
+    data: &Data,
+    (first, step, count): (usize, usize, usize),
+    order: Option<Order>,
+) -> Result<(), Stop<H::Fault>> {
+    let (bytes, places) = (element.bytes(), (0..count).map(|i| first + i * step));
     match order {
-        Some(_) => {
-            for (i, place) in places.enumerate() {
-                let address = address.wrapping_add(i as u64 * u64::from(element.bytes()));
-                store(host, address, element, data.get(place), order)?;
-            }
-            Ok(())
+        Some(order) => places.zip(0_u64..).try_for_each(|(place, i)| {
+            let address = address.wrapping_add(i * u64::from(bytes));
+            host.store(address, bytes, data.get(place), order).map_err(Stop::Fault)
+        }),
+        None => host
+            .write(address, bytes, &data.pick(places).to_bytes())
+            .map_err(Stop::Fault),
+    }
+}
+
+/// Runs of a tile's pointers that are followed and point to neighbours: where each begins, and how long it is.
+fn neighbours(pointers: &Tile, on: Option<&Tile>, element: Element) -> Result<Vec<(usize, usize)>, String> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for at in 0..pointers.len() {
+        if !is_on(on, at)? {
+            continue;
         }
-        None => {
-            let raw = data.pick(places).to_bytes();
-            host.write(address, element.bytes(), &raw).map_err(Stop::Fault)
+        match runs.last_mut() {
+            Some((first, count))
+                if *first + *count == at
+                    && pointers.data.get(at)
+                        == pointers
+                            .data
+                            .get(*first)
+                            .wrapping_add(*count as u64 * u64::from(element.bytes())) =>
+            {
+                *count += 1;
+            }
+            _ => runs.push((at, 1)),
         }
     }
+    Ok(runs)
 }
 
 fn packed_address(tensor: &Tensor, line: &Line) -> u64 {
@@ -547,6 +582,7 @@ fn packed_address(tensor: &Tensor, line: &Line) -> u64 {
 fn packed_bytes<H: Host>(host: &mut H, tensor: &Tensor, line: &Line) -> Result<(Vec<u8>, usize), Stop<H::Fault>> {
     let first = line.at.rem_euclid(2) as usize;
     let mut bytes = vec![0; (first + line.count).div_ceil(2)];
-    host.read(packed_address(tensor, line), 1, &mut bytes).map_err(Stop::Fault)?;
+    host.read(packed_address(tensor, line), 1, &mut bytes)
+        .map_err(Stop::Fault)?;
     Ok((bytes, first))
 }

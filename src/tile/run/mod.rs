@@ -49,7 +49,8 @@ pub trait Host {
         new: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Result<u64, Self::Fault>;
     fn print(&mut self, text: &[u8]);
-    fn assertion(&mut self, message: &str) -> Self::Fault;
+    /// An assertion has failed, first for the element of this index, and for so many others.
+    fn assertion(&mut self, message: &str, index: &[usize], others: usize) -> Self::Fault;
     /// The bytecode asks for what makes no sense.
     fn wrong(&mut self, why: String) -> Self::Fault;
 }
@@ -97,7 +98,12 @@ struct Frame {
 enum Kind {
     Body,
     If,
-    For { current: i128, upper: i128, step: i128, element: Element },
+    For {
+        current: i128,
+        upper: i128,
+        step: i128,
+        element: Element,
+    },
     Loop,
 }
 
@@ -185,8 +191,16 @@ impl Run {
             Code::Return => return Ok(Next::End),
             Code::Assert => {
                 let condition = self.tile(op, 0)?;
-                if (0..condition.len()).any(|at| condition.data.get(at) == 0) {
-                    return Err(Stop::Fault(host.assertion(op.text(0))));
+                let mut failed = (0..condition.len()).filter(|&at| condition.data.get(at) == 0);
+                if let Some(first) = failed.next() {
+                    let strides = super::value::row_strides(&condition.shape);
+                    let index: Vec<usize> = strides
+                        .iter()
+                        .zip(&condition.shape)
+                        .map(|(stride, &size)| first / stride % size as usize)
+                        .collect();
+                    let others = failed.count();
+                    return Err(Stop::Fault(host.assertion(op.text(0), &index, others)));
                 }
             }
             Code::Print => {
@@ -243,11 +257,9 @@ impl Run {
             }
         };
         let tile = match op.code {
-            Code::MakeToken
-            | Code::JoinTokens
-            | Code::GdcLaunchDependents
-            | Code::GdcWait
-            | Code::MemoryFenceAlias => return Ok(vec![Value::Token]),
+            Code::MakeToken | Code::JoinTokens | Code::GdcLaunchDependents | Code::GdcWait | Code::MemoryFenceAlias => {
+                return Ok(vec![Value::Token]);
+            }
             Code::Assume => return Ok(vec![self.value(op.group(0)[0])?.clone()]),
             Code::MakeTensorView | Code::MakePartitionView | Code::MakeStridedView | Code::MakeGatherScatterView => {
                 return Ok(vec![self.view(module, op)?]);
@@ -385,7 +397,11 @@ impl Run {
     /// The results of an operation are these, which are of the types that it says.
     fn define(&mut self, module: &Module, op: &Op, results: Vec<Value>) -> Result<(), String> {
         if results.len() != op.results.len() {
-            return Err(format!("it has {} results, and {} types of them", results.len(), op.results.len()));
+            return Err(format!(
+                "it has {} results, and {} types of them",
+                results.len(),
+                op.results.len()
+            ));
         }
         for (at, (value, &ty)) in results.into_iter().zip(&op.results).enumerate() {
             must_be(&value, module.types.known(ty))?;
@@ -405,7 +421,11 @@ impl Run {
         };
         let block = &module.entries[self.entry].blocks[frame.block as usize];
         if values.len() != block.arguments as usize {
-            return Err(format!("{} values for a block of {} arguments", values.len(), block.arguments));
+            return Err(format!(
+                "{} values for a block of {} arguments",
+                values.len(),
+                block.arguments
+            ));
         }
         for (place, value) in self.values[block.first_argument as usize..].iter_mut().zip(values) {
             *place = Some(value);
@@ -452,7 +472,15 @@ impl Run {
         }
         let element = self.tile_of(*lower)?.element;
         let first = self.all(first)?;
-        self.enter(op.regions[0], Kind::For { current, upper, step, element });
+        self.enter(
+            op.regions[0],
+            Kind::For {
+                current,
+                upper,
+                step,
+                element,
+            },
+        );
         self.go_round(module, first)
     }
 
@@ -462,7 +490,12 @@ impl Run {
             Some(Frame { next, kind, .. }) => {
                 *next = 0;
                 match kind {
-                    Kind::For { current, upper, step, element } => {
+                    Kind::For {
+                        current,
+                        upper,
+                        step,
+                        element,
+                    } => {
                         if *current >= *upper {
                             self.frames.pop();
                             self.end(module, carried)?;
@@ -487,7 +520,13 @@ impl Run {
         while matches!(self.frames.last(), Some(Frame { kind: Kind::If, .. })) {
             self.frames.pop();
         }
-        if !matches!(self.frames.last(), Some(Frame { kind: Kind::For { .. } | Kind::Loop, .. })) {
+        if !matches!(
+            self.frames.last(),
+            Some(Frame {
+                kind: Kind::For { .. } | Kind::Loop,
+                ..
+            })
+        ) {
             return Err("it stands in no loop".to_string());
         }
         match op.code {

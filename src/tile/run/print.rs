@@ -109,7 +109,11 @@ fn one(out: &mut String, directive: &Directive, tile: &Tile, at: usize) {
                 }
                 None => written,
             };
-            text = if directive.kind == 'E' { written.to_uppercase() } else { written };
+            text = if directive.kind == 'E' {
+                written.to_uppercase()
+            } else {
+                written
+            };
             Ok(())
         }
         'g' | 'G' => write!(text, "{number}"),

@@ -4,8 +4,7 @@ use super::Run;
 use crate::tile::op::Code;
 use crate::tile::read::{Given, Op};
 use crate::tile::types::{Element, Shape, TileType};
-use crate::tile::value::{Data, Tile, row_strides};
-use crate::with_data;
+use crate::tile::value::{Data, Tile, Wide, row_strides, with_data};
 
 impl Run {
     pub(super) fn arrange(&self, op: &Op, result: &TileType) -> Result<Tile, String> {
@@ -16,7 +15,10 @@ impl Run {
                     Code::Extract => 1,
                     _ => 2,
                 }));
-                let tiles: Vec<_> = tiles.iter().map(|&number| self.tile_of(number)).collect::<Result<_, _>>()?;
+                let tiles: Vec<_> = tiles
+                    .iter()
+                    .map(|&number| self.tile_of(number))
+                    .collect::<Result<_, _>>()?;
                 let indices: Vec<u64> = indices
                     .iter()
                     .map(|&number| Ok(self.tile_of(number)?.data.get(0)))
@@ -114,7 +116,10 @@ fn slice(whole: &[u32], part: &[u32], indices: &[u64]) -> Result<Vec<usize>, Str
 fn put(into: &mut Data, from: &Data, places: &[usize]) -> Result<(), String> {
     macro_rules! put {
         ($into:expr, $from:expr) => {
-            places.iter().zip($from).for_each(|(&place, &bits)| $into[place] = bits)
+            places
+                .iter()
+                .zip($from)
+                .for_each(|(&place, &bits)| $into[place] = bits)
         };
     }
     match (into, from) {
@@ -129,16 +134,30 @@ fn put(into: &mut Data, from: &Data, places: &[usize]) -> Result<(), String> {
 
 fn broadcast(from: &Tile, result: &TileType) -> Result<Tile, String> {
     let fits = from.shape.len() == result.shape.len()
-        && from.shape.iter().zip(&result.shape).all(|(&from, &to)| from == to || from == 1);
+        && from
+            .shape
+            .iter()
+            .zip(&result.shape)
+            .all(|(&from, &to)| from == to || from == 1);
     if !fits {
         return Err(format!("from {:?} elements to {result}", &from.shape[..]));
     }
     if from.len() == 1 {
-        return Ok(Tile::of(result, Data::splat(result.element, result.len(), from.data.get(0))));
+        return Ok(Tile::of(
+            result,
+            Data::splat(result.element, result.len(), from.data.get(0)),
+        ));
     }
     let own = row_strides(&from.shape);
-    let strides: Vec<usize> = own.iter().zip(&from.shape).map(|(&stride, &size)| if size == 1 { 0 } else { stride }).collect();
-    Ok(Tile::of(result, from.data.pick(places(&result.shape, &strides).into_iter())))
+    let strides: Vec<usize> = own
+        .iter()
+        .zip(&from.shape)
+        .map(|(&stride, &size)| if size == 1 { 0 } else { stride })
+        .collect();
+    Ok(Tile::of(
+        result,
+        from.data.pick(places(&result.shape, &strides).into_iter()),
+    ))
 }
 
 fn permute(from: &Tile, order: &[i64]) -> Result<Tile, String> {
@@ -165,7 +184,11 @@ fn cat(a: &Tile, b: &Tile, dimension: u64) -> Result<Tile, String> {
         && at < a.shape.len()
         && (0..a.shape.len()).all(|other| other == at || a.shape[other] == b.shape[other]);
     if !fits {
-        return Err(format!("{:?} and {:?} elements, in dimension {at}", &a.shape[..], &b.shape[..]));
+        return Err(format!(
+            "{:?} and {:?} elements, in dimension {at}",
+            &a.shape[..],
+            &b.shape[..]
+        ));
     }
     let mut shape = a.shape.clone();
     shape[at] += b.shape[at];
@@ -207,7 +230,17 @@ fn select(condition: &Tile, yes: &Tile, no: &Tile) -> Result<Tile, String> {
     let chosen = |i: usize| condition.data.get(at(condition, i)) != 0;
     macro_rules! choose {
         ($kind:ident, $yes:expr, $no:expr) => {
-            Data::$kind((0..len).map(|i| if chosen(i) { $yes[at(yes, i)] } else { $no[at(no, i)] }).collect())
+            Data::$kind(
+                (0..len)
+                    .map(|i| {
+                        if chosen(i) {
+                            $yes[at(yes, i)]
+                        } else {
+                            $no[at(no, i)]
+                        }
+                    })
+                    .collect(),
+            )
         };
     }
     let data = match (&yes.data, &no.data) {
@@ -227,7 +260,10 @@ fn select(condition: &Tile, yes: &Tile, no: &Tile) -> Result<Tile, String> {
 /// The bytes of a tile, two elements of four bits in one, the first one below.
 fn packed(tile: &Tile) -> Vec<u8> {
     match (&tile.data, tile.element.is_packed()) {
-        (Data::B8(all), true) => all.chunks(2).map(|two| two[0] | two.get(1).unwrap_or(&0) << 4).collect(),
+        (Data::B8(all), true) => all
+            .chunks(2)
+            .map(|two| two[0] | two.get(1).unwrap_or(&0) << 4)
+            .collect(),
         _ => tile.data.to_bytes(),
     }
 }
@@ -245,6 +281,6 @@ pub fn at_index(tile: &Tile, dimension: usize, index: std::ops::Range<usize>) ->
     let inner: usize = tile.shape[dimension + 1..].iter().map(|&size| size as usize).product();
     with_data!(&tile.data, all => {
         let parts = all.chunks_exact(size * inner).flat_map(|chunk| &chunk[index.start * inner..index.end * inner]);
-        Data::collect(tile.element, parts.map(|&bits| u64::from(bits)))
+        Data::collect(tile.element, parts.map(|&bits| bits.wide()))
     })
 }
