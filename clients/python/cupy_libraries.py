@@ -58,6 +58,48 @@ def matmul_batched():
     np.testing.assert_allclose(cp.matmul(cp.asarray(a), cp.asarray(b)).get(), a @ b, rtol=1e-13)
 
 
+def bits_of(values, kind):
+    """As half precision, or as bfloat16: the upper half of f32, rounded to nearest even."""
+    if kind == "float16":
+        return values.astype(np.float16).view(np.uint16)
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def values_of(bits, kind):
+    bits = np.ascontiguousarray(bits)
+    return bits.view(np.float16) if kind == "float16" else (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+@check
+def matmul_halves():
+    """cuBLAS makes kernels over tiles for these: of half precision and bfloat16, in either order of rows and columns."""
+    needs("libcublas.so.13")
+    from cupy_backends.cuda.libs import cublas
+
+    number = {"float16": 2, "bfloat16": 14, "float32": 0}
+    one, half = (np.array(value, np.float32) for value in (1, 0.5))
+    handle = cp.cuda.device.get_cublas_handle()
+    for kind, out in (("float16", "float16"), ("float16", "float32"), ("bfloat16", "bfloat16"), ("bfloat16", "float32")):
+        for m, n, k in ((16, 2, 256), (17, 33, 65), (128, 128, 64), (200, 300, 100), (1, 64, 64)):
+            for across_a, across_b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                # Columns go first in cuBLAS.
+                a, b = (bits_of(RANDOM.standard_normal(shape), kind) for shape in ((m, k), (k, n)))
+                c = RANDOM.standard_normal((m, n))
+                c = c.astype(np.float32) if out == "float32" else bits_of(c, out)
+                stored = [cp.asarray(np.ascontiguousarray(x if across else x.T)) for x, across in ((a, across_a), (b, across_b))]
+                result = cp.asarray(np.ascontiguousarray(c.T))
+                cublas.gemmEx(
+                    handle, across_a, across_b, m, n, k, one.ctypes.data, stored[0].data.ptr, number[kind], k if across_a else m,
+                    stored[1].data.ptr, number[kind], n if across_b else k, half.ctypes.data, result.data.ptr, number[out], m,
+                    cublas.CUBLAS_COMPUTE_32F, -1)
+                found, before = (x if out == "float32" else values_of(x, out) for x in (result.get().T, c))
+                left, right = (values_of(x, kind).astype(np.float64) for x in (a, b))
+                expected = left @ right + before.astype(np.float64) / 2
+                tolerance = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5}[out] * (np.abs(expected).max() + 1)
+                assert np.abs(found - expected).max() <= tolerance, (kind, out, m, n, k, across_a, across_b)
+
+
 @check
 def vectors():
     needs("libcublas.so.13")

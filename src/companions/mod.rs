@@ -139,8 +139,8 @@ fn advice_for(mapped: &[PathBuf]) -> Option<String> {
     };
     if mapped.iter().any(is_cutile) {
         return Some(
-            "cuTile made it with NVIDIA's tileiras. Margay's stand-in would keep the Tile IR: uninstall nvidia-cuda-tileiras, or \
-             start the program by margay run; then empty cuTile's cache (CUDA_TILE_CACHE_DIR)"
+            "cuTile made it with NVIDIA's tileiras. Margay's stand-in, in the folder `companions` beside libcuda.so.1, would keep \
+             the Tile IR"
                 .into(),
         );
     }
@@ -234,7 +234,7 @@ fn load() {
                 Err(why) => Outcome::TooLate(why),
             }
         } else {
-            let companion = folder.join(name);
+            let companion = folder.join("compilers/lib").join(name);
             match places.find(name, wheel, &companion) {
                 None => Outcome::NotNeeded,
                 Some(real) => match introduce(&companion, &real) {

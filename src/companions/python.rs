@@ -1,7 +1,8 @@
 //! Python programs that start NVIDIA's compilers as programs of their own: Triton's assembler is named by variables of its
 //! environment, and cuTile looks for its compiler on the path, both in `os.environ` when they compile. Python reads the process's
 //! environment only when it starts, so the variables are set in that dictionary, by Python's own functions, which are part of
-//! the process.
+//! the process. Before the path cuTile looks for the compiler that the package nvidia-cuda-tileiras has, and that makes machine
+//! code: it is made to find none.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +23,9 @@ struct Python {
     release: unsafe extern "C" fn(c_int),
     import: unsafe extern "C" fn(*const c_char) -> *mut c_void,
     attribute: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
+    set_attribute: unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_void) -> c_int,
     text: unsafe extern "C" fn(*const c_char) -> *mut c_void,
+    list: unsafe extern "C" fn(isize) -> *mut c_void,
     call: unsafe extern "C" fn(*mut c_void, *mut c_void, ...) -> *mut c_void,
     clear: unsafe extern "C" fn(),
     forget: unsafe extern "C" fn(*mut c_void),
@@ -55,22 +58,25 @@ impl Python {
             release: function!(b"PyGILState_Release\0"),
             import: function!(b"PyImport_ImportModule\0"),
             attribute: function!(b"PyObject_GetAttrString\0"),
+            set_attribute: function!(b"PyObject_SetAttrString\0"),
             text: function!(b"PyUnicode_DecodeFSDefault\0"),
+            list: function!(b"PyList_New\0"),
             call: function!(b"PyObject_CallMethodObjArgs\0"),
             clear: function!(b"PyErr_Clear\0"),
             forget: function!(b"Py_DecRef\0"),
         })
     }
 
-    /// Sets variables of `os.environ`. Gives whether Python took them.
-    fn set(&self, settings: &[Setting<'_>]) -> bool {
+    /// Sets variables of `os.environ`, and makes cuTile look for its compiler there alone, if it is part of the process. Gives
+    /// whether Python took that.
+    fn set(&self, settings: &[Setting<'_>], cutile: bool) -> bool {
         // SAFETY: it may be called at any time.
         if unsafe { (self.is_initialized)() } == 0 {
             return false;
         }
         // SAFETY: Python is initialised; a thread may ask for the interpreter's lock whether it has it or not.
         let state = unsafe { (self.ensure)() };
-        let done = self.set_variables(settings);
+        let done = self.set_variables(settings) && (!cutile || self.find_no_package());
         // SAFETY: the lock is held. An error must not be left for whoever calls us.
         unsafe {
             (self.clear)();
@@ -93,6 +99,32 @@ impl Python {
                 let end = std::ptr::null_mut::<c_void>();
                 is(Object(self, (self.call)(environ.1, method.1, name.1, value.1, end)))?;
             }
+            Some(())
+        };
+        set().is_some()
+    }
+}
+
+impl Python {
+    /// cuTile finds no package with a compiler, and forgets which one it has found. The lock of the interpreter is held.
+    fn find_no_package(&self) -> bool {
+        // SAFETY: the lock is held, names are NUL-terminated, and objects are references that we own, or null: those end the way
+        // by `?`. The method of an empty list gives None, and asks for nothing.
+        let set = || unsafe {
+            let module = is(Object(self, (self.import)(c"cuda.tile._compile".as_ptr())))?;
+            let list = is(Object(self, (self.list)(0)))?;
+            let nothing = is(Object(self, (self.attribute)(list.1, c"clear".as_ptr())))?;
+            let finds = is(Object(self, (self.attribute)(module.1, c"_find_compiler_bin".as_ptr())))?;
+            let forget = is(Object(self, (self.text)(c"cache_clear".as_ptr())))?;
+            // Of a function of this name alone: others have other ways.
+            is(Object(self, (self.attribute)(module.1, c"_find_pip_tileiras".as_ptr())))?;
+            if (self.set_attribute)(module.1, c"_find_pip_tileiras".as_ptr(), nothing.1) != 0 {
+                return None;
+            }
+            is(Object(
+                self,
+                (self.call)(finds.1, forget.1, std::ptr::null_mut::<c_void>()),
+            ))?;
             Some(())
         };
         set().is_some()
@@ -136,7 +168,7 @@ pub fn tell(mapped: &[impl AsRef<Path>], folder: &Path) -> bool {
     if cutile {
         settings.push((c"PATH", c"__setitem__", &path));
     }
-    !settings.is_empty() && Python::of_process().is_some_and(|python| python.set(&settings))
+    !settings.is_empty() && Python::of_process().is_some_and(|python| python.set(&settings, cutile))
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use super::Run;
 use super::integer::with_element;
+use crate::isa::lanes::WARP;
+use crate::isa::mma::level::{self, Kernel};
+use crate::isa::mma::vector::Vector;
 use crate::isa::number;
+use crate::isa::simd::Level;
 use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
 use crate::isa::types::Rounding;
 use crate::tile::op::Code;
@@ -171,6 +175,61 @@ fn round_power(value: f64, mode: Rounding) -> u64 {
     (exponent + 127 + i32::from(up)).clamp(0, 254) as u64
 }
 
+/// Halves as `f32`.
+pub fn widen(halves: &[u16]) -> Vec<f32> {
+    let mut values = vec![0.0; halves.len()];
+    level::run::<Widen>(Level::current(), (halves, &mut values));
+    values
+}
+
+struct Widen;
+
+impl Kernel for Widen {
+    type Arguments<'a> = (&'a [u16], &'a mut [f32]);
+    #[inline(always)]
+    unsafe fn run<C: Vector>((halves, values): Self::Arguments<'_>) {
+        let (runs, rest) = halves.as_chunks::<WARP>();
+        let (into, rest_into) = values.as_chunks_mut::<WARP>();
+        for (run, into) in runs.iter().zip(into) {
+            // SAFETY: the caller is compiled with the features of `C`, as this function's own contract has it.
+            *into = unsafe { C::widen_f16(run) };
+        }
+        for (half, into) in rest.iter().zip(rest_into) {
+            *into = number::widen_f16(*half);
+        }
+    }
+}
+
+/// To the nearest halves.
+fn narrow(values: &[u32]) -> Vec<u16> {
+    let mut halves = vec![0; values.len()];
+    level::run::<Narrow>(Level::current(), (values, &mut halves));
+    halves
+}
+
+struct Narrow;
+
+impl Kernel for Narrow {
+    type Arguments<'a> = (&'a [u32], &'a mut [u16]);
+    #[inline(always)]
+    unsafe fn run<C: Vector>((values, halves): Self::Arguments<'_>) {
+        let (runs, rest) = values.as_chunks::<WARP>();
+        let (into, rest_into) = halves.as_chunks_mut::<WARP>();
+        for (run, into) in runs.iter().zip(into) {
+            // NaN has one form in halves.
+            let run = run.map(f32::from_bits);
+            // SAFETY: the caller is compiled with the features of `C`, as this function's own contract has it.
+            let narrowed = unsafe { C::narrow_f16(&run) };
+            for lane in 0..WARP {
+                into[lane] = if run[lane].is_nan() { 0x7fff } else { narrowed[lane] };
+            }
+        }
+        for (value, into) in rest.iter().zip(rest_into) {
+            *into = number::narrow_f16(f32::from_bits(*value));
+        }
+    }
+}
+
 impl Run {
     pub(super) fn convert(&self, op: &Op, result: &TileType) -> Result<Tile, String> {
         let from = self.tile(op, 0)?;
@@ -184,20 +243,13 @@ impl Run {
             return Err(format!("from {source} to {target}"));
         }
         Ok(match (op.code, &from.data) {
-            (Code::FToF, Data::B32(all)) if target == Element::F16 && op.number(0) == 0 => Tile::of(
-                result,
-                Data::B16(
-                    all.iter()
-                        .map(|&bits| number::narrow_f16(f32::from_bits(bits)))
-                        .collect(),
-                ),
-            )
-            .in_shape_of(from),
-            (Code::FToF, Data::B16(all)) if target == Element::F32 => Tile::of(
-                result,
-                Data::B32(all.iter().map(|&bits| to_f32(source, bits.into()).to_bits()).collect()),
-            )
-            .in_shape_of(from),
+            (Code::FToF, Data::B32(all)) if (source, target) == (Element::F32, Element::F16) && op.number(0) == 0 => {
+                Tile::of(result, Data::B16(narrow(all))).in_shape_of(from)
+            }
+            (Code::FToF, Data::B16(all)) if (source, target) == (Element::F16, Element::F32) => {
+                let wide = widen(all).into_iter().map(f32::to_bits).collect();
+                Tile::of(result, Data::B32(wide)).in_shape_of(from)
+            }
             (Code::FToF, _) => {
                 let mode = rounding(op.number(0));
                 with_element(from, target, |bits| from_f64(target, to_f64(source, bits), mode))

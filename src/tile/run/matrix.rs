@@ -2,7 +2,7 @@
 //! `f64` or `i32`; sums follow the order of the rows. The reference leaves their order open, and so do tensor cores.
 
 use super::Run;
-use super::convert::{from_f64, to_f32, to_f64};
+use super::convert::{from_f64, to_f32, to_f64, widen};
 use crate::isa::mma::level::{self, Kernel};
 use crate::isa::mma::vector::Vector;
 use crate::isa::simd::Level;
@@ -113,6 +113,9 @@ fn extent(a: &Tile, b: &Tile, c: &Tile) -> Result<Extent, String> {
 }
 
 fn singles(tile: &Tile) -> Vec<f32> {
+    if let (Element::F16, Data::B16(all)) = (tile.element, &tile.data) {
+        return widen(all);
+    }
     with_data!(&tile.data, all => all.iter().map(|&bits| to_f32(tile.element, bits.wide())).collect())
 }
 
