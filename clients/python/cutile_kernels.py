@@ -306,6 +306,27 @@ def blocks_that_wait():
 
 
 @ct.kernel
+def message_kernel(data, flag, out):
+    """The last block sends what the others wait for."""
+    if ct.bid(0) == ct.num_blocks(0) - 1:
+        ct.store(data, (0,), ct.arange(64, dtype=ct.int32) * 3)
+        ct.store(flag, (0,), ct.full((1,), 1, dtype=ct.int32), memory_order=ct.MemoryOrder.RELEASE, memory_scope=ct.MemoryScope.DEVICE)
+    else:
+        seen = 0
+        while seen == 0:
+            one = ct.load(flag, (0,), (1,), memory_order=ct.MemoryOrder.ACQUIRE, memory_scope=ct.MemoryScope.DEVICE)
+            seen = one.item()
+        ct.store(out, (ct.bid(0), 0), ct.load(data, (0,), (64,)).reshape((1, 64)))
+
+
+@check
+def messages():
+    data, flag, out = empty(64, np.int32), Buffer(np.zeros(1, np.int32)), empty((5, 64), np.int32)
+    launch(message_kernel, (6,), data, flag, out)
+    np.testing.assert_array_equal(out.numpy(), np.tile(np.arange(64) * 3, (5, 1)))
+
+
+@ct.kernel
 def collatz_kernel(x, out):
     number = ct.gather(x, ct.bid(0))
     steps = 0

@@ -26,7 +26,7 @@ mod tests;
 
 pub use error::Error;
 pub use read::{Module, read};
-pub use run::{Host, Order, Run, Stepped};
+pub use run::{Host, Order, Run, Stepped, Strength};
 pub use stub::{SYSTEM_CALL, ptx};
 
 /// What every bytecode begins with (CUDA Tile IR Reference, Binary Format).

@@ -3,6 +3,7 @@
 //! What is read has values, types and blocks that exist, regions where operations have them, and an end to each block. Whether the
 //! types of operands go together is seen when an operation is carried out: it is one look at a whole tile.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::bytes::Bytes;
@@ -101,6 +102,8 @@ impl Op {
     }
 }
 
+/// Bytes of all constants.
+const MOST_CONSTANTS: usize = 256 << 20;
 /// Blocks within one another, at most.
 const DEEPEST: u32 = 200;
 /// The last minor version that is known here.
@@ -149,6 +152,7 @@ pub fn read(bytes: &[u8]) -> Result<Module, Error> {
         None => return Err(all.wrong("no types")),
     };
     let reader = Reader {
+        bytes: Cell::new(0),
         minor,
         strings: strings.map_or(Ok(Vec::new()), |section| text_table(section))?,
         constants: match constants {
@@ -179,6 +183,8 @@ fn text_table(section: Bytes<'_>) -> Result<Vec<Arc<str>>, Error> {
 }
 
 struct Reader<'a> {
+    /// Bytes of the constants that have been read: one element may stand for a whole tile.
+    bytes: Cell<usize>,
     minor: u8,
     strings: Vec<Arc<str>>,
     constants: Vec<&'a [u8]>,
@@ -212,6 +218,13 @@ impl Reader<'_> {
         let mut entry = Bytes::new(entry, 0);
         let length = entry.count()?;
         let raw = entry.take(length)?;
+        self.bytes
+            .set(self.bytes.get() + ty.len() * ty.element.bytes() as usize);
+        if self.bytes.get() > MOST_CONSTANTS {
+            return Err(Error::Unsupported {
+                what: format!("more than {} MiB of constants", MOST_CONSTANTS >> 20),
+            });
+        }
         match elements(ty, raw) {
             Some(data) => Ok(Arc::new(Tile::of(ty, data))),
             None => Err(bytes.wrong(format!("{} bytes for a constant of type {ty}", raw.len()))),

@@ -131,24 +131,25 @@ impl Host for World {
         self.memory[range].copy_from_slice(from);
         Ok(())
     }
-    fn load(&mut self, address: u64, bytes: u32, _: Order) -> Result<u64, String> {
+    fn load(&mut self, address: u64, bytes: u32, _: Strength) -> Result<u64, String> {
         let mut raw = [0; 8];
         self.read(address, bytes, &mut raw[..bytes as usize])?;
         Ok(u64::from_le_bytes(raw))
     }
-    fn store(&mut self, address: u64, bytes: u32, value: u64, _: Order) -> Result<(), String> {
+    fn store(&mut self, address: u64, bytes: u32, value: u64, _: Strength) -> Result<(), String> {
         self.write(address, bytes, &value.to_le_bytes()[..bytes as usize])
     }
     fn update(
         &mut self,
         address: u64,
         bytes: u32,
-        order: Order,
+        strength: Strength,
+        _: bool,
         new: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Result<u64, String> {
-        let old = self.load(address, bytes, order)?;
+        let old = self.load(address, bytes, strength)?;
         if let Some(new) = new(old) {
-            self.store(address, bytes, new, order)?;
+            self.store(address, bytes, new, strength)?;
         }
         Ok(old)
     }
@@ -296,6 +297,43 @@ fn damaged_bytecode_does_no_harm() {
         }
     }
     assert!(ran > 100, "{ran}");
+}
+
+#[test]
+fn there_is_a_limit_to_what_tiles_take() {
+    let types = [
+        Out::default().numbers(&[16, 0, 0]),
+        Out::default().number(4),
+        tile(1, &[1 << 24]),
+        tile(1, &[]),
+        tile(1, &[1]),
+    ];
+    let zero = Out::default().bytes(&[0; 8]);
+    let end = Out::default().numbers(&[0x5c, 0, 0]);
+    // Of 128 MiB each, all of one element.
+    let constants = vec![Out::default().numbers(&[0x10, 2, 0]); 3];
+    let error = read(&module(
+        1,
+        &types,
+        &[zero.clone()],
+        &[&constants[..], &[end.clone()]].concat(),
+    ))
+    .unwrap_err();
+    assert!(error.to_string().contains("more than 256 MiB of constants"), "{error}");
+    let mut body = vec![
+        Out::default().numbers(&[0x10, 3, 0]),
+        Out::default().numbers(&[0x5b, 4, 0]),
+    ];
+    body.extend(vec![Out::default().numbers(&[0x0b, 2, 1]); 8]);
+    let whole = [&body[..], &[end.clone()]].concat();
+    let error = run(&module(1, &types, &[zero.clone()], &whole), &mut world(0)).unwrap_err();
+    assert!(
+        error.contains("`broadcast` of the tile kernel `f`: its values would take more than 1024 MiB"),
+        "{error}"
+    );
+    body.pop();
+    let whole = [&body[..], &[end]].concat();
+    assert_eq!(run(&module(1, &types, &[zero], &whole), &mut world(0)), Ok(true));
 }
 
 #[test]

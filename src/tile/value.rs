@@ -137,6 +137,10 @@ impl Tile {
         self.data.len()
     }
 
+    pub fn bytes(&self) -> usize {
+        self.len() * self.element.bytes() as usize
+    }
+
     /// An element as a signed number.
     pub fn signed(&self, at: usize) -> i64 {
         sign_extend(self.element.bits(), self.data.get(at))

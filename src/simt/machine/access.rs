@@ -273,6 +273,40 @@ pub(super) fn tell_one<const WATCHED: bool>(
     }
 }
 
+/// Tells the observer of a strong access of one lane to a generic address, and of what is read again when it is done.
+pub(super) fn tell_strong<const WATCHED: bool>(
+    cx: &Cx<'_>,
+    lane: usize,
+    (address, bytes): (u64, u32),
+    direction: Direction,
+    (ordering, scope): (Ordering, Scope),
+    (atomic, is_done): (Option<Atomic>, bool),
+) {
+    if WATCHED && let Some(observer) = cx.block.env.watch().observer() {
+        let mut addresses = [0; WARP];
+        addresses[lane % WARP] = address;
+        let access = Access {
+            warp: lane / WARP,
+            lanes: 1 << (lane % WARP),
+            addresses: &addresses,
+            bytes,
+            element: bytes,
+            space: Space::Generic,
+            direction,
+            ordering,
+            scope: Some(scope),
+            proxy: Proxy::Generic,
+            operation: cx.operation,
+            stored: None,
+            atomic,
+        };
+        match is_done {
+            false => observer.access(&cx.who(cx.span), &access),
+            true => observer.has_read(&cx.who(cx.span), &access),
+        }
+    }
+}
+
 /// Lines of a tile that a warp names by one address, that of its first active lane: line `i` lies `offsets[i]` bytes
 /// behind it and stands for lane `i`, whose bit `lines` has; `bytes` of each, from a multiple of `align`. `false`: the warp
 /// may not, and `cx.fault` says which line.

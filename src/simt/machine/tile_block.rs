@@ -5,12 +5,14 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use crate::isa::lanes::WARP;
+use crate::program;
 use crate::simt::cause::Cause;
-use crate::tile::{Host, Order, Run, Stepped};
+use crate::tile::{Host, Order, Run, Stepped, Strength};
 
 use super::access;
 use super::context::{Cx, RawFault};
-use super::observe::Direction;
+use super::observe::{Atomic, Direction};
 use super::raw::Raw;
 
 /// Runs the block for a while; `true`: there is more to do. `variables` is the address of a table with those of the module's
@@ -55,6 +57,30 @@ impl<const WATCHED: bool> World<'_, '_, WATCHED> {
         }
         access::one::<WATCHED>(self.cx, self.lane, address, bytes, direction)
     }
+
+    /// As `check`, of one element, of which nobody is told yet.
+    fn may(&self, address: u64, bytes: u32, direction: Direction) -> Result<(), RawFault> {
+        if !address.is_multiple_of(bytes.into()) {
+            return Err(RawFault::misaligned(address, bytes.into(), self.lane));
+        }
+        access::one::<false>(self.cx, self.lane, address, bytes.into(), direction)
+    }
+
+    fn tell(
+        &self,
+        place: (u64, u32),
+        direction: Direction,
+        Strength { order, scope }: Strength,
+        what: (Option<Atomic>, bool),
+    ) {
+        let ordering = match order {
+            Order::Relaxed => program::Ordering::Relaxed,
+            Order::Acquire => program::Ordering::Acquire,
+            Order::Release => program::Ordering::Release,
+            Order::AcquireRelease => program::Ordering::AcqRel,
+        };
+        access::tell_strong::<WATCHED>(self.cx, self.lane, place, direction, (ordering, scope), what);
+    }
 }
 
 impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
@@ -96,26 +122,30 @@ impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
         Ok(())
     }
 
-    fn load(&mut self, address: u64, bytes: u32, order: Order) -> Result<u64, RawFault> {
-        self.check(address, bytes.into(), bytes, Direction::Read)?;
-        let order = match order {
+    fn load(&mut self, address: u64, bytes: u32, strength: Strength) -> Result<u64, RawFault> {
+        self.may(address, bytes, Direction::Read)?;
+        self.tell((address, bytes), Direction::Read, strength, (None, false));
+        let order = match strength.order {
             Order::Relaxed => Ordering::Relaxed,
             Order::Acquire | Order::Release | Order::AcquireRelease => Ordering::Acquire,
         };
         // SAFETY: the funnel has just found that as many bytes may be read there, and that they are aligned.
-        Ok(unsafe {
+        let bits = unsafe {
             match bytes {
                 1 => u8::load_strong(address as *const u8, order).into(),
                 2 => u16::load_strong(address as *const u16, order).into(),
                 4 => u32::load_strong(address as *const u32, order).into(),
                 _ => u64::load_strong(address as *const u64, order),
             }
-        })
+        };
+        self.tell((address, bytes), Direction::Read, strength, (None, true));
+        Ok(bits)
     }
 
-    fn store(&mut self, address: u64, bytes: u32, value: u64, order: Order) -> Result<(), RawFault> {
-        self.check(address, bytes.into(), bytes, Direction::Write)?;
-        let order = match order {
+    fn store(&mut self, address: u64, bytes: u32, value: u64, strength: Strength) -> Result<(), RawFault> {
+        self.may(address, bytes, Direction::Write)?;
+        self.tell((address, bytes), Direction::Write, strength, (None, false));
+        let order = match strength.order {
             Order::Relaxed => Ordering::Relaxed,
             Order::Acquire | Order::Release | Order::AcquireRelease => Ordering::Release,
         };
@@ -135,31 +165,43 @@ impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
         &mut self,
         address: u64,
         bytes: u32,
-        order: Order,
+        strength: Strength,
+        is_swap: bool,
         new: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Result<u64, RawFault> {
-        self.check(address, bytes.into(), bytes, Direction::Atomic)?;
-        let success = match order {
-            Order::Relaxed => Ordering::Relaxed,
-            Order::Acquire => Ordering::Acquire,
-            Order::Release => Ordering::Release,
-            Order::AcquireRelease => Ordering::AcqRel,
+        self.may(address, bytes, Direction::Atomic)?;
+        let mut atomic = Atomic {
+            is_blind: false,
+            is_swap,
+            failed: 0,
+        };
+        self.tell((address, bytes), Direction::Atomic, strength, (Some(atomic), false));
+        let (success, failure) = match strength.order {
+            Order::Relaxed => (Ordering::Relaxed, Ordering::Relaxed),
+            Order::Acquire => (Ordering::Acquire, Ordering::Acquire),
+            Order::Release => (Ordering::Release, Ordering::Relaxed),
+            Order::AcquireRelease => (Ordering::AcqRel, Ordering::Acquire),
         };
         macro_rules! update {
             ($atomic:ty, $bits:ty) => {{
                 // SAFETY: the funnel has just found that these bytes may be read and written, and that they are aligned; others
                 // reach this memory only through raw pointers and atomics.
                 let place = unsafe { <$atomic>::from_ptr(address as *mut $bits) };
-                let was = place.fetch_update(success, Ordering::Relaxed, |old| new(old.into()).map(|bits| bits as $bits));
-                u64::from(was.unwrap_or_else(|old| old))
+                let was = place.fetch_update(success, failure, |old| new(old.into()).map(|bits| bits as $bits));
+                was.map(u64::from).map_err(u64::from)
             }};
         }
-        Ok(match bytes {
+        let was = match bytes {
             1 => update!(AtomicU8, u8),
             2 => update!(AtomicU16, u16),
             4 => update!(AtomicU32, u32),
             _ => update!(AtomicU64, u64),
-        })
+        };
+        if was.is_err() {
+            atomic.failed = 1 << (self.lane % WARP);
+        }
+        self.tell((address, bytes), Direction::Atomic, strength, (Some(atomic), true));
+        Ok(was.unwrap_or_else(|old| old))
     }
 
     fn print(&mut self, text: &[u8]) {

@@ -178,9 +178,11 @@ impl Run {
             )
             .into());
         }
-        for (place, value) in self.values[block.first_argument as usize..].iter_mut().zip(arguments) {
-            *place = Some(value);
-        }
+        let first = block.first_argument as usize;
+        arguments
+            .into_iter()
+            .zip(first..)
+            .try_for_each(|(value, at)| self.put(at, value))?;
         for op in &block.ops {
             let results = match op.code {
                 Code::Yield => {
@@ -215,7 +217,7 @@ impl Run {
                 if !fits {
                     return Err(format!("`{}` does not compute a scalar", op.code.layout().name).into());
                 }
-                self.values[op.first_result as usize + at] = Some(value);
+                self.put(op.first_result as usize + at, value)?;
             }
         }
         Err("a block that yields nothing".to_string().into())

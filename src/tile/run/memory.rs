@@ -4,22 +4,28 @@
 use std::sync::Arc;
 
 use super::convert::{from_f64, to_f64};
-use super::{Host, Order, Run, Stop};
-use crate::isa::types::Rounding;
+use super::{Host, Order, Run, Stop, Strength};
+use crate::isa::types::{Rounding, Scope};
 use crate::tile::op::Code;
-use crate::tile::read::{Module, Op};
+use crate::tile::read::{Given, Module, Op};
 use crate::tile::types::{Element, Padding, TileType, Type, ViewType, Walk};
 use crate::tile::value::{Data, Tensor, Tile, Value, View, mask, row_strides, sign_extend};
 
-/// `None`: weak.
-fn order(number: u64) -> Option<Order> {
-    match number {
-        1 => Some(Order::Relaxed),
-        2 => Some(Order::Acquire),
-        3 => Some(Order::Release),
-        4 => Some(Order::AcquireRelease),
-        _ => None,
-    }
+/// By the numbers of `MemoryOrderingSemantics` and `MemoryScope`, a load's or store's if it says one. `None`: weak.
+fn strength(op: &Op) -> Option<Strength> {
+    let order = match op.number(0) {
+        1 => Order::Relaxed,
+        2 => Order::Acquire,
+        3 => Order::Release,
+        4 => Order::AcquireRelease,
+        _ => return None,
+    };
+    let scope = match op.attributes.get(1) {
+        Some(Given::Number(0)) => Scope::Cta,
+        Some(Given::Number(1)) => Scope::Gpu,
+        _ => Scope::Sys,
+    };
+    Some(Strength { order, scope })
 }
 
 /// What an atomic operation leaves in memory: the numbers of `AtomicRMWMode`.
@@ -64,7 +70,11 @@ impl Run {
         op: &Op,
         host: &mut H,
     ) -> Result<Vec<Value>, Stop<H::Fault>> {
-        let order = order(op.number(0));
+        let order = strength(op);
+        let atomically = order.unwrap_or(Strength {
+            order: Order::Relaxed,
+            scope: Scope::Sys,
+        });
         let reads = matches!(
             op.code,
             Code::LoadPtr | Code::LoadView | Code::AtomicCas | Code::AtomicRmw
@@ -128,12 +138,9 @@ impl Run {
                     let new = values.data.get(at);
                     old.push(match is_on(on.as_deref(), at)? {
                         true => host
-                            .update(
-                                pointers.data.get(at),
-                                element.bytes(),
-                                order.unwrap_or(Order::Relaxed),
-                                &mut |old| Some(combine(mode, element, old, new)),
-                            )
+                            .update(pointers.data.get(at), element.bytes(), atomically, false, &mut |old| {
+                                Some(combine(mode, element, old, new))
+                            })
                             .map_err(Stop::Fault)?,
                         false => 0,
                     });
@@ -157,12 +164,9 @@ impl Run {
                     let (expected, new) = (expected.data.get(at), values.data.get(at));
                     old.push(match is_on(on.as_deref(), at)? {
                         true => host
-                            .update(
-                                pointers.data.get(at),
-                                element.bytes(),
-                                order.unwrap_or(Order::Relaxed),
-                                &mut |old| (old == expected).then_some(new),
-                            )
+                            .update(pointers.data.get(at), element.bytes(), atomically, true, &mut |old| {
+                                (old == expected).then_some(new)
+                            })
                             .map_err(Stop::Fault)?,
                         false => 0,
                     });
@@ -202,7 +206,7 @@ impl Run {
                     for i in 0..line.count {
                         let new = tile.data.get(line.first + i * line.step);
                         let address = element_address(&view.tensor, line.at + i as i64);
-                        host.update(address, element.bytes(), order.unwrap_or(Order::Relaxed), &mut |old| {
+                        host.update(address, element.bytes(), atomically, false, &mut |old| {
                             Some(combine(mode, element, old, new))
                         })
                         .map_err(Stop::Fault)?;
@@ -444,7 +448,7 @@ fn read_line<H: Host>(
     tensor: &Tensor,
     line: &Line,
     data: &mut Data,
-    order: Option<Order>,
+    order: Option<Strength>,
 ) -> Result<(), Stop<H::Fault>> {
     let element = tensor.element;
     if element.is_packed() {
@@ -468,7 +472,7 @@ fn read_row<H: Host>(
     element: Element,
     data: &mut Data,
     (first, step, count): (usize, usize, usize),
-    order: Option<Order>,
+    order: Option<Strength>,
 ) -> Result<(), Stop<H::Fault>> {
     let read = match order {
         Some(order) => {
@@ -512,7 +516,7 @@ fn write_line<H: Host>(
     tensor: &Tensor,
     line: &Line,
     data: &Data,
-    order: Option<Order>,
+    order: Option<Strength>,
 ) -> Result<(), Stop<H::Fault>> {
     let element = tensor.element;
     if element.is_packed() {
@@ -536,7 +540,7 @@ fn write_row<H: Host>(
     element: Element,
     data: &Data,
     (first, step, count): (usize, usize, usize),
-    order: Option<Order>,
+    order: Option<Strength>,
 ) -> Result<(), Stop<H::Fault>> {
     let (bytes, places) = (element.bytes(), (0..count).map(|i| first + i * step));
     match order {

@@ -11,19 +11,28 @@ mod shape;
 
 use std::sync::Arc;
 
+use crate::isa::types::Scope;
+
 use super::op::Code;
 use super::read::{Module, Op};
 use super::stub::parameter_bytes;
 use super::types::{Element, TileType, Type};
 use super::value::{Tile, Value};
 
-/// How strong an access to memory is, for those beyond weak ones.
+/// What orders an access that is stronger than weak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Relaxed,
     Acquire,
     Release,
     AcquireRelease,
+}
+
+/// How strong an access to memory is, for those beyond weak ones, and among whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strength {
+    pub order: Order,
+    pub scope: Scope,
 }
 
 /// The world around a tile block. Addresses are those of the kernel, which may be wrong: that is a fault.
@@ -38,14 +47,16 @@ pub trait Host {
     /// Neighbours of `element` bytes each, which are aligned to as many.
     fn read(&mut self, address: u64, element: u32, into: &mut [u8]) -> Result<(), Self::Fault>;
     fn write(&mut self, address: u64, element: u32, from: &[u8]) -> Result<(), Self::Fault>;
-    fn load(&mut self, address: u64, bytes: u32, order: Order) -> Result<u64, Self::Fault>;
-    fn store(&mut self, address: u64, bytes: u32, value: u64, order: Order) -> Result<(), Self::Fault>;
+    fn load(&mut self, address: u64, bytes: u32, strength: Strength) -> Result<u64, Self::Fault>;
+    fn store(&mut self, address: u64, bytes: u32, value: u64, strength: Strength) -> Result<(), Self::Fault>;
     /// One step: what was there, after `new` has said what is to be there instead, if anything.
+    /// `is_swap`: it writes only if it finds what it compares with.
     fn update(
         &mut self,
         address: u64,
         bytes: u32,
-        order: Order,
+        strength: Strength,
+        is_swap: bool,
         new: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Result<u64, Self::Fault>;
     fn print(&mut self, text: &[u8]);
@@ -77,12 +88,16 @@ impl<F> From<String> for Stop<F> {
 
 /// Operations in one go, about: then it is others' turn.
 const SHARE: u32 = 4096;
+/// Bytes that the values of a tile block may have: more than any device has room for.
+const MOST_BYTES: usize = 1 << 30;
 
 /// A tile block under way.
 pub struct Run {
     module: Arc<Module>,
     entry: usize,
     values: Vec<Option<Value>>,
+    /// Of its values; those of which there are two count twice.
+    bytes: usize,
     frames: Vec<Frame>,
     /// Something strong was read since the last time round a loop: perhaps it waits for somebody.
     looks: bool,
@@ -132,6 +147,7 @@ impl Run {
             module,
             entry,
             values,
+            bytes: 0,
             frames: vec![Frame {
                 block: 0,
                 next: 0,
@@ -405,9 +421,24 @@ impl Run {
         }
         for (at, (value, &ty)) in results.into_iter().zip(&op.results).enumerate() {
             must_be(&value, module.types.known(ty))?;
-            self.values[op.first_result as usize + at] = Some(value);
+            self.put(op.first_result as usize + at, value)?;
         }
         Ok(())
+    }
+
+    /// A value takes the place of the one that was there.
+    fn put(&mut self, at: usize, value: Value) -> Result<(), String> {
+        let bytes = |value: &Value| match value {
+            Value::Tile(tile) => tile.bytes(),
+            Value::Tensor(_) | Value::View(_) | Value::Token => 0,
+        };
+        let more = bytes(&value);
+        let less = self.values[at].replace(value).as_ref().map_or(0, bytes);
+        self.bytes = (self.bytes + more).saturating_sub(less);
+        match self.bytes <= MOST_BYTES {
+            true => Ok(()),
+            false => Err(format!("its values would take more than {} MiB", MOST_BYTES >> 20)),
+        }
     }
 
     fn enter(&mut self, block: u32, kind: Kind) {
@@ -427,10 +458,11 @@ impl Run {
                 block.arguments
             ));
         }
-        for (place, value) in self.values[block.first_argument as usize..].iter_mut().zip(values) {
-            *place = Some(value);
-        }
-        Ok(())
+        let first = block.first_argument as usize;
+        values
+            .into_iter()
+            .zip(first..)
+            .try_for_each(|(value, at)| self.put(at, value))
     }
 
     /// The operation whose block is through has these results.
