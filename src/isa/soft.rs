@@ -17,7 +17,8 @@ pub trait Format: 'static {
     const NAN: u64;
 }
 macro_rules! formats {
-    ($($name:ident $precision:literal $exponent:literal $nan:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $precision:literal $exponent:literal $nan:literal;)*) => {$(
+        $(#[$doc])*
         pub struct $name;
         impl Format for $name {
             const PRECISION: u32 = $precision;
@@ -31,6 +32,8 @@ formats! {
     Bfloat16 8 8 0x7fff;
     Binary32 24 8 0x7fff_ffff;
     Binary64 53 11 0xfff8_0000_0000_0000;
+    /// The range of `f32` and ten fraction bits; in a register its low 13 bits, which are not here, are zero.
+    Tf32 11 8 0x3ffff;
 }
 
 /// What bits stand for.

@@ -4,7 +4,7 @@
 use crate::isa::float::{flush, quiet, saturate};
 use crate::isa::number::{canonical, narrow_bf16, narrow_f16, widen_f16};
 use crate::isa::simd::{Cpu, Op, Value, op};
-use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
+use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Number, Tf32};
 use crate::isa::types::{Rounding, subtypes};
 
 // ---- every pair ----------------------------------------------------------------------------------------------------
@@ -70,14 +70,6 @@ pub(super) const INTEGRAL: u64 = 1 << 20;
 /// A conversion as a kernel's constant.
 pub(super) fn code(to: Kind, from: Kind, mode: Rounding, flags: u64) -> u64 {
     to as u64 | (from as u64) << 4 | mode.code() << 8 | flags
-}
-
-/// TF32 has the range of `f32` and ten fraction bits; in a register its low 13 bits are zero.
-struct Tf32;
-impl Format for Tf32 {
-    const PRECISION: u32 = 11;
-    const EXPONENT_BITS: u32 = 8;
-    const NAN: u64 = 0x3ffff;
 }
 
 fn unpack(format: Float, bits: u64) -> Number {

@@ -79,6 +79,20 @@ impl Narrow {
     pub(in crate::isa) fn number(self, bits: u32) -> f32 {
         widen(self, bits)
     }
+    /// The number that the low bits are.
+    pub(crate) fn exact(self, bits: u32) -> Number {
+        unpack(self, bits)
+    }
+    /// The bits of a number rounded in a mode that is not stochastic, the greatest finite one's beyond it.
+    pub(crate) fn rounded(self, number: Number, mode: Rounding) -> u32 {
+        let negative = matches!(number, Number::Finite { negative: true, .. });
+        let way = match (mode, negative) {
+            (Rounding::Rn | Rounding::Rna, _) => Way::Nearest,
+            (Rounding::Rz | Rounding::Rs, _) | (Rounding::Rm, false) | (Rounding::Rp, true) => Way::Down,
+            (Rounding::Rm, true) | (Rounding::Rp, false) => Way::Up,
+        };
+        pack(self, number, way, SATFINITE)
+    }
     /// The nearest number's bits, even where two are as near, the greatest finite one's beyond it, for formats that have a
     /// sign and an exponent.
     pub(in crate::isa) fn nearest(self, value: f32) -> u32 {

@@ -5,53 +5,37 @@ use super::integer::with_element;
 use crate::isa::lanes::WARP;
 use crate::isa::mma::level::{self, Kernel};
 use crate::isa::mma::vector::Vector;
+use crate::isa::narrow::Narrow;
 use crate::isa::number;
 use crate::isa::simd::Level;
-use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number};
+use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64, Format, Number, Tf32};
 use crate::isa::types::Rounding;
 use crate::tile::op::Code;
 use crate::tile::read::Op;
 use crate::tile::types::{Element, TileType};
 use crate::tile::value::{Data, Tile, mask, sign_extend};
 
-/// TF32: the range of `f32`, and ten bits of fraction.
-struct Tf32;
-impl Format for Tf32 {
-    const PRECISION: u32 = 11;
-    const EXPONENT_BITS: u32 = 8;
-    const NAN: u64 = 0x3ffff;
+/// The format of eight bits or fewer that it is, if it is one.
+fn narrow_format(element: Element) -> Option<Narrow> {
+    match element {
+        Element::E4m3 => Some(Narrow::E4m3),
+        Element::E5m2 => Some(Narrow::E5m2),
+        Element::E8m0 => Some(Narrow::Ue8m0),
+        Element::E2m1 => Some(Narrow::E2m1),
+        Element::I1
+        | Element::I4
+        | Element::I8
+        | Element::I16
+        | Element::I32
+        | Element::I64
+        | Element::F16
+        | Element::Bf16
+        | Element::F32
+        | Element::Tf32
+        | Element::F64
+        | Element::Pointer => None,
+    }
 }
-
-/// A small format: bits of its fraction, its bias, its largest number, its NaN.
-struct Small {
-    fraction: i32,
-    bias: i32,
-    largest: f64,
-    nan: u64,
-    sign: u64,
-}
-
-const E4M3: Small = Small {
-    fraction: 3,
-    bias: 7,
-    largest: 448.0,
-    nan: 0x7f,
-    sign: 0x80,
-};
-const E5M2: Small = Small {
-    fraction: 2,
-    bias: 15,
-    largest: 57344.0,
-    nan: 0x7f,
-    sign: 0x80,
-};
-const E2M1: Small = Small {
-    fraction: 1,
-    bias: 1,
-    largest: 6.0,
-    nan: 0x7,
-    sign: 0x8,
-};
 
 /// By the numbers of `RoundingMode`; the approximate and the full one are to nearest here.
 pub fn rounding(mode: u64) -> Rounding {
@@ -73,36 +57,33 @@ pub fn to_f32(element: Element, bits: u64) -> f32 {
 }
 
 pub fn to_f64(element: Element, bits: u64) -> f64 {
+    if let Some(format) = narrow_format(element) {
+        return match format.exact(bits as u32) {
+            Number::Nan => f64::NAN,
+            Number::Infinity { negative: true } => f64::NEG_INFINITY,
+            Number::Infinity { negative: false } => f64::INFINITY,
+            Number::Finite {
+                negative,
+                significand,
+                exponent,
+            } => {
+                let magnitude = significand as f64 * 2_f64.powi(exponent);
+                if negative { -magnitude } else { magnitude }
+            }
+        };
+    }
     match element {
         Element::F16 | Element::Bf16 | Element::F32 | Element::Tf32 => to_f32(element, bits).into(),
         Element::F64 => f64::from_bits(bits),
-        Element::E4m3 if bits & 0x7f == 0x7f => f64::NAN,
-        Element::E4m3 => small(bits, &E4M3),
-        Element::E5m2 if bits & 0x7f > 0x7c => f64::NAN,
-        Element::E5m2 if bits & 0x7f == 0x7c => f64::INFINITY.copysign(small(bits, &E5M2)),
-        Element::E5m2 => small(bits, &E5M2),
-        Element::E2m1 => small(bits, &E2M1),
-        Element::E8m0 if bits == 0xff => f64::NAN,
-        Element::E8m0 => 2_f64.powi(bits as i32 - 127),
-        Element::I1 | Element::I4 | Element::I8 | Element::I16 | Element::I32 | Element::I64 | Element::Pointer => {
-            sign_extend(element.bits(), bits) as f64
-        }
+        _ => sign_extend(element.bits(), bits) as f64,
     }
-}
-
-fn small(bits: u64, format: &Small) -> f64 {
-    let magnitude = bits & (format.sign - 1);
-    let fraction = magnitude & mask(format.fraction as u32);
-    let exponent = (magnitude >> format.fraction) as i32;
-    let value = match exponent {
-        0 => fraction as f64 * 2_f64.powi(1 - format.bias - format.fraction),
-        _ => (fraction + (1 << format.fraction)) as f64 * 2_f64.powi(exponent - format.bias - format.fraction),
-    };
-    if bits & format.sign != 0 { -value } else { value }
 }
 
 /// Rounded to a format.
 pub fn from_f64(element: Element, value: f64, mode: Rounding) -> u64 {
+    if let Some(format) = narrow_format(element) {
+        return format.rounded(soft::unpack::<Binary64>(value.to_bits()), mode).into();
+    }
     match element {
         Element::F64 => value.to_bits(),
         Element::F32 if mode == Rounding::Rn => (value as f32).to_bits().into(),
@@ -110,13 +91,7 @@ pub fn from_f64(element: Element, value: f64, mode: Rounding) -> u64 {
         Element::Tf32 => round::<Tf32>(value, mode) << 13,
         Element::F16 => round::<Binary16>(value, mode),
         Element::Bf16 => round::<Bfloat16>(value, mode),
-        Element::E4m3 => round_small(value, &E4M3, mode),
-        Element::E5m2 => round_small(value, &E5M2, mode),
-        Element::E2m1 => round_small(value, &E2M1, mode),
-        Element::E8m0 => round_power(value, mode),
-        Element::I1 | Element::I4 | Element::I8 | Element::I16 | Element::I32 | Element::I64 | Element::Pointer => {
-            value as i64 as u64 & mask(element.bits())
-        }
+        _ => value as i64 as u64 & mask(element.bits()),
     }
 }
 
@@ -132,59 +107,16 @@ fn round<F: Format>(value: f64, mode: Rounding) -> u64 {
     }
 }
 
-/// What is too large becomes the largest number, as `cvt.satfinite` has it.
-fn round_small(value: f64, format: &Small, mode: Rounding) -> u64 {
-    if value.is_nan() {
-        return format.nan;
-    }
-    let sign = if value.is_sign_negative() { format.sign } else { 0 };
-    let magnitude = value.abs().min(format.largest * 2.0);
-    // Exponents of powers of two are exact, and so are quotients by them.
-    let least = 1 - format.bias;
-    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(least);
-    let unit = 2_f64.powi(exponent - format.fraction);
-    let units = magnitude / unit;
-    let rounded = match (mode, sign != 0) {
-        (Rounding::Rz | Rounding::Rs, _) | (Rounding::Rm, false) | (Rounding::Rp, true) => units.floor(),
-        (Rounding::Rm, true) | (Rounding::Rp, false) => units.ceil(),
-        (Rounding::Rna, _) => units.round(),
-        (Rounding::Rn, _) => units.round_ties_even(),
-    };
-    let result = (rounded * unit).min(format.largest);
-    if result == 0.0 {
-        return sign;
-    }
-    let exponent = ((result.to_bits() >> 52) as i32 - 1023).max(least);
-    let fraction = (result / 2_f64.powi(exponent - format.fraction)) as u64;
-    // The hidden bit, where it is set, adds one to the exponent.
-    sign | ((((exponent - least) as u64) << format.fraction) + fraction)
-}
-
-/// A power of two.
-fn round_power(value: f64, mode: Rounding) -> u64 {
-    if value.is_nan() {
-        return 0xff;
-    }
-    let exponent = (value.abs().to_bits() >> 52) as i32 - 1023;
-    let fraction = value.to_bits() & mask(52);
-    let up = match mode {
-        Rounding::Rp => fraction != 0,
-        Rounding::Rz | Rounding::Rm | Rounding::Rs => false,
-        Rounding::Rn | Rounding::Rna => fraction >= 1 << 51,
-    };
-    (exponent + 127 + i32::from(up)).clamp(0, 254) as u64
-}
-
 /// Halves as `f32`.
 pub fn widen(halves: &[u16]) -> Vec<f32> {
     let mut values = vec![0.0; halves.len()];
-    level::run::<Widen>(Level::current(), (halves, &mut values));
+    level::run::<FromHalves>(Level::current(), (halves, &mut values));
     values
 }
 
-struct Widen;
+struct FromHalves;
 
-impl Kernel for Widen {
+impl Kernel for FromHalves {
     type Arguments<'a> = (&'a [u16], &'a mut [f32]);
     #[inline(always)]
     unsafe fn run<C: Vector>((halves, values): Self::Arguments<'_>) {
@@ -203,13 +135,13 @@ impl Kernel for Widen {
 /// To the nearest halves.
 fn narrow(values: &[u32]) -> Vec<u16> {
     let mut halves = vec![0; values.len()];
-    level::run::<Narrow>(Level::current(), (values, &mut halves));
+    level::run::<ToHalves>(Level::current(), (values, &mut halves));
     halves
 }
 
-struct Narrow;
+struct ToHalves;
 
-impl Kernel for Narrow {
+impl Kernel for ToHalves {
     type Arguments<'a> = (&'a [u32], &'a mut [u16]);
     #[inline(always)]
     unsafe fn run<C: Vector>((values, halves): Self::Arguments<'_>) {
