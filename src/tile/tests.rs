@@ -315,8 +315,8 @@ fn there_is_a_limit_to_what_tiles_take() {
     let error = read(&module(
         1,
         &types,
-        &[zero.clone()],
-        &[&constants[..], &[end.clone()]].concat(),
+        std::slice::from_ref(&zero),
+        &[&constants[..], std::slice::from_ref(&end)].concat(),
     ))
     .unwrap_err();
     assert!(error.to_string().contains("more than 256 MiB of constants"), "{error}");
@@ -325,8 +325,8 @@ fn there_is_a_limit_to_what_tiles_take() {
         Out::default().numbers(&[0x5b, 4, 0]),
     ];
     body.extend(vec![Out::default().numbers(&[0x0b, 2, 1]); 8]);
-    let whole = [&body[..], &[end.clone()]].concat();
-    let error = run(&module(1, &types, &[zero.clone()], &whole), &mut world(0)).unwrap_err();
+    let whole = [&body[..], std::slice::from_ref(&end)].concat();
+    let error = run(&module(1, &types, std::slice::from_ref(&zero), &whole), &mut world(0)).unwrap_err();
     assert!(
         error.contains("`broadcast` of the tile kernel `f`: its values would take more than 1024 MiB"),
         "{error}"

@@ -13,7 +13,7 @@ mod watch;
 use std::collections::HashSet;
 
 use crate::isa::joint::Joint;
-use crate::program::{BarrierOp, Body, Op, Ordering, Value};
+use crate::program::{BarrierOp, Body, Op, Ordering, Syscall, Value};
 use crate::simt::Launch;
 
 use super::ledger::Reach;
@@ -33,8 +33,9 @@ pub fn is_wide(launch: &Launch) -> bool {
             *ordering == Ordering::Weak || Reach::of(*scope) == Reach::Device
         }
         Op::Atomic { scope, .. } => Reach::of(Some(*scope)) == Reach::Device,
-        // Some of these have scopes of their own.
+        // Some of these have scopes of their own, as a tile's accesses have.
         Op::Joint(joint) => matches!(joint.what, Joint::Matrix(_)),
+        Op::Syscall { which, .. } => *which != Syscall::TileBlock,
         Op::Barrier { .. }
         | Op::WarpBarrier { .. }
         | Op::Match { .. }
@@ -53,7 +54,6 @@ pub fn is_wide(launch: &Launch) -> bool {
         | Op::IsHandle { .. }
         | Op::Activemask { .. }
         | Op::Call { .. }
-        | Op::Syscall { .. }
         | Op::Return
         | Op::Exit
         | Op::Trap
@@ -115,6 +115,8 @@ fn op_is_plain(body: &Body, op: &Op) -> bool {
         // What a strong read finds lies before whatever follows it, which a word without a set cannot tell.
         Op::Load { ordering, .. } => *ordering == Ordering::Weak,
         Op::Store { ordering, .. } | Op::Atomic { ordering, .. } => is_unordered(ordering),
+        // A tile's accesses may be of any strength.
+        Op::Syscall { which, .. } => *which != Syscall::TileBlock,
         Op::Joint(joint) => matches!(joint.what, Joint::Matrix(_)),
         Op::Compute { .. }
         | Op::Shadow(_)
@@ -126,7 +128,6 @@ fn op_is_plain(body: &Body, op: &Op) -> bool {
         | Op::IsHandle { .. }
         | Op::Activemask { .. }
         | Op::Call { .. }
-        | Op::Syscall { .. }
         | Op::Return
         | Op::Exit
         | Op::Trap
