@@ -337,6 +337,35 @@ fn there_is_a_limit_to_what_tiles_take() {
 }
 
 #[test]
+fn words_that_nobody_knows_are_errors() {
+    let types = [
+        Out::default().numbers(&[16, 2, 2, 4, 0]),
+        Out::default().numbers(&[12, 3]),
+        tile(1, &[]),
+        Out::default().number(3),
+        tile(3, &[]),
+        Out::default().number(17),
+    ];
+    let end = Out::default().numbers(&[0x5c, 0, 0]);
+    let runs = |op: &[u64]| {
+        let body = [Out::default().numbers(op), end.clone()];
+        run(&module(1, &types, &[], &body), &mut world(3))
+    };
+    let says = |op: &[u64], what: &str| {
+        let error = runs(op).unwrap_err();
+        assert!(error.ends_with(what), "{error}");
+    };
+    // Orderings, scopes, modes of atomics, rounding.
+    says(&[0x3d, 4, 5, 0, 5, 0], "memory ordering of kind 5");
+    says(&[0x08, 4, 5, 0, 1, 3, 3, 0, 1], "a scope of kind Number(3)");
+    says(&[0x08, 4, 5, 0, 1, 2, 10, 0, 1], "an atomic of kind 10");
+    says(&[0x15, 4, 1, 4, 1, 1], "rounding of kind 4");
+    says(&[0x0f, 4, 6, 1, 1, 1], "a comparison of kind 6");
+    assert_eq!(runs(&[0x08, 4, 5, 0, 1, 2, 9, 0, 1]), Ok(true));
+    assert_eq!(runs(&[0x15, 4, 1, 3, 1, 1]), Ok(true));
+}
+
+#[test]
 fn errors_say_what_and_where() {
     let says = |bytes: &[u8], what: &str| {
         let error = read(bytes).unwrap_err().to_string();

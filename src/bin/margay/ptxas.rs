@@ -53,16 +53,21 @@ const VALUED: &[(&str, &str)] = &[
 ];
 
 pub fn command() -> Command {
-    Command::new("ptxas")
-        .about("Check PTX and put it out in the place of machine code, with the options of NVIDIA's assembler")
-        .disable_help_flag(true)
-        .arg(
-            Arg::new("words")
-                .num_args(0..)
-                .trailing_var_arg(true)
-                .allow_hyphen_values(true)
-                .value_parser(value_parser!(OsString)),
-        )
+    stands_in(
+        "ptxas",
+        "Check PTX and put it out in the place of machine code, with the options of NVIDIA's assembler",
+    )
+}
+
+/// A command that takes the words of the program for which it stands in as they are.
+pub fn stands_in(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about).disable_help_flag(true).arg(
+        Arg::new("words")
+            .num_args(0..)
+            .trailing_var_arg(true)
+            .allow_hyphen_values(true)
+            .value_parser(value_parser!(OsString)),
+    )
 }
 
 pub fn run(matches: &ArgMatches) -> Outcome {

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 use cuda::tile;
 
 use crate::Outcome;
+use crate::ptxas::stands_in;
 
 /// What answers `--version`, of which programs read the release: the driver's own.
 const VERSION: &str = "\
@@ -28,16 +29,10 @@ const VALUED: &[&str] = &[
 ];
 
 pub fn command() -> Command {
-    Command::new("tileiras")
-        .about("Check Tile IR and put it out in the place of machine code, with the options of NVIDIA's compiler")
-        .disable_help_flag(true)
-        .arg(
-            Arg::new("words")
-                .num_args(0..)
-                .trailing_var_arg(true)
-                .allow_hyphen_values(true)
-                .value_parser(value_parser!(OsString)),
-        )
+    stands_in(
+        "tileiras",
+        "Check Tile IR and put it out in the place of machine code, with the options of NVIDIA's compiler",
+    )
 }
 
 pub fn run(matches: &ArgMatches) -> Outcome {

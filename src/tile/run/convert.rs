@@ -38,13 +38,14 @@ fn narrow_format(element: Element) -> Option<Narrow> {
 }
 
 /// By the numbers of `RoundingMode`; the approximate and the full one are to nearest here.
-pub fn rounding(mode: u64) -> Rounding {
-    match mode {
+pub fn rounding(mode: u64) -> Result<Rounding, String> {
+    Ok(match mode {
         1 | 6 => Rounding::Rz,
         2 => Rounding::Rm,
         3 => Rounding::Rp,
-        _ => Rounding::Rn,
-    }
+        0 | 4 | 5 => Rounding::Rn,
+        other => return Err(format!("rounding of kind {other}")),
+    })
 }
 
 pub fn to_f32(element: Element, bits: u64) -> f32 {
@@ -183,17 +184,18 @@ impl Run {
                 Tile::of(result, Data::B32(wide)).in_shape_of(from)
             }
             (Code::FToF, _) => {
-                let mode = rounding(op.number(0));
+                let mode = rounding(op.number(0))?;
                 with_element(from, target, |bits| from_f64(target, to_f64(source, bits), mode))
             }
             (Code::FToI, _) => {
+                rounding(op.number(1))?;
                 let signed = op.number(0) != 0;
                 with_element(from, target, |bits| {
                     to_integer(to_f64(source, bits), target.bits(), signed, op.number(1))
                 })
             }
             _ => {
-                let (signed, mode) = (op.number(0) != 0, rounding(op.number(1)));
+                let (signed, mode) = (op.number(0) != 0, rounding(op.number(1))?);
                 let wide = source.bits();
                 with_element(from, target, |bits| {
                     let value: i128 = match signed {

@@ -44,7 +44,7 @@ impl Run {
                 |x| 1.0 / x.sqrt(),
             ),
             Code::Sqrt => {
-                let mode = rounding(op.number(0));
+                let mode = rounding(op.number(0))?;
                 match mode {
                     Rounding::Rn => one(a, |x| flush(flush(x, ftz).sqrt(), ftz), f64::sqrt),
                     _ => root(a, mode, ftz)?,
@@ -166,7 +166,7 @@ fn two(a: &Tile, b: &Tile, single: impl Fn(f32, f32) -> f32, double: impl Fn(f64
 /// Sums, products and quotients. Those of halves are rounded to `f32` first, which changes nothing: it has more than twice their
 /// digits.
 fn arithmetic(op: &Op, a: &Tile, b: &Tile, ftz: bool) -> Result<Tile, String> {
-    let mode = rounding(op.number(0));
+    let mode = rounding(op.number(0))?;
     let single = |does: fn(f32, f32) -> f32| move |x, y| flush(does(flush(x, ftz), flush(y, ftz)), ftz);
     match (op.code, mode) {
         (Code::AddF, Rounding::Rn) => two(a, b, single(|x, y| x + y), |x, y| x + y),
@@ -249,7 +249,7 @@ fn root(a: &Tile, mode: Rounding, ftz: bool) -> Result<Tile, String> {
 }
 
 fn fused(op: &Op, a: &Tile, b: &Tile, c: &Tile, ftz: bool) -> Result<Tile, String> {
-    let mode = rounding(op.number(0));
+    let mode = rounding(op.number(0))?;
     let shape = common_shape(a, b)?;
     let whole = Tile {
         shape,

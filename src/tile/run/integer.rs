@@ -65,6 +65,9 @@ impl Run {
             )?,
             Code::DivI => {
                 let rounding = op.number(1);
+                if !(1..=UP).contains(&rounding) {
+                    return Err(format!("rounding of kind {rounding}"));
+                }
                 match signed(0) {
                     true => both(operand(0)?, operand(1)?, |bits, a, b| {
                         signed_quotient(sign_extend(bits, a), sign_extend(bits, b), rounding)

@@ -12,20 +12,22 @@ use crate::tile::types::{Element, Padding, TileType, Type, ViewType, Walk};
 use crate::tile::value::{Data, Tensor, Tile, Value, View, mask, row_strides, sign_extend};
 
 /// By the numbers of `MemoryOrderingSemantics` and `MemoryScope`, a load's or store's if it says one. `None`: weak.
-fn strength(op: &Op) -> Option<Strength> {
+fn strength(op: &Op) -> Result<Option<Strength>, String> {
     let order = match op.number(0) {
         1 => Order::Relaxed,
         2 => Order::Acquire,
         3 => Order::Release,
         4 => Order::AcquireRelease,
-        _ => return None,
+        0 => return Ok(None),
+        other => return Err(format!("memory ordering of kind {other}")),
     };
     let scope = match op.attributes.get(1) {
         Some(Given::Number(0)) => Scope::Cta,
         Some(Given::Number(1)) => Scope::Gpu,
-        _ => Scope::Sys,
+        Some(Given::Number(2)) | Some(Given::Nothing) | None => Scope::Sys,
+        Some(other) => return Err(format!("a scope of kind {other:?}")),
     };
-    Some(Strength { order, scope })
+    Ok(Some(Strength { order, scope }))
 }
 
 /// What an atomic operation leaves in memory: the numbers of `AtomicRMWMode`.
@@ -49,6 +51,7 @@ fn combine(mode: u64, element: Element, old: u64, new: u64) -> u64 {
         6 => signed(old).min(signed(new)) as u64,
         7 => old.max(new),
         8 => old.min(new),
+        // There is no other mode ([`mode`]).
         _ => new,
     };
     result & mask(bits)
@@ -70,7 +73,7 @@ impl Run {
         op: &Op,
         host: &mut H,
     ) -> Result<Vec<Value>, Stop<H::Fault>> {
-        let order = strength(op);
+        let order = strength(op)?;
         let atomically = order.unwrap_or(Strength {
             order: Order::Relaxed,
             scope: Scope::Sys,
@@ -130,53 +133,31 @@ impl Run {
             }
             Code::AtomicRmw => {
                 let (pointers, values) = (Arc::clone(self.tile(op, 0)?), Arc::clone(self.tile(op, 1)?));
-                let on = self.maybe_tile(op, 2)?.cloned();
+                let (on, mode, element) = (self.maybe_tile(op, 2)?.cloned(), mode(op)?, values.element);
                 same_shape(&pointers, &values)?;
-                let (mode, element) = (op.number(2), values.element);
-                let mut old = Vec::with_capacity(pointers.len());
-                for at in 0..pointers.len() {
-                    let new = values.data.get(at);
-                    old.push(match is_on(on.as_deref(), at)? {
-                        true => host
-                            .update(pointers.data.get(at), element.bytes(), atomically, false, &mut |old| {
-                                Some(combine(mode, element, old, new))
-                            })
-                            .map_err(Stop::Fault)?,
-                        false => 0,
-                    });
-                }
-                let tile = Tile {
-                    shape: pointers.shape.clone(),
+                update_each(
+                    host,
+                    &pointers,
+                    on.as_deref(),
                     element,
-                    data: Data::collect(element, old.into_iter()),
-                };
-                Ok(vec![Value::Tile(Arc::new(tile)), Value::Token])
+                    (atomically, false),
+                    |at, old| Some(combine(mode, element, old, values.data.get(at))),
+                )
             }
             Code::AtomicCas => {
                 let [pointers, expected, values] = [0, 1, 2].map(|group| self.tile(op, group).cloned());
                 let (pointers, expected, values) = (pointers?, expected?, values?);
-                let on = self.maybe_tile(op, 3)?.cloned();
+                let (on, element) = (self.maybe_tile(op, 3)?.cloned(), values.element);
                 same_shape(&pointers, &values)?;
                 same_shape(&pointers, &expected)?;
-                let element = values.element;
-                let mut old = Vec::with_capacity(pointers.len());
-                for at in 0..pointers.len() {
-                    let (expected, new) = (expected.data.get(at), values.data.get(at));
-                    old.push(match is_on(on.as_deref(), at)? {
-                        true => host
-                            .update(pointers.data.get(at), element.bytes(), atomically, true, &mut |old| {
-                                (old == expected).then_some(new)
-                            })
-                            .map_err(Stop::Fault)?,
-                        false => 0,
-                    });
-                }
-                let tile = Tile {
-                    shape: pointers.shape.clone(),
+                update_each(
+                    host,
+                    &pointers,
+                    on.as_deref(),
                     element,
-                    data: Data::collect(element, old.into_iter()),
-                };
-                Ok(vec![Value::Tile(Arc::new(tile)), Value::Token])
+                    (atomically, true),
+                    |at, old| (old == expected.data.get(at)).then(|| values.data.get(at)),
+                )
             }
             Code::LoadView => {
                 let view = self.view_of(op, 0)?;
@@ -201,7 +182,7 @@ impl Run {
             _ => {
                 let (view, tile) = (self.view_of(op, 0)?, Arc::clone(self.tile(op, 2)?));
                 must_fit(&tile, &view.ty)?;
-                let (mode, element) = (op.number(2), tile.element);
+                let (mode, element) = (mode(op)?, tile.element);
                 for line in self.lines(&view, op.group(1))? {
                     for i in 0..line.count {
                         let new = tile.data.get(line.first + i * line.step);
@@ -382,6 +363,41 @@ impl Run {
                 index[at] = 0;
             }
         }
+    }
+}
+
+/// Atomics by each of a tile's pointers that is followed: what was there, and a token.
+fn update_each<H: Host>(
+    host: &mut H,
+    pointers: &Tile,
+    on: Option<&Tile>,
+    element: Element,
+    (strength, is_swap): (Strength, bool),
+    new: impl Fn(usize, u64) -> Option<u64>,
+) -> Result<Vec<Value>, Stop<H::Fault>> {
+    let mut old = Vec::with_capacity(pointers.len());
+    for at in 0..pointers.len() {
+        let address = pointers.data.get(at);
+        old.push(match is_on(on, at)? {
+            true => host
+                .update(address, element.bytes(), strength, is_swap, &mut |old| new(at, old))
+                .map_err(Stop::Fault)?,
+            false => 0,
+        });
+    }
+    let tile = Tile {
+        shape: pointers.shape.clone(),
+        element,
+        data: Data::collect(element, old.into_iter()),
+    };
+    Ok(vec![Value::Tile(Arc::new(tile)), Value::Token])
+}
+
+/// One of the modes that [`combine`] has.
+fn mode(op: &Op) -> Result<u64, String> {
+    match op.number(2) {
+        mode @ ..=9 => Ok(mode),
+        other => Err(format!("an atomic of kind {other}")),
     }
 }
 
