@@ -516,16 +516,18 @@ pub fn hash(values: &[u8]) -> String {
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Raw results from which models can be made: a name, of which sweep, from which number to before which, and what they are
-/// told as differences from.
-type Dump = (&'static str, &'static str, Vec<(u64, u64)>, fn(u32) -> u32);
+/// Raw results from which models can be made: a name, of which sweep, from which number to before which and every how many,
+/// and what they are told as differences from.
+type Dump = (&'static str, &'static str, Vec<(u64, u64, usize)>, fn(u32) -> u32);
 
 /// B to D.
 pub fn dumps() -> Vec<Dump> {
-    let octave = |exponent: u64| (exponent << 23, (exponent + 1) << 23);
-    // tanh: exponents -14 to 3; a later look tells which low bits matter.
-    let tanh = (113..=130)
-        .map(|exponent| (exponent << 23, (exponent << 23) + (1 << 16)))
+    let octave = |exponent: u64| (exponent << 23, (exponent + 1) << 23, 1);
+    // tanh: exponents -8 to 3. The unit does not see an argument's low bits: ever fewer of them, until the last octave.
+    let tanh = [6, 6, 6, 5, 5, 4, 4, 4, 3, 2, 0, 0]
+        .iter()
+        .zip(119..)
+        .map(|(unseen, exponent)| (exponent << 23, (exponent + 1) << 23, 1 << unseen))
         .collect();
     fn wide(high: u32) -> f64 {
         f64::from_bits(u64::from(high) << 32)
@@ -534,15 +536,20 @@ pub fn dumps() -> Vec<Dump> {
         ("sqrt", "sqrt.approx.f32", vec![octave(127), octave(128)], |x| {
             f32::from_bits(x).sqrt().to_bits()
         }),
-        ("rcp64h", "rcp.approx.ftz.f64", vec![(0x3ff0_0000, 0x4000_0000)], |x| {
-            ((1.0 / wide(x)).to_bits() >> 32) as u32
-        }),
+        (
+            "rcp64h",
+            "rcp.approx.ftz.f64",
+            vec![(0x3ff0_0000, 0x4000_0000, 1)],
+            |x| ((1.0 / wide(x)).to_bits() >> 32) as u32,
+        ),
         (
             "rsqrt64h",
             "rsqrt.approx.ftz.f64",
-            vec![(0x3ff0_0000, 0x4010_0000)],
+            vec![(0x3ff0_0000, 0x4010_0000, 1)],
             |x| ((1.0 / wide(x).sqrt()).to_bits() >> 32) as u32,
         ),
-        ("tanh", "tanh.approx.f32", tanh, |_| 0),
+        ("tanh", "tanh.approx.f32", tanh, |x| {
+            (f64::from(f32::from_bits(x)).tanh() as f32).to_bits()
+        }),
     ]
 }

@@ -2,8 +2,7 @@
 //!
 //! rcp, roots, ex2, lg2, sin, cos and what divides by rcp have the bits of the hardware's function unit ([`sfu`]), wrapped
 //! in the scaling that NVIDIA's assembler puts around it where an instruction keeps subnormals. The 64-bit forms
-//! `rcp.approx.ftz.f64` and `rsqrt.approx(.ftz).f64` and `ex2` on halves come from the same tables. Of `tanh` no table is
-//! known: its results are the true ones rounded, within the manual's bounds.
+//! `rcp.approx.ftz.f64` and `rsqrt.approx(.ftz).f64` and `ex2` and `tanh` on halves come from the same tables.
 
 use std::marker::PhantomData;
 
@@ -129,58 +128,9 @@ pub(in crate::isa) fn ex2_approx_f32(a: f32) -> f32 {
     Ex2ApproxF32::<false>::result((a,), f32::from_bits(unit))
 }
 
-/// Horner's scheme, highest coefficient first. Written out, not looped over: lanes are vectorised, loops in lanes are not.
-macro_rules! polynomial {
-    ($x:ident: $first:expr $(, $c:expr)*) => {{
-        let sum: f64 = $first;
-        $(let sum = sum * $x + $c;)*
-        sum
-    }};
-}
-
-/// 2^x for |x| ≤ 1/2: Taylor's series, error below 2^-36.
-#[inline(always)]
-fn exp2_core(x: f64) -> f64 {
-    let t = x * std::f64::consts::LN_2;
-    polynomial!(
-        t: 1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0
-    )
-}
-/// Rounds to the nearest integer, for |x| < 2^31: adding pushes the fraction out.
-#[inline(always)]
-fn nearest(x: f64) -> f64 {
-    const MAGIC: f64 = 6_755_399_441_055_744.0;
-    (x + MAGIC) - MAGIC
-}
-/// 2^x; NaN gives NaN.
-#[inline(always)]
-fn exp2(x: f64) -> f64 {
-    let clamped = if x > 1000.0 { 1000.0 } else { x };
-    let clamped = if clamped < -1000.0 { -1000.0 } else { clamped };
-    let n = nearest(clamped);
-    // The integer is in the low bits of the sum with the magic number.
-    let bits = (clamped + 6_755_399_441_055_744.0).to_bits();
-    let scale = f64::from_bits((bits.wrapping_add(1023)) << 52);
-    exp2_core(clamped - n) * scale
-}
-
-#[inline(always)]
-pub(in crate::isa) fn tanh(x: f64) -> f64 {
-    let exponential = exp2(x * (2.0 * std::f64::consts::LOG2_E));
-    let far = 1.0 - 2.0 / (exponential + 1.0);
-    // Near zero the difference would cancel.
-    let near = x - x * x * x * (1.0 / 3.0) + x * x * x * x * x * (2.0 / 15.0);
-    if x.abs() < 1.0 / 64.0 { near } else { far }
-}
 #[inline(always)]
 pub fn tanh_approx_f32(a: f32) -> f32 {
-    // Below 2^-8 an H100 gives the operand back.
-    let result = if a.abs() < 1.0 / 256.0 {
-        a
-    } else {
-        tanh(f64::from(a)) as f32
-    };
-    canonical(result)
+    f32::from_bits(sfu::tanh(a.to_bits()))
 }
 op!(TanhApproxF32 = tanh_approx_f32(a: f32) -> f32);
 

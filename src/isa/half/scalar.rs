@@ -319,11 +319,10 @@ pub fn ex2_approx<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
     let result = flush_if::<H, FTZ>(H::cut(power));
     if is_nan::<H>(a) { 0x7fff } else { result }
 }
-/// Computed in `f64` and rounded, within the manual's bounds, not yet the hardware's bits (see [`crate::isa::approx`]).
+/// What `tanh.approx.f32` gives, cut off.
 #[inline(always)]
 pub fn tanh_approx<H: Half, const FTZ: bool, const SAT: bool>(a: u16) -> u16 {
-    let x = H::widen(a);
-    let result = H::narrow(if x == 0.0 { x } else { approx::tanh(f64::from(x)) as f32 });
+    let result = H::cut(approx::tanh_approx_f32(H::widen(a & 0x7fff))) | a & 0x8000;
     if is_nan::<H>(a) { 0x7fff } else { result }
 }
 

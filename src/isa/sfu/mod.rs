@@ -1,10 +1,10 @@
-//! The single-precision function unit: reciprocal, roots, power, logarithm, sine and cosine, to the bit.
+//! The single-precision function unit: reciprocal, roots, power, logarithm, sine, cosine and hyperbolic tangent, to the bit.
 //!
 //! The unit interpolates: the upper bits of the operand's significand choose a slice of a table, the lower ones, `x`, and
 //! a truncated square of them go into `A + B·x + C·x²` with integer coefficients (Oberman and Siu, "A High-Performance
 //! Area-Efficient Multifunction Interpolator", ARITH-17, 2005). Tables and roundings are those read out of GT200 chips and
-//! published by the envytools project; an H100 has the same results for all 2^32 arguments. The square root, which those
-//! chips have no table of, was measured there.
+//! published by the envytools project; an H100 has the same results for all 2^32 arguments. The square root and the
+//! hyperbolic tangent, which those chips have no tables of, were measured there.
 //!
 //! Everything is on the bits of an `f32`. A warp goes through in stages — range reduction, square, table, polynomial,
 //! composition — each a loop over the lanes without branches, which the compiler makes vectors of, with lanes no wider
@@ -12,10 +12,12 @@
 //! [`super::approx`] scales where an instruction wants more.
 
 pub mod rom;
+mod tanh;
 
 use super::lanes::WARP;
 use super::simd::Cpu;
 use rom::{EX2, LG2, RCP, RSQRT, SIN, SQRT};
+pub use tanh::tanh;
 
 /// What range reduction makes of an operand.
 #[derive(Clone, Copy)]
