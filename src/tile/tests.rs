@@ -1,6 +1,7 @@
 //! Bytecode that is written here, by the reference's words, and a world of bytes to run it in. Expectations are counted by hand or by
 //! plain arithmetic.
 
+use crate::isa::mma::Architecture;
 use std::sync::Arc;
 
 use super::*;
@@ -111,6 +112,9 @@ impl Host for World {
     }
     fn grid(&self) -> [u32; 3] {
         [4, 2, 1]
+    }
+    fn tensor_cores(&self) -> Architecture {
+        Architecture::Hopper
     }
     fn parameter(&self, offset: u32, bytes: u32) -> u64 {
         let raw = self.parameters.get(offset as usize..).unwrap_or_default();

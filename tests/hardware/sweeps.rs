@@ -270,6 +270,56 @@ pub fn all() -> Vec<Sweep> {
             });
         }
     }
+    // What an addition in memory makes of them: the second operand is added to the first, which is there.
+    for (ty, operation, load, needs, specials) in [
+        ("f32", "add.f32", "mov.b32 %f1, %r6;", ANY, specials(8, 23)),
+        ("f64", "add.f64", "mov.b64 %fd1, %rd5;", ANY, specials(11, 52)),
+        ("f16", "add.noftz.f16", "cvt.u16.u32 %h1, %r6;", ANY, specials(5, 10)),
+        (
+            "bf16",
+            "add.noftz.bf16",
+            "cvt.u16.u32 %h1, %r6;",
+            (90, "7.8"),
+            specials(8, 7),
+        ),
+    ] {
+        let (wide, size) = (ty == "f64", specials.len());
+        let (bytes, register, bits) = match ty {
+            "f64" => (8, "%fd", "%rd"),
+            "f32" => (4, "%f", "%r"),
+            _ => (4, "%h", "%r"),
+        };
+        let value = if wide { "%rd5" } else { "%r6" };
+        let argument = |index: &str| {
+            format!(
+                "mov.u64 %rd4, grid; mad.wide.u32 %rd4, {index}, {bytes}, %rd4; ld.const.b{} {value}, [%rd4]; ",
+                8 * bytes
+            )
+        };
+        for space in ["global", "shared"] {
+            let place = match space {
+                "global" => format!("mad.wide.u32 %rd6, %r0, {bytes}, %rd0;"),
+                _ => format!(
+                    "{{ .shared .align 8 .b8 own[2048]; mov.u64 %rd6, own; }} mov.u32 %r5, %tid.x; mad.wide.u32 %rd6, %r5, {bytes}, %rd6;"
+                ),
+            };
+            list.push(Sweep {
+                name: format!("atom.{space}.{operation}"),
+                needs,
+                body: format!(
+                    "{place} rem.u32 %r4, %r1, {size}; div.u32 %r5, %r1, {size}; {}st.{space}.b{} [%rd6], {value}; {}{load} \
+                     atom.{space}.{operation} {register}2, [%rd6], {register}1; ld.{space}.b{} {bits}2, [%rd6];",
+                    argument("%r4"),
+                    8 * bytes,
+                    argument("%r5"),
+                    8 * bytes
+                ),
+                count: (size as u64).pow(2),
+                wide,
+                grid: specials.clone(),
+            });
+        }
+    }
     // Results on both sides of the least normal number, flushed and not, in every rounding.
     let beside = beside_the_least();
     let size = beside.len();

@@ -121,11 +121,19 @@ wrapped! {
     CosApproxF32[FTZ] = sfu::Circular<true>, (a): a, |value| value;
 }
 
-/// `ex2.approx.f32` of one operand.
+/// A wrapped instruction on operands that are nobody's registers.
+#[inline(always)]
+pub fn of<W: Wrapped>(operands: W::Src) -> f32
+where
+    W::Src: Copy,
+{
+    let unit = sfu::one::<W::Function>(W::operand(operands).to_bits());
+    W::result(operands, f32::from_bits(unit))
+}
+
 #[inline(always)]
 pub(in crate::isa) fn ex2_approx_f32(a: f32) -> f32 {
-    let unit = sfu::one::<sfu::Ex2>(Ex2ApproxF32::<false>::operand((a,)).to_bits());
-    Ex2ApproxF32::<false>::result((a,), f32::from_bits(unit))
+    of::<Ex2ApproxF32<false>>((a,))
 }
 
 #[inline(always)]

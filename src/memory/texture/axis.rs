@@ -3,14 +3,15 @@
 
 use super::AddressMode;
 
-/// The indices along one axis that an access touches, and their weights.
+/// The indices along one axis that an access touches.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     /// As counted before addressing: cubes look beyond their edges by them.
     pub raw: [i64; 2],
     /// `None`: the border.
     pub index: [Option<u32>; 2],
-    pub weight: [f64; 2],
+    /// How many 256ths the position lies from the first towards the second.
+    pub second: i32,
 }
 
 impl Axis {
@@ -18,7 +19,7 @@ impl Axis {
     pub const NONE: Axis = Axis {
         raw: [0, 0],
         index: [Some(0), None],
-        weight: [1.0, 0.0],
+        second: 0,
     };
 }
 
@@ -70,7 +71,7 @@ pub fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
         return Axis {
             raw: [raw, raw],
             index: [addressed(mode, raw, size), None],
-            weight: [1.0, 0.0],
+            second: 0,
         };
     }
     let shifted = position - 0.5;
@@ -79,11 +80,9 @@ pub fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
     // What is infinite or no number has no fraction.
     let within = shifted - below;
     let within = if within < 1.0 { within } else { 0.0 };
-    let fraction = (within * 256.0 + 0.5) as u32;
-    let fraction = f64::from(fraction) * (1.0 / 256.0);
     Axis {
         raw: [raw, next],
         index: [addressed(mode, raw, size), addressed(mode, next, size)],
-        weight: [1.0 - fraction, fraction],
+        second: (within * 256.0 + 0.5) as i32,
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! format.rs   bytes of a texel ↔ its components          sample.rs   coordinates → texels, filtered
+//! blend.rs    what a filter makes of texels
 //! axis.rs     addressing along one direction             warp/       the same for 32 threads at once
 //! level.rs    how blurred: levels, gradients, several probes      cube.rs   directions → faces of a cube
 //! surface.rs  surface coordinates → addresses          block.rs   texels that share their bytes
@@ -12,8 +13,8 @@
 //! **Layout.** An array is rows one after the other, slices (or layers) one after the other; nobody else looks.
 //!
 //! **What manuals leave open** (CUDA C++ Programming Guide, Texture Fetching; PTX ISA, tex) and is decided here:
-//! weights have eight fraction bits, rounded to nearest; coordinates are scaled and the weighted sum formed in double
-//! precision, rounded once; a texel of weight 0 does not count; channels that a format lacks read as 0, the fourth as 1;
+//! the texels' shares and their sums are an H100's (`blend.rs`); of several levels or probes the sums are blended in double
+//! precision; a texel that has no share does not count; channels that a format lacks read as 0, the fourth as 1;
 //! the layer is clamped; of equal axes of a direction z goes before y before x; the level's bias and limits hold for
 //! every access, its fraction has eight bits; a depth comparison passes where the reference is at most the texel.
 
@@ -24,6 +25,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 
 mod axis;
+mod blend;
 mod block;
 mod cube;
 mod format;

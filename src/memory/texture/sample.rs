@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use super::axis::{Axis, axis};
+use super::blend::{self, Blend};
 use super::{AddressMode, Backing, Filter, Image, Level, Sampler, Texture, cube, level};
 use crate::memory::{AddressSpace, READ, View};
 
@@ -108,8 +109,7 @@ pub(super) struct Reader<'a, S: Sight = View> {
     pub floats: bool,
     /// Reads of a row of ordinary memory: what lies beyond is 0.
     pub linear: bool,
-    /// Blends are multiples of the fraction by this number.
-    pub steps: Option<f64>,
+    pub blend: Blend,
     compare: Option<f32>,
 }
 
@@ -133,15 +133,25 @@ impl<'a, S: Sight> Reader<'a, S> {
     /// Of texels as they are, or of whether they pass a comparison.
     #[inline(always)]
     pub fn new(texture: &'a Texture, sampler: &'a Sampler, compares: bool, view: S) -> Reader<'a, S> {
-        let steps = texture.image.format.filtered_steps(texture.normalize);
         Reader {
             texture,
             sampler,
             view,
             floats: texture.reads_floats(),
             linear: matches!(texture.image.memory, Backing::Plain { linear: true }),
-            steps: steps.filter(|_| !compares),
+            blend: Blend::of(texture, compares),
             compare: None,
+        }
+    }
+
+    /// Directions of a layer. A row is an image of one line, which is read at its edge: where the border begins there, half of
+    /// what a filter reads is the border.
+    #[inline(always)]
+    pub fn directions(&self, geometry: Geometry, by_number: bool) -> usize {
+        let beyond = geometry == Geometry::D1 && !by_number && !self.linear && self.filters();
+        match beyond && self.sampler.address[1] == AddressMode::Border {
+            true => 2,
+            false => geometry.dimensions(),
         }
     }
 
@@ -153,10 +163,9 @@ impl<'a, S: Sight> Reader<'a, S> {
         }
         let (mut at, scaled) = match fetch.at {
             Probe::Index(at) => (at.map(f64::from), false),
-            Probe::Position(at) => (
-                at.map(f64::from),
-                self.sampler.is_normalized() || fetch.geometry.is_cube(),
-            ),
+            Probe::Position(at) if fetch.geometry.is_cube() => (at.map(f64::from), true),
+            Probe::Position(at) if self.sampler.is_normalized() => (at.map(f64::from).map(blend::position), true),
+            Probe::Position(at) => (at.map(f64::from), false),
         };
         let whole = matches!(fetch.at, Probe::Index(_));
         let mut layer = if fetch.geometry.is_array() { fetch.layer } else { 0 };
@@ -230,7 +239,7 @@ impl<'a, S: Sight> Reader<'a, S> {
             let level = &image.levels[level];
             return self.nearest(level, place(level, at), fetch.geometry, layer);
         }
-        let mut sum = [0.0; 4];
+        let mut sum = [-0.0; 4];
         for probe in 0..footprint.probes {
             let along = f64::from(probe) - f64::from(footprint.probes - 1) / 2.0;
             let at: [f64; 3] = std::array::from_fn(|i| at[i] + along * footprint.step[i]);
@@ -240,19 +249,17 @@ impl<'a, S: Sight> Reader<'a, S> {
                 }
                 let level = &image.levels[number];
                 let weight = weight / f64::from(footprint.probes);
-                self.blend(
-                    level,
-                    place(level, at),
-                    fetch.geometry,
-                    layer,
-                    face,
-                    pair,
-                    weight,
-                    &mut sum,
-                )?;
+                let place = place(level, at);
+                let found = match pair {
+                    true => self.around(level, place, fetch.geometry, layer, face)?,
+                    false => self.one(level, place, fetch.geometry, layer)?,
+                };
+                for (sum, found) in sum.iter_mut().zip(found) {
+                    *sum += weight * found;
+                }
             }
         }
-        Ok(self.summed(sum))
+        Ok(self.results(sum))
     }
 
     /// One level, no cube, no gradient: what most accesses are.
@@ -265,11 +272,14 @@ impl<'a, S: Sight> Reader<'a, S> {
         } else {
             0
         };
-        let dimensions = fetch.geometry.dimensions();
         let (at, whole, scaled) = match fetch.at {
             Probe::Index(at) => (at.map(f64::from), true, false),
-            Probe::Position(at) => (at.map(f64::from), false, self.sampler.is_normalized()),
+            Probe::Position(at) if self.sampler.is_normalized() => {
+                (at.map(f64::from).map(blend::position), false, true)
+            }
+            Probe::Position(at) => (at.map(f64::from), false, false),
         };
+        let dimensions = self.directions(fetch.geometry, whole);
         let sizes = [level.width, level.height, level.depth];
         let pair = !whole && self.filters();
         let axes: [Axis; 3] = std::array::from_fn(|i| {
@@ -290,31 +300,49 @@ impl<'a, S: Sight> Reader<'a, S> {
             let z = if deep { z.index[0] } else { Some(layer) };
             return self.texel(level, x.index[0], y.index[0], z);
         }
-        let mut sum = [0.0; 4];
-        for corner in 0..1_usize << dimensions {
-            let (i, j, k) = (corner & 1, corner >> 1 & 1, corner >> 2);
-            let weight = x.weight[i] * y.weight[j] * z.weight[k];
-            if weight == 0.0 {
-                continue;
-            }
+        let sum = self.corners([x, y, z].map(|axis| axis.second), |[i, j, k]| {
             let z = if deep { z.index[k] } else { Some(layer) };
-            let texel = self.texel(level, x.index[i], y.index[j], z)?;
-            for (sum, bits) in sum.iter_mut().zip(texel) {
-                *sum += weight * self.summand(bits);
+            self.summed(level, x.index[i], y.index[j], z)
+        })?;
+        Ok(self.results(sum))
+    }
+
+    /// The sums of the shares of the texels around a position, of which `texel` gives one.
+    fn corners(
+        &self,
+        second: [i32; 3],
+        texel: impl Fn([usize; 3]) -> Result<[u32; 4], Missing>,
+    ) -> Result<[f64; 4], Missing> {
+        let shares = blend::shares(second);
+        let mut sum = [-0.0; 4];
+        for slice in 0..2 {
+            let (mut texels, mut largest) = ([[0; 4]; 4], [0; 4]);
+            let shares = &shares[4 * slice..][..4];
+            for corner in (0..4).filter(|&corner| shares[corner] != 0) {
+                texels[corner] = texel([corner & 1, corner >> 1, slice])?;
+                for (largest, bits) in largest.iter_mut().zip(texels[corner]) {
+                    *largest = (*largest).max(bits & !(1 << 31));
+                }
+            }
+            for corner in (0..4).filter(|&corner| shares[corner] != 0) {
+                for (i, sum) in sum.iter_mut().enumerate() {
+                    let blend = self.component(i);
+                    let value = blend.summand(blend.lined_up(texels[corner][i], largest[i]));
+                    *sum += f64::from(shares[corner]) * (1.0 / 256.0) * value;
+                }
             }
         }
-        Ok(self.summed(sum))
+        Ok(sum)
+    }
+
+    #[inline(always)]
+    pub fn component(&self, number: usize) -> Blend {
+        self.blend.component(number, self.texture.image.format.channels)
     }
 
     /// Components of a weighted sum.
-    fn summed(&self, sum: [f64; 4]) -> [u32; 4] {
-        sum.map(|value| {
-            let value = match self.steps {
-                Some(steps) => value.round() / steps,
-                None => value,
-            };
-            (value as f32).to_bits()
-        })
+    fn results(&self, sum: [f64; 4]) -> [u32; 4] {
+        std::array::from_fn(|i| self.component(i).result(sum[i]))
     }
 
     /// Only floating-point results are blended.
@@ -376,62 +404,54 @@ impl<'a, S: Sight> Reader<'a, S> {
         self.texel(level, x.index[0], y.index[0], z)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a sample has as many coordinates")]
-    fn blend(
+    /// The sums of the texels' shares around a position of a level.
+    fn around(
         &self,
         level: &Level,
         at: [f64; 3],
         geometry: Geometry,
         layer: u32,
         face: Option<u32>,
-        pair: bool,
-        weight: f64,
-        sum: &mut [f64; 4],
-    ) -> Result<(), Missing> {
-        let dimensions = if face.is_some() { 2 } else { geometry.dimensions() };
-        let [x, y, z] = self.axes(level, at, dimensions, face.is_some(), pair);
-        for (k, j, i) in (0..8).map(|n| (n >> 2, n >> 1 & 1, n & 1)) {
-            let weight = weight * x.weight[i] * y.weight[j] * z.weight[k];
-            if weight == 0.0 {
-                continue;
+    ) -> Result<[f64; 4], Missing> {
+        let dimensions = match face {
+            Some(_) => 2,
+            None => self.directions(geometry, false),
+        };
+        let [x, y, z] = &self.axes(level, at, dimensions, face.is_some(), true);
+        self.corners([x, y, z].map(|axis| axis.second), |[i, j, k]| match face {
+            Some(face) if self.sampler.seamless => self.seamless(level, [x.raw[i], y.raw[j]], layer, face),
+            _ => {
+                let z = if geometry == Geometry::D3 {
+                    z.index[k]
+                } else {
+                    Some(layer)
+                };
+                self.summed(level, x.index[i], y.index[j], z)
             }
-            let texel = match face {
-                // Only filters look across edges.
-                Some(face) if self.sampler.seamless && pair => {
-                    self.seamless(level, [x.raw[i], y.raw[j]], layer, face)?
-                }
-                _ => {
-                    let z = if geometry == Geometry::D3 {
-                        z.index[k]
-                    } else {
-                        Some(layer)
-                    };
-                    self.texel(level, x.index[i], y.index[j], z)?
-                        .map(|bits| self.summand(bits))
-                }
-            };
-            for (sum, value) in sum.iter_mut().zip(texel) {
-                *sum += weight * value;
-            }
-        }
-        Ok(())
+        })
     }
 
-    /// A component as it is summed up: of 16-bit fractions the whole number, which their bits of f32 only come near.
-    fn summand(&self, bits: u32) -> f64 {
-        let value = f64::from(f32::from_bits(bits));
-        self.steps.map_or(value, |steps| (value * steps).round())
+    /// What is summed up of the texel at a position of a level.
+    fn one(&self, level: &Level, at: [f64; 3], geometry: Geometry, layer: u32) -> Result<[f64; 4], Missing> {
+        let dimensions = if geometry.is_cube() { 2 } else { geometry.dimensions() };
+        let [x, y, z] = self.axes(level, at, dimensions, geometry.is_cube(), false);
+        let z = if geometry == Geometry::D3 {
+            z.index[0]
+        } else {
+            Some(layer)
+        };
+        let texel = self.summed(level, x.index[0], y.index[0], z)?;
+        Ok(std::array::from_fn(|i| self.component(i).summand(texel[i])))
     }
 
     /// A texel that may lie on another face; at a corner the mean of the three that meet there.
-    fn seamless(&self, level: &Level, at: [i64; 2], layer: u32, face: u32) -> Result<[f64; 4], Missing> {
+    fn seamless(&self, level: &Level, at: [i64; 2], layer: u32, face: u32) -> Result<[u32; 4], Missing> {
         let size = i64::from(level.width);
-        let value = |x: i64, y: i64| -> Result<[f64; 4], Missing> {
+        let value = |x: i64, y: i64| {
             let (to, x, y) =
                 cube::across(face, x, y, size).unwrap_or((face, x.clamp(0, size - 1), y.clamp(0, size - 1)));
             let layer = (layer - face.min(layer) + to).min(self.texture.image.layers.max(1) - 1);
-            let texel = self.texel(level, Some(x as u32), Some(y as u32), Some(layer))?;
-            Ok(texel.map(|bits| self.summand(bits)))
+            self.summed(level, Some(x as u32), Some(y as u32), Some(layer))
         };
         let [x, y] = at.map(|v| v.clamp(-1, size));
         let [inner_x, inner_y] = [x, y].map(|v| v.clamp(0, size - 1));
@@ -440,7 +460,7 @@ impl<'a, S: Sight> Reader<'a, S> {
         }
         let three = [value(inner_x, inner_y)?, value(x, inner_y)?, value(inner_x, y)?];
         Ok(std::array::from_fn(|i| {
-            three.iter().map(|texel| texel[i]).sum::<f64>() / 3.0
+            self.component(i).mean(three.map(|texel| texel[i]))
         }))
     }
 
@@ -471,6 +491,25 @@ impl<'a, S: Sight> Reader<'a, S> {
         let raw = image.load(level, x, y, z, self.view)?;
         let (normalize, srgb) = (self.texture.normalize, self.texture.srgb);
         Ok(self.compared(image.format.read_at(raw, x, y, normalize, srgb)))
+    }
+
+    /// A texel as it is summed up: fractions are whole numbers.
+    fn summed(&self, level: &Level, x: Option<u32>, y: Option<u32>, z: Option<u32>) -> Result<[u32; 4], Missing> {
+        let format = self.texture.image.format;
+        if !self.blend.is_of_fractions() {
+            return self.texel(level, x, y, z);
+        }
+        let (Some(x), Some(y), Some(z)) = (x, y, z) else {
+            let border = self.border();
+            return Ok(std::array::from_fn(|i| self.component(i).border(border[i])));
+        };
+        let raw = self.texture.image.load(level, x, y, z, self.view)?;
+        let mut texel = format.whole().read(raw, false, false);
+        // What the format lacks is no whole number.
+        if format.channels < 4 {
+            texel[3] = 1.0_f32.to_bits();
+        }
+        Ok(texel)
     }
 
     /// What lies beyond the image; integer colours are given by their bits.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::isa::lanes::WARP;
+use crate::isa::mma::Architecture;
 use crate::program;
 use crate::simt::cause::Cause;
 use crate::tile::{Host, Order, Run, Stepped, Strength};
@@ -92,6 +93,10 @@ impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
 
     fn grid(&self) -> [u32; 3] {
         self.cx.launch().grid
+    }
+
+    fn tensor_cores(&self) -> Architecture {
+        self.cx.launch().tensor
     }
 
     fn parameter(&self, offset: u32, bytes: u32) -> u64 {

@@ -191,7 +191,7 @@ impl Run {
                 rounding(op.number(1))?;
                 let signed = op.number(0) != 0;
                 with_element(from, target, |bits| {
-                    to_integer(to_f64(source, bits), target.bits(), signed, op.number(1))
+                    to_integer(source, to_f64(source, bits), target.bits(), signed, op.number(1))
                 })
             }
             _ => {
@@ -216,8 +216,14 @@ impl Tile {
     }
 }
 
-/// As PTX's `cvt` has it: what is out of range becomes the nearest number that is in it, and NaN zero.
-fn to_integer(value: f64, bits: u32, signed: bool, mode: u64) -> u64 {
+/// As NVIDIA's compiler has it, which converts by way of 16 bits at least: of what is out of their range the nearest number
+/// that is in it, and then the low bits. NaN is what PTX's `cvt` makes of it: zero, or the sign of an integer alone.
+fn to_integer(from: Element, value: f64, bits: u32, signed: bool, mode: u64) -> u64 {
+    let wide = bits.max(16);
+    if value.is_nan() {
+        let is_sign = from == Element::F64 || wide == 64;
+        return if is_sign { 1 << (wide - 1) & mask(bits) } else { 0 };
+    }
     let whole = match mode {
         2 => value.floor(),
         3 => value.ceil(),
@@ -225,8 +231,8 @@ fn to_integer(value: f64, bits: u32, signed: bool, mode: u64) -> u64 {
         _ => value.trunc(),
     };
     let (low, high) = match signed {
-        true => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
-        false => (0, (1_i128 << bits) - 1),
+        true => (-(1_i128 << (wide - 1)), (1_i128 << (wide - 1)) - 1),
+        false => (0, (1_i128 << wide) - 1),
     };
     // Rust's `as` saturates.
     (whole as i128).clamp(low, high) as u64 & mask(bits)

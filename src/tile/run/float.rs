@@ -1,9 +1,11 @@
-//! Floating-point numbers, element by element. Sums, products, quotients and roots are rounded as they say; other functions are
-//! the host's, which are as exact as the reference asks, and halves are computed as `f32`, as it says.
+//! Floating-point numbers, element by element. Sums, products, quotients and roots are rounded as they say. What NVIDIA's
+//! compiler leaves to the function unit (powers of two and of e, reciprocal roots, everything approximate) has an H100's
+//! bits; other functions are the host's, which are as exact as the reference asks. Halves are computed as `f32`, as it says.
 
 use super::Run;
 use super::convert::{from_f64, rounding, to_f32};
 use super::integer::{common_shape, outcomes, with_element, zip};
+use crate::isa::approx::{self, DivApproxF32, DivFullF32, Ex2ApproxF32, RsqrtApproxF32, SqrtApproxF32};
 use crate::isa::number::{canonical, narrow_bf16, narrow_f16};
 use crate::isa::soft::{self, Bfloat16, Binary16, Binary32, Binary64};
 use crate::isa::types::Rounding;
@@ -11,6 +13,10 @@ use crate::tile::op::Code;
 use crate::tile::read::Op;
 use crate::tile::types::Element;
 use crate::tile::value::{Data, Tile, sign_extend};
+
+/// Rounding modes that are none: the function unit's result, and the one that is made good where the unit's is poor.
+const APPROX: u64 = 4;
+const FULL: u64 = 5;
 
 impl Run {
     pub(super) fn float(&self, op: &Op) -> Result<Tile, String> {
@@ -23,7 +29,7 @@ impl Run {
         Ok(match op.code {
             Code::AddF | Code::SubF | Code::MulF | Code::DivF => arithmetic(op, a, operand(1)?, ftz)?,
             Code::Fma => fused(op, a, operand(1)?, operand(2)?, ftz)?,
-            Code::AbsF => with_element(a, a.element, |bits| bits & !sign(a.element)),
+            Code::AbsF => one(a, f32::abs, f64::abs),
             Code::NegF => with_element(a, a.element, |bits| bits ^ sign(a.element)),
             Code::Ceil => one(a, f32::ceil, f64::ceil),
             Code::Floor => one(a, f32::floor, f64::floor),
@@ -32,17 +38,20 @@ impl Run {
             Code::Sin => one(a, f32::sin, f64::sin),
             Code::SinH => one(a, f32::sinh, f64::sinh),
             Code::Tan => one(a, f32::tan, f64::tan),
+            Code::TanH if op.number(0) == APPROX => one(a, approx::tanh_approx_f32, f64::tanh),
             Code::TanH => one(a, f32::tanh, f64::tanh),
-            Code::Exp => one(a, f32::exp, f64::exp),
-            Code::Exp2 => one(a, |x| flush(f32::exp2(flush(x, ftz)), ftz), f64::exp2),
+            Code::Exp if op.number(0) == APPROX => one(a, exp_approx, f64::exp),
+            Code::Exp => one(a, exp, f64::exp),
+            Code::Exp2 if ftz => one(a, |x| approx::of::<Ex2ApproxF32<true>>((x,)), f64::exp2),
+            Code::Exp2 => one(a, |x| approx::of::<Ex2ApproxF32<false>>((x,)), f64::exp2),
             Code::Log => one(a, f32::ln, f64::ln),
             Code::Log2 => one(a, f32::log2, f64::log2),
-            // In twice the precision, so that it is rounded once, nearly always.
-            Code::Rsqrt => one(
-                a,
-                |x| flush((1.0 / f64::from(flush(x, ftz)).sqrt()) as f32, ftz),
-                |x| 1.0 / x.sqrt(),
-            ),
+            Code::Rsqrt if ftz => one(a, |x| approx::of::<RsqrtApproxF32<true>>((x,)), |x| 1.0 / x.sqrt()),
+            Code::Rsqrt => one(a, |x| approx::of::<RsqrtApproxF32<false>>((x,)), |x| 1.0 / x.sqrt()),
+            Code::Sqrt if op.number(0) == APPROX => match ftz {
+                true => one(a, |x| approx::of::<SqrtApproxF32<true>>((x,)), f64::sqrt),
+                false => one(a, |x| approx::of::<SqrtApproxF32<false>>((x,)), f64::sqrt),
+            },
             Code::Sqrt => {
                 let mode = rounding(op.number(0))?;
                 match mode {
@@ -86,6 +95,25 @@ impl Run {
             other => return Err(format!("`{}` is no operation on floats", other.layout().name)),
         })
     }
+}
+
+/// `expf`: two to the power of what is left of x·log2 e without its whole part, by the function unit, and scaled by that part.
+fn exp(x: f32) -> f32 {
+    // log2 e / 252, and log2 e as the sum of two numbers.
+    const SHARE: f32 = f32::from_bits(0x3bbb_989d);
+    const HIGH: f32 = std::f32::consts::LOG2_E;
+    const LOW: f32 = f32::from_bits(0x32a5_7060);
+    // Numbers from 2^23 on are whole; in the low bits of this sum stands the exponent of the scale.
+    const PUSH: f64 = 12_582_913.0;
+    let share = x.mul_add(SHARE, 0.5).clamp(0.0, 1.0);
+    let share = if share.is_nan() { 0.0 } else { share };
+    let pushed = (f64::from(share) * 252.0 + PUSH).floor() as f32;
+    let left = x.mul_add(LOW, x.mul_add(HIGH, 12_583_039.0 - pushed));
+    approx::of::<Ex2ApproxF32<true>>((left,)) * f32::from_bits(pushed.to_bits() << 23)
+}
+
+fn exp_approx(x: f32) -> f32 {
+    approx::of::<Ex2ApproxF32<false>>((x * std::f32::consts::LOG2_E,))
 }
 
 fn sign(element: Element) -> u64 {
@@ -166,7 +194,17 @@ fn two(a: &Tile, b: &Tile, single: impl Fn(f32, f32) -> f32, double: impl Fn(f64
 /// Sums, products and quotients. Those of halves are rounded to `f32` first, which changes nothing: it has more than twice their
 /// digits.
 fn arithmetic(op: &Op, a: &Tile, b: &Tile, ftz: bool) -> Result<Tile, String> {
-    let mode = rounding(op.number(0))?;
+    let number = op.number(0);
+    if op.code == Code::DivF && matches!(number, APPROX | FULL) {
+        let does = match (number, ftz) {
+            (APPROX, true) => |x, y| approx::of::<DivApproxF32<true>>((x, y)),
+            (APPROX, false) => |x, y| approx::of::<DivApproxF32<false>>((x, y)),
+            (_, true) => |x, y| approx::of::<DivFullF32<true>>((x, y)),
+            (_, false) => |x, y| approx::of::<DivFullF32<false>>((x, y)),
+        };
+        return two(a, b, does, |x, y| x / y);
+    }
+    let mode = rounding(number)?;
     let single = |does: fn(f32, f32) -> f32| move |x, y| flush(does(flush(x, ftz), flush(y, ftz)), ftz);
     match (op.code, mode) {
         (Code::AddF, Rounding::Rn) => two(a, b, single(|x, y| x + y), |x, y| x + y),

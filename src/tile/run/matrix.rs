@@ -1,10 +1,13 @@
-//! Products of matrices. Elements are computed as `f32`, in which products of halves and of smaller formats are exact, or as
-//! `f64` or `i32`; sums follow the order of the rows. The reference leaves their order open, and so do tensor cores.
+//! Products of matrices. Of halves and smaller formats they are those of the device's tensor cores, whose sums follow the order
+//! of the columns. `f32`, which NVIDIA's compiler leaves to others, `f64` and `i32` are computed as they are, and so are
+//! elements with factors, as `f32`; the reference leaves the order of sums open.
 
 use super::Run;
 use super::convert::{from_f64, to_f32, to_f64, widen};
 use crate::isa::mma::level::{self, Kernel};
 use crate::isa::mma::vector::Vector;
+use crate::isa::mma::{self, Accumulator, Architecture, Product, Scratch, Tiles, Unit, stride};
+use crate::isa::number::canonical;
 use crate::isa::simd::Level;
 use crate::isa::types::Rounding;
 use crate::tile::op::Code;
@@ -49,6 +52,11 @@ impl Run {
                 level::run::<Multiply>(Level::current(), Matrices::F64(extent, &left, &right, &mut sums));
                 Data::B64(sums.into_iter().map(f64::to_bits).collect())
             }
+            (Code::MmaF, Element::F16 | Element::F32)
+                if a.element == b.element && on_tensor_cores(a.element).is_some() =>
+            {
+                Data::collect(c.element, self.on_tensor_cores(extent, a, b, c, op.flag(0)))
+            }
             (Code::MmaF | Code::MmaFScaled, Element::F16 | Element::F32)
                 if a.element == b.element && a.element.is_float() && a.element != Element::F64 =>
             {
@@ -87,6 +95,97 @@ impl Run {
             element: c.element,
             data,
         })
+    }
+}
+
+/// What tensor cores multiply.
+fn on_tensor_cores(element: Element) -> Option<mma::Element> {
+    match element {
+        Element::F16 => Some(mma::Element::F16),
+        Element::Bf16 => Some(mma::Element::Bf16),
+        Element::Tf32 => Some(mma::Element::Tf32),
+        Element::E4m3 => Some(mma::Element::E4m3),
+        Element::E5m2 => Some(mma::Element::E5m2),
+        _ => None,
+    }
+}
+
+impl Run {
+    /// Bits of the sums, row by row. The left operand of tensor cores lies column by column, the right one row by row: here it
+    /// is the other way round, so that they compute the transposed product.
+    ///
+    /// Of eight bits Hopper keeps few bits of a sum: unless `fast`, the compiler adds the sums of so many columns to C elsewhere.
+    fn on_tensor_cores(&self, extent: Extent, a: &Tile, b: &Tile, c: &Tile, fast: bool) -> impl Iterator<Item = u64> {
+        /// Of columns at a time; what comes after is added to their sum, as tensor cores do anyway.
+        const MOST: usize = 256;
+        let apart =
+            self.tensor_cores == Architecture::Hopper && a.element.bits() == 8 && c.element == Element::F32 && !fast;
+        let most = if apart {
+            std::env::var("PARTX").map_or(128, |v| v.parse().unwrap())
+        } else {
+            MOST
+        };
+        let Extent { batch, m, n, k } = extent;
+        let codes = |tile: &Tile| -> Vec<u32> {
+            with_data!(&tile.data, all => all.iter().map(|&bits| bits.wide() as u32).collect())
+        };
+        let (left, right, sums) = (codes(a), codes(b), codes(c));
+        let element = on_tensor_cores(a.element).unwrap_or(mma::Element::F16);
+        let accumulator = match c.element {
+            Element::F16 => Accumulator::F16,
+            _ => Accumulator::F32,
+        };
+        let unit = match self.tensor_cores {
+            Architecture::Hopper => Unit::Wgmma,
+            Architecture::BlackwellDatacenter => Unit::Tcgen05,
+            _ => Unit::Mma,
+        };
+        // A row of sums, and of the right operand, is a column there; of columns there are four at least.
+        let (row, rows) = (stride(n), m.next_multiple_of(4));
+        let (mut d, mut scratch) = (vec![0; row * rows], Scratch::default());
+        let (mut across, mut along) = (Vec::new(), Vec::new());
+        let mut out = Vec::with_capacity(batch * m * n);
+        for which in 0..batch {
+            let lines = sums[which * m * n..][..m * n].chunks_exact(n);
+            d.chunks_exact_mut(row)
+                .zip(lines)
+                .for_each(|(to, from)| to[..n].copy_from_slice(from));
+            for first in (0..k).step_by(most) {
+                let columns = most.min(k - first);
+                let before = apart.then(|| std::mem::replace(&mut d, vec![0; row * rows]));
+                across.clear();
+                across.resize(columns * row, 0);
+                let lines = right[which * k * n + first * n..].chunks_exact(n);
+                across
+                    .chunks_exact_mut(row)
+                    .zip(lines)
+                    .for_each(|(to, from)| to[..n].copy_from_slice(from));
+                along.clear();
+                for line in left[which * m * k..][..m * k].chunks_exact(k) {
+                    along.extend_from_slice(&line[first..][..columns]);
+                }
+                along.resize(rows * columns, 0);
+                let product = Product::new([element; 2], [accumulator; 2], (n, rows, columns));
+                let tiles = Tiles {
+                    a: &across,
+                    b: &along,
+                    kept: &[],
+                    scale_a: &[],
+                    scale_b: &[],
+                    d: &mut d,
+                };
+                mma::multiply(&product, self.tensor_cores, unit, tiles, &mut scratch);
+                for (sum, before) in d.iter_mut().zip(before.iter().flatten()) {
+                    *sum = canonical(f32::from_bits(*sum) + f32::from_bits(*before)).to_bits();
+                }
+            }
+            out.extend(
+                d.chunks_exact(row)
+                    .take(m)
+                    .flat_map(|line| line[..n].iter().map(|bits| u64::from(*bits))),
+            );
+        }
+        out.into_iter()
     }
 }
 

@@ -11,6 +11,7 @@ mod shape;
 
 use std::sync::Arc;
 
+use crate::isa::mma::Architecture;
 use crate::isa::types::Scope;
 
 use super::op::Code;
@@ -40,6 +41,8 @@ pub trait Host {
     type Fault;
     fn block(&self) -> [u32; 3];
     fn grid(&self) -> [u32; 3];
+    /// Whose tensor cores multiply.
+    fn tensor_cores(&self) -> Architecture;
     /// Bytes of the launch's parameters, eight at most.
     fn parameter(&self, offset: u32, bytes: u32) -> u64;
     /// Where a variable is.
@@ -101,6 +104,7 @@ pub struct Run {
     frames: Vec<Frame>,
     /// Something strong was read since the last time round a loop: perhaps it waits for somebody.
     looks: bool,
+    tensor_cores: Architecture,
 }
 
 /// A block of operations under way.
@@ -154,6 +158,7 @@ impl Run {
                 kind: Kind::Body,
             }],
             looks: false,
+            tensor_cores: host.tensor_cores(),
         })
     }
 

@@ -15,15 +15,6 @@ fn floor(value: f64) -> (f64, i32) {
     (f64::from(floor), floor)
 }
 
-/// To the nearest whole number, ties away from zero, of what is far below 2^30.
-#[inline(always)]
-pub fn round(value: f64) -> f64 {
-    // SAFETY: fractions times 65535 at most.
-    let whole = f64::from(unsafe { value.to_int_unchecked::<i32>() });
-    let rest = value - whole;
-    whole + f64::from(u8::from(rest >= 0.5)) - f64::from(u8::from(rest <= -0.5))
-}
-
 /// `value` minus the multiple of `size` below it.
 #[inline(always)]
 fn remainder(value: f64, size: f64, inverse: f64) -> f64 {
@@ -38,8 +29,8 @@ pub struct Axis {
     pub index: [Run<u32>; 2],
     /// All ones, or 0 where the border is.
     pub inside: [Run<u32>; 2],
-    /// Of the indices, in 256ths.
-    pub weight: [Run<f64>; 2],
+    /// How many 256ths the position lies from the first towards the second.
+    pub second: Run<i32>,
 }
 
 impl Axis {
@@ -47,7 +38,7 @@ impl Axis {
     pub const NONE: Axis = Axis {
         index: [[0; LANES]; 2],
         inside: [[u32::MAX; LANES]; 2],
-        weight: [[0.0; LANES]; 2],
+        second: [0; LANES],
     };
 
     /// Of positions in texels, as they are before addressing.
@@ -62,9 +53,7 @@ impl Axis {
                 let within = shifted - below;
                 let within = if within < 1.0 { within } else { 0.0 };
                 // SAFETY: at most 256.5.
-                let steps = unsafe { (within * 256.0 + 0.5).to_int_unchecked::<i32>() };
-                let second = f64::from(steps) * (1.0 / 256.0);
-                (self.weight[0][lane], self.weight[1][lane]) = (1.0 - second, second);
+                self.second[lane] = unsafe { (within * 256.0 + 0.5).to_int_unchecked::<i32>() };
                 raw[lane] = number;
             }
         } else {

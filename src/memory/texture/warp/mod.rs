@@ -7,10 +7,11 @@
 mod axis;
 mod texel;
 
+use super::blend;
 use super::sample::{Geometry, Reader, readable};
 use super::{AddressMode, Backing, Level, Sampler, Texture, cube, level};
 use crate::memory::{READ, View};
-use axis::{Axis, FAR, round};
+use axis::{Axis, FAR};
 use texel::{components, load};
 
 /// Threads in a warp.
@@ -78,7 +79,8 @@ impl Texture {
             return false;
         }
         let geometry = fetches.geometry;
-        let done = match (geometry.is_cube(), geometry.dimensions()) {
+        let reader = Reader::new(self, sampler, fetches.compare.is_some(), view);
+        let done = match (geometry.is_cube(), reader.directions(geometry, !fetches.floats)) {
             (true, _) => Warp::<2>::cube(self, sampler, fetches, view, out),
             (false, 1) => Warp::<1>::flat(self, sampler, fetches, view, out),
             (false, 2) => Warp::<2>::flat(self, sampler, fetches, view, out),
@@ -158,6 +160,9 @@ impl<'a, const D: usize> Warp<'a, D> {
             let (from, to) = (fetches.at[i], &mut warp.at[i]);
             if fetches.floats {
                 (0..LANES).for_each(|lane| to[lane] = double(from[lane]));
+                if warp.scaled {
+                    (0..LANES).for_each(|lane| to[lane] = blend::position(to[lane]));
+                }
             } else {
                 (0..LANES).for_each(|lane| to[lane] = f64::from(from[lane] as i32));
             }
@@ -179,10 +184,6 @@ impl<'a, const D: usize> Warp<'a, D> {
         let last = if D == 3 { 0 } else { image.layers.max(1) - 1 };
         self.layer.iter_mut().for_each(|layer| *layer = (*layer).min(last));
         self.bordered = (0..D).any(|i| self.mode(i) == AddressMode::Border);
-        // Colours of the border need not be fractions.
-        if self.bordered && self.reader.steps.is_some() {
-            return Err(Rare);
-        }
         match image.levels.len() == 1 && !matches!(self.fetches.details, Details::Gradient(..)) {
             true => self.one_level(&image.levels[0], out),
             false => self.levels(dx, dy, out),
@@ -201,21 +202,21 @@ impl<'a, const D: usize> Warp<'a, D> {
             return self.gather(level, active, out);
         }
         if self.pair {
-            let mut sum = [[0.0; LANES]; 4];
+            let mut sum = [[-0.0; LANES]; 4];
             self.blend(level, active, &[1.0; LANES], &mut sum)?;
-            self.summed(&sum, out);
+            self.results(&sum, out);
             return Ok(());
         }
         let mut axes = [Axis::NONE; D];
         self.axes(level, active, &mut axes)?;
-        self.texels(level, &axes, 0, active, out)
+        self.texels(level, &axes, 0, active, false, out)
     }
 
     #[inline(always)]
     fn levels(&self, dx: &[Run<f64>; D], dy: &[Run<f64>; D], out: &mut Texels) -> Result<(), Rare> {
         let levels = &self.reader.texture.image.levels;
         let wanted = self.wanted(dx, dy)?;
-        let (mut sum, mut summed) = ([[0.0; LANES]; 4], 0);
+        let (mut sum, mut summed) = ([[-0.0; LANES]; 4], 0);
         for coarser in [false, true] {
             let mut rest = self.fetches.active;
             while rest != 0 {
@@ -238,18 +239,21 @@ impl<'a, const D: usize> Warp<'a, D> {
                 }
                 let mut axes = [Axis::NONE; D];
                 self.axes(level, group, &mut axes)?;
-                self.texels(level, &axes, 0, group, &mut found)?;
                 let whole = which(&weight, |weight| weight == 1.0);
-                merge(out, &found, group & whole);
+                if group & whole != 0 {
+                    self.texels(level, &axes, 0, group & whole, false, &mut found)?;
+                    merge(out, &found, group & whole);
+                }
                 if group & !whole != 0 {
                     summed |= group & !whole;
+                    self.texels(level, &axes, 0, group & !whole, true, &mut found)?;
                     self.add(&found, &masked(&weight, group & !whole), &mut sum);
                 }
             }
         }
         if summed != 0 {
             let mut found = [[0; LANES]; 4];
-            self.summed(&sum, &mut found);
+            self.results(&sum, &mut found);
             merge(out, &found, summed);
         }
         Ok(())
@@ -321,52 +325,66 @@ impl<'a, const D: usize> Warp<'a, D> {
         Ok(())
     }
 
-    /// Adds the blend of the texels around to the sums, times `weight`.
+    /// Adds the sums of the shares of the texels around, times `weight`.
     #[inline(always)]
     fn blend(&self, level: &Level, group: u32, weight: &Run<f64>, sum: &mut [Run<f64>; 4]) -> Result<(), Rare> {
         let mut axes = [Axis::NONE; D];
         self.axes(level, group, &mut axes)?;
+        let mut shares = [[0; LANES]; 8];
+        for lane in 0..LANES {
+            let second: [i32; D] = std::array::from_fn(|i| axes[i].second[lane]);
+            let own = blend::shares(second);
+            (0..8).for_each(|corner| shares[corner][lane] = own[corner]);
+        }
         let weight = masked(weight, group);
-        for corner in 0..1_usize << D {
-            let weights: [&Run<f64>; D] = std::array::from_fn(|i| &axes[i].weight[corner >> i & 1]);
-            let (mut share, mut bits) = ([0.0; LANES], 0);
-            for (lane, share) in share.iter_mut().enumerate() {
-                let mut product = weight[lane];
-                for weight in weights {
-                    product *= weight[lane];
+        for slice in 0..if D == 3 { 2 } else { 1 } {
+            let corners = if D == 1 { 2 } else { 4 };
+            let (mut found, mut any) = ([[[0; LANES]; 4]; 4], [false; 4]);
+            let mut largest = [[0; LANES]; 4];
+            for corner in 0..corners {
+                let share = &shares[corner | slice << 2];
+                let needed = which(share, |share| share != 0) & group;
+                any[corner] = needed != 0;
+                if needed == 0 {
+                    continue;
                 }
-                *share = product;
-                bits |= product.to_bits();
-            }
-            // Weights are 0 or more.
-            if bits != 0 {
-                let needed = match self.reader.texture.image.memory {
+                let read = match self.reader.texture.image.memory {
                     Backing::Array(_) => group,
-                    Backing::Plain { .. } => which(&share, |share| share != 0.0),
+                    Backing::Plain { .. } => needed,
                 };
-                let mut found = [[0; LANES]; 4];
-                self.texels(level, &axes, corner, needed, &mut found)?;
-                self.add(&found, &share, sum);
+                self.texels(level, &axes, corner | slice << 2, read, true, &mut found[corner])?;
+                for (largest, found) in largest.iter_mut().zip(&found[corner]).take(self.summands()) {
+                    for lane in 0..LANES {
+                        let magnitude = if share[lane] == 0 { 0 } else { found[lane] & !(1 << 31) };
+                        largest[lane] = largest[lane].max(magnitude);
+                    }
+                }
+            }
+            for corner in (0..corners).filter(|&corner| any[corner]) {
+                let share = &shares[corner | slice << 2];
+                for i in 0..self.summands() {
+                    let blend = self.reader.component(i);
+                    for lane in 0..LANES {
+                        let texel = blend.lined_up(found[corner][i][lane], largest[i][lane]);
+                        let part = f64::from(share[lane]) * (1.0 / 256.0) * weight[lane] * blend.summand(texel);
+                        // A texel that has no share does not count, whatever it is.
+                        let counts = share[lane] != 0 && weight[lane] != 0.0;
+                        sum[i][lane] += if counts { part } else { -0.0 };
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// Components of a texel of weight 0 do not count, whatever they are.
+    /// Adds texels, times their weights.
     #[inline(always)]
-    fn add(&self, texels: &Texels, share: &Run<f64>, sum: &mut [Run<f64>; 4]) {
-        for i in 0..4 {
-            if i >= self.summands() {
-                continue;
-            }
+    fn add(&self, texels: &Texels, weight: &Run<f64>, sum: &mut [Run<f64>; 4]) {
+        for i in 0..self.summands() {
+            let blend = self.reader.component(i);
             for lane in 0..LANES {
-                let value = f64::from(f32::from_bits(texels[i][lane]));
-                let value = match self.reader.steps {
-                    Some(steps) => round(value * steps),
-                    None => value,
-                };
-                let part = share[lane] * value;
-                sum[i][lane] += if share[lane] == 0.0 { 0.0 } else { part };
+                let part = weight[lane] * blend.summand(texels[i][lane]);
+                sum[i][lane] += if weight[lane] == 0.0 { -0.0 } else { part };
             }
         }
     }
@@ -381,18 +399,15 @@ impl<'a, const D: usize> Warp<'a, D> {
     }
 
     #[inline(always)]
-    fn summed(&self, sum: &[Run<f64>; 4], out: &mut Texels) {
+    fn results(&self, sum: &[Run<f64>; 4], out: &mut Texels) {
         for i in 0..4 {
             if i >= self.summands() {
                 out[i] = [if i == 3 { 1.0_f32.to_bits() } else { 0 }; LANES];
                 continue;
             }
+            let blend = self.reader.component(i);
             for lane in 0..LANES {
-                let value = match self.reader.steps {
-                    Some(steps) => round(sum[i][lane]) / steps,
-                    None => sum[i][lane],
-                };
-                out[i][lane] = (value as f32).to_bits();
+                out[i][lane] = blend.result(sum[i][lane]);
             }
         }
     }
@@ -405,18 +420,32 @@ impl<'a, const D: usize> Warp<'a, D> {
         self.axes(level, group, &mut axes)?;
         for (out, corner) in out.iter_mut().zip([2, 3, 1, 0]) {
             let mut found = [[0; LANES]; 4];
-            self.texels(level, &axes, corner, group, &mut found)?;
+            self.texels(level, &axes, corner, group, false, &mut found)?;
             *out = found[component];
         }
         Ok(())
     }
 
     /// The texels at one of the corners: a bit of `corner` for each direction; for threads outside of `group`, anything.
+    /// If they are to be summed up, fractions are whole numbers.
     #[inline(always)]
-    fn texels(&self, level: &Level, axes: &[Axis; D], corner: usize, group: u32, out: &mut Texels) -> Result<(), Rare> {
+    fn texels(
+        &self,
+        level: &Level,
+        axes: &[Axis; D],
+        corner: usize,
+        group: u32,
+        to_sum: bool,
+        out: &mut Texels,
+    ) -> Result<(), Rare> {
         let texture = self.reader.texture;
         let format = texture.image.format;
         let bytes = format.bytes();
+        let is_whole = to_sum && self.reader.blend.is_of_fractions();
+        let border = match is_whole {
+            true => std::array::from_fn(|i| self.reader.component(i).border(self.border[i])),
+            false => self.border,
+        };
         let index = |i: usize| &axes[i].index[corner >> i & 1];
         let mut address = [0_u64; LANES];
         let x = index(0);
@@ -459,7 +488,7 @@ impl<'a, const D: usize> Warp<'a, D> {
                 }
             }
             let Some(known) = known else {
-                self.beyond(&[0; LANES], out);
+                self.beyond(&border, &[0; LANES], out);
                 return Ok(());
             };
             for lane in 0..LANES {
@@ -470,7 +499,15 @@ impl<'a, const D: usize> Warp<'a, D> {
         // SAFETY: an array's memory is in the arena, whose pages stay readable once they were, and indices lie within the
         // array for all lanes; ordinary memory was checked just now. A texel has as many bytes as the format says.
         unsafe { load(&address, bytes, out) };
-        components(format, texture.normalize, texture.srgb, out);
+        if is_whole {
+            components(format.whole(), false, false, out);
+            // What the format lacks is no whole number.
+            if format.channels < 4 {
+                out[3] = [1.0_f32.to_bits(); LANES];
+            }
+        } else {
+            components(format, texture.normalize, texture.srgb, out);
+        }
         if let Some(reference) = self.fetches.compare.as_ref().filter(|_| self.reader.floats) {
             for out in out.iter_mut().take(format.channels as usize) {
                 for lane in 0..LANES {
@@ -480,17 +517,17 @@ impl<'a, const D: usize> Warp<'a, D> {
             }
         }
         if self.bordered {
-            self.beyond(&inside, out);
+            self.beyond(&border, &inside, out);
         }
         Ok(())
     }
 
     /// What threads read that are not inside of the image.
     #[inline(always)]
-    fn beyond(&self, inside: &Run<u32>, out: &mut Texels) {
+    fn beyond(&self, border: &[u32; 4], inside: &Run<u32>, out: &mut Texels) {
         let channels = self.reader.texture.image.format.channels as usize;
         for (i, out) in out.iter_mut().enumerate() {
-            let mut border = [self.border[i]; LANES];
+            let mut border = [border[i]; LANES];
             if let Some(reference) = self.fetches.compare.as_ref() {
                 let is_compared = i < channels && !self.reader.linear && self.reader.floats;
                 for lane in 0..LANES {
@@ -531,7 +568,7 @@ fn next_level(wanted: &Run<(usize, usize, f64)>, coarser: bool, rest: &mut u32) 
 /// A bit for each thread of whose weight something is true. A loop, for `fold` would be code of its own, which does not know what the CPU
 /// has.
 #[inline(always)]
-fn which(weights: &Run<f64>, is_so: impl Fn(f64) -> bool) -> u32 {
+fn which<T: Copy>(weights: &Run<T>, is_so: impl Fn(T) -> bool) -> u32 {
     let mut bits = 0;
     for (lane, &weight) in weights.iter().enumerate() {
         bits |= u32::from(is_so(weight)) << lane;
