@@ -419,3 +419,22 @@ fn the_text_that_calls_it_is_ptx() {
     let found = crate::ptx::parse(crate::ptx::Source::new("f", text)).map(|tree| crate::program::check::all(&tree));
     assert!(!found.unwrap().has_errors());
 }
+
+/// What an H100 computed: a line for each product or function, its fields by tabs, bytes in hexadecimal.
+pub fn of_hardware() -> Vec<String> {
+    let packed = include_bytes!("../../tests/hardware/goldens/H100/tiles.tsv.zst");
+    let text = String::from_utf8(zstd::decode_all(&packed[..]).expect("packed")).expect("text");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Numbers of so many bytes each.
+pub fn numbers(hex: &str, bytes: u32) -> impl Iterator<Item = u64> {
+    let each = 2 * bytes as usize;
+    let byte = |hex: &str, at: usize| u64::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal");
+    let number = |at: usize| {
+        (0..bytes as usize)
+            .rev()
+            .fold(0, |bits, i| bits << 8 | byte(&hex[at * each..], i))
+    };
+    (0..hex.len() / each).map(number).collect::<Vec<u64>>().into_iter()
+}

@@ -275,7 +275,7 @@ mod tests {
         tally.copies.insert(Way::Set, count(1, 10, Duration::ZERO));
         let mut executed = Executed::new();
         executed.insert(Fidelity::Exact, [Box::from("add")].into());
-        executed.insert(Fidelity::WithinBounds, [Box::from("tanh.approx.f32")].into());
+        executed.insert(Fidelity::WithinBounds, [Box::from("tex.2d.v4.f32.f32")].into());
         let summary = Summary {
             program: "app".into(),
             process: 77,
@@ -295,7 +295,7 @@ margay: summary of app (process 77), 5.00 s after cuInit
   copies    to devices 4.0 KiB (2 times), set 10 B (once)
   driver    4.00 s spent in 3 calls, the most in cuCtxSynchronize 3.00 s (2 times), cuInit 1.00 s (once)
   failed    cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (7 times)
-  not exact within the manual's bounds: tanh.approx.f32
+  not exact within the manual's bounds: tex.2d.v4.f32.f32
 ";
         assert_eq!(text, expected);
     }

@@ -337,3 +337,35 @@ fn compare(a: &Tile, b: &Tile, predicate: u64, or_nan: bool) -> Result<Tile, Str
     let is = |bits: u64| u64::from(bits != 0);
     Ok(with_element(&numbers, Element::I1, is))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Functions of `f32` that an H100 computed, of kernels of cuTile's that NVIDIA's `tileiras` 13.5 compiled.
+    #[test]
+    fn functions_have_the_bits_of_hardware() {
+        let mut count = 0;
+        for line in crate::tile::tests::of_hardware() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let ["function", name, operands, expected] = fields[..] else {
+                continue;
+            };
+            let function: fn(f32) -> f32 = match name {
+                "exp_f32" => exp,
+                "exp_approx" => exp_approx,
+                "exp2_f32" => |x| approx::of::<Ex2ApproxF32<false>>((x,)),
+                "rsqrt_f32" => |x| approx::of::<RsqrtApproxF32<false>>((x,)),
+                "tanh_approx" => approx::tanh_approx_f32,
+                _ => panic!("{name}"),
+            };
+            let [operands, expected] = [operands, expected].map(|hex| crate::tile::tests::numbers(hex, 4));
+            for (operand, expected) in operands.zip(expected) {
+                let found = canonical(function(f32::from_bits(operand as u32))).to_bits();
+                assert_eq!(u64::from(found), expected, "{name} of {operand:#010x}");
+                count += 1;
+            }
+        }
+        assert!(count > 10_000, "{count}");
+    }
+}

@@ -55,7 +55,7 @@ impl Run {
             (Code::MmaF, Element::F16 | Element::F32)
                 if a.element == b.element && on_tensor_cores(a.element).is_some() =>
             {
-                Data::collect(c.element, self.on_tensor_cores(extent, a, b, c, op.flag(0)))
+                Data::collect(c.element, sums(self.tensor_cores, extent, [a, b, c], op.flag(0)))
             }
             (Code::MmaF | Code::MmaFScaled, Element::F16 | Element::F32)
                 if a.element == b.element && a.element.is_float() && a.element != Element::F64 =>
@@ -110,83 +110,76 @@ fn on_tensor_cores(element: Element) -> Option<mma::Element> {
     }
 }
 
-impl Run {
-    /// Bits of the sums, row by row. The left operand of tensor cores lies column by column, the right one row by row: here it
-    /// is the other way round, so that they compute the transposed product.
-    ///
-    /// Of eight bits Hopper keeps few bits of a sum: unless `fast`, the compiler adds the sums of so many columns to C elsewhere.
-    fn on_tensor_cores(&self, extent: Extent, a: &Tile, b: &Tile, c: &Tile, fast: bool) -> impl Iterator<Item = u64> {
-        /// Of columns at a time; what comes after is added to their sum, as tensor cores do anyway.
-        const MOST: usize = 256;
-        let apart =
-            self.tensor_cores == Architecture::Hopper && a.element.bits() == 8 && c.element == Element::F32 && !fast;
-        let most = if apart {
-            std::env::var("PARTX").map_or(128, |v| v.parse().unwrap())
-        } else {
-            MOST
-        };
-        let Extent { batch, m, n, k } = extent;
-        let codes = |tile: &Tile| -> Vec<u32> {
-            with_data!(&tile.data, all => all.iter().map(|&bits| bits.wide() as u32).collect())
-        };
-        let (left, right, sums) = (codes(a), codes(b), codes(c));
-        let element = on_tensor_cores(a.element).unwrap_or(mma::Element::F16);
-        let accumulator = match c.element {
-            Element::F16 => Accumulator::F16,
-            _ => Accumulator::F32,
-        };
-        let unit = match self.tensor_cores {
-            Architecture::Hopper => Unit::Wgmma,
-            Architecture::BlackwellDatacenter => Unit::Tcgen05,
-            _ => Unit::Mma,
-        };
-        // A row of sums, and of the right operand, is a column there; of columns there are four at least.
-        let (row, rows) = (stride(n), m.next_multiple_of(4));
-        let (mut d, mut scratch) = (vec![0; row * rows], Scratch::default());
-        let (mut across, mut along) = (Vec::new(), Vec::new());
-        let mut out = Vec::with_capacity(batch * m * n);
-        for which in 0..batch {
-            let lines = sums[which * m * n..][..m * n].chunks_exact(n);
-            d.chunks_exact_mut(row)
+/// Bits of the sums, row by row. The left operand of tensor cores lies column by column, the right one row by row: here it
+/// is the other way round, so that they compute the transposed product.
+///
+/// Of eight bits Hopper keeps few bits of a sum: unless `fast`, the compiler has C added to it by ordinary arithmetic.
+fn sums(cores: Architecture, extent: Extent, [a, b, c]: [&Tile; 3], fast: bool) -> impl Iterator<Item = u64> {
+    /// Of columns at a time; what comes after is added to their sum, as tensor cores do anyway.
+    const MOST: usize = 256;
+    let is_eight = a.element.bits() == 8 && c.element == Element::F32;
+    let apart = cores == Architecture::Hopper && is_eight && !fast;
+    let Extent { batch, m, n, k } = extent;
+    let codes = |tile: &Tile| -> Vec<u32> {
+        with_data!(&tile.data, all => all.iter().map(|&bits| bits.wide() as u32).collect())
+    };
+    let (left, right, sums) = (codes(a), codes(b), codes(c));
+    let element = on_tensor_cores(a.element).unwrap_or(mma::Element::F16);
+    let accumulator = match c.element {
+        Element::F16 => Accumulator::F16,
+        _ => Accumulator::F32,
+    };
+    let unit = match cores {
+        Architecture::Hopper => Unit::Wgmma,
+        Architecture::BlackwellDatacenter => Unit::Tcgen05,
+        _ => Unit::Mma,
+    };
+    // A row of sums, and of the right operand, is a column there; of columns there are four at least.
+    let (row, rows) = (stride(n), m.next_multiple_of(4));
+    let (mut d, mut scratch) = (vec![0; row * rows], Scratch::default());
+    let (mut across, mut along) = (Vec::new(), Vec::new());
+    let mut out = Vec::with_capacity(batch * m * n);
+    for which in 0..batch {
+        let lines = sums[which * m * n..][..m * n].chunks_exact(n);
+        d.chunks_exact_mut(row)
+            .zip(lines)
+            .for_each(|(to, from)| to[..n].copy_from_slice(from));
+        let before = apart.then(|| std::mem::replace(&mut d, vec![0; row * rows]));
+        for first in (0..k).step_by(MOST) {
+            let columns = MOST.min(k - first);
+            across.clear();
+            across.resize(columns * row, 0);
+            let lines = right[which * k * n + first * n..].chunks_exact(n);
+            across
+                .chunks_exact_mut(row)
                 .zip(lines)
                 .for_each(|(to, from)| to[..n].copy_from_slice(from));
-            for first in (0..k).step_by(most) {
-                let columns = most.min(k - first);
-                let before = apart.then(|| std::mem::replace(&mut d, vec![0; row * rows]));
-                across.clear();
-                across.resize(columns * row, 0);
-                let lines = right[which * k * n + first * n..].chunks_exact(n);
-                across
-                    .chunks_exact_mut(row)
-                    .zip(lines)
-                    .for_each(|(to, from)| to[..n].copy_from_slice(from));
-                along.clear();
-                for line in left[which * m * k..][..m * k].chunks_exact(k) {
-                    along.extend_from_slice(&line[first..][..columns]);
-                }
-                along.resize(rows * columns, 0);
-                let product = Product::new([element; 2], [accumulator; 2], (n, rows, columns));
-                let tiles = Tiles {
-                    a: &across,
-                    b: &along,
-                    kept: &[],
-                    scale_a: &[],
-                    scale_b: &[],
-                    d: &mut d,
-                };
-                mma::multiply(&product, self.tensor_cores, unit, tiles, &mut scratch);
-                for (sum, before) in d.iter_mut().zip(before.iter().flatten()) {
-                    *sum = canonical(f32::from_bits(*sum) + f32::from_bits(*before)).to_bits();
-                }
+            along.clear();
+            for line in left[which * m * k..][..m * k].chunks_exact(k) {
+                along.extend_from_slice(&line[first..][..columns]);
             }
-            out.extend(
-                d.chunks_exact(row)
-                    .take(m)
-                    .flat_map(|line| line[..n].iter().map(|bits| u64::from(*bits))),
-            );
+            along.resize(rows * columns, 0);
+            let product = Product::new([element; 2], [accumulator; 2], (n, rows, columns));
+            let tiles = Tiles {
+                a: &across,
+                b: &along,
+                kept: &[],
+                scale_a: &[],
+                scale_b: &[],
+                d: &mut d,
+            };
+            mma::multiply(&product, cores, unit, tiles, &mut scratch);
         }
-        out.into_iter()
+        for (sum, before) in d.iter_mut().zip(before.iter().flatten()) {
+            *sum = canonical(f32::from_bits(*sum) + f32::from_bits(*before)).to_bits();
+        }
+        out.extend(
+            d.chunks_exact(row)
+                .take(m)
+                .flat_map(|line| line[..n].iter().map(|bits| u64::from(*bits))),
+        );
     }
+    out.into_iter()
 }
 
 fn extent(a: &Tile, b: &Tile, c: &Tile) -> Result<Extent, String> {
@@ -311,5 +304,42 @@ fn block<T: Number, C: Vector>((n, k): (usize, usize), a: &[T], b: &[T], sums: &
     }
     for row in 0..ROWS {
         sums[row * n..row * n + COLUMNS].copy_from_slice(&own[row]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Products of 64 by 64 elements that an H100 computed, of a kernel of cuTile's that NVIDIA's `tileiras` 13.5 compiled.
+    #[test]
+    fn products_have_the_bits_of_hardware() {
+        let mut count = 0;
+        for line in crate::tile::tests::of_hardware() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let ["product", element, accumulator, given @ .., expected] = &fields[..] else {
+                continue;
+            };
+            let named = |name: &str| match name {
+                "f16" => Element::F16,
+                "bf16" => Element::Bf16,
+                "e4m3" => Element::E4m3,
+                "e5m2" => Element::E5m2,
+                _ => Element::F32,
+            };
+            let (of, to) = (named(element), named(accumulator));
+            let tile = |hex: &str, element: Element| Tile {
+                shape: [64, 64].into_iter().collect(),
+                element,
+                data: Data::collect(element, crate::tile::tests::numbers(hex, element.bits() / 8)),
+            };
+            let [a, b, c] = [tile(given[0], of), tile(given[1], of), tile(given[2], to)];
+            let extent = extent(&a, &b, &c).expect("matrices");
+            let found: Vec<u64> = sums(Architecture::Hopper, extent, [&a, &b, &c], false).collect();
+            let expected: Vec<u64> = crate::tile::tests::numbers(expected, to.bits() / 8).collect();
+            assert_eq!(found, expected, "{:?}", &fields[..3]);
+            count += 1;
+        }
+        assert_eq!(count, 5);
     }
 }

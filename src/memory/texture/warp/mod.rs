@@ -333,8 +333,9 @@ impl<'a, const D: usize> Warp<'a, D> {
         let mut shares = [[0; LANES]; 8];
         for lane in 0..LANES {
             let second: [i32; D] = std::array::from_fn(|i| axes[i].second[lane]);
-            let own = blend::shares(second);
-            (0..8).for_each(|corner| shares[corner][lane] = own[corner]);
+            for (share, own) in shares.iter_mut().zip(blend::shares(second)) {
+                share[lane] = own;
+            }
         }
         let weight = masked(weight, group);
         for slice in 0..if D == 3 { 2 } else { 1 } {
