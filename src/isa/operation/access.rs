@@ -235,10 +235,11 @@ impl ReadModifyWrite {
         })
     }
 
-    /// Whether subnormals are flushed, where the address turns out to lie in shared memory or not: additions of `f32` do
-    /// so in global memory, and keep them in shared memory (PTX ISA, atom).
-    pub fn flushes(self, shared: bool) -> bool {
-        self.op == AtomicOp::Add && self.ty == AtomicType::F32 && !shared
+    /// Whether global memory adds in its own way, where the address turns out to lie in shared memory or not: of `f32` it
+    /// flushes subnormals (PTX ISA, atom), of `f64` it leaves NaNs as they are (seen on an H100).
+    pub fn adds_in_memory(self, shared: bool) -> bool {
+        let is_own = matches!(self.ty, AtomicType::F32 | AtomicType::F64);
+        self.op == AtomicOp::Add && is_own && !shared
     }
 }
 

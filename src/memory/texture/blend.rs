@@ -126,7 +126,14 @@ impl Blend {
     /// A colour of the border, which is given as an `f32`, in the place of a texel.
     pub fn border(self, colour: u32) -> u32 {
         match self.steps() {
-            Some(steps) => (f64::from(f32::from_bits(colour)).clamp(-1.0, 1.0) * steps).round() as i32 as u32,
+            Some(steps) => {
+                let least = if matches!(self, Blend::Signed8 | Blend::Signed16) {
+                    -1.0
+                } else {
+                    0.0
+                };
+                (f64::from(f32::from_bits(colour)).clamp(least, 1.0) * steps).round() as i32 as u32
+            }
             None => colour,
         }
     }

@@ -286,7 +286,8 @@ pub enum Op<R = Reg> {
     Atomic {
         op: AtomicOp,
         ty: AtomicType,
-        ftz: bool,
+        /// Global memory adds in its own way ([`adds_in_memory`](crate::isa::operation::Atomic::adds_in_memory)).
+        in_memory: bool,
         ordering: Ordering,
         scope: Scope,
         address: Address<R>,

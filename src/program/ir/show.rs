@@ -209,7 +209,7 @@ impl<R: Display> Display for Op<R> {
             Op::Atomic {
                 op,
                 ty,
-                ftz,
+                in_memory,
                 ordering,
                 scope,
                 address,
@@ -217,10 +217,10 @@ impl<R: Display> Display for Op<R> {
                 b,
                 c,
             } => {
-                let ftz = if *ftz { ".ftz" } else { "" };
+                let own = if *in_memory { ".in_memory" } else { "" };
                 write!(
                     f,
-                    "atomic{ordering}{}.{}{ftz}.{} ",
+                    "atomic{ordering}{}.{}{own}.{} ",
                     of_scope(Some(*scope)),
                     small(op),
                     small(ty)

@@ -70,7 +70,7 @@ macro_rules! walk {
             Op::Atomic {
                 op: _,
                 ty: _,
-                ftz: _,
+                in_memory: _,
                 ordering: _,
                 scope: _,
                 address:
@@ -593,7 +593,7 @@ impl<R> Op<R> {
             Op::Atomic {
                 op,
                 ty,
-                ftz,
+                in_memory,
                 ordering,
                 scope,
                 address,
@@ -603,7 +603,7 @@ impl<R> Op<R> {
             } => Op::Atomic {
                 op,
                 ty,
-                ftz,
+                in_memory,
                 ordering,
                 scope,
                 address: address.map(f),

@@ -455,7 +455,7 @@ impl Lower<'_> {
             Op::Atomic {
                 op,
                 ty: atomic.ty,
-                ftz: atomic.flushes(address.space == Space::Shared),
+                in_memory: atomic.adds_in_memory(address.space == Space::Shared),
                 ordering: match atomic.ordering {
                     types::Ordering::Relaxed
                     | types::Ordering::Weak

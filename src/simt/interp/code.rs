@@ -622,7 +622,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
         Operation::Atomic {
             op,
             ty,
-            ftz,
+            in_memory,
             ordering,
             scope,
             address,
@@ -635,7 +635,7 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
                 mem: MemOp::new(&address, (ordering, Some(scope)), offsets(&b), span),
                 dst: dst.map_or_else(|| Box::from([]), |d| offsets(&d)),
                 c: c.map_or(NONE, |s| s.offset),
-                ftz,
+                in_memory,
             }),
         },
         Operation::Call { callee, args, results } => {

@@ -24,7 +24,8 @@ pub struct AtomOp {
     /// Where old values go; empty for `red`.
     pub dst: Box<[u32]>,
     pub c: u32,
-    pub ftz: bool,
+    /// Global memory adds in its own way.
+    pub in_memory: bool,
 }
 
 /// Carries out an atomic for the lanes of `cx.mask`; `false`: `cx.fault` says why not.
@@ -70,17 +71,17 @@ impl Cell for u128 {
 /// What an operation makes of the old value, the operand and (for `cas`) the replacement. PTX ISA, `atom`.
 trait Rmw {
     type Cell: Cell;
-    fn apply(old: Self::Cell, b: Self::Cell, c: Self::Cell, ftz: bool) -> Self::Cell;
+    fn apply(old: Self::Cell, b: Self::Cell, c: Self::Cell, in_memory: bool) -> Self::Cell;
 }
 
 macro_rules! rmw {
-    ($($name:ident: $t:ty, |$old:ident, $b:ident, $c:ident, $ftz:ident| $body:expr;)*) => {$(
+    ($($name:ident: $t:ty, |$old:ident, $b:ident, $c:ident, $in_memory:ident| $body:expr;)*) => {$(
         struct $name;
         impl Rmw for $name {
             type Cell = $t;
             #[inline(always)]
             #[allow(unused_variables, reason = "some operations have fewer operands")]
-            fn apply($old: $t, $b: $t, $c: $t, $ftz: bool) -> $t { $body }
+            fn apply($old: $t, $b: $t, $c: $t, $in_memory: bool) -> $t { $body }
         }
     )*};
 }
@@ -93,18 +94,20 @@ fn canonical(x: f32) -> u32 {
     if x.is_nan() { 0x7fff_ffff } else { x.to_bits() }
 }
 
-fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
+fn add_f32(a: u32, b: u32, in_memory: bool) -> u32 {
     canonical(flush(
-        flush(f32::from_bits(a), ftz) + flush(f32::from_bits(b), ftz),
-        ftz,
+        flush(f32::from_bits(a), in_memory) + flush(f32::from_bits(b), in_memory),
+        in_memory,
     ))
 }
 
-fn add_f64(a: u64, b: u64) -> u64 {
+fn add_f64(a: u64, b: u64, in_memory: bool) -> u64 {
     // The hardware's NaN of f64 operations keeps a payload; the canonical one is what conversions give. Of two, the first is said
-    // to be it here, so that compiled code has the same.
+    // to be it here, so that compiled code has the same. Global memory prefers the operand, and makes nothing quiet.
     const QUIET: u64 = 1 << 51;
     match (f64::from_bits(a), f64::from_bits(b)) {
+        (_, y) if y.is_nan() && in_memory => b,
+        (x, _) if x.is_nan() && in_memory => a,
         (x, _) if x.is_nan() => a | QUIET,
         (_, y) if y.is_nan() => b | QUIET,
         (x, y) => (x + y).to_bits(),
@@ -161,45 +164,45 @@ fn greatest(a: f32, b: f32) -> f32 {
 }
 
 rmw! {
-    AddU32: u32, |old, b, c, ftz| old.wrapping_add(b);
-    AddU64: u64, |old, b, c, ftz| old.wrapping_add(b);
-    MinU32: u32, |old, b, c, ftz| old.min(b);
-    MaxU32: u32, |old, b, c, ftz| old.max(b);
-    MinU64: u64, |old, b, c, ftz| old.min(b);
-    MaxU64: u64, |old, b, c, ftz| old.max(b);
-    MinS32: u32, |old, b, c, ftz| (old as i32).min(b as i32) as u32;
-    MaxS32: u32, |old, b, c, ftz| (old as i32).max(b as i32) as u32;
-    MinS64: u64, |old, b, c, ftz| (old as i64).min(b as i64) as u64;
-    MaxS64: u64, |old, b, c, ftz| (old as i64).max(b as i64) as u64;
-    And32: u32, |old, b, c, ftz| old & b;
-    And64: u64, |old, b, c, ftz| old & b;
-    Or32: u32, |old, b, c, ftz| old | b;
-    Or64: u64, |old, b, c, ftz| old | b;
-    Xor32: u32, |old, b, c, ftz| old ^ b;
-    Xor64: u64, |old, b, c, ftz| old ^ b;
-    Inc32: u32, |old, b, c, ftz| if old >= b { 0 } else { old + 1 };
-    Dec32: u32, |old, b, c, ftz| if old == 0 || old > b { b } else { old - 1 };
-    Exch32: u32, |old, b, c, ftz| b;
-    Exch64: u64, |old, b, c, ftz| b;
-    Exch128: u128, |old, b, c, ftz| b;
-    Cas16: u16, |old, b, c, ftz| if old == b { c } else { old };
-    Cas32: u32, |old, b, c, ftz| if old == b { c } else { old };
-    Cas64: u64, |old, b, c, ftz| if old == b { c } else { old };
-    Cas128: u128, |old, b, c, ftz| if old == b { c } else { old };
-    AddF32: u32, |old, b, c, ftz| add_f32(old, b, ftz);
-    AddF64: u64, |old, b, c, ftz| add_f64(old, b);
-    AddF16: u16, |old, b, c, ftz| f16_op(old, b, sum);
-    MinF16: u16, |old, b, c, ftz| f16_op(old, b, least);
-    MaxF16: u16, |old, b, c, ftz| f16_op(old, b, greatest);
-    AddBf16: u16, |old, b, c, ftz| bf16_op(old, b, sum);
-    MinBf16: u16, |old, b, c, ftz| bf16_op(old, b, least);
-    MaxBf16: u16, |old, b, c, ftz| bf16_op(old, b, greatest);
-    AddF16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| f16_op(x, y, sum));
-    MinF16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| f16_op(x, y, least));
-    MaxF16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| f16_op(x, y, greatest));
-    AddBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, sum));
-    MinBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, least));
-    MaxBf16x2: u32, |old, b, c, ftz| pair(old, b, |x, y| bf16_op(x, y, greatest));
+    AddU32: u32, |old, b, c, in_memory| old.wrapping_add(b);
+    AddU64: u64, |old, b, c, in_memory| old.wrapping_add(b);
+    MinU32: u32, |old, b, c, in_memory| old.min(b);
+    MaxU32: u32, |old, b, c, in_memory| old.max(b);
+    MinU64: u64, |old, b, c, in_memory| old.min(b);
+    MaxU64: u64, |old, b, c, in_memory| old.max(b);
+    MinS32: u32, |old, b, c, in_memory| (old as i32).min(b as i32) as u32;
+    MaxS32: u32, |old, b, c, in_memory| (old as i32).max(b as i32) as u32;
+    MinS64: u64, |old, b, c, in_memory| (old as i64).min(b as i64) as u64;
+    MaxS64: u64, |old, b, c, in_memory| (old as i64).max(b as i64) as u64;
+    And32: u32, |old, b, c, in_memory| old & b;
+    And64: u64, |old, b, c, in_memory| old & b;
+    Or32: u32, |old, b, c, in_memory| old | b;
+    Or64: u64, |old, b, c, in_memory| old | b;
+    Xor32: u32, |old, b, c, in_memory| old ^ b;
+    Xor64: u64, |old, b, c, in_memory| old ^ b;
+    Inc32: u32, |old, b, c, in_memory| if old >= b { 0 } else { old + 1 };
+    Dec32: u32, |old, b, c, in_memory| if old == 0 || old > b { b } else { old - 1 };
+    Exch32: u32, |old, b, c, in_memory| b;
+    Exch64: u64, |old, b, c, in_memory| b;
+    Exch128: u128, |old, b, c, in_memory| b;
+    Cas16: u16, |old, b, c, in_memory| if old == b { c } else { old };
+    Cas32: u32, |old, b, c, in_memory| if old == b { c } else { old };
+    Cas64: u64, |old, b, c, in_memory| if old == b { c } else { old };
+    Cas128: u128, |old, b, c, in_memory| if old == b { c } else { old };
+    AddF32: u32, |old, b, c, in_memory| add_f32(old, b, in_memory);
+    AddF64: u64, |old, b, c, in_memory| add_f64(old, b, in_memory);
+    AddF16: u16, |old, b, c, in_memory| f16_op(old, b, sum);
+    MinF16: u16, |old, b, c, in_memory| f16_op(old, b, least);
+    MaxF16: u16, |old, b, c, in_memory| f16_op(old, b, greatest);
+    AddBf16: u16, |old, b, c, in_memory| bf16_op(old, b, sum);
+    MinBf16: u16, |old, b, c, in_memory| bf16_op(old, b, least);
+    MaxBf16: u16, |old, b, c, in_memory| bf16_op(old, b, greatest);
+    AddF16x2: u32, |old, b, c, in_memory| pair(old, b, |x, y| f16_op(x, y, sum));
+    MinF16x2: u32, |old, b, c, in_memory| pair(old, b, |x, y| f16_op(x, y, least));
+    MaxF16x2: u32, |old, b, c, in_memory| pair(old, b, |x, y| f16_op(x, y, greatest));
+    AddBf16x2: u32, |old, b, c, in_memory| pair(old, b, |x, y| bf16_op(x, y, sum));
+    MinBf16x2: u32, |old, b, c, in_memory| pair(old, b, |x, y| bf16_op(x, y, least));
+    MaxBf16x2: u32, |old, b, c, in_memory| pair(old, b, |x, y| bf16_op(x, y, greatest));
 }
 
 /// Carries out an atomic of one element for lanes of a warp whose cells lie at distances from a place in the block's shared
@@ -262,7 +265,8 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
     // A generic address follows the rule of the memory that it lands in.
     let block = cx.block;
     let within = |at: u64, base: u64, bytes: u64| at.wrapping_sub(base) < bytes;
-    let flushes = |at: u64| op.ftz && block.shared_address(at).is_none() && !within(at, block.local, block.local_bytes);
+    let in_memory =
+        |at: u64| op.in_memory && block.shared_address(at).is_none() && !within(at, block.local, block.local_bytes);
     for w in 0..cx.mask.warps as usize {
         let active = cx.mask.lanes[w];
         if active == 0 {
@@ -327,8 +331,8 @@ unsafe fn run<K: Rmw, const WATCHED: bool, const COMBINE: bool>(cx: &mut Cx<'_>,
                         at.write(K::apply(old, vb, vc, false));
                         old
                     } else {
-                        let ftz = flushes(a[i]);
-                        K::Cell::update(at, |old| K::apply(old, vb, vc, ftz))
+                        let in_memory = in_memory(a[i]);
+                        K::Cell::update(at, |old| K::apply(old, vb, vc, in_memory))
                     };
                     if let Some(dst) = dst {
                         *dst.add(i) = old;
@@ -388,11 +392,11 @@ impl Chooser for OneElement {
     fn choose<K: Rmw, const COMBINE: bool>(self) -> Element {
         Element {
             bytes: size_of::<K::Cell>(),
-            apply: |at, value, ftz| {
+            apply: |at, value, in_memory| {
                 // SAFETY: who calls `apply` promises that both are there, and `at` aligned.
                 unsafe {
                     let value = (value as *const K::Cell).read_unaligned();
-                    K::Cell::update(at as *mut K::Cell, |old| K::apply(old, value, value, ftz));
+                    K::Cell::update(at as *mut K::Cell, |old| K::apply(old, value, value, in_memory));
                 }
             },
         }
@@ -418,12 +422,12 @@ impl Chooser for OldElement {
     fn choose<K: Rmw, const COMBINE: bool>(self) -> Fetch {
         Fetch {
             bytes: size_of::<K::Cell>(),
-            apply: |at, [b, c], old, ftz| {
+            apply: |at, [b, c], old, in_memory| {
                 // SAFETY: who calls `apply` promises that all are there, and `at` aligned.
                 unsafe {
                     let b = (b as *const K::Cell).read_unaligned();
                     let c = (c as *const K::Cell).read_unaligned();
-                    let was = K::Cell::update(at as *mut K::Cell, |old| K::apply(old, b, c, ftz));
+                    let was = K::Cell::update(at as *mut K::Cell, |old| K::apply(old, b, c, in_memory));
                     (old as *mut K::Cell).write_unaligned(was);
                 }
             },

@@ -34,8 +34,8 @@ struct Atomic {
     bits: u32,
     /// Other threads may be at the same memory.
     shared_with_others: bool,
-    /// Subnormals count as zero.
-    ftz: bool,
+    /// Global memory adds in its own way.
+    in_memory: bool,
     dst: Option<Reg>,
     operands: Vec<Reg>,
     /// Those that are the same for all lanes.
@@ -48,7 +48,7 @@ impl Emit<'_> {
         let Op::Atomic {
             op: what,
             ty,
-            ftz,
+            in_memory,
             address,
             dst,
             b,
@@ -96,7 +96,7 @@ impl Emit<'_> {
             ty: *ty,
             bits,
             shared_with_others,
-            ftz: *ftz && shared_with_others,
+            in_memory: *in_memory && shared_with_others,
             dst,
             operands,
             same,
@@ -389,14 +389,14 @@ impl Emit<'_> {
         };
         match op {
             AtomicOp::Add if ty == AtomicType::F32 => {
-                let [x, y] = [old, b].map(|bits| self.flushed(atomic.ftz, bits));
+                let [x, y] = [old, b].map(|bits| self.flushed(atomic.in_memory, bits));
                 let [x, y] = [x, y].map(|bits| self.text.float(Form::One, 32, &bits));
                 let sum = self.text.value(format!("fadd float {x}, {y}"));
                 let sum = self.text.bits(Form::One, 32, &sum);
-                let sum = self.flushed(atomic.ftz, &sum);
+                let sum = self.flushed(atomic.in_memory, &sum);
                 self.canonical(Form::One, &sum)
             }
-            AtomicOp::Add if ty == AtomicType::F64 => self.added_f64(old, b),
+            AtomicOp::Add if ty == AtomicType::F64 => self.added_f64(old, b, atomic.in_memory),
             AtomicOp::Add => self.text.binary("add", &int, old, b),
             AtomicOp::And => self.text.binary("and", &int, old, b),
             AtomicOp::Or => self.text.binary("or", &int, old, b),
@@ -439,14 +439,22 @@ impl Emit<'_> {
         self.text.value(format!("select i1 {small}, i32 {sign}, i32 {bits}"))
     }
 
-    /// A NaN that goes in comes out, made quiet: the old value's before the operand's.
-    fn added_f64(&mut self, old: &str, b: &str) -> String {
+    /// A NaN that goes in comes out, made quiet: the old value's before the operand's. In global memory the operand's comes
+    /// first, and all are left as they are.
+    fn added_f64(&mut self, old: &str, b: &str, in_memory: bool) -> String {
         let [x, y] = [old, b].map(|bits| self.text.float(Form::One, 64, bits));
         let sum = self.text.value(format!("fadd double {x}, {y}"));
         let mut result = self.text.bits(Form::One, 64, &sum);
-        for (bits, value) in [(b, &y), (old, &x)] {
+        let mut operands = [(b, &y), (old, &x)];
+        if in_memory {
+            operands.reverse();
+        }
+        for (bits, value) in operands {
             let is_nan = self.text.value(format!("fcmp uno double {value}, {value}"));
-            let quiet = self.text.binary("or", "i64", bits, &(1u64 << 51).to_string());
+            let quiet = match in_memory {
+                true => bits.to_owned(),
+                false => self.text.binary("or", "i64", bits, &(1u64 << 51).to_string()),
+            };
             result = self
                 .text
                 .value(format!("select i1 {is_nan}, i64 {quiet}, i64 {result}"));
