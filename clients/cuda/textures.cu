@@ -179,7 +179,8 @@ static void dimensions(int dims)
                 Axis one = {{0, 0}, {1, 0}};
                 for (int i = 0; i < n; i++) {
                     Axis ax = axis(x[i], w, mode, normalized, linear);
-                    Axis ay = dims > 1 ? axis(y[i], h, mode, normalized, linear) : one;
+                    // A row is an image of one line, read at its edge: with a border there, half of a blend is border (seen on an H100).
+                    Axis ay = dims > 1 ? axis(y[i], h, mode, normalized, linear) : axis(0, 1, mode, normalized, linear);
                     Axis az = dims > 2 ? axis(z[i], d, mode, normalized, linear) : one;
                     // A product in single precision may fall beside the quantum of a weight: such places are left out.
                     bool edge = false;
@@ -245,7 +246,8 @@ static void read_modes()
     EXPECT(u->x == 0 && u->y == 51 && u->z == 255 && u->w == 128);
     compare("fraction", f[0].y, 51 / 255.0, 0, 0, 0);
     compare("fraction", f[0].w, 128 / 255.0, 0, 0, 0);
-    compare("sRGB", f[1].y, std::pow((51 / 255.0 + 0.055) / 1.055, 2.4), 0, 0, 0);
+    // Hardware has eight significant bits of it.
+    EXPECT(std::fabs(f[1].y - std::pow((51 / 255.0 + 0.055) / 1.055, 2.4)) < 1.0 / 4096);
     compare("sRGB alpha", f[1].w, 128 / 255.0, 0, 0, 0);
     // Filtered 16-bit fractions are 16-bit fractions: 11 and 12 make 12.
     compare("16 bits", f[2].x, 12 / 65535.0, 0, 0, 0);
