@@ -420,11 +420,14 @@ fn the_text_that_calls_it_is_ptx() {
     assert!(!found.unwrap().has_errors());
 }
 
-/// What an H100 computed: a line for each product or function, its fields by tabs, bytes in hexadecimal.
-pub fn of_hardware() -> Vec<String> {
+/// What an H100 computed, of the lines that begin with a word: their other fields, in which bytes are in hexadecimal.
+pub fn of_hardware(word: &str) -> Vec<Vec<String>> {
     let packed = include_bytes!("../../tests/hardware/goldens/H100/tiles.tsv.zst");
     let text = String::from_utf8(zstd::decode_all(&packed[..]).expect("packed")).expect("text");
-    text.lines().map(str::to_owned).collect()
+    let fields = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<String>>();
+    let mut lines: Vec<Vec<String>> = text.lines().map(fields).filter(|line| line[0] == word).collect();
+    lines.iter_mut().for_each(|line| drop(line.remove(0)));
+    lines
 }
 
 /// Numbers of so many bytes each.

@@ -28,7 +28,7 @@ pub fn command() -> Command {
             Arg::new("summary")
                 .long("summary")
                 .action(ArgAction::SetTrue)
-                .help("At the end, print the kernels by time, copies, memory, calls, and what failed or was not exact"),
+                .help("At the end, print the kernels by time, copies, memory, calls, and what failed, and whose bits the manual does not define"),
         )
         .arg(
             Arg::new("no-progress")

@@ -1,5 +1,5 @@
 //! The tables with which a process ends that was asked for a summary (`MARGAY_SUMMARY=1`, `margay run --summary`): kernels by
-//! time, copies, memory, calls, and what went wrong or was not exact.
+//! time, copies, memory, calls, what went wrong, and of which instructions the manual does not define every bit.
 
 use std::fmt::Write;
 use std::io::Write as _;
@@ -176,7 +176,7 @@ impl Summary {
             .filter(|(fidelity, _)| **fidelity != Fidelity::Exact)
         {
             let names: Vec<&str> = instructions.iter().map(|name| &**name).collect();
-            let _ = writeln!(out, "  not exact {}: {}", fidelity.words(), names.join(", "));
+            let _ = writeln!(out, "  results   {}: {}", fidelity.words(), names.join(", "));
         }
     }
 }
@@ -295,7 +295,7 @@ margay: summary of app (process 77), 5.00 s after cuInit
   copies    to devices 4.0 KiB (2 times), set 10 B (once)
   driver    4.00 s spent in 3 calls, the most in cuCtxSynchronize 3.00 s (2 times), cuInit 1.00 s (once)
   failed    cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (7 times)
-  not exact within the manual's bounds: tex.2d.v4.f32.f32
+  results   within the manual's bounds: tex.2d.v4.f32.f32
 ";
         assert_eq!(text, expected);
     }

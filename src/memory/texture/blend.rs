@@ -48,6 +48,8 @@ pub enum Blend {
         kept: u32,
         rounded: u32,
     },
+    /// sRGB-encoded bytes, as numbers; but for the fourth component, which is none.
+    Encoded,
     /// Whole numbers that stand for fractions.
     Unsigned8,
     Unsigned16,
@@ -68,7 +70,7 @@ impl Blend {
             _ if compares => SINGLE,
             Channel::F32 | Channel::U32 | Channel::S32 => SINGLE,
             Channel::F16 => Blend::Floats { kept: 15, rounded: 11 },
-            Channel::U8 | Channel::Unorm8 if encoded => Blend::Floats { kept: 8, rounded: 11 },
+            Channel::U8 | Channel::Unorm8 if encoded => Blend::Encoded,
             Channel::U8 | Channel::Unorm8 => Blend::Unsigned8,
             Channel::U16 | Channel::Unorm16 => Blend::Unsigned16,
             Channel::S8 | Channel::Snorm8 => Blend::Signed8,
@@ -82,7 +84,7 @@ impl Blend {
     pub fn component(self, number: usize, channels: u32) -> Blend {
         match self {
             _ if number >= channels as usize => Blend::Exact,
-            Blend::Floats { kept: 8, .. } if number == 3 => Blend::Exact,
+            Blend::Encoded if number == 3 => Blend::Exact,
             blend => blend,
         }
     }
@@ -93,11 +95,21 @@ impl Blend {
         self.steps().is_some()
     }
 
+    /// Of numbers: how many bits are kept, and how many the result has.
+    #[inline(always)]
+    fn bits(self) -> Option<(u32, u32)> {
+        match self {
+            Blend::Floats { kept, rounded } => Some((kept, rounded)),
+            Blend::Encoded => Some((8, 11)),
+            Blend::Unsigned8 | Blend::Unsigned16 | Blend::Signed8 | Blend::Signed16 | Blend::Exact => None,
+        }
+    }
+
     /// What a texel's whole number is divided by.
     #[inline(always)]
     fn steps(self) -> Option<f64> {
         match self {
-            Blend::Floats { .. } | Blend::Exact => None,
+            Blend::Floats { .. } | Blend::Encoded | Blend::Exact => None,
             Blend::Unsigned8 => Some(255.0),
             Blend::Unsigned16 => Some(65535.0),
             Blend::Signed8 => Some(127.0),
@@ -141,7 +153,7 @@ impl Blend {
     /// A texel without the bits that do not count beside the largest one, of whose bits the sign is left out.
     #[inline(always)]
     pub fn lined_up(self, texel: u32, largest: u32) -> u32 {
-        let Blend::Floats { kept, .. } = self else {
+        let Some((kept, _)) = self.bits() else {
             return texel;
         };
         let exponent = texel >> 23 & 0xff;
@@ -160,7 +172,7 @@ impl Blend {
     pub fn result(self, sum: f64) -> u32 {
         match self {
             Blend::Exact => (sum as f32).to_bits(),
-            Blend::Floats { rounded, .. } => rounded_away(sum, rounded),
+            Blend::Floats { .. } | Blend::Encoded => rounded_away(sum, self.bits().map_or(24, |(_, rounded)| rounded)),
             Blend::Unsigned8 => ((up(sum * 257.0) / 65535.0) as f32).to_bits(),
             Blend::Unsigned16 => ((up(sum) / 65535.0) as f32).to_bits(),
             Blend::Signed16 => ((up(sum).max(-32767.0) / 32767.0) as f32).to_bits(),

@@ -393,15 +393,20 @@ impl<'a, S: Sight> Reader<'a, S> {
     }
 
     fn nearest(&self, level: &Level, at: [f64; 3], geometry: Geometry, layer: u32) -> Result<[u32; 4], Missing> {
+        let [x, y, z] = self.place(level, at, geometry, layer);
+        self.texel(level, x, y, z)
+    }
+
+    /// The texel at a position of a level; `None`, in a direction, beyond the image.
+    fn place(&self, level: &Level, at: [f64; 3], geometry: Geometry, layer: u32) -> [Option<u32>; 3] {
         let cube = geometry.is_cube();
         let dimensions = if cube { 2 } else { geometry.dimensions() };
         let [x, y, z] = self.axes(level, at, dimensions, cube, false);
-        let z = if geometry == Geometry::D3 {
-            z.index[0]
-        } else {
-            Some(layer)
+        let z = match geometry {
+            Geometry::D3 => z.index[0],
+            _ => Some(layer),
         };
-        self.texel(level, x.index[0], y.index[0], z)
+        [x.index[0], y.index[0], z]
     }
 
     /// The sums of the texels' shares around a position of a level.
@@ -433,14 +438,8 @@ impl<'a, S: Sight> Reader<'a, S> {
 
     /// What is summed up of the texel at a position of a level.
     fn one(&self, level: &Level, at: [f64; 3], geometry: Geometry, layer: u32) -> Result<[f64; 4], Missing> {
-        let dimensions = if geometry.is_cube() { 2 } else { geometry.dimensions() };
-        let [x, y, z] = self.axes(level, at, dimensions, geometry.is_cube(), false);
-        let z = if geometry == Geometry::D3 {
-            z.index[0]
-        } else {
-            Some(layer)
-        };
-        let texel = self.summed(level, x.index[0], y.index[0], z)?;
+        let [x, y, z] = self.place(level, at, geometry, layer);
+        let texel = self.summed(level, x, y, z)?;
         Ok(std::array::from_fn(|i| self.component(i).summand(texel[i])))
     }
 

@@ -34,18 +34,23 @@ fn row(texels: &[f32], sampler: Sampler) -> Texture {
     }
 }
 
-fn read(texture: &Texture, x: f32) -> f32 {
+/// The first component at a position of the first layer.
+fn read_at(texture: &Texture, geometry: Geometry, at: [f32; 3], detail: Detail) -> f32 {
     let fetch = Fetch {
-        geometry: Geometry::D1,
+        geometry,
         layer: 0,
-        at: Probe::Position([x, 0.0, 0.0]),
+        at: Probe::Position(at),
         offset: [0; 3],
-        detail: Detail::Base,
+        detail,
         compare: None,
         gather: None,
     };
     let texel = texture.fetch(&texture.sampler, &fetch, AddressSpace::get().view());
     f32::from_bits(texel.expect("an array")[0])
+}
+
+fn read(texture: &Texture, x: f32) -> f32 {
+    read_at(texture, Geometry::D1, [x, 0.0, 0.0], Detail::Base)
 }
 
 const TEXELS: [f32; 4] = [1.0, 2.0, 4.0, 8.0];
@@ -237,17 +242,8 @@ fn halfway_between_levels_the_nearest_is_the_coarser() {
         (2.5, 4.0),
         (f32::NAN, 1.0),
     ] {
-        let fetch = Fetch {
-            geometry: Geometry::D1,
-            layer: 0,
-            at: Probe::Position([0.0; 3]),
-            offset: [0; 3],
-            detail: Detail::Level(level),
-            compare: None,
-            gather: None,
-        };
-        let texel = texture.fetch(&texture.sampler, &fetch, AddressSpace::get().view());
-        assert_eq!(f32::from_bits(texel.expect("an array")[0]), expected, "{level}");
+        let found = read_at(&texture, Geometry::D1, [0.0; 3], Detail::Level(level));
+        assert_eq!(found, expected, "{level}");
     }
 }
 
@@ -276,17 +272,7 @@ fn edges_of_a_cube_are_seamless_where_asked_for() {
             ..Sampler::default()
         };
         let texture = cube(&texels, sampler);
-        let fetch = Fetch {
-            geometry: Geometry::Cube,
-            layer: 0,
-            at: Probe::Position(direction),
-            offset: [0; 3],
-            detail: Detail::Base,
-            compare: None,
-            gather: None,
-        };
-        let texel = texture.fetch(&texture.sampler, &fetch, AddressSpace::get().view());
-        f32::from_bits(texel.expect("an array")[0])
+        read_at(&texture, Geometry::Cube, direction, Detail::Base)
     };
     assert_eq!(at(false, [1.0, 0.0, 1.0]), 4.0);
     // Half of +z, half of +x; of +z and +y; of -z and -x.
@@ -308,9 +294,8 @@ fn encoded_bytes_become_linear() {
     let mut texel = [0; 16];
     texel[..4].copy_from_slice(&[0, 10, 255, 128]);
     let [black, dark, white, alpha] = format.read(texel, true, true).map(f32::from_bits);
-    // IEC 61966-2-1: 10/255 lies on the straight part; hardware has 14 bits. The fourth channel is not encoded.
-    assert_eq!((black, white), (0.0, 1.0));
-    assert!((dark - 10.0 / 255.0 / 12.92).abs() < 0.5 / 16384.0);
+    // IEC 61966-2-1: 10/255 lies on the straight part, 49.7 steps of an H100's table. The fourth channel is not encoded.
+    assert_eq!((black, dark, white), (0.0, 50.0 / 16384.0, 1.0));
     assert_eq!(alpha, 128.0 / 255.0);
 }
 
@@ -632,21 +617,9 @@ fn reads_have_the_bits_of_hardware() {
         for read in words.chunks_exact(dimensions + 1) {
             let mut at = [0.0; 3];
             (0..dimensions).for_each(|i| at[i] = f32::from_bits(read[i]));
-            let fetch = Fetch {
-                geometry,
-                layer: 0,
-                at: Probe::Position(at),
-                offset: [0; 3],
-                detail: Detail::Base,
-                compare: None,
-                gather: None,
-            };
-            let texel = texture.fetch(&texture.sampler, &fetch, AddressSpace::get().view());
-            let found = texel.expect("an array")[0];
+            let found = read_at(&texture, geometry, at, Detail::Base).to_bits();
             count += 1;
-            // How the two slices of a volume are lined up with each other is not known: one of 600 such reads differs.
-            let is_near = dimensions == 3 && found.abs_diff(read[dimensions]) == 1;
-            if found != read[dimensions] && !is_near {
+            if found != read[dimensions] {
                 wrong.push(format!(
                     "{name} at {at:?}: {found:#010x} for {:#010x}",
                     read[dimensions]
@@ -655,5 +628,7 @@ fn reads_have_the_bits_of_hardware() {
         }
     }
     assert!(count > 20_000, "{count}");
-    assert!(wrong.is_empty(), "{} of {count}: {wrong:#?}", wrong.len());
+    // How the two slices of a volume are lined up with each other is not known.
+    let known = ["f32_3d at [6.9726563, 0.890625, 0.8828125]: 0xbf0e6a2e for 0xbf0e6a2f"];
+    assert_eq!(wrong, known, "of {count}");
 }

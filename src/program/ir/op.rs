@@ -286,7 +286,7 @@ pub enum Op<R = Reg> {
     Atomic {
         op: AtomicOp,
         ty: AtomicType,
-        /// Global memory adds in its own way ([`adds_in_memory`](crate::isa::operation::Atomic::adds_in_memory)).
+        /// Global memory adds in its own way ([`adds_in_memory`](crate::isa::operation::ReadModifyWrite::adds_in_memory)).
         in_memory: bool,
         ordering: Ordering,
         scope: Scope,

@@ -81,10 +81,10 @@ impl Texture {
         let geometry = fetches.geometry;
         let reader = Reader::new(self, sampler, fetches.compare.is_some(), view);
         let done = match (geometry.is_cube(), reader.directions(geometry, !fetches.floats)) {
-            (true, _) => Warp::<2>::cube(self, sampler, fetches, view, out),
-            (false, 1) => Warp::<1>::flat(self, sampler, fetches, view, out),
-            (false, 2) => Warp::<2>::flat(self, sampler, fetches, view, out),
-            (false, _) => Warp::<3>::flat(self, sampler, fetches, view, out),
+            (true, _) => Warp::<2>::cube(reader, fetches, out),
+            (false, 1) => Warp::<1>::flat(reader, fetches, out),
+            (false, 2) => Warp::<2>::flat(reader, fetches, out),
+            (false, _) => Warp::<3>::flat(reader, fetches, out),
         };
         done.is_ok()
     }
@@ -99,15 +99,10 @@ fn double(bits: u32) -> f64 {
 impl Warp<'_, 2> {
     /// Directions → faces, and coordinates on them.
     #[inline(always)]
-    fn cube(
-        texture: &Texture,
-        sampler: &Sampler,
-        fetches: &Fetches<'_>,
-        view: View,
-        out: &mut Texels,
-    ) -> Result<(), Rare> {
-        let mut warp = Warp::<2>::new(texture, sampler, fetches, view);
-        if fetches.offset.is_some() || !fetches.floats || sampler.seamless && warp.pair {
+    fn cube(reader: Reader<'_>, fetches: &Fetches<'_>, out: &mut Texels) -> Result<(), Rare> {
+        let (texture, is_seamless) = (reader.texture, reader.sampler.seamless);
+        let mut warp = Warp::<2>::new(reader, fetches);
+        if fetches.offset.is_some() || !fetches.floats || is_seamless && warp.pair {
             return Err(Rare);
         }
         warp.scaled = true;
@@ -132,13 +127,12 @@ impl Warp<'_, 2> {
 
 impl<'a, const D: usize> Warp<'a, D> {
     #[inline(always)]
-    fn new(texture: &'a Texture, sampler: &'a Sampler, fetches: &'a Fetches<'a>, view: View) -> Warp<'a, D> {
-        let reader = Reader::new(texture, sampler, fetches.compare.is_some(), view);
+    fn new(reader: Reader<'a>, fetches: &'a Fetches<'a>) -> Warp<'a, D> {
         let is_layered = fetches.geometry.is_array();
         Warp {
             layer: fetches.layer.filter(|_| is_layered).map_or([0; LANES], |layer| *layer),
             at: [[0.0; LANES]; D],
-            scaled: fetches.floats && sampler.is_normalized(),
+            scaled: fetches.floats && reader.sampler.is_normalized(),
             pair: fetches.floats && reader.filters(),
             bordered: false,
             border: reader.border(),
@@ -148,14 +142,8 @@ impl<'a, const D: usize> Warp<'a, D> {
     }
 
     #[inline(always)]
-    fn flat(
-        texture: &Texture,
-        sampler: &Sampler,
-        fetches: &Fetches<'_>,
-        view: View,
-        out: &mut Texels,
-    ) -> Result<(), Rare> {
-        let mut warp = Warp::<D>::new(texture, sampler, fetches, view);
+    fn flat(reader: Reader<'_>, fetches: &Fetches<'_>, out: &mut Texels) -> Result<(), Rare> {
+        let mut warp = Warp::<D>::new(reader, fetches);
         for i in 0..D {
             let (from, to) = (fetches.at[i], &mut warp.at[i]);
             if fetches.floats {
