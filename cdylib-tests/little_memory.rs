@@ -3,6 +3,7 @@
 
 use std::ffi::c_uint;
 use std::ptr::null_mut;
+use std::time::{Duration, Instant};
 
 use crate::alone::alone;
 use crate::basics::context;
@@ -19,10 +20,37 @@ const NOTHING: libc::rlim_t = 4096;
 
 /// Runs `work` while the process may have no more memory than it has, but for a little that small things take.
 pub fn without_memory<R>(work: impl FnOnce() -> R) -> R {
+    others_sleep();
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let used = status.lines().find_map(|line| line.strip_prefix("VmData:"));
     let used = used.and_then(|used| used.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     limited(used.expect("a line of the status") * 1024 + (4 << 20), work)
+}
+
+/// Waits until no other thread of this process runs. A thread that has just begun has its thread-local data still to come, and
+/// the C library ends the process where there is no memory for those.
+fn others_sleep() {
+    let caller = std::fs::read_link("/proc/thread-self").expect("Linux has it");
+    let caller = caller.file_name().expect("PID/task/TID").to_owned();
+    let all_sleep = || {
+        let threads = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+        let others = threads.flatten().filter(|thread| thread.file_name() != caller);
+        // A thread that has ended meanwhile has no file.
+        let states = others.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+        // The name before the state is in parentheses, and may hold some.
+        states.into_iter().all(|line| {
+            line.rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with(['S', 'D', 'Z']))
+        })
+    };
+    // One that was woken a moment ago may not be seen as running yet: they sleep several times in a row.
+    let (begin, mut calm) = (Instant::now(), 0);
+    while calm < 5 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "a thread goes on and on");
+        calm = if all_sleep() { calm + 1 } else { 0 };
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn limited<R>(bytes: libc::rlim_t, work: impl FnOnce() -> R) -> R {
