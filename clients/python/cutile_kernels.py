@@ -464,6 +464,20 @@ def printing():
     assert lines == ["tile 0: [1.00, 2.50, -3.00, 4.00]", "tile 1: [1.00, 2.50, -3.00, 4.00]"], (done.stdout, done.stderr)
 
 
+def by_itself(kernel, grid, buffer, **variables):
+    """A launch in a process of its own, with a buffer of zeros of so many numbers: what it says, and how it ends."""
+    source = f"import cutile_kernels as c, numpy as np; c.launch(c.{kernel}, {grid}, c.Buffer(np.zeros({buffer}, np.float32)))"
+    where = os.path.dirname(os.path.abspath(__file__))
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, cwd=where, env={**os.environ, **variables})
+    return done.returncode, done.stdout + done.stderr
+
+
+def place(words):
+    """Where the first line of this file with these words is, as reports name it."""
+    with open(__file__) as file:
+        return f"cutile_kernels.py:{next(number for number, line in enumerate(file, 1) if words in line)}:"
+
+
 @ct.kernel
 def astray_kernel(x):
     ct.scatter(x, ct.arange(16, dtype=ct.int32) * 1000000000, ct.full((16,), 1, dtype=ct.float32), check_bounds=False)
@@ -472,9 +486,31 @@ def astray_kernel(x):
 @check
 def a_stray_store_is_found():
     """In a process of its own: its context is lost."""
-    source = "import cutile_kernels as c, numpy as np; c.launch(c.astray_kernel, (1,), c.Buffer(np.zeros(16, np.float32)))"
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, cwd=os.path.dirname(os.path.abspath(__file__)))
-    assert done.returncode != 0 and "700" in done.stderr, (done.stdout, done.stderr)
+    code, said = by_itself("astray_kernel", (1,), 16)
+    assert code != 0 and "700" in said, said
+    assert place("1000000000") in said and "by store_ptr_tko of Tile IR" in said, said
+
+
+def raise_first(x, by):
+    first = ct.load(x, (0,), (16,))
+    ct.store(x, (0,), first + by)
+
+
+@ct.kernel
+def racing_kernel(x):
+    if ct.bid(0) == 1:
+        raise_first(x, 2)
+    else:
+        ct.store(x, (0,), ct.full((16,), 1, dtype=ct.float32))
+
+
+@check
+def a_race_names_both_lines():
+    """Of blocks that nothing orders; one of the accesses is in a function that the kernel calls."""
+    code, said = by_itself("racing_kernel", (2,), 16, MARGAY_CHECK="race")
+    for words in ("ct.store(x, (0,), first + by)", "ct.store(x, (0,), ct.full((16,), 1", "raise_first(x, 2)"):
+        assert place(words) in said, (words, said)
+    assert "in raise_first (inlined)" in said and "race of" in said, said
 
 
 if __name__ == "__main__":

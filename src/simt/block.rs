@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::Function;
-use crate::tile;
 
 use super::cause::Cause;
 use super::children::Children;
@@ -23,7 +22,7 @@ use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
 use super::machine::slots::first_lane;
 use super::machine::state::State;
-use super::machine::{Env, RawFault, Surroundings};
+use super::machine::{Env, RawFault, Surroundings, TileBlock};
 use super::schedule::{Schedule, Whom};
 
 /// A block in its grid.
@@ -71,7 +70,7 @@ impl Surroundings for Way<'_> {
         waiting.map(|index| self.grid.ctaid(index))
     }
 
-    fn tile_blocks(&self) -> &Mutex<HashMap<u64, Box<tile::Run>>> {
+    fn tile_blocks(&self) -> &Mutex<HashMap<u64, TileBlock>> {
         &self.grid.tile_blocks
     }
 

@@ -21,7 +21,6 @@ use crate::defect::{self, Defect};
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::memory::{self, AddressSpace, Region, View};
 use crate::program::{Function, executed};
-use crate::tile;
 
 use super::account::{self, Tier};
 use super::block::{BlockEnv, Turn, Way};
@@ -33,7 +32,7 @@ use super::interp::code::{Executable, NativeForm};
 use super::jit::{self, Rows};
 use super::line::Line;
 use super::machine::observe::{GridEvent, Watch};
-use super::machine::peers;
+use super::machine::{TileBlock, peers};
 use super::schedule::{self, IN_LINE, Schedule, Whom};
 use super::seed::Drawn;
 use super::{Cause, Fault, Launch, pool};
@@ -135,7 +134,7 @@ pub struct Grid {
     all_left: Condvar,
     children: OnceLock<Arc<Children>>,
     /// Of a kernel over tiles, blocks that have had a turn and are not through.
-    pub tile_blocks: Mutex<HashMap<u64, Box<tile::Run>>>,
+    pub tile_blocks: Mutex<HashMap<u64, TileBlock>>,
 }
 
 /// A kernel in the form in which blocks run it.

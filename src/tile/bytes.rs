@@ -1,5 +1,7 @@
 //! How numbers, strings and arrays are written.
 
+use std::sync::Arc;
+
 use super::error::Error;
 
 /// A place in a part of the bytecode.
@@ -104,6 +106,13 @@ impl<'a> Bytes<'a> {
         self.take(padding).map(drop)
     }
 
+    /// So many numbers of so many bytes each, without signs.
+    pub fn words(&mut self, count: usize, bytes: usize) -> Result<Vec<u64>, Error> {
+        let all = self.take(count.saturating_mul(bytes))?;
+        let word = |raw: &[u8]| raw.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        Ok(all.chunks_exact(bytes).map(word).collect())
+    }
+
     /// An array of 32-bit or 64-bit numbers with its length before it.
     pub fn integers(&mut self, bytes: usize) -> Result<Vec<i64>, Error> {
         let count = self.count()?;
@@ -124,14 +133,10 @@ impl<'a> Bytes<'a> {
             return Ok(Vec::new());
         }
         self.align(index_bytes)?;
-        let starts: Vec<usize> = self
-            .take(count.saturating_mul(index_bytes))?
-            .chunks_exact(index_bytes)
-            .map(|raw| {
-                raw.iter()
-                    .rev()
-                    .fold(0_usize, |value, byte| value << 8 | usize::from(*byte))
-            })
+        let starts = self.words(count, index_bytes)?;
+        let starts: Vec<usize> = starts
+            .iter()
+            .map(|&start| usize::try_from(start).unwrap_or(usize::MAX))
             .collect();
         let ends = starts.iter().skip(1).copied().chain([self.rest.len()]);
         starts
@@ -142,5 +147,26 @@ impl<'a> Bytes<'a> {
                 None => Err(self.wrong(format!("an entry from {start} to {end}"))),
             })
             .collect()
+    }
+}
+
+/// The strings of a module, which are named by number.
+pub struct Strings(Vec<Arc<str>>);
+
+impl Strings {
+    /// `None`: there is no section of them.
+    pub fn of(section: Option<Bytes<'_>>) -> Result<Strings, Error> {
+        let entries = section.map_or(Ok(Vec::new()), |section| section.table(4))?;
+        let text = |entry: &Bytes<'_>| Arc::from(String::from_utf8_lossy(entry.rest()));
+        Ok(Strings(entries.iter().map(text).collect()))
+    }
+
+    /// The string whose number comes next.
+    pub fn read(&self, bytes: &mut Bytes<'_>) -> Result<Arc<str>, Error> {
+        let index = bytes.index()?;
+        match self.0.get(index as usize) {
+            Some(text) => Ok(Arc::clone(text)),
+            None => Err(bytes.wrong(format!("string {index}, of {}", self.0.len()))),
+        }
     }
 }

@@ -4,8 +4,9 @@
 //! ```text
 //! bytes.rs  numbers and strings of the bytecode      op.rs     the operations, and how each is written: one table
 //! types.rs  elements, tiles, views                   read.rs   bytecode → [`Module`]
-//! stub.rs   what is PTX of a module: kernels that call us      error.rs
+//! debug.rs  where operations come from               stub.rs   what is PTX of a module: kernels that call us
 //! value.rs  tiles as they are while a kernel runs    run/      carrying out an entry, a file for each kind of operation
+//! error.rs  why there is no module
 //! ```
 //!
 //! A tile kernel runs as a kernel of one thread a block, whose PTX calls the system: so launches, streams, graphs, faults and
@@ -13,6 +14,7 @@
 //! through, so that blocks may wait for each other. This room knows neither lanes nor address spaces: [`Host`] stands for them.
 
 mod bytes;
+mod debug;
 mod error;
 mod op;
 mod read;
@@ -27,7 +29,7 @@ mod tests;
 pub use error::Error;
 pub use read::{Module, read};
 pub use run::{Host, Order, Run, Stepped, Strength};
-pub use stub::{SYSTEM_CALL, ptx};
+pub use stub::{SYSTEM_CALL, operation_at, ptx, to_go_on};
 
 /// What every bytecode begins with (CUDA Tile IR Reference, Binary Format).
 pub const MAGIC: [u8; 8] = *b"\x7fTileIR\0";

@@ -239,3 +239,24 @@ operations! {
     MultimemStoreView 0x7d "multimem_store_view_tko" 5: counted, [One, One, Many, Maybe], flags 1,
         attributes [Word, Word ?maybe, Bounds];
 }
+
+impl Code {
+    /// Whether something of the world can be wrong with it: an address, or what is asserted.
+    pub fn reaches_out(self) -> bool {
+        self.is_access() || self == Code::Assert
+    }
+
+    /// Whether it reads or writes memory.
+    pub fn is_access(self) -> bool {
+        matches!(
+            self,
+            Code::LoadPtr
+                | Code::LoadView
+                | Code::StorePtr
+                | Code::StoreView
+                | Code::AtomicRmw
+                | Code::AtomicCas
+                | Code::AtomicRedView
+        )
+    }
+}

@@ -4,9 +4,11 @@
 //! types of operands go together is seen when an operation is carried out: it is one look at a whole tile.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::bytes::Bytes;
+use super::bytes::{Bytes, Strings};
+use super::debug::{Debug, Line};
 use super::error::Error;
 use super::op::{Attribute, Code, Layout, Operand};
 use super::types::{Element, TileType, Type, Types};
@@ -36,6 +38,16 @@ pub struct Entry {
     pub blocks: Vec<Block>,
     /// How many values there are at a time.
     pub values: usize,
+    /// Where it reaches out of the tile block; the first one is the entry itself, which does not.
+    pub sites: Vec<Site>,
+}
+
+/// Operations of one kind, from one place in the source.
+pub struct Site {
+    /// `None`: the entry itself.
+    pub operation: Option<Code>,
+    /// Innermost first: a line, then where its function was inlined, and so on. Empty: the module does not say.
+    pub lines: Box<[Line]>,
 }
 
 /// A variable in memory.
@@ -64,6 +76,8 @@ pub struct Op {
     pub operands: Box<[u32]>,
     groups: [u32; 6],
     pub regions: Box<[u32]>,
+    /// Which one of the entry's sites it is, if it reaches out.
+    pub site: Option<u32>,
 }
 
 /// An attribute as it was given.
@@ -146,7 +160,7 @@ pub fn read(bytes: &[u8]) -> Result<Module, Error> {
             _ => return Err(section.wrong(format!("section {number}, once more or unknown"))),
         }
     }
-    let [_, strings, functions, _debug, constants, types, globals, _producer] = sections;
+    let [_, strings, functions, debug, constants, types, globals, _producer] = sections;
     let types = match types {
         Some(types) => Types::read(types, minor)?,
         None => return Err(all.wrong("no types")),
@@ -154,7 +168,8 @@ pub fn read(bytes: &[u8]) -> Result<Module, Error> {
     let reader = Reader {
         bytes: Cell::new(0),
         minor,
-        strings: strings.map_or(Ok(Vec::new()), |section| text_table(section))?,
+        strings: Strings::of(strings)?,
+        debug: debug.map(Debug::read).transpose()?,
         constants: match constants {
             Some(section) => section.table(8)?.iter().map(Bytes::rest).collect(),
             None => Vec::new(),
@@ -174,19 +189,12 @@ pub fn read(bytes: &[u8]) -> Result<Module, Error> {
     })
 }
 
-fn text_table(section: Bytes<'_>) -> Result<Vec<Arc<str>>, Error> {
-    let entries = section.table(4)?;
-    Ok(entries
-        .iter()
-        .map(|entry| Arc::from(String::from_utf8_lossy(entry.rest())))
-        .collect())
-}
-
 struct Reader<'a> {
     /// Bytes of the constants that have been read: one element may stand for a whole tile.
     bytes: Cell<usize>,
     minor: u8,
-    strings: Vec<Arc<str>>,
+    strings: Strings,
+    debug: Option<Debug<'a>>,
     constants: Vec<&'a [u8]>,
     types: Types,
 }
@@ -198,14 +206,33 @@ struct Body {
     known: usize,
     most: usize,
     depth: u32,
+    /// The function's number in the debug information, and operations so far.
+    function: u64,
+    ops: usize,
+    /// What each site is of: a number of the debug information, and the kind of operation.
+    sites: Vec<(u64, Option<Code>)>,
+    site_numbers: HashMap<(u64, Code), u32>,
 }
 
 impl Reader<'_> {
     fn text(&self, bytes: &mut Bytes<'_>) -> Result<Arc<str>, Error> {
-        let index = bytes.index()?;
-        match self.strings.get(index as usize) {
-            Some(text) => Ok(Arc::clone(text)),
-            None => Err(bytes.wrong(format!("string {index}, of {}", self.strings.len()))),
+        self.strings.read(bytes)
+    }
+
+    /// The number of the next operation in the debug information; 0: there is none.
+    fn place(&self, body: &mut Body, bytes: &Bytes<'_>) -> Result<u64, Error> {
+        let at = body.ops;
+        body.ops += 1;
+        match &self.debug {
+            Some(debug) => debug.number(body.function, at, bytes),
+            None => Ok(0),
+        }
+    }
+
+    fn lines(&self, place: u64, bytes: &Bytes<'_>) -> Result<Box<[Line]>, Error> {
+        match &self.debug {
+            Some(debug) => debug.lines(place, &self.strings, bytes),
+            None => Ok(Box::default()),
         }
     }
 
@@ -265,7 +292,7 @@ impl Reader<'_> {
         let name = self.text(section)?;
         let signature = section.index()?;
         let flags = section.byte()?;
-        section.number()?;
+        let function = section.number()?;
         if flags & 2 == 0 {
             return Err(Error::Unsupported {
                 what: format!("`{name}`, a function that is no kernel,"),
@@ -297,15 +324,26 @@ impl Reader<'_> {
             known: parameters.len(),
             most: parameters.len(),
             depth: 0,
+            function,
+            ops: 0,
+            sites: Vec::new(),
+            site_numbers: HashMap::new(),
         };
+        let own = self.place(&mut body, &bytes)?;
+        body.sites.push((own, None));
         while !bytes.is_empty() {
             let op = self.op(&mut bytes, &mut body)?;
             body.blocks[0].ops.push(op);
         }
         self.must_end(&bytes, &body.blocks[0])?;
+        let site = |&(place, operation): &(u64, Option<Code>)| -> Result<Site, Error> {
+            let lines = self.lines(place, &bytes)?;
+            Ok(Site { operation, lines })
+        };
         Ok(Entry {
             name,
             parameters,
+            sites: body.sites.iter().map(site).collect::<Result<_, _>>()?,
             blocks: body.blocks,
             values: body.most,
         })
@@ -351,6 +389,7 @@ impl Reader<'_> {
                 what: format!("operation {number:#x}"),
             });
         };
+        let place = self.place(body, bytes)?;
         let layout = code.layout();
         if layout.since > self.minor {
             return Err(bytes.wrong(format!("`{}` in bytecode 13.{}", layout.name, self.minor)));
@@ -395,6 +434,7 @@ impl Reader<'_> {
             operands,
             groups,
             regions: Box::default(),
+            site: code.reaches_out().then(|| body.site(place, code)),
         };
         if layout.regions > 0 {
             op.regions = self.regions(bytes, layout, body)?;
@@ -567,6 +607,15 @@ impl Body {
     fn define(&mut self, values: usize) {
         self.known += values;
         self.most = self.most.max(self.known);
+    }
+
+    fn site(&mut self, place: u64, operation: Code) -> u32 {
+        let next = self.sites.len() as u32;
+        let number = *self.site_numbers.entry((place, operation)).or_insert(next);
+        if number == next {
+            self.sites.push((place, Some(operation)));
+        }
+        number
     }
 }
 

@@ -1,10 +1,12 @@
 //! Bytecode that is written here, by the reference's words, and a world of bytes to run it in. Expectations are counted by hand or by
 //! plain arithmetic.
 
-use crate::isa::mma::Architecture;
 use std::sync::Arc;
 
+use super::debug::Line;
+use super::op::Code;
 use super::*;
+use crate::isa::mma::Architecture;
 
 /// A part of the bytecode.
 #[derive(Clone, Default)]
@@ -63,13 +65,23 @@ fn section(out: Out, number: u8, align: usize, contents: Out) -> Out {
 
 /// A module of one entry `f`, with these types, constants and operations; type 0 is the function's.
 fn module(minor: u8, types: &[Out], constants: &[Out], body: &[Out]) -> Vec<u8> {
+    module_from((minor, &["f"], None), types, constants, body)
+}
+
+/// The same, with strings, of which the first one is the entry's name, and with debug information.
+fn module_from(
+    (minor, strings, debug): (u8, &[&str], Option<Out>),
+    types: &[Out],
+    constants: &[Out],
+    body: &[Out],
+) -> Vec<u8> {
     let body = body.iter().fold(Out::default(), |out, op| out.bytes(&op.0));
     // Its name, type, kind, place, length.
     let function = Out::default()
         .number(1)
         .numbers(&[0, 0])
         .bytes(&[2])
-        .number(0)
+        .number(debug.is_some().into())
         .number(body.0.len() as u64)
         .bytes(&body.0);
     let constants: Vec<Out> = constants
@@ -79,8 +91,15 @@ fn module(minor: u8, types: &[Out], constants: &[Out], body: &[Out]) -> Vec<u8> 
     let mut out = Out::default().bytes(&MAGIC).bytes(&[13, minor, 0, 0]);
     out = section(out, 2, 8, function);
     out = section(out, 4, 8, table(&constants, 8));
+    if let Some(debug) = debug {
+        out = section(out, 3, 8, debug);
+    }
     out = section(out, 5, 4, table(types, 4));
-    out = section(out, 1, 4, table(&[Out::default().bytes(b"f")], 4));
+    let strings: Vec<Out> = strings
+        .iter()
+        .map(|text| Out::default().bytes(text.as_bytes()))
+        .collect();
+    out = section(out, 1, 4, table(&strings, 4));
     out.bytes(&[0]).0
 }
 
@@ -107,6 +126,7 @@ impl World {
 
 impl Host for World {
     type Fault = String;
+    const WATCHED: bool = true;
     fn block(&self) -> [u32; 3] {
         [2, 1, 0]
     }
@@ -170,9 +190,12 @@ impl Host for World {
 fn run(bytes: &[u8], world: &mut World) -> Result<bool, String> {
     let module = Arc::new(read(bytes).map_err(|error| error.to_string())?);
     let mut run = Run::new(module, 0, world).ok_or("no entry")?;
-    for _ in 0..64 {
-        if run.step(world)? == Stepped::Done {
-            return Ok(true);
+    let (mut turns, mut site) = (0, 0);
+    while turns < 64 {
+        match run.step(world)? {
+            Stepped::Done => return Ok(true),
+            Stepped::More => turns += 1,
+            Stepped::Elsewhere => assert_ne!(std::mem::replace(&mut site, run.site()), run.site()),
         }
     }
     Ok(false)
@@ -412,14 +435,149 @@ fn errors_say_what_and_where() {
     says(&module(1, &types, &[], &[]), "a tile of [3] elements");
 }
 
+/// The section of debug information of one function: the number of each operation, and the entries that they name.
+fn debug(numbers: &[u64], entries: &[&[u64]]) -> Out {
+    let entries: Vec<Out> = entries.iter().map(|entry| Out::default().numbers(entry)).collect();
+    let mut out = Out::default().number(1).align(4).bytes(&[0; 4]);
+    out = out.number(numbers.len() as u64).align(8);
+    for number in numbers {
+        out = out.bytes(&number.to_le_bytes());
+    }
+    // The table is aligned in its section.
+    out = out.number(entries.len() as u64).align(4);
+    let mut start = 0_u32;
+    for entry in &entries {
+        out = out.bytes(&start.to_le_bytes());
+        start += entry.0.len() as u32;
+    }
+    entries.iter().fold(out, |out, entry| out.bytes(&entry.0))
+}
+
+/// Loads and stores of a pointer's element, with numbers of debug information.
+fn with_lines(numbers: &[u64], entries: &[&[u64]]) -> Vec<u8> {
+    let types = [
+        Out::default().numbers(&[16, 2, 2, 4, 0]),
+        Out::default().numbers(&[12, 3]),
+        tile(1, &[]),
+        Out::default().number(3),
+        tile(3, &[]),
+        Out::default().number(17),
+    ];
+    let store = Out::default().numbers(&[0x65, 5, 0, 0, 0, 1]);
+    let body = [
+        Out::default().numbers(&[0x3d, 4, 5, 0, 0, 0]),
+        store.clone(),
+        store.clone(),
+        store,
+        Out::default().numbers(&[0x5c, 0, 0]),
+    ];
+    let strings = ["f", "kernel.py", "/src", "helper", ""];
+    module_from((1, &strings, Some(debug(numbers, entries))), &types, &[], &body)
+}
+
+const LINES: [&[u64]; 8] = [
+    // 1: `kernel.py` in `/src`; 2: a unit; 3: `f` in line 5; 4: line 7, column 9 in `f`, in no other file.
+    &[2, 1, 2],
+    &[1, 1],
+    &[5, 1, 5, 0, 0, 2, 5],
+    &[4, 3, 4, 7, 9],
+    // 5: `helper`; 6: a block of it; 7: line 3, column 4 there; 8: that, called in line 7.
+    &[5, 1, 1, 3, 3, 2, 1],
+    &[3, 5, 1, 2, 0],
+    &[4, 6, 1, 3, 4],
+    &[6, 7, 4],
+];
+
 #[test]
-fn the_text_that_calls_it_is_ptx() {
-    let module = read(&sample(1)).unwrap();
+fn what_reaches_out_has_lines() {
+    let bytes = with_lines(&[4, 4, 8, 8, 0, 0], &LINES);
+    let module = read(&bytes).unwrap();
+    let outer = Line {
+        file: "/src/kernel.py".into(),
+        line: 7,
+        column: 9,
+        function: "f".into(),
+    };
+    let inner = Line {
+        file: "kernel.py".into(),
+        line: 3,
+        column: 4,
+        function: "helper".into(),
+    };
+    let sites: Vec<_> = module.entries[0]
+        .sites
+        .iter()
+        .map(|site| (site.operation, &*site.lines))
+        .collect();
+    let want = [
+        (None, &[outer.clone()][..]),
+        (Some(Code::LoadPtr), std::slice::from_ref(&outer)),
+        (Some(Code::StorePtr), &[inner, outer.clone()]),
+        (Some(Code::StorePtr), &[]),
+    ];
+    assert_eq!(sites, want);
     let text = ptx(&module).unwrap();
+    for part in [
+        "begin:\n\t.loc 1 7 9\n",
+        "tile_load_ptr_tko_1:\n\t.loc 1 7 9\n\t{",
+        "tile_store_ptr_tko_2:\n\t.loc 1 7 9\n\t.loc 2 3 4, function_name $L__info_string0, inlined_at 1 7 9\n\t{",
+        "tile_store_ptr_tko_3:\n\t{",
+        ".file 1 \"/src/kernel.py\"\n.file 2 \"kernel.py\"\n",
+        "$L__info_string0:\n.b8 104,101,108,112,101,114,0\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert_eq!(operation_at("tile_store_ptr_tko_2"), Some("store_ptr_tko"));
+    assert_eq!(operation_at("begin"), None);
+    is_ptx(text);
+    assert_eq!(run(&bytes, &mut world(3)), Ok(true));
+}
+
+#[test]
+fn debug_information_that_makes_no_sense_is_an_error() {
+    let says = |bytes: &[u8], what: &str| {
+        let error = read(bytes).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    };
+    says(
+        &with_lines(&[4, 4, 8, 8, 0], &LINES),
+        "no debug information for operation 5 of function 0",
+    );
+    says(&with_lines(&[4, 4, 9, 8, 0, 0], &LINES), "debug entry 9, of 8");
+    // A call that is its own caller, a scope that is its own.
+    let mut lines = LINES;
+    lines[7] = &[6, 7, 8];
+    says(
+        &with_lines(&[4, 4, 8, 8, 0, 0], &lines),
+        "too many calls within each other",
+    );
+    lines[7] = LINES[7];
+    lines[5] = &[3, 6, 1, 2, 0];
+    let module = read(&with_lines(&[4, 4, 8, 8, 0, 0], &lines)).unwrap();
+    assert_eq!(&*module.entries[0].sites[2].lines[0].function, "");
+    // Damage anywhere in it neither panics nor hangs.
+    let whole = with_lines(&[4, 4, 8, 8, 0, 0], &LINES);
+    for at in 0..whole.len() {
+        for value in [0, 1, 7, 0x7f, 0x80, 0xff] {
+            let mut damaged = whole.clone();
+            damaged[at] = value;
+            let _ = read(&damaged).map(|module| ptx(&module));
+        }
+    }
+}
+
+/// What the text of a module has to be.
+fn is_ptx(text: String) {
     let found = crate::ptx::parse(crate::ptx::Source::new("f", text)).map(|tree| crate::program::check::all(&tree));
     assert!(!found.unwrap().has_errors());
 }
 
+#[test]
+fn the_text_that_calls_it_is_ptx() {
+    let module = read(&sample(1)).unwrap();
+    let text = ptx(&module).unwrap();
+    is_ptx(text);
+}
 /// What an H100 computed, of the lines that begin with a word: their other fields, in which bytes are in hexadecimal.
 pub fn of_hardware(word: &str) -> Vec<Vec<String>> {
     let packed = include_bytes!("../../tests/hardware/goldens/H100/tiles.tsv.zst");

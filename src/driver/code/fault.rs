@@ -110,8 +110,17 @@ pub(super) fn stack(sites: &[Site], text: &mut String) -> fmt::Result {
             write!(text, " in {}{inlined}", demangle(function))?;
             word = "from";
         }
+        let operation = site.origin.label.as_deref().and_then(crate::tile::operation_at);
+        let operation = operation.filter(|_| site.instruction.contains(crate::tile::SYSTEM_CALL));
+        if let Some(operation) = operation {
+            // Its PTX is ours: people wrote operations over tiles.
+            match site.origin.lines.is_empty() {
+                true => write!(text, "\n  {word} {operation} of {}", demangle(&site.function))?,
+                false => write!(text, "\n  by {operation} of Tile IR")?,
+            }
+        }
         // The instruction at fault, and what stands for a source line where there is none.
-        if site.ptx_line != 0 && (index == 0 || site.origin.lines.is_empty()) {
+        else if site.ptx_line != 0 && (index == 0 || site.origin.lines.is_empty()) {
             match site.origin.lines.is_empty() {
                 true => write!(
                     text,

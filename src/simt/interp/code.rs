@@ -12,7 +12,7 @@ use crate::config::{self, Jit};
 use crate::isa::lanes::{LaneKernel, MAX_WARPS, Operands, Width};
 use crate::program::{
     Callee, Copy3, Function, Initial, Op as Operation, Ordering as Strength, Role, Scope, Shadow, ShadowOp, Space,
-    Special, Within,
+    Special, Syscall, Within,
 };
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
@@ -227,6 +227,11 @@ impl NativeForm {
     /// Has it compiled by another thread, once.
     fn ask(self: &Arc<Self>, compiled: &Arc<Compiled>, rows: Rows) {
         if self.asked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // A kernel over tiles spends its time in the call, whoever makes it.
+        let mut ops = compiled.function.body.insts().map(|inst| &inst.op);
+        if ops.any(|op| matches!(op, Operation::Syscall { which, .. } if *which == Syscall::TileBlock)) {
             return;
         }
         let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));

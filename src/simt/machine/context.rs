@@ -40,7 +40,7 @@ pub trait Surroundings: Sync {
     /// Takes a block or a cluster from those of the grid that have not started, which then never do: its first block.
     fn cancel(&self) -> Option<[u32; 3]>;
     /// Tile blocks that have had a turn and are not through, by their numbers.
-    fn tile_blocks(&self) -> &Mutex<HashMap<u64, Box<tile::Run>>>;
+    fn tile_blocks(&self) -> &Mutex<HashMap<u64, TileBlock>>;
     /// A number below `n`, drawn; `None`: nothing is, for want of a seed.
     fn draw(&self, n: u64) -> Option<u64>;
     /// Whether what goes on asynchronously ends as soon as it can, or as late; `None`: that is drawn, if anything is.
@@ -173,6 +173,13 @@ pub struct RawFault {
     pub lane: usize,
     /// Other lanes of its warp that are wrong in the same way, as far as anybody has looked.
     pub others: u32,
+}
+
+/// A block of a kernel over tiles between two turns of it.
+pub struct TileBlock {
+    pub run: Box<tile::Run>,
+    /// What its last operation came to; it is reported where that operation stands.
+    pub fault: Option<RawFault>,
 }
 
 /// What an operation came to: nothing, or a fault.

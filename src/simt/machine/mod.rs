@@ -73,6 +73,6 @@ pub mod within;
 
 pub use access::{AccessFn, MemOp, RECENT};
 pub use atomic::{AtomOp, AtomicFn};
-pub use context::{BlockEnv, Cx, Env, LANES, Line, MAX_RUNS, NONE, RawFault, SHORTEST_RUN, Surroundings};
+pub use context::{BlockEnv, Cx, Env, LANES, Line, MAX_RUNS, NONE, RawFault, SHORTEST_RUN, Surroundings, TileBlock};
 pub use copy::Copy;
 pub use operations::Operations;

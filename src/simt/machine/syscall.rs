@@ -99,8 +99,8 @@ pub fn call<const WATCHED: bool>(
         Syscall::TileBlock => {
             let lane = first_lane(&cx.mask.lanes);
             let (entry, variables) = (argument(cx, lane, 0) as usize, argument(cx, lane, 1));
-            let more = tile_block::step::<WATCHED>(cx, lane, entry, variables)?;
-            result(cx, lane, more.into());
+            let next = tile_block::step::<WATCHED>(cx, lane, (entry, variables, argument(cx, lane, 2) as u32))?;
+            result(cx, lane, next.into());
         }
         Syscall::Runtime(which, generation) => device_runtime::call::<WATCHED>(which, generation, args, results, cx)?,
         Syscall::GraphSetConditional => {

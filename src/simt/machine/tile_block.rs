@@ -9,40 +9,48 @@ use crate::isa::lanes::WARP;
 use crate::isa::mma::Architecture;
 use crate::program;
 use crate::simt::cause::Cause;
-use crate::tile::{Host, Order, Run, Stepped, Strength};
+use crate::tile::{Host, Order, Run, Stepped, Strength, to_go_on};
 
 use super::access;
-use super::context::{Cx, RawFault};
+use super::context::{Cx, RawFault, TileBlock};
 use super::observe::{Atomic, Direction};
 use super::raw::Raw;
 
-/// Runs the block for a while; `true`: there is more to do. `variables` is the address of a table with those of the module's
-/// variables.
+/// Runs the block for a while, as the system call does ([`crate::tile::SYSTEM_CALL`]). `variables` is the address of a table
+/// with those of the module's variables, `site` the one that the call stands for.
 ///
 /// # Errors
 /// An address that is none of the kernel's, a failed assertion, bytecode that makes no sense.
-pub fn step<const WATCHED: bool>(cx: &Cx<'_>, lane: usize, entry: usize, variables: u64) -> Result<bool, RawFault> {
+pub fn step<const WATCHED: bool>(
+    cx: &Cx<'_>,
+    lane: usize,
+    (entry, variables, site): (usize, u64, u32),
+) -> Result<u32, RawFault> {
     let mut world = World::<WATCHED> { cx, lane, variables };
     let number = cx.block.env.block_number(cx.block.ctaid);
-    let kept = cx.block.env.tile_blocks().lock().remove(&number);
-    let mut run = match kept {
-        Some(run) => run,
+    let parked = cx.block.env.tile_blocks().lock().remove(&number);
+    let mut run = match parked {
+        Some(TileBlock { fault: Some(fault), .. }) => return Err(fault),
+        Some(TileBlock { run, fault: None }) => run,
         None => {
             let module = cx.function.source.tiles.as_ref();
             let run = module.and_then(|module| Run::new(Arc::clone(module), entry, &world));
             Box::new(run.ok_or_else(|| world.wrong("a call for tiles outside of a kernel over tiles".into()))?)
         }
     };
-    match run.step(&mut world)? {
-        Stepped::Done => Ok(false),
-        Stepped::More => {
-            match cx.block.env.tile_blocks().lock().entry(number) {
-                Entry::Vacant(place) => drop(place.insert(run)),
-                Entry::Occupied(_) => return Err(world.wrong("two tile blocks of one number".into())),
-            }
-            Ok(true)
-        }
+    let (fault, others) = match run.step(&mut world) {
+        Ok(Stepped::Done) => return Ok(0),
+        Ok(Stepped::More) => (None, true),
+        Ok(Stepped::Elsewhere) => (None, false),
+        Err(fault) if run.site() == site => return Err(fault),
+        Err(fault) => (Some(fault), false),
+    };
+    let next = to_go_on(run.site(), others);
+    match cx.block.env.tile_blocks().lock().entry(number) {
+        Entry::Vacant(place) => drop(place.insert(TileBlock { run, fault })),
+        Entry::Occupied(_) => return Err(world.wrong("two tile blocks of one number".into())),
     }
+    Ok(next)
 }
 
 struct World<'a, 'c, const WATCHED: bool> {
@@ -86,6 +94,7 @@ impl<const WATCHED: bool> World<'_, '_, WATCHED> {
 
 impl<const WATCHED: bool> Host for World<'_, '_, WATCHED> {
     type Fault = RawFault;
+    const WATCHED: bool = WATCHED;
 
     fn block(&self) -> [u32; 3] {
         self.cx.block.ctaid

@@ -39,6 +39,8 @@ pub struct Strength {
 /// The world around a tile block. Addresses are those of the kernel, which may be wrong: that is a fault.
 pub trait Host {
     type Fault;
+    /// Whether somebody wants to know of each access where it comes from: then the run stops before each other site.
+    const WATCHED: bool;
     fn block(&self) -> [u32; 3];
     fn grid(&self) -> [u32; 3];
     /// Whose tensor cores multiply.
@@ -75,6 +77,8 @@ pub enum Stepped {
     Done,
     /// Others may have their turn, and perhaps it waits for them.
     More,
+    /// It goes on with what reaches out at another site ([`Run::site`]).
+    Elsewhere,
 }
 
 /// Why an operation was not carried out.
@@ -104,6 +108,7 @@ pub struct Run {
     frames: Vec<Frame>,
     /// Something strong was read since the last time round a loop: perhaps it waits for somebody.
     looks: bool,
+    site: u32,
     tensor_cores: Architecture,
 }
 
@@ -158,8 +163,14 @@ impl Run {
                 kind: Kind::Body,
             }],
             looks: false,
+            site: 0,
             tensor_cores: host.tensor_cores(),
         })
+    }
+
+    /// Where it reached out last, or, if it stopped there, is about to: a number among the entry's sites. At first, the entry's own.
+    pub fn site(&self) -> u32 {
+        self.site
     }
 
     /// Runs it for a while.
@@ -172,6 +183,12 @@ impl Run {
         let mut share = SHARE;
         while let Some(frame) = self.frames.last_mut() {
             let op = &blocks[frame.block as usize].ops[frame.next];
+            if let Some(site) = op.site
+                && std::mem::replace(&mut self.site, site) != site
+                && H::WATCHED
+            {
+                return Ok(Stepped::Elsewhere);
+            }
             frame.next += 1;
             share = share.saturating_sub(1);
             match self.carry_out(&module, op, host) {
@@ -247,13 +264,7 @@ impl Run {
                 let pointer = Tile::scalar(Element::Pointer, address);
                 self.define(module, op, vec![Value::Tile(Arc::new(pointer))])?;
             }
-            Code::LoadPtr
-            | Code::LoadView
-            | Code::StorePtr
-            | Code::StoreView
-            | Code::AtomicRmw
-            | Code::AtomicCas
-            | Code::AtomicRedView => {
+            code if code.is_access() => {
                 let results = self.access(module, op, host)?;
                 self.define(module, op, results)?;
             }
