@@ -295,6 +295,15 @@ pub const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "MARGAY_CHECK_HOST",
+        default: "1",
+        meaning: "0 = races with what the host itself does to managed and pinned memory are not looked for; the handler of SIGSEGV is left alone",
+        set: |config, value| {
+            config.check_host = number(value, 0, 1)? == 1;
+            Ok(())
+        },
+    },
+    Variable {
         name: "MARGAY_CHECK_STRIP_PATHS",
         default: "0",
         meaning: "1 = reports name files of the source without their folders",
@@ -579,6 +588,8 @@ pub struct Config {
     pub check_parent: u32,
     /// `MARGAY_CHECK_PROCESSES`
     pub check_processes: Processes,
+    /// `MARGAY_CHECK_HOST`
+    pub check_host: bool,
     /// `MARGAY_CHECK_STRIP_PATHS`
     pub check_strip_paths: bool,
     /// `MARGAY_CHECK_BACKTRACE`; `None` = as what is looked for asks for.

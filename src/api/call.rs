@@ -130,6 +130,7 @@ fn answer(name: &'static str, body: &mut dyn FnMut() -> Answer) -> CUresult {
     tally::call_ends(name, began);
     caller::restore(outer);
     if outer.is_outermost() {
+        driver::settle();
         logs::tell();
     }
     answer

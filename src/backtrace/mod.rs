@@ -69,7 +69,18 @@ impl Backtrace {
     #[cold]
     pub fn take() -> Backtrace {
         let mut room = [0; MOST + object::OWN];
-        let addresses = object::outside(addresses(&mut room));
+        Backtrace::of(object::outside(addresses(&mut room)))
+    }
+
+    /// Of the calling thread, which a signal has stopped at an instruction.
+    pub fn take_at(code: usize) -> Backtrace {
+        let mut room = [0; MOST + object::OWN];
+        let all = addresses(&mut room);
+        let here = all.iter().position(|address| *address == code);
+        Backtrace::of(&all[here.unwrap_or(all.len())..])
+    }
+
+    fn of(addresses: &[usize]) -> Backtrace {
         let addresses = &addresses[..addresses.len().min(MOST)];
         if addresses.is_empty() {
             return Backtrace::NONE;

@@ -44,6 +44,7 @@ use parking_lot::Mutex;
 
 use crate::memory::AddressSpace;
 
+pub use code::settle::settle;
 pub use code::{calls, fault, launch, linker, module, occupancy};
 pub use context::green;
 pub use memory::{alloc, batch, copies, copy, decompress, endpoint, managed, multicast, pointer, pool, virtual_memory};

@@ -17,6 +17,20 @@ pub struct Caller {
 impl Caller {
     pub const NOBODY: Caller = Caller::named("");
 
+    /// Code of the program's own, at an instruction.
+    pub fn program(code: usize) -> Caller {
+        let at = match backtrace::wanted() {
+            true => Backtrace::take_at(code),
+            false => Backtrace::NONE,
+        };
+        Caller { name: PROGRAM, at }
+    }
+
+    /// No call, but the program's own code.
+    pub fn is_program(self) -> bool {
+        self.name == PROGRAM
+    }
+
     /// What is done by no call of the program's.
     pub const fn named(name: &'static str) -> Caller {
         Caller {
@@ -38,6 +52,9 @@ impl Caller {
         result
     }
 }
+
+/// As which reports name the program's own code.
+const PROGRAM: &str = "the host";
 
 /// What a thread carries out.
 #[derive(Clone, Copy)]

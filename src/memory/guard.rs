@@ -21,7 +21,8 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::{AddressSpace, PAGE};
+use super::host_access::{self, HostAccess};
+use super::{AddressSpace, PAGE, caller};
 
 /// What a thread knows of the region that it is in.
 struct Inside {
@@ -29,6 +30,8 @@ struct Inside {
     gone: Cell<*const AtomicU64>,
     /// Pages that the handler has mended for this thread since it entered its region.
     mended: Cell<u32>,
+    /// The program's own code runs, whatever call it is within.
+    in_program: Cell<bool>,
 }
 
 thread_local! {
@@ -37,6 +40,7 @@ thread_local! {
         Inside {
             gone: Cell::new(ptr::null()),
             mended: Cell::new(0),
+            in_program: Cell::new(false),
         }
     };
 }
@@ -46,14 +50,14 @@ const MOST: u32 = 1 << 20;
 
 /// The thread is inside a region until this is dropped.
 pub struct Guarded<'a> {
-    before: *const AtomicU64,
+    before: (*const AtomicU64, bool),
     cell: PhantomData<&'a AtomicU64>,
 }
 
 /// Enters a region. `gone` becomes the first address whose memory was not there; 0 if all was.
 pub fn guard(gone: &AtomicU64) -> Guarded<'_> {
     Guarded {
-        before: INSIDE.with(|inside| inside.gone.replace(gone)),
+        before: INSIDE.with(|inside| (inside.gone.replace(gone), inside.in_program.replace(false))),
         cell: PhantomData,
     }
 }
@@ -61,9 +65,15 @@ pub fn guard(gone: &AtomicU64) -> Guarded<'_> {
 /// Leaves the region for a while: the program's own code runs.
 pub fn unguarded() -> Guarded<'static> {
     Guarded {
-        before: INSIDE.with(|inside| inside.gone.replace(ptr::null())),
+        before: INSIDE.with(|inside| (inside.gone.replace(ptr::null()), inside.in_program.replace(true))),
         cell: PhantomData,
     }
+}
+
+/// Whether this thread does the driver's work: a kernel's, a copy's, or that of a call of the program's.
+fn is_drivers() -> bool {
+    let in_call = !caller::name().is_empty();
+    INSIDE.with(|inside| !inside.gone.get().is_null() || in_call && !inside.in_program.get())
 }
 
 /// Whether memory was gone since the thread entered its region: for who waits for what may be in it.
@@ -76,7 +86,8 @@ pub fn was_gone() -> bool {
 impl Drop for Guarded<'_> {
     fn drop(&mut self) {
         let mended = INSIDE.with(|inside| {
-            inside.gone.set(self.before);
+            inside.gone.set(self.before.0);
+            inside.in_program.set(self.before.1);
             inside.mended.get()
         });
         if mended > 0 {
@@ -160,6 +171,16 @@ static SPENT: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)]
 
 const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
+/// Has somebody told of accesses to hidden pages ([`host_access`]); `false`: not on this machine.
+pub fn listen_to_host(listener: fn(HostAccess)) -> bool {
+    let can = cfg!(target_arch = "x86_64");
+    if can {
+        host_access::listen(listener);
+        install();
+    }
+    can
+}
+
 /// Installs the handlers, once: a program that installs its own later keeps it, and with it the consequences.
 pub(super) fn install() {
     static ONCE: Once = Once::new();
@@ -177,8 +198,9 @@ pub(super) fn install() {
                 ours.sa_sigaction = handle as *const () as usize;
                 ours.sa_flags = libc::SA_SIGINFO;
                 // A handler of the program's that did not ask for the alternate stack does not get it.
+                // Who is told of accesses of the host's needs a whole stack.
                 let is_theirs = before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN;
-                if !is_theirs || before.sa_flags & libc::SA_ONSTACK != 0 {
+                if !host_access::has_listener() && (!is_theirs || before.sa_flags & libc::SA_ONSTACK != 0) {
                     ours.sa_flags |= libc::SA_ONSTACK;
                 }
                 libc::sigfillset(&mut ours.sa_mask);
@@ -193,12 +215,36 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
     unsafe {
         let errno = *libc::__errno_location();
         let (code, address) = ((*info).si_code, (*info).si_addr() as u64);
-        let mended = mend(signal, code, address);
+        let is_kept_off = signal == libc::SIGSEGV && code == ACCERR;
+        let mended = is_kept_off && is_caught(address, &*context.cast()) || mend(signal, code, address);
         *libc::__errno_location() = errno;
         if !mended {
             pass_on(signal, info, context);
         }
     }
+}
+
+/// An access to what is hidden from the host.
+#[cfg(target_arch = "x86_64")]
+fn is_caught(address: u64, context: &libc::ucontext_t) -> bool {
+    /// Of the processor's code of a page fault: it was a write (Intel SDM, volume 3, section 4.7).
+    const WRITE: i64 = 2;
+    if !AddressSpace::get().view().contains(address) {
+        return false;
+    }
+    let registers = &context.uc_mcontext.gregs;
+    let access = HostAccess {
+        address,
+        writes: registers[libc::REG_ERR as usize] & WRITE != 0,
+        code: registers[libc::REG_RIP as usize] as usize,
+    };
+    host_access::caught(access, is_drivers())
+}
+
+/// Nothing is hidden there.
+#[cfg(not(target_arch = "x86_64"))]
+fn is_caught(_: u64, _: &libc::ucontext_t) -> bool {
+    false
 }
 
 /// `si_code`: nothing is mapped there; it is, but not for this; a file does not reach so far.

@@ -10,6 +10,7 @@
 //! exact.rs   what one look at the map does not say: to which byte an allocation goes
 //! isolation.rs  what kernels of each context may touch, where there are several
 //! guard.rs   what happens when the program takes one away while it is used
+//! host_access.rs  pages whose next access by the host itself somebody wants to know of
 //! caller.rs  which driver call allocates or frees
 //! ranges.rs  reserved ranges, and files shown in them
 //! texture/   arrays as textures and surfaces see them
@@ -26,6 +27,7 @@ pub mod caller;
 pub mod endpoint;
 mod exact;
 mod guard;
+pub mod host_access;
 mod hosts;
 mod isolation;
 pub mod life;
@@ -45,7 +47,7 @@ mod tests;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use exact::exact;
-pub use guard::{Guarded, guard, unguarded, was_gone};
+pub use guard::{Guarded, guard, listen_to_host, unguarded, was_gone};
 pub use hosts::HostRange;
 pub use nearest::{Nearest, Relation};
 pub use ranges::{MAPPED, Range};

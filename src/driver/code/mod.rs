@@ -14,6 +14,7 @@ pub mod occupancy;
 pub(super) mod order_report;
 pub(super) mod races;
 pub(super) mod runtime_error;
+pub mod settle;
 pub(super) mod uninitialised;
 pub mod unordered;
 

@@ -13,6 +13,7 @@ use crate::program::{Named, demangle};
 use crate::sanitizer::between::{self, Act, Class, Missing, Party, Race, Rule, Stream};
 
 use super::fault::{self, Bytes};
+use super::settle;
 
 /// Looks, if somebody has asked for it.
 pub fn start() {
@@ -21,12 +22,16 @@ pub fn start() {
     impl life::Listener for Forget {
         fn changed(&self, life: &life::Life) {
             between::forget(life.start, life.bytes);
+            settle::memory(life);
         }
     }
     static FORGET: OnceLock<Arc<dyn life::Listener>> = OnceLock::new();
     if config::get().check.race {
         life::listen(FORGET.get_or_init(|| Arc::new(Forget)));
         between::start(found);
+        if config::get().check_host {
+            between::start_with_host();
+        }
     }
 }
 
@@ -56,7 +61,11 @@ fn found(race: Race) {
     let call = parties.iter().find(|party| party.kernel.is_none());
     let memory = check::near(Some(race.address));
     let host = |party: &Party| {
-        let host = Host::of(Role::Operation(word(party)), party.caller)?;
+        let role = match party.caller.is_program() {
+            true => Role::Access(word(party)),
+            false => Role::Operation(word(party)),
+        };
+        let host = Host::of(role, party.caller)?;
         Some(host.launching(party.kernel.as_ref()))
     };
     check::tell(&Finding {
@@ -66,7 +75,7 @@ fn found(race: Race) {
         first: deed(&race.first),
         second: deed(&race.second),
         address: Some(race.address),
-        bytes: Some(race.bytes),
+        bytes: (!is_by_program(&race)).then_some(race.bytes),
         call: call.map(|party| party.caller.plain()),
         hosts: parties
             .into_iter()
@@ -75,6 +84,11 @@ fn found(race: Race) {
             .collect(),
         ..Finding::new(Kind::Race, report(&race))
     });
+}
+
+/// Whether the program's own code is one of the two.
+fn is_by_program(race: &Race) -> bool {
+    race.first.caller.is_program() || race.second.caller.is_program()
 }
 
 /// A line of a source, or of PTX where there is none; of the driver's own work the call.
@@ -134,7 +148,11 @@ fn write(race: &Race, text: &mut String) -> fmt::Result {
         true => write!(text, " by two calls of {first}")?,
         false => write!(text, " by {first} and {second}")?,
     }
-    write!(text, ": {} at {:#x}", Bytes(race.bytes), race.address)?;
+    match is_by_program(race) {
+        // How far the host's instruction goes is not known.
+        true => write!(text, ": at {:#x}", race.address)?,
+        false => write!(text, ": {} at {:#x}", Bytes(race.bytes), race.address)?,
+    }
     if let Some(near) = AddressSpace::get().nearest(race.address).filter(|near| near.is_near()) {
         write!(text, ", {near}")?;
     }
@@ -161,6 +179,7 @@ fn party(party: &Party, stream: &str, text: &mut String) -> fmt::Result {
     match (party.is_node, party.stream) {
         (true, _) => write!(text, "\n  {word} by {by}, in a graph launched into {stream}")?,
         (false, Some(_)) => write!(text, "\n  {word} by {by}, in {stream}")?,
+        (false, None) if party.caller.is_program() => write!(text, "\n  {word} by {by}")?,
         (false, None) => write!(text, "\n  {word} by {by}, on the host")?,
     }
     match &party.place {

@@ -370,9 +370,9 @@ impl Plan {
             }
             Action::Set(node) => match node.prepare() {
                 Ok(fill) => {
-                    fill.tell(order(Act::Touches, "memset node").as_ref());
                     // SAFETY: the range was checked just now, and stays valid as for any queued set.
-                    unsafe { fill.run() }
+                    unsafe { fill.run() };
+                    fill.tell(order(Act::Touches, "memset node").as_ref());
                 }
                 Err(_) => gone(shared, "set"),
             },

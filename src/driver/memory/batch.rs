@@ -67,10 +67,10 @@ fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) 
     let late = order.clone();
     let run = move |copies: &[(Checked, Checked, Shape, Access)]| {
         for (dst, src, shape, _) in copies {
-            tell(order.as_ref(), *dst, *src, *shape);
             // SAFETY: both ends were checked; memory is freed only after what is queued has been done, and pageable memory
             // stays valid until then (manual), or until the call ends.
             unsafe { transfer(*dst, *src, *shape) };
+            tell(order.as_ref(), *dst, *src, *shape);
         }
     };
     if copies.iter().all(|(.., access)| *access != Access::DuringCall) {
@@ -92,13 +92,13 @@ fn submit(copies: Vec<(Checked, Checked, Shape, Access)>, stream: &Arc<Stream>) 
         .collect::<Result<Vec<Option<Vec<u8>>>>>()?;
     stream.enqueue(Command::Work(Box::new(move |_| {
         for ((dst, src, shape, _), buffer) in copies.iter().zip(&kept) {
-            tell(late.as_ref(), *dst, *src, *shape);
-            let src = buffer
+            let from = buffer
                 .as_ref()
                 .map_or(*src, |buffer| packed(buffer.as_ptr() as u64, *shape));
             // SAFETY: both ends were checked, a buffer has room for the box and lives until the command is over, and
             // memory is freed only after what is queued has been done.
-            unsafe { transfer(*dst, src, *shape) };
+            unsafe { transfer(*dst, from, *shape) };
+            tell(late.as_ref(), *dst, *src, *shape);
         }
     })));
     Ok(())

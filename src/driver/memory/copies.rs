@@ -92,9 +92,9 @@ pub fn boxed_async(dst: End, src: End, shape: Shape, stream: &Arc<Stream>) -> Re
 fn wait(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
     let order = between::begin(stream, Act::Touches);
     stream.run(|| {
-        tell(order.as_ref(), dst, src, shape);
         // SAFETY: both ends were checked, and stay valid while the caller waits.
-        unsafe { transfer(dst, src, shape) }
+        unsafe { transfer(dst, src, shape) };
+        tell(order.as_ref(), dst, src, shape);
     })
 }
 
@@ -133,9 +133,9 @@ fn queue(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
 fn put(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) {
     let order = between::begin(stream, Act::Touches);
     let work = move || {
-        tell(order.as_ref(), dst, src, shape);
         // SAFETY: both ends were checked; memory is freed only after what is queued has been done.
-        unsafe { transfer(dst, src, shape) }
+        unsafe { transfer(dst, src, shape) };
+        tell(order.as_ref(), dst, src, shape);
     };
     let work = if shape.width * shape.height * shape.depth <= SMALL {
         match stream.try_now(work) {
@@ -152,9 +152,9 @@ fn put(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) {
 fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Result<()> {
     let order = between::begin(stream, Act::Touches);
     let work = || {
-        tell(order.as_ref(), dst, src, shape);
         // SAFETY: both ends were checked, and stay valid while the caller waits.
-        unsafe { transfer(dst, src, shape) }
+        unsafe { transfer(dst, src, shape) };
+        tell(order.as_ref(), dst, src, shape);
     };
     let Err(work) = stream.try_now(work) else {
         return Ok(());
@@ -169,10 +169,10 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
     };
     let order = order.clone();
     stream.enqueue(Command::Work(Box::new(move |_| {
-        tell(order.as_ref(), dst, src, shape);
         // SAFETY: the destination was checked and is freed only after what is queued has been done; the buffer is the
         // command's own.
         unsafe { transfer(dst, packed(buffer.as_ptr() as u64, shape), shape) };
+        tell(order.as_ref(), dst, src, shape);
     })));
     Ok(())
 }
@@ -190,9 +190,9 @@ pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u
     if fill.nature == Nature::Pinned || pointer::synchronizes(dst) {
         let order = between::begin(&stream, Act::Touches);
         let work = || {
-            fill.tell(order.as_ref());
             // SAFETY: the range was checked, and stays valid while the caller waits.
-            unsafe { fill.run() }
+            unsafe { fill.run() };
+            fill.tell(order.as_ref());
         };
         return stream.run(work).inspect(|()| between::done(&stream));
     }
@@ -234,9 +234,9 @@ pub fn set_async(
 fn queue_fill(fill: Fill, stream: &Arc<Stream>) -> Result<()> {
     let order = between::begin(stream, Act::Touches);
     let work = move || {
-        fill.tell(order.as_ref());
         // SAFETY: the range was checked; memory is freed only after what is queued has been done.
-        unsafe { fill.run() }
+        unsafe { fill.run() };
+        fill.tell(order.as_ref());
     };
     let work = if fill.width * fill.height * u64::from(fill.element) <= SMALL {
         match stream.try_now(work) {

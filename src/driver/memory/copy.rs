@@ -271,7 +271,7 @@ pub(in crate::driver) fn check_box(dst: End, src: End, shape: Shape) -> Result<(
     src.check(shape).map(drop)
 }
 
-/// Tells who looks for races what a copy is about to read and write. Pageable memory is the host's own: what is read of it is read when
+/// Tells who looks for races what a copy has read and written. Pageable memory is the host's own: what is read of it is read when
 /// the call is made, and what is written there has been waited for when the call returns.
 pub(in crate::driver) fn tell(order: Option<&Arc<Operation>>, dst: Checked, src: Checked, shape: Shape) {
     let Some(order) = order else { return };
@@ -292,9 +292,9 @@ pub(in crate::driver) fn copy_box(dst: End, src: End, shape: Shape, order: Optio
         return Ok(());
     }
     let (dst, src) = (dst.check(shape)?, src.check(shape)?);
-    tell(order, dst, src, shape);
     // SAFETY: both ends were checked just now; memory is freed only after what is queued has been done.
     unsafe { transfer(dst, src, shape) };
+    tell(order, dst, src, shape);
     Ok(())
 }
 
@@ -348,7 +348,7 @@ impl Fill {
         })
     }
 
-    /// Tells who looks for races what is about to be written.
+    /// Tells who looks for races what has been written.
     pub fn tell(self, order: Option<&Arc<Operation>>) {
         if let Some(order) = order {
             let width = self.width * u64::from(self.element);

@@ -85,8 +85,8 @@ impl Checked {
             Checked::Barrier => {}
             Checked::Write { word, value } => {
                 let bytes = if word.wide { 8 } else { 4 };
-                between::touches(order, Class::StrongWrite, word.address, bytes);
                 word.store(value);
+                between::touches(order, Class::StrongWrite, word.address, bytes);
             }
             Checked::Wait { word, value, how } => {
                 let mut rounds = 0_u32;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::isa::lanes::WARP;
+use crate::memory::AddressSpace;
 use crate::program::{self, Scope, Space};
 use crate::ptx::ast::Span;
 use crate::simt::observe::{Access, Direction, GridEvent, Observer, RowAccess, SyncEvent, Who};
@@ -17,6 +18,7 @@ use crate::simt::{Executables, Launch, Site};
 use super::history::{Class, Example, Range};
 use super::operation::Operation;
 use super::pages::{Pages, Trace};
+use super::running::{self, Running};
 
 pub struct Collector {
     /// No other collector has it.
@@ -26,6 +28,8 @@ pub struct Collector {
     pages: Pages,
     places: Mutex<Places>,
     fences: AtomicBool,
+    talks_to_host: AtomicBool,
+    running: Running,
 }
 
 /// Instructions of blocks by number, and their numbers.
@@ -58,6 +62,7 @@ pub struct Source {
     polls: Vec<(u64, u64)>,
     /// It has fences, or accesses that release or acquire, beyond the block.
     fences: bool,
+    talks_to_host: bool,
 }
 
 impl fmt::Debug for Source {
@@ -90,6 +95,11 @@ impl Source {
     /// Who came first in a way to a byte, and up to where he did to those that follow it.
     pub fn first(&self, class: Class, address: u64) -> Option<(Example, u64)> {
         self.trace.first(class, address)
+    }
+
+    /// It comes to memory of the host as one does to talk to it.
+    pub fn talks_to_host(&self) -> bool {
+        self.talks_to_host
     }
 
     /// One waits for a word that the other sets, or both have fences and work on a word by atomics.
@@ -147,6 +157,26 @@ impl Collector {
             pages: Pages::new(),
             places: Mutex::default(),
             fences: AtomicBool::new(false),
+            talks_to_host: AtomicBool::new(false),
+            running: Running::begin(),
+        }
+    }
+
+    /// A strong access, of which the first address says where.
+    fn strongly(&self, access: &Access<'_>) {
+        self.running.may_wait();
+        let is_systems =
+            access.ordering == program::Ordering::Volatile || matches!(access.scope, None | Some(Scope::Sys));
+        let first = access.addresses.get(access.lanes.trailing_zeros() as usize);
+        if is_systems
+            && !self.talks_to_host.load(Ordering::Relaxed)
+            && first.is_some_and(|&address| {
+                AddressSpace::get()
+                    .find(address)
+                    .is_some_and(|found| found.is_shared_with_host())
+            })
+        {
+            self.talks_to_host.store(true, Ordering::Relaxed);
         }
     }
 
@@ -203,6 +233,7 @@ impl Collector {
             signals,
             polls,
             fences: self.fences.load(Ordering::Relaxed),
+            talks_to_host: self.talks_to_host.load(Ordering::Relaxed),
         };
         super::touched(&self.operation, Some(source), &ranges);
     }
@@ -214,6 +245,9 @@ impl Observer for Collector {
             return;
         }
         let class = class_of(access);
+        if class.is_strong() && running::is_on() {
+            self.strongly(access);
+        }
         let orders = matches!(
             access.ordering,
             program::Ordering::Acquire | program::Ordering::Release | program::Ordering::AcqRel | program::Ordering::Sc

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::clock::Clock;
 use super::collect::Source;
 use super::operation::Operation;
 
@@ -21,11 +22,11 @@ pub enum Class {
 impl Class {
     pub const ALL: [Class; 4] = [Class::Write, Class::StrongWrite, Class::Read, Class::StrongRead];
 
-    fn writes(self) -> bool {
+    pub fn writes(self) -> bool {
         matches!(self, Class::Write | Class::StrongWrite)
     }
 
-    fn is_strong(self) -> bool {
+    pub fn is_strong(self) -> bool {
         matches!(self, Class::StrongWrite | Class::StrongRead)
     }
 
@@ -182,6 +183,20 @@ impl History {
         found
     }
 
+    /// What lies before those who have set a byte so that the host finds it: the driver's own writes of a word, and kernels that
+    /// talk to the host.
+    pub fn told_at(&self, address: u64) -> Vec<Clock> {
+        let before = self.segments.range(..=address).next_back();
+        let Some((_, segment)) = before.filter(|(_, segment)| address < segment.end) else {
+            return Vec::new();
+        };
+        let tells = |entry: &&Entry| {
+            entry.class == Class::StrongWrite && entry.by.source.as_ref().is_none_or(Source::talks_to_host)
+        };
+        let tellers = segment.entries.iter().filter(tells);
+        tellers.map(|entry| Clock::clone(&entry.by.operation.clock)).collect()
+    }
+
     /// Adds what was touched; answers with what it races. Ranges of one class do not overlap, and writes come first.
     pub fn add(&mut self, by: &Arc<Footprint>, ranges: &[Range]) -> Vec<Conflict> {
         let mut look = Look {
@@ -301,11 +316,13 @@ impl Side {
 }
 
 impl Footprint {
-    /// Two kernels that talk to each other while they run: what they tell by that is not followed.
+    /// Two kernels that talk to each other while they run, or a kernel and the host: what they tell by that is not followed.
     fn synchronises(&self, other: &Footprint) -> bool {
         match (&self.source, &other.source) {
             (Some(one), Some(other)) => one.talks_to(other),
-            _ => false,
+            (Some(kernel), None) => kernel.talks_to_host() && other.operation.caller.is_program(),
+            (None, Some(kernel)) => kernel.talks_to_host() && self.operation.caller.is_program(),
+            (None, None) => false,
         }
     }
 }

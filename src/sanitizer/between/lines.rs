@@ -8,6 +8,7 @@ use crate::memory::caller::Caller;
 
 use super::Mark;
 use super::clock::{Clock, HOST, Open};
+use super::hidden::{Hidden, Pages};
 use super::history::History;
 use super::operation::{Act, Operation, Rule, Stream};
 
@@ -37,6 +38,8 @@ pub struct Lines {
     host_last: u64,
     serial: u64,
     pub history: History,
+    /// What is hidden from the host.
+    hidden: Hidden,
 }
 
 impl Lines {
@@ -50,6 +53,7 @@ impl Lines {
             host_last: 0,
             serial: 0,
             history: History::new(),
+            hidden: Hidden::new(),
         }
     }
 
@@ -160,11 +164,25 @@ impl Lines {
 
     pub fn host_learns(&mut self, clock: &Clock) {
         self.host.join(clock);
+        self.hidden.release(&self.host);
         let host = &self.host;
         let mut all = self.lines.iter().enumerate();
         if !self.history.is_empty() && all.all(|(index, line)| host.has(index + FIRST, line.last)) {
             // Whatever comes lies behind all of it.
             self.history.clear();
+        }
+    }
+
+    /// Memory begins or ends: nobody has touched it.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        self.history.forget(start, end);
+        self.hidden.forget(start, end);
+    }
+
+    /// Hides what an operation has touched from the host, unless that knows that it is over.
+    pub fn hide(&mut self, operation: &Operation, pages: Pages) {
+        if !self.host.has(operation.line, operation.number) {
+            self.hidden.add(operation, pages);
         }
     }
 

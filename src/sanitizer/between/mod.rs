@@ -3,16 +3,21 @@
 //!
 //! What lies before an operation follows from the calls that a program makes, not from what happened to run first: each stream has a vector
 //! clock ([`clock`]), and so has the host, all of whose threads count as one, for what they tell each other cannot be seen. An operation
-//! takes its place when it is asked for, and leaves what it has touched ([`collect`], [`history`]) when it has run.
+//! takes its place when it is asked for, and leaves what it has touched ([`collect`], [`history`]) when it has run. What the host does
+//! by itself to memory that it has in common with kernels is an operation, too, as far as it is seen ([`hidden`]). A kernel that reads or
+//! writes such memory as one does to talk to the host (volatile, or atomically for the system) may have told it anything: it races
+//! with nothing that the host's own code does.
 //!
 //! This is the door: without somebody who has asked ([`start`]) each of these functions is a look at [`ON`].
 
 mod clock;
 mod collect;
+mod hidden;
 mod history;
 mod lines;
 mod operation;
 mod pages;
+mod running;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,16 +26,20 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::backtrace::Backtrace;
+use crate::memory;
 use crate::memory::caller::{self, Caller};
+use crate::memory::host_access::HostAccess;
 use crate::simt::{Launch, Site};
 
 pub use clock::Open;
 use clock::{Clock, HOST};
 use collect::{Collector, Source};
+use hidden::Pages;
 pub use history::{Class, Range};
 use history::{Conflict, Footprint, Side};
 use lines::Lines;
 pub use operation::{Act, Lane, Node, Operation, Order, Rule, Stream};
+pub use running::{has_begun, running};
 
 static ON: AtomicBool = AtomicBool::new(false);
 static LINES: Mutex<Lines> = Mutex::new(Lines::new());
@@ -83,6 +92,13 @@ pub fn start(listener: fn(Race)) {
     ON.store(true, Ordering::Release);
 }
 
+/// Looks at what the host does by itself as well, where that can be done.
+pub fn start_with_host() {
+    if memory::listen_to_host(by_program) {
+        running::start();
+    }
+}
+
 #[inline]
 pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
@@ -96,8 +112,9 @@ pub struct Mark(Arc<Clock>);
 #[inline]
 pub fn begin(stream: &impl Lane, act: Act) -> Option<Arc<Operation>> {
     is_on().then(|| {
-        let caller = caller::here();
-        LINES.lock().begin(stream.lane(), act, caller)
+        let (caller, lane) = (caller::here(), stream.lane());
+        running::begun(lane.id);
+        LINES.lock().begin(lane, act, caller)
     })
 }
 
@@ -241,7 +258,7 @@ pub fn waited(open: Option<&Arc<Open>>) {
 #[inline]
 pub fn forget(start: u64, bytes: u64) {
     if is_on() {
-        LINES.lock().history.forget(start, start.saturating_add(bytes));
+        LINES.lock().forget(start, start.saturating_add(bytes));
     }
 }
 
@@ -295,7 +312,18 @@ fn touched(operation: &Arc<Operation>, source: Option<Source>, ranges: &[Range])
         operation: Arc::clone(operation),
         source,
     });
-    let found = LINES.lock().history.add(&by, ranges);
+    let pages = if running::is_on() {
+        Pages::of(operation, ranges)
+    } else {
+        None
+    };
+    let found = {
+        let mut lines = LINES.lock();
+        if let Some(pages) = pages {
+            lines.hide(operation, pages);
+        }
+        lines.history.add(&by, ranges)
+    };
     let Some(listener) = LISTENER.get() else { return };
     // Not under the lock: reports take their time.
     for conflict in found {
@@ -341,4 +369,18 @@ fn party(side: &Side) -> Party {
             .zip(side.example)
             .and_then(|(source, example)| source.place(example)),
     }
+}
+
+/// The program's own code has come to a page that was hidden from it.
+fn by_program(access: HostAccess) {
+    let caller = Caller::program(access.code);
+    let class = if access.writes { Class::Write } else { Class::Read };
+    let operation = {
+        let mut lines = LINES.lock();
+        // Who finds a word that somebody has set to be found knows what was done before.
+        let told: Vec<Clock> = lines.history.told_at(access.address);
+        told.iter().for_each(|clock| lines.host_learns(clock));
+        lines.by_host(Act::Touches, caller)
+    };
+    touched(&operation, None, &[Range::whole(access.address, 1, class)]);
 }

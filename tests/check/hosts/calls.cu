@@ -132,3 +132,20 @@ TEST(operations)
     CUDA(cudaMemcpyAsync(host, x, 128, cudaMemcpyDeviceToHost, other)); // operations: read
     end();
 }
+
+// The host reads by itself what nobody has waited for.
+__attribute__((noinline)) static int sum(const int *x)
+{
+    int all = 0;
+    for (int i = 0; i < 32; i++)
+        all += x[i]; // itself: host
+    return all;
+}
+TEST(itself)
+{
+    int *x;
+    CUDA(cudaMallocManaged(&x, 128)); // itself: allocation
+    fill<<<1, 32>>>(x, 1);            // itself: write
+    printf("%d\n", sum(x));
+    end();
+}

@@ -28,6 +28,8 @@ pub enum Role {
     Call,
     /// It is one of two operations that race, which does this.
     Operation(&'static str),
+    /// It is no call, but the program's own code, which does this.
+    Access(&'static str),
 }
 
 /// A call of the program's that has to do with a finding.
@@ -84,6 +86,7 @@ impl Host {
             Role::Made => format!("the memory was made by {call}"),
             Role::Call => format!("{call} was called"),
             Role::Operation(what) => format!("the {what} was asked for"),
+            Role::Access(what) => format!("the {what} by the host is"),
         }
     }
 
@@ -97,6 +100,7 @@ impl Host {
             Role::Made => ("allocation", None),
             Role::Call => ("call", None),
             Role::Operation(what) => (what, None),
+            Role::Access(_) => ("host", None),
         };
         object.insert("what".into(), word.into());
         object.insert("title".into(), self.title().into());
