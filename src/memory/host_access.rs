@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -30,6 +30,8 @@ pub struct HostAccess {
 static HIDDEN: Mutex<BTreeMap<u64, (u64, bool)>> = Mutex::new(BTreeMap::new());
 static ANY: AtomicBool = AtomicBool::new(false);
 static LISTENER: OnceLock<fn(HostAccess)> = OnceLock::new();
+/// How often something was hidden.
+static HIDES: AtomicU64 = AtomicU64::new(0);
 /// The process that hides pages: what it forks has them, and nobody who asked.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -51,10 +53,11 @@ pub fn hide(start: u64, end: u64, readable: bool) {
     let mut hidden = HIDDEN.lock();
     let readable = readable && overlapping(&hidden, start, end).all(|(_, _, readable)| readable);
     cut(&mut hidden, start, end);
-    if protect(start, end, if readable { libc::PROT_READ } else { libc::PROT_NONE }) {
-        hidden.insert(start, (end, readable));
-        ANY.store(true, Ordering::Release);
-    }
+    HIDES.fetch_add(1, Ordering::Relaxed);
+    protect(start, end, if readable { libc::PROT_READ } else { libc::PROT_NONE });
+    // Also where the system would not, or only for a part of it: whoever is kept from a page must find it here.
+    hidden.insert(start, (end, readable));
+    ANY.store(true, Ordering::Release);
 }
 
 /// Opens whatever is hidden of a range.
@@ -141,17 +144,18 @@ pub(super) fn caught(access: HostAccess, by_driver: bool) -> bool {
 /// Whether an access to a page that is not hidden, or not any more, is worth another try: who is kept from it by somebody else comes
 /// again for ever.
 fn comes_again(page: u64) -> bool {
-    /// Tries of a page in a row.
+    /// Tries of a page in a row, while nothing is hidden.
     const MOST: u32 = 64;
     thread_local! {
-        static LAST: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
+        static LAST: Cell<(u64, u64, u32)> = const { Cell::new((0, 0, 0)) };
     }
+    let hides = HIDES.load(Ordering::Relaxed);
     LAST.with(|last| {
         let tries = match last.get() {
-            (same, tries) if same == page => tries + 1,
+            (same, before, tries) if (same, before) == (page, hides) => tries + 1,
             _ => 1,
         };
-        last.set((page, tries));
+        last.set((page, hides, tries));
         tries <= MOST
     })
 }
@@ -159,6 +163,13 @@ fn comes_again(page: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_stays_closed_is_given_up() {
+        let tries = (0..1000).take_while(|_| comes_again(0x7000)).count();
+        assert_eq!(tries, 64);
+        assert!(comes_again(0x8000));
+    }
 
     #[test]
     fn ranges_are_cut_and_told_apart() {

@@ -5,7 +5,7 @@
 //! A page is hidden where an operation has touched it from one end to the other, or where it is all that an allocation has. Others are
 //! shared with who has nothing to do with it, and the host may hand those to system calls, which must not fail.
 
-use crate::memory::{AddressSpace, PAGE, host_access};
+use crate::memory::{AddressSpace, Allocation, PAGE, host_access};
 
 use super::clock::{Clock, HOST};
 use super::history::{Class, Range};
@@ -76,26 +76,30 @@ const GAP: u64 = 256;
 /// Adds the pages of the host's that ranges, in order, fill.
 fn filled(ranges: impl Iterator<Item = (u64, u64)>, pages: &mut Vec<(u64, u64)>) {
     let mut open: Option<(u64, u64)> = None;
+    // Most ranges lie in the allocation that the last one does.
+    let mut around = None;
     for (start, end) in ranges {
         match &mut open {
             Some((_, last)) if start <= last.saturating_add(GAP) => *last = end.max(*last),
             _ => {
                 if let Some(range) = open.replace((start, end)) {
-                    fill(range, pages);
+                    fill(range, &mut around, pages);
                 }
             }
         }
     }
     if let Some(range) = open {
-        fill(range, pages);
+        fill(range, &mut around, pages);
     }
 }
 
-fn fill((start, end): (u64, u64), pages: &mut Vec<(u64, u64)>) {
+fn fill((start, end): (u64, u64), around: &mut Option<Allocation>, pages: &mut Vec<(u64, u64)>) {
     let mut at = start;
-    while at < end
-        && let Some(allocation) = AddressSpace::get().find(at)
-    {
+    while at < end {
+        if around.is_none_or(|known| !(known.start..known.end()).contains(&at)) {
+            *around = AddressSpace::get().find(at);
+        }
+        let Some(allocation) = *around else { return };
         let (first, last) = (allocation.start, allocation.end());
         if allocation.is_shared_with_host() {
             let is_small = allocation.bytes <= PAGE;

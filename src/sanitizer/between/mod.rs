@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::backtrace::Backtrace;
+use crate::defect;
 use crate::memory;
 use crate::memory::caller::{self, Caller};
 use crate::memory::host_access::HostAccess;
@@ -373,14 +374,17 @@ fn party(side: &Side) -> Party {
 
 /// The program's own code has come to a page that was hidden from it.
 fn by_program(access: HostAccess) {
-    let caller = Caller::program(access.code);
-    let class = if access.writes { Class::Write } else { Class::Read };
-    let operation = {
-        let mut lines = LINES.lock();
-        // Who finds a word that somebody has set to be found knows what was done before.
-        let told: Vec<Clock> = lines.history.told_at(access.address);
-        told.iter().for_each(|clock| lines.host_learns(clock));
-        lines.by_host(Act::Touches, caller)
-    };
-    touched(&operation, None, &[Range::whole(access.address, 1, class)]);
+    // A defect of ours is reported, and no reason to bother the program.
+    let _ = defect::within(|| {
+        let caller = Caller::program(access.code);
+        let class = if access.writes { Class::Write } else { Class::Read };
+        let operation = {
+            let mut lines = LINES.lock();
+            // Who finds a word that somebody has set to be found knows what was done before.
+            let told: Vec<Clock> = lines.history.told_at(access.address);
+            told.iter().for_each(|clock| lines.host_learns(clock));
+            lines.by_host(Act::Touches, caller)
+        };
+        touched(&operation, None, &[Range::whole(access.address, 1, class)]);
+    });
 }
