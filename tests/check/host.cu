@@ -176,6 +176,27 @@ TEST(again)
     sink = x[0];
 }
 
+// Calls that are not asynchronous have done with managed and pinned memory when they return.
+namespace at_once {
+__global__ void fill(int *x) { x[INDEX] = 3; }
+}
+TEST(at_once)
+{
+    Memory<> x(MANAGED), y(PINNED), z(DEVICE);
+    CUDA(cudaMemset(x, 1, bytes));
+    if (x[7] != 0x01010101) exit(2);
+    CUDA(cudaMemset(y, 2, bytes));
+    if (y[7] != 0x02020202) exit(2);
+    at_once::fill<<<SHAPE>>>(z);
+    CUDA(cudaMemcpy(x, z, bytes, cudaMemcpyDefault));
+    if (x[7] != 3) exit(2);
+    x[7] = 4;
+    CUDA(cudaMemcpy(z, x, bytes, cudaMemcpyDefault));
+    x[7] = 5;
+    CUDA(cudaMemcpy(y, z, bytes, cudaMemcpyDefault));
+    if (y[7] != 4) exit(2);
+}
+
 // The host waits while it is told by a function of its own.
 namespace told {
 __global__ void fill(int *x) { x[INDEX] = 1; }

@@ -1,8 +1,8 @@
 //! Copies and sets, at once or in a stream. Pointers are validated before anything moves.
 //!
 //! When a call returns is the manual's chapter "API synchronization behavior": copies from or to pageable host memory
-//! are done with it when they return, copies between devices and pinned memory are queued. What is small and could run
-//! right away is run right away: handing it to another thread would cost more.
+//! are done with it when they return, copies between devices and pinned memory are queued. Calls without `Async` wait for
+//! managed memory. What is small and could run right away is run right away: handing it to another thread would cost more.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::copy::{Checked, End, Fill, Nature, Place, Shape, keep, packed, tell, 
 use crate::driver::graph::{self, CopyNode, SetNode, Work};
 use crate::driver::stream::Command;
 use crate::driver::{Device, Result, Stream, context, pointer};
+use crate::memory::{AddressSpace, Allocation, Kind};
 use crate::sanitizer::between::{self, Act};
 
 /// Up to so many bytes a copy is done by the caller if the stream is idle.
@@ -33,6 +34,13 @@ fn row(bytes: u64) -> Shape {
     }
 }
 
+/// Whether calls that are not asynchronous wait for what they do to the memory at an address: it is managed ("API synchronization
+/// behavior"; of copies in the manual up to CUDA 11.0), or the program has said so.
+fn is_waited_for(address: u64) -> bool {
+    let is_managed = |found: Allocation| found.kind == Kind::Managed;
+    pointer::synchronizes(address) || AddressSpace::get().find(address).is_some_and(is_managed)
+}
+
 /// `cuMemcpy*` that return when the data has arrived (device to device: when it is queued).
 pub fn linear(dst: Place, src: Place, bytes: u64, per_thread: bool) -> Result<()> {
     boxed(line(dst), line(src), row(bytes), per_thread)
@@ -52,7 +60,7 @@ pub fn boxed(dst: End, src: End, shape: Shape, per_thread: bool) -> Result<()> {
         return Ok(());
     }
     let (dst, src) = (dst.check(shape)?, src.check(shape)?);
-    let waits = || pointer::synchronizes(dst.address) || pointer::synchronizes(src.address);
+    let waits = || is_waited_for(dst.address) || is_waited_for(src.address);
     if (dst.nature, src.nature) == (Nature::Device, Nature::Device) && !waits() {
         return queue(dst, src, shape, &stream);
     }
@@ -178,7 +186,7 @@ fn stage(dst: Checked, src: Checked, shape: Shape, stream: &Arc<Stream>) -> Resu
 }
 
 /// `cuMemsetD8/D16/D32` and the 2D ones: `element` is 1, 2 or 4 bytes; a linear set has height 1. Only sets of pinned host
-/// memory are done when the call returns.
+/// memory and of managed memory are done when the call returns.
 #[allow(clippy::too_many_arguments, reason = "a copy has as many sides")]
 pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u64, per_thread: bool) -> Result<()> {
     let stream = Stream::default(per_thread)?;
@@ -187,7 +195,7 @@ pub fn set(dst: u64, pitch: u64, element: u32, value: u32, width: u64, height: u
         return Ok(());
     }
     let fill = Fill::check(dst, pitch, element, value, width, height)?;
-    if fill.nature == Nature::Pinned || pointer::synchronizes(dst) {
+    if fill.nature == Nature::Pinned || is_waited_for(dst) {
         let order = between::begin(&stream, Act::Touches);
         let work = || {
             // SAFETY: the range was checked, and stays valid while the caller waits.
