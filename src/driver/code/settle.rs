@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::driver::context;
+use crate::driver::process::waits;
 use crate::memory::{Kind, life::Life};
 use crate::sanitizer::between;
 
@@ -24,7 +25,7 @@ pub(super) fn memory(life: &Life) {
     }
 }
 
-/// After a call: waits for what it has asked for.
+/// After a call: waits for what it has asked for. Not for host functions, which may wait for the caller.
 #[inline]
 pub fn settle() {
     if let Some(stream) = between::has_begun()
@@ -48,7 +49,7 @@ fn wait(stream: u64) {
             ran = now;
         }
         let limit = if perhaps_wait == 0 { LONGEST } else { PERHAPS };
-        if now - ran > QUIET || now - began > limit {
+        if waits::host_functions() > 0 || now - ran > QUIET || now - began > limit {
             return;
         }
         std::thread::sleep(Duration::from_micros(20));

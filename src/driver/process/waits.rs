@@ -83,11 +83,9 @@ impl Drop for HostWaits {
 /// A function of the program's runs on a stream's thread until this is dropped.
 pub struct HostFunction;
 
-pub fn host_function_runs() -> Option<HostFunction> {
-    are_kept().then(|| {
-        HOST_FUNCTIONS.fetch_add(1, Ordering::Relaxed);
-        HostFunction
-    })
+pub fn host_function_runs() -> HostFunction {
+    HOST_FUNCTIONS.fetch_add(1, Ordering::Relaxed);
+    HostFunction
 }
 
 impl Drop for HostFunction {

@@ -59,8 +59,7 @@ impl Stream {
             };
             return capture.add(self, Work::Host(node));
         }
-        let operation = between::begin(self, Act::Touches);
-        let open = between::open(self);
+        let (operation, open) = between::begin_host_function(self);
         self.enqueue(Command::Work(Box::new(move |shared| {
             shared.printer.flush();
             between::calls(operation.as_ref());

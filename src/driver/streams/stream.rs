@@ -44,7 +44,7 @@ use crate::driver::process::waits;
 use crate::driver::profile::multiprocessors;
 use crate::driver::pump::{self, GREATEST_PRIORITY};
 use crate::driver::{Context, Error, Green, Handle, Result};
-use crate::sanitizer::between::{self, Act, Lane, Rule};
+use crate::sanitizer::between::{self, Lane, Rule};
 use crate::{defect, memory, simt};
 
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
@@ -465,8 +465,7 @@ impl Stream {
             Role::Legacy => 0,
             _ => self.handle,
         };
-        let operation = between::begin(self, Act::Touches);
-        let open = between::open(self);
+        let (operation, open) = between::begin_host_function(self);
         self.enqueue(Command::Always(Box::new(move |shared| {
             shared.printer.flush();
             let code = shared.check().map_or_else(Error::code, |()| 0);

@@ -119,6 +119,17 @@ pub fn begin(stream: &impl Lane, act: Act) -> Option<Arc<Operation>> {
     })
 }
 
+/// The place of a host function in a stream, as [`begin`], and what lies behind it, as [`open`]. Nobody waits for one in the call that
+/// asks for it: it may take its time, and wait for the caller.
+#[inline]
+pub fn begin_host_function(stream: &impl Lane) -> (Option<Arc<Operation>>, Option<Arc<Open>>) {
+    let operation = is_on().then(|| {
+        let caller = caller::here();
+        LINES.lock().begin(stream.lane(), Act::Touches, caller)
+    });
+    (operation, open(stream))
+}
+
 /// Something that the host does by itself, here and now.
 #[inline]
 pub fn by_host(act: Act) -> Option<Arc<Operation>> {
