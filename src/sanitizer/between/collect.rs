@@ -266,9 +266,19 @@ impl Observer for Collector {
                     let touches = |own: &u32| {
                         access.lanes >> own & 1 == 1 && byte.wrapping_sub(access.addresses[*own as usize]) < bytes
                     };
+                    let own = (lane..WARP as u32).find(touches).unwrap_or(lane);
+                    // The lanes behind it each have their own bytes, one after the other, up to the end of the run.
+                    let count = end.saturating_sub(byte).div_ceil(bytes);
+                    let follow = |i: u64| {
+                        let lane = u64::from(own) + i;
+                        lane < WARP as u64
+                            && access.lanes >> lane & 1 == 1
+                            && access.addresses[lane as usize] == byte + i * bytes
+                    };
                     Example {
                         place: self.place(by),
-                        thread: first + (lane..WARP as u32).find(touches).unwrap_or(lane),
+                        thread: first + own,
+                        bytes: if (0..count).all(follow) { access.bytes } else { 0 },
                     }
                 });
             }
@@ -306,6 +316,11 @@ impl Observer for Collector {
         self.pages.cursor().note(rows.first, end, class, &mut |byte| Example {
             place: self.place(by),
             thread: first + ((byte - rows.first) / bytes) as u32,
+            bytes: if (byte - rows.first).is_multiple_of(bytes) {
+                rows.bytes
+            } else {
+                0
+            },
         });
     }
 

@@ -51,6 +51,8 @@ impl Class {
 pub struct Example {
     pub place: u32,
     pub thread: u32,
+    /// Bytes of the thread's own, where what follows is the next threads', one after the other; 0: nobody knows whose that is.
+    pub bytes: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

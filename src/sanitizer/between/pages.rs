@@ -41,16 +41,20 @@ struct Way {
 }
 
 /// Bytes of a page that one instruction of a warp has touched first: where they begin and one less than there are (12 bits each),
-/// the thread (10) and its place (30).
+/// the thread (10), how many bytes each thread has (3: the power of two, or 7, if that is not known), and the place (27).
 #[derive(Clone, Copy)]
 struct Span(u64);
 
 impl Span {
     fn new(start: usize, end: usize, example: Example) -> Span {
         let (start, more) = (start as u64, (end - start - 1) as u64);
+        let width = match example.bytes {
+            bytes @ 1..=64 if bytes.is_power_of_two() => bytes.trailing_zeros(),
+            _ => 7,
+        };
         // A grid that comes to memory in more places than that has no room for them.
-        let place = u64::from(example.place.min((1 << 30) - 1));
-        Span(start << 52 | more << 40 | u64::from(example.thread & 1023) << 30 | place)
+        let place = u64::from(example.place.min((1 << 27) - 1));
+        Span(start << 52 | more << 40 | u64::from(example.thread & 1023) << 30 | u64::from(width) << 27 | place)
     }
     fn start(self) -> u64 {
         self.0 >> 52
@@ -58,10 +62,15 @@ impl Span {
     fn end(self) -> u64 {
         self.start() + (self.0 >> 40 & 4095) + 1
     }
-    fn example(self) -> Example {
+    /// Who touched a byte of it.
+    fn example(self, byte: u64) -> Example {
+        let width = self.0 >> 27 & 7;
+        let (first, bytes) = ((self.0 >> 30 & 1023) as u32, if width == 7 { 0 } else { 1 << width });
+        let before = (byte - self.start()).checked_div(bytes).unwrap_or(0);
         Example {
-            place: (self.0 & ((1 << 30) - 1)) as u32,
-            thread: (self.0 >> 30 & 1023) as u32,
+            place: (self.0 & ((1 << 27) - 1)) as u32,
+            thread: first + before as u32,
+            bytes: bytes as u32,
         }
     }
 }
@@ -269,7 +278,7 @@ impl Trace {
         let (byte, spans) = (address % PAGE, self.spans(&self.pages[at].1, class));
         let before = spans.partition_point(|span| span.start() <= byte).checked_sub(1)?;
         let span = spans[before];
-        (byte < span.end()).then(|| (span.example(), number * PAGE + span.end()))
+        (byte < span.end()).then(|| (span.example(byte), number * PAGE + span.end()))
     }
 }
 
@@ -284,6 +293,7 @@ mod tests {
             way.note(start, end, &mut |_| Example {
                 place: thread + 7,
                 thread,
+                bytes: if thread == 1 { 0 } else { 8 },
             })
         };
         note(64, 192, 0);
@@ -295,7 +305,8 @@ mod tests {
         let found: Vec<_> = trace
             .spans(&trace.pages[0].1, Class::Read)
             .iter()
-            .map(|span| (span.start(), span.end(), span.example().thread, span.example().place))
+            .map(|span| (span.start(), span.end(), span.example(span.start())))
+            .map(|(start, end, example)| (start, end, example.thread, example.place))
             .collect();
         assert_eq!(found, [(60, 64, 1, 8), (64, 192, 0, 7), (4092, 4096, 1023, 1030)]);
         let base = 3 * PAGE;
@@ -310,6 +321,9 @@ mod tests {
         };
         assert_eq!(first(63), Some((1, 64)));
         assert_eq!(first(64), Some((0, 192)));
+        // Eight bytes a thread.
+        assert_eq!(first(71), Some((0, 192)));
+        assert_eq!(first(64 + 5 * 8 + 3), Some((5, 192)));
         assert_eq!(first(192), None);
         assert_eq!(first(59), None);
         assert_eq!(trace.first(Class::Write, base + 64), None);
