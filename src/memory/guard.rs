@@ -12,6 +12,9 @@
 //! | unmapped it | zeros, in the hole |
 //! | protected it | readable and writable: real hardware writes to it, too |
 //! | shortened the file, or protected what cannot be made writable | zeros in its place; the page itself stands aside |
+//!
+//! The same handler opens pages that are hidden from the host for a checker ([`host_access`]); then it is installed when that begins to
+//! look.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};

@@ -71,6 +71,13 @@ pub enum Kind {
     Internal,
 }
 
+impl Kind {
+    /// The program's own code reads and writes it, too.
+    pub fn is_shared_with_host(self) -> bool {
+        matches!(self, Kind::Managed | Kind::Host)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub bytes: u64,
@@ -129,11 +136,6 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Managed or pinned: the program's own code reads and writes it, too.
-    pub fn is_shared_with_host(&self) -> bool {
-        matches!(self.kind, Kind::Managed | Kind::Host)
-    }
-
     pub fn contains(&self, address: u64, bytes: u64) -> bool {
         address
             .checked_sub(self.start)

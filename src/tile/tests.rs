@@ -46,7 +46,12 @@ impl Out {
 }
 
 fn table(entries: &[Out], width: usize) -> Out {
-    let mut out = Out::default().number(entries.len() as u64).align(width);
+    table_behind(Out::default(), entries, width)
+}
+
+/// A table behind what its section has before it, by which it is aligned.
+fn table_behind(out: Out, entries: &[Out], width: usize) -> Out {
+    let mut out = out.number(entries.len() as u64).align(width);
     let mut start = 0_u64;
     for entry in entries {
         out = out.bytes(&start.to_le_bytes()[..width]);
@@ -365,14 +370,7 @@ fn there_is_a_limit_to_what_tiles_take() {
 
 #[test]
 fn words_that_nobody_knows_are_errors() {
-    let types = [
-        Out::default().numbers(&[16, 2, 2, 4, 0]),
-        Out::default().numbers(&[12, 3]),
-        tile(1, &[]),
-        Out::default().number(3),
-        tile(3, &[]),
-        Out::default().number(17),
-    ];
+    let types = pointer_and_number();
     let end = Out::default().numbers(&[0x5c, 0, 0]);
     let runs = |op: &[u64]| {
         let body = [Out::default().numbers(op), end.clone()];
@@ -443,26 +441,24 @@ fn debug(numbers: &[u64], entries: &[&[u64]]) -> Out {
     for number in numbers {
         out = out.bytes(&number.to_le_bytes());
     }
-    // The table is aligned in its section.
-    out = out.number(entries.len() as u64).align(4);
-    let mut start = 0_u32;
-    for entry in &entries {
-        out = out.bytes(&start.to_le_bytes());
-        start += entry.0.len() as u32;
-    }
-    entries.iter().fold(out, |out, entry| out.bytes(&entry.0))
+    table_behind(out, &entries, 4)
 }
 
-/// Loads and stores of a pointer's element, with numbers of debug information.
-fn with_lines(numbers: &[u64], entries: &[&[u64]]) -> Vec<u8> {
-    let types = [
+/// 0: a function of a pointer and a number; 1: the pointer, 2: a tile of it; 3: the number, 4: a tile of it; 5: a token.
+fn pointer_and_number() -> [Out; 6] {
+    [
         Out::default().numbers(&[16, 2, 2, 4, 0]),
         Out::default().numbers(&[12, 3]),
         tile(1, &[]),
         Out::default().number(3),
         tile(3, &[]),
         Out::default().number(17),
-    ];
+    ]
+}
+
+/// Loads and stores of a pointer's element, with numbers of debug information.
+fn with_lines(numbers: &[u64], entries: &[&[u64]]) -> Vec<u8> {
+    let types = pointer_and_number();
     let store = Out::default().numbers(&[0x65, 5, 0, 0, 0, 1]);
     let body = [
         Out::default().numbers(&[0x3d, 4, 5, 0, 0, 0]),

@@ -20,7 +20,7 @@ const PERHAPS: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 pub(super) fn memory(life: &Life) {
-    if matches!(life.kind, Some(Kind::Managed | Kind::Host)) {
+    if life.kind.is_some_and(Kind::is_shared_with_host) {
         ANY.store(true, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,5 @@
-//! Who waits for what, and who may still do something: books for [`super::watchdog`], kept only where synchronisation is checked.
+//! Who waits for what, and who may still do something: books for [`super::watchdog`], kept only where synchronisation is checked,
+//! but for how many host functions run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -173,7 +173,7 @@ impl Collector {
             && first.is_some_and(|&address| {
                 AddressSpace::get()
                     .find(address)
-                    .is_some_and(|found| found.is_shared_with_host())
+                    .is_some_and(|found| found.kind.is_shared_with_host())
             })
         {
             self.talks_to_host.store(true, Ordering::Relaxed);

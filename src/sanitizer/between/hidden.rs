@@ -101,7 +101,7 @@ fn fill((start, end): (u64, u64), around: &mut Option<Allocation>, pages: &mut V
         }
         let Some(allocation) = *around else { return };
         let (first, last) = (allocation.start, allocation.end());
-        if allocation.is_shared_with_host() {
+        if allocation.kind.is_shared_with_host() {
             let is_small = allocation.bytes <= PAGE;
             let from = if is_small || at - first <= GAP { first } else { at };
             let to = if is_small || last.saturating_sub(end) <= GAP {

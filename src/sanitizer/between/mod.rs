@@ -112,22 +112,26 @@ pub struct Mark(Arc<Clock>);
 /// An operation takes its place in a stream.
 #[inline]
 pub fn begin(stream: &impl Lane, act: Act) -> Option<Arc<Operation>> {
-    is_on().then(|| {
-        let (caller, lane) = (caller::here(), stream.lane());
-        running::begun(lane.id);
-        LINES.lock().begin(lane, act, caller)
-    })
+    let operation = place(stream, act);
+    if operation.is_some() {
+        running::begun(stream.lane().id);
+    }
+    operation
 }
 
 /// The place of a host function in a stream, as [`begin`], and what lies behind it, as [`open`]. Nobody waits for one in the call that
 /// asks for it: it may take its time, and wait for the caller.
 #[inline]
 pub fn begin_host_function(stream: &impl Lane) -> (Option<Arc<Operation>>, Option<Arc<Open>>) {
-    let operation = is_on().then(|| {
+    (place(stream, Act::Touches), open(stream))
+}
+
+#[inline]
+fn place(stream: &impl Lane, act: Act) -> Option<Arc<Operation>> {
+    is_on().then(|| {
         let caller = caller::here();
-        LINES.lock().begin(stream.lane(), Act::Touches, caller)
-    });
-    (operation, open(stream))
+        LINES.lock().begin(stream.lane(), act, caller)
+    })
 }
 
 /// Something that the host does by itself, here and now.
