@@ -2,6 +2,7 @@
 //! ([`crate::simt::observe`]); what they find they hand to whoever asked for them.
 
 pub mod between;
+mod directory;
 pub mod filter;
 pub mod init;
 pub mod numbers;

@@ -150,11 +150,12 @@ fn class_of(access: &Access<'_>) -> Class {
 impl Collector {
     pub(super) fn new(operation: Arc<Operation>, launch: &Arc<Launch>) -> Collector {
         static LAST: AtomicU64 = AtomicU64::new(0);
+        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         Collector {
-            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            id,
             operation,
             launch: Arc::clone(launch),
-            pages: Pages::new(),
+            pages: Pages::new(id),
             places: Mutex::default(),
             fences: AtomicBool::new(false),
             talks_to_host: AtomicBool::new(false),
@@ -211,7 +212,7 @@ impl Collector {
 
     /// The grid is over: what it has touched, writes first.
     fn ended(&self) {
-        let trace = self.pages.take();
+        let trace = self.pages.trace();
         let all = Class::ALL.map(|class| (class, trace.ranges(class)));
         let ranges: Vec<Range> = all
             .iter()
@@ -257,44 +258,47 @@ impl Observer for Collector {
         }
         let bytes = u64::from(access.bytes);
         let first = by.first_thread + (access.warp * WARP) as u32;
-        let mut cursor = self.pages.cursor();
-        // Lanes whose addresses follow each other are one range.
-        let mut run: Option<(u64, u64, u32)> = None;
-        let mut flush = |run: Option<(u64, u64, u32)>| {
-            if let Some((start, end, lane)) = run {
-                cursor.note(start, end, class, &mut |byte| {
-                    let touches = |own: &u32| {
-                        access.lanes >> own & 1 == 1 && byte.wrapping_sub(access.addresses[*own as usize]) < bytes
-                    };
-                    let own = (lane..WARP as u32).find(touches).unwrap_or(lane);
-                    // The lanes behind it each have their own bytes, one after the other, up to the end of the run.
-                    let count = end.saturating_sub(byte).div_ceil(bytes);
-                    let follow = |i: u64| {
-                        let lane = u64::from(own) + i;
-                        lane < WARP as u64
-                            && access.lanes >> lane & 1 == 1
-                            && access.addresses[lane as usize] == byte + i * bytes
-                    };
-                    Example {
-                        place: self.place(by),
-                        thread: first + own,
-                        bytes: if (0..count).all(follow) { access.bytes } else { 0 },
-                    }
-                });
-            }
-        };
-        for lane in (0..WARP as u32).filter(|lane| access.lanes >> lane & 1 == 1) {
-            let address = access.addresses[lane as usize];
-            run = match run {
-                Some((start, end, first)) if address == end => Some((start, address + bytes, first)),
-                Some((start, end, first)) if address >= start && address + bytes <= end => Some((start, end, first)),
-                other => {
-                    flush(other);
-                    Some((address, address + bytes, lane))
+        self.pages.with(|cursor| {
+            // Lanes whose addresses follow each other are one range.
+            let mut run: Option<(u64, u64, u32)> = None;
+            let mut flush = |run: Option<(u64, u64, u32)>| {
+                if let Some((start, end, lane)) = run {
+                    cursor.note(start, end, class, &mut |byte| {
+                        let touches = |own: &u32| {
+                            access.lanes >> own & 1 == 1 && byte.wrapping_sub(access.addresses[*own as usize]) < bytes
+                        };
+                        let own = (lane..WARP as u32).find(touches).unwrap_or(lane);
+                        // The lanes behind it each have their own bytes, one after the other, up to the end of the run.
+                        let count = end.saturating_sub(byte).div_ceil(bytes);
+                        let follow = |i: u64| {
+                            let lane = u64::from(own) + i;
+                            lane < WARP as u64
+                                && access.lanes >> lane & 1 == 1
+                                && access.addresses[lane as usize] == byte + i * bytes
+                        };
+                        Example {
+                            place: self.place(by),
+                            thread: first + own,
+                            bytes: if (0..count).all(follow) { access.bytes } else { 0 },
+                        }
+                    });
                 }
             };
-        }
-        flush(run);
+            for lane in (0..WARP as u32).filter(|lane| access.lanes >> lane & 1 == 1) {
+                let address = access.addresses[lane as usize];
+                run = match run {
+                    Some((start, end, first)) if address == end => Some((start, address + bytes, first)),
+                    Some((start, end, first)) if address >= start && address + bytes <= end => {
+                        Some((start, end, first))
+                    }
+                    other => {
+                        flush(other);
+                        Some((address, address + bytes, lane))
+                    }
+                };
+            }
+            flush(run);
+        });
     }
 
     fn rows(&self, by: &Who<'_>, rows: &RowAccess<'_>) {
@@ -307,20 +311,31 @@ impl Observer for Collector {
             Direction::Atomic => Class::StrongWrite,
         };
         let bytes = u64::from(rows.bytes);
-        let count = match rows.step {
-            0 => 1,
-            _ => (rows.warps * WARP) as u64,
-        };
         let first = by.first_thread + (rows.warp * WARP) as u32;
-        let end = rows.first + bytes * count;
-        self.pages.cursor().note(rows.first, end, class, &mut |byte| Example {
-            place: self.place(by),
-            thread: first + ((byte - rows.first) / bytes) as u32,
-            bytes: if (byte - rows.first).is_multiple_of(bytes) {
-                rows.bytes
-            } else {
-                0
-            },
+        self.pages.with(|cursor| {
+            let mut note = |start: u64, lanes: usize, lane: usize| {
+                let end = start + bytes * lanes as u64;
+                cursor.note(start, end, class, &mut |byte| Example {
+                    place: self.place(by),
+                    thread: first + lane as u32 + ((byte - start) / bytes) as u32,
+                    bytes: match (byte - start).is_multiple_of(bytes) {
+                        true => rows.bytes,
+                        false => 0,
+                    },
+                });
+            };
+            if rows.step != 0 && rows.step != bytes {
+                (0..rows.warps * WARP).for_each(|lane| note(rows.address(lane), 1, lane));
+                return;
+            }
+            let length = if rows.step == 0 { 1 } else { rows.lanes };
+            let mut last = None;
+            for (i, &start) in rows.firsts.iter().enumerate() {
+                // Rows of a tile that name the same.
+                if last.replace(start) != Some(start) {
+                    note(start, length, i * rows.lanes);
+                }
+            }
         });
     }
 

@@ -1,19 +1,20 @@
 //! Which bytes of which pages a grid touches, in what way, and which instruction and thread came to them first.
 //!
-//! A page has a bit for each byte and way. An access whose bits are set already says nothing new, and that is all that most cost.
-//! Bytes that are new at the same time are a span, which is a number: a grid whose threads touch memory here and there has one for
-//! each word.
+//! A page has a bit for each byte and way. An access whose bits are set already says nothing new, and that is all that most cost:
+//! nobody waits for others to find that. Bytes that are new at the same time are a span, which is a number: a grid whose threads
+//! touch memory here and there has one for each word.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::cell::RefCell;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::history::{Class, Example};
 use crate::memory::{AddressSpace, Kind, PAGE};
-use crate::sanitizer::spread::Spread;
+use crate::sanitizer::directory::{Directory, Remembered};
 
-const SHARDS: usize = 64;
 const WORDS: usize = PAGE as usize / 64;
 /// Ways that are kept for grids to come.
 const SPARE: usize = 1 << 15;
@@ -26,18 +27,13 @@ const MANY: usize = 16;
 )]
 static FREE: Mutex<Vec<Box<Way>>> = Mutex::new(Vec::new());
 
-/// `None`: nobody but this grid knows that memory.
-type Page = Option<Ways>;
-
-/// By class.
-type Ways = [Option<Box<Way>>; 4];
-
-type Shard = HashMap<u64, Page, BuildHasherDefault<Spread>>;
+/// By class. `None`: nobody but this grid knows that memory.
+type Page = Option<[OnceLock<Box<Way>>; 4]>;
 
 /// What of a page is touched in one way.
 struct Way {
-    bits: [u64; WORDS],
-    spans: Vec<Span>,
+    bits: [AtomicU64; WORDS],
+    spans: Mutex<Vec<Span>>,
 }
 
 /// Bytes of a page that one instruction of a warp has touched first: where they begin and one less than there are (12 bits each),
@@ -75,12 +71,10 @@ impl Span {
     }
 }
 
-pub struct Pages([Mutex<Shard>; SHARDS]);
-
-/// A page at a time, which nobody else touches meanwhile.
-pub struct Cursor<'a> {
-    pages: &'a Pages,
-    held: Option<(u64, MappedMutexGuard<'a, Page>)>,
+pub struct Pages {
+    /// Tells them from others.
+    id: u64,
+    directory: Directory<Page>,
 }
 
 /// What a grid has touched.
@@ -98,64 +92,92 @@ enum Spans {
 }
 
 impl Pages {
-    pub fn new() -> Pages {
-        Pages(std::array::from_fn(|_| Mutex::default()))
+    /// `id` is no other's.
+    pub fn new(id: u64) -> Pages {
+        Pages {
+            id,
+            directory: Directory::new(),
+        }
     }
 
-    pub fn cursor(&self) -> Cursor<'_> {
-        Cursor {
-            pages: self,
-            held: None,
+    /// Does something with those that the thread remembers.
+    #[inline(always)]
+    pub fn with<T>(&self, act: impl FnOnce(&mut Cursor<'_>) -> T) -> T {
+        thread_local! {
+            static LAST: RefCell<(u64, Remembered)> = const { RefCell::new((0, Remembered::NOTHING)) };
         }
+        LAST.with_borrow_mut(|(id, remembered)| {
+            if *id != self.id {
+                (*id, *remembered) = (self.id, Remembered::NOTHING);
+            }
+            act(&mut Cursor {
+                pages: self,
+                remembered,
+            })
+        })
     }
 
     /// All that was noted.
-    pub fn take(&self) -> Trace {
-        let mut pages = Vec::new();
-        for shard in &self.0 {
-            let all = std::mem::take(&mut *shard.lock());
-            pages.extend(all.into_iter().filter_map(|(page, ways)| Some((page, ways?))));
+    pub fn trace(&self) -> Trace {
+        let all = self.directory.iter();
+        let mut pages: Vec<_> = all
+            .filter_map(|(number, page)| Some((number, page.as_ref()?)))
+            .collect();
+        pages.sort_unstable_by_key(|(number, _)| *number);
+        let mut trace = Trace {
+            pages: Vec::with_capacity(pages.len()),
+            common: Vec::new(),
+        };
+        for (number, ways) in pages {
+            let spans = ways.each_ref().map(|way| match way.get() {
+                Some(way) => way.end(&mut trace.common),
+                None => Spans::Few(0, 0),
+            });
+            trace.pages.push((number, spans));
         }
-        pages.sort_unstable_by_key(|(page, _)| *page);
-        Trace::of(pages)
+        trace
     }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let pages = self.directory.take().flatten().flatten();
+        let mut left: Vec<Box<Way>> = pages.filter_map(OnceLock::into_inner).collect();
+        for way in &mut left {
+            way.bits.iter_mut().for_each(|bits| *bits.get_mut() = 0);
+            way.spans.get_mut().clear();
+        }
+        let mut free = FREE.lock();
+        left.truncate(SPARE.saturating_sub(free.len()));
+        free.append(&mut left);
+    }
+}
+
+/// Where a thread notes.
+pub struct Cursor<'a> {
+    pages: &'a Pages,
+    remembered: &'a mut Remembered,
 }
 
 impl Cursor<'_> {
     /// Notes bytes; `example` is asked for who touches one of them, where there is something new.
-    #[inline]
+    #[inline(always)]
     pub fn note(&mut self, start: u64, end: u64, class: Class, example: &mut impl FnMut(u64) -> Example) {
         let mut at = start;
         while at < end {
-            let page = at / PAGE;
-            let stop = end.min((page + 1) * PAGE);
-            if let Some(ways) = self.page(page, at) {
-                let way = ways[class as usize].get_or_insert_with(Way::new);
-                let base = page * PAGE;
+            let number = at / PAGE;
+            let stop = end.min((number + 1) * PAGE);
+            let page = self.pages.directory.page(self.remembered, number, || {
+                is_shared(at).then(|| std::array::from_fn(|_| OnceLock::new()))
+            });
+            if let Some(ways) = page {
+                let way = ways[class as usize].get_or_init(Way::new);
+                let base = number * PAGE;
                 way.note((at - base) as usize, (stop - base) as usize, &mut |byte| {
                     example(base + byte as u64)
                 });
             }
             at = stop;
-        }
-    }
-
-    #[inline]
-    fn page(&mut self, page: u64, address: u64) -> &mut Page {
-        if self.held.as_ref().is_none_or(|(held, _)| *held != page) {
-            // One shard at a time: two cursors can never wait for each other.
-            self.held = None;
-            let shard = self.pages.0[page as usize % SHARDS].lock();
-            let found = MutexGuard::map(shard, |shard| {
-                shard
-                    .entry(page)
-                    .or_insert_with(|| is_shared(address).then_some([None, None, None, None]))
-            });
-            self.held = Some((page, found));
-        }
-        match &mut self.held {
-            Some((_, page)) => page,
-            None => unreachable!("it was put there"),
         }
     }
 }
@@ -173,33 +195,54 @@ impl Way {
     fn new() -> Box<Way> {
         FREE.lock().pop().unwrap_or_else(|| {
             Box::new(Way {
-                bits: [0; WORDS],
-                spans: Vec::new(),
+                bits: [const { AtomicU64::new(0) }; WORDS],
+                spans: Mutex::new(Vec::new()),
             })
         })
     }
 
-    /// What was noted, in order; it is as good as new then.
-    fn end(&mut self, common: &mut Vec<Span>) -> Spans {
+    /// What was noted, in order.
+    fn end(&self, common: &mut Vec<Span>) -> Spans {
+        let mut spans = self.spans.lock();
         // Where a span begins is its highest bits.
-        self.spans.sort_unstable_by_key(|span| span.0);
-        self.bits.fill(0);
-        if self.spans.len() > MANY {
-            return Spans::Many(std::mem::take(&mut self.spans).into());
+        spans.sort_unstable_by_key(|span| span.0);
+        if spans.len() > MANY {
+            return Spans::Many(std::mem::take(&mut *spans).into());
         }
         let start = common.len();
-        common.append(&mut self.spans);
+        common.append(&mut spans);
         Spans::Few(start, common.len())
     }
 
-    fn note(&mut self, start: usize, end: usize, example: &mut impl FnMut(usize) -> Example) {
+    #[inline(always)]
+    fn note(&self, start: usize, end: usize, example: &mut impl FnMut(usize) -> Example) {
+        let is_new = |(word, mask): (usize, u64)| mask & !self.bits[word].load(Relaxed) != 0;
+        if Way::words(start, end).any(is_new) {
+            self.add(start, end, example);
+        }
+    }
+
+    /// Numbers of words in which a range has bits, and those bits.
+    #[inline(always)]
+    fn words(start: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
+        (start / 64..end.div_ceil(64)).map(move |word| {
+            let (from, to) = (start.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
+            (word, (u64::MAX >> (64 - (to - from))) << from)
+        })
+    }
+
+    #[inline(never)]
+    fn add(&self, start: usize, end: usize, example: &mut dyn FnMut(usize) -> Example) {
+        let mut spans = self.spans.lock();
         // Bytes that are new, as far as they follow each other.
         let mut open: Option<(usize, usize)> = None;
-        for word in start / 64..end.div_ceil(64) {
-            let (from, to) = (start.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
-            let mask = (u64::MAX >> (64 - (to - from))) << from;
-            let mut new = mask & !self.bits[word];
-            self.bits[word] |= mask;
+        let mut close = |open: Option<(usize, usize)>| {
+            if let Some((start, end)) = open {
+                spans.push(Span::new(start, end, example(start)));
+            }
+        };
+        for (word, mask) in Way::words(start, end) {
+            let mut new = mask & !self.bits[word].fetch_or(mask, Relaxed);
             while new != 0 {
                 let first = new.trailing_zeros() as usize;
                 let count = (!(new >> first)).trailing_zeros() as usize;
@@ -207,48 +250,18 @@ impl Way {
                 open = match open {
                     Some((start, end)) if end == from => Some((start, to)),
                     other => {
-                        self.add(other, example);
+                        close(other);
                         Some((from, to))
                     }
                 };
                 new &= !((u64::MAX >> (64 - count)) << first);
             }
         }
-        self.add(open, example);
-    }
-
-    fn add(&mut self, bytes: Option<(usize, usize)>, example: &mut impl FnMut(usize) -> Example) {
-        if let Some((start, end)) = bytes {
-            self.spans.push(Span::new(start, end, example(start)));
-        }
+        close(open);
     }
 }
 
 impl Trace {
-    /// Of pages in order.
-    fn of(pages: Vec<(u64, Ways)>) -> Trace {
-        let mut trace = Trace {
-            pages: Vec::with_capacity(pages.len()),
-            common: Vec::new(),
-        };
-        let mut left = Vec::new();
-        for (page, ways) in pages {
-            let spans = ways.map(|way| match way {
-                Some(mut way) => {
-                    let spans = way.end(&mut trace.common);
-                    left.push(way);
-                    spans
-                }
-                None => Spans::Few(0, 0),
-            });
-            trace.pages.push((page, spans));
-        }
-        let mut free = FREE.lock();
-        left.truncate(SPARE.saturating_sub(free.len()));
-        free.append(&mut left);
-        trace
-    }
-
     fn spans<'a>(&'a self, page: &'a [Spans; 4], class: Class) -> &'a [Span] {
         match &page[class as usize] {
             Spans::Few(start, end) => &self.common[*start..*end],
@@ -288,8 +301,8 @@ mod tests {
 
     #[test]
     fn spans_name_who_came_first() {
-        let mut way = Way::new();
-        let mut note = |start, end, thread| {
+        let way = Way::new();
+        let note = |start, end, thread| {
             way.note(start, end, &mut |_| Example {
                 place: thread + 7,
                 thread,
@@ -299,9 +312,12 @@ mod tests {
         note(64, 192, 0);
         note(60, 68, 1);
         note(4092, 4096, 1023);
-        let mut ways = [None, None, None, None];
-        ways[Class::Read as usize] = Some(way);
-        let trace = Trace::of(vec![(3, ways)]);
+        let ways: [OnceLock<Box<Way>>; 4] = std::array::from_fn(|_| OnceLock::new());
+        assert!(ways[Class::Read as usize].set(way).is_ok());
+        let pages = Pages::new(0);
+        let mut remembered = Remembered::NOTHING;
+        pages.directory.page(&mut remembered, 3, || Some(ways));
+        let trace = pages.trace();
         let found: Vec<_> = trace
             .spans(&trace.pages[0].1, Class::Read)
             .iter()

@@ -410,6 +410,10 @@ impl Observer for Checker {
         self.has_looked(by, access);
     }
 
+    fn follows_uses(&self) -> bool {
+        true
+    }
+
     fn follows_stands(&self) -> bool {
         progress::is_quiet()
     }

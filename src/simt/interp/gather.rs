@@ -122,17 +122,15 @@ impl Bundle {
             }
         }
         if watched {
-            cx.synchronised::<true>(|| {
-                SyncEvent::Use(Use::Members {
-                    warp: w,
-                    lanes: bits(met)
-                        .filter(|&lane| named[lane] >> lane & 1 == 1)
-                        .fold(0, |all, lane| all | 1 << lane),
-                    named,
-                    live: self.live[w],
-                    goes_on: true,
-                    elsewhere: None,
-                })
+            cx.used::<true>(|| Use::Members {
+                warp: w,
+                lanes: bits(met)
+                    .filter(|&lane| named[lane] >> lane & 1 == 1)
+                    .fold(0, |all, lane| all | 1 << lane),
+                named,
+                live: self.live[w],
+                goes_on: true,
+                elsewhere: None,
             });
             for lane in (0..WARP).filter(|&lane| met >> lane & 1 == 0) {
                 named[lane] = 0;

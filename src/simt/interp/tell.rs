@@ -3,7 +3,7 @@
 use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::isa::shuffle;
 use crate::program::{Op as Operation, Value};
-use crate::simt::machine::observe::{Elsewhere, SyncEvent, Use};
+use crate::simt::machine::observe::{Elsewhere, Use};
 use crate::simt::machine::slots::{Slot, bits, read, value};
 use crate::simt::machine::{Cx, warp};
 
@@ -27,39 +27,42 @@ impl Bundle {
                 }
             }
         }
+        if !matches!(op, Operation::Shuffle { .. } | Operation::Vote { members: None, .. }) {
+            return;
+        }
         for w in (0..self.warps as usize).filter(|&w| cx.mask.lanes[w] != 0) {
             let lanes = cx.mask.lanes[w];
-            let told = if let Operation::Shuffle {
-                mode, b, c, members, ..
-            } = op
-            {
-                let (mut partners, mut sources) = ([0; WARP], [None; WARP]);
-                for lane in bits(lanes) {
-                    let at = w * WARP + lane;
-                    // SAFETY: the slots are those of `op`, and the lane is one of the mask's.
-                    let (own, of) = unsafe {
-                        let named = members.map_or(u32::MAX, |members| value(cx.regs, members, at));
-                        (named & lanes, [*b, *c].map(|slot: Slot| read(cx.regs, slot, at) as u32))
-                    };
-                    partners[lane] = own;
-                    sources[lane] = shuffle::reads(*mode, lane as u32, of[0], of[1]);
+            let told = || {
+                if let Operation::Shuffle {
+                    mode, b, c, members, ..
+                } = op
+                {
+                    let (mut partners, mut sources) = ([0; WARP], [None; WARP]);
+                    for lane in bits(lanes) {
+                        let at = w * WARP + lane;
+                        // SAFETY: the slots are those of `op`, and the lane is one of the mask's.
+                        let (own, of) = unsafe {
+                            let named = members.map_or(u32::MAX, |members| value(cx.regs, members, at));
+                            (named & lanes, [*b, *c].map(|slot: Slot| read(cx.regs, slot, at) as u32))
+                        };
+                        partners[lane] = own;
+                        sources[lane] = shuffle::reads(*mode, lane as u32, of[0], of[1]);
+                    }
+                    Use::Shuffle {
+                        warp: w,
+                        lanes,
+                        partners,
+                        sources,
+                    }
+                } else {
+                    Use::Vote {
+                        warp: w,
+                        lanes,
+                        live: self.live[w],
+                    }
                 }
-                Use::Shuffle {
-                    warp: w,
-                    lanes,
-                    partners,
-                    sources,
-                }
-            } else if let Operation::Vote { members: None, .. } = op {
-                Use::Vote {
-                    warp: w,
-                    lanes,
-                    live: self.live[w],
-                }
-            } else {
-                return;
             };
-            cx.synchronised::<true>(|| SyncEvent::Use(told));
+            cx.used::<true>(told);
         }
     }
 
@@ -70,22 +73,22 @@ impl Bundle {
     #[cold]
     pub(super) unsafe fn tell_members(&self, members: Value<Slot>, goes_on: bool, cx: &Cx<'_>) {
         for w in (0..self.warps as usize).filter(|&w| cx.mask.lanes[w] != 0) {
-            let lanes = cx.mask.lanes[w];
-            let mut named = [0; WARP];
-            for lane in bits(lanes) {
-                // SAFETY: `members` is a number or a slot of the running window, and the lane is one of the mask's.
-                named[lane] = unsafe { value(cx.regs, members, w * WARP + lane) };
-            }
-            let missing = named.iter().fold(0, |all, named| all | named) & self.live[w] & !lanes;
-            cx.synchronised::<true>(|| {
-                SyncEvent::Use(Use::Members {
+            cx.used::<true>(|| {
+                let lanes = cx.mask.lanes[w];
+                let mut named = [0; WARP];
+                for lane in bits(lanes) {
+                    // SAFETY: `members` is a number or a slot of the running window, and the lane is one of the mask's.
+                    named[lane] = unsafe { value(cx.regs, members, w * WARP + lane) };
+                }
+                let missing = named.iter().fold(0, |all, named| all | named) & self.live[w] & !lanes;
+                Use::Members {
                     warp: w,
                     lanes,
                     named,
                     live: self.live[w],
                     goes_on,
                     elsewhere: self.whereabouts(w, missing).filter(|_| goes_on),
-                })
+                }
             });
         }
     }
@@ -108,7 +111,7 @@ impl Bundle {
         if exec.machine.watched {
             cx.span = exec.span(pc);
             let lanes: [u32; MAX_WARPS] = cx.mask.lanes;
-            cx.synchronised::<true>(|| SyncEvent::Use(Use::Exit { lanes }));
+            cx.used::<true>(|| Use::Exit { lanes });
         }
     }
 }

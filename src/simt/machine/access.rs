@@ -134,14 +134,14 @@ pub(super) fn tell<const WATCHED: bool>(
     }
 }
 
-/// Tells the observer of a weak access that follows a pattern, of `count` lanes of warps `warp` and up; `stored`: of a store, what
-/// each of these lanes is about to write.
+/// Tells the observer of a weak access that follows a pattern, of `count` lanes of warps `warp` and up, in runs of `lanes` lanes;
+/// `stored`: of a store, what each of these lanes is about to write.
 #[inline(always)]
 pub(super) fn tell_rows(
     cx: &Cx<'_>,
     op: &MemOp,
     (warp, count): (usize, usize),
-    (first, step): (u64, u64),
+    (firsts, lanes, step): (&[u64], usize, u64),
     bytes: u64,
     direction: Direction,
     stored: Option<&Stored<'_>>,
@@ -150,7 +150,8 @@ pub(super) fn tell_rows(
         let rows = RowAccess {
             warp,
             warps: count / WARP,
-            first,
+            firsts,
+            lanes,
             step,
             bytes: bytes as u32,
             element: bytes as u32 / (op.data.len() as u32).max(1),

@@ -227,14 +227,12 @@ pub unsafe fn arrive<const WATCHED: bool>(
         let why = format!("barrier {id}{threads}: barriers are 0 to 15, and wait for a multiple of 32 threads");
         return Err(RawFault::instruction(why, lane));
     }
-    cx.synchronised::<WATCHED>(|| {
-        SyncEvent::Use(Use::Barrier {
-            barrier: id,
-            lanes: taken,
-            op: arrival.op,
-            aligned: arrival.aligned,
-            threads,
-        })
+    cx.used::<WATCHED>(|| Use::Barrier {
+        barrier: id,
+        lanes: taken,
+        op: arrival.op,
+        aligned: arrival.aligned,
+        threads,
     });
     cx.synchronised::<WATCHED>(|| SyncEvent::Arrive {
         barrier: id,

@@ -97,7 +97,7 @@ impl ClusterBarrier {
             };
             let lanes: [u32; MAX_WARPS] = std::array::from_fn(absent);
             if lanes != [0; MAX_WARPS] {
-                cx.synchronised::<WATCHED>(|| SyncEvent::Use(Use::ClusterAwait { lanes }));
+                cx.used::<WATCHED>(|| Use::ClusterAwait { lanes });
             }
         }
         if done != [0; MAX_WARPS] {

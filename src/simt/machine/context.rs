@@ -13,7 +13,7 @@ use crate::simt::cause::Cause;
 use crate::simt::launch::Launch;
 use crate::tile;
 
-use super::observe::{HeapEvent, SyncEvent, Watch, Who};
+use super::observe::{HeapEvent, SyncEvent, Use, Watch, Who};
 use super::queue::Queue;
 
 /// Marks an absent slot or guard in a field that is otherwise an offset.
@@ -146,6 +146,17 @@ impl<'a> Cx<'a> {
     pub(in crate::simt) fn synchronised<const WATCHED: bool>(&self, event: impl FnOnce() -> SyncEvent) {
         if WATCHED && let Some(observer) = self.block.env.watch().observer() {
             observer.synchronise(&self.who(self.span), &event());
+        }
+    }
+
+    /// Tells the observer how an instruction is used, if it wants to know.
+    #[inline(always)]
+    pub(in crate::simt) fn used<const WATCHED: bool>(&self, how: impl FnOnce() -> Use) {
+        if WATCHED
+            && let Some(observer) = self.block.env.watch().observer()
+            && observer.follows_uses()
+        {
+            observer.synchronise(&self.who(self.span), &SyncEvent::Use(how()));
         }
     }
 

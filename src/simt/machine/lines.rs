@@ -8,12 +8,12 @@ use crate::isa::Cpu;
 use crate::isa::lanes::WARP;
 use crate::program::Space;
 
-use super::access::{Lanes, MemOp};
+use super::access::{self, Lanes, MemOp};
 use super::context::{Cx, Line, MAX_RUNS, NONE};
-use super::observe::Direction;
+use super::observe::{Direction, Stored};
 use super::pieces::{collect, copy, deal, gather, splat};
 use super::raw::{Convert, Raw};
-use super::transfer::is_common;
+use super::transfer::{is_common, stored};
 
 /// The value that an operation names.
 ///
@@ -162,18 +162,32 @@ unsafe fn find(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction, pieces
     good && (all | step) & (bytes - 1) == 0
 }
 
+/// Tells the observer where the lanes of the bundle touch memory.
+#[inline(always)]
+fn tell(cx: &Cx<'_>, op: &MemOp, pieces: &Pieces, bytes: u64, direction: Direction, stored: Option<&Stored<'_>>) {
+    let all = (0, cx.mask.warps as usize * WARP);
+    let runs = (&pieces.first[..pieces.count], cx.run.min(WARP), pieces.step);
+    access::tell_rows(cx, op, all, runs, bytes, direction, stored);
+}
+
 /// Serves a load in which all lanes of the bundle take part; `false`: the long way has to.
 ///
 /// # Safety
 /// As for [`line`]; slots are those of the running window, and the caller is compiled with the features of `C`.
 #[inline(always)]
-pub(super) unsafe fn load<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool>(cx: &Cx<'_>, op: &MemOp) -> bool {
+pub(super) unsafe fn load<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const WATCHED: bool>(
+    cx: &Cx<'_>,
+    op: &MemOp,
+) -> bool {
     let bytes = (size_of::<T>() * op.data.len()) as u64;
     let mut pieces = Pieces::NONE;
     // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes read.
     unsafe {
         if !find(cx, op, bytes, Direction::Read, &mut pieces) {
             return false;
+        }
+        if WATCHED {
+            tell(cx, op, &pieces, bytes, Direction::Read, None);
         }
         match cx.run {
             8 => load_pieces::<C, T, D, SIGNED, 8>(cx, op, &pieces),
@@ -260,13 +274,23 @@ unsafe fn load_vectors<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const 
 /// # Safety
 /// As for [`load`].
 #[inline(always)]
-pub(super) unsafe fn store<C: Cpu, T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp) -> bool {
+pub(super) unsafe fn store<C: Cpu, T: Convert<D>, D: Raw, const WATCHED: bool>(cx: &Cx<'_>, op: &MemOp) -> bool {
     let bytes = (size_of::<T>() * op.data.len()) as u64;
     let mut pieces = Pieces::NONE;
     // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes write.
     unsafe {
         if !find(cx, op, bytes, Direction::Write, &mut pieces) {
             return false;
+        }
+        if WATCHED {
+            tell(
+                cx,
+                op,
+                &pieces,
+                bytes,
+                Direction::Write,
+                Some(&stored::<T, D>(cx, op, 0)),
+            );
         }
         match cx.run {
             8 => store_pieces::<C, T, D, 8>(cx, op, &pieces),

@@ -20,7 +20,7 @@ pub use super::uses::{Elsewhere, ProductEvent, Use};
 pub trait Observer: Send + Sync + 'static {
     /// Lanes of one warp touch memory; every check has passed.
     fn access(&self, _by: &Who<'_>, _access: &Access<'_>) {}
-    /// All lanes of some warps touch memory in a row, or at one place.
+    /// All lanes of some warps touch memory in rows.
     fn rows(&self, by: &Who<'_>, rows: &RowAccess<'_>) {
         for warp in 0..rows.warps {
             rows.of_warp(warp, |access| self.access(by, access));
@@ -48,6 +48,10 @@ pub trait Observer: Send + Sync + 'static {
     fn undefined(&self, _by: &Who<'_>, _event: &Undefined<'_>) {}
     /// A lane copies: bytes at the second address, of whose being written [`Self::access`] tells, are those at the first.
     fn copied(&self, _by: &Who<'_>, _lane: usize, _from: u64, _to: u64, _bytes: u64) {}
+    /// Whether it wants to be told how instructions are used ([`SyncEvent::Use`]).
+    fn follows_uses(&self) -> bool {
+        false
+    }
     /// Whether it wants to be told of loads and stores. If nobody does, they keep their quick ways.
     fn follows_accesses(&self) -> bool {
         true
@@ -180,14 +184,16 @@ pub fn cell_of(address: u64) -> Option<(u32, u32)> {
     (address & CELL != 0).then_some((number as u32 >> 9 & 127, number as u32 & 511))
 }
 
-/// One instruction's weak access for all lanes of some warps of the bundle, which lie side by side or all at one place.
+/// One instruction's weak access for all lanes of some warps of the bundle, in runs of lanes that follow each other by the same step.
 pub struct RowAccess<'a> {
     /// The first of those warps, and how many there are.
     pub warp: usize,
     pub warps: usize,
-    /// Of the first lane.
-    pub first: u64,
-    /// From one lane to the next: nothing, or as much as each touches.
+    /// Of the first lane of each run.
+    pub firsts: &'a [u64],
+    /// How many lanes each run has: all of them, or a power of two up to a warp.
+    pub lanes: usize,
+    /// From one lane of a run to the next.
     pub step: u64,
     pub bytes: u32,
     pub element: u32,
@@ -198,6 +204,16 @@ pub struct RowAccess<'a> {
 }
 
 impl RowAccess<'_> {
+    /// The address of a lane, counted from the first of these.
+    #[inline(always)]
+    pub fn address(&self, lane: usize) -> u64 {
+        let (run, lane) = match self.firsts {
+            [_] => (0, lane),
+            _ => (lane >> self.lanes.trailing_zeros(), lane & (self.lanes - 1)),
+        };
+        self.firsts[run].wrapping_add(self.step.wrapping_mul(lane as u64))
+    }
+
     /// The part of a warp, counted from the first of these.
     pub fn of_warp<T>(&self, warp: usize, act: impl FnOnce(&Access<'_>) -> T) -> T {
         let lane = warp * WARP;
@@ -207,7 +223,7 @@ impl RowAccess<'_> {
         act(&Access {
             warp: self.warp + warp,
             lanes: u32::MAX,
-            addresses: &std::array::from_fn(|own| self.first.wrapping_add(self.step * (lane + own) as u64)),
+            addresses: &std::array::from_fn(|own| self.address(lane + own)),
             bytes: self.bytes,
             element: self.element,
             space: self.space,
@@ -432,6 +448,9 @@ impl Observer for Both {
     fn copied(&self, by: &Who<'_>, lane: usize, from: u64, to: u64, bytes: u64) {
         self.0.copied(by, lane, from, to, bytes);
         self.1.copied(by, lane, from, to, bytes);
+    }
+    fn follows_uses(&self) -> bool {
+        self.0.follows_uses() || self.1.follows_uses()
     }
     fn follows_accesses(&self) -> bool {
         self.0.follows_accesses() || self.1.follows_accesses()

@@ -45,7 +45,8 @@ unsafe fn load_simple<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const W
     };
     if WATCHED {
         let step = if same { 0 } else { bytes };
-        access::tell_rows(cx, op, (w, count), (first as u64, step), bytes, Direction::Read, None);
+        let run = (&[first as u64][..], count, step);
+        access::tell_rows(cx, op, (w, count), run, bytes, Direction::Read, None);
     }
     // SAFETY: `pattern` checked `count · n` elements, or the ones that all share; slots are runs of the window, which has room
     // for what is kept of accesses.
@@ -100,7 +101,7 @@ unsafe fn load_simple<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const W
 }
 
 /// What lanes, counted from the first of warp `w`, are about to store, for observers.
-fn stored<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize) -> impl Fn(usize, &mut [u8]) {
+pub(super) fn stored<T: Convert<D>, D: Raw>(cx: &Cx<'_>, op: &MemOp, w: usize) -> impl Fn(usize, &mut [u8]) {
     let regs = cx.regs;
     move |lane: usize, out: &mut [u8]| {
         for (part, &slot) in out.chunks_mut(size_of::<T>()).zip(&op.data) {
@@ -138,7 +139,7 @@ unsafe fn store_simple<C: Cpu, T: Convert<D>, D: Raw, const WATCHED: bool>(
             cx,
             op,
             (w, count),
-            (first, bytes),
+            (&[first], count, bytes),
             bytes,
             Direction::Write,
             Some(&stored),
@@ -332,12 +333,11 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool, const STRONG: bool> Transfer for
         let quick = !STRONG && (!WATCHED || Self::COMMON);
         if quick && everybody(cx) {
             let all = cx.mask.warps as usize * WARP;
-            let in_pieces = !WATCHED && lines::in_pieces(cx, op);
-            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
-            // of warps elsewhere.
+            let in_pieces = lines::in_pieces(cx, op);
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
             let served = unsafe {
                 (!in_pieces && load_simple::<C, T, D, SIGNED, WATCHED>(cx, op, 0, all))
-                    || (!WATCHED && op.affine != NONE && lines::load::<C, T, D, SIGNED>(cx, op))
+                    || (op.affine != NONE && lines::load::<C, T, D, SIGNED, WATCHED>(cx, op))
             };
             if served {
                 return true;
@@ -433,12 +433,11 @@ impl<T: Convert<D>, D: Raw, const STRONG: bool> Transfer for Store<T, D, STRONG>
         let quick = !STRONG && (!WATCHED || Self::COMMON);
         if quick && everybody(cx) {
             let all = cx.mask.warps as usize * WARP;
-            let in_pieces = !WATCHED && lines::in_pieces(cx, op);
-            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked. Observers are told
-            // of warps elsewhere.
+            let in_pieces = lines::in_pieces(cx, op);
+            // SAFETY: slots are those of the running window, and all its lanes take part: `everybody` looked.
             let served = unsafe {
                 (!in_pieces && store_simple::<C, T, D, WATCHED>(cx, op, 0, all))
-                    || (!WATCHED && op.affine != NONE && lines::store::<C, T, D>(cx, op))
+                    || (op.affine != NONE && lines::store::<C, T, D, WATCHED>(cx, op))
             };
             if served {
                 return true;

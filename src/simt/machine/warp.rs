@@ -285,12 +285,14 @@ pub unsafe fn collective(cx: &Cx<'_>, members: Value<Slot>) {
 /// As for [`shuffle`].
 unsafe fn each_named(cx: &Cx<'_>, members: Value<Slot>, event: impl Fn(usize, [u32; WARP]) -> SyncEvent) {
     for (warp, own) in warps(cx) {
-        let mut named = [0; WARP];
-        for i in bits(own.active) {
-            // SAFETY: `members` is a number or a slot of the running window.
-            named[i] = unsafe { own.partners(Some(members), i) };
-        }
-        cx.synchronised::<true>(|| event(warp, named));
+        cx.synchronised::<true>(|| {
+            let mut named = [0; WARP];
+            for i in bits(own.active) {
+                // SAFETY: `members` is a number or a slot of the running window.
+                named[i] = unsafe { own.partners(Some(members), i) };
+            }
+            event(warp, named)
+        });
     }
 }
 

@@ -11,6 +11,8 @@ use crate::ptx::ast::Span;
 use super::super::block::Copies;
 use super::super::clock::Step;
 use super::super::ledger::Kind;
+use crate::sanitizer::directory::Remembered;
+
 use super::look::Memories;
 use super::shadow::{Layout, Table};
 
@@ -149,6 +151,8 @@ pub struct Block {
     pub stamp: u32,
     slots: Box<[Option<Slot>; SLOTS]>,
     pub memories: Memories,
+    /// Where the grid's shadow has the last pages.
+    pub remembered: Box<Remembered>,
 }
 
 impl Block {
@@ -168,6 +172,7 @@ impl Block {
             stamp: 0,
             slots: Box::new([None; SLOTS]),
             memories: Memories::new(),
+            remembered: Box::new(Remembered::NOTHING),
         }
     }
 

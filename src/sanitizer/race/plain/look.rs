@@ -1,7 +1,7 @@
 //! How an access of a plain kernel lies to those that memory knows, and what memory knows then.
 //!
-//! Rows and words are looked at by the same functions: `ROW` says which. Of a row each word is touched by another thread, so its
-//! answer may differ from word to word; it is then `None`, nothing has changed, and the row is looked at word by word.
+//! Bands, rows and words are looked at by the same functions: `SPAN` says which. Of a band or a row each word is touched by another
+//! thread, so its answer may differ from word to word; it is then `None`, nothing has changed, and its parts are looked at.
 //!
 //! [`order`] says how an entry's accesses lie to those of who looks, [`readers`] keeps who has read.
 
@@ -15,10 +15,14 @@ use super::super::Detector;
 use super::super::judge::Pair;
 use super::super::ledger;
 use super::block::{Entry, Operations, Warp};
-use super::shadow::{self, Cell, Layout, ONE_THREAD, Others, Table, Touched};
+use super::shadow::{BAND, Cell, Layout, ONE_THREAD, Others, ROW, Table, Touched, Whole};
 use order::Memory;
 
 pub use order::Memories;
+use readers::Readers;
+
+/// The span of a word, or of a byte of one.
+const WORD: usize = 0;
 
 /// Entries by number.
 pub trait Entries {
@@ -58,7 +62,7 @@ pub struct Run {
     pub bytes: u64,
 }
 
-/// Who touches a row, or a word.
+/// Who touches a band, a row, or a word.
 #[derive(Clone, Copy)]
 struct Me {
     thread: u32,
@@ -73,6 +77,8 @@ struct Last {
     before: Touched,
     after: Touched,
     is_new: bool,
+    is_told: bool,
+    is_settled: bool,
 }
 
 impl Last {
@@ -108,9 +114,13 @@ pub struct Looker<'a, E: Entries + ?Sized> {
     memory: &'a mut Memory,
     /// What has come of looking at a word was not by the order of its entries alone.
     is_particular: bool,
+    /// All that the last run has read says so much of its readers already that no thread of the block has to add to it.
+    pub is_told: bool,
+    /// Nor has a thread of any other block, and nobody has written it.
+    pub is_settled: bool,
 }
 
-/// A cell, and the shift by which its threads follow each other in a row.
+/// A cell, and the shift by which its threads follow each other in a row or a band.
 type Span = (Cell, u8);
 
 impl<'a, E: Entries + ?Sized> Looker<'a, E> {
@@ -143,88 +153,155 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             shared,
             memory,
             is_particular: false,
+            is_told: false,
+            is_settled: false,
         }
     }
 
     /// Looks at what they touch of a table that begins at `base`: `run` lies within it but for what `from` and `to` cut off.
     #[inline(always)]
     pub fn run(&mut self, table: &mut Table, stamp: u32, base: u64, run: &Run, (from, to): (u64, u64)) {
-        // Strong accesses are told from weak ones word by word.
-        let is_by_rows = run.lanes.is_none() && self.own.kind.strong.is_none();
         let first = run.address.wrapping_sub(base) as usize;
-        let (mut at, to) = ((from - base) as usize, (to - base) as usize);
+        let (at, to) = ((from - base) as usize, (to - base) as usize);
         if run.bytes == 4
-            && run.lanes.is_none()
             && let Some(known) = table.word(at, stamp)
         {
             let me = Me {
                 thread: run.thread,
                 shift: ONE_THREAD,
-                lanes: 1 << (run.thread % WARP as u32),
+                lanes: run.lanes.unwrap_or(1 << (run.thread % WARP as u32)),
             };
-            let _ = self.touch::<false>(known, &mut [ONE_THREAD; 3], me, (run.address, 4));
+            let _ = self.touch::<WORD>(known, &mut [ONE_THREAD; 3], me, (run.address, 4));
             return;
         }
+        // Strong accesses are told from weak ones word by word.
+        if run.lanes.is_none() && self.own.kind.strong.is_none() && to - at >= ROW {
+            return self.bands(table, stamp, (base, first), run, (at, to));
+        }
+        self.rows(table, stamp, (base, first), run, (at, to));
+    }
+
+    /// Who touches a whole band or row that begins with a byte.
+    #[inline(always)]
+    fn follows(run: &Run, first: usize, at: usize) -> Me {
+        Me {
+            thread: run.thread + (at.wrapping_sub(first) >> run.shift) as u32,
+            shift: run.shift,
+            lanes: 0,
+        }
+    }
+
+    /// A run of which each thread has bytes of its own.
+    #[inline(always)]
+    fn bands(
+        &mut self,
+        table: &mut Table,
+        stamp: u32,
+        (base, first): (u64, usize),
+        run: &Run,
+        (mut at, to): (usize, usize),
+    ) {
         while at < to {
-            let stop = to.min((at / shadow::ROW + 1) * shadow::ROW);
-            let row = table.row(at / shadow::ROW, stamp);
-            let is_all = is_by_rows && stop - at == shadow::ROW;
-            let thread = run.thread + (at.wrapping_sub(first) >> run.shift) as u32;
+            let number = at / BAND;
+            let stop = to.min((number + 1) * BAND);
+            let is_all = stop - at == BAND;
+            let me = Self::follows(run, first, at);
             if is_all {
-                let me = Me {
-                    thread,
-                    shift: run.shift,
-                    lanes: 0,
-                };
-                let last = thread + ((shadow::ROW - 1) >> run.shift) as u32;
-                if row.is_whole
-                    && thread / WARP as u32 == last / WARP as u32
-                    && self
-                        .touch::<true>(&mut row.touched, &mut row.shifts, me, (0, 0))
-                        .is_some()
-                {
+                let Whole {
+                    touched,
+                    shifts,
+                    is_whole,
+                } = table.band(number, stamp);
+                if *is_whole && self.touch::<BAND>(touched, shifts, me, (0, 0)).is_some() {
                     at = stop;
                     continue;
                 }
             }
-            let mut is_new = is_all;
-            let mut last: Option<Last> = None;
-            table.parts((at, stop), run.shift >= 2, |known, at, size| {
-                let thread = run.thread + (at.wrapping_sub(first) >> run.shift) as u32;
-                if let Some(last) = &mut last
-                    && last.repeats(thread, known)
-                {
-                    is_new &= last.is_new;
-                    return;
-                }
-                let me = Me {
-                    thread,
-                    shift: ONE_THREAD,
-                    lanes: run.lanes.unwrap_or(1 << (thread % WARP as u32)),
-                };
-                let (before, place) = (*known, (base + at as u64, size));
-                self.is_particular = false;
-                let now = self.touch::<false>(known, &mut [ONE_THREAD; 3], me, place) == Some(true);
-                is_new &= now;
-                last = (!self.is_particular).then_some(Last {
-                    thread,
-                    before,
-                    after: *known,
-                    is_new: now,
-                });
-            });
-            if is_new {
+            if self.rows(table, stamp, (base, first), run, (at, stop)) && is_all {
                 // Nobody else is left in it.
-                let row = table.row(at / shadow::ROW, stamp);
-                row.is_whole = true;
-                row.touched = Touched {
-                    writes: self.cell(thread),
-                    reads: [Cell::EMPTY; 2],
-                };
-                row.shifts = [run.shift; 3];
+                table.band(number, stamp).renew(self.cell(me.thread), run.shift);
             }
             at = stop;
         }
+    }
+
+    /// Whether nobody else is left in any of their rows.
+    #[inline(always)]
+    fn rows(
+        &mut self,
+        table: &mut Table,
+        stamp: u32,
+        (base, first): (u64, usize),
+        run: &Run,
+        (mut at, to): (usize, usize),
+    ) -> bool {
+        let is_by_rows = run.lanes.is_none() && self.own.kind.strong.is_none();
+        let mut are_new = true;
+        while at < to {
+            let stop = to.min((at / ROW + 1) * ROW);
+            let Whole {
+                touched,
+                shifts,
+                is_whole,
+            } = table.row(at / ROW, stamp);
+            let is_all = is_by_rows && stop - at == ROW;
+            let me = Self::follows(run, first, at);
+            if is_all
+                && *is_whole
+                && let Some(is_new) = self.touch::<ROW>(touched, shifts, me, (0, 0))
+            {
+                are_new &= is_new;
+                at = stop;
+                continue;
+            }
+            let is_new = self.words(table, (base, first), run, (at, stop)) && is_all;
+            if is_new {
+                table.row(at / ROW, stamp).renew(self.cell(me.thread), run.shift);
+            }
+            are_new &= is_new;
+            at = stop;
+        }
+        are_new
+    }
+
+    /// Likewise of words.
+    #[inline(always)]
+    fn words(&mut self, table: &mut Table, (base, first): (u64, usize), run: &Run, part: (usize, usize)) -> bool {
+        let mut are_new = true;
+        let mut last: Option<Last> = None;
+        table.parts(part, run.shift >= 2, |known, at, size| {
+            let thread = run.thread + (at.wrapping_sub(first) >> run.shift) as u32;
+            if let Some(last) = &mut last
+                && last.repeats(thread, known)
+            {
+                are_new &= last.is_new;
+                self.is_told &= last.is_told;
+                self.is_settled &= last.is_settled;
+                return;
+            }
+            let me = Me {
+                thread,
+                shift: ONE_THREAD,
+                lanes: run.lanes.unwrap_or(1 << (thread % WARP as u32)),
+            };
+            let (before, place) = (*known, (base + at as u64, size));
+            let were = (self.is_told, self.is_settled);
+            (self.is_told, self.is_settled) = (true, true);
+            self.is_particular = false;
+            let is_new = self.touch::<WORD>(known, &mut [ONE_THREAD; 3], me, place) == Some(true);
+            are_new &= is_new;
+            last = (!self.is_particular).then_some(Last {
+                thread,
+                before,
+                after: *known,
+                is_new,
+                is_told: self.is_told,
+                is_settled: self.is_settled,
+            });
+            self.is_told &= were.0;
+            self.is_settled &= were.1;
+        });
+        are_new
     }
 
     #[inline(always)]
@@ -232,9 +309,9 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         self.layout.one(self.number, thread, Others::None)
     }
 
-    /// Notes that a row or a word is touched, and races that are found. `Some(true)`: nobody but `me` is left there.
+    /// Notes that a band, a row or a word is touched, and races that are found. `Some(true)`: nobody but `me` is left there.
     #[inline(always)]
-    fn touch<const ROW: bool>(
+    fn touch<const SPAN: usize>(
         &mut self,
         known: &mut Touched,
         shifts: &mut [u8; 3],
@@ -242,13 +319,13 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         at: (u64, usize),
     ) -> Option<bool> {
         let kind = self.own.kind;
-        if !ROW && kind.direction == Direction::Atomic && self.follows_atomic(known) {
+        if SPAN == WORD && kind.direction == Direction::Atomic && self.follows_atomic(known) {
             known.writes = self.cell(me.thread);
             return Some(false);
         }
         let mut is_forgiven = false;
-        if !self.is_after::<ROW>((known.writes, shifts[0]), me)? {
-            if ROW {
+        if !self.is_after::<SPAN>((known.writes, shifts[0]), me)? {
+            if SPAN != WORD {
                 return None;
             }
             is_forgiven = self.compare(known.writes, me, at);
@@ -257,18 +334,20 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             if kind.strong.is_some() {
                 // A weak write may be kept where reads are.
                 for cell in known.reads {
-                    if !self.is_after::<ROW>((cell, ONE_THREAD), me)? {
+                    if !self.is_after::<SPAN>((cell, ONE_THREAD), me)? {
                         self.compare(cell, me, at);
                     }
                 }
             }
-            self.read::<ROW>(known, shifts, me)?;
+            let readers = self.read::<SPAN>(known, shifts, me)?;
+            self.is_told &= readers != Readers::More;
+            self.is_settled &= readers == Readers::Blocks && known.writes.is_empty();
             return Some(false);
         }
         let mut after_reads = true;
         for (cell, shift) in known.reads.into_iter().zip([shifts[1], shifts[2]]) {
-            if !self.is_after::<ROW>((cell, shift), me)? {
-                if ROW {
+            if !self.is_after::<SPAN>((cell, shift), me)? {
+                if SPAN != WORD {
                     return None;
                 }
                 // One that can be named is enough.
@@ -301,11 +380,11 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         known.writes = match () {
             () if self.is_weaker(before) => {
                 let mut reads = known.reads.map(|cell| (cell, ONE_THREAD));
-                let _ = self.add_read::<false>(&mut reads, (before, ONE_THREAD), me);
+                let _ = self.add_read::<WORD>(&mut reads, (before, ONE_THREAD), me);
                 known.reads = reads.map(|(cell, _)| cell);
                 own
             }
-            () if self.has_read(before) || self.is_after::<false>((before, ONE_THREAD), me)? => own,
+            () if self.has_read(before) || self.is_after::<WORD>((before, ONE_THREAD), me)? => own,
             () => self.layout.with(own, self.others(before, me)),
         };
         Some(false)
@@ -328,7 +407,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
     fn is_own(&self, cell: Cell, me: Me) -> bool {
         self.layout.parts(cell).is_some_and(|(number, thread, _)| {
             self.entries.entry(number).block == self.own.block
-                && Self::is_mine::<false>(thread, ONE_THREAD, me) == Some(true)
+                && Self::is_mine::<WORD>(thread, ONE_THREAD, me) == Some(true)
         })
     }
 
@@ -354,6 +433,8 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             return false;
         };
         self.is_particular = true;
+        // Others that do the same may be in a race as well.
+        self.is_told = false;
         !self.seen(number).is_strong && self.judge((number, thread, others), me, at)
     }
 

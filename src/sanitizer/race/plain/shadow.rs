@@ -1,22 +1,24 @@
 //! What plain kernels have done to memory: who wrote each word last, and two who have read it since.
 //!
-//! Mostly threads that follow each other touch what lies side by side. A row of memory is therefore one record as long as that is
-//! true of all who have touched it, and becomes a record for each word when it is not.
+//! Mostly threads that follow each other touch what lies side by side. A band of memory is therefore one record as long as that is
+//! true of all who have touched it. When it is not, it becomes a record for each row, and a row likewise one for each word.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::isa::lanes::WARP;
-use crate::sanitizer::spread::Spread;
+use crate::sanitizer::directory::{Directory, Remembered};
 
+/// Bytes of a band: what four warps touch by words.
+pub const BAND: usize = 512;
 /// Bytes of a row: what half a warp touches by words.
 pub const ROW: usize = 64;
+const ROWS: usize = BAND / ROW;
 const WORD: usize = 4;
 const WORDS: usize = ROW / WORD;
 const PAGE: u64 = 4096;
-const SHARDS: usize = 64;
 
 /// A shift by which all bytes are one thread's.
 pub const ONE_THREAD: u8 = 31;
@@ -125,36 +127,102 @@ impl Touched {
     }
 }
 
+/// What all of a row says, or of a band, as long as it is whole.
 #[derive(Clone, Copy)]
-pub struct Row {
-    /// What all of it says as long as it is whole. The threads are those of its first byte.
+pub struct Whole {
+    /// The threads are those of its first byte.
     pub touched: Touched,
     /// Of each of those cells: the thread of byte `b` is `b >> shift` behind the first.
     pub shifts: [u8; 3],
     pub is_whole: bool,
-    /// Words whose bytes have been touched one by one.
-    split: u16,
-    /// What a row says counts if this is the table's.
+}
+
+impl Whole {
+    const EMPTY: Whole = Whole {
+        touched: Touched {
+            writes: Cell::EMPTY,
+            reads: [Cell::EMPTY; 2],
+        },
+        shifts: [ONE_THREAD; 3],
+        is_whole: true,
+    };
+
+    /// Threads that follow each other have written it, and nobody has read it since.
+    #[inline(always)]
+    pub fn renew(&mut self, writes: Cell, shift: u8) {
+        *self = Whole {
+            touched: Touched {
+                writes,
+                reads: [Cell::EMPTY; 2],
+            },
+            shifts: [shift; 3],
+            is_whole: true,
+        };
+    }
+
+    /// What a part of it says that begins with this byte.
+    #[inline(always)]
+    fn part(&self, byte: usize) -> Touched {
+        let at = |cell: Cell, shift: u8| match cell.is_empty() {
+            true => cell,
+            // The thread is the lowest part of it, and has room for all that there are.
+            false => Cell(cell.0 + (byte >> shift) as u32),
+        };
+        let [writes, one, two] = self.shifts;
+        Touched {
+            writes: at(self.touched.writes, writes),
+            reads: [at(self.touched.reads[0], one), at(self.touched.reads[1], two)],
+        }
+    }
+
+    /// Some thread has less than a word of it.
+    fn is_fine(&self) -> bool {
+        let Touched {
+            writes,
+            reads: [one, two],
+        } = self.touched;
+        [writes, one, two]
+            .iter()
+            .zip(self.shifts)
+            .any(|(cell, shift)| !cell.is_empty() && shift < 2)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Band {
+    whole: Whole,
+    /// What a band says, and what its rows do, counts if this is the table's.
     stamp: u32,
 }
 
-impl Row {
-    fn empty(stamp: u32) -> Row {
-        Row {
-            touched: Touched::default(),
-            shifts: [ONE_THREAD; 3],
-            is_whole: true,
-            split: 0,
+impl Band {
+    fn empty(stamp: u32) -> Band {
+        Band {
+            whole: Whole::EMPTY,
             stamp,
         }
     }
 }
 
+#[derive(Clone, Copy)]
+struct Row {
+    whole: Whole,
+    /// Words whose bytes have been touched one by one.
+    split: u16,
+}
+
+const EMPTY_ROW: Row = Row {
+    whole: Whole::EMPTY,
+    split: 0,
+};
+
 /// What is known of a piece of memory.
 #[derive(Default)]
 pub struct Table {
+    bands: Vec<Band>,
+    /// Of bands that are not whole; empty if there never was one.
     rows: Vec<Row>,
-    /// Of rows that are not whole; empty if there never was one.
+    /// Of rows that are not whole, likewise.
     words: Vec<Touched>,
     /// Of words that are split, likewise.
     bytes: Vec<Touched>,
@@ -169,90 +237,110 @@ impl Table {
 
     /// It is to have room for so many bytes.
     pub fn reach(&mut self, bytes: usize) {
-        let rows = bytes.div_ceil(ROW);
-        if self.rows.len() < rows {
+        let bands = bytes.div_ceil(BAND);
+        if self.bands.len() < bands {
             // No table has this stamp.
-            self.rows.resize(rows, Row::empty(0));
+            self.bands.resize(bands, Band::empty(0));
+            if !self.rows.is_empty() {
+                self.rows.resize(bands * ROWS, EMPTY_ROW);
+            }
             if !self.words.is_empty() {
-                self.words.resize(rows * WORDS, Touched::default());
+                self.words.resize(bands * ROWS * WORDS, Touched::default());
             }
             if !self.bytes.is_empty() {
-                self.bytes.resize(rows * ROW, Touched::default());
+                self.bytes.resize(bands * BAND, Touched::default());
             }
         }
     }
 
-    /// No row says anything.
+    /// Nothing that it says counts.
     pub fn clear(&mut self) {
-        self.rows.fill(Row::empty(0));
+        self.bands.fill(Band::empty(0));
     }
 
     #[inline(always)]
-    pub fn row(&mut self, number: usize, stamp: u32) -> &mut Row {
-        let row = &mut self.rows[number];
-        if row.stamp != stamp {
-            *row = Row::empty(stamp);
+    pub fn band(&mut self, number: usize, stamp: u32) -> &mut Whole {
+        let band = &mut self.bands[number];
+        if band.stamp != stamp {
+            *band = Band::empty(stamp);
         }
-        row
+        &mut band.whole
+    }
+
+    /// A row of a band that is not whole any more.
+    #[inline(always)]
+    pub fn row(&mut self, number: usize, stamp: u32) -> &mut Whole {
+        if self.band(number / ROWS, stamp).is_whole {
+            self.part_band(number / ROWS);
+        }
+        &mut self.rows[number].whole
     }
 
     /// A word of a row that is looked at word by word, if it is one, and not split.
     #[inline(always)]
     pub fn word(&mut self, at: usize, stamp: u32) -> Option<&mut Touched> {
+        let band = &self.bands[at / BAND];
+        if band.stamp != stamp || band.whole.is_whole || !at.is_multiple_of(WORD) {
+            return None;
+        }
         let row = &self.rows[at / ROW];
-        let is_one = row.stamp == stamp && !row.is_whole && row.split == 0 && at.is_multiple_of(WORD);
-        match is_one {
+        match !row.whole.is_whole && row.split == 0 {
             true => Some(&mut self.words[at / WORD]),
             false => None,
         }
     }
 
-    /// A row that is to be looked at word by word.
-    fn take_apart(&mut self, number: usize) {
-        if self.words.is_empty() {
-            self.words.resize(self.rows.len() * WORDS, Touched::default());
+    /// A band that is to be looked at row by row.
+    #[inline(never)]
+    fn part_band(&mut self, number: usize) {
+        if self.rows.is_empty() {
+            self.rows.resize(self.bands.len() * ROWS, EMPTY_ROW);
         }
-        let row = &mut self.rows[number];
-        row.is_whole = false;
-        let (touched, shifts) = (row.touched, row.shifts);
-        if touched == Touched::default() {
-            row.split = 0;
-            self.words[number * WORDS..][..WORDS].fill(touched);
-            return;
-        }
-        let of = |byte: usize| {
-            let at = |cell: Cell, shift: u8| match cell.is_empty() {
-                true => cell,
-                // The thread is the lowest part of it, and has room for all that a row has.
-                false => Cell(cell.0 + (byte >> shift) as u32),
+        let whole = &mut self.bands[number].whole;
+        whole.is_whole = false;
+        for (i, row) in self.rows[number * ROWS..][..ROWS].iter_mut().enumerate() {
+            *row = Row {
+                whole: Whole {
+                    touched: whole.part(i * ROW),
+                    is_whole: true,
+                    ..*whole
+                },
+                split: 0,
             };
-            Touched {
-                writes: at(touched.writes, shifts[0]),
-                reads: [at(touched.reads[0], shifts[1]), at(touched.reads[1], shifts[2])],
-            }
-        };
-        let cells = [touched.writes, touched.reads[0], touched.reads[1]];
-        let is_fine = cells
-            .iter()
-            .zip(shifts)
-            .any(|(cell, shift)| !cell.is_empty() && shift < 2);
-        if is_fine {
-            row.split = u16::MAX;
-            if self.bytes.is_empty() {
-                self.bytes.resize(self.rows.len() * ROW, Touched::default());
-            }
-            for (byte, known) in self.bytes[number * ROW..][..ROW].iter_mut().enumerate() {
-                *known = of(byte);
-            }
-            return;
-        }
-        row.split = 0;
-        for (word, known) in self.words[number * WORDS..][..WORDS].iter_mut().enumerate() {
-            *known = of(word * WORD);
         }
     }
 
-    /// Shows what is known of a part of a row, from `from` to `to` in the table: words where `is_by_words`, or else bytes, and
+    /// A row that is to be looked at word by word.
+    #[inline(never)]
+    fn part_row(&mut self, number: usize) {
+        if self.words.is_empty() {
+            self.words.resize(self.bands.len() * ROWS * WORDS, Touched::default());
+        }
+        let row = &mut self.rows[number];
+        row.whole.is_whole = false;
+        row.split = 0;
+        let whole = row.whole;
+        if whole.is_fine() {
+            row.split = u16::MAX;
+            if self.bytes.is_empty() {
+                self.bytes.resize(self.bands.len() * BAND, Touched::default());
+            }
+            for (byte, known) in self.bytes[number * ROW..][..ROW].iter_mut().enumerate() {
+                *known = whole.part(byte);
+            }
+            return;
+        }
+        let words = &mut self.words[number * WORDS..][..WORDS];
+        if whole.touched == Touched::default() {
+            words.fill(whole.touched);
+            return;
+        }
+        for (word, known) in words.iter_mut().enumerate() {
+            *known = whole.part(word * WORD);
+        }
+    }
+
+    /// Shows what is known of a part of a row of a band that is not whole, from `from` to `to` in the table: words where `is_by_words`, or else bytes, and
     /// bytes of words that are split.
     #[inline(always)]
     pub fn parts(
@@ -262,8 +350,8 @@ impl Table {
         mut act: impl FnMut(&mut Touched, usize, usize),
     ) {
         let number = from / ROW;
-        if self.rows[number].is_whole {
-            self.take_apart(number);
+        if self.rows[number].whole.is_whole {
+            self.part_row(number);
         }
         if is_by_words && self.rows[number].split == 0 && (from | to).is_multiple_of(WORD) {
             let (mut at, words) = (from, &mut self.words[from / WORD..to / WORD]);
@@ -285,7 +373,7 @@ impl Table {
         act: &mut dyn FnMut(&mut Touched, usize, usize),
     ) {
         if self.bytes.is_empty() {
-            self.bytes.resize(self.rows.len() * ROW, Touched::default());
+            self.bytes.resize(self.bands.len() * BAND, Touched::default());
         }
         let row = &mut self.rows[from / ROW];
         let mut at = from;
@@ -317,7 +405,7 @@ impl Table {
             let stop = to.min((at / ROW + 1) * ROW);
             let row = self.row(at / ROW, stamp);
             if stop - at == ROW {
-                *row = Row::empty(stamp);
+                *row = Whole::EMPTY;
             } else {
                 self.parts((at, stop), true, |touched, _, _| *touched = Touched::default());
             }
@@ -327,19 +415,31 @@ impl Table {
 
     /// Shows each cell that counts.
     fn cells(&mut self, stamp: u32, act: &mut dyn FnMut(&mut Cell)) {
-        for (number, row) in self.rows.iter_mut().enumerate().filter(|(_, row)| row.stamp == stamp) {
-            if row.is_whole {
-                row.touched.each(act);
+        for (number, band) in self
+            .bands
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, band)| band.stamp == stamp)
+        {
+            if band.whole.is_whole {
+                band.whole.touched.each(act);
                 continue;
             }
-            for word in 0..WORDS {
-                let word_at = number * WORDS + word;
-                match row.split >> word & 1 == 1 {
-                    true => {
-                        let bytes = &mut self.bytes[word_at * WORD..][..WORD];
-                        bytes.iter_mut().for_each(|touched| touched.each(act));
+            for number in number * ROWS..(number + 1) * ROWS {
+                let row = &mut self.rows[number];
+                if row.whole.is_whole {
+                    row.whole.touched.each(act);
+                    continue;
+                }
+                for word in 0..WORDS {
+                    let word_at = number * WORDS + word;
+                    match row.split >> word & 1 == 1 {
+                        true => {
+                            let bytes = &mut self.bytes[word_at * WORD..][..WORD];
+                            bytes.iter_mut().for_each(|touched| touched.each(act));
+                        }
+                        false => self.words[word_at].each(act),
                     }
-                    false => self.words[word_at].each(act),
                 }
             }
         }
@@ -355,48 +455,117 @@ impl Table {
     }
 }
 
-type Pages = HashMap<u64, Box<Table>, BuildHasherDefault<Spread>>;
-
-/// What is known of memory that blocks have in common.
-pub struct Shadow {
-    shards: [Mutex<Pages>; SHARDS],
-    stamp: u32,
+/// What is known of a page of memory that blocks have in common.
+pub struct Page {
+    table: Mutex<Box<Table>>,
+    /// Words that nobody has written and that two blocks have read: another reader adds nothing to what they say. A word is taken
+    /// out before it is written.
+    settled: [AtomicU64; PAGE as usize / WORD / 64],
 }
 
-/// A page at a time, which nobody else touches meanwhile.
-pub struct Cursor<'a> {
-    shadow: &'a Shadow,
-    held: Option<(u64, MappedMutexGuard<'a, Table>)>,
-}
+impl Page {
+    fn new() -> Page {
+        Page {
+            table: Mutex::new(pool::page()),
+            settled: [const { AtomicU64::new(0) }; PAGE as usize / WORD / 64],
+        }
+    }
 
-impl Cursor<'_> {
-    /// The pages of a range, one after the other: each with the stamp and the address at which it begins, and the part of the range.
+    /// The words of a part of the page, those that it has less than all of among them: by which of `settled` they are kept, and bits
+    /// of that.
     #[inline(always)]
-    pub fn pages(&mut self, address: u64, bytes: u64, mut act: impl FnMut(&mut Table, u32, u64, (u64, u64))) {
-        let end = address.saturating_add(bytes);
-        let mut at = address;
-        while at < end {
-            let number = at / PAGE;
-            let stop = end.min((number + 1) * PAGE);
-            let stamp = self.shadow.stamp;
-            act(self.page(number), stamp, number * PAGE, (at, stop));
-            at = stop;
+    fn words((from, to): (u64, u64)) -> impl Iterator<Item = (usize, u64)> {
+        let word = |byte: u64| (byte % PAGE) as usize / WORD;
+        let (first, last) = (word(from), word(to - 1));
+        (first / 64..=last / 64).map(move |number| {
+            let (low, high) = (first.max(number * 64) % 64, last.min(number * 64 + 63) % 64);
+            (number, u64::MAX >> (63 - (high - low)) << low)
+        })
+    }
+
+    #[inline(always)]
+    fn is_settled(&self, part: (u64, u64)) -> bool {
+        Page::words(part).all(|(number, bits)| !self.settled[number].load(Relaxed) & bits == 0)
+    }
+
+    #[inline(always)]
+    fn settle(&self, part: (u64, u64)) {
+        for (number, bits) in Page::words(part) {
+            self.settled[number].fetch_or(bits, Relaxed);
         }
     }
 
     #[inline(always)]
-    fn page(&mut self, number: u64) -> &mut Table {
-        if self.held.as_ref().is_none_or(|(held, _)| *held != number) {
-            // One shard at a time: two cursors can never wait for each other.
-            self.held = None;
-            let pages = self.shadow.shards[number as usize % SHARDS].lock();
-            let page = MutexGuard::map(pages, |pages| &mut **pages.entry(number).or_insert_with(pool::page));
-            self.held = Some((number, page));
+    fn unsettle(&self, part: (u64, u64)) {
+        for (number, bits) in Page::words(part) {
+            if self.settled[number].load(Relaxed) & bits != 0 {
+                self.settled[number].fetch_and(!bits, Relaxed);
+            }
         }
-        match &mut self.held {
-            Some((_, page)) => page,
-            None => unreachable!("it was put there"),
+    }
+}
+
+/// What is known of memory that blocks have in common.
+pub struct Shadow {
+    pages: Directory<Page>,
+    stamp: u32,
+}
+
+/// Looks at one page after the other.
+pub struct Cursor<'a> {
+    shadow: &'a Shadow,
+    remembered: &'a mut Remembered,
+    /// The page's number, and what nobody else touches meanwhile.
+    held: Option<(u64, MutexGuard<'a, Box<Table>>)>,
+}
+
+/// What came of looking at a part of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// Two other blocks have read all of it, and nobody has written it.
+    Yes,
+    No,
+}
+
+impl Cursor<'_> {
+    /// The pages of a range, one after the other: each with the stamp and the address at which it begins, and the part of the range.
+    /// Whether all of it was settled before.
+    #[inline(always)]
+    pub fn pages(
+        &mut self,
+        (address, bytes): (u64, u64),
+        writes: bool,
+        mut act: impl FnMut(&mut Table, u32, u64, (u64, u64)) -> Settled,
+    ) -> bool {
+        let end = address.saturating_add(bytes);
+        let (mut at, mut were_settled) = (address, true);
+        while at < end {
+            let number = at / PAGE;
+            let part = (at, end.min((number + 1) * PAGE));
+            at = part.1;
+            let shadow = self.shadow;
+            let page = shadow.pages.page(self.remembered, number, Page::new);
+            if !writes && page.is_settled(part) {
+                continue;
+            }
+            were_settled = false;
+            if self.held.as_ref().is_none_or(|(held, _)| *held != number) {
+                // One page at a time: two cursors can never wait for each other.
+                self.held = None;
+                self.held = Some((number, page.table.lock()));
+            }
+            let Some((_, table)) = &mut self.held else {
+                unreachable!("it was put there")
+            };
+            if writes {
+                page.unsettle(part);
+            }
+            let is_of_words = (part.0 | part.1).is_multiple_of(WORD as u64);
+            if act(table, shadow.stamp, number * PAGE, part) == Settled::Yes && is_of_words {
+                page.settle(part);
+            }
         }
+        were_settled
     }
 }
 
@@ -465,23 +634,22 @@ mod pool {
 
 impl Drop for Shadow {
     fn drop(&mut self) {
-        for pages in &mut self.shards {
-            pool::leave(std::mem::take(pages.get_mut()).into_values());
-        }
+        pool::leave(self.pages.take().map(|page| page.table.into_inner()));
     }
 }
 
 impl Shadow {
     pub fn new() -> Shadow {
         Shadow {
-            shards: std::array::from_fn(|_| Mutex::default()),
+            pages: Directory::new(),
             stamp: pool::stamp(),
         }
     }
 
-    pub fn cursor(&self) -> Cursor<'_> {
+    pub fn cursor<'a>(&'a self, remembered: &'a mut Remembered) -> Cursor<'a> {
         Cursor {
             shadow: self,
+            remembered,
             held: None,
         }
     }
@@ -493,10 +661,10 @@ impl Shadow {
         while at < end {
             let number = at / PAGE;
             let stop = end.min((number + 1) * PAGE);
-            let mut pages = self.shards[number as usize % SHARDS].lock();
-            if let Some(page) = pages.get_mut(&number) {
-                let base = number * PAGE;
-                page.forget((at - base) as usize, (stop - base) as usize, self.stamp);
+            if let Some(page) = self.pages.get(number) {
+                let (mut table, base) = (page.table.lock(), number * PAGE);
+                page.unsettle((at, stop));
+                table.forget((at - base) as usize, (stop - base) as usize, self.stamp);
             }
             at = stop;
         }
@@ -504,9 +672,8 @@ impl Shadow {
 
     /// Entries are numbered anew, as [`Table::renumber`] says.
     pub fn renumber(&mut self, layout: Layout, mut keep: impl FnMut(u32) -> u32) {
-        let stamp = self.stamp;
-        for page in self.shards.iter_mut().flat_map(|pages| pages.get_mut().values_mut()) {
-            page.renumber((layout, stamp), &mut keep);
+        for (_, page) in self.pages.iter() {
+            page.table.lock().renumber((layout, self.stamp), &mut keep);
         }
     }
 }

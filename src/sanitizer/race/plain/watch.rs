@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,13 +13,13 @@ use crate::isa::lanes::WARP;
 use crate::program::{CopyGroup, Space};
 use crate::ptx::ast::Span;
 use crate::sanitizer::spread::Spread;
-use crate::simt::observe::{Access, RowAccess, SyncEvent, Who};
+use crate::simt::observe::{Access, Direction, RowAccess, SyncEvent, Who};
 
 use super::super::ledger::{Kind, Swap};
 use super::super::{Detector, MANY};
 use super::block::{Block, Entry};
 use super::look::{Looker, Run, Told};
-use super::shadow::{Layout, ONE_THREAD, Shadow};
+use super::shadow::{Layout, ONE_THREAD, Settled, Shadow};
 
 /// A block that runs, or that has run and makes room for another.
 type Shared = Arc<Mutex<Block>>;
@@ -166,34 +167,19 @@ impl Detector {
             swap: Swap::No,
         };
         let is_full = self.on_plain(plain, by, (kind, rows.space), |on| {
-            let bytes = u64::from(rows.bytes);
             let told = Told::Rows(rows, first);
             let steps = |warp: &usize| on.block.warps[*warp].step;
-            let is_one_step = (first..first + rows.warps).all(|warp| steps(&warp) == steps(&first));
-            if rows.step != 0 && is_one_step {
-                let run = Run {
-                    thread: (first * WARP) as u32,
-                    lanes: None,
-                    address: rows.first,
-                    shift: bytes.trailing_zeros() as u8,
-                    bytes: bytes * (rows.warps * WARP) as u64,
+            let are_one = (first..first + rows.warps).all(|warp| steps(&warp) == steps(&first));
+            // Entries are of warps that are in the same step.
+            let warps = if are_one { rows.warps } else { 1 };
+            for warp in (0..rows.warps).step_by(warps) {
+                let lanes = warp * WARP..(warp + warps) * WARP;
+                let runs = OfRows {
+                    rows,
+                    first: (first * WARP) as u32,
+                    lanes,
                 };
-                return on.touch(told, (first, None), One(Some(run)));
-            }
-            for warp in 0..rows.warps {
-                let mut run = Run {
-                    thread: ((first + warp) * WARP) as u32,
-                    lanes: Some(u32::MAX),
-                    address: rows.first,
-                    shift: ONE_THREAD,
-                    bytes,
-                };
-                if rows.step != 0 {
-                    run.lanes = None;
-                    run.address += bytes * (warp * WARP) as u64;
-                    (run.shift, run.bytes) = (bytes.trailing_zeros() as u8, bytes * WARP as u64);
-                }
-                on.touch(told, (first + warp, None), One(Some(run)));
+                on.touch(told, (first + warp, None), runs);
             }
         });
         if is_full {
@@ -338,7 +324,11 @@ impl On<'_> {
         while let Some(run) = runs.next_if(is_here) {
             // A vector may reach beyond what the block has (a load whose last part is not needed).
             let end = (run.address + run.bytes).min(shared.end);
+            looker.is_told = !kind.writes();
             looker.run(&mut block.window, block.stamp, shared.start, &run, (run.address, end));
+            if looker.is_told {
+                runs.skip(&run);
+            }
         }
     }
 
@@ -377,11 +367,22 @@ impl On<'_> {
                 .memories
                 .of((kind, true), operation, (block.number, block.epoch, book.generation)),
         );
-        let mut cursor = book.shadow.cursor();
+        let mut cursor = book.shadow.cursor(&mut block.remembered);
         while let Some(run) = runs.next_if(is_here) {
-            cursor.pages(run.address, run.bytes, |table, stamp, base, part| {
+            let mut are_told = true;
+            let were_settled = cursor.pages((run.address, run.bytes), kind.writes(), |table, stamp, base, part| {
+                (looker.is_told, looker.is_settled) = (!kind.writes(), !kind.writes());
                 looker.run(table, stamp, base, &run, part);
+                are_told &= looker.is_told;
+                match looker.is_settled {
+                    true => Settled::Yes,
+                    false => Settled::No,
+                }
             });
+            looker.is_told = are_told | were_settled;
+            if looker.is_told {
+                runs.skip(&run);
+            }
         }
     }
 }
@@ -392,6 +393,9 @@ trait Runs {
     fn address(&self) -> Option<u64>;
     fn next(&mut self) -> Option<Run>;
 
+    /// Leaves out runs that follow and touch just what this one does.
+    fn skip(&mut self, run: &Run);
+
     #[inline(always)]
     fn next_if(&mut self, is_fine: impl Fn(u64) -> bool) -> Option<Run> {
         match self.address() {
@@ -401,17 +405,69 @@ trait Runs {
     }
 }
 
-struct One(Option<Run>);
+/// Those of warps whose lanes touch memory in rows.
+struct OfRows<'a> {
+    rows: &'a RowAccess<'a>,
+    /// Thread of lane 0.
+    first: u32,
+    /// Those that are left.
+    lanes: Range<usize>,
+}
 
-impl Runs for One {
+impl OfRows<'_> {
+    /// Behind the lanes that belong to the same row as `lane`.
+    #[inline(always)]
+    fn end(&self, lane: usize) -> usize {
+        match self.rows.firsts {
+            [_] => self.lanes.end,
+            _ => ((lane | (self.rows.lanes - 1)) + 1).min(self.lanes.end),
+        }
+    }
+}
+
+impl Runs for OfRows<'_> {
     #[inline(always)]
     fn address(&self) -> Option<u64> {
-        self.0.map(|run| run.address)
+        (!self.lanes.is_empty()).then(|| self.rows.address(self.lanes.start))
     }
 
     #[inline(always)]
     fn next(&mut self) -> Option<Run> {
-        self.0.take()
+        let (address, lane) = (self.address()?, self.lanes.start);
+        let bytes = u64::from(self.rows.bytes);
+        let mut run = Run {
+            thread: self.first + lane as u32,
+            lanes: None,
+            address,
+            shift: ONE_THREAD,
+            bytes,
+        };
+        let mut end = lane + 1;
+        if self.rows.step == bytes {
+            end = self.end(lane);
+            // Rows that lie behind each other are one.
+            while end < self.lanes.end && self.rows.address(end) == address + bytes * (end - lane) as u64 {
+                end = self.end(end);
+            }
+            (run.shift, run.bytes) = (bytes.trailing_zeros() as u8, bytes * (end - lane) as u64);
+        } else if self.rows.step == 0 && self.rows.direction == Direction::Read {
+            end = self.end(lane).min((lane / WARP + 1) * WARP);
+            run.lanes = Some(mask(end - lane) << (lane % WARP));
+        }
+        self.lanes.start = end;
+        Some(run)
+    }
+
+    #[inline(always)]
+    fn skip(&mut self, run: &Run) {
+        let length = self.rows.lanes.min(WARP);
+        let is_whole = match run.lanes {
+            Some(lanes) => lanes.count_ones() as usize == length,
+            None => run.bytes == u64::from(self.rows.bytes) * self.rows.lanes as u64,
+        };
+        while is_whole && self.address() == Some(run.address) {
+            self.lanes.start = (self.lanes.start + length).min(self.lanes.end);
+        }
     }
 }
 
@@ -472,6 +528,22 @@ impl Runs for OfWarp<'_> {
         }
         self.rest &= !(mask(count) << lane);
         Some(run)
+    }
+
+    #[inline(always)]
+    fn skip(&mut self, run: &Run) {
+        let bytes = u64::from(self.access.bytes);
+        let (count, step) = match run.lanes {
+            Some(lanes) => (lanes.count_ones() as usize, 0),
+            None => ((run.bytes / bytes) as usize, bytes),
+        };
+        while count > 1 && self.rest != 0 && self.address() == Some(run.address) {
+            let lane = self.rest.trailing_zeros() as usize % WARP;
+            if self.length(lane, step) != count {
+                return;
+            }
+            self.rest &= !(mask(count) << lane);
+        }
     }
 }
 

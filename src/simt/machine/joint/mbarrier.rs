@@ -248,15 +248,13 @@ impl Seen {
         addresses: Lanes,
         what: MbarrierEvent,
     ) {
-        cx.synchronised::<WATCHED>(|| {
-            SyncEvent::Use(Use::Mbarrier {
-                warp,
-                lanes,
-                addresses,
-                found: self.found,
-                values: self.values,
-                what,
-            })
+        cx.used::<WATCHED>(|| Use::Mbarrier {
+            warp,
+            lanes,
+            addresses,
+            found: self.found,
+            values: self.values,
+            what,
         });
     }
 }

@@ -18,7 +18,7 @@ use crate::program::{Function, Proxy, Space};
 use crate::simt::machine::access;
 use crate::simt::machine::context::{Cx, RawFault};
 use crate::simt::machine::held::{Accessed, Held};
-use crate::simt::machine::observe::{Direction, ProductEvent, SyncEvent, Use};
+use crate::simt::machine::observe::{Direction, ProductEvent, Use};
 use crate::simt::machine::slots::{Slot, read};
 use crate::simt::machine::step::{Operands, Step};
 
@@ -200,7 +200,7 @@ pub(super) unsafe fn execute<const WATCHED: bool>(
                     ProductEvent::Wait(unsafe { read(cx.regs, operands.src[0], lane) })
                 }
             };
-            cx.synchronised::<WATCHED>(|| SyncEvent::Use(Use::Products { warp: w, what }));
+            cx.used::<WATCHED>(|| Use::Products { warp: w, what });
         }
         let (pending, room) = products.warp(cx, w);
         // SAFETY: the slots lie in the running window, as the caller promises.

@@ -3,8 +3,8 @@
 use crate::isa::lanes::WARP;
 
 use super::super::super::ledger::{Kind, Reach};
-use super::super::shadow::{self, Others};
-use super::{Cell, Entries, Looker, Me, Span};
+use super::super::shadow::Others;
+use super::{Cell, Entries, Looker, Me, Span, WORD};
 
 /// How an entry's accesses lie to somebody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,17 +114,17 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
         seen
     }
 
-    /// First and last thread of a cell, in a row or a word.
+    /// First and last thread of a cell, in a band, a row or a word.
     #[inline(always)]
-    pub(super) fn threads<const ROW: bool>(thread: u32, shift: u8) -> (u32, u32) {
-        match ROW {
-            true => (thread, thread + ((shadow::ROW - 1) >> shift) as u32),
-            false => (thread, thread),
+    pub(super) fn threads<const SPAN: usize>(thread: u32, shift: u8) -> (u32, u32) {
+        match SPAN {
+            WORD => (thread, thread),
+            _ => (thread, thread + ((SPAN - 1) >> shift) as u32),
         }
     }
 
     #[inline(always)]
-    pub(super) fn verdict<const ROW: bool>(
+    pub(super) fn verdict<const SPAN: usize>(
         &mut self,
         (number, thread): (u32, u32),
         shift: u8,
@@ -135,15 +135,14 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
             Class::Elsewhere => Verdict::Elsewhere,
             Class::Operation => Verdict::Operation,
             Class::Here(step) => {
-                let own = me.thread / WARP as u32;
-                let (first, last) = Self::threads::<ROW>(thread, shift);
-                match (first / WARP as u32, last / WARP as u32) {
-                    (first, last) if (first, last) == (own, own) => match self.warps[own as usize].met >= step {
-                        true => Verdict::Before,
-                        false => Verdict::Warp,
-                    },
-                    (first, last) if last < own || own < first => Verdict::Block,
-                    _ => return None,
+                let warps = |(first, last): (u32, u32)| (first / WARP as u32, last / WARP as u32);
+                let (first, last) = warps(Self::threads::<SPAN>(thread, shift));
+                let (from, to) = warps(Self::threads::<SPAN>(me.thread, me.shift));
+                match () {
+                    () if last < from || to < first => Verdict::Block,
+                    () if (first, last) != (from, to) || first != last => return None,
+                    () if self.warps[first as usize].met >= step => Verdict::Before,
+                    () => Verdict::Warp,
                 }
             }
         })
@@ -151,37 +150,45 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
 
     /// Whether a cell of this block names the thread that looks, and no other.
     #[inline(always)]
-    pub(super) fn is_mine<const ROW: bool>(thread: u32, shift: u8, me: Me) -> Option<bool> {
-        match ROW {
-            true => Self::are_same((thread, shift), (me.thread, me.shift)),
-            false => Some(thread == me.thread && me.lanes & (me.lanes - 1) == 0),
+    pub(super) fn is_mine<const SPAN: usize>(thread: u32, shift: u8, me: Me) -> Option<bool> {
+        match SPAN {
+            WORD => Some(thread == me.thread && me.lanes & (me.lanes - 1) == 0),
+            _ => Self::are_same::<SPAN>((thread, shift), (me.thread, me.shift)),
         }
     }
 
-    /// Whether the threads of two cells of a row are the same everywhere, or nowhere.
+    /// Whether the threads of two cells of a band or a row are the same everywhere, or nowhere.
     #[inline(always)]
-    pub(super) fn are_same((one, shift): (u32, u8), (other, same): (u32, u8)) -> Option<bool> {
+    pub(super) fn are_same<const SPAN: usize>((one, shift): (u32, u8), (other, same): (u32, u8)) -> Option<bool> {
         if shift == same {
             return Some(one == other);
         }
-        let ((first, last), (from, to)) = (Self::threads::<true>(one, shift), Self::threads::<true>(other, same));
+        let ((first, last), (from, to)) = (Self::threads::<SPAN>(one, shift), Self::threads::<SPAN>(other, same));
         (last < from || to < first).then_some(false)
     }
 
     /// Whether all that a cell stands for lies before what these threads do.
     #[inline(always)]
-    pub(super) fn is_after<const ROW: bool>(&mut self, (cell, shift): Span, me: Me) -> Option<bool> {
+    pub(super) fn is_after<const SPAN: usize>(&mut self, (cell, shift): Span, me: Me) -> Option<bool> {
         let Some((number, thread, others)) = self.layout.parts(cell) else {
             return Some(true);
         };
-        let verdict = self.verdict::<ROW>((number, thread), shift, me)?;
+        if SPAN != WORD
+            && others == Others::None
+            && (thread, shift) == (me.thread, me.shift)
+            && matches!(self.seen(number).class, Class::Here(_))
+        {
+            // Each thread comes to what it has touched itself, of whatever warp it is.
+            return Some(true);
+        }
+        let verdict = self.verdict::<SPAN>((number, thread), shift, me)?;
         Some(match (others, verdict) {
             (Others::Blocks, _) | (_, Verdict::Elsewhere | Verdict::Block) => false,
             (_, Verdict::Before) => true,
             (Others::Block | Others::Warp, Verdict::Warp) => false,
             // What all lanes know of each other was looked at for the verdict.
-            (Others::None, Verdict::Warp) => Self::is_mine::<ROW>(thread, shift, me)?,
-            (_, Verdict::Operation) if ROW => return None,
+            (Others::None, Verdict::Warp) => Self::is_mine::<SPAN>(thread, shift, me)?,
+            (_, Verdict::Operation) if SPAN != WORD => return None,
             (_, Verdict::Operation) => {
                 self.is_particular = true;
                 self.is_after_operation(number, thread, me)

@@ -1,24 +1,46 @@
-//! Who has read a row or a word since it was written: two threads are kept, the second with others.
+//! Who has read a band, a row or a word since it was written: two threads are kept, the second with others.
 
 use crate::isa::lanes::WARP;
 
 use super::super::shadow::{Cell, Others, Touched};
 use super::order::{Class, Verdict};
-use super::{Entries, Looker, Me, Span};
+use super::{Entries, Looker, Me, Span, WORD};
+
+/// Of whom what is read tells so much that another reader adds nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Other threads may add something.
+    More,
+    /// No thread of this block.
+    Block,
+    /// Nobody: two other blocks have read it.
+    Blocks,
+}
 
 impl<E: Entries + ?Sized> Looker<'_, E> {
-    /// Notes that threads have read a row or a word.
+    /// Notes that threads have read a band, a row or a word.
     #[inline(always)]
-    pub(super) fn read<const ROW: bool>(&mut self, known: &mut Touched, shifts: &mut [u8; 3], me: Me) -> Option<()> {
+    pub(super) fn read<const SPAN: usize>(
+        &mut self,
+        known: &mut Touched,
+        shifts: &mut [u8; 3],
+        me: Me,
+    ) -> Option<Readers> {
         let (one, two) = ((known.reads[0], shifts[1]), (known.reads[1], shifts[2]));
         let own = (self.cell(me.thread), me.shift);
-        let rest = if ROW { 0 } else { me.lanes & (me.lanes - 1) };
+        let rest = if SPAN == WORD { me.lanes & (me.lanes - 1) } else { 0 };
         if rest == 0 && one == own && two.0.is_empty() {
-            return Some(());
+            return Some(Readers::More);
         }
-        let is_after_one = self.is_after::<ROW>(one, me)?;
-        if !is_after_one && self.is_told::<ROW>(two, me)? {
-            return Some(());
+        let is_after_one = self.is_after::<SPAN>(one, me)?;
+        if !is_after_one {
+            if self.are_of_other_blocks(one.0, two.0) {
+                // Whoever writes is in no order with one of them.
+                return Some(Readers::Blocks);
+            }
+            if let Some(readers) = self.is_told::<SPAN>(two, me)? {
+                return Some(readers);
+            }
         }
         let second = match rest {
             0 => Cell::EMPTY,
@@ -33,35 +55,34 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
                 self.layout.one(self.number, thread, others)
             }
         };
-        if is_after_one && self.is_after::<ROW>(two, me)? {
+        if is_after_one && self.is_after::<SPAN>(two, me)? {
             known.reads = [own.0, second];
             (shifts[1], shifts[2]) = (me.shift, me.shift);
-            return Some(());
-        }
-        if self.are_of_other_blocks(one.0, two.0) {
-            // Whoever writes is in no order with one of them.
-            return Some(());
+            return Some(Readers::More);
         }
         let mut reads = [one, two];
-        self.add_read::<ROW>(&mut reads, own, me)?;
+        self.add_read::<SPAN>(&mut reads, own, me)?;
         if !second.is_empty() {
-            self.add_read::<ROW>(&mut reads, (second, me.shift), me)?;
+            self.add_read::<SPAN>(&mut reads, (second, me.shift), me)?;
         }
         known.reads = reads.map(|(cell, _)| cell);
         (shifts[1], shifts[2]) = (reads[0].1, reads[1].1);
-        Some(())
+        Some(Readers::More)
     }
 
     /// Whether a cell stands for more threads of all this block, or of all this warp, that have read as late as this one.
     #[inline(always)]
-    pub(super) fn is_told<const ROW: bool>(&mut self, (cell, shift): Span, me: Me) -> Option<bool> {
+    pub(super) fn is_told<const SPAN: usize>(&mut self, (cell, shift): Span, me: Me) -> Option<Option<Readers>> {
         Some(match self.layout.parts(cell) {
             Some((number, thread, Others::Block)) => {
-                let verdict = self.verdict::<ROW>((number, thread), shift, me)?;
-                matches!(verdict, Verdict::Block | Verdict::Warp)
+                let verdict = self.verdict::<SPAN>((number, thread), shift, me)?;
+                matches!(verdict, Verdict::Block | Verdict::Warp).then_some(Readers::Block)
             }
-            Some((number, thread, Others::Warp)) => self.verdict::<ROW>((number, thread), shift, me)? == Verdict::Warp,
-            Some((.., Others::None | Others::Blocks)) | None => false,
+            Some((number, thread, Others::Warp)) => {
+                let verdict = self.verdict::<SPAN>((number, thread), shift, me)?;
+                (verdict == Verdict::Warp).then_some(Readers::More)
+            }
+            Some((.., Others::None | Others::Blocks)) | None => None,
         })
     }
 
@@ -77,13 +98,13 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
     }
 
     /// One more who comes to what has readers. Where two blocks have read, one of each is named; else two threads.
-    pub(super) fn add_read<const ROW: bool>(&mut self, reads: &mut [Span; 2], own: Span, me: Me) -> Option<()> {
+    pub(super) fn add_read<const SPAN: usize>(&mut self, reads: &mut [Span; 2], own: Span, me: Me) -> Option<()> {
         let Some((number, thread, others)) = self.layout.parts(own.0) else {
             return Some(());
         };
         if let Some(free) = reads.iter().position(|(cell, _)| cell.is_empty()) {
-            if free == 1 && self.are_one_thread::<ROW>(reads[0], own)? {
-                reads[0] = self.joined::<ROW>(reads[0], own)?;
+            if free == 1 && self.are_one_thread::<SPAN>(reads[0], own)? {
+                reads[0] = self.joined::<SPAN>(reads[0], own)?;
             } else {
                 reads[free] = own;
             }
@@ -97,15 +118,15 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
                 ..me
             };
             for before in &mut *reads {
-                if self.is_after::<ROW>(*before, one)? {
+                if self.is_after::<SPAN>(*before, one)? {
                     *before = own;
                     return Some(());
                 }
             }
         }
         for read in &mut *reads {
-            if self.are_one_thread::<ROW>(*read, own)? {
-                *read = self.joined::<ROW>(*read, own)?;
+            if self.are_one_thread::<SPAN>(*read, own)? {
+                *read = self.joined::<SPAN>(*read, own)?;
                 return Some(());
             }
         }
@@ -117,17 +138,17 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
         };
         let [one, two] = *reads;
         match (block(one), block(two)) {
-            (first, second) if first == second && Some(here) == first => reads[1] = self.joined::<ROW>(two, own)?,
-            (first, second) if first == second => *reads = [self.joined::<ROW>(one, two)?, own],
-            (first, _) if Some(here) == first => reads[0] = self.joined::<ROW>(one, own)?,
-            (_, second) if Some(here) == second => reads[1] = self.joined::<ROW>(two, own)?,
+            (first, second) if first == second && Some(here) == first => reads[1] = self.joined::<SPAN>(two, own)?,
+            (first, second) if first == second => *reads = [self.joined::<SPAN>(one, two)?, own],
+            (first, _) if Some(here) == first => reads[0] = self.joined::<SPAN>(one, own)?,
+            (_, second) if Some(here) == second => reads[1] = self.joined::<SPAN>(two, own)?,
             _ => {}
         }
         Some(())
     }
 
     /// The later of two cells of one block, which then stands for the other as well.
-    pub(super) fn joined<const ROW: bool>(&self, old: Span, new: Span) -> Option<Span> {
+    pub(super) fn joined<const SPAN: usize>(&self, old: Span, new: Span) -> Option<Span> {
         let (Some((first, one, before)), Some((second, other, now))) =
             (self.layout.parts(old.0), self.layout.parts(new.0))
         else {
@@ -139,13 +160,13 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
             () if first.epoch != second.epoch => Others::Block,
             () => {
                 let warp = |(thread, shift): (u32, u8)| {
-                    let (first, last) = Self::threads::<ROW>(thread, shift);
+                    let (first, last) = Self::threads::<SPAN>(thread, shift);
                     (first / WARP as u32 == last / WARP as u32).then_some(first / WARP as u32)
                 };
                 match (warp((one, old.1))?, warp((other, new.1))?) {
                     (one, other) if one != other => Others::Block,
-                    _ if !ROW && one == other => Others::None,
-                    _ if ROW && Self::are_same((one, old.1), (other, new.1))? => Others::None,
+                    _ if SPAN == WORD && one == other => Others::None,
+                    _ if SPAN != WORD && Self::are_same::<SPAN>((one, old.1), (other, new.1))? => Others::None,
                     _ => Others::Warp,
                 }
             }
@@ -154,15 +175,15 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
     }
 
     /// Whether two cells name one thread.
-    pub(super) fn are_one_thread<const ROW: bool>(&self, one: Span, other: Span) -> Option<bool> {
+    pub(super) fn are_one_thread<const SPAN: usize>(&self, one: Span, other: Span) -> Option<bool> {
         let (Some((first, thread, _)), Some((second, same, _))) =
             (self.layout.parts(one.0), self.layout.parts(other.0))
         else {
             return Some(false);
         };
-        let are_same = match ROW {
-            true => Self::are_same((thread, one.1), (same, other.1))?,
-            false => thread == same,
+        let are_same = match SPAN {
+            WORD => thread == same,
+            _ => Self::are_same::<SPAN>((thread, one.1), (same, other.1))?,
         };
         if !are_same || first == second {
             return Some(are_same);
