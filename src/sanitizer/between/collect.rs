@@ -1,7 +1,6 @@
 //! Looks at one grid and keeps which bytes of which memory it has touched, in what way, and by whom ([`pages`](super::pages)).
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,17 +25,11 @@ pub struct Collector {
     operation: Arc<Operation>,
     launch: Arc<Launch>,
     pages: Pages,
-    places: Mutex<Places>,
+    /// Instructions of blocks, by number.
+    places: Mutex<Vec<Place>>,
     fences: AtomicBool,
     talks_to_host: AtomicBool,
     running: Running,
-}
-
-/// Instructions of blocks by number, and their numbers.
-#[derive(Default)]
-struct Places {
-    numbers: HashMap<Key, u32>,
-    all: Vec<Place>,
 }
 
 /// A function, where in its text an instruction begins, and a block.
@@ -181,30 +174,27 @@ impl Collector {
         }
     }
 
-    /// The number of an instruction of a block. Each thread remembers those of the last ones.
+    /// The number of an instruction of a block. Each thread remembers those of the last ones; what it has forgotten gets another.
     fn place(&self, by: &Who<'_>) -> u32 {
-        const KNOWN: usize = 16;
+        const KNOWN: usize = 64;
         type Known = (u64, Key, u32);
         thread_local! {
             static LAST: [Cell<Known>; KNOWN] = const { [const { Cell::new((0, (0, 0, [0; 3]), 0)) }; KNOWN] };
         }
         let key = (std::ptr::from_ref(by.function) as usize, by.span.start, by.block);
         LAST.with(|last| {
-            let last = &last[(key.1.wrapping_mul(0x9e37_79b1) >> 28) as usize % KNOWN];
+            let last = &last[(key.1.wrapping_mul(0x9e37_79b1) >> 26) as usize % KNOWN];
             let (id, same, number) = last.get();
             if (id, same) == (self.id, key) {
                 return number;
             }
             let mut places = self.places.lock();
-            let places = &mut *places;
-            let number = *places.numbers.entry(key).or_insert_with(|| {
-                places.all.push(Place {
-                    function: key.0,
-                    span: by.span,
-                    block: by.block,
-                });
-                places.all.len() as u32 - 1
+            places.push(Place {
+                function: key.0,
+                span: by.span,
+                block: by.block,
             });
+            let number = places.len() as u32 - 1;
             last.set((self.id, key, number));
             number
         })
@@ -229,7 +219,7 @@ impl Collector {
             code: Arc::clone(&self.launch.code),
             kernel: self.launch.kernel,
             block: self.launch.block,
-            places: std::mem::take(&mut self.places.lock().all),
+            places: std::mem::take(&mut *self.places.lock()),
             trace,
             signals,
             polls,

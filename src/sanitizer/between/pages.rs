@@ -1,8 +1,8 @@
 //! Which bytes of which pages a grid touches, in what way, and which instruction and thread came to them first.
 //!
-//! A page has a bit for each byte and way. An access whose bits are set already says nothing new, and that is all that most cost:
-//! nobody waits for others to find that. Bytes that are new at the same time are a span, which is a number: a grid whose threads
-//! touch memory here and there has one for each word.
+//! A page has a bit for each line, and where part of a line was touched for each byte, by way. An access whose bits are set already
+//! says nothing new, and that is all that most cost: nobody waits for others to find that. Bytes that are new at the same time are a
+//! span, which is a number: a grid whose threads touch memory here and there has one for each word.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -15,24 +15,20 @@ use super::history::{Class, Example};
 use crate::memory::{AddressSpace, Kind, PAGE};
 use crate::sanitizer::directory::{Directory, Remembered};
 
-const WORDS: usize = PAGE as usize / 64;
-/// Ways that are kept for grids to come.
-const SPARE: usize = 1 << 15;
+const LINES: usize = PAGE as usize / 64;
 /// Spans of a way that are more than a few.
 const MANY: usize = 16;
-
-#[expect(
-    clippy::vec_box,
-    reason = "they are boxes where they come from, and where they go to"
-)]
-static FREE: Mutex<Vec<Box<Way>>> = Mutex::new(Vec::new());
 
 /// By class. `None`: nobody but this grid knows that memory.
 type Page = Option<[OnceLock<Box<Way>>; 4]>;
 
 /// What of a page is touched in one way.
+#[derive(Default)]
 struct Way {
-    bits: [AtomicU64; WORDS],
+    /// Those of which all is.
+    lines: AtomicU64,
+    /// By line: what of it is. Of lines of which all is this may say less.
+    bytes: OnceLock<Box<[AtomicU64; LINES]>>,
     spans: Mutex<Vec<Span>>,
 }
 
@@ -139,20 +135,6 @@ impl Pages {
     }
 }
 
-impl Drop for Pages {
-    fn drop(&mut self) {
-        let pages = self.directory.take().flatten().flatten();
-        let mut left: Vec<Box<Way>> = pages.filter_map(OnceLock::into_inner).collect();
-        for way in &mut left {
-            way.bits.iter_mut().for_each(|bits| *bits.get_mut() = 0);
-            way.spans.get_mut().clear();
-        }
-        let mut free = FREE.lock();
-        left.truncate(SPARE.saturating_sub(free.len()));
-        free.append(&mut left);
-    }
-}
-
 /// Where a thread notes.
 pub struct Cursor<'a> {
     pages: &'a Pages,
@@ -171,7 +153,7 @@ impl Cursor<'_> {
                 is_shared(at).then(|| std::array::from_fn(|_| OnceLock::new()))
             });
             if let Some(ways) = page {
-                let way = ways[class as usize].get_or_init(Way::new);
+                let way = ways[class as usize].get_or_init(Box::default);
                 let base = number * PAGE;
                 way.note((at - base) as usize, (stop - base) as usize, &mut |byte| {
                     example(base + byte as u64)
@@ -192,15 +174,6 @@ fn is_shared(address: u64) -> bool {
 }
 
 impl Way {
-    fn new() -> Box<Way> {
-        FREE.lock().pop().unwrap_or_else(|| {
-            Box::new(Way {
-                bits: [const { AtomicU64::new(0) }; WORDS],
-                spans: Mutex::new(Vec::new()),
-            })
-        })
-    }
-
     /// What was noted, in order.
     fn end(&self, common: &mut Vec<Span>) -> Spans {
         let mut spans = self.spans.lock();
@@ -216,37 +189,85 @@ impl Way {
 
     #[inline(always)]
     fn note(&self, start: usize, end: usize, example: &mut impl FnMut(usize) -> Example) {
-        let is_new = |(word, mask): (usize, u64)| mask & !self.bits[word].load(Relaxed) != 0;
-        if Way::words(start, end).any(is_new) {
+        if (start | end).is_multiple_of(64) {
+            let lines = u64::MAX >> (64 - (end - start) / 64) << (start / 64);
+            if !self.lines.load(Relaxed) & lines != 0 {
+                self.add_lines(lines, example);
+            }
+            return;
+        }
+        let lines = self.lines.load(Relaxed);
+        let is_new = |(line, bits): (usize, u64)| {
+            lines >> line & 1 == 0
+                && self
+                    .bytes
+                    .get()
+                    .is_none_or(|bytes| bits & !bytes[line].load(Relaxed) != 0)
+        };
+        if Way::lines(start, end).any(is_new) {
             self.add(start, end, example);
         }
     }
 
-    /// Numbers of words in which a range has bits, and those bits.
+    /// Lines in which a range has bytes, and those bytes' bits.
     #[inline(always)]
-    fn words(start: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
-        (start / 64..end.div_ceil(64)).map(move |word| {
-            let (from, to) = (start.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
-            (word, (u64::MAX >> (64 - (to - from))) << from)
+    fn lines(start: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
+        (start / 64..end.div_ceil(64)).map(move |line| {
+            let (from, to) = (start.max(line * 64) - line * 64, end.min(line * 64 + 64) - line * 64);
+            (line, (u64::MAX >> (64 - (to - from))) << from)
         })
+    }
+
+    /// Whole lines of which some are new.
+    #[inline(never)]
+    fn add_lines(&self, lines: u64, example: &mut dyn FnMut(usize) -> Example) {
+        let mut spans = self.spans.lock();
+        let before = self.lines.fetch_or(lines, Relaxed);
+        if before & lines == 0 && self.bytes.get().is_none() {
+            let (first, last) = (lines.trailing_zeros() as usize, 64 - lines.leading_zeros() as usize);
+            spans.push(Span::new(first * 64, last * 64, example(first * 64)));
+            return;
+        }
+        let all = ones(lines & !before).map(|line| (line, u64::MAX & !self.bytes_of(line)));
+        Way::push(&mut spans, all, example);
     }
 
     #[inline(never)]
     fn add(&self, start: usize, end: usize, example: &mut dyn FnMut(usize) -> Example) {
         let mut spans = self.spans.lock();
-        // Bytes that are new, as far as they follow each other.
+        let bytes = self
+            .bytes
+            .get_or_init(|| Box::new([const { AtomicU64::new(0) }; LINES]));
+        let all = Way::lines(start, end).map(|(line, bits)| {
+            if self.lines.load(Relaxed) >> line & 1 == 1 {
+                return (line, 0);
+            }
+            let before = bytes[line].fetch_or(bits, Relaxed);
+            if before | bits == u64::MAX {
+                self.lines.fetch_or(1 << line, Relaxed);
+            }
+            (line, bits & !before)
+        });
+        Way::push(&mut spans, all, example);
+    }
+
+    fn bytes_of(&self, line: usize) -> u64 {
+        self.bytes.get().map_or(0, |bytes| bytes[line].load(Relaxed))
+    }
+
+    /// Spans of bytes that are new, as far as they follow each other.
+    fn push(spans: &mut Vec<Span>, new: impl Iterator<Item = (usize, u64)>, example: &mut dyn FnMut(usize) -> Example) {
         let mut open: Option<(usize, usize)> = None;
         let mut close = |open: Option<(usize, usize)>| {
             if let Some((start, end)) = open {
                 spans.push(Span::new(start, end, example(start)));
             }
         };
-        for (word, mask) in Way::words(start, end) {
-            let mut new = mask & !self.bits[word].fetch_or(mask, Relaxed);
-            while new != 0 {
-                let first = new.trailing_zeros() as usize;
-                let count = (!(new >> first)).trailing_zeros() as usize;
-                let (from, to) = (word * 64 + first, word * 64 + first + count);
+        for (line, mut bits) in new {
+            while bits != 0 {
+                let first = bits.trailing_zeros() as usize;
+                let count = (!(bits >> first)).trailing_zeros() as usize;
+                let (from, to) = (line * 64 + first, line * 64 + first + count);
                 open = match open {
                     Some((start, end)) if end == from => Some((start, to)),
                     other => {
@@ -254,11 +275,20 @@ impl Way {
                         Some((from, to))
                     }
                 };
-                new &= !((u64::MAX >> (64 - count)) << first);
+                bits &= !((u64::MAX >> (64 - count)) << first);
             }
         }
         close(open);
     }
+}
+
+/// The places of bits that are set.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (first < 64).then_some(first)
+    })
 }
 
 impl Trace {
@@ -301,7 +331,7 @@ mod tests {
 
     #[test]
     fn spans_name_who_came_first() {
-        let way = Way::new();
+        let way = Box::<Way>::default();
         let note = |start, end, thread| {
             way.note(start, end, &mut |_| Example {
                 place: thread + 7,

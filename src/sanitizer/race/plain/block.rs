@@ -13,8 +13,9 @@ use super::super::clock::Step;
 use super::super::ledger::Kind;
 use crate::sanitizer::directory::Remembered;
 
+use super::cell::Layout;
 use super::look::Memories;
-use super::shadow::{Layout, Table};
+use super::table::Table;
 
 /// Accesses by one instruction, of warps of a block that are in the same step, between two barriers of it.
 #[derive(Clone, Copy)]

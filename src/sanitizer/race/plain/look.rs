@@ -15,7 +15,9 @@ use super::super::Detector;
 use super::super::judge::Pair;
 use super::super::ledger;
 use super::block::{Entry, Operations, Warp};
-use super::shadow::{BAND, Cell, Layout, ONE_THREAD, Others, ROW, Table, Touched, Whole};
+use super::cell::{Cell, Layout, ONE_THREAD, Others, Touched};
+use super::table::{BAND, ROW, Table, Whole};
+use super::words::Numbers;
 use order::Memory;
 
 pub use order::Memories;
@@ -69,31 +71,6 @@ struct Me {
     shift: u8,
     /// Of a word: lanes of the thread's warp.
     lanes: u32,
-}
-
-/// What came of looking at one word. Neighbours are mostly of neighbours.
-struct Last {
-    thread: u32,
-    before: Touched,
-    after: Touched,
-    is_new: bool,
-    is_told: bool,
-    is_settled: bool,
-}
-
-impl Last {
-    /// Looks at the next word, if what comes of that is the same, but for the numbers of threads.
-    #[inline(always)]
-    fn repeats(&mut self, thread: u32, known: &mut Touched) -> bool {
-        let by = thread - self.thread;
-        let crosses = by != 0 && (thread.is_multiple_of(WARP as u32) || known.begins_warps());
-        if by > 1 || *known != self.before.behind(by) || crosses {
-            return false;
-        }
-        (self.thread, self.before, self.after) = (thread, *known, self.after.behind(by));
-        *known = self.after;
-        true
-    }
 }
 
 /// Threads of a block, and what they do.
@@ -164,14 +141,13 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         let first = run.address.wrapping_sub(base) as usize;
         let (at, to) = ((from - base) as usize, (to - base) as usize);
         if run.bytes == 4
-            && let Some(known) = table.word(at, stamp)
+            && at.is_multiple_of(4)
+            && let Some(words) = table.words(at / ROW, stamp)
         {
-            let me = Me {
-                thread: run.thread,
-                shift: ONE_THREAD,
-                lanes: run.lanes.unwrap_or(1 << (run.thread % WARP as u32)),
-            };
-            let _ = self.touch::<WORD>(known, &mut [ONE_THREAD; 3], me, (run.address, 4));
+            let (lanes, at) = (run.lanes.unwrap_or(1 << (run.thread % WARP as u32)), at % ROW / 4);
+            let mut known = words.get(at);
+            self.word(&mut known, (run.thread, lanes), (run.address, 4));
+            words.put(at, known);
             return;
         }
         // Strong accesses are told from weak ones word by word.
@@ -264,44 +240,58 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         are_new
     }
 
-    /// Likewise of words.
+    /// Likewise of words of a row.
     #[inline(always)]
-    fn words(&mut self, table: &mut Table, (base, first): (u64, usize), run: &Run, part: (usize, usize)) -> bool {
+    fn words(&mut self, table: &mut Table, (base, first): (u64, usize), run: &Run, (from, to): (usize, usize)) -> bool {
+        let thread = |at: usize| run.thread + (at.wrapping_sub(first) >> run.shift) as u32;
+        let lanes = |thread: u32| run.lanes.unwrap_or(1 << (thread % WARP as u32));
+        let is_by_words = run.shift >= 2 && (from | to).is_multiple_of(4);
         let mut are_new = true;
-        let mut last: Option<Last> = None;
-        table.parts(part, run.shift >= 2, |known, at, size| {
-            let thread = run.thread + (at.wrapping_sub(first) >> run.shift) as u32;
-            if let Some(last) = &mut last
-                && last.repeats(thread, known)
-            {
-                are_new &= last.is_new;
-                self.is_told &= last.is_told;
-                self.is_settled &= last.is_settled;
-                return;
+        if let Some(words) = table.apart(from / ROW).filter(|_| is_by_words) {
+            let row = from / ROW * ROW;
+            let (mut word, end) = (from % ROW / 4, (to - 1) % ROW / 4 + 1);
+            while word < end {
+                let own = thread(row + word * 4);
+                let before = words.get(word);
+                let mut known = before;
+                self.is_particular = false;
+                let place = (base + (row + word * 4) as u64, 4);
+                are_new &= self.word(&mut known, (own, lanes(own)), place) == Some(true);
+                let mut next = word + 1;
+                // Neighbours are mostly of neighbours: what comes of looking at them is the same, but for the numbers of threads.
+                if next < end && !self.is_particular {
+                    let by: Numbers = std::array::from_fn(|i| (thread(row + i.max(word) * 4)).wrapping_sub(own));
+                    next = words.follow(word, end, &by);
+                    let is_ours = |i: &usize| own % WARP as u32 + by[*i] < WARP as u32;
+                    if by[next - 1] + own % WARP as u32 >= WARP as u32 {
+                        next = (word + 1..next).find(|i| !is_ours(i)).unwrap_or(next);
+                    }
+                    if known != before {
+                        words.fill(word, next, known, &by);
+                    }
+                } else {
+                    words.put(word, known);
+                }
+                word = next;
             }
-            let me = Me {
-                thread,
-                shift: ONE_THREAD,
-                lanes: run.lanes.unwrap_or(1 << (thread % WARP as u32)),
-            };
-            let (before, place) = (*known, (base + at as u64, size));
-            let were = (self.is_told, self.is_settled);
-            (self.is_told, self.is_settled) = (true, true);
-            self.is_particular = false;
-            let is_new = self.touch::<WORD>(known, &mut [ONE_THREAD; 3], me, place) == Some(true);
-            are_new &= is_new;
-            last = (!self.is_particular).then_some(Last {
-                thread,
-                before,
-                after: *known,
-                is_new,
-                is_told: self.is_told,
-                is_settled: self.is_settled,
-            });
-            self.is_told &= were.0;
-            self.is_settled &= were.1;
+            return are_new;
+        }
+        table.bytes((from, to), run.shift >= 2, &mut |known, at, size| {
+            let own = thread(at);
+            are_new &= self.word(known, (own, lanes(own)), (base + at as u64, size)) == Some(true);
         });
         are_new
+    }
+
+    /// A word, or a byte of one, that lanes of a thread's warp touch.
+    #[inline(always)]
+    fn word(&mut self, known: &mut Touched, (thread, lanes): (u32, u32), at: (u64, usize)) -> Option<bool> {
+        let me = Me {
+            thread,
+            shift: ONE_THREAD,
+            lanes,
+        };
+        self.touch::<WORD>(known, &mut [ONE_THREAD; 3], me, at)
     }
 
     #[inline(always)]

@@ -2,13 +2,17 @@
 //! matter of numbers: what a block did before its last barrier lies before all that its threads do now, what other blocks did
 //! never does. So words need no sets of who touched them, and threads no clocks.
 //!
-//! What memory knows is kept by rows of it ([`shadow`]), that of shared memory with its block ([`block`]), where it is forgotten at each
-//! barrier; [`look`] compares, and [`watch`] is what the detector does with what it is told.
+//! What memory knows is kept in tables ([`table`], [`words`], [`cell`]): that of shared memory with its block ([`block`]), where it is
+//! forgotten at each barrier, that of other memory by pages ([`shadow`]). [`look`] compares, and [`watch`] is what the detector does
+//! with what it is told.
 
 mod block;
+mod cell;
 mod look;
 mod shadow;
+mod table;
 mod watch;
+mod words;
 
 use std::collections::HashSet;
 

@@ -18,8 +18,9 @@ use crate::simt::observe::{Access, Direction, RowAccess, SyncEvent, Who};
 use super::super::ledger::{Kind, Swap};
 use super::super::{Detector, MANY};
 use super::block::{Block, Entry};
+use super::cell::{Layout, ONE_THREAD};
 use super::look::{Looker, Run, Told};
-use super::shadow::{Layout, ONE_THREAD, Settled, Shadow};
+use super::shadow::{Settled, Shadow};
 
 /// A block that runs, or that has run and makes room for another.
 type Shared = Arc<Mutex<Block>>;

@@ -3,7 +3,7 @@
 use crate::isa::lanes::WARP;
 
 use super::super::super::ledger::{Kind, Reach};
-use super::super::shadow::Others;
+use super::super::cell::Others;
 use super::{Cell, Entries, Looker, Me, Span, WORD};
 
 /// How an entry's accesses lie to somebody's.

@@ -2,7 +2,7 @@
 
 use crate::isa::lanes::WARP;
 
-use super::super::shadow::{Cell, Others, Touched};
+use super::super::cell::{Cell, Others, Touched};
 use super::order::{Class, Verdict};
 use super::{Entries, Looker, Me, Span, WORD};
 
