@@ -85,7 +85,14 @@ impl Observer for Counter {
                 let lanes = members.iter().filter(|own| **own != 0).count();
                 format!("warp of {lanes}")
             }
-            SyncEvent::Collective { .. } => return,
+            SyncEvent::Together {
+                lanes,
+                is_barrier: true,
+            } => {
+                let warps = lanes.iter().filter(|lanes| **lanes != 0);
+                return warps.for_each(|lanes| self.note(format!("warp of {}", lanes.count_ones())));
+            }
+            SyncEvent::Collective { .. } | SyncEvent::Together { .. } => return,
             SyncEvent::Fence {
                 lanes, ordering, scope, ..
             } => {

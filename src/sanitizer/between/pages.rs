@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::history::{Class, Example};
 use crate::memory::{AddressSpace, Kind, PAGE};
@@ -20,7 +21,7 @@ const LINES: usize = PAGE as usize / 64;
 const MANY: usize = 16;
 
 /// By class. `None`: nobody but this grid knows that memory.
-type Page = Option<[OnceLock<Box<Way>>; 4]>;
+type Page = Option<[Way; 4]>;
 
 /// What of a page is touched in one way.
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct Way {
     lines: AtomicU64,
     /// By line: what of it is. Of lines of which all is this may say less.
     bytes: OnceLock<Box<[AtomicU64; LINES]>>,
-    spans: Mutex<Vec<Span>>,
+    spans: Mutex<SmallVec<[Span; 4]>>,
 }
 
 /// Bytes of a page that one instruction of a warp has touched first: where they begin and one less than there are (12 bits each),
@@ -115,23 +116,13 @@ impl Pages {
 
     /// All that was noted.
     pub fn trace(&self) -> Trace {
-        let all = self.directory.iter();
-        let mut pages: Vec<_> = all
-            .filter_map(|(number, page)| Some((number, page.as_ref()?)))
-            .collect();
-        pages.sort_unstable_by_key(|(number, _)| *number);
-        let mut trace = Trace {
-            pages: Vec::with_capacity(pages.len()),
-            common: Vec::new(),
-        };
-        for (number, ways) in pages {
-            let spans = ways.each_ref().map(|way| match way.get() {
-                Some(way) => way.end(&mut trace.common),
-                None => Spans::Few(0, 0),
-            });
-            trace.pages.push((number, spans));
+        let (mut pages, mut common) = (Vec::new(), Vec::new());
+        for (number, page) in self.directory.all() {
+            if let Some(ways) = page {
+                pages.push((number, ways.each_ref().map(|way| way.end(&mut common))));
+            }
         }
-        trace
+        Trace { pages, common }
     }
 }
 
@@ -149,13 +140,13 @@ impl Cursor<'_> {
         while at < end {
             let number = at / PAGE;
             let stop = end.min((number + 1) * PAGE);
-            let page = self.pages.directory.page(self.remembered, number, || {
-                is_shared(at).then(|| std::array::from_fn(|_| OnceLock::new()))
-            });
+            let page = self
+                .pages
+                .directory
+                .page(self.remembered, number, || is_shared(at).then(Default::default));
             if let Some(ways) = page {
-                let way = ways[class as usize].get_or_init(Box::default);
                 let base = number * PAGE;
-                way.note((at - base) as usize, (stop - base) as usize, &mut |byte| {
+                ways[class as usize].note((at - base) as usize, (stop - base) as usize, &mut |byte| {
                     example(base + byte as u64)
                 });
             }
@@ -180,10 +171,10 @@ impl Way {
         // Where a span begins is its highest bits.
         spans.sort_unstable_by_key(|span| span.0);
         if spans.len() > MANY {
-            return Spans::Many(std::mem::take(&mut *spans).into());
+            return Spans::Many(std::mem::take(&mut *spans).into_boxed_slice());
         }
         let start = common.len();
-        common.append(&mut spans);
+        common.extend(spans.drain(..));
         Spans::Few(start, common.len())
     }
 
@@ -256,7 +247,11 @@ impl Way {
     }
 
     /// Spans of bytes that are new, as far as they follow each other.
-    fn push(spans: &mut Vec<Span>, new: impl Iterator<Item = (usize, u64)>, example: &mut dyn FnMut(usize) -> Example) {
+    fn push(
+        spans: &mut SmallVec<[Span; 4]>,
+        new: impl Iterator<Item = (usize, u64)>,
+        example: &mut dyn FnMut(usize) -> Example,
+    ) {
         let mut open: Option<(usize, usize)> = None;
         let mut close = |open: Option<(usize, usize)>| {
             if let Some((start, end)) = open {
@@ -331,7 +326,7 @@ mod tests {
 
     #[test]
     fn spans_name_who_came_first() {
-        let way = Box::<Way>::default();
+        let way = Way::default();
         let note = |start, end, thread| {
             way.note(start, end, &mut |_| Example {
                 place: thread + 7,
@@ -342,8 +337,8 @@ mod tests {
         note(64, 192, 0);
         note(60, 68, 1);
         note(4092, 4096, 1023);
-        let ways: [OnceLock<Box<Way>>; 4] = std::array::from_fn(|_| OnceLock::new());
-        assert!(ways[Class::Read as usize].set(way).is_ok());
+        let mut ways: [Way; 4] = Default::default();
+        ways[Class::Read as usize] = way;
         let pages = Pages::new(0);
         let mut remembered = Remembered::NOTHING;
         pages.directory.page(&mut remembered, 3, || Some(ways));

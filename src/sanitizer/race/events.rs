@@ -33,6 +33,14 @@ impl Detector {
                     block.meet(first + warp, members, self.channels());
                 }
             }
+            SyncEvent::Together { lanes, is_barrier } => {
+                if *is_barrier || !self.options.benign {
+                    for (warp, mask) in warps(first, lanes, block) {
+                        let members = std::array::from_fn(|lane| mask & (mask >> lane & 1).wrapping_neg());
+                        block.meet(warp, &members, self.channels());
+                    }
+                }
+            }
             SyncEvent::Fence {
                 lanes,
                 ordering,

@@ -436,6 +436,7 @@ impl Observer for Checker {
             SyncEvent::Arrive { .. }
             | SyncEvent::Warp { .. }
             | SyncEvent::Collective { .. }
+            | SyncEvent::Together { .. }
             | SyncEvent::Mbarrier { .. }
             | SyncEvent::Fabric { .. }
             | SyncEvent::HostCall { .. } => return,
@@ -516,6 +517,7 @@ impl Observer for Checker {
             SyncEvent::Arrive { .. }
             | SyncEvent::Warp { .. }
             | SyncEvent::Collective { .. }
+            | SyncEvent::Together { .. }
             | SyncEvent::Mbarrier { .. }
             | SyncEvent::Fabric { .. }
             | SyncEvent::HostCall { .. } => {}

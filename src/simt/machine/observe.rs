@@ -251,6 +251,8 @@ pub enum SyncEvent {
     Warp { warp: usize, members: [u32; WARP] },
     /// Another `.sync` instruction of a warp, likewise: members meet there, and memory is not promised to be in order.
     Collective { warp: usize, members: [u32; WARP] },
+    /// As [`Self::Warp`], or else as [`Self::Collective`], for several warps: each of these lanes names all those of its warp.
+    Together { lanes: [u32; MAX_WARPS], is_barrier: bool },
     Fence {
         lanes: [u32; MAX_WARPS],
         ordering: Ordering,

@@ -266,7 +266,7 @@ pub fn fence<const WATCHED: bool>(cx: &Cx<'_>, ordering: Ordering, scope: Option
 pub unsafe fn warp_barrier<const WATCHED: bool>(cx: &Cx<'_>, members: Value<Slot>) {
     if WATCHED {
         // SAFETY: `members` is a number or a slot of the running window.
-        unsafe { each_named(cx, members, |warp, members| SyncEvent::Warp { warp, members }) };
+        unsafe { each_named(cx, members, true) };
     }
 }
 
@@ -276,22 +276,37 @@ pub unsafe fn warp_barrier<const WATCHED: bool>(cx: &Cx<'_>, members: Value<Slot
 /// As for [`shuffle`].
 pub unsafe fn collective(cx: &Cx<'_>, members: Value<Slot>) {
     // SAFETY: `members` is a number or a slot of the running window.
-    unsafe { each_named(cx, members, |warp, members| SyncEvent::Collective { warp, members }) };
+    unsafe { each_named(cx, members, false) };
 }
 
 /// Tells, for each warp, of the members that its lanes name.
 ///
 /// # Safety
 /// As for [`shuffle`].
-unsafe fn each_named(cx: &Cx<'_>, members: Value<Slot>, event: impl Fn(usize, [u32; WARP]) -> SyncEvent) {
+unsafe fn each_named(cx: &Cx<'_>, members: Value<Slot>, is_barrier: bool) {
+    let mut lanes = cx.mask.lanes;
+    lanes[cx.mask.warps as usize..].fill(0);
+    if let Value::Immediate(all) = members
+        && lanes.iter().all(|lanes| lanes & !(all as u32) == 0)
+    {
+        cx.synchronised::<true>(|| SyncEvent::Together { lanes, is_barrier });
+        return;
+    }
     for (warp, own) in warps(cx) {
-        cx.synchronised::<true>(|| {
-            let mut named = [0; WARP];
-            for i in bits(own.active) {
-                // SAFETY: `members` is a number or a slot of the running window.
-                named[i] = unsafe { own.partners(Some(members), i) };
-            }
-            event(warp, named)
+        let mut members_of = [0; WARP];
+        for i in bits(own.active) {
+            // SAFETY: `members` is a number or a slot of the running window.
+            members_of[i] = unsafe { own.partners(Some(members), i) };
+        }
+        cx.synchronised::<true>(|| match is_barrier {
+            true => SyncEvent::Warp {
+                warp,
+                members: members_of,
+            },
+            false => SyncEvent::Collective {
+                warp,
+                members: members_of,
+            },
         });
     }
 }

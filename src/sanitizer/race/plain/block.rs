@@ -141,6 +141,8 @@ pub struct Block {
     pub local: Range<u64>,
     pub shared: Range<u64>,
     pub warps: Vec<Warp>,
+    /// The last step in which all lanes of a warp have met.
+    pub met: Step,
     pub operations: Operations,
     copies: Vec<Copies>,
     /// Accesses to shared memory, which nobody else knows.
@@ -164,6 +166,7 @@ impl Block {
             local: 0..0,
             shared: 0..0,
             warps: Vec::new(),
+            met: 0,
             operations: Operations::default(),
             copies: Vec::new(),
             entries: Vec::new(),
@@ -179,7 +182,7 @@ impl Block {
 
     /// Another block begins in its place.
     pub fn begin(&mut self, number: u32, threads: u32, shared: (u64, u64), local: (u64, u64)) {
-        (self.number, self.epoch) = (number, 0);
+        (self.number, self.epoch, self.met) = (number, 0, 0);
         self.local = local.0..local.0 + local.1;
         self.shared = shared.0..shared.0 + shared.1;
         self.warps.clear();

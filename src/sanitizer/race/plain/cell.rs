@@ -89,6 +89,12 @@ impl Layout {
         Cell(cell.0 & !(3 << self.0) | (others as u32) << self.0)
     }
 
+    /// Those bits of a cell that do not say which thread it is.
+    #[inline(always)]
+    pub fn but_thread(self, bits: u32) -> u32 {
+        bits >> self.0
+    }
+
     /// The cell of the same thread with another number of its entry.
     pub fn renumbered(self, cell: Cell, entry: u32) -> Cell {
         let low = (1 << (self.0 + 2)) - 1;

@@ -12,14 +12,16 @@ use crate::isa::lanes::WARP;
 use crate::simt::observe::{Access, Direction, RowAccess};
 
 use super::super::Detector;
+use super::super::clock::Step;
 use super::super::judge::Pair;
 use super::super::ledger;
 use super::block::{Entry, Operations, Warp};
 use super::cell::{Cell, Layout, ONE_THREAD, Others, Touched};
 use super::table::{BAND, ROW, Table, Whole};
-use super::words::Numbers;
+use super::words::{Numbers, WORDS};
 use order::Memory;
 
+use order::Class;
 pub use order::Memories;
 use readers::Readers;
 
@@ -83,8 +85,9 @@ pub struct Looker<'a, E: Entries + ?Sized> {
     /// What they do, with its number.
     pub number: u32,
     pub own: Entry,
-    /// Barriers of the block until now.
+    /// Barriers of the block until now, and the last step in which all lanes of a warp have met.
     pub epoch: u32,
+    pub met: Step,
     pub told: Told<'a>,
     /// Start of the block's shared memory, if it is that which they touch.
     pub shared: Option<u64>,
@@ -112,7 +115,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         warps: &'a [Warp],
         operations: &'a Operations,
         (number, own): (u32, Entry),
-        epoch: u32,
+        (epoch, met): (u32, Step),
         told: Told<'a>,
         shared: Option<u64>,
         memory: &'a mut Memory,
@@ -126,6 +129,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             number,
             own,
             epoch,
+            met,
             told,
             shared,
             memory,
@@ -252,6 +256,26 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             let (mut word, end) = (from % ROW / 4, (to - 1) % ROW / 4 + 1);
             while word < end {
                 let own = thread(row + word * 4);
+                let mut by: Numbers = [0; WORDS];
+                for (i, by) in by.iter_mut().enumerate() {
+                    *by = thread(row + i * 4).wrapping_sub(own);
+                }
+                // Up to where the threads are of one warp.
+                let warp = match run.shift {
+                    ONE_THREAD => end,
+                    shift => {
+                        let after = ((own / WARP as u32 + 1) * WARP as u32 - run.thread) as usize;
+                        end.min(first.wrapping_add(after << shift).wrapping_sub(row) / 4)
+                    }
+                };
+                if !self.own.kind.writes() && end - word > 1 {
+                    let alike = words.alike(word, warp, self.layout);
+                    if alike - word > 1 && self.tells(words.get(word), own) {
+                        are_new = false;
+                        word = alike;
+                        continue;
+                    }
+                }
                 let before = words.get(word);
                 let mut known = before;
                 self.is_particular = false;
@@ -259,13 +283,8 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
                 are_new &= self.word(&mut known, (own, lanes(own)), place) == Some(true);
                 let mut next = word + 1;
                 // Neighbours are mostly of neighbours: what comes of looking at them is the same, but for the numbers of threads.
-                if next < end && !self.is_particular {
-                    let by: Numbers = std::array::from_fn(|i| (thread(row + i.max(word) * 4)).wrapping_sub(own));
-                    next = words.follow(word, end, &by);
-                    let is_ours = |i: &usize| own % WARP as u32 + by[*i] < WARP as u32;
-                    if by[next - 1] + own % WARP as u32 >= WARP as u32 {
-                        next = (word + 1..next).find(|i| !is_ours(i)).unwrap_or(next);
-                    }
+                if next < warp && !self.is_particular {
+                    next = words.follow(word, warp, &by);
                     if known != before {
                         words.fill(word, next, known, &by);
                     }
@@ -281,6 +300,30 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             are_new &= self.word(known, (own, lanes(own)), (base + at as u64, size)) == Some(true);
         });
         are_new
+    }
+
+    /// Whether a word says so much of its readers that this reader, and those of his warp, add nothing, and is read after it was
+    /// written; likewise any that names the same entries and warps.
+    #[inline(always)]
+    fn tells(&mut self, known: Touched, thread: u32) -> bool {
+        let me = Me {
+            thread,
+            shift: ONE_THREAD,
+            lanes: 1 << (thread % WARP as u32),
+        };
+        if let Some((number, ..)) = self.layout.parts(known.writes)
+            && self.seen(number).class != Class::Before
+        {
+            return false;
+        }
+        match self.is_told::<WORD>((known.reads[1], ONE_THREAD), me) {
+            Some(Some(readers)) => {
+                self.is_told &= readers != Readers::More;
+                self.is_settled = false;
+                true
+            }
+            Some(None) | None => false,
+        }
     }
 
     /// A word, or a byte of one, that lanes of a thread's warp touch.

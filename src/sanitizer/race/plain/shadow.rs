@@ -1,5 +1,6 @@
 //! What plain kernels have done to memory that blocks have in common, by its pages.
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,14 +19,14 @@ pub struct Page {
     table: Mutex<Box<Table>>,
     /// Words that nobody has written and that two blocks have read: another reader adds nothing to what they say. A word is taken
     /// out before it is written.
-    settled: [AtomicU64; PAGE as usize / WORD / 64],
+    settled: OnceLock<Box<[AtomicU64; PAGE as usize / WORD / 64]>>,
 }
 
 impl Page {
     fn new() -> Page {
         Page {
             table: Mutex::new(pool::page()),
-            settled: [const { AtomicU64::new(0) }; PAGE as usize / WORD / 64],
+            settled: OnceLock::new(),
         }
     }
 
@@ -43,21 +44,26 @@ impl Page {
 
     #[inline(always)]
     fn is_settled(&self, part: (u64, u64)) -> bool {
-        Page::words(part).all(|(number, bits)| !self.settled[number].load(Relaxed) & bits == 0)
+        let all = |settled: &Box<[AtomicU64; _]>| {
+            Page::words(part).all(|(number, bits)| !settled[number].load(Relaxed) & bits == 0)
+        };
+        self.settled.get().is_some_and(all)
     }
 
     #[inline(always)]
     fn settle(&self, part: (u64, u64)) {
+        let settled = self.settled.get_or_init(|| Box::new([const { AtomicU64::new(0) }; _]));
         for (number, bits) in Page::words(part) {
-            self.settled[number].fetch_or(bits, Relaxed);
+            settled[number].fetch_or(bits, Relaxed);
         }
     }
 
     #[inline(always)]
     fn unsettle(&self, part: (u64, u64)) {
+        let Some(settled) = self.settled.get() else { return };
         for (number, bits) in Page::words(part) {
-            if self.settled[number].load(Relaxed) & bits != 0 {
-                self.settled[number].fetch_and(!bits, Relaxed);
+            if settled[number].load(Relaxed) & bits != 0 {
+                settled[number].fetch_and(!bits, Relaxed);
             }
         }
     }
@@ -209,6 +215,21 @@ impl Shadow {
         }
     }
 
+    /// Whether all of a range is settled; `false` also where somebody does not remember its page.
+    #[inline(always)]
+    pub fn is_settled(&self, remembered: &Remembered, address: u64, bytes: u64) -> bool {
+        let end = address.saturating_add(bytes);
+        let (mut at, mut all) = (address, true);
+        while all && at < end {
+            let number = at / PAGE;
+            let stop = end.min((number + 1) * PAGE);
+            let page = self.pages.remembered(remembered, number);
+            all = page.is_some_and(|page| page.is_settled((at, stop)));
+            at = stop;
+        }
+        all
+    }
+
     /// Nothing is known of a range any more.
     pub fn forget(&self, address: u64, bytes: u64) {
         let end = address.saturating_add(bytes);
@@ -227,7 +248,7 @@ impl Shadow {
 
     /// Entries are numbered anew, as [`Table::renumber`] says.
     pub fn renumber(&mut self, layout: Layout, mut keep: impl FnMut(u32) -> u32) {
-        for (_, page) in self.pages.iter() {
+        for (_, page) in self.pages.all() {
             page.table.lock().renumber((layout, self.stamp), &mut keep);
         }
     }

@@ -168,6 +168,9 @@ impl Detector {
             swap: Swap::No,
         };
         let is_full = self.on_plain(plain, by, (kind, rows.space), |on| {
+            if !kind.writes() && !on.is_shared && on.are_settled(rows) {
+                return;
+            }
             let told = Told::Rows(rows, first);
             let steps = |warp: &usize| on.block.warps[*warp].step;
             let are_one = (first..first + rows.warps).all(|warp| steps(&warp) == steps(&first));
@@ -226,6 +229,13 @@ impl Detector {
             SyncEvent::Collective { warp, .. } => {
                 if !self.options.benign {
                     block.meet(first + warp);
+                }
+            }
+            SyncEvent::Together { lanes, is_barrier } => {
+                if *is_barrier || !self.options.benign {
+                    for (i, _) in lanes.iter().enumerate().filter(|(_, mask)| **mask != 0) {
+                        block.meet(first + i);
+                    }
                 }
             }
             SyncEvent::Copies { lanes, group } => {
@@ -291,6 +301,22 @@ impl On<'_> {
         }
     }
 
+    /// Whether all that these lanes read was read by others so that they add nothing. Of pages that the block remembers alone.
+    #[inline(always)]
+    fn are_settled(&self, rows: &RowAccess<'_>) -> bool {
+        let bytes = u64::from(rows.bytes);
+        let length = match rows.step {
+            0 => bytes,
+            step if step == bytes => bytes * rows.lanes as u64,
+            _ => return false,
+        };
+        let book = self.plain.book.read();
+        let mut last = None;
+        rows.firsts.iter().all(|&first| {
+            last.replace(first) == Some(first) || book.shadow.is_settled(&self.block.remembered, first, length)
+        })
+    }
+
     #[inline(always)]
     fn touch_shared(&mut self, told: Told<'_>, (warp, operation): (usize, Option<u32>), runs: &mut impl Runs) {
         let (detector, block, layout, kind) = (self.detector, &mut *self.block, self.plain.layout, self.kind);
@@ -315,7 +341,7 @@ impl On<'_> {
             &block.warps,
             &block.operations,
             own,
-            block.epoch,
+            (block.epoch, block.met),
             told,
             Some(shared.start),
             block
@@ -361,7 +387,7 @@ impl On<'_> {
             &block.warps,
             &block.operations,
             own,
-            block.epoch,
+            (block.epoch, block.met),
             told,
             None,
             block
@@ -559,5 +585,6 @@ impl Block {
         let warp = &mut self.warps[warp];
         warp.met = warp.step;
         warp.step += 1;
+        self.met = self.met.max(warp.met);
     }
 }

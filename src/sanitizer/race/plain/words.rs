@@ -2,7 +2,7 @@
 
 use crate::isa::lanes::WARP;
 
-use super::cell::{Cell, Touched};
+use super::cell::{Cell, Layout, Touched};
 
 pub const WORD: usize = 4;
 /// Words of a row.
@@ -55,7 +55,21 @@ impl Words {
                 None => most,
             });
         }
-        (from..to).find(|&i| differ[i] != 0 || by[i] > most).unwrap_or(to)
+        let is_other: [bool; WORDS] = std::array::from_fn(|i| differ[i] != 0 || by[i] > most);
+        first(is_other, from, to)
+    }
+
+    /// Up to which word, `to` at most, each names the same entry of who wrote it as word `from`, and likewise of the second who has read
+    /// it a thread of the same warp, with the same others.
+    #[inline(always)]
+    pub fn alike(&self, from: usize, to: usize, layout: Layout) -> usize {
+        let [writes, _, two] = &self.0;
+        let mut differ: Numbers = [0; WORDS];
+        for i in 0..WORDS {
+            differ[i] = layout.but_thread(writes[i].bits() ^ writes[from].bits())
+                | (two[i].bits() ^ two[from].bits()) / WARP as u32;
+        }
+        first(differ.map(|differ| differ != 0), from, to)
     }
 
     /// Words from `from` to `to` say what `touched` does of threads that are so many behind those as `by` says.
@@ -70,9 +84,19 @@ impl Words {
     }
 }
 
+/// The first of the words from `from` on that is marked, or `to`.
+#[inline(always)]
+fn first(is_marked: [bool; WORDS], from: usize, to: usize) -> usize {
+    let mut marks = 0;
+    for (i, &is) in is_marked.iter().enumerate() {
+        marks |= if is { 1u32 << i } else { 0 };
+    }
+    to.min(from + (marks >> from).trailing_zeros() as usize)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{Layout, Others};
+    use super::super::cell::Others;
     use super::*;
 
     #[test]

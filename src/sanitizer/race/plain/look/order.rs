@@ -33,7 +33,8 @@ pub enum Class {
 
 #[derive(Clone, Copy)]
 pub struct Seen {
-    number: u32,
+    /// The entry's number, and when it was looked at ([`Memory::now`]).
+    key: (u32, u32),
     pub(super) class: Class,
     /// Its accesses and those of who looks are morally strong.
     pub(super) is_strong: bool,
@@ -41,36 +42,55 @@ pub struct Seen {
 }
 
 /// Entries of which it is remembered what was found out, by number.
-const MEMORY: usize = 8;
+const MEMORY: usize = 32;
 
-pub type Memory = [Seen; MEMORY];
+/// What was found out by accesses of one kind, since nobody can have changed it.
+pub struct Memory {
+    of: Option<(Kind, Since)>,
+    /// What was found out at another time does not count.
+    now: u32,
+    seen: [Seen; MEMORY],
+}
 
-const NOTHING: Memory = [Seen {
-    number: u32::MAX,
-    class: Class::Before,
-    is_strong: false,
-    is_weaker: false,
-}; MEMORY];
+impl Memory {
+    const NOTHING: Memory = Memory {
+        of: None,
+        now: 1,
+        seen: [Seen {
+            key: (0, 0),
+            class: Class::Before,
+            is_strong: false,
+            is_weaker: false,
+        }; MEMORY],
+    };
+
+    fn forget(&mut self) {
+        self.now = self.now.wrapping_add(1);
+        if self.now == 0 {
+            *self = Memory::NOTHING;
+        }
+    }
+}
 
 /// What a block remembers, for reads and writes of memory of its own and of all.
-pub struct Memories([(Option<(Kind, Since)>, Memory); 4]);
+pub struct Memories([Memory; 4]);
 
 /// A block, the number of its barriers, and since when entries have the numbers that they have: what is found out counts for these.
 pub type Since = (u32, u32, u32);
 
 impl Memories {
     pub fn new() -> Memories {
-        Memories([(None, NOTHING); 4])
+        Memories([const { Memory::NOTHING }; 4])
     }
 
     /// For accesses of a kind that no operation makes.
     #[inline(always)]
     pub fn of(&mut self, (kind, is_global): (Kind, bool), operation: Option<u32>, since: Since) -> &mut Memory {
-        let (last, memory) = &mut self.0[usize::from(kind.writes()) * 2 + usize::from(is_global)];
-        if operation.is_some() || *last != Some((kind, since)) {
-            *memory = NOTHING;
+        let memory = &mut self.0[usize::from(kind.writes()) * 2 + usize::from(is_global)];
+        if operation.is_some() || memory.of != Some((kind, since)) {
+            memory.forget();
             // What one operation finds is not what others do.
-            *last = operation.is_none().then_some((kind, since));
+            memory.of = operation.is_none().then_some((kind, since));
         }
         memory
     }
@@ -79,8 +99,8 @@ impl Memories {
 impl<E: Entries + ?Sized> Looker<'_, E> {
     #[inline(always)]
     pub(super) fn seen(&mut self, number: u32) -> Seen {
-        let seen = self.memory[number as usize % MEMORY];
-        if seen.number == number {
+        let seen = self.memory.seen[number as usize % MEMORY];
+        if seen.key == (number, self.memory.now) {
             return seen;
         }
         self.find(number)
@@ -105,12 +125,12 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
         let reach = Some(if is_here { Reach::Block } else { Reach::Device });
         let (kind, own) = (entry.kind, self.own.kind);
         let seen = Seen {
-            number,
+            key: (number, self.memory.now),
             class,
             is_strong: kind.strong >= reach && own.strong >= reach && kind.element == own.element,
             is_weaker: kind.strong < own.strong,
         };
-        self.memory[number as usize % MEMORY] = seen;
+        self.memory.seen[number as usize % MEMORY] = seen;
         seen
     }
 

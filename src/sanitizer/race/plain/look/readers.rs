@@ -32,15 +32,13 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
         if rest == 0 && one == own && two.0.is_empty() {
             return Some(Readers::More);
         }
+        if let Some(readers) = self.is_told::<SPAN>(two, me)? {
+            return Some(readers);
+        }
         let is_after_one = self.is_after::<SPAN>(one, me)?;
-        if !is_after_one {
-            if self.are_of_other_blocks(one.0, two.0) {
-                // Whoever writes is in no order with one of them.
-                return Some(Readers::Blocks);
-            }
-            if let Some(readers) = self.is_told::<SPAN>(two, me)? {
-                return Some(readers);
-            }
+        if !is_after_one && self.are_of_other_blocks(one.0, two.0) {
+            // Whoever writes is in no order with one of them.
+            return Some(Readers::Blocks);
         }
         let second = match rest {
             0 => Cell::EMPTY,
@@ -74,6 +72,10 @@ impl<E: Entries + ?Sized> Looker<'_, E> {
     #[inline(always)]
     pub(super) fn is_told<const SPAN: usize>(&mut self, (cell, shift): Span, me: Me) -> Option<Option<Readers>> {
         Some(match self.layout.parts(cell) {
+            // Several warps have read it, and none of them has met since.
+            Some((number, _, Others::Block)) if matches!(self.seen(number).class, Class::Here(step) if self.met < step) => {
+                Some(Readers::Block)
+            }
             Some((number, thread, Others::Block)) => {
                 let verdict = self.verdict::<SPAN>((number, thread), shift, me)?;
                 matches!(verdict, Verdict::Block | Verdict::Warp).then_some(Readers::Block)
