@@ -219,7 +219,7 @@ impl Way {
             spans.push(Span::new(first * 64, last * 64, example(first * 64)));
             return;
         }
-        let all = ones(lines & !before).map(|line| (line, u64::MAX & !self.bytes_of(line)));
+        let all = ones(lines & !before).map(|line| (line, !self.bytes_of(line)));
         Way::push(&mut spans, all, example);
     }
 

@@ -27,7 +27,8 @@ impl Bundle {
                 }
             }
         }
-        if !matches!(op, Operation::Shuffle { .. } | Operation::Vote { members: None, .. }) {
+        let is_told = matches!(op, Operation::Shuffle { .. } | Operation::Vote { members: None, .. });
+        if !is_told || cx.block.env.watch().observer_of_uses().is_none() {
             return;
         }
         for w in (0..self.warps as usize).filter(|&w| cx.mask.lanes[w] != 0) {
@@ -72,6 +73,9 @@ impl Bundle {
     /// `members` is a number or a slot of the running window.
     #[cold]
     pub(super) unsafe fn tell_members(&self, members: Value<Slot>, goes_on: bool, cx: &Cx<'_>) {
+        if cx.block.env.watch().observer_of_uses().is_none() {
+            return;
+        }
         for w in (0..self.warps as usize).filter(|&w| cx.mask.lanes[w] != 0) {
             cx.used::<true>(|| {
                 let lanes = cx.mask.lanes[w];

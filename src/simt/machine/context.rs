@@ -152,10 +152,7 @@ impl<'a> Cx<'a> {
     /// Tells the observer how an instruction is used, if it wants to know.
     #[inline(always)]
     pub(in crate::simt) fn used<const WATCHED: bool>(&self, how: impl FnOnce() -> Use) {
-        if WATCHED
-            && let Some(observer) = self.block.env.watch().observer()
-            && observer.follows_uses()
-        {
+        if WATCHED && let Some(observer) = self.block.env.watch().observer_of_uses() {
             observer.synchronise(&self.who(self.span), &SyncEvent::Use(how()));
         }
     }

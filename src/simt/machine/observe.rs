@@ -399,6 +399,8 @@ pub enum HeapEvent {
 #[derive(Clone, Default)]
 pub struct Watch {
     observer: Option<Arc<dyn Observer>>,
+    /// It wants to be told how instructions are used.
+    uses: bool,
 }
 
 /// Two observers of one grid, told one after the other.
@@ -462,12 +464,14 @@ impl Observer for Both {
 impl Watch {
     pub fn new(observer: Arc<impl Observer>) -> Watch {
         Watch {
+            uses: observer.follows_uses(),
             observer: Some(observer),
         }
     }
 
     /// One more looks on.
     pub fn add(&mut self, observer: Arc<impl Observer>) {
+        self.uses |= observer.follows_uses();
         self.observer = Some(match self.observer.take() {
             None => observer,
             Some(first) => Arc::new(Both(first, observer)),
@@ -476,6 +480,12 @@ impl Watch {
 
     pub fn observer(&self) -> Option<&dyn Observer> {
         self.observer.as_deref()
+    }
+
+    /// The observer, if it wants to be told how instructions are used.
+    #[inline(always)]
+    pub fn observer_of_uses(&self) -> Option<&dyn Observer> {
+        self.observer().filter(|_| self.uses)
     }
 
     /// Tells of what concerns a whole grid or block.

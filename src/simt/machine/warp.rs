@@ -287,7 +287,7 @@ unsafe fn each_named(cx: &Cx<'_>, members: Value<Slot>, is_barrier: bool) {
     let mut lanes = cx.mask.lanes;
     lanes[cx.mask.warps as usize..].fill(0);
     if let Value::Immediate(all) = members
-        && lanes.iter().all(|lanes| lanes & !(all as u32) == 0)
+        && lanes.iter().all(|lanes| lanes & !all == 0)
     {
         cx.synchronised::<true>(|| SyncEvent::Together { lanes, is_barrier });
         return;

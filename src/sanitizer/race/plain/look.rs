@@ -17,6 +17,7 @@ use super::super::judge::Pair;
 use super::super::ledger;
 use super::block::{Entry, Operations, Warp};
 use super::cell::{Cell, Layout, ONE_THREAD, Others, Touched};
+use super::runs::Run;
 use super::table::{BAND, ROW, Table, Whole};
 use super::words::{Numbers, WORDS};
 use order::Memory;
@@ -53,17 +54,6 @@ pub enum Told<'a> {
     Lanes(&'a Access<'a>),
     /// With the first warp's number in the block.
     Rows(&'a RowAccess<'a>, usize),
-}
-
-/// Threads that touch memory: each the `1 << shift` bytes behind those of the one before, or, by `lanes` of one warp, all the same.
-#[derive(Clone, Copy)]
-pub struct Run {
-    /// The first of them.
-    pub thread: u32,
-    pub lanes: Option<u32>,
-    pub address: u64,
-    pub shift: u8,
-    pub bytes: u64,
 }
 
 /// Who touches a band, a row, or a word.

@@ -44,10 +44,10 @@ impl Page {
 
     #[inline(always)]
     fn is_settled(&self, part: (u64, u64)) -> bool {
-        let all = |settled: &Box<[AtomicU64; _]>| {
-            Page::words(part).all(|(number, bits)| !settled[number].load(Relaxed) & bits == 0)
+        let Some(settled) = self.settled.get() else {
+            return false;
         };
-        self.settled.get().is_some_and(all)
+        Page::words(part).all(|(number, bits)| !settled[number].load(Relaxed) & bits == 0)
     }
 
     #[inline(always)]

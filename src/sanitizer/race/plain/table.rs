@@ -191,6 +191,10 @@ impl Table {
         }
         let whole = &mut self.bands[number].whole;
         whole.is_whole = false;
+        if whole.touched == Touched::default() {
+            self.rows[number * ROWS..][..ROWS].fill(EMPTY_ROW);
+            return;
+        }
         for (i, row) in self.rows[number * ROWS..][..ROWS].iter_mut().enumerate() {
             *row = Row {
                 whole: Whole {

@@ -66,8 +66,9 @@ impl Words {
         let [writes, _, two] = &self.0;
         let mut differ: Numbers = [0; WORDS];
         for i in 0..WORDS {
-            differ[i] = layout.but_thread(writes[i].bits() ^ writes[from].bits())
-                | (two[i].bits() ^ two[from].bits()) / WARP as u32;
+            let entry = layout.but_thread(writes[i].bits() ^ writes[from].bits());
+            let warp = (two[i].bits() ^ two[from].bits()) / WARP as u32;
+            differ[i] = entry | warp;
         }
         first(differ.map(|differ| differ != 0), from, to)
     }
