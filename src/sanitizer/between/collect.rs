@@ -248,12 +248,12 @@ impl Observer for Collector {
         }
         let bytes = u64::from(access.bytes);
         let first = by.first_thread + (access.warp * WARP) as u32;
-        self.pages.with(|cursor| {
+        self.pages.with(class, |cursor| {
             // Lanes whose addresses follow each other are one range.
             let mut run: Option<(u64, u64, u32)> = None;
             let mut flush = |run: Option<(u64, u64, u32)>| {
                 if let Some((start, end, lane)) = run {
-                    cursor.note(start, end, class, &mut |byte| {
+                    cursor.note(start, end, &mut |byte| {
                         let touches = |own: &u32| {
                             access.lanes >> own & 1 == 1 && byte.wrapping_sub(access.addresses[*own as usize]) < bytes
                         };
@@ -302,11 +302,12 @@ impl Observer for Collector {
         };
         let bytes = u64::from(rows.bytes);
         let first = by.first_thread + (rows.warp * WARP) as u32;
-        self.pages.with(|cursor| {
+        let mut place = None;
+        self.pages.with(class, |cursor| {
             let mut note = |start: u64, lanes: usize, lane: usize| {
                 let end = start + bytes * lanes as u64;
-                cursor.note(start, end, class, &mut |byte| Example {
-                    place: self.place(by),
+                cursor.note(start, end, &mut |byte| Example {
+                    place: *place.get_or_insert_with(|| self.place(by)),
                     thread: first + lane as u32 + ((byte - start) / bytes) as u32,
                     bytes: match (byte - start).is_multiple_of(bytes) {
                         true => rows.bytes,

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::history::{Class, Example};
@@ -30,7 +30,8 @@ struct Way {
     lines: AtomicU64,
     /// By line: what of it is. Of lines of which all is this may say less.
     bytes: OnceLock<Box<[AtomicU64; LINES]>>,
-    spans: Mutex<SmallVec<[Span; 4]>>,
+    /// Who holds these may change what all else says, which others read meanwhile.
+    spans: Mutex<List>,
 }
 
 /// Bytes of a page that one instruction of a warp has touched first: where they begin and one less than there are (12 bits each),
@@ -68,6 +69,9 @@ impl Span {
     }
 }
 
+/// Most pages have few.
+type List = SmallVec<[Span; 4]>;
+
 pub struct Pages {
     /// Tells them from others.
     id: u64,
@@ -97,10 +101,11 @@ impl Pages {
         }
     }
 
-    /// Does something with those that the thread remembers.
+    /// Lets somebody note what is touched in a way.
     #[inline(always)]
-    pub fn with<T>(&self, act: impl FnOnce(&mut Cursor<'_>) -> T) -> T {
+    pub fn with<T>(&self, class: Class, act: impl FnOnce(&mut Cursor<'_>) -> T) -> T {
         thread_local! {
+            /// Where a thread found the last pages, and of whom.
             static LAST: RefCell<(u64, Remembered)> = const { RefCell::new((0, Remembered::NOTHING)) };
         }
         LAST.with_borrow_mut(|(id, remembered)| {
@@ -109,7 +114,9 @@ impl Pages {
             }
             act(&mut Cursor {
                 pages: self,
+                class,
                 remembered,
+                held: None,
             })
         })
     }
@@ -126,29 +133,39 @@ impl Pages {
     }
 }
 
-/// Where a thread notes.
+/// Notes what is touched in a way.
 pub struct Cursor<'a> {
     pages: &'a Pages,
+    class: Class,
     remembered: &'a mut Remembered,
+    /// Of a page where something was new.
+    held: Option<(u64, MutexGuard<'a, List>)>,
 }
 
 impl Cursor<'_> {
     /// Notes bytes; `example` is asked for who touches one of them, where there is something new.
     #[inline(always)]
-    pub fn note(&mut self, start: u64, end: u64, class: Class, example: &mut impl FnMut(u64) -> Example) {
+    pub fn note(&mut self, start: u64, end: u64, example: &mut impl FnMut(u64) -> Example) {
         let mut at = start;
         while at < end {
             let number = at / PAGE;
             let stop = end.min((number + 1) * PAGE);
-            let page = self
-                .pages
-                .directory
-                .page(self.remembered, number, || is_shared(at).then(Default::default));
+            let directory = &self.pages.directory;
+            let page = directory.page(self.remembered, number, || is_shared(at).then(Default::default));
             if let Some(ways) = page {
-                let base = number * PAGE;
-                ways[class as usize].note((at - base) as usize, (stop - base) as usize, &mut |byte| {
-                    example(base + byte as u64)
-                });
+                let (way, base) = (&ways[self.class as usize], number * PAGE);
+                let (start, end) = ((at - base) as usize, (stop - base) as usize);
+                if way.is_new(start, end) {
+                    if self.held.as_ref().is_none_or(|(held, _)| *held != number) {
+                        // One page at a time: two cursors can never wait for each other.
+                        self.held = None;
+                        self.held = Some((number, way.spans.lock()));
+                    }
+                    let Some((_, spans)) = &mut self.held else {
+                        unreachable!("it was put there")
+                    };
+                    way.add(spans, (start, end), &mut |byte| example(base + byte as u64));
+                }
             }
             at = stop;
         }
@@ -178,26 +195,23 @@ impl Way {
         Spans::Few(start, common.len())
     }
 
+    /// Whether a range has bytes that were not touched before.
     #[inline(always)]
-    fn note(&self, start: usize, end: usize, example: &mut impl FnMut(usize) -> Example) {
-        if (start | end).is_multiple_of(64) {
-            let lines = u64::MAX >> (64 - (end - start) / 64) << (start / 64);
-            if !self.lines.load(Relaxed) & lines != 0 {
-                self.add_lines(lines, example);
-            }
-            return;
-        }
+    fn is_new(&self, start: usize, end: usize) -> bool {
         let lines = self.lines.load(Relaxed);
-        let is_new = |(line, bits): (usize, u64)| {
-            lines >> line & 1 == 0
-                && self
-                    .bytes
-                    .get()
-                    .is_none_or(|bytes| bits & !bytes[line].load(Relaxed) != 0)
-        };
-        if Way::lines(start, end).any(is_new) {
-            self.add(start, end, example);
+        if (start | end).is_multiple_of(64) {
+            return !lines & Way::whole(start, end) != 0;
         }
+        let bytes = self.bytes.get();
+        Way::lines(start, end).any(|(line, bits)| {
+            lines >> line & 1 == 0 && bytes.is_none_or(|bytes| bits & !bytes[line].load(Relaxed) != 0)
+        })
+    }
+
+    /// The lines that a range has, which begins and ends with one.
+    #[inline(always)]
+    fn whole(start: usize, end: usize) -> u64 {
+        u64::MAX >> (64 - (end - start) / 64) << (start / 64)
     }
 
     /// Lines in which a range has bytes, and those bytes' bits.
@@ -209,23 +223,20 @@ impl Way {
         })
     }
 
-    /// Whole lines of which some are new.
+    /// Adds a range, of which something is new. The spans are its own.
     #[inline(never)]
-    fn add_lines(&self, lines: u64, example: &mut dyn FnMut(usize) -> Example) {
-        let mut spans = self.spans.lock();
-        let before = self.lines.fetch_or(lines, Relaxed);
-        if before & lines == 0 && self.bytes.get().is_none() {
-            let (first, last) = (lines.trailing_zeros() as usize, 64 - lines.leading_zeros() as usize);
-            spans.push(Span::new(first * 64, last * 64, example(first * 64)));
+    fn add(&self, spans: &mut List, (start, end): (usize, usize), example: &mut dyn FnMut(usize) -> Example) {
+        if (start | end).is_multiple_of(64) {
+            let (lines, before) = (Way::whole(start, end), self.lines.load(Relaxed));
+            self.lines.store(before | lines, Relaxed);
+            if before & lines == 0 && self.bytes.get().is_none() {
+                spans.push(Span::new(start, end, example(start)));
+                return;
+            }
+            let all = ones(lines & !before).map(|line| (line, !self.bytes_of(line)));
+            Way::push(spans, all, example);
             return;
         }
-        let all = ones(lines & !before).map(|line| (line, !self.bytes_of(line)));
-        Way::push(&mut spans, all, example);
-    }
-
-    #[inline(never)]
-    fn add(&self, start: usize, end: usize, example: &mut dyn FnMut(usize) -> Example) {
-        let mut spans = self.spans.lock();
         let bytes = self
             .bytes
             .get_or_init(|| Box::new([const { AtomicU64::new(0) }; LINES]));
@@ -233,13 +244,14 @@ impl Way {
             if self.lines.load(Relaxed) >> line & 1 == 1 {
                 return (line, 0);
             }
-            let before = bytes[line].fetch_or(bits, Relaxed);
+            let before = bytes[line].load(Relaxed);
+            bytes[line].store(before | bits, Relaxed);
             if before | bits == u64::MAX {
-                self.lines.fetch_or(1 << line, Relaxed);
+                self.lines.store(self.lines.load(Relaxed) | 1 << line, Relaxed);
             }
             (line, bits & !before)
         });
-        Way::push(&mut spans, all, example);
+        Way::push(spans, all, example);
     }
 
     fn bytes_of(&self, line: usize) -> u64 {
@@ -247,11 +259,7 @@ impl Way {
     }
 
     /// Spans of bytes that are new, as far as they follow each other.
-    fn push(
-        spans: &mut SmallVec<[Span; 4]>,
-        new: impl Iterator<Item = (usize, u64)>,
-        example: &mut dyn FnMut(usize) -> Example,
-    ) {
+    fn push(spans: &mut List, new: impl Iterator<Item = (usize, u64)>, example: &mut dyn FnMut(usize) -> Example) {
         let mut open: Option<(usize, usize)> = None;
         let mut close = |open: Option<(usize, usize)>| {
             if let Some((start, end)) = open {
@@ -328,11 +336,13 @@ mod tests {
     fn spans_name_who_came_first() {
         let way = Way::default();
         let note = |start, end, thread| {
-            way.note(start, end, &mut |_| Example {
+            assert!(way.is_new(start, end));
+            way.add(&mut way.spans.lock(), (start, end), &mut |_| Example {
                 place: thread + 7,
                 thread,
                 bytes: if thread == 1 { 0 } else { 8 },
-            })
+            });
+            assert!(!way.is_new(start, end));
         };
         note(64, 192, 0);
         note(60, 68, 1);

@@ -249,9 +249,10 @@ impl Observer for Detector {
 
     fn has_read(&self, by: &Who<'_>, access: &Access<'_>) {
         let is_private = matches!(access.space, Space::Local | Space::Param | Space::Const);
-        let Some(reach) = Kind::of(access).strong.filter(|_| !is_private && self.plain.is_none()) else {
+        if is_private || self.plain.is_some() {
             return;
-        };
+        }
+        let Some(reach) = Kind::of(access).strong else { return };
         self.with_block(by.block, |block| {
             let warp = by.first_thread as usize / WARP + access.warp;
             if let Some(atomic) = access.atomic.filter(|atomic| atomic.is_swap) {

@@ -15,6 +15,7 @@ use crate::sanitizer::directory::Remembered;
 
 use super::cell::Layout;
 use super::look::Memories;
+use super::reads::Reads;
 use super::table::Table;
 
 /// Accesses by one instruction, of warps of a block that are in the same step, between two barriers of it.
@@ -81,6 +82,10 @@ impl Operations {
     fn begin(&mut self, operation: Operation) -> u32 {
         self.under_way.push_back(operation);
         self.gone + self.under_way.len() as u32 - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
     }
 
     /// `None`: it is over, and all its lanes' block has met since.
@@ -151,6 +156,11 @@ pub struct Block {
     /// How often those were numbered anew.
     pub generation: u32,
     pub window: Table,
+    /// Nobody has touched shared memory since nothing was known of it, but by `reads`.
+    pub is_quiet: bool,
+    pub reads: Reads,
+    /// Barriers for which reads are looked at at once, for it has been of no use to put them off.
+    pub impatient: u8,
     pub stamp: u32,
     slots: Box<[Option<Slot>; SLOTS]>,
     pub memories: Memories,
@@ -173,6 +183,9 @@ impl Block {
             kept: 0,
             generation: 0,
             window: Table::default(),
+            is_quiet: true,
+            reads: Reads::default(),
+            impatient: 0,
             stamp: 0,
             slots: Box::new([None; SLOTS]),
             memories: Memories::new(),
@@ -196,6 +209,9 @@ impl Block {
 
     /// Nothing is known of shared memory any more.
     fn forget(&mut self) {
+        self.is_quiet = true;
+        self.reads.clear();
+        self.impatient = self.impatient.saturating_sub(1);
         self.entries.clear();
         (self.kept, self.generation) = (0, self.generation.wrapping_add(1));
         self.stamp = self.stamp.wrapping_add(1);
@@ -302,6 +318,16 @@ impl Block {
         };
         *last = Some((fits, number));
         Some((number, entry))
+    }
+
+    /// Reads of shared memory need not be looked at yet.
+    #[inline(always)]
+    pub fn may_put_off_reads(&self) -> bool {
+        self.is_quiet
+            && self.impatient == 0
+            && self.operations.is_empty()
+            && self.entries.len() < MANY
+            && self.reads.has_room()
     }
 
     /// Drops entries for shared memory that no word refers to, if there are many; `false`: there is no room for more.

@@ -54,6 +54,8 @@ pub enum Told<'a> {
     Lanes(&'a Access<'a>),
     /// With the first warp's number in the block.
     Rows(&'a RowAccess<'a>, usize),
+    /// Before, of reads that nobody has written before.
+    Past,
 }
 
 /// Who touches a band, a row, or a word.
@@ -498,6 +500,7 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         match self.told {
             Told::Lanes(access) => judged(access),
             Told::Rows(rows, first) => rows.of_warp(own_warp as usize - first, judged),
+            Told::Past => false,
         }
     }
 }

@@ -3,12 +3,13 @@
 //! never does. So words need no sets of who touched them, and threads no clocks.
 //!
 //! What memory knows is kept in tables ([`table`], [`words`], [`cell`]): that of shared memory with its block ([`block`]), where it is
-//! forgotten at each barrier, that of other memory by pages ([`shadow`]). [`look`] compares who comes to it, in [`runs`] of threads,
+//! forgotten at each barrier, that of other memory by pages ([`shadow`]). [`look`] compares who comes to it, in [`runs`] of threads ([`reads`] may wait for that),
 //! and [`watch`] is what the detector does with what it is told.
 
 mod block;
 mod cell;
 mod look;
+mod reads;
 mod runs;
 mod shadow;
 mod table;

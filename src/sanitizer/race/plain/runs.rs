@@ -29,7 +29,10 @@ pub trait Runs {
     fn skip(&mut self, run: &Run);
 
     #[inline(always)]
-    fn next_if(&mut self, is_fine: impl Fn(u64) -> bool) -> Option<Run> {
+    fn next_if(&mut self, is_fine: impl Fn(u64) -> bool) -> Option<Run>
+    where
+        Self: Sized,
+    {
         match self.address() {
             Some(address) if is_fine(address) => self.next(),
             Some(_) | None => None,

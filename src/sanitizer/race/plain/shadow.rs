@@ -16,9 +16,9 @@ const PAGE: u64 = 4096;
 
 /// What is known of a page of memory that blocks have in common.
 pub struct Page {
-    table: Mutex<Box<Table>>,
+    table: Mutex<Table>,
     /// Words that nobody has written and that two blocks have read: another reader adds nothing to what they say. A word is taken
-    /// out before it is written.
+    /// out before it is written. Who holds the table may change this, which others read meanwhile.
     settled: OnceLock<Box<[AtomicU64; PAGE as usize / WORD / 64]>>,
 }
 
@@ -54,7 +54,7 @@ impl Page {
     fn settle(&self, part: (u64, u64)) {
         let settled = self.settled.get_or_init(|| Box::new([const { AtomicU64::new(0) }; _]));
         for (number, bits) in Page::words(part) {
-            settled[number].fetch_or(bits, Relaxed);
+            settled[number].store(settled[number].load(Relaxed) | bits, Relaxed);
         }
     }
 
@@ -62,8 +62,9 @@ impl Page {
     fn unsettle(&self, part: (u64, u64)) {
         let Some(settled) = self.settled.get() else { return };
         for (number, bits) in Page::words(part) {
-            if settled[number].load(Relaxed) & bits != 0 {
-                settled[number].fetch_and(!bits, Relaxed);
+            let before = settled[number].load(Relaxed);
+            if before & bits != 0 {
+                settled[number].store(before & !bits, Relaxed);
             }
         }
     }
@@ -80,7 +81,7 @@ pub struct Cursor<'a> {
     shadow: &'a Shadow,
     remembered: &'a mut Remembered,
     /// The page's number, and what nobody else touches meanwhile.
-    held: Option<(u64, MutexGuard<'a, Box<Table>>)>,
+    held: Option<(u64, MutexGuard<'a, Table>)>,
 }
 
 /// What came of looking at a part of a page.
@@ -146,11 +147,7 @@ mod pool {
     const MOST_WORDS: usize = 1 << 13;
 
     /// With how many of them have records for words.
-    #[allow(
-        clippy::vec_box,
-        reason = "pages are handed on in the boxes in which shadows have them"
-    )]
-    static FREE: Mutex<(Vec<Box<Table>>, usize)> = Mutex::new((Vec::new(), 0));
+    static FREE: Mutex<(Vec<Table>, usize)> = Mutex::new((Vec::new(), 0));
     static STAMP: AtomicU32 = AtomicU32::new(1);
 
     /// Whatever pages say of other grids does not count.
@@ -166,7 +163,7 @@ mod pool {
         }
     }
 
-    pub fn page() -> Box<Table> {
+    pub fn page() -> Table {
         let mut free = FREE.lock();
         match free.0.pop() {
             Some(page) => {
@@ -175,12 +172,12 @@ mod pool {
             }
             None => {
                 drop(free);
-                Box::new(Table::new(PAGE as usize))
+                Table::new(PAGE as usize)
             }
         }
     }
 
-    pub fn leave(pages: impl Iterator<Item = Box<Table>>) {
+    pub fn leave(pages: impl Iterator<Item = Table>) {
         let mut free = FREE.lock();
         for mut page in pages {
             if free.0.len() == MOST {

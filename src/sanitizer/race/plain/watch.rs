@@ -19,6 +19,7 @@ use super::super::{Detector, MANY};
 use super::block::{Block, Entry};
 use super::cell::Layout;
 use super::look::{Looker, Told};
+use super::reads::Reads;
 use super::runs::{OfRows, OfWarp, Runs};
 use super::shadow::{Settled, Shadow};
 
@@ -145,9 +146,14 @@ impl Detector {
         let kind = Kind::of(access);
         let is_full = self.on_plain(plain, by, (kind, access.space), |on| {
             let operation = access.operation.and_then(|number| on.block.operations.find(number));
+            let first = (warp * WARP) as u32;
+            let is_plain = access.operation.is_none() && !kind.asynchronous;
+            if is_plain && on.puts_off(warp, |reads, entry| reads.lanes((entry, first), access)) {
+                return;
+            }
             let runs = OfWarp {
                 access,
-                first: (warp * WARP) as u32,
+                first,
                 is_read: !kind.writes(),
                 rest: access.lanes,
             };
@@ -174,6 +180,9 @@ impl Detector {
             let told = Told::Rows(rows, first);
             let steps = |warp: &usize| on.block.warps[*warp].step;
             let are_one = (first..first + rows.warps).all(|warp| steps(&warp) == steps(&first));
+            if are_one && on.puts_off(first, |reads, entry| reads.rows((entry, (first * WARP) as u32), rows)) {
+                return;
+            }
             // Entries are of warps that are in the same step.
             let warps = if are_one { rows.warps } else { 1 };
             for warp in (0..rows.warps).step_by(warps) {
@@ -317,9 +326,62 @@ impl On<'_> {
         })
     }
 
+    /// Keeps a read of shared memory by a warp, and such as are in the same step, if nobody has to look at it yet.
+    #[inline(always)]
+    fn puts_off(&mut self, warp: usize, keep: impl FnOnce(&mut Reads, u32)) -> bool {
+        if !self.is_shared || self.kind.writes() || !self.block.may_put_off_reads() {
+            return false;
+        }
+        let (detector, what) = (self.detector, (self.by.function, self.by.span, self.kind));
+        let site = || detector.number_site(std::ptr::from_ref(self.by.function) as usize, self.by.span);
+        let own = self.block.entry(what, (warp, None), (true, 0), site, |_| None);
+        let Some((entry, _)) = own else { return false };
+        keep(&mut self.block.reads, entry);
+        true
+    }
+
+    /// Looks at reads that were put off.
+    #[cold]
+    #[inline(never)]
+    fn look_at_reads(&mut self) {
+        let (detector, block, layout) = (self.detector, &mut *self.block, self.plain.layout);
+        let mut reads = std::mem::take(&mut block.reads);
+        block.impatient = 16;
+        let shared = block.shared.clone();
+        reads.each(&mut |number, runs| {
+            let own = block.entries[number as usize];
+            let since = (block.number, block.epoch, block.generation);
+            let mut looker = Looker::new(
+                (detector, layout),
+                &block.entries[..],
+                &block.warps,
+                &block.operations,
+                (number, own),
+                (block.epoch, block.met),
+                Told::Past,
+                Some(shared.start),
+                block.memories.of((own.kind, false), None, since),
+            );
+            while let Some(run) = runs.next() {
+                looker.is_told = true;
+                let end = (run.address + run.bytes).min(shared.end);
+                looker.run(&mut block.window, block.stamp, shared.start, &run, (run.address, end));
+                if looker.is_told {
+                    runs.skip(&run);
+                }
+            }
+        });
+        reads.clear();
+        block.reads = reads;
+    }
+
     #[inline(always)]
     fn touch_shared(&mut self, told: Told<'_>, (warp, operation): (usize, Option<u32>), runs: &mut impl Runs) {
+        if !self.block.reads.is_empty() {
+            self.look_at_reads();
+        }
         let (detector, block, layout, kind) = (self.detector, &mut *self.block, self.plain.layout, self.kind);
+        block.is_quiet = false;
         let site = || detector.number_site(std::ptr::from_ref(self.by.function) as usize, self.by.span);
         let what = (self.by.function, self.by.span, self.kind);
         let own = match block.tidy(layout) {
