@@ -744,6 +744,18 @@ fn check_each(
     good
 }
 
+/// Whether lanes may touch a range together. A look at the map does not always say so where accesses are checked to the byte.
+#[inline(always)]
+pub(super) fn all_allowed(view: View, address: u64, bytes: u64, bits: u8) -> bool {
+    view.check(address, bytes, bits) || allowed_exactly(view, address, bytes, bits)
+}
+
+#[cold]
+#[inline(never)]
+fn allowed_exactly(view: View, address: u64, bytes: u64, bits: u8) -> bool {
+    AddressSpace::get().allows_exactly(view, address, bytes, bits)
+}
+
 /// Whether all of the lanes' aligned accesses lie near each other in one allocation: where accesses are checked to the byte, those to
 /// its last page come here.
 fn lie_in_one(cx: &Cx<'_>, active: u32, a: &Lanes, bytes: u64, direction: Direction) -> bool {
@@ -1049,7 +1061,7 @@ pub(super) unsafe fn pattern(
     let mut first = first.wrapping_add(op.offset as u64);
     let extent = step * (count as u64 - 1) + bytes;
     let good = match op.space {
-        Space::Generic | Space::Global | Space::Const => block.view.check(first, extent, bits),
+        Space::Generic | Space::Global | Space::Const => all_allowed(block.view, first, extent, bits),
         Space::Shared => {
             if op.register != NONE {
                 first = first.wrapping_sub(block.shared_start().into());

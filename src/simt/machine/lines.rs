@@ -150,7 +150,7 @@ unsafe fn find(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction, pieces
         }
         (Space::Generic | Space::Global | Space::Const, false) => {
             let (low, high, all) = places(first, bases, |base| base.wrapping_add(op.offset as u64));
-            let may = |from: u64, bytes: u64| block.view.check(from, bytes, direction.bits());
+            let may = |from: u64, bytes: u64| access::all_allowed(block.view, from, bytes, direction.bits());
             let good = match high - low < NEAR {
                 true => may(low, high - low + extent),
                 false => first.iter().all(|&first| may(first, extent)),
