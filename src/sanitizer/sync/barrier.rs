@@ -120,7 +120,7 @@ impl Checker {
         }
         for (&warp, came) in &gathering.warps {
             let missing = self.exist(warp) & !came.lanes;
-            let exited = block.exited.get(&warp).copied().unwrap_or(0);
+            let exited = block.exited.get(warp).copied().unwrap_or(0);
             if missing != 0 {
                 let wrong = Wrong::PartOfWarp {
                     barrier,

@@ -114,7 +114,7 @@ struct Block {
     shared: (u64, u64),
     barriers: Map<u32, Gathering>,
     /// Lanes that have exited, by warp.
-    exited: Map<usize, u32>,
+    exited: Vec<u32>,
     /// By warp and instruction, the members that each lane named there last.
     masks: Map<(usize, Place), [u32; WARP]>,
     /// Where a warp goes on without all its members.
@@ -335,9 +335,11 @@ impl Checker {
             self.leaves(block, by, lanes);
         }
         for (warp, lanes) in warps(by, lanes) {
-            let exited = block.exited.entry(warp).or_default();
-            *exited |= lanes;
-            if *exited == self.exist(warp)
+            if block.exited.len() <= warp {
+                block.exited.resize(self.threads().div_ceil(WARP as u32) as usize, 0);
+            }
+            block.exited[warp] |= lanes;
+            if block.exited[warp] == self.exist(warp)
                 && let Some(pending) = block.products.remove(&warp)
             {
                 self.left_products(by, warp, &pending);

@@ -235,7 +235,7 @@ impl Checker {
             let team = team.lock();
             for (at, block) in team.blocks.iter().collect::<BTreeMap<_, _>>() {
                 for warp in 0..(self.threads() as usize).div_ceil(WARP) {
-                    let live = self.exist(warp) & !block.exited.get(&warp).copied().unwrap_or(0);
+                    let live = self.exist(warp) & !block.exited.get(warp).copied().unwrap_or(0);
                     let looks = block.looks.get(&warp).into_iter().flatten();
                     let recent = looks.filter(|look| look.moment + RECENT >= now);
                     let mut waits = block.gathered.get(&warp).copied().unwrap_or(0);
