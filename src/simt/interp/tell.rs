@@ -31,13 +31,13 @@ impl Bundle {
         if !is_told || cx.block.env.watch().observer_of_uses().is_none() {
             return;
         }
-        let names_all = match op {
-            Operation::Shuffle { members, .. } => members.is_none_or(|members| members == Value::Immediate(u32::MAX)),
-            _ => true,
-        };
+        let names_some = matches!(
+            op,
+            Operation::Shuffle { members: Some(members), .. } if *members != Value::Immediate(u32::MAX)
+        );
         for w in (0..self.warps as usize).filter(|&w| cx.mask.lanes[w] != 0) {
             let lanes = cx.mask.lanes[w];
-            if names_all && lanes == u32::MAX {
+            if !names_some && lanes == u32::MAX {
                 // Whatever a lane reads is there.
                 continue;
             }

@@ -54,7 +54,7 @@ pub enum Told<'a> {
     Lanes(&'a Access<'a>),
     /// With the first warp's number in the block.
     Rows(&'a RowAccess<'a>, usize),
-    /// Before, of reads that nobody has written before.
+    /// Of reads that were put off: nobody had written there before, so they race with nothing yet.
     Past,
 }
 
@@ -178,16 +178,9 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             let stop = to.min((number + 1) * BAND);
             let is_all = stop - at == BAND;
             let me = Self::follows(run, first, at);
-            if is_all {
-                let Whole {
-                    touched,
-                    shifts,
-                    is_whole,
-                } = table.band(number, stamp);
-                if *is_whole && self.touch::<BAND>(touched, shifts, me, (0, 0)).is_some() {
-                    at = stop;
-                    continue;
-                }
+            if is_all && self.whole::<BAND>(table.band(number, stamp), me).is_some() {
+                at = stop;
+                continue;
             }
             if self.rows(table, stamp, (base, first), run, (at, stop)) && is_all {
                 // Nobody else is left in it.
@@ -211,17 +204,10 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
         let mut are_new = true;
         while at < to {
             let stop = to.min((at / ROW + 1) * ROW);
-            let Whole {
-                touched,
-                shifts,
-                is_whole,
-            } = table.row(at / ROW, stamp);
+            let row = table.row(at / ROW, stamp);
             let is_all = is_by_rows && stop - at == ROW;
             let me = Self::follows(run, first, at);
-            if is_all
-                && *is_whole
-                && let Some(is_new) = self.touch::<ROW>(touched, shifts, me, (0, 0))
-            {
+            if is_all && let Some(is_new) = self.whole::<ROW>(row, me) {
                 are_new &= is_new;
                 at = stop;
                 continue;
@@ -234,6 +220,15 @@ impl<'a, E: Entries + ?Sized> Looker<'a, E> {
             at = stop;
         }
         are_new
+    }
+
+    /// A band or a row, all of which is touched, as long as it is whole: what [`Self::touch`] says.
+    #[inline(always)]
+    fn whole<const SPAN: usize>(&mut self, known: &mut Whole, me: Me) -> Option<bool> {
+        match known.is_whole {
+            true => self.touch::<SPAN>(&mut known.touched, &mut known.shifts, me, (0, 0)),
+            false => None,
+        }
     }
 
     /// Likewise of words of a row.
