@@ -80,9 +80,11 @@ pub fn axis(position: f64, size: u32, mode: AddressMode, pair: bool) -> Axis {
     // What is infinite or no number has no fraction.
     let within = shifted - below;
     let within = if within < 1.0 { within } else { 0.0 };
+    // Beyond the middle of the last texel there is no second one: on an H100 it has no share to be rounded, either.
+    let is_alone = mode == AddressMode::Clamp && !(0..i64::from(size) - 1).contains(&raw);
     Axis {
         raw: [raw, next],
         index: [addressed(mode, raw, size), addressed(mode, next, size)],
-        second: (within * 256.0 + 0.5) as i32,
+        second: if is_alone { 0 } else { (within * 256.0 + 0.5) as i32 },
     }
 }

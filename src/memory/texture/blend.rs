@@ -8,24 +8,36 @@
 use super::{Channel, Texture};
 
 /// Of how many 256ths the texels count at the corners around a position: a bit of the corner's number for each direction.
-/// `second` says how many of them the position lies from the first texel towards the second.
+/// `second` says how many of them the position lies from the first texel towards the second, and `slices` how many the corners
+/// of the first and of the second slice have between them: two depths, or a level and what is none.
 ///
 /// Shares are rounded, but to either side of halves on the left and on the right, so that they always make up a whole.
 #[inline(always)]
-pub fn shares<const D: usize>(second: [i32; D]) -> [i32; 8] {
-    let of = |direction: usize| second.get(direction).copied().unwrap_or(0);
+pub fn shares([x, y]: [i32; 2], slices: [i32; 2]) -> [i32; 8] {
     let mut shares = [0; 8];
     for right in 0..2 {
-        let (across, half) = if right == 1 { (of(0), 128) } else { (256 - of(0), 127) };
+        let (across, half) = if right == 1 { (x, 128) } else { (256 - x, 127) };
         for deep in 0..2 {
-            let along = if deep == 1 { of(2) } else { 256 - of(2) };
-            let slice = (across * along + half) >> 8;
-            let upper = (slice * of(1) + half) >> 8;
+            let slice = (across * slices[deep] + half) >> 8;
+            let upper = (slice * y + half) >> 8;
             shares[right | deep << 2] = slice - upper;
             shares[right | deep << 2 | 2] = upper;
         }
     }
     shares
+}
+
+/// Of the slices of three directions, of which `second` is the last one's.
+#[inline(always)]
+pub fn depths(second: i32) -> [i32; 2] {
+    [256 - second, second]
+}
+
+/// Of a level of the weight `weight`, a multiple of 1/256.
+#[inline(always)]
+pub fn level(weight: f64) -> [i32; 2] {
+    // SAFETY: a weight is from 0 to 1.
+    [unsafe { (weight * 256.0).to_int_unchecked() }, 0]
 }
 
 /// A coordinate that is a fraction of the size: what lies below 2^-21 does not count.

@@ -13,10 +13,10 @@
 //! **Layout.** An array is rows one after the other, slices (or layers) one after the other; nobody else looks.
 //!
 //! **What manuals leave open** (CUDA C++ Programming Guide, Texture Fetching; PTX ISA, tex) and is decided here:
-//! the texels' shares and their sums are an H100's (`blend.rs`); of several levels or probes the sums are blended in double
+//! the texels' and levels' shares and their sums are an H100's (`blend.rs`); of several probes the sums are blended in double
 //! precision; a texel that has no share does not count; channels that a format lacks read as 0, the fourth as 1;
 //! the layer is clamped; of equal axes of a direction z goes before y before x; the level's bias and limits hold for
-//! every access, its fraction has eight bits; a depth comparison passes where the reference is at most the texel.
+//! every access, and have eight bits of a fraction, as it has; a depth comparison passes where the reference is at most the texel.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

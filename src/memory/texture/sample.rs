@@ -248,14 +248,17 @@ impl<'a, S: Sight> Reader<'a, S> {
                     continue;
                 }
                 let level = &image.levels[number];
-                let weight = weight / f64::from(footprint.probes);
                 let place = place(level, at);
-                let found = match pair {
-                    true => self.around(level, place, fetch.geometry, layer, face)?,
-                    false => self.one(level, place, fetch.geometry, layer)?,
+                let (found, weight) = match pair {
+                    // The level is one more direction where there are two.
+                    true if fetch.geometry != Geometry::D3 => {
+                        (self.around(level, place, fetch.geometry, layer, face, weight)?, 1.0)
+                    }
+                    true => (self.around(level, place, fetch.geometry, layer, face, 1.0)?, weight),
+                    false => (self.one(level, place, fetch.geometry, layer)?, weight),
                 };
                 for (sum, found) in sum.iter_mut().zip(found) {
-                    *sum += weight * found;
+                    *sum += weight / f64::from(footprint.probes) * found;
                 }
             }
         }
@@ -300,7 +303,12 @@ impl<'a, S: Sight> Reader<'a, S> {
             let z = if deep { z.index[0] } else { Some(layer) };
             return self.texel(level, x.index[0], y.index[0], z);
         }
-        let sum = self.corners([x, y, z].map(|axis| axis.second), |[i, j, k]| {
+        let slices = if deep {
+            blend::depths(z.second)
+        } else {
+            blend::level(1.0)
+        };
+        let sum = self.corners([x.second, y.second], slices, |[i, j, k]| {
             let z = if deep { z.index[k] } else { Some(layer) };
             self.summed(level, x.index[i], y.index[j], z)
         })?;
@@ -310,10 +318,11 @@ impl<'a, S: Sight> Reader<'a, S> {
     /// The sums of the shares of the texels around a position, of which `texel` gives one.
     fn corners(
         &self,
-        second: [i32; 3],
+        second: [i32; 2],
+        slices: [i32; 2],
         texel: impl Fn([usize; 3]) -> Result<[u32; 4], Missing>,
     ) -> Result<[f64; 4], Missing> {
-        let shares = blend::shares(second);
+        let shares = blend::shares(second, slices);
         let mut sum = [-0.0; 4];
         for slice in 0..2 {
             let (mut texels, mut largest) = ([[0; 4]; 4], [0; 4]);
@@ -356,12 +365,13 @@ impl<'a, S: Sight> Reader<'a, S> {
         if last == 0 {
             return (0, 0, 0.0);
         }
-        let [least, most] = self.sampler.level_clamp.map(f64::from);
+        // An H100 cuts each of them to 256ths before they are added and compared (tests/hardware/levels.cu).
+        let cut = |level: f64| (level * 256.0).trunc() / 256.0;
+        let [least, most] = self.sampler.level_clamp.map(|level| cut(level.into()));
         // In this order NaN becomes the finest.
-        let level = (level + f64::from(self.sampler.level_bias)).max(least).min(most);
+        let level = (cut(level) + cut(self.sampler.level_bias.into())).max(least).min(most);
         let level = level.max(0.0).min(last as f64);
         if self.sampler.level_filter == Filter::Linear && self.floats {
-            let level = (level * 256.0).round() / 256.0;
             let whole = level.floor();
             return (whole as usize, (whole as usize + 1).min(last), level - whole);
         }
@@ -371,7 +381,8 @@ impl<'a, S: Sight> Reader<'a, S> {
     }
 
     pub fn mode(&self, direction: usize, cube: bool) -> AddressMode {
-        if cube {
+        // Beyond an edge lies another face; otherwise each face is a texture of its own (measured on an H100).
+        if cube && self.sampler.seamless {
             return AddressMode::Clamp;
         }
         if self.linear {
@@ -409,7 +420,7 @@ impl<'a, S: Sight> Reader<'a, S> {
         [x.index[0], y.index[0], z]
     }
 
-    /// The sums of the texels' shares around a position of a level.
+    /// The sums of the texels' shares around a position of a level, which has the weight `weight`, but for three directions.
     fn around(
         &self,
         level: &Level,
@@ -417,13 +428,25 @@ impl<'a, S: Sight> Reader<'a, S> {
         geometry: Geometry,
         layer: u32,
         face: Option<u32>,
+        weight: f64,
     ) -> Result<[f64; 4], Missing> {
         let dimensions = match face {
             Some(_) => 2,
             None => self.directions(geometry, false),
         };
-        let [x, y, z] = &self.axes(level, at, dimensions, face.is_some(), true);
-        self.corners([x, y, z].map(|axis| axis.second), |[i, j, k]| match face {
+        let [x, y, z] = &match face {
+            // Texels beyond an edge are another face's, by their numbers before addressing.
+            Some(_) if self.sampler.seamless => {
+                let beyond = |at| axis(at, level.width, AddressMode::Border, true);
+                [beyond(at[0]), beyond(at[1]), Axis::NONE]
+            }
+            _ => self.axes(level, at, dimensions, face.is_some(), true),
+        };
+        let slices = match geometry {
+            Geometry::D3 => blend::depths(z.second),
+            _ => blend::level(weight),
+        };
+        self.corners([x.second, y.second], slices, |[i, j, k]| match face {
             Some(face) if self.sampler.seamless => self.seamless(level, [x.raw[i], y.raw[j]], layer, face),
             _ => {
                 let z = if geometry == Geometry::D3 {

@@ -1,5 +1,7 @@
 //! Formulas of the CUDA C++ Programming Guide, Texture Fetching, worked by hand.
 
+mod measured;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -540,95 +542,4 @@ fn quiet(bits: u32) -> u32 {
     } else {
         bits
     }
-}
-
-/// Reads of `tests/hardware/texture.py`, as an H100 answered them.
-#[test]
-fn reads_have_the_bits_of_hardware() {
-    let packed = include_bytes!("../../../tests/hardware/goldens/H100/texture.tsv.zst");
-    let text = String::from_utf8(zstd::decode_all(&packed[..]).expect("packed")).expect("text");
-    let bytes = |hex: &str| -> Vec<u8> {
-        let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
-        (0..hex.len()).step_by(2).map(digit).collect()
-    };
-    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
-    let (mut wrong, mut count) = (Vec::new(), 0);
-    for paragraph in lines.chunks_exact(3) {
-        let [_, name, kind, size, mode, fractions, filter, srgb] = paragraph[0][..] else {
-            panic!("{:?}", paragraph[0]);
-        };
-        let channel = match kind {
-            "u8" => Channel::U8,
-            "s8" => Channel::S8,
-            "u16" => Channel::U16,
-            "s16" => Channel::S16,
-            "f16" => Channel::F16,
-            _ => Channel::F32,
-        };
-        let mut size = size.split('x').map(|side| side.parse().expect("a number"));
-        let mut side = || size.next().unwrap_or(1);
-        let [width, height, depth] = [side(), side(), side()];
-        let format = Format { channel, channels: 1 };
-        let pitch = u64::from(width * format.bytes());
-        let texels = bytes(paragraph[1][1]);
-        let mode = match mode {
-            "wrap" => AddressMode::Wrap,
-            "mirror" => AddressMode::Mirror,
-            "border" => AddressMode::Border,
-            _ => AddressMode::Clamp,
-        };
-        let texture = Texture {
-            image: Image {
-                levels: Box::new([Level {
-                    address: texels.as_ptr() as u64,
-                    width,
-                    height,
-                    depth,
-                    pitch,
-                    slice: pitch * u64::from(height),
-                }]),
-                format,
-                layers: 0,
-                cube: false,
-                memory: Backing::Array(Arc::new(AtomicBool::new(true))),
-            },
-            sampler: Sampler {
-                address: [mode; 3],
-                filter: if filter == "linear" {
-                    Filter::Linear
-                } else {
-                    Filter::Point
-                },
-                normalized: fractions == "1",
-                ..Sampler::default()
-            },
-            normalize: true,
-            srgb: srgb == "1",
-        };
-        let (geometry, dimensions) = match (height, depth) {
-            (1, 1) => (Geometry::D1, 1),
-            (_, 1) => (Geometry::D2, 2),
-            _ => (Geometry::D3, 3),
-        };
-        let words: Vec<u32> = bytes(paragraph[2][1])
-            .chunks_exact(4)
-            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-            .collect();
-        for read in words.chunks_exact(dimensions + 1) {
-            let mut at = [0.0; 3];
-            (0..dimensions).for_each(|i| at[i] = f32::from_bits(read[i]));
-            let found = read_at(&texture, geometry, at, Detail::Base).to_bits();
-            count += 1;
-            if found != read[dimensions] {
-                wrong.push(format!(
-                    "{name} at {at:?}: {found:#010x} for {:#010x}",
-                    read[dimensions]
-                ));
-            }
-        }
-    }
-    assert!(count > 20_000, "{count}");
-    // How the two slices of a volume are lined up with each other is not known.
-    let known = ["f32_3d at [6.9726563, 0.890625, 0.8828125]: 0xbf0e6a2e for 0xbf0e6a2f"];
-    assert_eq!(wrong, known, "of {count}");
 }

@@ -53,7 +53,10 @@ impl Axis {
                 let within = shifted - below;
                 let within = if within < 1.0 { within } else { 0.0 };
                 // SAFETY: at most 256.5.
-                self.second[lane] = unsafe { (within * 256.0 + 0.5).to_int_unchecked::<i32>() };
+                let second = unsafe { (within * 256.0 + 0.5).to_int_unchecked::<i32>() };
+                // As in the other `axis.rs`.
+                let is_alone = mode == AddressMode::Clamp && (number < 0 || number >= size as i32 - 1);
+                self.second[lane] = if is_alone { 0 } else { second };
                 raw[lane] = number;
             }
         } else {

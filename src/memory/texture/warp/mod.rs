@@ -320,12 +320,18 @@ impl<'a, const D: usize> Warp<'a, D> {
         self.axes(level, group, &mut axes)?;
         let mut shares = [[0; LANES]; 8];
         for lane in 0..LANES {
-            let second: [i32; D] = std::array::from_fn(|i| axes[i].second[lane]);
-            for (share, own) in shares.iter_mut().zip(blend::shares(second)) {
+            let second = |i: usize| axes.get(i).map_or(0, |axis| axis.second[lane]);
+            // The level is one more direction where there are two.
+            let slices = if D == 3 {
+                blend::depths(second(2))
+            } else {
+                blend::level(weight[lane])
+            };
+            for (share, own) in shares.iter_mut().zip(blend::shares([second(0), second(1)], slices)) {
                 share[lane] = own;
             }
         }
-        let weight = masked(weight, group);
+        let weight = masked(if D == 3 { weight } else { &[1.0; LANES] }, group);
         for slice in 0..if D == 3 { 2 } else { 1 } {
             let corners = if D == 1 { 2 } else { 4 };
             let (mut found, mut any) = ([[[0; LANES]; 4]; 4], [false; 4]);
