@@ -52,6 +52,8 @@ pub struct Checker {
     listener: Arc<Listener>,
     /// By number of the cluster; a block without one is the only one of its own.
     teams: RwLock<Map<u32, Arc<Mutex<Team>>>>,
+    /// Of clusters that have ended, and empty: what they have allocated serves the next ones.
+    spare: Mutex<Vec<Arc<Mutex<Team>>>>,
     /// Tells checkers apart.
     number: u64,
     told: Mutex<HashSet<Key>>,
@@ -105,6 +107,32 @@ struct Team {
     remote: Vec<Remote>,
     /// How often all have come to the cluster's barrier.
     releases: u64,
+    /// Empty ones.
+    spare: Vec<Block>,
+}
+
+impl Team {
+    fn begin(&mut self, at: [u32; 3], shared: (u64, u64)) {
+        let block = self.spare.pop().unwrap_or_default();
+        self.blocks.insert(at, Block { shared, ..block });
+    }
+
+    /// All of its blocks have ended.
+    fn clear(&mut self) {
+        let Team {
+            blocks,
+            mbarriers,
+            operations,
+            remote,
+            releases,
+            spare,
+        } = self;
+        spare.extend(blocks.drain().map(|(_, block)| block.emptied()));
+        mbarriers.clear();
+        operations.clear();
+        remote.clear();
+        *releases = 0;
+    }
 }
 
 /// A block that runs.
@@ -134,6 +162,40 @@ struct Block {
     circles: Map<usize, circle::Circle>,
 }
 
+impl Block {
+    /// Nothing but what it has allocated.
+    fn emptied(mut self) -> Block {
+        let Block {
+            shared,
+            barriers,
+            exited,
+            masks,
+            incomplete,
+            arrived,
+            copies,
+            bulk,
+            products,
+            gathered,
+            looks,
+            before,
+            circles,
+        } = &mut self;
+        (*shared, *incomplete) = Default::default();
+        barriers.clear();
+        exited.clear();
+        masks.clear();
+        arrived.clear();
+        copies.clear();
+        bulk.clear();
+        products.clear();
+        gathered.clear();
+        looks.clear();
+        before.clear();
+        circles.clear();
+        self
+    }
+}
+
 impl Checker {
     pub fn new(launch: &Arc<Launch>, listener: Arc<Listener>) -> Checker {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -141,6 +203,7 @@ impl Checker {
             launch: Arc::clone(launch),
             listener,
             teams: RwLock::default(),
+            spare: Mutex::default(),
             number: NEXT.fetch_add(1, Relaxed::Relaxed),
             told: Mutex::default(),
             begun: AtomicU64::new(0),
@@ -531,12 +594,10 @@ impl Observer for Checker {
             GridEvent::Block { block, shared, .. } => {
                 progress::changed();
                 self.begun.fetch_add(1, Relaxed::Relaxed);
-                let team = Arc::clone(self.teams.write().entry(self.cluster_of(*block)).or_default());
-                let new = Block {
-                    shared: *shared,
-                    ..Block::default()
-                };
-                team.lock().blocks.insert(*block, new);
+                let mut teams = self.teams.write();
+                let team = teams.entry(self.cluster_of(*block));
+                let team = team.or_insert_with(|| self.spare.lock().pop().unwrap_or_default());
+                team.lock().begin(*block, *shared);
             }
             GridEvent::Release { block, barrier } => self.with_team(*block, |team| {
                 progress::changed();
@@ -554,7 +615,12 @@ impl Observer for Checker {
             GridEvent::BlockEnd { block } => self.with_team(*block, |team| self.block_ends(team, *block)),
             GridEvent::Left { block, barriers } => {
                 self.with_team(*block, |team| self.left(team, barriers));
-                self.teams.write().remove(&self.cluster_of(*block));
+                let ended = self.teams.write().remove(&self.cluster_of(*block));
+                if let Some(team) = ended {
+                    // Nobody looks for it again: whoever had it last did by the number of its cluster.
+                    team.lock().clear();
+                    self.spare.lock().push(team);
+                }
             }
             GridEvent::Launch | GridEvent::End | GridEvent::Transfer { .. } => {}
         }
