@@ -3,7 +3,8 @@
 //! A second region beside the arena has a byte for each byte of it, at a constant distance: a bit that is set stands for one
 //! that has been written. Pages of it that nobody has touched read as zeros, so memory that is allocated costs nothing until
 //! it is used. What the host writes by itself (managed, pinned and registered memory) or by another address (files in memory)
-//! is not seen: such memory always counts as written, and a second map has a byte for each page that says so.
+//! is not seen: such memory always counts as written, and a second map has a byte for each page that says so. The map also
+//! says of which pages all has been written, as it has of most that kernels read: nobody has to look at their shadow.
 //!
 //! Kernels and copies touch the same shadow at the same time, as they do what it stands for; a program that races has shadows
 //! that may be either's.
@@ -25,9 +26,20 @@ pub struct Shadow {
     arena: u64,
     len: u64,
     bytes: u64,
-    /// One byte per page: not 0 where all counts as written.
-    known: *const AtomicU8,
+    /// One byte per page: its [`KIND`], and how often it was found that not all of it has been written.
+    pages: *const AtomicU8,
 }
+
+/// What a page is. Of what kind it is depends on who looks last; so whoever makes it [`WHOLE`] compares the count.
+const KIND: u8 = 3;
+/// The shadow says what has been written.
+const TRACKED: u8 = 0;
+/// All counts as written.
+const KNOWN: u8 = 1;
+/// All has been written, and the shadow says so.
+const WHOLE: u8 = 2;
+/// One more in the count.
+const ONCE: u8 = 4;
 
 // SAFETY: both regions are never unmapped, and their bytes are reached by atomics or, as memory of kernels is, by raw pointers.
 unsafe impl Send for Shadow {}
@@ -53,12 +65,12 @@ pub fn defined(address: u64, bytes: u64) {
 pub(super) fn prepare(view: &View) {
     let shadow = || {
         let bytes = reserve(view.len, libc::PROT_READ | libc::PROT_WRITE)?;
-        let known = reserve((view.len >> PAGE_BITS) + PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
+        let pages = reserve((view.len >> PAGE_BITS) + PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
         Some(Shadow {
             arena: view.base,
             len: view.len,
             bytes,
-            known: known as *const AtomicU8,
+            pages: pages as *const AtomicU8,
         })
     };
     match shadow() {
@@ -75,9 +87,83 @@ impl Shadow {
     /// Whether it is known which bits of the byte at an address have been written.
     #[inline(always)]
     pub fn tracks(&self, address: u64) -> bool {
+        self.kind(address) != KNOWN
+    }
+
+    /// What is known of the page of an address.
+    #[inline(always)]
+    fn page(&self, address: u64) -> Option<&AtomicU8> {
         let offset = address.wrapping_sub(self.arena);
         // SAFETY: the page lies in the arena, and the map has a byte for each of its pages.
-        offset < self.len && unsafe { &*self.known.add((offset >> PAGE_BITS) as usize) }.load(Ordering::Relaxed) == 0
+        (offset < self.len).then(|| unsafe { &*self.pages.add((offset >> PAGE_BITS) as usize) })
+    }
+
+    #[inline(always)]
+    fn kind(&self, address: u64) -> u8 {
+        self.page(address)
+            .map_or(KNOWN, |page| page.load(Ordering::Relaxed) & KIND)
+    }
+
+    /// Whether all of a range, which has a byte and is no longer than a page, lies in pages of which all has been written.
+    #[inline(always)]
+    pub fn is_whole(&self, address: u64, bytes: u64) -> bool {
+        let last = address + bytes - 1;
+        self.kind(address) == WHOLE && (address ^ last < PAGE || self.kind(last) == WHOLE)
+    }
+
+    /// All of a range, no longer than a page, has been written: if it is the last part of a page, the page may be whole now.
+    #[inline(always)]
+    pub fn completes(&self, address: u64, bytes: u64) {
+        if (address & (PAGE - 1)) + bytes >= PAGE {
+            self.look_at_page(address);
+        }
+    }
+
+    #[inline(never)]
+    fn look_at_page(&self, address: u64) {
+        let Some(page) = self.page(address) else { return };
+        let before = page.load(Ordering::Relaxed);
+        if before & KIND != TRACKED {
+            return;
+        }
+        // SAFETY: the page lies in the arena, of which this is the shadow; whatever bytes there are make numbers.
+        let shadow =
+            unsafe { std::slice::from_raw_parts(self.of(address & !(PAGE - 1)) as *const u64, PAGE as usize / 8) };
+        if shadow.iter().all(|word| *word == u64::MAX) {
+            // Whoever has found something else since has counted it.
+            let _ = page.compare_exchange(before, before | WHOLE, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Not all of a range has been written, as its shadow says by now.
+    pub fn has_missing(&self, address: u64, bytes: u64) {
+        let mut at = address & !(PAGE - 1);
+        while at < address + bytes {
+            if let Some(page) = self.page(at) {
+                let next = |before: u8| (before & KIND != KNOWN).then(|| (before & !KIND).wrapping_add(ONCE));
+                let _ = page.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            }
+            at += PAGE;
+        }
+    }
+
+    /// Pages that are all of a range have been written.
+    fn make_whole(&self, address: u64, bytes: u64) {
+        let mut at = address.next_multiple_of(PAGE);
+        while at + PAGE <= address + bytes {
+            if let Some(page) = self.page(at) {
+                let next = |before: u8| (before & KIND != KNOWN).then_some(before & !KIND | WHOLE);
+                let _ = page.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            }
+            at += PAGE;
+        }
+    }
+
+    fn are_whole(&self, address: u64, bytes: u64) -> bool {
+        let first = address & !(PAGE - 1);
+        (first..address + bytes)
+            .step_by(PAGE as usize)
+            .all(|at| self.kind(at) == WHOLE)
     }
 
     /// Likewise of so many bytes, of which no more than the first and the last page are looked at: an access, or a row of accesses
@@ -122,6 +208,10 @@ impl Shadow {
             if is_tracked {
                 // SAFETY: the range lies in the arena, whose shadow this is.
                 unsafe { std::ptr::write_bytes(self.of(at), value, bytes as usize) };
+                match value {
+                    u8::MAX => self.make_whole(at, bytes),
+                    _ => self.has_missing(at, bytes),
+                }
             }
         });
     }
@@ -169,8 +259,12 @@ impl Shadow {
         match (source_is_tracked, target_is_tracked) {
             (_, false) => {}
             (false, true) => self.define(to, bytes),
-            // SAFETY: both ranges lie in the arena, whose shadow this is.
-            (true, true) => unsafe { std::ptr::copy(self.of(from), self.of(to), bytes as usize) },
+            (true, true) if self.are_whole(from, bytes) => self.define(to, bytes),
+            (true, true) => {
+                // SAFETY: both ranges lie in the arena, whose shadow this is.
+                unsafe { std::ptr::copy(self.of(from), self.of(to), bytes as usize) };
+                self.has_missing(to, bytes);
+            }
         }
     }
 
@@ -229,6 +323,7 @@ impl Shadow {
         if is_tracked && bytes >= LARGE {
             // SAFETY: the range lies in the shadow, and its pages read as zeros from now on.
             unsafe { libc::madvise(self.of(start) as *mut _, bytes as usize, libc::MADV_DONTNEED) };
+            self.has_missing(start, bytes);
         } else if is_tracked {
             self.undefine(start, bytes);
         }
@@ -236,10 +331,12 @@ impl Shadow {
 
     /// Whether all of some pages counts as written.
     pub(super) fn know(&self, start: u64, bytes: u64, known: bool) {
-        let first = start.wrapping_sub(self.arena) >> PAGE_BITS;
-        for page in first..first + (bytes >> PAGE_BITS) {
-            // SAFETY: the pages of an allocation lie in the arena.
-            unsafe { &*self.known.add(page as usize) }.store(known.into(), Ordering::Relaxed);
+        for at in (start..start + bytes).step_by(PAGE as usize) {
+            if let Some(page) = self.page(at) {
+                let kind = if known { KNOWN } else { TRACKED };
+                let next = |before: u8| Some((before & !KIND).wrapping_add(ONCE) | kind);
+                let _ = page.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            }
         }
     }
 }
@@ -261,7 +358,7 @@ mod tests {
             arena: view.base,
             len: view.len,
             bytes: region(view.len),
-            known: region(PAGE) as *const AtomicU8,
+            pages: region(PAGE) as *const AtomicU8,
         }
     }
 
@@ -298,5 +395,34 @@ mod tests {
         shadow.copied(start, start + 4 * PAGE, 12);
         assert_eq!(undefined(&shadow, start + 4 * PAGE, 12), []);
         assert!(!shadow.tracks(start - 1) && !shadow.tracks(start + 8 * PAGE));
+    }
+
+    #[test]
+    fn pages_are_whole_until_something_is_missing() {
+        let (shadow, start) = (shadow(8), 1 << 40);
+        shadow.define(start + 8, 2 * PAGE);
+        assert!(!shadow.is_whole(start + 8, 8) && shadow.is_whole(start + PAGE, PAGE));
+        assert!(!shadow.is_whole(start + 2 * PAGE - 8, 16));
+        // The last bytes of a page are not all of it; the first ones are what it lacks.
+        shadow.completes(start + PAGE - 8, 8);
+        assert!(!shadow.is_whole(start, 1));
+        shadow.define(start, 8);
+        shadow.completes(start + PAGE - 8, 8);
+        assert!(shadow.is_whole(start, PAGE));
+        // Copies of what is whole are, and others are not; both leave what they say.
+        shadow.copied(start, start + 4 * PAGE, PAGE);
+        assert!(shadow.is_whole(start + 4 * PAGE, PAGE));
+        shadow.copied(start + 3 * PAGE, start + 4 * PAGE + 16, 4);
+        assert!(!shadow.is_whole(start + 4 * PAGE, 1));
+        shadow.completes(start + 4 * PAGE, PAGE);
+        assert!(!shadow.is_whole(start + 4 * PAGE, 1));
+        shadow.undefine(start + PAGE + 100, 1);
+        assert!(!shadow.is_whole(start + PAGE, 1) && shadow.is_whole(start, 1));
+        // Another allocation.
+        shadow.know(start, PAGE, false);
+        assert!(!shadow.is_whole(start, 1) && shadow.tracks(start));
+        shadow.know(start, PAGE, true);
+        shadow.has_missing(start, PAGE);
+        assert!(!shadow.tracks(start));
     }
 }

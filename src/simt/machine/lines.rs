@@ -162,6 +162,29 @@ unsafe fn find(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction, pieces
     good && (all | step) & (bytes - 1) == 0
 }
 
+/// Does something with where each piece begins, what lanes are apart there and how many they are, until it is `false`: that
+/// also where the long way has to look.
+///
+/// # Safety
+/// As for [`line`].
+#[inline(always)]
+pub(super) unsafe fn each(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    bytes: u64,
+    direction: Direction,
+    mut act: impl FnMut(u64, u64, u64) -> bool,
+) -> bool {
+    let mut pieces = Pieces::NONE;
+    // SAFETY: the caller vouches for the value.
+    let are_good = unsafe { find(cx, op, bytes, direction, &mut pieces) };
+    let lanes = cx.run.min(WARP) as u64;
+    are_good
+        && pieces.first[..pieces.count]
+            .iter()
+            .all(|&first| act(first, pieces.step, lanes))
+}
+
 /// Tells the observer where the lanes of the bundle touch memory.
 #[inline(always)]
 fn tell(cx: &Cx<'_>, op: &MemOp, pieces: &Pieces, bytes: u64, direction: Direction, stored: Option<&Stored<'_>>) {

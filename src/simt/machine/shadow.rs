@@ -16,11 +16,12 @@ use super::access::{self, AccessFn, Lanes, MemOp, Pattern};
 use super::context::{Cx, NONE};
 use super::joint::matrix_shadow as matrix;
 use super::joint::warpgroup::shadow as warpgroup;
+use super::lines;
 use super::observe::{Direction, Undefined};
 use super::raw::{Convert, Raw};
 use super::shadow_lanes::{Values, clear, gather, nonzero, ones, scatter, tell};
 use super::slots::{Slot, bits};
-use super::transfer::{Transfer, is_common, pick};
+use super::transfer::{Transfer, everybody, is_common, pick};
 
 /// Whether an access to this space may go elsewhere than to what is tracked.
 fn anywhere(space: Space) -> bool {
@@ -63,21 +64,26 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool> Transfer for Load<T, D, SIGNED> 
     unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let memory = shadow::get();
         let bytes = size_of::<T>() as u64 * op.data.len() as u64;
+        let regs = cx.regs;
+        let defined = |w: usize, count: usize| {
+            for &slot in op.data.iter().filter(|slot| **slot != NONE) {
+                // SAFETY: a slot of the running window has 32 values a warp.
+                unsafe { std::ptr::write_bytes((regs.add(slot as usize) as *mut D).add(w * WARP), 0, count) };
+            }
+        };
+        // SAFETY: slots are those of the running window, and all lanes of its warps take part.
+        if Self::COMMON && everybody(cx) && unsafe { Self::bundle_is_written(cx, op, bytes, memory) } {
+            defined(0, cx.mask.warps as usize * WARP);
+            return true;
+        }
         for w in 0..cx.mask.warps as usize {
             let active = cx.mask.lanes[w];
             if active == 0 {
                 continue;
             }
             // SAFETY: slots are those of the running window, and all lanes of warp `w` take part.
-            if active == u32::MAX && unsafe { Self::all_written(cx, op, w, bytes, memory) } {
-                for &slot in op.data.iter().filter(|slot| **slot != NONE) {
-                    // SAFETY: a slot of the running window has 32 values a warp.
-                    unsafe {
-                        (cx.regs.add(slot as usize) as *mut [D; WARP])
-                            .add(w)
-                            .write([D::default(); WARP])
-                    };
-                }
+            if active == u32::MAX && unsafe { Self::all_written(cx, op, (w, WARP), bytes, memory) } {
+                defined(w, WARP);
                 continue;
             }
             let mut a: Lanes = [0; WARP];
@@ -94,14 +100,7 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool> Transfer for Load<T, D, SIGNED> 
                     .iter()
                     .fold(u64::MAX, |all, at| all & unsafe { written(memory.of(*at), bytes) });
                 if all == u64::MAX {
-                    for &slot in op.data.iter().filter(|slot| **slot != NONE) {
-                        // SAFETY: a slot of the running window has 32 values a warp.
-                        unsafe {
-                            (cx.regs.add(slot as usize) as *mut [D; WARP])
-                                .add(w)
-                                .write([D::default(); WARP])
-                        };
-                    }
+                    defined(w, WARP);
                     continue;
                 }
             }
@@ -141,19 +140,60 @@ impl<T: Convert<D>, D: Raw, const SIGNED: bool> Transfer for Load<T, D, SIGNED> 
 }
 
 impl<T: Convert<D>, D: Raw, const SIGNED: bool> Load<T, D, SIGNED> {
-    /// All lanes load from a row, or from one place, and all of that has been written, as is the rule.
+    /// Lanes, counted from the first of a warp, load from a row, or from one place, and all of that has been written, as is the rule.
     ///
     /// # Safety
-    /// As for [`Transfer::run`]; all lanes of the warp take part.
+    /// As for [`Transfer::run`]; all of these lanes take part.
     #[inline(always)]
-    unsafe fn all_written(cx: &Cx<'_>, op: &MemOp, w: usize, bytes: u64, memory: Option<&Memory>) -> bool {
+    unsafe fn all_written(
+        cx: &Cx<'_>,
+        op: &MemOp,
+        (w, count): (usize, usize),
+        bytes: u64,
+        memory: Option<&Memory>,
+    ) -> bool {
         // SAFETY: the address register is a slot of the running window.
-        let (first, extent) = match unsafe { access::pattern(cx, op, w, WARP, bytes, Direction::Read) } {
-            Pattern::Consecutive(first) => (first, bytes * WARP as u64),
+        let (first, extent) = match unsafe { access::pattern(cx, op, w, count, bytes, Direction::Read) } {
+            Pattern::Consecutive(first) => (first, bytes * count as u64),
             Pattern::Same(first) => (first, bytes),
             Pattern::Other => return false,
         };
-        memory.is_none_or(|memory| is_written(memory, first, extent))
+        memory.is_none_or(|memory| is_written(memory, op.space, first, extent))
+    }
+
+    /// Likewise of all lanes of the bundle, which may load from a row for each of its pieces.
+    ///
+    /// # Safety
+    /// As for [`Transfer::run`]; all lanes take part.
+    #[inline(always)]
+    unsafe fn bundle_is_written(cx: &Cx<'_>, op: &MemOp, bytes: u64, memory: Option<&Memory>) -> bool {
+        let all = cx.mask.warps as usize * WARP;
+        // SAFETY: what the caller vouches for; an operation names a value that the bundle has computed.
+        unsafe {
+            if !lines::in_pieces(cx, op) && Self::all_written(cx, op, (0, all), bytes, memory) {
+                return true;
+            }
+            let (Some(memory), true) = (memory, op.affine != NONE) else {
+                return false;
+            };
+            let mut last = None;
+            lines::each(cx, op, bytes, Direction::Read, |first, step, lanes| {
+                // Pieces of a tile that name the same.
+                if last.replace(first) == Some(first) {
+                    return true;
+                }
+                match step {
+                    0 => is_written(memory, op.space, first, bytes),
+                    step if step == bytes => is_written(memory, op.space, first, bytes * lanes),
+                    // Windows lie in the arena.
+                    step if !anywhere(op.space) => {
+                        let of_lane = |lane| written(memory.of(first + step * lane), bytes);
+                        (0..lanes).fold(u64::MAX, |all, lane| all & of_lane(lane)) == u64::MAX
+                    }
+                    _ => false,
+                }
+            })
+        }
     }
 }
 
@@ -177,9 +217,12 @@ unsafe fn written(place: *const u8, bytes: u64) -> u64 {
     }
 }
 
-/// Whether all of a range, shorter than a page, has been written.
+/// Whether all of a range, no longer than a page, has been written.
 #[inline(always)]
-fn is_written(memory: &Memory, first: u64, extent: u64) -> bool {
+fn is_written(memory: &Memory, space: Space, first: u64, extent: u64) -> bool {
+    if memory.is_whole(first, extent) {
+        return true;
+    }
     if !memory.tracks_both_ends(first, extent) {
         return !memory.tracks(first) && !memory.tracks(first + extent - 1);
     }
@@ -187,7 +230,29 @@ fn is_written(memory: &Memory, first: u64, extent: u64) -> bool {
     let bytes = unsafe { std::slice::from_raw_parts(memory.of(first), extent as usize) };
     let (words, rest) = bytes.as_chunks::<8>();
     let all = words.iter().fold(u64::MAX, |all, word| all & u64::from_ne_bytes(*word));
-    rest.iter().fold(all == u64::MAX, |all, byte| all & (*byte == u8::MAX))
+    let is_written = rest.iter().fold(all == u64::MAX, |all, byte| all & (*byte == u8::MAX));
+    // Windows are new with each block.
+    if is_written && anywhere(space) {
+        memory.completes(first, extent);
+    }
+    is_written
+}
+
+/// All of a range, no longer than a page, is written; `false`: not all of it is tracked.
+#[inline(always)]
+fn write(memory: &Memory, space: Space, first: u64, extent: u64) -> bool {
+    if memory.is_whole(first, extent) {
+        return true;
+    }
+    if !memory.tracks_both_ends(first, extent) {
+        return false;
+    }
+    // SAFETY: the range lies in the arena, of which this is the shadow.
+    unsafe { std::ptr::write_bytes(memory.of(first), u8::MAX, extent as usize) };
+    if anywhere(space) {
+        memory.completes(first, extent);
+    }
+    true
 }
 
 struct Store<T, D>(std::marker::PhantomData<(T, D)>);
@@ -201,25 +266,36 @@ impl<T: Convert<D>, D: Raw> Transfer for Store<T, D> {
     unsafe fn run<C: Cpu, const WATCHED: bool>(cx: &mut Cx<'_>, op: &MemOp) -> bool {
         let Some(memory) = shadow::get() else { return true };
         let bytes = size_of::<T>() as u64 * op.data.len() as u64;
+        let regs = cx.regs;
+        let are_defined = |w: usize, count: usize| {
+            op.data.iter().filter(|slot| **slot != NONE).all(|&slot| {
+                // SAFETY: slots are those of the running window, with 32 values a warp; whatever they hold are numbers.
+                let values =
+                    unsafe { std::slice::from_raw_parts((regs.add(slot as usize) as *const D).add(w * WARP), count) };
+                values.iter().fold(0, |all, value| all | value.bits()) == 0
+            })
+        };
+        let all = cx.mask.warps as usize * WARP;
+        // SAFETY: slots are those of the running window, and all lanes of its warps take part.
+        if Self::COMMON
+            && everybody(cx)
+            && are_defined(0, all)
+            && unsafe { Self::bundle_is_written(cx, op, bytes, memory) }
+        {
+            return true;
+        }
         for w in 0..cx.mask.warps as usize {
             let active = cx.mask.lanes[w];
             if active == 0 {
                 continue;
             }
-            // SAFETY: slots are those of the running window; whatever they hold are numbers.
-            let is_defined = op.data.iter().filter(|slot| **slot != NONE).all(|&slot| unsafe {
-                let values = &*(cx.regs.add(slot as usize) as *const [D; WARP]).add(w);
-                let all = values.iter().fold(0, |all, value| all | value.bits());
-                all == 0
-            });
+            let is_defined = are_defined(w, WARP);
             if active == u32::MAX && is_defined {
                 // SAFETY: the address register is a slot of the running window.
                 let pattern = unsafe { access::pattern(cx, op, w, WARP, bytes, Direction::Write) };
                 if let Pattern::Consecutive(first) = pattern
-                    && memory.tracks_both_ends(first, bytes * WARP as u64)
+                    && write(memory, op.space, first, bytes * WARP as u64)
                 {
-                    // SAFETY: the range lies in the arena, of which this is the shadow.
-                    unsafe { std::ptr::write_bytes(memory.of(first), u8::MAX, WARP * bytes as usize) };
                     continue;
                 }
             }
@@ -256,6 +332,9 @@ impl<T: Convert<D>, D: Raw> Transfer for Store<T, D> {
                 }
             }
             if undefined != 0 {
+                for i in bits(undefined) {
+                    memory.has_missing(a[i], bytes);
+                }
                 let event = Undefined::Stored {
                     warp: w,
                     lanes: undefined,
@@ -266,6 +345,39 @@ impl<T: Convert<D>, D: Raw> Transfer for Store<T, D> {
             }
         }
         true
+    }
+}
+
+impl<T: Convert<D>, D: Raw> Store<T, D> {
+    /// Notes what all lanes of a bundle write, whose values have no missing bits, if it is a row, or one for each of its pieces.
+    ///
+    /// # Safety
+    /// As for [`Transfer::run`]; all lanes take part.
+    #[inline(always)]
+    unsafe fn bundle_is_written(cx: &Cx<'_>, op: &MemOp, bytes: u64, memory: &Memory) -> bool {
+        let all = cx.mask.warps as usize * WARP;
+        // SAFETY: what the caller vouches for; an operation names a value that the bundle has computed.
+        unsafe {
+            if !lines::in_pieces(cx, op)
+                && let Pattern::Consecutive(first) = access::pattern(cx, op, 0, all, bytes, Direction::Write)
+                && write(memory, op.space, first, bytes * all as u64)
+            {
+                return true;
+            }
+            op.affine != NONE
+                && lines::each(cx, op, bytes, Direction::Write, |first, step, lanes| match step {
+                    0 => write(memory, op.space, first, bytes),
+                    step if step == bytes => write(memory, op.space, first, bytes * lanes),
+                    // Windows lie in the arena.
+                    step if !anywhere(op.space) => {
+                        for lane in 0..lanes {
+                            std::ptr::write_bytes(memory.of(first + step * lane), u8::MAX, bytes as usize);
+                        }
+                        true
+                    }
+                    _ => false,
+                })
+        }
     }
 }
 

@@ -149,5 +149,8 @@ pub fn leave(memory: &Memory, at: u64, bytes: usize, missing: u128) {
         let written = (!missing).to_le_bytes();
         // SAFETY: the bytes lie in the arena, of each byte of which there is a shadow, and there are sixteen at most.
         unsafe { std::ptr::copy_nonoverlapping(written.as_ptr(), memory.of(at), bytes) };
+        if missing != 0 {
+            memory.has_missing(at, bytes as u64);
+        }
     }
 }

@@ -305,7 +305,7 @@ pub(super) const fn is_common<T, D>() -> bool {
 
 /// Whether all lanes of all warps of the bundle take part.
 #[inline(always)]
-fn everybody(cx: &Cx<'_>) -> bool {
+pub(super) fn everybody(cx: &Cx<'_>) -> bool {
     cx.mask.lanes[..cx.mask.warps as usize]
         .iter()
         .all(|&lanes| lanes == u32::MAX)

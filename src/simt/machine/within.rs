@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use crate::isa::Level;
 use crate::isa::lanes::{WARP, Width};
 use crate::memory::tensor_map::TensorMap;
 use crate::memory::{AddressSpace, READ, WRITE};
@@ -61,8 +62,14 @@ pub unsafe fn check(op: &Within<Slot>, affine: u32, cx: &Cx<'_>) -> Option<RawFa
             });
         }
     };
-    // SAFETY: the slots lie in the running window, and the value is there, as the caller promises.
-    if unsafe { all_stay((op, affine), cx, start, end) } {
+    // SAFETY: the slots lie in the running window, and the value is there, as the caller promises; the CPU has the level.
+    let all_stay = unsafe {
+        match Level::current() {
+            Level::Avx512 | Level::Avx2 => all_stay_avx2((op, affine), cx, start, end),
+            Level::Baseline => all_stay((op, affine), cx, start, end),
+        }
+    };
+    if all_stay {
         return None;
     }
     first_of(cx, &|lane| {
@@ -128,6 +135,16 @@ fn first_of(cx: &Cx<'_>, of_lane: &dyn Fn(usize) -> Option<RawFault>) -> Option<
     let same = same.filter(|other| instruction(other) == instruction(&first));
     let others = same.fold(0, |mask, other| mask | 1 << (other.lane % WARP));
     Some(RawFault { others, ..first })
+}
+
+/// [`all_stay`] with vectors that have 64-bit comparisons.
+///
+/// # Safety
+/// As for that one; the CPU has AVX2.
+#[target_feature(enable = "avx2")]
+unsafe fn all_stay_avx2(op: (&Within<Slot>, u32), cx: &Cx<'_>, start: u64, end: u64) -> bool {
+    // SAFETY: the caller promises it.
+    unsafe { all_stay(op, cx, start, end) }
 }
 
 /// Whether all accesses of all lanes stay in an object, as far as that is seen quickly.
