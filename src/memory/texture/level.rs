@@ -59,7 +59,7 @@ fn length(d: [f64; 3]) -> f64 {
 /// The logarithm to base 2, of the first nine significant bits. No length, and what is no number, has that of the smallest.
 fn logarithm(length: f64) -> f64 {
     // Beyond all levels, to either side, and what is no number.
-    if !(length > f64::MIN_POSITIVE) {
+    if length.is_nan() || length <= f64::MIN_POSITIVE {
         return f64::MIN;
     }
     let exponent = (length.to_bits() >> 52) as i32 - 1023;

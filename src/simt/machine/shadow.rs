@@ -276,13 +276,12 @@ impl<T: Convert<D>, D: Raw> Transfer for Store<T, D> {
             })
         };
         let all = cx.mask.warps as usize * WARP;
-        // SAFETY: slots are those of the running window, and all lanes of its warps take part.
-        if Self::COMMON
-            && everybody(cx)
-            && are_defined(0, all)
-            && unsafe { Self::bundle_is_written(cx, op, bytes, memory) }
-        {
-            return true;
+        if Self::COMMON && everybody(cx) && are_defined(0, all) {
+            // SAFETY: slots are those of the running window, and all lanes of its warps take part.
+            let is_done = unsafe { Self::bundle_is_written(cx, op, bytes, memory) };
+            if is_done {
+                return true;
+            }
         }
         for w in 0..cx.mask.warps as usize {
             let active = cx.mask.lanes[w];
