@@ -2,7 +2,8 @@
 //!
 //! A page has a bit for each line, and where part of a line was touched for each byte, by way. An access whose bits are set already
 //! says nothing new, and that is all that most cost: nobody waits for others to find that. Bytes that are new at the same time are a
-//! span, which is a number: a grid whose threads touch memory here and there has one for each word.
+//! span, which is a number. A grid whose threads touch memory here and there has one for each word: pages with many of them have half
+//! such a number for each word instead.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -19,6 +20,8 @@ use crate::sanitizer::directory::{Directory, Remembered};
 const LINES: usize = PAGE as usize / 64;
 /// Spans of a way that are more than a few.
 const MANY: usize = 16;
+/// So many that numbers for all words of the page take no more room.
+const DENSE: usize = 256;
 
 /// By class. `None`: nobody but this grid knows that memory.
 type Page = Option<[Way; 4]>;
@@ -67,10 +70,83 @@ impl Span {
             bytes: bytes as u32,
         }
     }
+
+    /// Its words, each by its number, if a [`Word`] holds all that is known of each.
+    fn words(self) -> Option<impl Iterator<Item = (usize, Word)>> {
+        let (start, end) = (self.start(), self.end());
+        if !(start | end).is_multiple_of(4) {
+            return None;
+        }
+        let last = self.example(end - 4);
+        if matches!(last.bytes, 1 | 2) {
+            return None;
+        }
+        Word::of(last)?;
+        Some((start / 4..end / 4).filter_map(move |word| Some((word as usize, Word::of(self.example(word * 4))?))))
+    }
 }
 
-/// Most pages have few.
-type List = SmallVec<[Span; 4]>;
+/// Who touched a word first: the place and one (19 bits), how many bytes a thread has (3, as in a [`Span`]), and the thread (10).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Word(u32);
+
+impl Word {
+    /// `None`: so many places have no room.
+    fn of(example: Example) -> Option<Word> {
+        let width = if example.bytes == 0 {
+            7
+        } else {
+            example.bytes.trailing_zeros()
+        };
+        let place = example.place + 1;
+        (place < 1 << 19).then_some(Word(place << 13 | width << 10 | example.thread & 1023))
+    }
+    fn is_touched(self) -> bool {
+        self.0 != 0
+    }
+    fn example(self) -> Example {
+        let width = self.0 >> 10 & 7;
+        Example {
+            place: (self.0 >> 13) - 1,
+            thread: self.0 & 1023,
+            bytes: if width == 7 { 0 } else { 1 << width },
+        }
+    }
+}
+
+type Words = [Word; PAGE as usize / 4];
+
+/// Spans of a way, in any order.
+#[derive(Default)]
+struct List {
+    /// Most pages have few. Of one with `words`, those that do not fit there.
+    spans: SmallVec<[Span; 4]>,
+    words: Option<Box<Words>>,
+}
+
+impl List {
+    fn push(&mut self, span: Span) {
+        if let Some(words) = &mut self.words
+            && let Some(own) = span.words()
+        {
+            own.for_each(|(number, word)| words[number] = word);
+            return;
+        }
+        self.spans.push(span);
+        if self.spans.len() == DENSE && self.words.is_none() {
+            let mut words = Box::new([Word::default(); _]);
+            self.spans.retain(|span| match span.words() {
+                Some(own) => {
+                    own.for_each(|(number, word): (usize, Word)| words[number] = word);
+                    false
+                }
+                None => true,
+            });
+            self.spans.shrink_to_fit();
+            self.words = Some(words);
+        }
+    }
+}
 
 pub struct Pages {
     /// Tells them from others.
@@ -90,6 +166,8 @@ enum Spans {
     /// From one to another of the common ones.
     Few(usize, usize),
     Many(Box<[Span]>),
+    /// By word, and spans of what is no word.
+    Dense(Box<Words>, Box<[Span]>),
 }
 
 impl Pages {
@@ -184,11 +262,14 @@ fn is_shared(address: u64) -> bool {
 impl Way {
     /// What was noted, in order.
     fn end(&self, common: &mut Vec<Span>) -> Spans {
-        let mut spans = self.spans.lock();
+        let List { mut spans, words } = std::mem::take(&mut *self.spans.lock());
         // Where a span begins is its highest bits.
         spans.sort_unstable_by_key(|span| span.0);
+        if let Some(words) = words {
+            return Spans::Dense(words, spans.into_boxed_slice());
+        }
         if spans.len() > MANY {
-            return Spans::Many(std::mem::take(&mut *spans).into_boxed_slice());
+            return Spans::Many(spans.into_boxed_slice());
         }
         let start = common.len();
         common.extend(spans.drain(..));
@@ -298,21 +379,36 @@ impl Trace {
     fn spans<'a>(&'a self, page: &'a [Spans; 4], class: Class) -> &'a [Span] {
         match &page[class as usize] {
             Spans::Few(start, end) => &self.common[*start..*end],
-            Spans::Many(spans) => spans,
+            Spans::Many(spans) | Spans::Dense(_, spans) => spans,
         }
+    }
+
+    /// Bytes of a page that were touched in a way, by where they begin and end, in order.
+    fn touched(&self, page: &[Spans; 4], class: Class, mut act: impl FnMut(u64, u64)) {
+        let spans = self.spans(page, class).iter().map(|span| (span.start(), span.end()));
+        let Spans::Dense(words, _) = &page[class as usize] else {
+            return spans.for_each(|(start, end)| act(start, end));
+        };
+        let numbers = (0_u64..).zip(words.iter()).filter(|(_, word)| word.is_touched());
+        let mut all: Vec<_> = numbers
+            .map(|(number, _)| (number * 4, number * 4 + 4))
+            .chain(spans)
+            .collect();
+        all.sort_unstable();
+        all.into_iter().for_each(|(start, end)| act(start, end));
     }
 
     /// What was touched in a way, as far as it follows each other, in order.
     pub fn ranges(&self, class: Class) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (page, spans) in &self.pages {
-            for span in self.spans(spans, class) {
-                let (start, end) = (page * PAGE + span.start(), page * PAGE + span.end());
+        for (page, ways) in &self.pages {
+            self.touched(ways, class, |start, end| {
+                let (start, end) = (page * PAGE + start, page * PAGE + end);
                 match ranges.last_mut() {
                     Some(last) if last.1 == start => last.1 = end,
                     _ => ranges.push((start, end)),
                 }
-            }
+            });
         }
         ranges
     }
@@ -321,7 +417,20 @@ impl Trace {
     pub fn first(&self, class: Class, address: u64) -> Option<(Example, u64)> {
         let number = address / PAGE;
         let at = self.pages.binary_search_by_key(&number, |(page, _)| *page).ok()?;
-        let (byte, spans) = (address % PAGE, self.spans(&self.pages[at].1, class));
+        let (byte, page) = (address % PAGE, &self.pages[at].1);
+        if let Spans::Dense(words, _) = &page[class as usize]
+            && words[byte as usize / 4].is_touched()
+        {
+            let own = words[byte as usize / 4].example();
+            let whole = u64::from(own.bytes.max(4));
+            // The other words of his element.
+            let more = words[byte as usize / 4..].iter().take(whole as usize / 4);
+            let count = more
+                .take_while(|word| word.is_touched() && word.example() == own)
+                .count();
+            return Some((own, number * PAGE + (byte / 4 + count as u64) * 4));
+        }
+        let spans = self.spans(page, class);
         let before = spans.partition_point(|span| span.start() <= byte).checked_sub(1)?;
         let span = spans[before];
         (byte < span.end()).then(|| (span.example(byte), number * PAGE + span.end()))
@@ -378,5 +487,52 @@ mod tests {
         assert_eq!(first(192), None);
         assert_eq!(first(59), None);
         assert_eq!(trace.first(Class::Write, base + 64), None);
+    }
+
+    /// Threads here and there, elements of all widths, more than a page has spans for: each byte has its own first.
+    #[test]
+    fn a_page_of_many_spans_has_words() {
+        let mut ways: [Way; 4] = Default::default();
+        let way = &mut ways[Class::Write as usize];
+        let mut first: Vec<Option<(u32, u32, u32)>> = vec![None; PAGE as usize];
+        let mut random = 12345_u32;
+        for step in 0..3000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let bytes = [4, 4, 4, 4, 8, 8, 16, 2, 1][(random >> 8) as usize % 9];
+            let (at, thread) = ((random >> 12) as usize % (PAGE as usize / bytes) * bytes, random >> 22);
+            // Beyond so many places there is no room for words.
+            let place = if step % 50 == 0 { 1 << 20 } else { step };
+            if way.is_new(at, at + bytes) {
+                way.add(&mut way.spans.lock(), (at, at + bytes), &mut |_| Example {
+                    place,
+                    thread,
+                    bytes: bytes as u32,
+                });
+            }
+            for byte in first[at..at + bytes].iter_mut().filter(|byte| byte.is_none()) {
+                *byte = Some((place, thread, bytes as u32));
+            }
+        }
+        assert!(way.spans.lock().words.is_some() && !way.spans.lock().spans.is_empty());
+        let pages = Pages::new(0);
+        let mut remembered = Remembered::NOTHING;
+        pages.directory.page(&mut remembered, 3, || Some(ways));
+        let trace = pages.trace();
+        for (byte, expected) in (3 * PAGE..).zip(&first) {
+            let found = trace.first(Class::Write, byte);
+            assert!(found.is_none_or(|(_, end)| end > byte));
+            let found = found.map(|(example, _)| (example.place, example.thread, example.bytes));
+            assert_eq!(found, *expected, "{byte}");
+        }
+        let mut touched = vec![false; PAGE as usize];
+        for (start, end) in trace.ranges(Class::Write) {
+            touched[(start - 3 * PAGE) as usize..(end - 3 * PAGE) as usize].fill(true);
+        }
+        assert!(
+            touched
+                .iter()
+                .zip(&first)
+                .all(|(touched, first)| *touched == first.is_some())
+        );
     }
 }
