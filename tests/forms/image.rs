@@ -450,8 +450,8 @@ fn texture(case: &Case, bench: &Bench) -> Result<(), String> {
         if gradient {
             let power = pick(3);
             access.level = power as f64;
-            // One step in x is 2^power texels, one in y half as long.
-            for (axis, length) in [(0, 2f64.powi(power as i32)), (1, 2f64.powi(power as i32 - 1))] {
+            // One step in x is 2^power texels, one in y a quarter as long: their diagonal does not count.
+            for (axis, length) in [(0, 2f64.powi(power as i32)), (1, 2f64.powi(power as i32 - 2))] {
                 for at in 0..case.sources[1 + axis].len() {
                     let unit = match (geometry.cube, float) {
                         (true, _) => 2.0 / size[0] as f64,
