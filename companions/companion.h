@@ -1,7 +1,7 @@
 /* What every companion has: the library that it stands in for.
  *
  * A companion has the SONAME of one of NVIDIA's libraries and all of its exports. Margay's libcuda.so.1 loads it first and
- * tells it where NVIDIA's own lies (src/companions.rs); whoever asks the loader for that name afterwards has the companion. */
+ * tells it where NVIDIA's own lies (src/companions/); whoever asks the loader for that name afterwards has the companion. */
 #ifndef MARGAY_COMPANION_H
 #define MARGAY_COMPANION_H
 

@@ -26,6 +26,9 @@ enum { LOG_BYTES = 64 << 10, LTOIR_MAGIC = 0x7f4e43ed };
 typedef struct Link *Handle;
 
 struct Link {
+    /* What the program has of it: this very address, or, where the link was made before the program was led here, NVIDIA's. */
+    Handle handle;
+    Handle next;
     /* NVIDIA's link. */
     Handle real;
     /* All of it is NVIDIA's business. */
@@ -56,11 +59,53 @@ struct Link {
         function ? function(__VA_ARGS__) : ERROR_INTERNAL;          \
     })
 
+/* All links that there are. */
+static Handle links;
+static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Called with the lock. */
+static void enlist(Handle link, Handle handle) {
+    link->handle = handle;
+    link->next = links;
+    links = link;
+}
+
+static void strike(Handle link) {
+    pthread_mutex_lock(&links_lock);
+    for (Handle *place = &links; *place; place = &(*place)->next) {
+        if (*place == link) {
+            *place = link->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&links_lock);
+}
+
+/* The link that a program means. One that is not in the list is NVIDIA's, made before the program was led here: it stays theirs. */
+static Handle find(Handle handle) {
+    if (!handle) {
+        return NULL;
+    }
+    pthread_mutex_lock(&links_lock);
+    Handle link = links;
+    while (link && link->handle != handle) {
+        link = link->next;
+    }
+    if (!link && (link = calloc(1, sizeof *link))) {
+        link->real = handle;
+        link->forwarded = true;
+        enlist(link, handle);
+    }
+    pthread_mutex_unlock(&links_lock);
+    return link;
+}
+
 EXPORT Result nvJitLinkDestroy(Handle *handle) {
-    if (!handle || !*handle) {
+    Handle link = handle ? find(*handle) : NULL;
+    if (!link) {
         return ERROR_NULL_INPUT;
     }
-    Handle link = *handle;
+    strike(link);
     if (link->real) {
         REAL(nvJitLinkDestroy, (Handle *), &link->real);
     }
@@ -133,6 +178,9 @@ EXPORT Result nvJitLinkCreate(Handle *handle, uint32_t count, const char **optio
     if (!link) {
         return ERROR_INTERNAL;
     }
+    pthread_mutex_lock(&links_lock);
+    enlist(link, link);
+    pthread_mutex_unlock(&links_lock);
     link->forwarded = cuInit(0) != CUDA_SUCCESS;
     if (!keep_options(link, count, options)) {
         nvJitLinkDestroy(handle);
@@ -187,7 +235,8 @@ static bool holds_ltoir(Handle link, Input kind, const void *data, size_t size, 
     return result == SUCCESS;
 }
 
-EXPORT Result nvJitLinkAddData(Handle link, Input kind, const void *data, size_t size, const char *name) {
+EXPORT Result nvJitLinkAddData(Handle handle, Input kind, const void *data, size_t size, const char *name) {
+    Handle link = find(handle);
     if (!link || !data) {
         return ERROR_NULL_INPUT;
     }
@@ -208,15 +257,15 @@ EXPORT Result nvJitLinkAddData(Handle link, Input kind, const void *data, size_t
     return REAL(nvJitLinkAddData, (Handle, Input, const void *, size_t, const char *), link->real, kind, data, size, name);
 }
 
-EXPORT Result nvJitLinkAddFile(Handle link, Input kind, const char *path) {
-    if (!link || !path) {
+EXPORT Result nvJitLinkAddFile(Handle handle, Input kind, const char *path) {
+    if (!handle || !path) {
         return ERROR_NULL_INPUT;
     }
     FILE *file = fopen(path, "rb");
     long size = file && !fseek(file, 0, SEEK_END) ? ftell(file) : -1;
     char *data = size > 0 ? malloc((size_t)size) : NULL;
     bool complete = data && !fseek(file, 0, SEEK_SET) && fread(data, 1, (size_t)size, file) == (size_t)size;
-    Result result = complete ? nvJitLinkAddData(link, kind, data, (size_t)size, path) : ERROR_INVALID_INPUT;
+    Result result = complete ? nvJitLinkAddData(handle, kind, data, (size_t)size, path) : ERROR_INVALID_INPUT;
     free(data);
     if (file) {
         fclose(file);
@@ -257,7 +306,8 @@ static Result link_ltoir(Handle link) {
     return result;
 }
 
-EXPORT Result nvJitLinkComplete(Handle link) {
+EXPORT Result nvJitLinkComplete(Handle handle) {
+    Handle link = find(handle);
     if (!link) {
         return ERROR_NULL_INPUT;
     }
@@ -268,7 +318,8 @@ EXPORT Result nvJitLinkComplete(Handle link) {
     return result == SUCCESS ? of_driver(cuLinkComplete(link->state, &link->image, &link->bytes)) : result;
 }
 
-EXPORT Result nvJitLinkGetLinkedCubinSize(Handle link, size_t *size) {
+EXPORT Result nvJitLinkGetLinkedCubinSize(Handle handle, size_t *size) {
+    Handle link = find(handle);
     if (!link || !size) {
         return ERROR_NULL_INPUT;
     }
@@ -279,7 +330,8 @@ EXPORT Result nvJitLinkGetLinkedCubinSize(Handle link, size_t *size) {
     return link->image ? SUCCESS : ERROR_INTERNAL;
 }
 
-EXPORT Result nvJitLinkGetLinkedCubin(Handle link, void *cubin) {
+EXPORT Result nvJitLinkGetLinkedCubin(Handle handle, void *cubin) {
+    Handle link = find(handle);
     if (!link || !cubin) {
         return ERROR_NULL_INPUT;
     }
@@ -295,7 +347,8 @@ EXPORT Result nvJitLinkGetLinkedCubin(Handle link, void *cubin) {
 
 /* There is such a thing with -lto alone, and then NVIDIA's library has it. */
 #define FORWARD_OUTPUT(name, type)                                                                  \
-    EXPORT Result name(Handle link, type *output) {                                                 \
+    EXPORT Result name(Handle handle, type *output) {                                               \
+        Handle link = find(handle);                                                                 \
         return link ? REAL(name, (Handle, type *), link->real, output) : ERROR_NULL_INPUT;          \
     }
 FORWARD_OUTPUT(nvJitLinkGetLinkedPtxSize, size_t)
@@ -305,7 +358,8 @@ FORWARD_OUTPUT(nvJitLinkGetLinkedLTOIR, void)
 
 /* What the driver's linker says, or, where that has nothing to say, NVIDIA's. */
 #define LOG(name, which)                                                                            \
-    EXPORT Result nvJitLinkGet##name##Size(Handle link, size_t *size) {                             \
+    EXPORT Result nvJitLinkGet##name##Size(Handle handle, size_t *size) {                           \
+        Handle link = find(handle);                                                                 \
         if (!link || !size) {                                                                       \
             return ERROR_NULL_INPUT;                                                                \
         }                                                                                           \
@@ -315,7 +369,8 @@ FORWARD_OUTPUT(nvJitLinkGetLinkedLTOIR, void)
         *size = strnlen(link->which, LOG_BYTES - 1) + 1;                                            \
         return SUCCESS;                                                                             \
     }                                                                                               \
-    EXPORT Result nvJitLinkGet##name(Handle link, char *log) {                                      \
+    EXPORT Result nvJitLinkGet##name(Handle handle, char *log) {                                    \
+        Handle link = find(handle);                                                                 \
         if (!link || !log) {                                                                        \
             return ERROR_NULL_INPUT;                                                                \
         }                                                                                           \

@@ -9,12 +9,13 @@
 //! is loaded; `cuInit` looks once more, for what the program has loaded in between. *Whether*: where the folder `companions`
 //! lies beside this library, NVIDIA's library of that name is found, and it is not loaded yet. Otherwise nothing happens:
 //! a program that has no such compiler at hand finds none. NVRTC that is loaded already is made to hand out PTX itself
-//! ([`redirect`]).
+//! ([`redirect`]), and who is linked with nvJitLink is made to call the companion ([`relink`]).
 //!
 //! The companion for NVML is not among them: it lies beside this library, and programs load it themselves.
 
 mod python;
 mod redirect;
+mod relink;
 
 use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -43,6 +44,8 @@ enum Outcome {
     AtWork(PathBuf),
     /// A library of that name was there first, and hands out PTX itself now ([`redirect`]).
     Redirected,
+    /// A library of that name was there first, and who is linked with it calls the companion now ([`relink`]).
+    Relinked,
     /// A library of that name was there first, and why it is left as it is.
     TooLate(String),
     /// NVIDIA's library was not found.
@@ -92,6 +95,11 @@ pub fn at_init() {
             }
             Some(Outcome::Redirected) => {
                 tracing::info!("{name} was loaded before libcuda.so.1 and is made to hand out PTX for machine code");
+            }
+            Some(Outcome::Relinked) => {
+                tracing::info!(
+                    "{name} was loaded before libcuda.so.1, and whoever is linked with it calls a companion, which keeps PTX"
+                );
             }
             Some(Outcome::TooLate(why)) => {
                 tracing::info!(
@@ -199,7 +207,7 @@ fn why_not(library: &str) -> String {
 fn is_at_work(library: &str) -> bool {
     outcomes_of(library)
         .iter()
-        .any(|outcome| matches!(outcome, Outcome::AtWork(_) | Outcome::Redirected))
+        .any(|outcome| matches!(outcome, Outcome::AtWork(_) | Outcome::Redirected | Outcome::Relinked))
 }
 
 /// What came of the companions for all versions of a library.
@@ -225,20 +233,30 @@ fn load() {
     let before = outcomes().clone();
     let places = Places::of_process();
     for (index, (name, wheel)) in COMPANIONS.iter().enumerate() {
-        if !matches!(before[index], None | Some(Outcome::NotNeeded)) {
+        // Who is linked with a library may have been loaded since.
+        if matches!(
+            before[index],
+            Some(Outcome::AtWork(_) | Outcome::Redirected | Outcome::Unloadable(_))
+        ) {
             continue;
         }
+        let companion = folder.join("compilers/lib").join(name);
         let outcome = if is_loaded(name) {
-            match redirect::keep_ptx(name) {
-                Ok(()) => Outcome::Redirected,
-                Err(why) => Outcome::TooLate(why),
-            }
+            let done = if name.starts_with("libnvrtc.so") {
+                redirect::keep_ptx(name).map(|()| Outcome::Redirected)
+            } else {
+                relink::call_companion(name, &companion).map(|()| Outcome::Relinked)
+            };
+            done.unwrap_or_else(Outcome::TooLate)
         } else {
-            let companion = folder.join("compilers/lib").join(name);
             match places.find(name, wheel, &companion) {
                 None => Outcome::NotNeeded,
                 Some(real) => match introduce(&companion, &real) {
-                    Ok(()) => Outcome::AtWork(real),
+                    Ok(library) => {
+                        // Others have addresses in it from now on.
+                        let _ = library.into_raw();
+                        Outcome::AtWork(real)
+                    }
                     Err(why) => Outcome::Unloadable(why),
                 },
             }
@@ -272,8 +290,8 @@ fn is_loaded(name: &str) -> bool {
     unsafe { Library::open(Some(name), RTLD_NOW | libc::RTLD_NOLOAD) }.is_ok()
 }
 
-/// Loads a companion, for good, and tells it where NVIDIA's library is.
-fn introduce(companion: &Path, real: &Path) -> Result<(), String> {
+/// Loads a companion, and tells it where NVIDIA's library is.
+fn introduce(companion: &Path, real: &Path) -> Result<Library, String> {
     type Tell = unsafe extern "C" fn(*const c_char);
     let path = CString::new(real.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
     // SAFETY: a library of ours, which has no constructors.
@@ -282,9 +300,7 @@ fn introduce(companion: &Path, real: &Path) -> Result<(), String> {
     let tell = unsafe { library.get::<Tell>(b"margay_companion_for\0") }.map_err(in_words)?;
     // SAFETY: a C string, which the function copies.
     unsafe { tell(path.as_ptr()) };
-    // Others have addresses in it from now on.
-    let _ = library.into_raw();
-    Ok(())
+    Ok(library)
 }
 
 /// What the loader says: the error itself names only the call.
