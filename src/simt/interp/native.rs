@@ -18,7 +18,7 @@ use crate::simt::jit::context::{
     Context, Cut, ENDED, Extent, LaneCall, NOWHERE, SCRATCH, Warp, outcome, step, together,
 };
 use crate::simt::jit::{Native, moves};
-use crate::simt::machine::slots::{Slot, first_lane, read};
+use crate::simt::machine::slots::{Slot, bits, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp, within};
 
@@ -303,6 +303,7 @@ impl Bundle {
         run.context.together = together;
         run.context.packed = 0;
         run.context.looked = u64::from(self.looked);
+        run.note_copies();
         run.context.warp = run.warp.get();
         run.context.same = run.warp.get_mut().regs;
         run.context.abreast = 0;
@@ -362,6 +363,7 @@ impl Bundle {
         run.context.stops = u64::from(stops);
         run.context.packed = 0;
         run.context.looked = 0;
+        run.note_copies();
         run.context.same = run.warp.get_mut().regs;
         let first = run.first;
         (run.context.warp, run.context.first, run.context.abreast) = (first, first, 1);
@@ -563,11 +565,13 @@ impl Run {
                 floor: 0,
                 stops: 0,
                 looked: 0,
+                copying: 0,
                 turns: i64::MAX,
                 budget: 0,
                 cut_count: 0,
                 cuts: [Cut::default(); 32],
                 scratch: [0; SCRATCH],
+                zeros: [0; 4],
             },
             warp: Box::new(UnsafeCell::new(Warp {
                 regs: std::ptr::null_mut(),
@@ -750,7 +754,9 @@ impl Run {
                 }
                 // SAFETY: `op` is of the code in whose window `cx` is.
                 cx.fault = unsafe { collective::execute(op, cx, machine, state) };
-                cx.fault.is_none()
+                self.note_copies();
+                // SAFETY: likewise.
+                cx.fault.is_none() && unsafe { self.remember_copy(cx, op, site) }
             }
             Code::Within { op, affine } => {
                 // SAFETY: `op` is of the code in whose window `cx` is. That code names no values that follow the lane's number.
@@ -775,16 +781,51 @@ impl Run {
 
     /// Looks up where an access that was carried out for the lanes of the mask may go without being asked; always `true`.
     fn remember(&self, cx: &Cx<'_>, mem: &MemOp, site: u32, bits: u8) -> bool {
+        self.learn(cx, address(cx, mem), site, bits);
+        true
+    }
+
+    /// What a site's accesses may reach without being asked, around an address.
+    fn learn(&self, cx: &Cx<'_>, address: u64, site: u32, bits: u8) {
         // SAFETY: the code that runs is this one's, which lives until it returns.
         let sites = &unsafe { &*self.native }.sites;
         if let Some(reach) = sites.get(site as usize) {
-            let (low, length) = AddressSpace::get().around(cx.block.view, address(cx, mem), bits);
+            let (low, length) = AddressSpace::get().around(cx.block.view, address, bits);
             let extent = Extent {
                 low,
                 room: (length + 1).saturating_sub(*reach),
             };
             // SAFETY: there is an extent for each site, which the thread's code alone looks at; it waits for this.
             unsafe { *self.context.extents.add(site as usize) = extent };
+        }
+    }
+
+    /// Code asks whether there are copies of `cp.async` to be waited for.
+    fn note_copies(&mut self) {
+        // SAFETY: who enters code has set the state before, and holds it until the code returns.
+        let fresh = unsafe { (*self.state).asynchronous.copies.is_fresh() };
+        self.context.copying = u64::from(!fresh);
+    }
+
+    /// Looks up where a copy of `cp.async` that was carried out for the lanes of the mask may read without being asked; always `true`.
+    ///
+    /// # Safety
+    /// Slots of `op` lie in the running window.
+    unsafe fn remember_copy(&self, cx: &Cx<'_>, op: &program::Op<Slot>, site: u32) -> bool {
+        if let program::Op::CopyAsync {
+            src, bytes, src_size, ..
+        } = op
+        {
+            let reads = |lane: &usize| match *src_size {
+                // SAFETY: the caller promises it.
+                Some(size) => unsafe { read(cx.regs, size, *lane) >= u64::from(*bytes) },
+                None => true,
+            };
+            if let Some(lane) = bits(cx.mask.lanes[0]).find(reads) {
+                // SAFETY: likewise.
+                let register = src.register.map_or(0, |slot| unsafe { read(cx.regs, slot, lane) });
+                self.learn(cx, register.wrapping_add(src.offset as u64), site, READ);
+            }
         }
         true
     }

@@ -165,6 +165,8 @@ pub struct Context {
     pub packed: u32,
     /// Not 0: somebody has looked at what others change since the last turn of a loop.
     pub looked: u64,
+    /// Not 0: copies of `cp.async` are under way in the block, or groups of them.
+    pub copying: u64,
     /// Instructions until the code is to return.
     pub budget: i64,
     /// Turns of loops through memory after which a warp pauses, that others of its block may read what lies beside: with its
@@ -180,6 +182,8 @@ pub struct Context {
     /// As many as a warp has lanes.
     pub cuts: [Cut; 32],
     pub scratch: [u8; SCRATCH],
+    /// What lanes copy that read nothing.
+    pub zeros: [u32; 4],
 }
 
 /// Code of a kernel or a function: its context, the number of the entry, the lanes that enter.

@@ -103,6 +103,7 @@ impl Emitter<'_> {
                     let canonical = self.constant(16, 0x7fff);
                     Some(self.select(16, &nan, &canonical, &half))
                 }
+                (Kind::Tf32, Kind::F32) if !flags.ftz => self.tf32(round, source),
                 (Kind::F32, Kind::Bf16) if !flags.ftz && round == Round::Unsaid => {
                     let value = half::widen(self.text, self.form, true, source);
                     Some(self.text.bits(self.form, 32, &value))
@@ -111,6 +112,31 @@ impl Emitter<'_> {
             },
             _ => None,
         }
+    }
+
+    /// The upper 19 bits of an `f32`, rounded. Too large ones become infinite by the carry.
+    fn tf32(&mut self, round: Round, source: &str) -> Option<String> {
+        let [cut, half, below, last, one] = [0xffff_e000, 0x1000, 0xfff, 13, 1].map(|value| self.constant(32, value));
+        let rounded = match round {
+            Round::To(Rounding::Rna) => self.binary("add", 32, source, &half),
+            Round::To(Rounding::Rz) => source.to_owned(),
+            Round::To(Rounding::Rn) => {
+                let odd = self.binary("lshr", 32, source, &last);
+                let odd = self.binary("and", 32, &odd, &one);
+                let up = self.binary("add", 32, &odd, &below);
+                self.binary("add", 32, source, &up)
+            }
+            _ => return None,
+        };
+        // `.rna` leaves NaN their upper bits, and others make them canonical.
+        let nan = match round {
+            Round::To(Rounding::Rna) => source.to_owned(),
+            _ => self.constant(32, 0x7fff_e000),
+        };
+        let value = self.text.float(self.form, 32, source);
+        let is_nan = self.fcmp("uno", 32, &value, &value);
+        let result = self.select(32, &is_nan, &nan, &rounded);
+        Some(self.binary("and", 32, &result, &cut))
     }
 
     /// Integers of 64 bits as `f64`, rounded to nearest, for CPUs without an instruction. Their halves are made the lowest bits of large

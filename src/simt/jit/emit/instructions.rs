@@ -125,6 +125,12 @@ impl Emit<'_> {
                     self.step(op, pc, None);
                 }
             }
+            Op::CopyAsync { .. } => {
+                if !self.copy_async(op, pc) {
+                    self.step(op, pc, None);
+                }
+            }
+            Op::CopyGroup(_) => self.copy_group(op, pc),
             // As the interpreter's: a full one, whatever it asks for.
             Op::Fence { .. } => self.text.line("fence seq_cst"),
             Op::ConvertAddress { .. }
@@ -132,8 +138,6 @@ impl Emit<'_> {
             | Op::ReadSpecial { .. }
             | Op::FrameAddress { .. }
             | Op::IsSpace { .. }
-            | Op::CopyAsync { .. }
-            | Op::CopyGroup(_)
             | Op::Texture(_)
             | Op::Surface(_)
             | Op::Shadow(_)

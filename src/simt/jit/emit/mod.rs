@@ -27,6 +27,7 @@ mod access;
 mod ahead;
 mod apart;
 mod atomic;
+mod copy;
 mod flow;
 mod group;
 mod indexed;
