@@ -5,12 +5,12 @@
 use std::mem::offset_of;
 
 use crate::isa::lanes::Width;
-use crate::program::{Op, Reg};
+use crate::program::{Address, Op, Reg};
 
 use super::super::Pc;
 use super::super::context::Context;
 use super::Emit;
-use super::place::{Moved, Place, Spread};
+use super::place::{Located, Moved, Place, Spread};
 
 impl Emit<'_> {
     /// A copy; `false`: not of a kind that is known here.
@@ -37,31 +37,17 @@ impl Emit<'_> {
         let Some((reads, partly)) = self.sizes(*src_size, size) else {
             return false;
         };
-        let follow = reads.is_none() && (from, to) == (Some(size), Some(size));
         let here = self.mask.clone();
+        let follow = here.is_none() && reads.is_none() && (from, to) == (Some(size), Some(size));
         // Lanes that read nothing may have any address there.
         let reads = match (&here, reads) {
             (Some(here), Some(reads)) => Some(self.each(here, &reads, "and")),
             (one, other) => other.or_else(|| one.clone()),
         };
         self.mask = reads.clone();
-        let source = match follow {
-            true => {
-                let reach = (self.lanes_of_line(src) - 1) * size + size;
-                let multiple = self.multiple(src, (size, src.offset));
-                self.locate_line(src, (reach, multiple), size)
-            }
-            false => self.locate_lanes(src, size),
-        };
+        let source = self.locate_copied(src, size, follow);
         self.mask = here.clone();
-        let target = match follow {
-            true => {
-                let reach = (self.lanes_of_line(dst) - 1) * size + size;
-                let multiple = self.multiple(dst, (size, dst.offset));
-                self.locate_line(dst, (reach, multiple), size)
-            }
-            false => self.locate_lanes(dst, size),
-        };
+        let target = self.locate_copied(dst, size, follow);
         let (Some(source), Some(target)) = (source, target) else {
             return false;
         };
@@ -82,6 +68,16 @@ impl Emit<'_> {
         }
         self.behind(Some(done));
         true
+    }
+
+    /// Where a copy reads or writes: in rows, if lanes follow each other, else lane by lane.
+    fn locate_copied(&mut self, address: &Address, size: u64, follow: bool) -> Option<Located> {
+        if !follow {
+            return self.locate_lanes(address, size);
+        }
+        let reach = self.lanes_of_line(address) * size;
+        let multiple = self.multiple(address, (size, address.offset));
+        self.locate_line(address, (reach, multiple), size)
     }
 
     /// Which lanes read all that is copied, if not all of them do, and whether any that runs reads a part. Outer `None`: all read a part.
