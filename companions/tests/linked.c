@@ -7,13 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                              \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
+#include "expect.h"
 
 typedef void *Handle;
 extern int nvJitLinkCreate(Handle *, uint32_t, const char **);
@@ -50,8 +44,6 @@ static void *end(Handle link) {
 
 /* A function of the driver's, by the symbol that cuda.h gives it. */
 static void *driver;
-#define TEXT(name) #name
-#define SYMBOL(name) TEXT(name)
 #define CU(name) ((__typeof__(name) *)dlsym(driver, SYMBOL(name)))
 
 /* Whether the image is what is wanted; where that is PTX, the driver runs it. */

@@ -14,19 +14,11 @@
 #include <unistd.h>
 
 #include "../nvml/nvml.h"
+#include "expect.h"
 
-#define EXPECT(condition)                                                              \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
 #define OK(call) EXPECT((call) == NVML_SUCCESS)
 #define FAILS(result, call) EXPECT((call) == NVML_ERROR_##result)
 
-#define TEXT(name) #name
-#define SYMBOL(name) TEXT(name)
 #define CU(name) ((__typeof__(name) *)dlsym(driver(), SYMBOL(name)))
 
 static void *driver(void) {

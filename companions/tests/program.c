@@ -11,13 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXPECT(condition)                                                              \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
+#include "expect.h"
 
 static const char *const NAMES[] = {"libnvrtc.so.12", "libnvrtc.so.13", "libnvJitLink.so.12", "libnvJitLink.so.13"};
 
@@ -44,8 +38,6 @@ static void *driver(void) {
 }
 
 /* A function of the driver's, by the symbol that cuda.h gives it. */
-#define TEXT(name) #name
-#define SYMBOL(name) TEXT(name)
 #define CU(name) ((__typeof__(name) *)dlsym(driver(), SYMBOL(name)))
 
 static void initialise(void) { EXPECT(CU(cuInit)(0) == CUDA_SUCCESS); }

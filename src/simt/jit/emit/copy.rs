@@ -166,11 +166,6 @@ impl Emit<'_> {
     pub(super) fn copy_group(&mut self, op: &Op, pc: Pc) {
         let copying = self.field(offset_of!(Context, copying), "i64", false);
         let copying = self.text.value(format!("icmp ne i64 {copying}, 0"));
-        let (slow, done) = (self.text.name("slow"), self.text.name("done"));
-        self.rarely(&copying, &slow, &done);
-        self.text.label(&slow);
-        self.step(op, pc, None);
-        self.jump(&done);
-        self.text.label(&done);
+        self.step_if(&copying, op, pc, None);
     }
 }

@@ -185,6 +185,16 @@ impl Emit<'_> {
         self.by_interpreter(pc, &wants, &gives, stretch);
     }
 
+    /// The interpreter carries out an instruction where this bit says so, which is rare; else nobody does.
+    pub(super) fn step_if(&mut self, bit: &str, op: &Op, pc: Pc, site: Option<usize>) {
+        let (slow, go) = (self.text.name("slow"), self.text.name("go"));
+        self.rarely(bit, &slow, &go);
+        self.text.label(&slow);
+        self.step(op, pc, site);
+        self.jump(&go);
+        self.text.label(&go);
+    }
+
     /// The interpreter carries out all instructions of a stretch of a unit, for the lanes that run: one that has no place where
     /// they leave. `sites` are those of its accesses that learn where memory is.
     pub(super) fn steps(&mut self, block: usize, stretch: RangeInclusive<usize>, sites: Vec<(u32, u32)>) {

@@ -39,12 +39,7 @@ impl Emit<'_> {
             self.step(op, pc, None);
             return;
         };
-        let (slow, go) = (self.text.name("slow"), self.text.name("go"));
-        self.rarely(&bad, &slow, &go);
-        self.text.label(&slow);
-        self.step(op, pc, site);
-        self.jump(&go);
-        self.text.label(&go);
+        self.step_if(&bad, op, pc, site);
     }
 
     /// Whether a lane may leave the object, and where that is looked up. `None`: this is not found out here.
