@@ -3,7 +3,9 @@
 //! `seed N` generates a kernel and runs it; `file PTX SEED BLOCK GRID OUT` runs one that stands in a file, with the input of
 //! its seed, and leaves what memory holds afterwards in OUT. The answer is `ok HASH` or `error WHAT`.
 //!
-//! `TIERS_LIBRARY` names another library, as a GPU's driver; `TIERS_EXACT` then takes out what only approximates.
+//! `TIERS_LIBRARY` names another library, as a GPU's driver; `TIERS_EXACT` then takes out what only approximates, or with
+//! `TIERS_EXACT=approximate` leaves it, for a device whose approximations ours has. `TIERS_LEVEL` has the level of the driver's
+//! optimisation, 0 to 4: what differs at 4 and not at 0 is its compiler's doing.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::io::{BufRead, Write};
@@ -18,6 +20,9 @@ use super::random::Random;
 
 /// Threads of the largest launch.
 const MOST: usize = 1024;
+/// `CU_LIMIT_STACK_SIZE`, and bytes for functions that call themselves: a GPU has room for one level otherwise.
+const STACK: (c_int, usize) = (0, 32 << 10);
+const CU_JIT_OPTIMIZATION_LEVEL: c_int = 7;
 
 /// The library that belongs to this test, beside its executable; `TIERS_LIBRARY` names another.
 pub fn library_path() -> PathBuf {
@@ -79,6 +84,7 @@ impl Driver {
         call!(library, "cuDeviceGet"(&mut device => *mut c_int, 0 => c_int))?;
         call!(library, "cuDevicePrimaryCtxRetain"(&mut context => *mut *mut c_void, device => c_int))?;
         call!(library, "cuCtxSetCurrent"(context => *mut c_void))?;
+        call!(library, "cuCtxSetLimit"(STACK.0 => c_int, STACK.1 => usize))?;
         let mut buffers = [0; 6];
         for (buffer, bytes) in buffers.iter_mut().zip(sizes(MOST)) {
             call!(library, "cuMemAlloc_v2"(buffer => *mut u64, bytes => usize))?;
@@ -90,7 +96,12 @@ impl Driver {
         let text = std::ffi::CString::new(exact(tampered(text))).map_err(|error| error.to_string())?;
         let library = &self.library;
         let (mut module, mut function) = (null_mut::<c_void>(), null_mut::<c_void>());
-        call!(library, "cuModuleLoadData"(&mut module => *mut *mut c_void, text.as_ptr().cast() => *const c_void))?;
+        let level: Option<usize> = std::env::var("TIERS_LEVEL").ok().and_then(|level| level.parse().ok());
+        let (mut option, mut value) = (CU_JIT_OPTIMIZATION_LEVEL, level.unwrap_or(4) as *mut c_void);
+        call!(library, "cuModuleLoadDataEx"(
+            &mut module => *mut *mut c_void, text.as_ptr().cast() => *const c_void, u32::from(level.is_some()) => c_uint,
+            &mut option => *mut c_int, &mut value => *mut *mut c_void,
+        ))?;
         call!(library, "cuModuleGetFunction"(&mut function => *mut *mut c_void, module => *mut c_void, c"k".as_ptr() => *const c_char))?;
 
         let threads = (block.iter().product::<u32>() * grid.iter().product::<u32>()) as usize;
@@ -188,12 +199,13 @@ fn tampered(text: &str) -> String {
     }
 }
 
-/// With `TIERS_EXACT`, for comparisons with a GPU: approximations become exact functions or moves, and additions and
-/// multiplications that an assembler may contract say how they round.
+/// With `TIERS_EXACT`, for comparisons with a GPU: approximations become exact functions or moves, but with
+/// `TIERS_EXACT=approximate`, and additions and multiplications that an assembler may contract say how they round.
 fn exact(text: String) -> String {
-    if std::env::var_os("TIERS_EXACT").is_none() {
+    let Some(how) = std::env::var_os("TIERS_EXACT") else {
         return text;
-    }
+    };
+    let approximates = how == "approximate";
     let opcode = |word: &str| -> String {
         let mut parts: Vec<&str> = word.split('.').collect();
         let ty = parts.last().copied().unwrap_or_default();
@@ -203,7 +215,7 @@ fn exact(text: String) -> String {
             "add" | "sub" | "mul" if floats && !parts.iter().any(|part| ["rn", "rz", "rm", "rp"].contains(part)) => {
                 parts.insert(1, "rn");
             }
-            "div" | "rcp" | "sqrt" if approximate => {
+            "div" | "rcp" | "sqrt" if approximate && !approximates => {
                 parts[1] = "rn";
                 parts.retain(|part| ty != "f64" || *part != "ftz");
             }
@@ -216,7 +228,7 @@ fn exact(text: String) -> String {
                 };
                 parts = vec!["mov", bits];
             }
-            "rsqrt" | "sin" | "cos" | "ex2" | "lg2" | "tanh" => {
+            "rsqrt" | "sin" | "cos" | "ex2" | "lg2" | "tanh" if !approximates => {
                 let bits = match ty {
                     "f64" => "b64",
                     "f16" | "bf16" => "b16",

@@ -7,11 +7,13 @@
 //!
 //! `MARGAY_TIERS_SEEDS` has the numbers, as `100..200` or as a count; `MARGAY_TIERS_CONFIGS` the configurations, as in
 //! `MARGAY_JIT=off;MARGAY_JIT=always,MARGAY_SIMD=baseline`, the one to believe first; `MARGAY_TIERS_PATIENCE` the seconds
-//! that a kernel may take. `print SEED` as an argument prints a kernel, `write FROM..TO FOLDER` writes files.
+//! that a kernel may take. `print SEED` as an argument prints a kernel, `write FROM..TO FOLDER` writes files, and
+//! `keep TABLE FROM..TO FILE` goldens of what a GPU computed ([`measured`]).
 
 mod child;
 mod generate;
 mod instructions;
+mod measured;
 mod memory;
 mod peer;
 mod random;
@@ -60,6 +62,13 @@ fn main() -> ExitCode {
             }
             return ExitCode::SUCCESS;
         }
+        ["keep", table, range, file] => {
+            if let Err(error) = measured::keep(Path::new(table), seeds(range), Path::new(file)) {
+                eprintln!("tiers: {error}");
+                return ExitCode::FAILURE;
+            }
+            return ExitCode::SUCCESS;
+        }
         _ => {}
     }
 
@@ -78,6 +87,12 @@ fn main() -> ExitCode {
         first = part.end;
         trials.push(Trial::test(format!("seeds::{}..{}", part.start, part.end), move || {
             compare(part, until)
+        }));
+    }
+    for file in measured::files() {
+        let device = file.parent().and_then(Path::file_name).unwrap_or_default();
+        trials.push(Trial::test(format!("measured::{}", device.display()), move || {
+            measured::compare(&file, &configurations(), patience())
         }));
     }
     for (tamper, most) in [("operation", 16), ("death", 12), ("hang", 12), ("refusal", 12)] {

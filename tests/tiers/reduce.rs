@@ -74,7 +74,10 @@ impl Comparison {
             peer.stop();
             peer.loud = false;
         });
-        self.patience = before.min(Duration::from_secs(3));
+        // What is asked for counts: a process that begins with a GPU takes seconds.
+        if std::env::var_os("MARGAY_TIERS_PATIENCE").is_none() {
+            self.patience = before.min(Duration::from_secs(3));
+        }
         let mut best = kernel.clone();
         if self.differs(&best) {
             while self.round(&mut best, until) && Instant::now() < until {}

@@ -161,8 +161,14 @@ fn through_unit<F: sfu::Function>(a: f64, keep: u32, scaled: impl Fn(i32) -> i32
 }
 const SIGN_F64: u64 = 1 << 63;
 const NAN_F64: f64 = f64::from_bits(0x7fff_ffff_0000_0000);
+/// A NaN whose payload is in its low word alone is an infinity.
+#[inline(always)]
+fn high_word(a: f64) -> f64 {
+    f64::from_bits(a.to_bits() & !0xffff_ffff)
+}
 #[inline(always)]
 pub fn rcp_approx_f64(a: f64) -> f64 {
+    let a = high_word(a);
     let magnitude = a.abs();
     if a.is_nan() {
         NAN_F64
@@ -177,6 +183,7 @@ pub fn rcp_approx_f64(a: f64) -> f64 {
 op!(RcpApproxF64 = rcp_approx_f64(a: f64) -> f64);
 #[inline(always)]
 pub fn rsqrt_approx_ftz_f64(a: f64) -> f64 {
+    let a = high_word(a);
     if a.abs() < f64::MIN_POSITIVE {
         f64::INFINITY.copysign(a)
     } else if a.is_nan() || a < 0.0 {

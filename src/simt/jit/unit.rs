@@ -96,7 +96,7 @@ pub fn of(what: Compute) -> Option<Op> {
 }
 
 /// Whether the operation is one of `f64`, of whose numbers the function takes and gives the upper words: the lower ones of results are
-/// zero, and NaN are for who calls.
+/// zero, and what those of operands are does not matter.
 pub fn is_of_upper_words(op: Op) -> bool {
     matches!(op, Op::RcpF64 | Op::RsqrtF64 { .. })
 }
@@ -713,7 +713,9 @@ impl Unit {
             let result = unit.select(&tiny, &all(0), &value);
             let none = unit.is("ult", &magnitude, WIDE_LEAST_NORMAL);
             let result = unit.select(&none, &all(WIDE_INFINITY), &result);
-            unit.int("or", &result, &sign)
+            let result = unit.int("or", &result, &sign);
+            let nan = unit.is("ugt", &magnitude, WIDE_INFINITY);
+            unit.select(&nan, &all(NAN), &result)
         })
     }
 

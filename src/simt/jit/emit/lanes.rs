@@ -312,17 +312,11 @@ impl Emit<'_> {
             arguments.join(", ")
         ));
         let mut values = Vec::new();
-        for (part, source) in sources[0].iter().enumerate() {
+        for part in 0..sources[0].len() {
             let mut value = self.text.value(format!("extractvalue {ty} {result}, {part}"));
             if wide {
                 let upper = self.text.resize(form, 32, &value, 64, false);
-                let number = self.text.binary("shl", &longs, &upper, &by);
-                let source = self.text.float(form, 64, source);
-                let nan = self
-                    .text
-                    .value(format!("fcmp uno {} {source}, {source}", form.float(64)));
-                let canonical = form.constant(64, 0x7fff_ffff_0000_0000);
-                value = self.text.select(form, &longs, &nan, &canonical, &number);
+                value = self.text.binary("shl", &longs, &upper, &by);
             }
             values.push(value);
         }
