@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 use std::{ptr, slice};
 
-use crate::{fatal, llvm};
+use crate::{choices, fatal, llvm};
 
 /// The only target. ELF, as `libcuda.so.1` loads it.
 const TRIPLE: &CStr = c"x86_64-unknown-linux-gnu";
@@ -72,6 +72,10 @@ impl Job<'_> {
             verify(&module)?;
         }
         self.optimize(&machine, &module)?;
+        if choices::concerns(self.features.to_bytes()) {
+            // SAFETY: both are alive, and ours alone.
+            unsafe { choices::apart(context.0, module.0) };
+        }
         let output = self.emit(&machine, &module);
         // SAFETY: the handler runs on this thread, inside calls that have returned.
         let Diagnostics { failed, text } = unsafe { std::mem::take(&mut *diagnostics) };

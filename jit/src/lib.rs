@@ -14,6 +14,7 @@
 //!
 //! Any number of threads may compile at once. The library is never unloaded, and has no destructors that run at exit.
 
+mod choices;
 mod compile;
 mod fatal;
 mod llvm;
@@ -65,7 +66,7 @@ pub struct Answer {
 /// number after the slash is raised with every change of what is declared or done here.
 #[unsafe(no_mangle)]
 pub extern "C" fn margay_jit_version() -> *const c_char {
-    const VERSION: &str = concat!("LLVM ", env!("MARGAY_LLVM_VERSION"), " / margay-jit 2\0");
+    const VERSION: &str = concat!("LLVM ", env!("MARGAY_LLVM_VERSION"), " / margay-jit 3\0");
     VERSION.as_ptr().cast()
 }
 

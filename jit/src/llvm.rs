@@ -13,6 +13,7 @@ macro_rules! opaque {
 }
 
 opaque!(Context Module MemoryBuffer Target TargetMachine TargetData PassBuilderOptions Error DiagnosticInfo);
+opaque!(Value Type BasicBlock Builder Use);
 
 /// `LLVMCodeGenOptLevel`
 pub const CODEGEN_LEVELS: [c_uint; 4] = [0, 1, 2, 3];
@@ -105,6 +106,65 @@ unsafe extern "C" {
     /// Consumes the error.
     pub fn LLVMGetErrorMessage(error: *mut Error) -> *mut c_char;
     pub fn LLVMDisposeErrorMessage(message: *mut c_char);
+
+    pub fn LLVMGetFirstFunction(module: *mut Module) -> *mut Value;
+    pub fn LLVMGetNextFunction(function: *mut Value) -> *mut Value;
+    pub fn LLVMGetFirstBasicBlock(function: *mut Value) -> *mut BasicBlock;
+    pub fn LLVMGetNextBasicBlock(block: *mut BasicBlock) -> *mut BasicBlock;
+    pub fn LLVMGetFirstInstruction(block: *mut BasicBlock) -> *mut Value;
+    pub fn LLVMGetNextInstruction(instruction: *mut Value) -> *mut Value;
+    /// The value, or null if it is no instruction.
+    pub fn LLVMIsAInstruction(value: *mut Value) -> *mut Value;
+    pub fn LLVMGetInstructionOpcode(instruction: *mut Value) -> c_uint;
+    pub fn LLVMIsConstant(value: *mut Value) -> c_int;
+    pub fn LLVMGetNumOperands(value: *mut Value) -> c_int;
+    pub fn LLVMGetOperand(value: *mut Value, at: c_uint) -> *mut Value;
+    pub fn LLVMSetOperand(user: *mut Value, at: c_uint, value: *mut Value);
+    pub fn LLVMGetFirstUse(value: *mut Value) -> *mut Use;
+    pub fn LLVMGetNextUse(one: *mut Use) -> *mut Use;
+    pub fn LLVMGetUser(one: *mut Use) -> *mut Value;
+
+    pub fn LLVMTypeOf(value: *mut Value) -> *mut Type;
+    pub fn LLVMGetTypeKind(ty: *mut Type) -> c_uint;
+    pub fn LLVMGetElementType(ty: *mut Type) -> *mut Type;
+    pub fn LLVMGetVectorSize(ty: *mut Type) -> c_uint;
+    pub fn LLVMGetIntTypeWidth(ty: *mut Type) -> c_uint;
+    pub fn LLVMInt32TypeInContext(context: *mut Context) -> *mut Type;
+    pub fn LLVMFunctionType(result: *mut Type, operands: *mut *mut Type, count: c_uint, has_more: c_int) -> *mut Type;
+
+    pub fn LLVMConstInt(ty: *mut Type, value: u64, is_signed: c_int) -> *mut Value;
+    pub fn LLVMConstVector(values: *mut *mut Value, count: c_uint) -> *mut Value;
+    pub fn LLVMGetPoison(ty: *mut Type) -> *mut Value;
+    pub fn LLVMGetInlineAsm(
+        function: *mut Type,
+        text: *const c_char,
+        length: usize,
+        constraints: *const c_char,
+        constraints_length: usize,
+        has_side_effects: c_int,
+        aligns_stack: c_int,
+        dialect: c_uint,
+        can_throw: c_int,
+    ) -> *mut Value;
+
+    pub fn LLVMCreateBuilderInContext(context: *mut Context) -> *mut Builder;
+    pub fn LLVMDisposeBuilder(builder: *mut Builder);
+    pub fn LLVMPositionBuilderBefore(builder: *mut Builder, instruction: *mut Value);
+    pub fn LLVMBuildCall2(
+        builder: *mut Builder,
+        ty: *mut Type,
+        function: *mut Value,
+        operands: *mut *mut Value,
+        count: c_uint,
+        name: *const c_char,
+    ) -> *mut Value;
+    pub fn LLVMBuildShuffleVector(
+        builder: *mut Builder,
+        a: *mut Value,
+        b: *mut Value,
+        places: *mut Value,
+        name: *const c_char,
+    ) -> *mut Value;
 }
 
 /// What there is no C function for: without these LLVM ends the process when memory is short.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What compute-sanitizer finds in the programs of tests/check, on a GPU: `sanitizer.py FILE [SECONDS [FOLDER]...]`.
+"""What compute-sanitizer finds in the programs of tests/check, on a GPU: `sanitizer.py FILE [SECONDS [FOLDER or SOURCE]...]`.
 
 The file has a line for each program, its fields by tabs: source, test, variant (broken, mended), how it ends without a tool, and what
 each tool found. Programs are run under the tool for their class of mistake, broken ones in which it found nothing under the other
@@ -54,7 +54,8 @@ def main():
     logs = pathlib.Path(f"{out}.logs")
     logs.mkdir(exist_ok=True)
     root = pathlib.Path(tempfile.mkdtemp(prefix="sanitizer-"))
-    sources = [source for folder in sys.argv[3:] or TOOLS for source in sorted((CHECK / folder).glob("*.cu"))]
+    chosen = [CHECK / name for name in sys.argv[3:] or TOOLS]
+    sources = [source for place in chosen for source in ([place] if place.suffix else sorted(place.glob("*.cu")))]
     builds = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for source in sources:

@@ -24,13 +24,13 @@ impl Emit<'_> {
     /// A number for each lane from memory: so many bytes behind a place, one after the other; predicates are bits of a word.
     pub(super) fn load_lanes(&mut self, place: &str, start: usize, width: Width) -> Vec<String> {
         let Some(bits @ 2..) = bits_of(width) else {
-            // Where the CPU has registers for bits, they come from memory as they are.
+            // Where the CPU has registers for bits, they come from memory as they are. (Not as words that become bits: LLVM 19 makes of what is
+            // done with these what is done with words, and the other way round, sometimes for ever.)
             if self.lanes == 16 {
                 return (0..self.parts)
                     .map(|part| {
                         let at = self.place(place, start + 2 * part);
-                        let word = self.text.value(format!("load i16, ptr {at}"));
-                        self.text.value(format!("bitcast i16 {word} to <16 x i1>"))
+                        self.text.value(format!("load <16 x i1>, ptr {at}, align 2"))
                     })
                     .collect();
             }
@@ -53,9 +53,8 @@ impl Emit<'_> {
         let Some(bits @ 2..) = bits_of(width) else {
             if self.lanes == 16 {
                 for (part, bits) in values.iter().enumerate() {
-                    let word = self.text.value(format!("bitcast <16 x i1> {bits} to i16"));
                     let at = self.place(place, start + 2 * part);
-                    self.text.line(format!("store i16 {word}, ptr {at}"));
+                    self.text.line(format!("store <16 x i1> {bits}, ptr {at}, align 2"));
                 }
                 return;
             }
