@@ -87,7 +87,7 @@ impl Draw {
             ("%Ploc", "local", LOCAL),
             ("%Psown", "shared", SHARED),
         ];
-        match self.random.below(12) {
+        match self.random.below(13) {
             0..=2 => {
                 let (kind, bytes, to) = self.access(16);
                 let at = self.place("%Ptab", TABLE, bytes, &mut lines);
@@ -176,6 +176,10 @@ impl Draw {
                 }
                 lines.push(format!("atom.{space}.{kind}{} {d}, {at}, {a}{third};", 8 * bytes));
             }
+            12 if !function => {
+                self.copy(guard.as_deref(), &mut lines);
+                return Node::Unit { lines, guard: None };
+            }
             _ => {
                 let (row, kind) = self.random.pick(&[
                     (0, "add.u32"),
@@ -204,6 +208,42 @@ impl Draw {
             self.strengthen(line);
         }
         Node::Unit { lines, guard }
+    }
+
+    /// A copy from the table to what the thread has for itself in shared memory, perhaps by some threads alone, and a wait for it by all.
+    fn copy(&mut self, guard: Option<&str>, lines: &mut Vec<String>) {
+        let bytes = self.random.pick(&[4, 8, 16, 16]);
+        let mut to = self.place("%Psown", SHARED, bytes, lines);
+        if to == "[%w0]" {
+            lines.push("mov.u64 %w1, %w0;".into());
+            to = "[%w1]".into();
+        }
+        let from = self.place("%Ptab", TABLE, bytes, lines);
+        let cache = if bytes == 16 {
+            self.random.pick(&["ca", "cg"])
+        } else {
+            "ca"
+        };
+        // All of it is read, or nothing; now and then a part.
+        let size = match self.random.below(6) {
+            0 => format!(", {}", self.random.pick(&[0, bytes, bytes / 2])),
+            1 | 2 => {
+                let bits = self.random.pick(&[bytes, bytes, bytes, 2 * bytes - 1]);
+                let which = self.source();
+                lines.push(format!("and.b32 %t2, {which}, {bits};"));
+                lines.push(format!("min.u32 %t2, %t2, {bytes};"));
+                ", %t2".into()
+            }
+            _ => String::new(),
+        };
+        let guard = guard.map(|guard| format!("@{guard} ")).unwrap_or_default();
+        lines.push(format!(
+            "{guard}cp.async.{cache}.shared.global {to}, {from}, {bytes}{size};"
+        ));
+        match self.random.chance(50) {
+            true => lines.push("cp.async.wait_all;".into()),
+            false => lines.extend(["cp.async.commit_group;", "cp.async.wait_group 0;"].map(String::from)),
+        }
     }
 
     /// Some of the loads and stores that others might see are strong ones.
