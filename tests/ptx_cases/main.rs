@@ -30,6 +30,10 @@ fn main() -> ExitCode {
     // The parent goes through everything; a child, told its level, only runs kernels.
     let parent = std::env::var_os("MARGAY_SIMD").is_none();
     let compiled = std::env::var_os("MARGAY_JIT").is_some_and(|tier| tier == "always");
+    if let (true, Err(why)) = (compiled, cuda::simt::compiler()) {
+        eprintln!("ptx_cases: MARGAY_JIT=always, and nothing is compiled: {why}");
+        return ExitCode::from(101);
+    }
     let level = format!(
         "{}{}{}",
         format!("{:?}", Level::current()).to_lowercase(),
