@@ -1,10 +1,10 @@
 //! Keeps LLVM from an instruction that it gets wrong: `(x & C) | (y & ~C)`, bits of one vector and the rest of another, as one arm of a
 //! `select` whose other arm is x or y.
 //!
-//! With AVX-512 that is one `vpternlog` under a mask. In LLVM 19, where its third operand is read from memory, the patterns for two of
-//! its orders have each other's permutation of the truth table (`X86InstrAVX512.td`, `VPTERNLOG231_imm8` and `VPTERNLOG312_imm8`), so
-//! the wrong bits are chosen. Whether memory is read is decided late, so every such `or` that a `select` takes goes through
-//! an empty piece of assembly first, which nothing is moved into: the choice by bits and the one by the mask become an instruction each.
+//! With AVX-512 that is one `vpternlog` under a mask. Where LLVM 19 has its third operand read from memory, it writes the truth table 228 where 184
+//! is right, and the other way round, so the wrong bits are chosen. Whether memory is read is decided late, so every such `or` that a `select`
+//! takes goes through an empty piece of assembly first, which nothing is moved into: the choice by bits and the one by the mask become
+//! an instruction each. LLVM's own `copysign` does not become such an instruction.
 
 use std::ffi::{c_char, c_uint};
 

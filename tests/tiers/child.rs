@@ -96,7 +96,8 @@ impl Driver {
         let text = std::ffi::CString::new(exact(tampered(text))).map_err(|error| error.to_string())?;
         let library = &self.library;
         let (mut module, mut function) = (null_mut::<c_void>(), null_mut::<c_void>());
-        let level: Option<usize> = std::env::var("TIERS_LEVEL").ok().and_then(|level| level.parse().ok());
+        let level = std::env::var("TIERS_LEVEL").ok().map(|level| level.parse::<usize>());
+        let level = level.transpose().map_err(|error| format!("TIERS_LEVEL: {error}"))?;
         let (mut option, mut value) = (CU_JIT_OPTIMIZATION_LEVEL, level.unwrap_or(4) as *mut c_void);
         call!(library, "cuModuleLoadDataEx"(
             &mut module => *mut *mut c_void, text.as_ptr().cast() => *const c_void, u32::from(level.is_some()) => c_uint,

@@ -17,7 +17,7 @@ const HEAD: &str = "// kernel ";
 /// How long compiled ones may take together: all are interpreted, and so many compiled as there is time for.
 const MOST: Duration = Duration::from_secs(20);
 
-/// Writes the kernels of a table's lines in a range, but for those that differ: each of these is known.
+/// Writes the kernels of a table's lines in a range, but for those that differ: these are looked into, and `docs/fidelity.md` counts them.
 pub fn keep(table: &Path, range: std::ops::Range<u64>, file: &Path) -> Result<(), String> {
     let lines = std::fs::read_to_string(table).map_err(|error| format!("{}: {error}", table.display()))?;
     let mut texts = String::new();
@@ -58,7 +58,9 @@ pub fn compare(file: &Path, configurations: &[String], patience: Duration) -> Re
     if kernels.is_empty() {
         return Err(format!("{}: no kernel", file.display()).into());
     }
-    let folder = std::env::temp_dir().join(format!("tiers-measured-{}", std::process::id()));
+    let device = file.parent().and_then(Path::file_name).unwrap_or_default();
+    let name = format!("tiers-measured-{}-{}", device.display(), std::process::id());
+    let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder)?;
     let (text_file, left) = (folder.join("kernel.ptx"), folder.join("left"));
     let mut wrong = String::new();
