@@ -244,7 +244,11 @@ impl<'l> Block<'l> {
                 }
                 ran = true;
                 bundle.spent = bundle.run(&self.env, &mut self.state)? == Pause::Share;
-                self.release();
+                // They may march from the barrier that the last of them has come to. To let those behind it run one by one first would
+                // leave it the last one for ever.
+                if self.release() && self.compiled && self.can_march() {
+                    break;
+                }
             }
             if ran {
                 continue;
@@ -393,7 +397,9 @@ impl<'l> Block<'l> {
         })
     }
 
-    fn release(&mut self) {
+    /// Lets those go on for whom something has changed, or whose barrier is complete; gives whether one was.
+    fn release(&mut self) -> bool {
+        let mut complete = false;
         if self.env.peers == 1 {
             meet(slice::from_mut(self));
         }
@@ -403,6 +409,7 @@ impl<'l> Block<'l> {
             self.wake();
         }
         while let Some((barrier, tally)) = self.state.barriers.take_due() {
+            complete = true;
             self.tell(|env| GridEvent::Release {
                 block: env.ctaid,
                 barrier,
@@ -411,6 +418,7 @@ impl<'l> Block<'l> {
                 bundle.release_barrier(barrier, &tally);
             }
         }
+        complete
     }
 
     /// Tells an observer of something that befalls the whole block.

@@ -60,7 +60,7 @@ fn instr(op: Op<Slot>) -> Instr {
 fn jump(target: u32) -> Instr {
     Instr {
         guard: None,
-        what: What::Branch { target },
+        what: What::Branch { target, waits: false },
         span: Default::default(),
     }
 }

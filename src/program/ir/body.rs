@@ -1,6 +1,6 @@
 //! The body of a function: basic blocks of instructions over virtual registers, joined by explicit ends.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::facts::Facts;
 use super::op::{Guard, Initial, Inst, Op, Reg, Register};
@@ -108,6 +108,8 @@ pub struct Body {
     pub prologue: Vec<Inst>,
     /// What is known of each register's value, once the passes have looked.
     pub facts: Vec<Facts>,
+    /// First blocks of loops that look at what other threads change, and end whatever those do.
+    pub bounded: BTreeSet<BlockId>,
     initials: HashMap<(Width, Initial), Register>,
 }
 

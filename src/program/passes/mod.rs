@@ -16,9 +16,11 @@
 //! | `accumulators` | the order, the final registers | products of `wgmma` that may be late; waits name their sums |
 //! | `shadows` | the final body | beside it what follows values that nobody has written, where that is asked for |
 //! | `facts` | the final body | what is known of each value |
+//! | `bounds` | the final body | loops that wait for nobody |
 
 mod accumulators;
 mod arrange;
+mod bounds;
 mod coalesce;
 mod contract;
 mod copies;
@@ -92,6 +94,7 @@ pub fn run(body: &mut Body, what: &What<'_>) {
     accumulators::run(body, &order);
     after("accumulators", body);
     facts::run(body);
+    bounds::run(body);
 }
 
 /// Makes of a body what tiers compile where values that nobody has written are looked for.

@@ -575,3 +575,59 @@ fn values_are_known_by_shape_alignment_and_range() {
     let facts = stored(&format!("{head} {bounded} st.global.u32 [%rd1], %r7; ret; OUT: ret;"));
     assert_eq!(facts.shape, Shape::Uniform);
 }
+
+/// How many loops of a kernel wait for nobody, of those that look at what others change. `%v` is read anew by others, `%i` counts.
+fn bounded(turn: &str) -> usize {
+    let function = kernel(&format!(
+        ".shared .u32 s; .reg .u32 %r<9>; .reg .u32 %i; .reg .u32 %v; .reg .u32 %n; .reg .u64 %rd; .reg .pred %p<4>;
+        ld.param.u64 %rd, [p]; ld.param.u32 %n, [n]; mov.u32 %i, 0; mov.u32 %v, 0;
+        again: {turn} st.global.u32 [%rd], %v; ret;",
+    ));
+    function.body.bounded.len()
+}
+
+#[test]
+fn loops_that_count_wait_for_nobody() {
+    let looks = "ld.volatile.global.u32 %v, [%rd];";
+    let counts = "add.u32 %i, %i, 256; setp.lt.u32 %p1, %i, %n; @%p1 bra again;";
+    assert_eq!(bounded(&format!("{looks} {counts}")), 1);
+    // What stands under a condition of its own does not matter if it decides nothing.
+    let within = format!("{looks} setp.lt.u32 %p2, %v, 9; @%p2 bra over; st.global.u32 [%rd+4], %v; over: {counts}");
+    assert_eq!(bounded(&within), 1);
+    // Nobody asks for loops that look at nothing.
+    assert_eq!(bounded(&format!("ld.global.u32 %v, [%rd]; {counts}")), 0);
+}
+
+#[test]
+fn loops_that_others_end_may_wait() {
+    let looks = "ld.volatile.global.u32 %v, [%rd];";
+    let counts = "add.u32 %i, %i, 256; setp.lt.u32 %p1, %i, %n; @%p1 bra again;";
+    for turn in [
+        // The flag itself, or what is computed from it.
+        format!("{looks} setp.ne.u32 %p1, %v, 0; @%p1 bra again;"),
+        format!("{looks} add.u32 %r1, %v, %i; shr.u32 %r2, %r1, 3; setp.ne.u32 %p1, %r2, 0; @%p1 bra again;"),
+        "atom.global.cas.b32 %v, [%rd], 0, 1; setp.ne.u32 %p1, %v, 0; @%p1 bra again;".to_owned(),
+        // A second way out, by a jump or by the end of a thread.
+        format!("{looks} setp.ne.u32 %p2, %v, 0; @%p2 bra over; {counts} over:"),
+        format!("{looks} setp.ne.u32 %p2, %v, 0; @%p2 exit; {counts}"),
+        // Counts only when somebody lets it.
+        format!("{looks} setp.ne.u32 %p2, %v, 0; @%p2 add.u32 %i, %i, 1; setp.lt.u32 %p1, %i, %n; @%p1 bra again;"),
+        format!(
+            "{looks} setp.ne.u32 %p2, %v, 0; @%p2 bra over; add.u32 %i, %i, 1; over: setp.lt.u32 %p1, %i, %n; @%p1 bra again;"
+        ),
+        // By memory, or by other lanes.
+        format!("{looks} st.shared.u32 [s], %v; ld.shared.u32 %r1, [s]; setp.ne.u32 %p1, %r1, 0; @%p1 bra again;"),
+        format!("{looks} shfl.sync.idx.b32 %r1, %v, 0, 31, -1; setp.ne.u32 %p1, %r1, 0; @%p1 bra again;"),
+        // For ever.
+        format!("{looks} bra again;"),
+    ] {
+        assert_eq!(bounded(&turn), 0, "{turn}");
+    }
+}
+
+#[test]
+fn a_loop_within_one_that_waits_counts_for_itself() {
+    let turn = "mov.u32 %i, 0; inner: ld.volatile.global.u32 %v, [%rd]; add.u32 %i, %i, 1; setp.lt.u32 %p2, %i, %n; @%p2 bra inner;
+        setp.ne.u32 %p1, %v, 0; @%p1 bra again;";
+    assert_eq!(bounded(turn), 1);
+}

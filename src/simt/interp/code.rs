@@ -63,6 +63,8 @@ pub enum Code {
     },
     Branch {
         target: Pc,
+        /// Back to the head of a loop that may go on until other threads do something.
+        waits: bool,
     },
     BranchIndexed {
         index: Slot,
@@ -442,7 +444,7 @@ impl Executable {
             .map(|&pc| {
                 let mut instr = compiled.code[pc as usize].clone();
                 match &mut instr.what {
-                    What::Branch { target } => *target = moved[*target as usize],
+                    What::Branch { target, .. } => *target = moved[*target as usize],
                     What::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = moved[*t as usize]),
                     What::Op(_) => {}
                 }
@@ -554,11 +556,11 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
     let offsets = |slots: &[Slot]| slots.iter().map(|s| s.offset).collect::<Box<[u32]>>();
     let op = match instr.what {
         What::Op(op) => op,
-        What::Branch { target } => {
+        What::Branch { target, waits } => {
             return Op {
                 guard,
                 plain: 0,
-                code: Code::Branch { target },
+                code: Code::Branch { target, waits },
             };
         }
         What::BranchIndexed { index, targets } => {

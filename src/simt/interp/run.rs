@@ -293,9 +293,9 @@ impl Bundle {
             if op.guard.offset != NONE {
                 // SAFETY: the guard is a predicate slot of `exec`, in whose window the fragment runs.
                 let taken = unsafe { guarded(cx.regs, op, &own) };
-                if let Code::Branch { target } = op.code {
+                if let Code::Branch { target, waits } = op.code {
                     if taken == own.lanes {
-                        if target <= pc && std::mem::take(&mut looked) {
+                        if waits && std::mem::take(&mut looked) {
                             share -= SPIN;
                         }
                         pc = target;
@@ -305,7 +305,7 @@ impl Bundle {
                     } else if taken == [0; MAX_WARPS] {
                         pc += 1;
                     } else {
-                        if target <= pc && std::mem::take(&mut looked) {
+                        if waits && std::mem::take(&mut looked) {
                             share -= SPIN;
                         }
                         self.split(at, taken, pc + 1, target);
@@ -396,8 +396,8 @@ impl Bundle {
                     }
                     pc += 1;
                 }
-                Code::Branch { target } => {
-                    if *target <= pc && std::mem::take(&mut looked) {
+                Code::Branch { target, waits } => {
+                    if *waits && std::mem::take(&mut looked) {
                         share -= SPIN;
                     }
                     pc = *target;

@@ -949,7 +949,7 @@ impl Plan {
                         .iter()
                         .any(|inst| self.streams_by(&inst.op));
                 }
-                loops.insert((number, to), (count, looks));
+                loops.insert((number, to), (count, looks && self.may_wait(body, to)));
                 if streams_by {
                     streams.insert(to);
                 }
@@ -961,6 +961,12 @@ impl Plan {
         let through = loops.keys().filter(|(_, to)| streams.contains(to));
         self.streaming = through.flat_map(|&(from, to)| to..=from).collect();
         (self.loops, self.streams) = (loops, streams);
+    }
+
+    /// Whether a loop that begins with a unit may go on until other threads do something.
+    fn may_wait(&self, body: &Body, head: Node) -> bool {
+        let unit = &self.units[head as usize];
+        !(unit.insts.start == 0 && body.bounded.contains(&unit.block))
     }
 
     /// Whether an operation accesses memory that lies side by side for the lanes of a warp, outside of the block's own.

@@ -62,7 +62,9 @@ impl Compiled {
             let last = pc + 1 == code.len();
             let target_in = |t: Pc| (t as usize) < code.len();
             match &instr.what {
-                What::Branch { target } if !target_in(*target) => return Err(format!("{pc}: jump out of the code")),
+                What::Branch { target, .. } if !target_in(*target) => {
+                    return Err(format!("{pc}: jump out of the code"));
+                }
                 What::BranchIndexed { targets, .. } if !targets.iter().all(|&t| target_in(t)) => {
                     return Err(format!("{pc}: jump out of the code"));
                 }

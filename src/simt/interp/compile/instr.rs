@@ -22,6 +22,8 @@ pub enum What<R = Slot> {
     /// Direct jump; with a guard, divergent.
     Branch {
         target: Pc,
+        /// Back to the head of a loop that may go on until other threads do something.
+        waits: bool,
     },
     /// `brx.idx`: a lane's index into `targets`; out of range is undefined by the ISA and faults here.
     BranchIndexed {
@@ -63,7 +65,7 @@ impl<R> Instr<R> {
             }),
             what: match self.what {
                 What::Op(op) => What::Op(op.map(f)),
-                What::Branch { target } => What::Branch { target },
+                What::Branch { target, waits } => What::Branch { target, waits },
                 What::BranchIndexed { index, targets } => What::BranchIndexed {
                     index: f(index),
                     targets,

@@ -52,7 +52,7 @@ impl Compiled {
             for inst in &block.insts {
                 code.push(plain(inst));
             }
-            push_end(&mut code, &block.end, number as BlockId + 1);
+            push_end(body, &mut code, &block.end, number as BlockId + 1);
             ranges.push(start..code.len() as u32);
         }
         // Falling off the last block cannot happen: it stops or jumps. An empty body has no code at all.
@@ -87,7 +87,7 @@ impl Compiled {
             .into_iter()
             .map(|mut instr| {
                 match &mut instr.what {
-                    What::Branch { target } => *target = ranges[*target as usize].start,
+                    What::Branch { target, .. } => *target = ranges[*target as usize].start,
                     What::BranchIndexed { targets, .. } => {
                         targets.iter_mut().for_each(|t| *t = ranges[*t as usize].start);
                     }
@@ -140,10 +140,13 @@ fn plain(inst: &Inst) -> Instr<Reg> {
 }
 
 /// The jumps at the end of a block before block `next`; they still name blocks.
-fn push_end(code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
+fn push_end(body: &Body, code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
     let jump = |to: BlockId, guard: Option<Guard>, span: Span| Instr {
         guard,
-        what: What::Branch { target: to },
+        what: What::Branch {
+            target: to,
+            waits: to < next && !body.bounded.contains(&to),
+        },
         span,
     };
     match end {
@@ -162,7 +165,7 @@ fn push_end(code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
             span,
         } => {
             if taken == fall {
-                push_end(code, &End::Jump { to: *fall, span: *span }, next);
+                push_end(body, code, &End::Jump { to: *fall, span: *span }, next);
             } else if *taken == next {
                 let inverted = Guard {
                     negated: !guard.negated,

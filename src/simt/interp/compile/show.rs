@@ -29,7 +29,7 @@ impl fmt::Display for Instr {
         }
         match &self.what {
             What::Op(op) => op.fmt(f),
-            What::Branch { target } => write!(f, "branch {target}"),
+            What::Branch { target, .. } => write!(f, "branch {target}"),
             What::BranchIndexed { index, targets } => {
                 let targets: Vec<String> = targets.iter().map(Pc::to_string).collect();
                 write!(f, "branch {index} of {}", targets.join(", "))

@@ -202,7 +202,7 @@ pub fn verify(body: &Body, code: &[Instr<Reg>], ranges: &[Range<u32>], pinned: &
     let mut successors: Vec<Vec<u32>> = Vec::with_capacity(count);
     for (pc, instr) in code.iter().enumerate() {
         let mut next: Vec<u32> = match &instr.what {
-            What::Branch { target } => vec![starts[*target as usize]],
+            What::Branch { target, .. } => vec![starts[*target as usize]],
             What::BranchIndexed { targets, .. } => targets.iter().map(|&t| starts[t as usize]).collect(),
             What::Op(_) => Vec::new(),
         };
