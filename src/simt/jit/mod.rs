@@ -60,7 +60,7 @@ const OPTIMISE: u32 = 1;
 const PASSES: &str = "function(mem2reg,early-cse<memssa>,simplifycfg,loop-mssa(licm),early-cse,simplifycfg)";
 
 /// Bodies of which more text would be made are left to the interpreter.
-const MOST_TEXT: usize = 32 << 20;
+const MOST_TEXT: usize = 12 << 20;
 
 /// Code of a function, for one warp of blocks whose rows lie in one way.
 pub struct Native {

@@ -136,11 +136,13 @@ impl Emit<'_> {
         for rest in at..insts.end {
             self.inst_at(block, rest);
         }
+        self.settle();
     }
 
     fn inst_at(&mut self, block: usize, at: usize) {
         let inst = &self.input.body.blocks[block].insts[at];
         let here = self.mask.clone();
+        self.may_wait = self.settle_before(inst);
         let indexed = self.indexed_of(inst);
         self.inst(inst, self.input.starts[block] + at as Pc);
         self.leaves_indexed(inst, indexed);
@@ -154,6 +156,10 @@ impl Emit<'_> {
         let indexed = self.indexed_found;
         for at in stretch.clone() {
             let mut bad = None;
+            // The interpreter may go on from here.
+            if groups.iter().any(|group| group.opens == at) {
+                self.settle();
+            }
             for (group, site) in groups.iter().zip(&mut sites).filter(|(group, _)| group.opens == at) {
                 let Some(located) = self.ask(group) else {
                     continue;
@@ -179,6 +185,7 @@ impl Emit<'_> {
             }
             self.inst_at(block, at);
         }
+        self.settle();
         let sure = self.text.name("sure");
         self.jump(&sure);
         for (at, label) in doubts {

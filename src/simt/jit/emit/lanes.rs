@@ -131,37 +131,23 @@ impl Emit<'_> {
             }
         }
         if by_kernel {
+            // What it reads has to be what a GPU has there.
+            let sources = match self.done.is_empty() {
+                true => sources,
+                false => {
+                    self.settle();
+                    src.iter().map(|&reg| self.lanes_of(reg, raw)).collect()
+                }
+            };
             results = self.kernel(what, dst, src, &sources);
-        }
-        if compute::carries_nan(what) && !by_kernel {
-            let ty = self.form().float(64);
-            let nan: Vec<String> = results[0]
-                .clone()
-                .iter()
-                .map(|value| {
-                    let float = self.text.float(self.form(), 64, value);
-                    self.text.value(format!("fcmp uno {ty} {float}, {float}"))
-                })
-                .collect();
-            let any = self.any(&nan);
-            let (again, go, from) = (self.text.name("again"), self.text.name("go"), self.text.name("from"));
-            self.jump(&from);
-            self.text.label(&from);
-            self.rarely(&any, &again, &go);
-            self.text.label(&again);
-            let exact = self.kernel(what, dst, src, &sources);
-            self.jump(&go);
-            self.text.label(&go);
-            let ty = self.form().int(64);
-            results[0] = results[0]
-                .clone()
-                .iter()
-                .zip(&exact[0])
-                .map(|(quick, exact)| {
-                    self.text
-                        .value(format!("phi {ty} [ {quick}, %{from} ], [ {exact}, %{again} ]"))
-                })
-                .collect();
+        } else if compute::carries_nan(what) {
+            let result = results[0].clone();
+            self.write_lanes(dst[0], &result);
+            self.done(what, (dst[0], src), sources, result);
+            if !self.may_wait {
+                self.settle();
+            }
+            return;
         }
         for (reg, values) in dst.iter().zip(&results) {
             if self.kind(reg.number).is_line() {

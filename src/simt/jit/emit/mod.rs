@@ -20,7 +20,7 @@
 //! instructions.rs  one instruction            vote.rs       what lanes find together
 //! shuffle.rs       what they give each other  within.rs     accesses checked to the object
 //! rounds.rs        a block's warps in turn    order.rs       one part of a warp after the other
-//! ahead.rs         what loops touch next
+//! ahead.rs         what loops touch next      exact.rs       NaN of `f64`
 //! ```
 
 mod access;
@@ -28,6 +28,7 @@ mod ahead;
 mod apart;
 mod atomic;
 mod copy;
+mod exact;
 mod flow;
 mod group;
 mod indexed;
@@ -173,6 +174,9 @@ struct Emit<'a> {
     here: Option<Vec<String>>,
     /// The mask is narrower than the lanes that run: what they hold stays.
     guarded: bool,
+    /// Operations on `f64` whose results nobody has looked at, and whether the next one may be among them.
+    done: Vec<exact::Done>,
+    may_wait: bool,
     /// Ways out that are still to be emitted.
     chains: BTreeMap<BTreeSet<Node>, String>,
     leaves: BTreeSet<Node>,
@@ -229,6 +233,8 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         mask: None,
         here: None,
         guarded: false,
+        done: Vec::new(),
+        may_wait: false,
         used: BTreeSet::new(),
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
