@@ -59,8 +59,14 @@ const OPTIMISE: u32 = 1;
 /// their time.
 const PASSES: &str = "function(mem2reg,early-cse<memssa>,simplifycfg,loop-mssa(licm),early-cse,simplifycfg)";
 
-/// Bodies of which more text would be made are left to the interpreter.
-const MOST_TEXT: usize = 12 << 20;
+/// Bodies of which more text would be made are left to the interpreter. What serves warps that lack lanes is worth less: there is one
+/// in a block, as a rule, and it is compiled while that waits.
+const fn most_text(whom: For) -> usize {
+    match whom {
+        For::All => 12 << 20,
+        For::Some => 8 << 20,
+    }
+}
 
 /// Code of a function, for one warp of blocks whose rows lie in one way.
 pub struct Native {
@@ -182,7 +188,7 @@ pub fn assembly(input: &Input<'_>, rows: Rows, whom: For, level: Level) -> Resul
 pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Native, String> {
     let level = Level::current();
     let made = emit::emit(input, &planned(input, rows, level)?, level, whom);
-    if made.ir.len() > MOST_TEXT {
+    if made.ir.len() > most_text(whom) {
         return Err(format!(
             "{} bytes of LLVM's text would take long to compile",
             made.ir.len()
