@@ -28,7 +28,7 @@ use super::children::Children;
 use super::cluster::Team;
 use super::interp::Located;
 use super::interp::affine::Runs;
-use super::interp::code::{Executable, NativeForm};
+use super::interp::code::{Executable, NativeForm, held_up};
 use super::jit::{self, Rows};
 use super::line::Line;
 use super::machine::observe::{GridEvent, Watch};
@@ -67,6 +67,8 @@ const MOST_SHARED: u32 = 228 << 10;
 #[derive(Clone, Copy, Default)]
 pub struct Origin {
     pub deadline: Option<Instant>,
+    /// What [`held_up`] was when it began.
+    pub held_up: Duration,
     pub seed: Option<Drawn>,
 }
 
@@ -75,6 +77,7 @@ impl Origin {
     pub fn of(launch: &Launch) -> Origin {
         Origin {
             deadline: launch.timeout.map(|limit| Instant::now() + limit),
+            held_up: held_up(),
             seed: launch.seed.as_ref().map(schedule::Seed::next_run),
         }
     }
@@ -83,13 +86,15 @@ impl Origin {
     pub fn of_child(&self, n: u64) -> Origin {
         Origin {
             deadline: self.deadline,
+            held_up: self.held_up,
             seed: self.seed.map(|seed| seed.of_child(n)),
         }
     }
 
     /// The cause of a launch's end, once its time is over.
     pub fn overdue(&self, launch: &Launch) -> Option<Cause> {
-        self.deadline.filter(|&deadline| Instant::now() > deadline)?;
+        let held_up = held_up().saturating_sub(self.held_up);
+        self.deadline.filter(|&deadline| Instant::now() > deadline + held_up)?;
         Some(Cause::Timeout {
             milliseconds: launch.timeout.unwrap_or_default().as_millis() as u64,
         })

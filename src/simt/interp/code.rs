@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -272,6 +272,14 @@ pub struct Compilation {
 /// After how many warps that lack lanes code is made for them: the last one of a launch is not worth it.
 const MISSED: u32 = 64;
 
+/// For how long launches of this process have waited for code in their middle, in nanoseconds.
+static HELD_UP: AtomicU64 = AtomicU64::new(0);
+
+/// For how long launches of this process have waited for code in their middle, all of them together: that is no time of theirs.
+pub fn held_up() -> Duration {
+    Duration::from_nanos(HELD_UP.load(Ordering::Relaxed))
+}
+
 fn compile(compiled: &Compiled, rows: Rows, whom: For) -> Option<Native> {
     let function = &compiled.function;
     let input = Input {
@@ -294,9 +302,13 @@ impl Executable {
             return some.as_ref();
         }
         if config::get().jit == Jit::Always {
-            let some = native
-                .some
-                .get_or_init(|| compile(&self.compiled, native.rows, For::Some));
+            let some = native.some.get_or_init(|| {
+                let began = Instant::now();
+                let some = compile(&self.compiled, native.rows, For::Some);
+                let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                HELD_UP.fetch_add(took, Ordering::Relaxed);
+                some
+            });
             return some.as_ref();
         }
         if native.missed.fetch_add(1, Ordering::Relaxed) == MISSED {
