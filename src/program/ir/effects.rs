@@ -66,6 +66,11 @@ impl Effects {
         *self == Effects::NONE
     }
 
+    /// It may see what other threads have changed meanwhile: a strong access that reads, or a call of whoever may do so.
+    pub fn looks_at_others(&self) -> bool {
+        self.reads.is_some() && self.ordering != Ordering::Weak
+    }
+
     /// Nobody can tell whether it was done, unless by what it wrote to registers.
     pub fn is_removable(&self) -> bool {
         let Effects {

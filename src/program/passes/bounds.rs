@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::dominators::Dominators;
-use crate::program::ir::{BlockId, Body, End, Inst, Ordering, Register, Role};
+use crate::program::ir::{BlockId, Body, End, Register, Role};
 
 /// Finds them; blocks are in the order of their layout, in which a loop's stand together.
 pub fn run(body: &mut Body) {
@@ -24,7 +24,7 @@ pub fn run(body: &mut Body) {
     // Only loops that look at what others change are ever asked for.
     let mut looks = vec![0u32];
     for block in &body.blocks {
-        let here = block.insts.iter().any(looks_at_others);
+        let here = block.insts.iter().any(|inst| inst.op.effects().looks_at_others());
         looks.push(looks[looks.len() - 1] + u32::from(here));
     }
     loops.retain(|all| looks[*all.start() as usize] != looks[*all.end() as usize + 1]);
@@ -46,12 +46,6 @@ pub fn run(body: &mut Body) {
         .map(|(head, _)| head)
         .collect();
     body.bounded = heads.filter(|head| !waiting.contains(head)).collect();
-}
-
-/// Strong accesses, and whoever is called.
-fn looks_at_others(inst: &Inst) -> bool {
-    let effects = inst.op.effects();
-    effects.reads.is_some() && effects.ordering != Ordering::Weak
 }
 
 /// Where each register is written, in order.

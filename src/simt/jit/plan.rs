@@ -940,11 +940,7 @@ impl Plan {
                     count += between.insts.len() as u32 + 1;
                     looks |= body.blocks[between.block as usize].insts[between.insts.clone()]
                         .iter()
-                        .any(|inst| {
-                            // Strong accesses, and whoever is called.
-                            let effects = inst.op.effects();
-                            effects.reads.is_some() && effects.ordering != Ordering::Weak
-                        });
+                        .any(|inst| inst.op.effects().looks_at_others());
                     streams_by |= body.blocks[between.block as usize].insts[between.insts.clone()]
                         .iter()
                         .any(|inst| self.streams_by(&inst.op));
