@@ -16,7 +16,7 @@ use super::cause::Cause;
 use super::children::Children;
 use super::deadlock;
 use super::grid::{Form, Grid};
-use super::interp::{self, Bundle, Conditions, Living, Located, Pause, Runs, SLICE};
+use super::interp::{self, Bundle, Conditions, Living, Located, Pause, Runs, SLICE, Stand};
 use super::launch::Launch;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
@@ -141,7 +141,9 @@ pub struct Block<'l> {
     /// The warps have marched abreast from the last block's beginning to its end: nothing is in their books, and they may do so
     /// again.
     ready: bool,
-    /// The block whose special registers are in the windows, or in the first one alone.
+    /// Where they stand, if they have set out and marched since.
+    stand: Option<Stand>,
+    /// The block whose special registers are in the windows, or those of the first lane alone.
     last: Option<[u32; 3]>,
     stale: bool,
     /// When the turn began, as far as a march has looked, and what it may do until it looks again.
@@ -163,6 +165,7 @@ impl<'l> Block<'l> {
             compiled: may_march(&env),
             marches: false,
             ready: false,
+            stand: None,
             last: None,
             stale: false,
             began: None,

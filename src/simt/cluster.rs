@@ -4,6 +4,9 @@
 //! They end together: windows of those that have exited stay as long as one block can name them, and nobody else gets
 //! them.
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use super::block::{self, Block, BlockEnv, Turn};
 use super::cause::Cause;
 use super::grid::Form;
@@ -91,6 +94,18 @@ impl<'l> Team<'l> {
             if !ran && self.has_ended()? {
                 return Ok(Turn::Done);
             }
+        }
+    }
+
+    /// After a turn in which a block has ended: more blocks run ([`Block::march_on`]), if blocks run alone.
+    ///
+    /// # Errors
+    /// The first fault.
+    #[inline]
+    pub fn march_on(&mut self, blocks: &mut Range<u64>, at: &Cell<[u32; 3]>) -> Result<Turn, Box<Located>> {
+        match &mut self.blocks[..] {
+            [block] => block.march_on(blocks, at),
+            _ => Ok(Turn::Done),
         }
     }
 

@@ -54,7 +54,7 @@ const GUARD: u64 = 4096;
 /// A worker takes as many short blocks at a time as fill this time, and so many at most: those that follow each other in one worker
 /// share what they touch, and the workers do not fight over the number of the next one.
 const BATCH: Duration = Duration::from_micros(20);
-const MOST_AT_ONCE: u64 = 16;
+const MOST_AT_ONCE: u64 = 64;
 /// Blocks that one worker keeps open when they wait for each other.
 const MAX_OPEN: usize = 4096;
 /// What no multiprocessor exceeds: threads, blocks, bytes of shared memory (CUDA programming guide, Technical
@@ -375,6 +375,11 @@ impl Grid {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Nobody's fault has ended it, and no memory of the host has gone away.
+    pub fn is_undisturbed(&self) -> bool {
+        !self.has_stopped() && self.gone.load(Ordering::Relaxed) == 0
+    }
+
     /// The cause of its end, once its time is over.
     pub fn overdue(&self) -> Option<Cause> {
         self.origin.overdue(&self.launch).or_else(|| {
@@ -583,10 +588,13 @@ impl Grid {
             };
             at.set(seat.team.env().ctaid);
             let turn = loop {
-                let turn = seat.team.turn();
+                let mut turn = seat.team.turn();
                 // As long as blocks run to their end in one turn, and nobody waits for another, there is no line to look at.
+                let alone = alone && self.starts > 1;
+                if alone && self.interpreted_first == 0 && matches!(turn, Ok(Turn::Done)) {
+                    turn = seat.team.march_on(&mut batch.left, at);
+                }
                 if let Ok(Turn::Done) = turn
-                    && self.starts > 1
                     && alone
                     && self.gone.load(Ordering::Relaxed) == 0
                     && let Some(index) = self.take_from(&mut batch, true)

@@ -1,20 +1,24 @@
 //! A block whose warps march: in compiled code, from barrier to barrier, abreast as far as they come to the same ones.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::time::Instant;
 
 use crate::program::Special;
 use crate::simt::interp::{self, Apart, Bundle, Conditions, Halt, Located, SLICE};
 
-use super::Block;
+use super::{Block, Turn, Way};
 
 /// Turns of a loop through memory that a warp makes while others of its block wait that read what lies beside: more, and it is no
 /// longer there when they come; fewer, and going from one to the other costs too much.
 const TURNS: i64 = 16;
 
+/// What a block's beginning counts as, in instructions.
+const START: i64 = 64;
+
 impl Block<'_> {
-    /// All warps are about to march. Writes what changes from block to block, where it has, and to the first warp's window alone if code
-    /// looks nowhere else.
+    /// All warps are about to march. Writes what changes from block to block, where it has, and for the first lane alone if code looks
+    /// nowhere else.
     pub(super) fn set_out(&mut self) {
         let (now, last) = (self.env.ctaid, self.last);
         let form = self.env.env.form;
@@ -30,9 +34,12 @@ impl Block<'_> {
                 Special::Ctaid(axis) => last.get(usize::from(axis)) == now.get(usize::from(axis)),
                 _ => last == now,
             };
-            if !last.is_some_and(before) {
-                let whose = if everywhere { self.bundles.len() } else { 1 };
-                self.set_special(at, 0..whose);
+            if last.is_some_and(before) {
+                continue;
+            }
+            match everywhere {
+                true => self.set_special(at),
+                false => self.bundles[0].set_first(at, &self.env),
             }
         }
         self.stale = !everywhere;
@@ -43,24 +50,60 @@ impl Block<'_> {
         self.marches = true;
     }
 
-    /// Writes a special register that is the same in the whole block to the windows of these warps.
-    fn set_special(&mut self, at: usize, whose: Range<usize>) {
-        let place = match self.env.env.form.kernel.per_block[at].1 {
-            Special::Ctaid(axis) => self.env.ctaid.get(usize::from(axis)).copied(),
-            _ => None,
-        };
-        for bundle in &mut self.bundles[whose] {
-            bundle.set_special(at, place, &self.env);
+    /// Writes a special register that is the same in the whole block to all windows.
+    fn set_special(&mut self, at: usize) {
+        for bundle in &mut self.bundles {
+            bundle.set_special(at, &self.env);
         }
     }
 
-    /// All windows have what only that of the first warp has had.
+    /// All lanes have what only the first one has had.
     fn catch_up(&mut self) {
         if std::mem::take(&mut self.stale) {
             for at in 0..self.env.env.form.kernel.per_block.len() {
-                self.set_special(at, 1..self.bundles.len());
+                self.set_special(at);
             }
         }
+    }
+
+    /// More blocks march from their beginning to their end, as the last one has, and nothing is done in between but what differs from
+    /// one to the next. `at` is told which. Leaves some if others are to have a look first, or if one of them needs more than to march:
+    /// what its turn comes to is given.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn march_on(&mut self, blocks: &mut Range<u64>, at: &Cell<[u32; 3]>) -> Result<Turn, Box<Located>> {
+        let Way { grid, form } = self.env.env;
+        let native = form.kernel.native.as_ref().map(|native| &native.all);
+        let Some(native) = native.filter(|_| self.ready && self.env.peers == 1) else {
+            return Ok(Turn::Done);
+        };
+        while self.slice > 0
+            && !self.state.touched
+            && grid.is_undisturbed()
+            && let Some(index) = blocks.next()
+        {
+            self.env.ctaid = grid.ctaid(index);
+            at.set(self.env.ctaid);
+            self.set_out();
+            let gone = Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, TURNS);
+            let Some(stand) = gone? else { return self.turn() };
+            self.slice -= stand.spent + START;
+            if !stand.all_ended {
+                self.stand = Some(stand);
+                return self.turn();
+            }
+            self.marches = false;
+            if self.state.changed {
+                self.release();
+            }
+            if self.state.touched
+                && let Some(turn) = self.rest()?
+            {
+                return Ok(turn);
+            }
+        }
+        Ok(Turn::Done)
     }
 
     /// Whether all warps stand with all their lanes at one place each, and nobody waits for anything.
@@ -86,12 +129,19 @@ impl Block<'_> {
         let (mut abreast, mut late) = (None, false);
         if std::mem::take(&mut self.ready) {
             debug_assert!(fresh, "who is ready has set out");
-            late = self.is_late(&mut share);
-            if !late
-                && let Some(stand) =
-                    Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, TURNS)?
-            {
-                self.slice -= stand.spent;
+            let stand = match self.stand.take() {
+                Some(stand) => Some(stand),
+                None => {
+                    late = self.is_late(&mut share);
+                    let stand = match late {
+                        true => None,
+                        false => Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, TURNS)?,
+                    };
+                    self.slice -= stand.as_ref().map_or(0, |stand| stand.spent);
+                    stand
+                }
+            };
+            if let Some(stand) = stand {
                 share -= stand.spent;
                 if stand.all_ended {
                     self.ready = true;
@@ -113,7 +163,8 @@ impl Block<'_> {
         let whole = self.bundles.len() - usize::from(ragged);
         let (met, come, last, halt) = 'march: loop {
             let (mut met, mut come) = (None, 0u32);
-            if late || self.is_late(&mut share) {
+            // Those that have marched are entered in the books first.
+            if abreast.is_none() && (late || self.is_late(&mut share)) {
                 break 'march (met, come, 0, Halt::Elsewhere);
             }
             let stand = match abreast.take() {

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use crate::isa::lanes::Width;
+use crate::program::Special;
 use crate::simt::jit::Native;
 use crate::simt::jit::context::{ENDED, NOWHERE, together};
 use crate::simt::machine::special::{self, Place};
@@ -50,6 +52,14 @@ pub struct Apart {
     pub halt: Halt,
 }
 
+/// A block's place in its grid, if that is what a special register says.
+fn place_of(which: Special, block: &Env<'_>) -> Option<u32> {
+    match which {
+        Special::Ctaid(axis) => block.ctaid.get(usize::from(axis)).copied(),
+        _ => None,
+    }
+}
+
 impl Bundle {
     /// All threads to the kernel's first instruction, in a new block; what changes from block to block is in the window.
     pub fn set_out(&mut self) {
@@ -63,12 +73,12 @@ impl Bundle {
         });
     }
 
-    /// Writes a special register that is the same in the whole block; its place in the grid, if it is one of that.
+    /// Writes a special register that is the same in the whole block.
     #[inline]
-    pub fn set_special(&mut self, at: usize, place: Option<u32>, block: &Env<'_>) {
+    pub fn set_special(&mut self, at: usize, block: &Env<'_>) {
         let frame = &self.frames[0];
         let (slot, which) = frame.exec.per_block[at];
-        if let Some(place) = place {
+        if let Some(place) = place_of(which, block) {
             // SAFETY: the frame is the kernel's, whose slot this is, and its window is for this many warps.
             unsafe { special::fill_same(frame.regs(), slot, self.warps, place.into()) };
             return;
@@ -80,6 +90,20 @@ impl Bundle {
         };
         // SAFETY: as for the place in the grid.
         unsafe { special::set_special(frame.regs(), slot, which, &place) };
+    }
+
+    /// Writes it for the first lane, and for others if need be.
+    #[inline]
+    pub fn set_first(&mut self, at: usize, block: &Env<'_>) {
+        let frame = &self.frames[0];
+        let (slot, which) = frame.exec.per_block[at];
+        match place_of(which, block) {
+            // SAFETY: the frame is the kernel's, whose slot this is, a word for each lane.
+            Some(place) if slot.width == Width::B32 => unsafe {
+                frame.regs().add(slot.offset as usize).cast::<u32>().write(place);
+            },
+            _ => self.set_special(at, block),
+        }
     }
 
     /// Whether its one warp has lanes that no thread has: the block's last one may.

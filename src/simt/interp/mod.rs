@@ -41,4 +41,5 @@ pub use affine::Runs;
 pub use bundle::{Bundle, Conditions, Fragment, Located, PATIENCE, SLICE, Waits, located};
 pub use change::Living;
 pub use march::{Apart, Halt};
+pub use native::Stand;
 pub use run::Pause;

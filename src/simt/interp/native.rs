@@ -752,6 +752,7 @@ impl Run {
                         return step::MISSING;
                     }
                 }
+                state.touched = true;
                 // SAFETY: `op` is of the code in whose window `cx` is.
                 cx.fault = unsafe { collective::execute(op, cx, machine, state) };
                 self.note_copies();

@@ -19,6 +19,8 @@ pub struct State {
     /// Something has happened for which lanes may wait ([`super::joint::Step::Wait`]): a phase of a barrier in memory is
     /// over. Whoever runs the block lets them try again, and takes this back.
     pub changed: bool,
+    /// Since the block started, compiled code has asked for an operation that may have something under way here.
+    pub touched: bool,
     /// Looks at barriers in memory (`mbarrier.test_wait`) since something changed that have found nothing.
     pub fruitless: u32,
     /// How often nobody got on, one time after the other, and nobody did anything that others than the block could see:
@@ -31,7 +33,7 @@ impl State {
     pub fn reset(&mut self, live: impl Iterator<Item = u32>) {
         self.barriers.reset(live);
         self.cluster.reset();
-        (self.changed, self.fruitless, self.stuck) = (false, 0, 0);
+        (self.changed, self.touched, self.fruitless, self.stuck) = (false, false, 0, 0);
         // What a block begins completes when it ends, unless that was a fault.
         if !self.asynchronous.is_fresh() {
             self.asynchronous = Asynchronous::default();
