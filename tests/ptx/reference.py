@@ -8,6 +8,7 @@ Knows the formulas of the PTX ISA manual and IEEE 754, and nothing of Margay. St
 """
 
 import math
+import random
 import re
 import struct
 import sys
@@ -993,6 +994,34 @@ def _(w):
     w.expect("sub", ty, [add(ty, x, y ^ 0x8000) for x, y, _ in rows])
     w.expect("mul", ty, [mul(ty, x, y) for x, y, _ in rows])
     w.expect("fma", ty, [fma(ty, x, y, z) for x, y, z in rows])
+
+
+@case("half/fma_bf16_range")
+def _(w):
+    ty = "bf16"
+    draw = random.Random(39)
+    half = lambda exponent: draw.getrandbits(1) << 15 | exponent << 7 | draw.getrandbits(7)
+    rows = []
+    for _ in range(64):
+        # Products of 2^127 to 2^129, which an addend brings back or not.
+        e = draw.randrange(130, 254)
+        a, b = half(e), half(127 + draw.randrange(254, 257) - e)
+        rows.append((a, b, (a ^ b ^ 0x8000) & 0x8000 | draw.randrange(253, 255) << 7 | draw.getrandbits(7)))
+        # Products about the least subnormal and below, with subnormals and nothing to add to.
+        e = draw.randrange(1, 120)
+        a, b = half(e), half(draw.randrange(max(1, 110 - e), 125 - e + 1))
+        rows.append((a, b, draw.choice([0, 0x8000, draw.getrandbits(1) << 15 | draw.getrandbits(draw.randrange(1, 9))])))
+    while len(rows) < 256:
+        # Products halfway between two numbers, and addends far away that say which is nearer, or none.
+        a, b = half(draw.randrange(100, 150)), half(draw.randrange(100, 150))
+        product = (a & 0x7F | 0x80) * (b & 0x7F | 0x80)
+        below = product.bit_length() - 8
+        if product & (1 << below) - 1 == 1 << below - 1:
+            rows.append((a, b, draw.choice([0, 0x8000, half(draw.randrange(0, 60))])))
+    for name, values in zip("abc", zip(*rows)):
+        w.given(name, ty, list(values))
+    w.expect("fma", ty, [fma(ty, x, y, z) for x, y, z in rows])
+    w.expect("fma_relu", ty, [relu(ty, fma(ty, x, y, z)) for x, y, z in rows])
 
 
 # convert/

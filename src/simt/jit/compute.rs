@@ -212,13 +212,12 @@ impl Emitter<'_> {
         constants: &[Option<u64>],
         destinations: usize,
     ) -> Option<Vec<String>> {
-        let s = |at: usize| sources[at].as_str();
         match op {
             Compute::Int(op) => self.int(op, sources, constants).map(|v| vec![v]),
             Compute::Float(op) => self.float(op, sources).map(|v| vec![v]),
             Compute::Compare(op) => self.compare(op, sources, destinations),
             Compute::Logic(op) => self.logic(op, sources, constants).map(|v| vec![v]),
-            Compute::Convert(op) => self.cvt(op, s(0)).map(|v| vec![v]),
+            Compute::Convert(op) => self.cvt(op, sources).map(|v| vec![v]),
             Compute::Move(op) => self.moved(op, sources).map(|v| vec![v]),
             Compute::Half(op) => self.half(op, sources).map(|v| vec![v]),
             Compute::Approx(_) | Compute::Narrow(_) | Compute::Video(_) | Compute::Legacy(_) => None,

@@ -1,7 +1,7 @@
 //! Conversions between formats, as LLVM's text.
 
 use crate::isa::Level;
-use crate::isa::convert::{self, Kind, Round};
+use crate::isa::convert::{self, Halves, Kind, Round};
 use crate::isa::types::Rounding;
 
 use super::compute::Emitter;
@@ -9,10 +9,23 @@ use super::half;
 use super::text::Form;
 
 impl Emitter<'_> {
-    pub(super) fn cvt(&mut self, op: convert::Op, source: &str) -> Option<String> {
-        let convert::Op::Cvt { to, from, round, flags } = op else {
-            return None;
+    pub(super) fn cvt(&mut self, op: convert::Op, sources: &[String]) -> Option<String> {
+        let (to, from, round, flags) = match op {
+            convert::Op::Cvt { to, from, round, flags } => (to, from, round, flags),
+            convert::Op::Halves {
+                to,
+                rounding: Rounding::Rn,
+                relu,
+                satfinite: false,
+            } => return self.pair(to == Halves::Bf16x2, relu, sources),
+            convert::Op::Halves { .. } | convert::Op::Pack { .. } => return None,
         };
+        let source = &sources[0];
+        if (to, from, round) == (Kind::Bf16, Kind::F32, Round::To(Rounding::Rn))
+            && !(flags.sat || flags.satfinite || flags.ftz)
+        {
+            return (self.level != Level::Baseline).then(|| self.half_of(true, flags.relu, source));
+        }
         if flags.sat && !flags.relu && !flags.satfinite && (to, from, round) == (Kind::F32, Kind::F32, Round::Unsaid) {
             let value = self.text.float(self.form, 32, source);
             let value = self.saturate(&value);

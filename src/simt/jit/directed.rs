@@ -173,7 +173,7 @@ impl Emitter<'_> {
 /// The sum of two floats of so many bits rounded to odd, so that rounding it once more is right in any mode. It does not overflow,
 /// and what is lost of it is a float of as many bits (Knuth's TwoSum).
 pub(super) fn sum_to_odd(text: &mut Text, (form, bits): (Form, u32), a: &str, b: &str) -> String {
-    let (float, int) = (form.float(bits), form.int(bits));
+    let float = form.float(bits);
     let sum = text.binary("fadd", &float, a, b);
     let of_b = text.binary("fsub", &float, &sum, a);
     let of_a = text.binary("fsub", &float, &sum, &of_b);
@@ -182,12 +182,31 @@ pub(super) fn sum_to_odd(text: &mut Text, (form, bits): (Form, u32), a: &str, b:
     let lost = text.binary("fadd", &float, &lost_a, &lost_b);
     let none = form.float_constant(bits, 0.0);
     let inexact = text.value(format!("fcmp one {float} {lost}, {none}"));
-    let [whole, lost] = [&sum, &lost].map(|of| text.bits(form, bits, of));
-    // Where what is lost has the other sign, the sum is cut off one place lower.
+    odd(text, (form, bits), (&sum, &lost), &inexact)
+}
+
+/// An `f64` as an `f32`, rounded to odd, so that rounding it once more is right.
+pub(super) fn single_to_odd(text: &mut Text, form: Form, value: &str) -> String {
+    let (single, double) = (form.float(32), form.float(64));
+    let nearest = text.convert("fptrunc", &double, value, &single);
+    let back = text.convert("fpext", &single, &nearest, &double);
+    // Exact, but for an infinite `nearest`: then the sign is right.
+    let lost = text.binary("fsub", &double, value, &back);
+    let none = form.float_constant(64, 0.0);
+    let inexact = text.value(format!("fcmp one {double} {lost}, {none}"));
+    let lost = text.convert("fptrunc", &double, &lost, &single);
+    odd(text, (form, 32), (&nearest, &lost), &inexact)
+}
+
+/// What has been rounded to nearest, and has lost something, with an odd last bit.
+fn odd(text: &mut Text, (form, bits): (Form, u32), (nearest, lost): (&str, &str), inexact: &str) -> String {
+    let int = form.int(bits);
+    let [whole, lost] = [nearest, lost].map(|of| text.bits(form, bits, of));
+    // Where what is lost has the other sign, it is cut off one place lower.
     let signs = text.binary("xor", &int, &whole, &lost);
     let inwards = text.binary("ashr", &int, &signs, &form.constant(bits, u64::from(bits) - 1));
     let cut = text.binary("add", &int, &whole, &inwards);
     let odd = text.binary("or", &int, &cut, &form.constant(bits, 1));
-    let result = text.select(form, &int, &inexact, &odd, &whole);
+    let result = text.select(form, &int, inexact, &odd, &whole);
     text.float(form, bits, &result)
 }

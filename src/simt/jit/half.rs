@@ -5,9 +5,10 @@
 
 use crate::isa::Level;
 use crate::isa::half::{Format, Limit, Op, Plain};
+use crate::isa::types::Rounding;
 
 use super::compute::Emitter;
-use super::directed::sum_to_odd;
+use super::directed::{single_to_odd, sum_to_odd};
 use super::text::{Form, Text};
 
 /// NaN, as results have it.
@@ -51,6 +52,10 @@ pub(super) fn narrow(text: &mut Text, form: Form, value: &str) -> String {
     text.bits(form, 16, &half)
 }
 
+fn limit(relu: bool) -> Limit {
+    if relu { Limit::Relu } else { Limit::None }
+}
+
 impl Emitter<'_> {
     pub(super) fn half(&mut self, op: Op, s: &[String]) -> Option<String> {
         // Without instructions that widen and narrow halves LLVM would call functions.
@@ -68,6 +73,23 @@ impl Emitter<'_> {
                 let product = self.text.binary("fmul", &halves.form.float(32), &a, &b);
                 let sum = sum_to_odd(self.text, (halves.form, 32), &product, &c);
                 return Some(self.narrowed(halves, &sum, limit));
+            }
+            Op::FmaBf16 {
+                x2,
+                rounding: Rounding::Rn,
+                relu,
+            } => {
+                let halves = self.halves(Plain::Bf16 { x2 });
+                let (single, double) = (halves.form.float(32), halves.form.float(64));
+                let [a, b, c] = [&s[0], &s[1], &s[2]].map(|value| {
+                    let value = self.widened(halves, value);
+                    self.text.convert("fpext", &single, &value, &double)
+                });
+                // A product may lie beyond what an `f32` holds, and is exact in `f64`.
+                let product = self.text.binary("fmul", &double, &a, &b);
+                let sum = sum_to_odd(self.text, (halves.form, 64), &product, &c);
+                let sum = single_to_odd(self.text, halves.form, &sum);
+                return Some(self.narrowed(halves, &sum, limit(relu)));
             }
             Op::Neg { format } => return Some(self.of_sign(self.halves(format), "xor", 0x8000, &s[0])),
             Op::Abs { format } => return Some(self.of_sign(self.halves(format), "and", 0x7fff, &s[0])),
@@ -100,6 +122,32 @@ impl Emitter<'_> {
         let result = self.text.binary(operation, &halves.form.float(32), &a, &b);
         let limit = if sat { Limit::Sat } else { Limit::None };
         Some(self.narrowed(halves, &result, limit))
+    }
+
+    /// Two `f32` rounded to nearest as the halves of a pair, the first one as the upper half.
+    pub(super) fn pair(&mut self, bf16: bool, relu: bool, s: &[String]) -> Option<String> {
+        if self.level == Level::Baseline {
+            return None;
+        }
+        let [upper, lower] = [&s[0], &s[1]].map(|source| {
+            let half = self.half_of(bf16, relu, source);
+            self.resize(16, &half, 32, false)
+        });
+        let by = self.constant(32, 16);
+        let upper = self.binary("shl", 32, &upper, &by);
+        Some(self.binary("or", 32, &upper, &lower))
+    }
+
+    /// An `f32` rounded to the nearest half.
+    pub(super) fn half_of(&mut self, bf16: bool, relu: bool, source: &str) -> String {
+        let halves = Halves {
+            form: self.form,
+            pairs: false,
+            bf16,
+            ftz: false,
+        };
+        let value = self.text.float(self.form, 32, source);
+        self.narrowed(halves, &value, limit(relu))
     }
 
     fn halves(&self, format: Plain) -> Halves {
