@@ -1039,7 +1039,7 @@ def to_int(ty, bits, n, signed, mode, nan):
     return clamp(-whole if x < 0 else whole, low, high)
 
 
-INTEGRAL = "0 -0 0.5 -0.5 1.5 -1.5 2.5 -2.5 0.49999 -0.75 127.5 128.5 255.5 256 32767.5 -32769 65535.5 65536 -1 1e9 2147483647 2147483648 -2147483648 -2147483904 4294967296 1e19 -1e19 2e19 max -max inf -inf tiny -tiny".split()
+INTEGRAL = "0 -0 0.5 -0.5 1.5 -1.5 2.5 -2.5 0.49999 -0.75 127.5 128.5 255.5 256 32767.5 -32769 65535.5 65536 -1 1e9 2147483647 2147483648 -2147483648 -2147483904 4294967296 1e19 -1e19 2e19 max -max inf -inf tiny -tiny 1234567890123456 -1234567890123456 -4294967297.5 6442450943.5 -9.2e18".split()
 TO_INT = (("rni", "rn"), ("rzi", "rz"), ("rmi", "rm"), ("rpi", "rp"))
 
 for ty in ("f32", "f64"):
@@ -1060,7 +1060,7 @@ for ty in ("f32", "f64"):
 
 @case("convert/int_to_float")
 def _(w):
-    a = edges(64) + [2**24 + 1, 2**24 + 3, 2**53 + 1, 2**53 + 3, 2**63 + 2**39, 2**63 + 2**10 + 1, 0xFFFFFF7FFFFFFFFF, 0xFFFFFFFF, 0x80000001] + mixed(64, 8, 41)
+    a = edges(64) + [2**24 + 1, 2**24 + 3, 2**53 + 1, 2**53 + 3, 2**63 + 2**39, 2**63 + 2**39 + 1, u(64, -(2**62) - 2**38 - 1), 2**63 + 2**10 + 1, 0xFFFFFF7FFFFFFFFF, 0xFFFFFFFF, 0x80000001] + mixed(64, 8, 41)
     w.given("a", "u64", a)
     exact = lambda ty, x, mode: rounded(ty, Fraction(x), mode)
     for mode in MODES:

@@ -5,6 +5,7 @@ use crate::isa::convert::{self, Halves, Kind, Round};
 use crate::isa::types::Rounding;
 
 use super::compute::Emitter;
+use super::directed::sum_to_odd;
 use super::half;
 use super::text::Form;
 
@@ -61,7 +62,7 @@ impl Emitter<'_> {
                 let bits = if to == Kind::F32 { 32 } else { 64 };
                 // As vectors, CPUs have nothing for them before AVX-512.
                 if from == 64 && self.form != Form::One && self.level != Level::Avx512 {
-                    return (bits == 64).then(|| self.double_of_long(source, signed));
+                    return Some(self.float_of_long(source, signed, bits));
                 }
                 let value = self.resize(register(from), source, from, false);
                 let value = self.resize(from, &value, from.max(32), signed);
@@ -152,9 +153,9 @@ impl Emitter<'_> {
         Some(self.binary("and", 32, &result, &cut))
     }
 
-    /// Integers of 64 bits as `f64`, rounded to nearest, for CPUs without an instruction. Their halves are made the lowest bits of large
+    /// Integers of 64 bits as floats, rounded to nearest, for CPUs without an instruction. Their halves are made the lowest bits of large
     /// numbers, which is exact; one addition brings both together, and rounds.
-    fn double_of_long(&mut self, source: &str, signed: bool) -> String {
+    fn float_of_long(&mut self, source: &str, signed: bool, bits: u32) -> String {
         const TWO_52: u64 = 0x4330_0000_0000_0000;
         const TWO_84: u64 = 0x4530_0000_0000_0000;
         const SIGN: u64 = 1 << 31;
@@ -174,8 +175,50 @@ impl Emitter<'_> {
         let over = self.form.float_constant(64, over);
         let ty = self.form.float(64);
         let high = self.text.binary("fsub", &ty, &high, &over);
-        let sum = self.text.binary("fadd", &ty, &high, &low);
-        self.text.bits(self.form, 64, &sum)
+        if bits == 64 {
+            let sum = self.text.binary("fadd", &ty, &high, &low);
+            return self.text.bits(self.form, 64, &sum);
+        }
+        let sum = sum_to_odd(self.text, (self.form, 64), &high, &low);
+        let single = self.text.convert("fptrunc", &ty, &sum, &self.form.float(32));
+        self.text.bits(self.form, 32, &single)
+    }
+
+    /// The way back, from an integral `f64`, clamped: its halves are the lowest bits of large numbers, too. NaN becomes the lone top bit.
+    fn long_of_double(&mut self, value: &str, signed: bool) -> String {
+        const TWO_52: f64 = (1u64 << 52) as f64;
+        const TWO_32: f64 = (1u64 << 32) as f64;
+        let (form, ty) = (self.form, self.form.float(64));
+        // A negative upper half borrows from the half of 2^52 that is added to it.
+        let upper = if signed { 1.5 * TWO_52 } else { TWO_52 };
+        let [down, up, upper, lower] = [1.0 / TWO_32, TWO_32, upper, TWO_52].map(|of| form.float_constant(64, of));
+        let high = self.text.binary("fmul", &ty, value, &down);
+        let high = self.text.intrinsic("floor", form, "f64", &[&high]);
+        let above = self.text.binary("fmul", &ty, &high, &up);
+        let low = self.text.binary("fsub", &ty, value, &above);
+        let high = self.text.binary("fadd", &ty, &high, &upper);
+        let low = self.text.binary("fadd", &ty, &low, &lower);
+        let [high, low] = [high, low].map(|half| self.text.bits(form, 64, &half));
+        let (by, rest) = (self.constant(64, 32), self.constant(64, 0xffff_ffff));
+        let high = self.binary("shl", 64, &high, &by);
+        let low = self.binary("and", 64, &low, &rest);
+        let whole = self.binary("or", 64, &high, &low);
+        let (least, most) = match signed {
+            true => (1 << 63, i64::MAX as u64),
+            false => (0, u64::MAX),
+        };
+        let [bottom, top] = match signed {
+            true => [-(TWO_32 * TWO_32) / 2.0, TWO_32 * TWO_32 / 2.0],
+            false => [0.0, TWO_32 * TWO_32],
+        };
+        let [bottom, top] = [bottom, top].map(|of| form.float_constant(64, of));
+        let below = self.fcmp("olt", 64, value, &bottom);
+        let above = self.fcmp("oge", 64, value, &top);
+        let nan = self.fcmp("uno", 64, value, value);
+        let [least, most, lone] = [least, most, 1 << 63].map(|of| self.constant(64, of));
+        let whole = self.select(64, &below, &least, &whole);
+        let whole = self.select(64, &above, &most, &whole);
+        self.select(64, &nan, &lone, &whole)
     }
 
     /// The intrinsic that rounds like this; `None`: there is none, or it would be a call.
@@ -210,8 +253,9 @@ impl Emitter<'_> {
             // Others do not become integers, or by the kernel.
             _ => return None,
         };
-        // As vectors, CPUs have nothing for 64 bits before AVX-512.
-        if to == 64 && self.form != Form::One && self.level != Level::Avx512 {
+        // As vectors, CPUs have nothing for 64 bits before AVX-512, and nothing that rounds before AVX.
+        let in_halves = to == 64 && self.form != Form::One && self.level != Level::Avx512;
+        if in_halves && self.level == Level::Baseline {
             return None;
         }
         // What is rounded down or up may show that it was not flushed.
@@ -222,6 +266,17 @@ impl Emitter<'_> {
         if mode != Rounding::Rz {
             let name = self.rounds(mode)?;
             value = self.text.intrinsic(name, self.form, element, &[&value]);
+        }
+        if in_halves {
+            if mode == Rounding::Rz {
+                value = self.text.intrinsic("trunc", self.form, element, &[&value]);
+            }
+            if bits == 32 {
+                value = self
+                    .text
+                    .convert("fpext", &self.form.float(32), &value, &self.form.float(64));
+            }
+            return Some(self.long_of_double(&value, signed));
         }
         let by = to.max(32);
         let op = if signed { "fptosi" } else { "fptoui" };
