@@ -1,4 +1,4 @@
-//! Arithmetic on `f16`, alone and in pairs, and what of `bf16` goes by way of `f32`: with the bits of the interpreter's kernels
+//! Arithmetic on `f16` and `bf16`, alone and in pairs, by way of `f32`, and of `f64` where a product of `bf16` asks for it: with the bits of the interpreter's kernels
 //! ([`crate::isa::half`]), which say why they are right.
 //!
 //! A pair is two halves side by side: a vector of pairs is one of twice as many halves.
@@ -52,6 +52,7 @@ pub(super) fn narrow(text: &mut Text, form: Form, value: &str) -> String {
     text.bits(form, 16, &half)
 }
 
+/// What `.relu` does to a result.
 fn limit(relu: bool) -> Limit {
     if relu { Limit::Relu } else { Limit::None }
 }
