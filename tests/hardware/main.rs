@@ -439,7 +439,10 @@ fn compare() -> Result<(), String> {
                     continue;
                 }
                 buffers += 1;
-                if *recorded != hex {
+                if recorded.len() != hex.len() {
+                    let why = "has more or fewer values than the hardware left: operands that it did not see need a case of their own";
+                    let _ = writeln!(wrong, "{name}: {buffer} {why}");
+                } else if *recorded != hex {
                     let _ = writeln!(wrong, "{name}: {buffer} differs from the hardware's");
                 }
             }

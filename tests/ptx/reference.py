@@ -1039,7 +1039,7 @@ def to_int(ty, bits, n, signed, mode, nan):
     return clamp(-whole if x < 0 else whole, low, high)
 
 
-INTEGRAL = "0 -0 0.5 -0.5 1.5 -1.5 2.5 -2.5 0.49999 -0.75 127.5 128.5 255.5 256 32767.5 -32769 65535.5 65536 -1 1e9 2147483647 2147483648 -2147483648 -2147483904 4294967296 1e19 -1e19 2e19 max -max inf -inf tiny -tiny 1234567890123456 -1234567890123456 -4294967297.5 6442450943.5 -9.2e18".split()
+INTEGRAL = "0 -0 0.5 -0.5 1.5 -1.5 2.5 -2.5 0.49999 -0.75 127.5 128.5 255.5 256 32767.5 -32769 65535.5 65536 -1 1e9 2147483647 2147483648 -2147483648 -2147483904 4294967296 1e19 -1e19 2e19 max -max inf -inf tiny -tiny".split()
 TO_INT = (("rni", "rn"), ("rzi", "rz"), ("rmi", "rm"), ("rpi", "rp"))
 
 for ty in ("f32", "f64"):
@@ -1060,7 +1060,7 @@ for ty in ("f32", "f64"):
 
 @case("convert/int_to_float")
 def _(w):
-    a = edges(64) + [2**24 + 1, 2**24 + 3, 2**53 + 1, 2**53 + 3, 2**63 + 2**39, 2**63 + 2**39 + 1, u(64, -(2**62) - 2**38 - 1), 2**63 + 2**10 + 1, 0xFFFFFF7FFFFFFFFF, 0xFFFFFFFF, 0x80000001] + mixed(64, 8, 41)
+    a = edges(64) + [2**24 + 1, 2**24 + 3, 2**53 + 1, 2**53 + 3, 2**63 + 2**39, 2**63 + 2**10 + 1, 0xFFFFFF7FFFFFFFFF, 0xFFFFFFFF, 0x80000001] + mixed(64, 8, 41)
     w.given("a", "u64", a)
     exact = lambda ty, x, mode: rounded(ty, Fraction(x), mode)
     for mode in MODES:
@@ -1072,6 +1072,28 @@ def _(w):
     w.expect("f16_s16", "f16", [exact("f16", s(16, x), "rn") for x in a])
     w.expect("f32_u8", "f32", [exact("f32", u(8, x), "rn") for x in a])
     w.expect("f32_s8", "f32", [exact("f32", s(8, x), "rn") for x in a])
+
+
+@case("convert/wide_integers")
+def _(w):
+    # What is between the halves of a 64-bit integer, between two floats, and about the limits of all.
+    i = edges(64) + [2**63 + 2**39, 2**63 + 2**39 + 1, u(64, -(2**62) - 2**38 - 1), 2**32 - 1, 2**32, 2**52, 2**52 + 1, 2**53 - 1, u(64, -(2**53) - 1), 2**63 - 2**9, 2**63 - 2**9 - 1, 2**64 - 2**10, 2**64 - 2**10 - 1]
+    i += mixed(64, 8, 43)
+    numbers = "0.5 -0.5 2.5 -2.5 1234567890123456 -1234567890123456 -4294967297.5 6442450943.5 4503599627370497.5 -4503599627370495.5 9007199254740993 -9.2e18 9.2e18 9223372036854775807 -9223372036854775808 -9.3e18 1.8e19 18446744073709551615 inf -inf max -max tiny -tiny".split()
+    f, d = hexes("f32", *numbers), hexes("f64", *numbers)
+    f += samples("f32", len(i) - len(f), 44)
+    d += samples("f64", len(i) - len(d), 45)
+    w.given("i", "u64", i)
+    w.given("f", "f32", f)
+    w.given("d", "f64", d)
+    for ty in ("f32", "f64"):
+        for kind, signed in (("s", s), ("u", u)):
+            for mode in MODES:
+                w.expect(f"{ty}_{kind}64_{mode}", ty, [rounded(ty, Fraction(signed(64, x)), mode) for x in i])
+    for ty, name, floats in (("f32", "f", f), ("f64", "d", d)):
+        for kind in ("s", "u"):
+            for said, mode in TO_INT:
+                w.expect(f"{kind}64_{ty}_{said}", f"{kind}64", [to_int(ty, x, 64, kind == "s", mode, 0) for x in floats])
 
 
 @case("convert/int_to_int")
