@@ -16,7 +16,7 @@ use super::cause::Cause;
 use super::children::Children;
 use super::deadlock;
 use super::grid::{Form, Grid};
-use super::interp::{self, Bundle, Conditions, Living, Located, Pause, Runs, SLICE, Stand};
+use super::interp::{self, Bundle, Conditions, Did, Living, Located, Pause, Runs, SLICE, Stand};
 use super::launch::Launch;
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::queue::Queue;
@@ -111,6 +111,10 @@ impl Conditions for Way<'_> {
     fn lasts(&self) {
         self.grid.lasts();
     }
+
+    fn works(&self) {
+        self.grid.works();
+    }
 }
 
 /// How often those who wait at barriers in memory come back with nothing, all of them and with nothing else done, until that
@@ -122,6 +126,8 @@ pub enum Turn {
     Done,
     /// Somebody spins, as it seems: others may go first.
     Spins,
+    /// Somebody spins now, and more was done before.
+    Worked,
     /// It has run for long.
     Long,
     /// Under a seed: others are to have a turn.
@@ -231,6 +237,7 @@ impl<'l> Block<'l> {
             self.bundles.iter_mut().for_each(Bundle::resume);
         }
         self.began = None;
+        let before = self.did();
         loop {
             if (self.marches || self.compiled && self.can_march()) && self.march()? {
                 if let Some(turn) = self.rest()? {
@@ -261,12 +268,21 @@ impl<'l> Block<'l> {
                 self.completed(State::advance)?;
                 self.release();
                 let spins = self.bundles.iter().any(|bundle| bundle.spent && bundle.spins);
-                return Ok(if spins { Turn::Spins } else { Turn::Long });
+                return Ok(match spins {
+                    true if (self.did() - before).is_more() => Turn::Worked,
+                    true => Turn::Spins,
+                    false => Turn::Long,
+                });
             }
             if let Some(turn) = self.rest()? {
                 return Ok(turn);
             }
         }
+    }
+
+    /// What it has done in all, since it is here.
+    fn did(&self) -> Did {
+        self.bundles.iter().map(|bundle| bundle.did).sum()
     }
 
     /// Turns of bundles that are drawn, until another block is to have one.

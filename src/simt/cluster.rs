@@ -78,18 +78,23 @@ impl<'l> Team<'l> {
             return block.turn();
         }
         loop {
-            let (mut ran, mut spins, mut long) = (false, false, false);
+            let (mut ran, mut spins, mut long, mut worked) = (false, false, false, false);
             for rank in 0..self.blocks.len() {
                 if self.blocks[rank].is_ready() {
                     ran = true;
                     let turn = self.run(rank, Block::turn)?;
-                    spins |= matches!(turn, Turn::Spins);
+                    spins |= matches!(turn, Turn::Spins | Turn::Worked);
                     long |= matches!(turn, Turn::Long);
+                    worked |= matches!(turn, Turn::Long | Turn::Worked);
                 }
             }
             if spins || long {
                 self.pass_time()?;
-                return Ok(if spins { Turn::Spins } else { Turn::Long });
+                return Ok(match (spins, worked) {
+                    (true, true) => Turn::Worked,
+                    (true, false) => Turn::Spins,
+                    (false, _) => Turn::Long,
+                });
             }
             if !ran && self.has_ended()? {
                 return Ok(Turn::Done);
@@ -131,7 +136,7 @@ impl<'l> Team<'l> {
                 continue;
             };
             match self.run(rank, |block| block.drawn_turn(schedule))? {
-                turn @ (Turn::Spins | Turn::Long) => {
+                turn @ (Turn::Spins | Turn::Worked | Turn::Long) => {
                     self.pass_time()?;
                     return Ok(turn);
                 }

@@ -30,7 +30,7 @@ use super::interp::Located;
 use super::interp::affine::Runs;
 use super::interp::code::{Executable, NativeForm, held_up};
 use super::jit::{self, Rows};
-use super::line::Line;
+use super::line::{Line, Others};
 use super::machine::observe::{GridEvent, Watch};
 use super::machine::{TileBlock, peers};
 use super::schedule::{self, IN_LINE, Schedule, Whom};
@@ -124,6 +124,8 @@ pub struct Grid {
     next: AtomicU64,
     /// Some have been seen to spin, perhaps for each other.
     some_spin: AtomicBool,
+    /// Counts what blocks do that is more than to spin.
+    worked: AtomicU64,
     /// Blocks begin in the interpreter, for so many instructions of each bundle; 0: in whatever is there.
     interpreted_first: i64,
     stop: AtomicBool,
@@ -169,6 +171,35 @@ struct Seat<'l> {
     team: Team<'l>,
     scratch: Scratch,
     form: &'l Form,
+}
+
+/// How long nobody has done more than to spin, as far as a worker has seen.
+#[derive(Default)]
+struct Lull {
+    worked: u64,
+    began: Option<Instant>,
+}
+
+/// After so long without work of others blocks that spin wait for one that has not started, as it seems. Who works says so a few times
+/// as often ([`SLICE`](super::interp::SLICE)).
+const LULL: Duration = Duration::from_millis(2);
+
+impl Lull {
+    /// Whether blocks that spin have nobody to wait for who works.
+    fn now(&mut self, grid: &Grid) -> Others {
+        if grid.alone.load(Ordering::Relaxed) {
+            return Others::None;
+        }
+        let worked = grid.worked.load(Ordering::Relaxed);
+        let now = Instant::now();
+        if worked != self.worked {
+            (self.worked, self.began) = (worked, None);
+        }
+        match now - *self.began.get_or_insert(now) > LULL {
+            true => Others::Wait,
+            false => Others::Work,
+        }
+    }
 }
 
 /// Blocks, or clusters, that a worker has taken and not started.
@@ -329,6 +360,7 @@ impl Grid {
             starts,
             next: AtomicU64::new(0),
             some_spin: AtomicBool::new(false),
+            worked: AtomicU64::new(0),
             interpreted_first,
             stop: AtomicBool::new(false),
             began: Instant::now(),
@@ -540,6 +572,11 @@ impl Grid {
         }
     }
 
+    /// A block has done more than to spin.
+    pub fn works(&self) {
+        self.worked.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Blocks or clusters that one worker keeps open: no more than the device holds, generously counted.
     fn most_open(&self) -> usize {
         if self.launch.cooperative {
@@ -555,12 +592,13 @@ impl Grid {
     /// `at` is told which block runs.
     fn work(self: &Arc<Grid>, number: u32, caller: bool, at: &Cell<[u32; 3]>) {
         let mut line: Line<Box<Seat<'_>>> = Line::new(self.most_open(), self.launch.cooperative);
+        let mut lull = Lull::default();
         let mut batch = Batch::default();
         // Seats of blocks that have ended: the last one, and as many as were open at a time.
         let mut spare: Option<Box<Seat<'_>>> = None;
         let mut idle: Vec<Box<Seat<'_>>> = Vec::new();
         loop {
-            let started = match line.has_room() {
+            let started = match line.has_room(|| lull.now(self)) {
                 true => self.take_from(&mut batch, false),
                 false => None,
             };
@@ -615,12 +653,16 @@ impl Grid {
                         idle.push(other);
                     }
                 }
-                Ok(turn @ (Turn::Spins | Turn::Long | Turn::Drawn | Turn::Waits)) => {
-                    let spins = matches!(turn, Turn::Spins);
+                Ok(turn @ (Turn::Spins | Turn::Worked | Turn::Long | Turn::Drawn | Turn::Waits)) => {
+                    let spins = matches!(turn, Turn::Spins | Turn::Worked);
+                    let worked = !matches!(turn, Turn::Spins);
                     if spins {
                         self.some_spin.store(true, Ordering::Relaxed);
                     }
-                    line.set_aside(seat, spins);
+                    if worked {
+                        self.works();
+                    }
+                    line.set_aside(seat, (spins, worked));
                     // Another worker may have what they wait for, and wait for this very core.
                     if line.is_in_vain() {
                         std::thread::yield_now();
@@ -685,7 +727,7 @@ impl Grid {
             let (seat, spins) = &mut open[turn];
             at.set(seat.team.env().ctaid);
             let drawn = seat.team.drawn_turn(schedule);
-            if let Ok(Turn::Spins | Turn::Waits) = drawn {
+            if let Ok(Turn::Spins | Turn::Worked | Turn::Waits) = drawn {
                 schedule.turn_over();
             }
             match self.checked(drawn, seat.team.env()) {
@@ -693,7 +735,7 @@ impl Grid {
                     idle.push(open.swap_remove(turn).0);
                     open.iter_mut().for_each(|(_, spins)| *spins = false);
                 }
-                Ok(turn @ (Turn::Spins | Turn::Long | Turn::Drawn | Turn::Waits)) => {
+                Ok(turn @ (Turn::Spins | Turn::Worked | Turn::Long | Turn::Drawn | Turn::Waits)) => {
                     *spins |= !matches!(turn, Turn::Drawn | Turn::Waits);
                     if !self.may_go_on() {
                         break;

@@ -1,13 +1,29 @@
 //! Blocks that have begun on a worker and wait for their next turn, and when others start beside them.
 //!
 //! A round gives each of them a turn, alternately from either end, so that a chain of blocks each of which waits for its
-//! neighbour unwinds in one round whatever its direction. Between rounds more blocks start: at once where somebody spins, for
-//! the block that he waits for may not have started; else only when the round has seen an end, or nothing for long.
+//! neighbour unwinds in one round whatever its direction. Between rounds more blocks start: when all have spun and nobody else
+//! works, for the block that they wait for may not have started; a few if others work; else only when the round has seen an end, or
+//! nothing for long. More blocks than that would get in each other's way: where each takes the next row of a list and waits for the
+//! rows before it, the fewer have begun the less they wait.
 
 use std::time::{Duration, Instant};
 
-/// After so long without an end another block starts, though none seems to wait.
+/// After so long without an end more blocks start, though none seems to wait. Where some do, and others work, it is one, and the more
+/// there are the later: a block may wait in a way that is not seen.
 const LONG: Duration = Duration::from_millis(100);
+/// Blocks that a worker opens while those that he has wait for others' work.
+const FEW: usize = 4;
+
+/// What other workers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// There are none.
+    None,
+    /// More than to spin.
+    Work,
+    /// Nothing else, for a while.
+    Wait,
+}
 
 /// `T` is a block and where it runs.
 pub struct Line<T> {
@@ -26,13 +42,18 @@ pub struct Line<T> {
     most: usize,
     all_at_once: bool,
     spins: bool,
+    /// Somebody did more than to spin.
+    worked: bool,
     ended: bool,
+    /// Somebody has spun, in whatever round.
+    has_spun: bool,
     last_start: Option<Instant>,
 }
 
 impl<T> Line<T> {
     /// A line of at most `most` blocks, or as many as there are, `all_at_once`.
     pub fn new(most: usize, all_at_once: bool) -> Line<T> {
+        let most = if all_at_once { usize::MAX } else { most };
         Line {
             open: Vec::new(),
             fresh: Vec::new(),
@@ -43,15 +64,17 @@ impl<T> Line<T> {
             most,
             all_at_once,
             spins: false,
+            worked: false,
             ended: false,
+            has_spun: false,
             last_start: None,
         }
     }
 
     /// Whether a block may start now.
-    pub fn has_room(&mut self) -> bool {
+    pub fn has_room(&mut self, others: impl FnOnce() -> Others) -> bool {
         if self.had == self.open.len() {
-            self.begin_round();
+            self.begin_round(others);
         }
         self.room > 0 || self.open.is_empty()
     }
@@ -80,9 +103,11 @@ impl<T> Line<T> {
         self.ended = true;
     }
 
-    /// The block that had its turn waits for the next one; whether it `spins`.
-    pub fn set_aside(&mut self, block: T, spins: bool) {
+    /// The block that had its turn waits for the next one; whether it `spins`, and whether it did more than that.
+    pub fn set_aside(&mut self, block: T, (spins, worked): (bool, bool)) {
         self.spins |= spins;
+        self.has_spun |= spins;
+        self.worked |= worked;
         if self.old {
             let place = self.place();
             self.open[place] = Some(block);
@@ -91,9 +116,9 @@ impl<T> Line<T> {
         }
     }
 
-    /// Everybody had a turn in this round, some of them spin, and none has ended: what they wait for is for somebody else to do.
+    /// Everybody had a turn in this round, and none did more than to spin: what they wait for is for somebody else to do.
     pub fn is_in_vain(&self) -> bool {
-        self.had == self.open.len() && self.spins && !self.ended
+        self.had == self.open.len() && self.spins && !self.worked && !self.ended
     }
 
     /// Nobody waits for a turn.
@@ -115,28 +140,39 @@ impl<T> Line<T> {
         }
     }
 
-    fn begin_round(&mut self) {
+    fn begin_round(&mut self, others: impl FnOnce() -> Others) {
+        let in_vain = self.is_in_vain().then(others);
         self.open.retain(Option::is_some);
         self.open.extend(self.fresh.drain(..).map(Some));
         if self.open.is_empty() {
-            (self.had, self.ended) = (0, false);
+            (self.had, self.spins, self.worked, self.ended) = (0, false, false, false);
             return;
         }
         (self.had, self.backwards) = (0, !self.backwards);
         let open = self.open.len();
-        self.room = if self.all_at_once {
-            usize::MAX
-        } else if self.spins || self.nothing_for_long() {
-            (1 + open / 8).min(self.most.saturating_sub(open))
-        } else {
-            usize::from(self.ended)
+        let more = match in_vain {
+            _ if self.all_at_once => usize::MAX - open,
+            Some(Others::None) => 1 + open / 8,
+            // It took a while to see, and may be so again.
+            Some(Others::Wait) => open,
+            _ if self.nothing_for_long() => match self.has_spun {
+                true => 1,
+                false => 1 + open / 8,
+            },
+            Some(Others::Work) => usize::from(open < FEW),
+            None => usize::from(self.ended),
         };
-        (self.spins, self.ended) = (false, false);
+        self.room = more.min(self.most.saturating_sub(open));
+        (self.spins, self.worked, self.ended) = (false, false, false);
     }
 
     fn nothing_for_long(&mut self) -> bool {
+        let patience = match self.has_spun {
+            true => LONG * self.open.len() as u32,
+            false => LONG,
+        };
         let now = Instant::now();
-        let long = now - *self.last_start.get_or_insert(now) > LONG;
+        let long = now - *self.last_start.get_or_insert(now) > patience;
         if self.ended || long {
             self.last_start = Some(now);
         }
@@ -151,18 +187,18 @@ mod tests {
     /// Turns of `line` until a block starts or `count` are over.
     fn turns(line: &mut Line<u32>, count: usize, spins: bool) -> Vec<u32> {
         let mut order = Vec::new();
-        while order.len() < count && !line.has_room() {
+        while order.len() < count && !line.has_room(|| Others::None) {
             let block = line.next().expect("somebody is there");
             order.push(block);
-            line.set_aside(block, spins);
+            line.set_aside(block, (spins, !spins));
         }
         order
     }
 
     fn start(line: &mut Line<u32>, block: u32, spins: bool) {
-        assert!(line.has_room());
+        assert!(line.has_room(|| Others::None));
         line.started();
-        line.set_aside(block, spins);
+        line.set_aside(block, (spins, !spins));
     }
 
     #[test]
@@ -184,10 +220,35 @@ mod tests {
         start(&mut line, 0, false);
         assert_eq!(turns(&mut line, 5, false), [0; 5]);
         // Until it has ended.
-        assert!(!line.has_room());
+        assert!(!line.has_room(|| Others::None));
         assert_eq!(line.next(), Some(0));
         line.ended();
-        assert!(line.has_room());
+        assert!(line.has_room(|| Others::None));
+    }
+
+    /// How many of a hundred blocks start in as many rounds in which each spins, has `worked` or not.
+    fn started(worked: bool, others: Others) -> usize {
+        let mut line = Line::new(100, false);
+        let mut count = 0;
+        for _ in 0..100 {
+            while line.has_room(|| others) && count < 100 {
+                line.started();
+                line.set_aside(count, (true, worked));
+                count += 1;
+            }
+            while let Some(block) = line.next() {
+                line.set_aside(block, (true, worked));
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn blocks_that_wait_for_work_of_others_are_few() {
+        assert_eq!(started(false, Others::Wait), 100);
+        assert_eq!(started(false, Others::Work), FEW);
+        // The one that had its turn goes on.
+        assert_eq!(started(true, Others::None), 1);
     }
 
     #[test]
@@ -202,17 +263,17 @@ mod tests {
     #[test]
     fn a_round_in_which_somebody_spins_and_nobody_ends_is_in_vain() {
         let mut line: Line<u32> = Line::new(2, false);
-        assert!(line.has_room());
+        assert!(line.has_room(|| Others::None));
         line.started();
-        line.set_aside(7, true);
+        line.set_aside(7, (true, false));
         assert!(line.is_in_vain());
         // Another one starts, and then the first has its turn.
-        assert!(line.has_room() && !line.is_in_vain());
+        assert!(line.has_room(|| Others::None) && !line.is_in_vain());
         line.started();
-        line.set_aside(8, false);
-        assert!(!line.has_room());
+        line.set_aside(8, (false, true));
+        assert!(!line.has_room(|| Others::None));
         let first = line.next().expect("it waits for its turn");
-        line.set_aside(first, false);
+        line.set_aside(first, (false, true));
         assert!(!line.is_in_vain());
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::dominators::Dominators;
-use crate::program::ir::{BlockId, Body, End, Register, Role};
+use crate::program::ir::{BlockId, Body, End, Op, Register, Role};
 
 /// Finds them; blocks are in the order of their layout, in which a loop's stand together.
 pub fn run(body: &mut Body) {
@@ -70,34 +70,51 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Whether every way out of a loop, one of which all iterations come by, is decided by what each iteration computes anew from
-    /// registers.
+    /// Whether a loop has an end that is decided by what each iteration computes anew from registers, and that all iterations come by,
+    /// and no other end is decided by what others change. A list that is read without `volatile` may end it before: who waits reads
+    /// what he waits for otherwise.
     fn is_bounded(&self, all: &RangeInclusive<BlockId>) -> bool {
         let latch = *all.end();
-        let is_passed = |block: BlockId| self.dominators.dominates(block, latch);
-        let mut decide = Vec::new();
         let mut ends = false;
         for number in all.clone() {
             let block = &self.body.blocks[number as usize];
             let leaving = block.insts.iter().filter(|inst| inst.op.effects().leaves);
-            decide.extend(leaving.filter_map(|inst| inst.guard).map(|guard| guard.reg.number));
+            let guards = leaving.filter_map(|inst| inst.guard).map(|guard| guard.reg.number);
             let mut goes_out = false;
             block.end.successors(|to| goes_out |= !all.contains(&to));
-            if !goes_out {
-                continue;
+            let decides = goes_out.then(|| block.end.register()).flatten();
+            if guards
+                .chain(decides)
+                .any(|register| self.decided(register, all) == Decided::ByOthers)
+            {
+                return false;
             }
-            ends |= is_passed(number) && matches!(block.end, End::Branch { .. } | End::Indexed { .. });
-            decide.extend(block.end.register());
+            ends |= goes_out
+                && self.dominators.dominates(number, latch)
+                && matches!(block.end, End::Branch { .. } | End::Indexed { .. })
+                && decides.is_none_or(|register| self.decided(register, all) == Decided::Anew);
         }
-        let mut seen: HashSet<Register> = decide.iter().copied().collect();
+        ends
+    }
+
+    /// What decides on a register's value in an iteration.
+    fn decided(&self, register: Register, all: &RangeInclusive<BlockId>) -> Decided {
+        let mut by = Decided::Anew;
+        let mut seen = HashSet::from([register]);
+        let mut decide = vec![register];
         while let Some(register) = decide.pop() {
             let written = &self.written[register as usize];
             let first = written.partition_point(|(block, _)| block < all.start());
             for &(block, index) in written[first..].iter().take_while(|(block, _)| all.contains(block)) {
                 let inst = &self.body.blocks[block as usize].insts[index as usize];
+                let effects = inst.op.effects();
+                let reads = matches!(inst.op, Op::Load { .. }) && !effects.looks_at_others();
                 // Written in some iterations only: who knows what decides that.
-                if !inst.op.effects().is_pure() || !is_passed(block) {
-                    return false;
+                if !(effects.is_pure() || reads) || !self.dominators.dominates(block, *all.end()) {
+                    return Decided::ByOthers;
+                }
+                if reads {
+                    by = Decided::ByMemory;
                 }
                 inst.regs(|reg, role| {
                     if role == Role::Use && seen.insert(reg.number) {
@@ -106,6 +123,17 @@ impl Finder<'_> {
                 });
             }
         }
-        ends
+        by
     }
+}
+
+/// By what a value is decided in a loop's iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decided {
+    /// By registers: it is another one each time, or the same for good.
+    Anew,
+    /// By memory, read as if nobody else wrote there.
+    ByMemory,
+    /// By what others change, or by nobody knows what.
+    ByOthers,
 }

@@ -594,6 +594,9 @@ fn loops_that_count_wait_for_nobody() {
     // What stands under a condition of its own does not matter if it decides nothing.
     let within = format!("{looks} setp.lt.u32 %p2, %v, 9; @%p2 bra over; st.global.u32 [%rd+4], %v; over: {counts}");
     assert_eq!(bounded(&within), 1);
+    // A list that nobody changes meanwhile may end before its time.
+    let listed = "ld.global.u32 %r1, [%rd+8]; setp.lt.u32 %p2, %r1, %n; @%p2 bra over;";
+    assert_eq!(bounded(&format!("{listed} {looks} {counts} over:")), 1);
     // Nobody asks for loops that look at nothing.
     assert_eq!(bounded(&format!("ld.global.u32 %v, [%rd]; {counts}")), 0);
 }
@@ -610,6 +613,11 @@ fn loops_that_others_end_may_wait() {
         // A second way out, by a jump or by the end of a thread.
         format!("{looks} setp.ne.u32 %p2, %v, 0; @%p2 bra over; {counts} over:"),
         format!("{looks} setp.ne.u32 %p2, %v, 0; @%p2 exit; {counts}"),
+        // A way out by a list that stands where others say, or by nothing else than a list.
+        format!(
+            "{looks} cvt.u64.u32 %rd, %v; ld.global.u32 %r1, [%rd]; setp.lt.u32 %p2, %r1, %n; @%p2 bra over; {counts} over:"
+        ),
+        format!("{looks} ld.global.u32 %r1, [%rd+8]; setp.ne.u32 %p1, %r1, 0; @%p1 bra again;"),
         // Counts only when somebody lets it.
         format!("{looks} setp.ne.u32 %p2, %v, 0; @%p2 add.u32 %i, %i, 1; setp.lt.u32 %p1, %i, %n; @%p1 bra again;"),
         format!(

@@ -272,6 +272,13 @@ impl Block<'_> {
             return true;
         }
         way.lasts();
+        if self
+            .bundles
+            .iter_mut()
+            .fold(false, |any, bundle| any | bundle.has_worked())
+        {
+            way.works();
+        }
         let now = Instant::now();
         if now - *self.began.get_or_insert(now) > interp::PATIENCE {
             *share = 0;

@@ -26,12 +26,58 @@ pub const PATIENCE: Duration = Duration::from_millis(10);
 /// What going round a loop costs of a share if it looked at memory that others change: such loops spin, and whoever they
 /// wait for comes sooner. Nobody depends on it.
 pub(super) const SPIN: i64 = jit::SPIN;
+pub(super) const WORK: i64 = jit::WORK;
 /// The share of a bundle that has spun for a whole one: whoever it waits for is to come soon. No multiple of [`SPIN`], either.
 const SHORT: i64 = SPIN + SPIN / 2;
 /// The share of a fragment that others have kept waiting.
 pub(super) const CATCH_UP: i64 = 1 << 12;
 /// Instructions between two looks at the clock and at whether the grid goes on.
 pub const SLICE: i64 = 1 << 13;
+
+/// What a bundle, or a block, has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Did {
+    /// Instructions.
+    pub work: i64,
+    /// What they cost because loops spin, in [`SPIN`].
+    pub spins: i64,
+}
+
+impl Did {
+    /// What it cost so many instructions, of which so much is for loops that spin.
+    pub(super) fn add(&mut self, spent: i64, spun: i64) {
+        self.work += spent - spun;
+        self.spins += spun / SPIN;
+    }
+
+    /// Whether that is more than to look again and again at what has not changed.
+    pub fn is_more(self) -> bool {
+        self.work > MORE * (self.spins + 1)
+    }
+}
+
+impl std::ops::Sub for Did {
+    type Output = Did;
+
+    fn sub(self, other: Did) -> Did {
+        Did {
+            work: self.work - other.work,
+            spins: self.spins - other.spins,
+        }
+    }
+}
+
+impl std::iter::Sum for Did {
+    fn sum<I: Iterator<Item = Did>>(all: I) -> Did {
+        all.fold(Did::default(), |sum, one| Did {
+            work: sum.work + one.work,
+            spins: sum.spins + one.spins,
+        })
+    }
+}
+
+/// Instructions of a loop that spins, at most, in all warps.
+const MORE: i64 = 256;
 
 /// What the interpreter asks of the grid, besides what operations do.
 pub trait Conditions: Surroundings {
@@ -49,6 +95,8 @@ pub trait Conditions: Surroundings {
     fn overdue(&self) -> Option<Cause>;
     /// A block has run for some while.
     fn lasts(&self);
+    /// A block has done more than to spin.
+    fn works(&self);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +203,12 @@ pub struct Bundle {
     pub(super) slice: i64,
     /// A strong load or an atomic since the last turn of a loop.
     pub(super) looked: bool,
+    /// What it has done in all.
+    pub did: Did,
+    /// Instructions since a loop was last gone round that looks at memory of others.
+    pub(super) since: i64,
+    /// What it had done when others were told of its work last, or might have been.
+    told: Did,
     /// What compiled code sees, once it has run.
     pub(super) native: Option<Box<Run>>,
     /// The frame and the instruction at which all lanes go on in compiled code, if nothing has touched their registers since
@@ -220,6 +274,9 @@ impl Bundle {
             began: None,
             slice: SLICE,
             looked: false,
+            did: Did::default(),
+            since: 0,
+            told: Did::default(),
             native: None,
             together: None,
             marching: None,
@@ -233,7 +290,7 @@ impl Bundle {
         self.epoch += 1;
         (self.share, self.fair, self.spent, self.began) = (SHARE, None, false, None);
         self.spins = false;
-        (self.looked, self.together) = (false, None);
+        (self.looked, self.since, self.together) = (false, 0, None);
         self.live = self.exist;
         // Field by field: a fragment that is made elsewhere and moved here would have to be read before it is written out.
         self.fragments.clear();
@@ -407,6 +464,12 @@ impl Bundle {
     pub(super) fn begin_share(&mut self) {
         (self.share, self.fair) = (self.next_share(), None);
         self.shares += 1;
+    }
+
+    /// Whether it has done more than to spin since this was asked last, and others may be told.
+    pub fn has_worked(&mut self) -> bool {
+        let since = self.did - std::mem::replace(&mut self.told, self.did);
+        since.work > WORK && since.is_more()
     }
 
     /// The block has its next turn.

@@ -237,7 +237,7 @@ impl NativeForm {
             return;
         }
         let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));
-        jit::later(move || {
+        jit::later(compiled.code.len(), move || {
             form.make(&compiled, rows);
         });
     }
@@ -313,7 +313,7 @@ impl Executable {
         }
         if native.missed.fetch_add(1, Ordering::Relaxed) == MISSED {
             let this = Arc::clone(self);
-            jit::later(move || {
+            jit::later(self.code.len(), move || {
                 if let Some(native) = &this.native {
                     native
                         .some

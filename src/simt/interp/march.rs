@@ -63,7 +63,7 @@ fn place_of(which: Special, block: &Env<'_>) -> Option<u32> {
 impl Bundle {
     /// All threads to the kernel's first instruction, in a new block; what changes from block to block is in the window.
     pub fn set_out(&mut self) {
-        (self.looked, self.spins) = (false, false);
+        (self.looked, self.spins, self.since) = (false, false, 0);
         self.fragments.clear();
         self.marching = Some(Marching {
             pc: 0,

@@ -38,7 +38,7 @@ mod stands;
 mod tell;
 
 pub use affine::Runs;
-pub use bundle::{Bundle, Conditions, Fragment, Located, PATIENCE, SLICE, Waits, located};
+pub use bundle::{Bundle, Conditions, Did, Fragment, Located, PATIENCE, SLICE, Waits, located};
 pub use change::Living;
 pub use march::{Apart, Halt};
 pub use native::Stand;

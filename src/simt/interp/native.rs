@@ -300,6 +300,7 @@ impl Bundle {
         };
         run.pc = pc;
         run.context.budget = budget;
+        (run.context.paid, run.context.spun) = (budget + self.since, 0);
         run.context.together = together;
         run.context.packed = 0;
         run.context.looked = u64::from(self.looked);
@@ -315,6 +316,8 @@ impl Bundle {
         }
         self.looked = run.context.looked != 0;
         let spent = (budget - run.context.budget).max(1);
+        self.since = run.context.paid - run.context.budget;
+        self.did.add(spent, run.context.spun);
         Ok(Some((run.context.cuts[0].pc, run.context.cut_count as usize, spent)))
     }
 
@@ -353,11 +356,13 @@ impl Bundle {
         (native, entry): (&Native, u32),
         (budget, turns, stops): (i64, i64, bool),
     ) -> Result<Stand, Box<Located>> {
+        let since = bundles[0].since;
         let Some(run) = &mut bundles[0].native else {
             unreachable!("its caller has prepared it")
         };
         run.pc = pc;
         run.context.budget = budget;
+        (run.context.paid, run.context.spun) = (budget + since, 0);
         run.context.together = together;
         run.context.turns = turns;
         run.context.stops = u64::from(stops);
@@ -380,6 +385,8 @@ impl Bundle {
             gaps,
             cut_count,
             budget: rest,
+            paid,
+            spun,
             ..
         } = run.context;
         let stand = Stand {
@@ -399,6 +406,8 @@ impl Bundle {
                 }),
             },
         };
+        bundles[0].since = paid - rest;
+        bundles[0].did.add(stand.spent, spun);
         if stand.all_ended && gaps != 0 {
             Bundle::link(bundles, true);
         }
@@ -568,6 +577,8 @@ impl Run {
                 copying: 0,
                 turns: i64::MAX,
                 budget: 0,
+                paid: 0,
+                spun: 0,
                 cut_count: 0,
                 cuts: [Cut::default(); 32],
                 scratch: [0; SCRATCH],

@@ -14,7 +14,7 @@ use crate::simt::machine::{BlockEnv, Cx, Env, LANES, NONE, RawFault, within};
 use crate::simt::schedule::Schedule;
 
 use super::affine::Values;
-use super::bundle::{Bundle, Conditions, Fragment, Located, Next, PATIENCE, SLICE, SPIN, State, located};
+use super::bundle::{Bundle, Conditions, Fragment, Located, Next, PATIENCE, SLICE, SPIN, State, WORK, located};
 use super::code::{Code, Executable, Op};
 use super::compile::Pc;
 use super::rare::Rare;
@@ -218,6 +218,9 @@ impl Bundle {
             return Err(Box::new(located(self, fragment, RawFault::new(cause, lane))));
         }
         block.env.lasts();
+        if self.has_worked() {
+            block.env.works();
+        }
         self.tell_stand(block);
         // The order of a seed has nothing to do with time.
         if block.env.schedule().is_none() {
@@ -273,6 +276,14 @@ impl Bundle {
         let mut pc = fragment.pc;
         let mut share = turn;
         let mut looked = self.looked;
+        // What the share was when a loop was last gone round that looks at memory of others, and what went to those that spin.
+        let (mut paid, mut spun) = (turn + self.since, 0);
+        let mut pay = |share: &mut i64| {
+            if paid - *share < WORK {
+                (*share, spun) = (*share - SPIN, spun + SPIN);
+            }
+            paid = *share;
+        };
         // Whether `cx` has fewer lanes, for the operation before. It is written only then: operations read it soon, and
         // wider.
         let mut narrowed = false;
@@ -296,7 +307,7 @@ impl Bundle {
                 if let Code::Branch { target, waits } = op.code {
                     if taken == own.lanes {
                         if waits && std::mem::take(&mut looked) {
-                            share -= SPIN;
+                            pay(&mut share);
                         }
                         pc = target;
                         if pc < floor {
@@ -306,7 +317,7 @@ impl Bundle {
                         pc += 1;
                     } else {
                         if waits && std::mem::take(&mut looked) {
-                            share -= SPIN;
+                            pay(&mut share);
                         }
                         self.split(at, taken, pc + 1, target);
                         break Stop::Moved;
@@ -398,7 +409,7 @@ impl Bundle {
                 }
                 Code::Branch { target, waits } => {
                     if *waits && std::mem::take(&mut looked) {
-                        share -= SPIN;
+                        pay(&mut share);
                     }
                     pc = *target;
                     if pc < floor {
@@ -433,6 +444,8 @@ impl Bundle {
             }
         };
         self.looked = looked;
+        self.since = paid - share;
+        self.did.add(turn - share, spun);
         self.share -= turn - share;
         self.slice -= turn - share;
         if let Some(fault) = cx.fault {

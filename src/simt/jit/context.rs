@@ -169,6 +169,10 @@ pub struct Context {
     pub copying: u64,
     /// Instructions until the code is to return.
     pub budget: i64,
+    /// What the budget was when a turn of a loop was paid for last that looks at what others change.
+    pub paid: i64,
+    /// What of the budget went to loops that spin.
+    pub spun: i64,
     /// Turns of loops through memory after which a warp pauses, that others of its block may read what lies beside: with its
     /// registers as at a barrier.
     pub turns: i64,

@@ -52,6 +52,9 @@ pub type Pc = u32;
 
 /// What a turn of a loop costs that looks at what others change; the interpreter counts the same.
 pub const SPIN: i64 = 1 << 17;
+/// So many instructions since the last such turn, and the loop works: it takes the next row of a list that blocks share, say. It pays
+/// for the instructions alone.
+pub const WORK: i64 = 1 << 12;
 
 /// LLVM's level of code generation. Two gains nothing on such code.
 const OPTIMISE: u32 = 1;

@@ -6,9 +6,9 @@ use std::mem::offset_of;
 use crate::isa::Level;
 use crate::program::{Guard, Op};
 
-use super::super::SPIN;
 use super::super::context::Context;
 use super::super::plan::{Exit, Stick};
+use super::super::{SPIN, WORK};
 use super::{Emit, For, Node, order};
 
 impl Emit<'_> {
@@ -384,8 +384,19 @@ impl Emit<'_> {
             let looked = self.text.value(format!("load i64, ptr {at}"));
             self.text.line(format!("store i64 0, ptr {at}"));
             let looked = self.text.value(format!("icmp ne i64 {looked}, 0"));
-            let more = self.text.value(format!("select i1 {looked}, i64 {}, i64 0", SPIN));
+            let at = self.place("%n", offset_of!(Context, paid));
+            let paid = self.text.value(format!("load i64, ptr {at}"));
+            let done = self.text.value(format!("sub i64 {paid}, {rest}"));
+            let little = self.text.value(format!("icmp slt i64 {done}, {WORK}"));
+            let spins = self.text.value(format!("and i1 {looked}, {little}"));
+            let more = self.text.value(format!("select i1 {spins}, i64 {SPIN}, i64 0"));
             rest = self.text.value(format!("sub i64 {rest}, {more}"));
+            let paid = self.text.value(format!("select i1 {looked}, i64 {rest}, i64 {paid}"));
+            self.text.line(format!("store i64 {paid}, ptr {at}"));
+            let at = self.place("%n", offset_of!(Context, spun));
+            let spun = self.text.value(format!("load i64, ptr {at}"));
+            let spun = self.text.value(format!("add i64 {spun}, {more}"));
+            self.text.line(format!("store i64 {spun}, ptr {at}"));
         }
         self.text.line(format!("store i64 {rest}, ptr %budget"));
         self.text.value(format!("icmp slt i64 {rest}, 0"))
