@@ -1024,6 +1024,27 @@ def _(w):
     w.expect("fma_relu", ty, [relu(ty, fma(ty, x, y, z)) for x, y, z in rows])
 
 
+# control/
+
+
+@case("control/rows")
+def _(w):
+    # Rows of numbers, one a thread, that meet their bound before, in, at the end of or behind a warp, or wrap around: one a block.
+    blocks, threads = 40, 64
+    bases = [u(32, (block << 29) + block - 35) for block in range(blocks)]
+    bounds = [u(32, base + 7 * block - 110) for block, base in enumerate(bases)]
+    places = [(x, y, t) for x, y in zip(bases, bounds) for t in range(threads)]
+    relations = {"lt": lambda x, y: x < y, "le": lambda x, y: x <= y, "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y}
+    for step, called in ((1, "up"), (-3, "down")):
+        for kind, signed in (("s", s), ("u", u)):
+            for name, relation in relations.items():
+                w.expect(f"{name}_{kind}32_{called}", "u32", [int(relation(signed(32, x + step * t), signed(32, y))) for x, y, t in places])
+    # The same numbers in the upper half of 64 bits.
+    for kind, signed in (("s", s), ("u", u)):
+        for name in ("lt", "ge"):
+            w.expect(f"{name}_{kind}64", "u32", [int(relations[name](signed(64, x + t << 32), signed(64, y << 32))) for x, y, t in places])
+
+
 # convert/
 
 

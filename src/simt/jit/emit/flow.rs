@@ -241,12 +241,27 @@ impl Emit<'_> {
 
     /// Lanes in which the guard holds go to `taken`, where they may be stuck, the others to `fall`.
     pub(super) fn part_ways(&mut self, guard: Guard, taken: Node, fall: Node) {
-        let holding = self.holding(guard);
         if self.full {
+            let [yes, not_all, no, mixed] = ["yes", "part", "no", "mixed"].map(|what| self.text.name(what));
+            let holding = match self.row_of(guard, [taken, fall]) {
+                Some(row) => {
+                    let (alike, first) = self.is_alike(&row);
+                    let [one, apart] = ["one", "apart"].map(|what| self.text.name(what));
+                    self.branch(&alike, &one, &apart);
+                    self.text.label(&one);
+                    match guard.negated {
+                        true => self.branch(&first, &no, &yes),
+                        false => self.branch(&first, &yes, &no),
+                    }
+                    self.text.label(&apart);
+                    let lanes = self.holding_of(&row);
+                    if guard.negated { self.not(&lanes) } else { lanes }
+                }
+                None => self.holding(guard),
+            };
             let bits = self.bits(&holding);
             let all = self.text.value(format!("icmp eq i32 {bits}, -1"));
             let none = self.text.value(format!("icmp eq i32 {bits}, 0"));
-            let [yes, not_all, no, mixed] = ["yes", "part", "no", "mixed"].map(|what| self.text.name(what));
             self.branch(&all, &yes, &not_all);
             self.text.label(&yes);
             match self.plan.is_stuck(taken) {
@@ -263,6 +278,7 @@ impl Emit<'_> {
             self.dispatch(&next, true, false);
             return;
         }
+        let holding = self.holding(guard);
         let mask = self.mask.clone().unwrap_or_default();
         let there = self.each(&mask, &holding, "and");
         let not = self.not(&holding);

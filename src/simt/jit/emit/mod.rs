@@ -25,6 +25,7 @@
 
 mod access;
 mod ahead;
+mod alike;
 mod apart;
 mod atomic;
 mod copy;
