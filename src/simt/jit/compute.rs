@@ -142,6 +142,38 @@ pub fn takes_any_nan(op: Compute) -> bool {
         )
 }
 
+/// A comparison of integers: how many bits they have, whether they are signed, and LLVM's word for it.
+pub fn of_integers(compare: Compare, of: Operands) -> Option<(u32, bool, &'static str)> {
+    let (bits, signed) = match of {
+        Operands::B16 | Operands::U16 => (16, false),
+        Operands::S16 => (16, true),
+        Operands::B32 | Operands::U32 => (32, false),
+        Operands::S32 => (32, true),
+        Operands::B64 | Operands::U64 => (64, false),
+        Operands::S64 => (64, true),
+        Operands::F32 { .. }
+        | Operands::F64
+        | Operands::F16 { .. }
+        | Operands::Bf16
+        | Operands::F16x2 { .. }
+        | Operands::Bf16x2 => return None,
+    };
+    let relation = match (compare, signed) {
+        (Compare::Eq | Compare::Equ, _) => "eq",
+        (Compare::Ne | Compare::Neu, _) => "ne",
+        (Compare::Lt, true) => "slt",
+        (Compare::Le, true) => "sle",
+        (Compare::Gt, true) => "sgt",
+        (Compare::Ge, true) => "sge",
+        (Compare::Lt, false) => "ult",
+        (Compare::Le, false) => "ule",
+        (Compare::Gt, false) => "ugt",
+        (Compare::Ge, false) => "uge",
+        (Compare::Ltu | Compare::Leu | Compare::Gtu | Compare::Geu | Compare::Num | Compare::Nan, _) => return None,
+    };
+    Some((bits, signed, relation))
+}
+
 /// Whether it is a division of integers, for which it matters that the divisor is the same in all lanes.
 pub fn divides(op: Compute) -> bool {
     matches!(op, Compute::Int(int::Op::Div { .. } | int::Op::Rem { .. }))
@@ -728,37 +760,21 @@ impl Emitter<'_> {
         let compare::Op::Setp { compare, boolean, of } = op else {
             return None;
         };
-        let integers = |bits, signed: bool| Some((bits, signed));
-        let integer = match of {
-            Operands::B16 | Operands::U16 => integers(16, false),
-            Operands::S16 => integers(16, true),
-            Operands::B32 | Operands::U32 => integers(32, false),
-            Operands::S32 => integers(32, true),
-            Operands::B64 | Operands::U64 => integers(64, false),
-            Operands::S64 => integers(64, true),
-            Operands::F32 { .. } | Operands::F64 => None,
+        let holds = match of {
             Operands::F16 { .. } | Operands::Bf16 | Operands::F16x2 { .. } | Operands::Bf16x2 => return None,
-        };
-        let holds = match integer {
-            Some((bits, signed)) => {
-                let relation = match (compare, signed) {
-                    (Compare::Eq | Compare::Equ, _) => "eq",
-                    (Compare::Ne | Compare::Neu, _) => "ne",
-                    (Compare::Lt, true) => "slt",
-                    (Compare::Le, true) => "sle",
-                    (Compare::Gt, true) => "sgt",
-                    (Compare::Ge, true) => "sge",
-                    (Compare::Lt, false) => "ult",
-                    (Compare::Le, false) => "ule",
-                    (Compare::Gt, false) => "ugt",
-                    (Compare::Ge, false) => "uge",
-                    (Compare::Ltu | Compare::Leu | Compare::Gtu | Compare::Geu | Compare::Num | Compare::Nan, _) => {
-                        return None;
-                    }
-                };
+            Operands::B16
+            | Operands::U16
+            | Operands::S16
+            | Operands::B32
+            | Operands::U32
+            | Operands::S32
+            | Operands::B64
+            | Operands::U64
+            | Operands::S64 => {
+                let (bits, _, relation) = of_integers(compare, of)?;
                 self.icmp(relation, bits, &s[0], &s[1])
             }
-            None => {
+            Operands::F32 { .. } | Operands::F64 => {
                 let relation = match compare {
                     Compare::Eq => "oeq",
                     Compare::Ne => "one",

@@ -1,11 +1,11 @@
 //! Branches on where a lane stands in a row, as `if (i >= n) return` is: what holds of the first and of the last lane holds of all, and
 //! that is two comparisons of numbers.
 
-use crate::isa::compare::{self, Compare, Operands};
+use crate::isa::compare;
 use crate::isa::{Compute, lanes::WARP};
-use crate::program::{Guard, Op, Reg};
+use crate::program::{Guard, Op, Reg, Role};
 
-use super::super::compute::bits_of;
+use super::super::compute::{bits_of, of_integers};
 use super::super::plan::{Kind, Parts};
 use super::{Emit, Node};
 
@@ -28,7 +28,7 @@ impl Emit<'_> {
         let insts = &self.input.body.blocks[unit.block as usize].insts[unit.insts.clone()];
         let writes = |op: &Op, reg: Reg| {
             let mut found = false;
-            op.regs(|one, role| found |= role == crate::program::Role::Def && one.number == reg.number);
+            op.regs(|one, role| found |= role == Role::Def && one.number == reg.number);
             found
         };
         let at = insts.iter().rposition(|inst| writes(&inst.op, guard.reg))?;
@@ -53,24 +53,11 @@ impl Emit<'_> {
         if dst.len() != 1 || later(a) || later(b) {
             return None;
         }
-        let (bits, signed) = match of {
-            Operands::U32 => (32, false),
-            Operands::S32 => (32, true),
-            Operands::U64 => (64, false),
-            Operands::S64 => (64, true),
-            _ => return None,
-        };
-        let relation = match (compare, signed) {
-            (Compare::Lt, true) => "slt",
-            (Compare::Le, true) => "sle",
-            (Compare::Gt, true) => "sgt",
-            (Compare::Ge, true) => "sge",
-            (Compare::Lt, false) => "ult",
-            (Compare::Le, false) => "ule",
-            (Compare::Gt, false) => "ugt",
-            (Compare::Ge, false) => "uge",
-            _ => return None,
-        };
+        let (bits, signed, relation) = of_integers(*compare, *of)?;
+        // Of registers of 16 bits no number is kept for a row, and who is equal says nothing of those between.
+        if bits == 16 || matches!(relation, "eq" | "ne") {
+            return None;
+        }
         let [x, y] = [a, b].map(|reg| self.step_of(reg, bits));
         // Of two that grow it would have to be asked whether their difference wraps around.
         ((x? == 0) != (y? == 0)).then_some(Row {
