@@ -1035,10 +1035,11 @@ def _(w):
     bounds = [u(32, base + 7 * block - 110) for block, base in enumerate(bases)]
     places = [(x, y, t) for x, y in zip(bases, bounds) for t in range(threads)]
     relations = {"lt": lambda x, y: x < y, "le": lambda x, y: x <= y, "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y}
-    for step, called in ((1, "up"), (-3, "down")):
+    # Those that fall begin higher, so that some of them wrap around, too, and come back to their bound.
+    for step, begin, called in ((1, 0, "up"), (-3, 70, "down")):
         for kind, signed in (("s", s), ("u", u)):
             for name, relation in relations.items():
-                w.expect(f"{name}_{kind}32_{called}", "u32", [int(relation(signed(32, x + step * t), signed(32, y))) for x, y, t in places])
+                w.expect(f"{name}_{kind}32_{called}", "u32", [int(relation(signed(32, x + begin + step * t), signed(32, y))) for x, y, t in places])
     # The same numbers in the upper half of 64 bits.
     for kind, signed in (("s", s), ("u", u)):
         for name in ("lt", "ge"):

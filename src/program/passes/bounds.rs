@@ -1,4 +1,5 @@
-//! Loops that end whatever other threads do: what decides whether they go on is computed from registers alone, as a counter is. Tiers
+//! Loops that end whatever other threads do: what decides whether they go on is computed from registers alone, as a counter is, and nothing
+//! but plain memory may end them before. Tiers
 //! take a loop for one that waits if it looks at memory that others change, and let those others run. A loop that only works on such
 //! memory (`volatile` sums over an array, atomics that count) waits for nobody.
 //!

@@ -26,6 +26,7 @@ pub const PATIENCE: Duration = Duration::from_millis(10);
 /// What going round a loop costs of a share if it looked at memory that others change: such loops spin, and whoever they
 /// wait for comes sooner. Nobody depends on it.
 pub(super) const SPIN: i64 = jit::SPIN;
+/// After so many instructions such a turn costs nothing more.
 pub(super) const WORK: i64 = jit::WORK;
 /// The share of a bundle that has spun for a whole one: whoever it waits for is to come soon. No multiple of [`SPIN`], either.
 const SHORT: i64 = SPIN + SPIN / 2;
@@ -76,7 +77,7 @@ impl std::iter::Sum for Did {
     }
 }
 
-/// Instructions of a loop that spins, at most, in all warps.
+/// Instructions of a turn of a loop that spins, at most, in all warps.
 const MORE: i64 = 256;
 
 /// What the interpreter asks of the grid, besides what operations do.

@@ -8,8 +8,9 @@ use crate::defect;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Work of this size, in instructions of the interpreter, at most so many times of which is left to the thread that is at it.
+/// A job is begun beside another one only if that is more than so many times as large.
 const LONGER: usize = 8;
+/// More would take cores from the kernels that run meanwhile.
 const MOST_THREADS: usize = 2;
 
 struct Worker {

@@ -1,5 +1,6 @@
-//! Branches on where a lane stands in a row, as `if (i >= n) return` is: what holds of the first and of the last lane holds of all, and
-//! that is two comparisons of numbers.
+//! Branches that compare where a lane stands in a row with a bound, as `if (i >= n) return` does. If the comparison comes to the same in the
+//! first and in the last lane of a warp, it does in all between, unless the row wraps around: two comparisons of single numbers, where one of
+//! vectors, whose bits have to be gathered, would say no more.
 
 use crate::isa::compare;
 use crate::isa::{Compute, lanes::WARP};
@@ -54,7 +55,7 @@ impl Emit<'_> {
             return None;
         }
         let (bits, signed, relation) = of_integers(*compare, *of)?;
-        // Of registers of 16 bits no number is kept for a row, and who is equal says nothing of those between.
+        // Rows of 16 bits are rare, and that both ends are equal to the bound or not says nothing of those between.
         if bits == 16 || matches!(relation, "eq" | "ne") {
             return None;
         }
@@ -83,7 +84,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether the comparison comes to the same in all lanes of a whole warp, as far as the ends tell, and to what in the first.
+    /// Whether the comparison comes to the same in all lanes of a whole warp, as far as the ends tell, and what it comes to in the first.
     pub(super) fn is_alike(&mut self, row: &Row) -> (String, String) {
         let ty = format!("i{}", row.bits);
         let (mut first, mut last, mut rises) = (Vec::new(), Vec::new(), String::new());
