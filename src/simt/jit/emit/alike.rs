@@ -1,26 +1,98 @@
 //! Branches that compare where a lane stands in a row with a bound, as `if (i >= n) return` does. If the comparison comes to the same in the
 //! first and in the last lane of a warp, it does in all between, unless the row wraps around: two comparisons of single numbers, where one of
 //! vectors, whose bits have to be gathered, would say no more.
+//!
+//! Many kernels compare the thread's number with a constant, and branch by it behind barriers later on. Where neither can have changed, code compares
+//! again: that takes less than to bring back the bits that were kept ([`comparisons`]).
+
+use std::collections::HashMap;
 
 use crate::isa::compare;
 use crate::isa::{Compute, lanes::WARP};
-use crate::program::{Guard, Op, Reg, Role};
+use crate::program::{Body, Guard, Inst, Op, Reg, Register, Role};
 
 use super::super::compute::{bits_of, of_integers};
-use super::super::plan::{Kind, Parts};
+use super::super::plan::{Kind, Parts, Plan};
 use super::{Emit, Node};
 
-/// A comparison of a register that grows from lane to lane with one that is the same in all.
-pub(super) struct Row {
+/// A comparison of two registers.
+#[derive(Clone)]
+pub(super) struct Comparison {
     relation: &'static str,
     signed: bool,
     bits: u32,
     sides: [Reg; 2],
 }
 
+/// What an instruction compares, if its one result is a comparison of integers and nothing else.
+fn compared_by(inst: &Inst) -> Option<Comparison> {
+    let (
+        None,
+        Op::Compute {
+            op:
+                Compute::Compare(compare::Op::Setp {
+                    compare,
+                    boolean: None,
+                    of,
+                }),
+            dst,
+            src,
+        },
+    ) = (inst.guard, &inst.op)
+    else {
+        return None;
+    };
+    let (&[a, b], 1) = (&src[..], dst.len()) else { return None };
+    let (bits, signed, relation) = of_integers(*compare, *of)?;
+    Some(Comparison {
+        relation,
+        signed,
+        bits,
+        sides: [a, b],
+    })
+}
+
+/// Predicates that say the same wherever they are read as a comparison there would: they are written in one place, which nobody passes by who reads
+/// them, and what is compared has its value before the code runs.
+pub(super) fn comparisons(body: &Body, plan: &Plan) -> HashMap<Register, Comparison> {
+    let mut written = vec![0u32; body.registers.len()];
+    let mut found = HashMap::new();
+    for inst in body.blocks.iter().flat_map(|block| &block.insts) {
+        let mut last = None;
+        inst.regs(|reg, role| {
+            if role == Role::Def {
+                written[reg.number as usize] += 1;
+                last = Some(reg.number);
+            }
+        });
+        if let (Some(register), Some(comparison)) = (last, compared_by(inst)) {
+            found.insert(register, comparison);
+        }
+    }
+    found.retain(|&register, comparison| {
+        let fixed = comparison.sides.iter().all(|side| body.is_fixed(side.number));
+        let reads_before = plan.live.first().is_none_or(|live| live.has(register));
+        written[register as usize] == 1 && fixed && !reads_before
+    });
+    found
+}
+
 impl Emit<'_> {
-    /// What a guard says, if it was computed in this unit by such a comparison and nobody asks for it where lanes go.
-    pub(super) fn row_of(&self, guard: Guard, to: [Node; 2]) -> Option<Row> {
+    /// What a guard says, if it is such a comparison: one that can be made again anywhere, or was computed in this unit, and nobody asks for the
+    /// guard where lanes go.
+    pub(super) fn row_of(&self, guard: Guard, to: [Node; 2]) -> Option<Comparison> {
+        let anywhere = self.comparisons.get(&guard.reg.number).cloned();
+        let row = anywhere.or_else(|| self.compared_here(guard, to))?;
+        // Rows of 16 bits are rare, and that both ends are equal to the bound or not says nothing of those between.
+        if row.bits == 16 || matches!(row.relation, "eq" | "ne") {
+            return None;
+        }
+        let [x, y] = row.sides.map(|reg| self.step_of(reg, row.bits));
+        // Of two that grow it would have to be asked whether their difference wraps around.
+        ((x? == 0) != (y? == 0)).then_some(row)
+    }
+
+    fn compared_here(&self, guard: Guard, to: [Node; 2]) -> Option<Comparison> {
         let wanted = |node: Node| self.plan.live[self.plan.unit_of(node) as usize].has(guard.reg.number);
         if to.into_iter().any(|node| !self.plan.is_end(node) && wanted(node)) {
             return None;
@@ -33,40 +105,18 @@ impl Emit<'_> {
             found
         };
         let at = insts.iter().rposition(|inst| writes(&inst.op, guard.reg))?;
-        let (
-            None,
-            Op::Compute {
-                op:
-                    Compute::Compare(compare::Op::Setp {
-                        compare,
-                        boolean: None,
-                        of,
-                    }),
-                dst,
-                src,
-            },
-        ) = (insts[at].guard, &insts[at].op)
-        else {
-            return None;
-        };
-        let [a, b] = src[..] else { return None };
+        let comparison = compared_by(&insts[at])?;
         let later = |reg| insts[at + 1..].iter().any(|inst| writes(&inst.op, reg));
-        if dst.len() != 1 || later(a) || later(b) {
-            return None;
-        }
-        let (bits, signed, relation) = of_integers(*compare, *of)?;
-        // Rows of 16 bits are rare, and that both ends are equal to the bound or not says nothing of those between.
-        if bits == 16 || matches!(relation, "eq" | "ne") {
-            return None;
-        }
-        let [x, y] = [a, b].map(|reg| self.step_of(reg, bits));
-        // Of two that grow it would have to be asked whether their difference wraps around.
-        ((x? == 0) != (y? == 0)).then_some(Row {
-            relation,
-            signed,
-            bits,
-            sides: [a, b],
-        })
+        (!comparison.sides.into_iter().any(later)).then_some(comparison)
+    }
+
+    /// Lanes in which the guard of a branch holds.
+    pub(super) fn branching(&mut self, guard: Guard) -> Vec<String> {
+        let Some(comparison) = self.comparisons.get(&guard.reg.number).cloned() else {
+            return self.holding(guard);
+        };
+        let lanes = self.holding_of(&comparison);
+        if guard.negated { self.not(&lanes) } else { lanes }
     }
 
     /// How much a register of so many bits grows from each lane to the next, if the warp is not too long for that to count.
@@ -85,7 +135,7 @@ impl Emit<'_> {
     }
 
     /// Whether the comparison comes to the same in all lanes of a whole warp, as far as the ends tell, and what it comes to in the first.
-    pub(super) fn is_alike(&mut self, row: &Row) -> (String, String) {
+    pub(super) fn is_alike(&mut self, row: &Comparison) -> (String, String) {
         let ty = format!("i{}", row.bits);
         let (mut first, mut last, mut rises) = (Vec::new(), Vec::new(), String::new());
         for reg in row.sides {
@@ -117,7 +167,7 @@ impl Emit<'_> {
     }
 
     /// The lanes in which the comparison holds.
-    pub(super) fn holding_of(&mut self, row: &Row) -> Vec<String> {
+    pub(super) fn holding_of(&mut self, row: &Comparison) -> Vec<String> {
         let [a, b] = row.sides.map(|reg| self.lanes_of(reg, false));
         let ty = self.form().int(row.bits);
         a.iter()

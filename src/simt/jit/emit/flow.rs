@@ -257,7 +257,7 @@ impl Emit<'_> {
                     let lanes = self.holding_of(&row);
                     if guard.negated { self.not(&lanes) } else { lanes }
                 }
-                None => self.holding(guard),
+                None => self.branching(guard),
             };
             let bits = self.bits(&holding);
             let all = self.text.value(format!("icmp eq i32 {bits}, -1"));
@@ -278,7 +278,7 @@ impl Emit<'_> {
             self.dispatch(&next, true, false);
             return;
         }
-        let holding = self.holding(guard);
+        let holding = self.branching(guard);
         let mask = self.mask.clone().unwrap_or_default();
         let there = self.each(&mask, &holding, "and");
         let not = self.not(&holding);

@@ -154,6 +154,8 @@ struct Emit<'a> {
     fields: HashMap<(u32, usize), String>,
     fixed: HashMap<(u32, Register), Vec<String>>,
     declared: HashMap<Register, ()>,
+    /// Predicates for which a comparison may stand.
+    comparisons: HashMap<Register, alike::Comparison>,
     calls: Vec<LaneCall>,
     call_of: HashMap<Called, usize>,
     /// Functions of the module that are called, by name.
@@ -220,6 +222,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         fields: HashMap::new(),
         fixed: HashMap::new(),
         declared: HashMap::new(),
+        comparisons: alike::comparisons(input.body, plan),
         calls: Vec::new(),
         call_of: HashMap::new(),
         functions: BTreeMap::new(),
