@@ -425,6 +425,18 @@ pub const VARIABLES: &[Variable] = &[
             Ok(())
         },
     },
+    Variable {
+        name: "MARGAY_JIT_UNSEEN",
+        default: "",
+        meaning: "a number from which is drawn what nobody has been seen to do, so that no code is made of it; brings defects of ours to light",
+        set: |config, value| {
+            config.jit_unseen = match value {
+                "" => None,
+                value => Some(number(value, 0, u64::MAX)?),
+            };
+            Ok(())
+        },
+    },
 ];
 
 /// The most that `MARGAY_JIT_TURN` may be, and what it is where nobody sets it.
@@ -610,6 +622,8 @@ pub struct Config {
     pub jit_turn: u32,
     /// `MARGAY_JIT_AFTER`
     pub jit_after: u32,
+    /// `MARGAY_JIT_UNSEEN`
+    pub jit_unseen: Option<u64>,
     /// What was not understood, one sentence each, for the log.
     pub problems: Vec<String>,
 }
@@ -797,6 +811,7 @@ mod tests {
             ("MARGAY_JIT_LIBRARY", "/opt/libmargay-jit.so"),
             ("MARGAY_JIT_TURN", "100"),
             ("MARGAY_JIT_AFTER", "30"),
+            ("MARGAY_JIT_UNSEEN", "9"),
         ]);
         assert_eq!(config.problems, Vec::<String>::new());
         assert_eq!(
@@ -816,7 +831,10 @@ mod tests {
         assert!(config.check_kernel_name.match_any("b,c") && !config.check_kernel_name.match_any("b"));
         assert_eq!((config.check_launch_skip, config.check_launch_count), (5, 0));
         assert_eq!((config.jit, config.jit_cache_size), (Jit::Always, 1 << 20));
-        assert_eq!((config.jit_turn, config.jit_after), (100, 30));
+        assert_eq!(
+            (config.jit_turn, config.jit_after, config.jit_unseen),
+            (100, 30, Some(9))
+        );
         assert_eq!(config.jit_cache, CacheFolder::At("/tmp/kernels".into()));
         assert_eq!(config.jit_library, Some("/opt/libmargay-jit.so".into()));
     }

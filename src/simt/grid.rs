@@ -28,7 +28,7 @@ use super::children::Children;
 use super::cluster::Team;
 use super::interp::Located;
 use super::interp::affine::Runs;
-use super::interp::code::{Executable, NativeForm, held_up};
+use super::interp::code::{Executable, GENERATIONS, NativeForm, held_up};
 use super::jit::{self, Rows};
 use super::line::{Line, Others};
 use super::machine::observe::{GridEvent, Watch};
@@ -107,7 +107,7 @@ pub struct Grid {
     /// How blocks run that start now.
     form: Form,
     /// How they run as soon as their kernel has been compiled.
-    native: OnceLock<Form>,
+    natives: [OnceLock<Form>; GENERATIONS],
     /// The kernel's compiled form, there or to come; none where nothing compiled may run.
     compiled: Option<(Arc<NativeForm>, Rows)>,
     pub schedule: Option<Schedule>,
@@ -346,7 +346,7 @@ impl Grid {
         Ok(Arc::new_cyclic(|this| Grid {
             threads,
             form: Form::of(kernel, launch.block),
-            native: OnceLock::new(),
+            natives: Default::default(),
             compiled,
             shared_bytes: match launch.dynamic_shared {
                 0 => function.shared_bytes,
@@ -497,21 +497,27 @@ impl Grid {
     /// The kernel as blocks run it that start now.
     #[inline(always)]
     fn form_now(&self) -> &Form {
-        let Some((compiled, _)) = self.awaited() else {
-            return self.native.get().unwrap_or(&self.form);
+        let Some((compiled, rows)) = &self.compiled else {
+            return &self.form;
         };
-        match compiled.made().flatten() {
-            Some(made) => self
-                .native
-                .get_or_init(|| Form::of(Arc::clone(made), self.launch.block)),
-            None => &self.form,
+        compiled.look_again(&self.form.kernel.compiled, *rows);
+        match compiled.last_made() {
+            Some((number, made)) if !Arc::ptr_eq(made, &self.form.kernel) => {
+                self.natives[number].get_or_init(|| Form::of(Arc::clone(made), self.launch.block))
+            }
+            _ => &self.form,
         }
+    }
+
+    /// Blocks have begun in code that was not there when the first one did.
+    fn has_changed(&self) -> bool {
+        self.natives.iter().any(|native| native.get().is_some())
     }
 
     /// What blocks that start would rather run, as long as all of them are interpreted.
     #[inline(always)]
     fn awaited(&self) -> Option<&(Arc<NativeForm>, Rows)> {
-        let waits = self.form.kernel.native.is_none() && self.native.get().is_none();
+        let waits = self.form.kernel.native.is_none() && !self.has_changed();
         self.compiled.as_ref().filter(|_| waits)
     }
 
@@ -519,7 +525,7 @@ impl Grid {
     fn ended(&self) {
         let Some((compiled, rows)) = &self.compiled else { return };
         // Some blocks in one way and some in the other say nothing.
-        if self.native.get().is_none() {
+        if !self.has_changed() {
             let (time, native) = (self.began.elapsed(), self.form.kernel.native.is_some());
             if !native {
                 compiled.interpreted(time, &self.form.kernel.compiled, *rows);
@@ -541,7 +547,7 @@ impl Grid {
 
     /// What runs its blocks.
     pub fn tier(&self) -> Tier {
-        match (self.form.kernel.native.is_some(), self.native.get().is_some()) {
+        match (self.form.kernel.native.is_some(), self.has_changed()) {
             (true, _) => Tier::Compiled,
             (false, true) => Tier::Mixed,
             (false, false) => Tier::Interpreted,

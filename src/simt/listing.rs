@@ -29,6 +29,7 @@ pub fn listing(function: &Arc<Function>, kernel: bool, block: [u32; 3], what: Li
         slots: &compiled.slots,
         window: compiled.window,
         local: function.local,
+        seen: None,
     };
     match what {
         Listing::Llvm => Ok(jit::text(&input, jit::rows(block), For::All, Level::current())?),
@@ -83,6 +84,7 @@ mod tests {
                     slots: &compiled.slots,
                     window: compiled.window,
                     local: function.local,
+                    seen: None,
                 };
                 for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
                     for rows in [Rows::Warp, Rows::Short(16), Rows::Part, Rows::Any] {

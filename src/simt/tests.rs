@@ -60,7 +60,11 @@ fn instr(op: Op<Slot>) -> Instr {
 fn jump(target: u32) -> Instr {
     Instr {
         guard: None,
-        what: What::Branch { target, waits: false },
+        what: What::Branch {
+            target,
+            waits: false,
+            block: 0,
+        },
         span: Default::default(),
     }
 }
@@ -124,6 +128,7 @@ fn with(name: &str, initial: Vec<(Slot, Initial)>, code: Vec<Instr>, change: imp
         affine: None,
         starts: Vec::new(),
         slots: Vec::new(),
+        ways: Default::default(),
     }
 }
 

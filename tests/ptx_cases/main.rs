@@ -40,6 +40,8 @@ fn main() -> ExitCode {
         if compiled { ", compiled" } else { "" },
         if std::env::var_os("MARGAY_JIT_AFTER").is_some() {
             " in the middle"
+        } else if std::env::var_os("MARGAY_JIT_UNSEEN").is_some() {
+            " in part"
         } else {
             ""
         }
@@ -79,6 +81,10 @@ fn main() -> ExitCode {
                 failed |= !again(
                     Level::current(),
                     &[&compiled[..], &[("MARGAY_JIT_AFTER", "7")]].concat(),
+                );
+                failed |= !again(
+                    Level::current(),
+                    &[&compiled[..], &[("MARGAY_JIT_UNSEEN", "5")]].concat(),
                 );
                 // There is none if nothing was compiled.
                 let _ = fs::remove_dir_all(cache);

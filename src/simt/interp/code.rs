@@ -2,7 +2,7 @@
 //! accesses bound to the function that carries them out. Made once per function and width, kept with the function.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::program::{
 };
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
-use crate::simt::jit::{self, For, Input, Native, Rows};
+use crate::simt::jit::{self, For, Input, Native, Rows, Seen};
 use crate::simt::machine::observe::Watch;
 use crate::simt::machine::shadow;
 use crate::simt::machine::special;
@@ -65,6 +65,8 @@ pub enum Code {
         target: Pc,
         /// Back to the head of a loop that may go on until other threads do something.
         waits: bool,
+        /// The block of the function that ends with it.
+        block: u32,
     },
     BranchIndexed {
         index: Slot,
@@ -149,8 +151,10 @@ struct Forms {
 /// A function's form with compiled code, for blocks whose rows lie in one way: there, to come, or never.
 #[derive(Default)]
 pub struct NativeForm {
-    made: OnceLock<Option<Arc<Executable>>>,
-    asked: AtomicBool,
+    /// Of what had been seen, of what has been seen since, of all.
+    made: [OnceLock<Option<Arc<Executable>>>; GENERATIONS],
+    /// So many of them have been asked for.
+    asked: AtomicUsize,
     /// For how long the function has been interpreted, in nanoseconds.
     interpreted: AtomicU64,
     /// How long the last launch took in the interpreter, and its size.
@@ -160,6 +164,12 @@ pub struct NativeForm {
     /// Compiled code took longer than the interpreter for a launch of the same size.
     slower: AtomicBool,
 }
+
+/// How often a function is compiled at most.
+pub const GENERATIONS: usize = 3;
+
+/// Of functions of fewer instructions all is compiled at once.
+const FEW: usize = 100;
 
 /// The size of a launch: grid and block.
 pub type Size = [[u32; 3]; 2];
@@ -174,8 +184,18 @@ impl NativeForm {
     /// What has been made so far; `Some(None)`: nothing will be.
     #[inline(always)]
     pub fn made(&self) -> Option<Option<&Arc<Executable>>> {
-        let slower = self.slower.load(Ordering::Relaxed);
-        self.made.get().map(|made| made.as_ref().filter(|_| !slower))
+        self.made[0].get().map(|_| self.last_made().map(|(_, made)| made))
+    }
+
+    /// What has been made last, and its number.
+    #[inline(always)]
+    pub fn last_made(&self) -> Option<(usize, &Arc<Executable>)> {
+        if self.slower.load(Ordering::Relaxed) {
+            return None;
+        }
+        let made = self.made.iter().enumerate().rev();
+        made.filter_map(|(number, made)| Some((number, made.get()?.as_ref()?)))
+            .next()
     }
 
     /// A launch took so long, all of it in compiled code or all of it in the interpreter. What is compiled and turns out to be
@@ -210,25 +230,30 @@ impl NativeForm {
     }
 
     /// Compiles it, unless that is done.
-    fn make(&self, compiled: &Arc<Compiled>, rows: Rows) -> Option<&Arc<Executable>> {
-        let made = self.made.get_or_init(|| {
-            let all = compile(compiled, rows, For::All)?;
+    fn make(&self, generation: usize, compiled: &Arc<Compiled>, rows: Rows, whole: bool) {
+        self.made[generation].get_or_init(|| {
+            let seen = match whole {
+                true => None,
+                false => seen_of(compiled, generation),
+            };
+            let all = compile(compiled, rows, For::All, seen.as_ref())?;
             let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
             exec.lean = None;
             exec.native = Some(Compilation {
                 rows,
                 all,
+                seen,
+                strayed: AtomicU64::new(0),
                 some: OnceLock::new(),
                 missed: AtomicU32::new(0),
             });
             Some(Arc::new(exec))
         });
-        made.as_ref()
     }
 
     /// Has it compiled by another thread, once.
-    fn ask(self: &Arc<Self>, compiled: &Arc<Compiled>, rows: Rows) {
-        if self.asked.swap(true, Ordering::Relaxed) {
+    fn ask(self: &Arc<Self>, generation: usize, compiled: &Arc<Compiled>, rows: Rows, whole: bool) {
+        if self.asked.fetch_max(generation + 1, Ordering::Relaxed) > generation {
             return;
         }
         // A kernel over tiles spends its time in the call, whoever makes it.
@@ -238,15 +263,37 @@ impl NativeForm {
         }
         let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));
         jit::later(compiled.code.len(), move || {
-            form.make(&compiled, rows);
+            form.make(generation, &compiled, rows, whole);
         });
+    }
+
+    /// Where compiled code goes ways that nobody had been seen to go, and the interpreter has had much to do for that, it is compiled again.
+    #[inline(always)]
+    pub fn look_again(self: &Arc<Self>, compiled: &Arc<Compiled>, rows: Rows) {
+        if let Some((generation, made)) = self.last_made()
+            && let Some(native) = &made.native
+            && native.strayed.load(Ordering::Relaxed) > worth(compiled) / STRAYED
+        {
+            self.make_again(generation + 1, native, compiled, rows);
+        }
+    }
+
+    #[cold]
+    fn make_again(self: &Arc<Self>, generation: usize, native: &Compilation, compiled: &Arc<Compiled>, rows: Rows) {
+        native.strayed.store(0, Ordering::Relaxed);
+        let Some(seen) = &native.seen else { return };
+        let mut now = compiled.ways.seen();
+        now.add(seen);
+        if now != *seen && generation < GENERATIONS {
+            self.ask(generation, compiled, rows, false);
+        }
     }
 
     /// The function is being interpreted, for so long now: once that promises to be worth it, it is compiled.
     pub fn running(self: &Arc<Self>, time: Duration, compiled: &Arc<Compiled>, rows: Rows) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if self.interpreted.load(Ordering::Relaxed).saturating_add(time) > worth(compiled) {
-            self.ask(compiled, rows);
+            self.ask(0, compiled, rows, false);
         }
     }
 
@@ -263,6 +310,10 @@ pub struct Compilation {
     pub rows: Rows,
     /// For warps all of whose lanes are there.
     pub all: Native,
+    /// Of which code was made; all of it, if none.
+    seen: Option<Seen>,
+    /// Instructions that the interpreter has done for lanes that had left code of a part.
+    strayed: AtomicU64,
     /// For others, once there are such warps; none where the interpreter has to do.
     some: OnceLock<Option<Native>>,
     /// How often it was missed.
@@ -272,6 +323,24 @@ pub struct Compilation {
 /// After how many warps that lack lanes code is made for them: the last one of a launch is not worth it.
 const MISSED: u32 = 64;
 
+/// What the interpreter takes for an instruction of a warp, in nanoseconds, about.
+const STRAYED: u64 = 50;
+
+impl Compilation {
+    /// The interpreter has done so many instructions for lanes that were not in code.
+    #[inline(always)]
+    pub fn strays(&self, instructions: u64) {
+        if self.seen.is_some() {
+            self.strayed.fetch_add(instructions, Ordering::Relaxed);
+        }
+    }
+
+    fn compile_for_some(&self, compiled: &Compiled) -> Option<Native> {
+        let seen = self.seen.as_ref().map(Seen::parting);
+        compile(compiled, self.rows, For::Some, seen.as_ref())
+    }
+}
+
 /// For how long launches of this process have waited for code in their middle, in nanoseconds.
 static HELD_UP: AtomicU64 = AtomicU64::new(0);
 
@@ -280,7 +349,32 @@ pub fn held_up() -> Duration {
     Duration::from_nanos(HELD_UP.load(Ordering::Relaxed))
 }
 
-fn compile(compiled: &Compiled, rows: Rows, whom: For) -> Option<Native> {
+/// Of what code is made: of all, if none. What earlier processes saw of a function counts as well, so that the same code comes out, which
+/// they may have left in the cache.
+fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
+    let (function, config) = (&compiled.function, config::get());
+    let blocks = function.body.blocks.len();
+    if let Some(seed) = config.jit_unseen {
+        return (generation + 1 < GENERATIONS).then(|| {
+            let mut seen = Seen::drawn(blocks, seed);
+            if generation > 0 {
+                seen.add(&compiled.ways.seen());
+            }
+            seen
+        });
+    }
+    if config.jit == Jit::Always || compiled.code.len() < FEW {
+        return None;
+    }
+    let size = [blocks, compiled.code.len()].map(usize::to_le_bytes);
+    let seen = match generation + 1 {
+        GENERATIONS => Seen::all(blocks),
+        _ => compiled.ways.seen(),
+    };
+    Some(jit::remembered(&[function.name.as_bytes(), size.as_flattened()], seen))
+}
+
+fn compile(compiled: &Compiled, rows: Rows, whom: For, seen: Option<&Seen>) -> Option<Native> {
     let function = &compiled.function;
     let input = Input {
         body: &function.body,
@@ -288,6 +382,7 @@ fn compile(compiled: &Compiled, rows: Rows, whom: For) -> Option<Native> {
         slots: &compiled.slots,
         window: compiled.window,
         local: function.local,
+        seen,
     };
     jit::make(&function.name, &input, rows, whom)
         .inspect_err(|why| tracing::debug!(kernel = &*function.name, why, "left to the interpreter"))
@@ -304,7 +399,7 @@ impl Executable {
         if config::get().jit == Jit::Always {
             let some = native.some.get_or_init(|| {
                 let began = Instant::now();
-                let some = compile(&self.compiled, native.rows, For::Some);
+                let some = native.compile_for_some(&self.compiled);
                 let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 HELD_UP.fetch_add(took, Ordering::Relaxed);
                 some
@@ -315,9 +410,7 @@ impl Executable {
             let this = Arc::clone(self);
             jit::later(self.code.len(), move || {
                 if let Some(native) = &this.native {
-                    native
-                        .some
-                        .get_or_init(|| compile(&this.compiled, native.rows, For::Some));
+                    native.some.get_or_init(|| native.compile_for_some(&this.compiled));
                 }
             });
         }
@@ -377,7 +470,7 @@ impl Executables {
     pub fn native(&self, index: u32, function: &Arc<Function>, rows: Rows) -> &Arc<NativeForm> {
         let form = &self.forms::<Forms>(index).native[rows.number()];
         if config::get().jit == Jit::Always && form.made().is_none() {
-            form.make(self.compiled(index, function), rows);
+            form.make(0, self.compiled(index, function), rows, false);
         }
         form
     }
@@ -389,7 +482,8 @@ impl Executables {
         match form.made() {
             Some(made) => (made.cloned(), true),
             None => {
-                form.ask(self.compiled(index, function), rows);
+                // Nothing has been seen of it.
+                form.ask(0, self.compiled(index, function), rows, true);
                 (None, false)
             }
         }
@@ -568,11 +662,11 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
     let offsets = |slots: &[Slot]| slots.iter().map(|s| s.offset).collect::<Box<[u32]>>();
     let op = match instr.what {
         What::Op(op) => op,
-        What::Branch { target, waits } => {
+        What::Branch { target, waits, block } => {
             return Op {
                 guard,
                 plain: 0,
-                code: Code::Branch { target, waits },
+                code: Code::Branch { target, waits, block },
             };
         }
         What::BranchIndexed { index, targets } => {

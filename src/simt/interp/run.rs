@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::isa::lanes::{MAX_WARPS, Mask};
 use crate::program::{Op as Operation, Ordering};
-use crate::simt::jit::Native;
+use crate::simt::jit::{self, Native};
 use crate::simt::machine::access;
 use crate::simt::machine::shadow;
 use crate::simt::machine::slots::first_lane;
@@ -271,6 +271,7 @@ impl Bundle {
         // this one leaves the frame.
         let exec: &Executable = unsafe { &*Arc::as_ptr(&self.frames[fragment.frame as usize].exec) };
         let code: &[Op] = &exec.code;
+        let ways = &exec.compiled.ways;
         let mut cx = self.context(&fragment, exec, block);
         let own = cx.mask;
         let mut pc = fragment.pc;
@@ -304,8 +305,9 @@ impl Bundle {
             if op.guard.offset != NONE {
                 // SAFETY: the guard is a predicate slot of `exec`, in whose window the fragment runs.
                 let taken = unsafe { guarded(cx.regs, op, &own) };
-                if let Code::Branch { target, waits } = op.code {
+                if let Code::Branch { target, waits, block } = op.code {
                     if taken == own.lanes {
+                        ways.note(block, jit::JUMPED);
                         if waits && std::mem::take(&mut looked) {
                             pay(&mut share);
                         }
@@ -314,8 +316,12 @@ impl Bundle {
                             break Stop::Meets;
                         }
                     } else if taken == [0; MAX_WARPS] {
+                        ways.note(block, jit::PASSED);
                         pc += 1;
                     } else {
+                        let mut warps = taken.iter().zip(&own.lanes);
+                        let parted = warps.any(|(taken, all)| *taken != 0 && taken != all);
+                        ways.note(block, jit::JUMPED | jit::PASSED | if parted { jit::PARTED } else { 0 });
                         if waits && std::mem::take(&mut looked) {
                             pay(&mut share);
                         }
@@ -407,7 +413,7 @@ impl Bundle {
                     }
                     pc += 1;
                 }
-                Code::Branch { target, waits } => {
+                Code::Branch { target, waits, .. } => {
                     if *waits && std::mem::take(&mut looked) {
                         pay(&mut share);
                     }
@@ -448,6 +454,9 @@ impl Bundle {
         self.did.add(turn - share, spun);
         self.share -= turn - share;
         self.slice -= turn - share;
+        if let Some(native) = &exec.native {
+            native.strays((turn - share).unsigned_abs());
+        }
         if let Some(fault) = cx.fault {
             let frame = self.fragments.get(at).map_or(fragment.frame, |f| f.frame);
             return Err(self.faulted(fault, frame, pc));

@@ -29,6 +29,7 @@ mod library;
 pub mod moves;
 mod object;
 mod plan;
+mod seen;
 mod text;
 mod unit;
 mod worker;
@@ -45,6 +46,7 @@ use plan::Plan;
 
 pub use emit::{For, Input, part_lanes};
 pub use plan::Rows;
+pub use seen::{JUMPED, PARTED, PASSED, Seen, Ways};
 pub use worker::later;
 
 /// Index into the interpreter's code.
@@ -162,7 +164,7 @@ pub fn rows(block: [u32; 3]) -> Rows {
 }
 
 fn planned(input: &Input<'_>, rows: Rows, level: Level) -> Result<Plan, plan::Refusal> {
-    Plan::of(input.body, input.starts, (rows, part_lanes(level)))
+    Plan::of(input.body, input.starts, (rows, part_lanes(level)), input.seen)
 }
 
 /// The text that is made of a body for a level of the CPU, for people.
@@ -219,7 +221,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
     let run = run.ok_or_else(|| defect(name, "its code is missing".to_owned()))?;
     // SAFETY: the function that the emitter has made under this name has this type.
     let run = unsafe { std::mem::transmute::<*const u8, Entry>(run) };
-    tracing::debug!(kernel = name, ?whom, kept, bytes = code.bytes(), elapsed = ?began.elapsed(), "compiled");
+    tracing::debug!(kernel = name, ?whom, kept, text = made.ir.len(), bytes = code.bytes(), elapsed = ?began.elapsed(), "compiled");
     let places = made.entries.iter().map(|&(pc, _)| pc as usize + 1).max().unwrap_or(0);
     let mut entries = vec![None; places];
     for &(pc, number) in &made.entries {
@@ -257,6 +259,20 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
         rows,
         id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
     })
+}
+
+/// What has been seen of a function, in this process and in others before it, and is remembered for those to come. `function`: texts that tell
+/// it from others, more or less.
+pub fn remembered(function: &[&[u8]], mut seen: Seen) -> Seen {
+    let key = cache::key(&[&[b"ways".as_slice()], function].concat());
+    let before = cache::get(&key).and_then(|bytes| Seen::from_bytes(&bytes, seen.bytes().len()));
+    if let Some(before) = &before {
+        seen.add(before);
+    }
+    if before.as_ref() != Some(&seen) {
+        cache::put(&key, seen.bytes());
+    }
+    seen
 }
 
 /// What code calls besides its context's helpers: the little that LLVM makes calls of by itself.

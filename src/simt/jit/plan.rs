@@ -26,6 +26,7 @@ use crate::program::{
 
 use super::Pc;
 use super::moves::Begins;
+use super::seen::Seen;
 
 /// A unit's number; the place where lanes stick before unit `u` has the number of all units more.
 pub type Node = u32;
@@ -48,8 +49,13 @@ pub enum Exit {
     To(Node),
     Branch {
         guard: Guard,
+        /// Where code was not made of one of them, the unit at the branch.
         taken: Node,
         fall: Node,
+        /// Before the branch itself: whoever goes where nobody was seen to go leaves there, and has it from the interpreter.
+        at: Option<Node>,
+        /// Lanes of a warp may go on in code in both ways.
+        divides: bool,
     },
 }
 
@@ -71,9 +77,12 @@ impl Unit {
         match &self.exit {
             Exit::None => {}
             Exit::To(to) => f(*to),
-            Exit::Branch { taken, fall, .. } => {
+            Exit::Branch { taken, fall, at, .. } => {
                 f(*fall);
                 f(*taken);
+                if let Some(at) = at {
+                    f(*at);
+                }
             }
         }
     }
@@ -315,6 +324,8 @@ pub struct Plan {
     pub others: Vec<BTreeSet<Node>>,
     /// Units that whole warps come to with lanes missing, for those have ended elsewhere: few enough to be there for them as well.
     pub lacks: Vec<bool>,
+    /// Units to which nobody was seen to come, of which no code is made.
+    pub cold: Vec<bool>,
     /// Floats that arithmetic alone gives: which NaN they are is decided where somebody looks.
     pub lazy: Vec<bool>,
     /// Jumps back to a unit: the number of instructions that a turn of the loop has, and whether it may look at what others
@@ -412,18 +423,21 @@ fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, bool)
 }
 
 impl Plan {
-    /// `starts` says where each block begins in the interpreter's code; parts have so many `lanes`.
+    /// `starts` says where each block begins in the interpreter's code; parts have so many `lanes`. Of what nobody was `seen` to do no code is
+    /// made.
     ///
     /// # Errors
     /// The body is too large, or too tangled.
-    pub fn of(body: &Body, starts: &[Pc], (rows, lanes): (Rows, u32)) -> Result<Plan, Refusal> {
-        let units = units(body, starts)?;
+    pub fn of(body: &Body, starts: &[Pc], (rows, lanes): (Rows, u32), seen: Option<&Seen>) -> Result<Plan, Refusal> {
+        let warm = warm(body, seen);
+        let units = units(body, starts, (seen, &warm))?;
         let registers = body.registers.len();
         let mut plan = Plan {
             live: Vec::new(),
             kinds: vec![Kind::Unknown; registers],
             others: vec![BTreeSet::new(); units.len()],
             lacks: vec![false; units.len()],
+            cold: Vec::new(),
             lazy: vec![false; registers],
             loops: HashMap::new(),
             streams: BTreeSet::new(),
@@ -431,7 +445,8 @@ impl Plan {
             units,
         };
         plan.liveness(body);
-        plan.classify(body, (rows, lanes))?;
+        plan.classify(body, (rows, lanes), &warm)?;
+        plan.cold = plan.units.iter().map(|unit| !warm[unit.block as usize]).collect();
         plan.find_joins();
         plan.find_lacks();
         plan.find_lazy(body);
@@ -557,7 +572,7 @@ impl Plan {
     }
 
     /// Kinds of registers, and who is elsewhere: each depends on the other.
-    fn classify(&mut self, body: &Body, (rows, lanes): (Rows, u32)) -> Result<(), Refusal> {
+    fn classify(&mut self, body: &Body, (rows, lanes): (Rows, u32), warm: &[bool]) -> Result<(), Refusal> {
         for (number, info) in body.registers.iter().enumerate() {
             self.kinds[number] = match info.initial {
                 _ if info.width == Width::B128 => Kind::Window,
@@ -571,23 +586,32 @@ impl Plan {
         let mut divided = vec![false; self.units.len()];
         let mut demoted = HashSet::new();
         loop {
-            self.kinds_of_all(body, lanes, &demoted);
+            self.kinds_of_all(body, lanes, (&demoted, warm));
             // Branches that divide lanes.
             let mut changed = false;
-            for (unit, divided) in self.units.iter().zip(&mut divided) {
-                let divides = match &unit.exit {
-                    Exit::Branch { guard, taken, fall } => {
-                        taken != fall && !self.kinds[guard.reg.number as usize].is_line()
-                    }
-                    Exit::To(_) => {
-                        matches!(unit.stick, Stick::Always | Stick::Ends)
-                            && !unit.insts.is_empty()
-                            && body.blocks[unit.block as usize].insts[unit.insts.start]
-                                .guard
-                                .is_some_and(|guard| !self.kinds[guard.reg.number as usize].is_line())
-                    }
-                    Exit::None => false,
-                };
+            for ((unit, others), divided) in self.units.iter().zip(&self.others).zip(&mut divided) {
+                let divides = warm[unit.block as usize]
+                    && match &unit.exit {
+                        Exit::Branch {
+                            guard,
+                            taken,
+                            fall,
+                            at,
+                            divides,
+                        } => {
+                            // Where lanes are apart already, all that they may do there is made.
+                            let both = taken != fall && [*taken, *fall].iter().all(|to| Some(*to) != *at);
+                            both && (*divides || !others.is_empty()) && !self.kinds[guard.reg.number as usize].is_line()
+                        }
+                        Exit::To(_) => {
+                            matches!(unit.stick, Stick::Always | Stick::Ends)
+                                && !unit.insts.is_empty()
+                                && body.blocks[unit.block as usize].insts[unit.insts.start]
+                                    .guard
+                                    .is_some_and(|guard| !self.kinds[guard.reg.number as usize].is_line())
+                        }
+                        Exit::None => false,
+                    };
                 changed |= divides && !std::mem::replace(divided, true);
             }
             if changed {
@@ -680,12 +704,21 @@ impl Plan {
             unit.exit = match unit.exit {
                 Exit::None => Exit::None,
                 Exit::To(to) => Exit::To(numbers[to as usize]),
-                Exit::Branch { guard, taken, fall } => Exit::Branch {
+                Exit::Branch {
+                    guard, taken, fall, at, ..
+                } => Exit::Branch {
                     guard,
                     taken: numbers[taken as usize],
                     fall: numbers[fall as usize],
+                    at: at.map(|at| numbers[at as usize]),
+                    divides: false,
                 },
             };
+        }
+        for (unit, divided) in self.units.iter_mut().zip(&new_divided) {
+            if let Exit::Branch { divides, .. } = &mut unit.exit {
+                *divides = *divided;
+            }
         }
         self.others = vec![BTreeSet::new(); self.units.len()];
         self.lacks = vec![false; self.units.len()];
@@ -709,7 +742,8 @@ impl Plan {
             .any(|&node| self.live[self.unit_of(node) as usize].has(register))
     }
 
-    fn kinds_of_all(&mut self, body: &Body, lanes: u32, demoted: &HashSet<Register>) {
+    /// What is written where no code is made is proved when lanes come back.
+    fn kinds_of_all(&mut self, body: &Body, lanes: u32, (demoted, warm): (&HashSet<Register>, &[bool])) {
         // Each register is what all its writes agree on; from the optimistic side, until nothing changes.
         let fixed = |register: Register| body.registers[register as usize].initial.is_some();
         for register in 0..self.kinds.len() as Register {
@@ -750,7 +784,7 @@ impl Plan {
             for one in &body.prologue {
                 inst(&mut self.kinds, one);
             }
-            for block in &body.blocks {
+            for (block, _) in body.blocks.iter().zip(warm).filter(|(_, warm)| **warm) {
                 for one in &block.insts {
                     inst(&mut self.kinds, one);
                 }
@@ -831,8 +865,7 @@ impl Plan {
         let mut joins = Vec::new();
         for (number, unit) in self.units.iter().enumerate() {
             let divided = !self.others[number].is_empty() || unit.stick == Stick::Ends;
-            let parts =
-                matches!(&unit.exit, Exit::Branch { guard, .. } if !self.kinds[guard.reg.number as usize].is_line());
+            let parts = matches!(&unit.exit, Exit::Branch { divides: true, .. });
             if divided || parts {
                 unit.successors(|to| {
                     if self.others[to as usize].is_empty() {
@@ -863,12 +896,16 @@ impl Plan {
     /// Units that lanes come to of whose warp some have ended: code for whole warps goes on there without those if that takes little
     /// more of it, as behind the rim of a plane that is treated apart.
     fn find_lacks(&mut self) {
-        let divides = |guard: &Guard| !self.kinds[guard.reg.number as usize].is_line();
         let mut lacks = vec![false; self.units.len()];
         let mut work: Vec<Node> = Vec::new();
         for (number, unit) in self.units.iter().enumerate() {
             match &unit.exit {
-                Exit::Branch { guard, taken, fall } if divides(guard) => {
+                Exit::Branch {
+                    taken,
+                    fall,
+                    divides: true,
+                    ..
+                } => {
                     if self.is_end(*taken) {
                         work.push(*fall);
                     }
@@ -897,7 +934,15 @@ impl Plan {
             }
             unit.successors(|to| work.push(to));
         }
-        if more <= MOST_LACKING {
+        // Lanes that go apart there go on together, for all others are gone.
+        let parts_unseen = |exit: &Exit| match exit {
+            Exit::Branch { guard, at, divides, .. } => {
+                at.is_some() && !divides && !self.kinds[guard.reg.number as usize].is_line()
+            }
+            Exit::None | Exit::To(_) => false,
+        };
+        let mut lacking = self.units.iter().zip(&lacks).filter(|(_, lacks)| **lacks);
+        if more <= MOST_LACKING && !lacking.any(|(unit, _)| parts_unseen(&unit.exit)) {
             self.lacks = lacks;
         }
     }
@@ -979,7 +1024,34 @@ fn is_nan(bits: u32) -> bool {
     bits & 0x7fff_ffff > 0x7f80_0000
 }
 
-fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
+/// Blocks to which somebody was seen to come.
+fn warm(body: &Body, seen: Option<&Seen>) -> Vec<bool> {
+    let Some(seen) = seen else {
+        return vec![true; body.blocks.len()];
+    };
+    let mut warm = vec![false; body.blocks.len()];
+    let mut work: Vec<u32> = vec![0];
+    while let Some(number) = work.pop() {
+        let Some(is_warm) = warm.get_mut(number as usize) else {
+            continue;
+        };
+        if std::mem::replace(is_warm, true) {
+            continue;
+        }
+        let block = &body.blocks[number as usize];
+        match &block.end {
+            End::Branch { taken, fall, .. } if taken != fall => {
+                let [by_taken, by_fall, _] = seen.at(number, &block.end);
+                work.extend(by_taken.then_some(*taken));
+                work.extend(by_fall.then_some(*fall));
+            }
+            end => end.successors(|to| work.push(to)),
+        }
+    }
+    warm
+}
+
+fn units(body: &Body, starts: &[Pc], (seen, warm): (Option<&Seen>, &[bool])) -> Result<Vec<Unit>, Refusal> {
     let mut units: Vec<Unit> = Vec::new();
     let mut first = Vec::with_capacity(body.blocks.len());
     let mut entry = true;
@@ -1020,6 +1092,12 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
             End::Stop if rest.is_empty() && from > 0 => {}
             End::Stop | End::Jump { .. } | End::Branch { .. } => {
                 units.push(unit(rest, Stick::Never, std::mem::take(&mut entry)));
+                if let Some(seen) = seen
+                    && seen.misses(number as u32, &block.end)
+                    && warm[number]
+                {
+                    units.push(unit(last..last, Stick::Always, false));
+                }
             }
         }
         entry = matches!(block.end, End::Indexed { .. });
@@ -1029,8 +1107,15 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
     }
     let mut indexed = Vec::new();
     for at in 0..units.len() {
-        let last = units.get(at + 1).is_none_or(|next| next.block != units[at].block);
-        let block = &body.blocks[units[at].block as usize];
+        let number = units[at].block;
+        let block = &body.blocks[number as usize];
+        // The unit at a branch is one more.
+        let misses = warm[number as usize] && seen.is_some_and(|seen| seen.misses(number, &block.end));
+        let ends = |at: usize| units.get(at).is_none_or(|next| next.block != number);
+        let last = ends(at + 1 + usize::from(misses));
+        if misses && ends(at + 1) {
+            continue;
+        }
         let guarded = units[at].insts.len() == 1 && block.insts[units[at].insts.start].guard.is_some();
         let exit = if matches!(units[at].stick, Stick::Always | Stick::Ends) && !guarded {
             Exit::None
@@ -1043,11 +1128,18 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
                     let (taken, fall) = (first[*taken as usize], first[*fall as usize]);
                     match taken == fall {
                         true => Exit::To(fall),
-                        false => Exit::Branch {
-                            guard: *guard,
-                            taken,
-                            fall,
-                        },
+                        false => {
+                            let [by_taken, by_fall, parted] =
+                                seen.map_or([true; 3], |seen| seen.at(number, &block.end));
+                            let own = misses.then_some(at as Node + 1);
+                            Exit::Branch {
+                                guard: *guard,
+                                taken: own.filter(|_| !by_taken).unwrap_or(taken),
+                                fall: own.filter(|_| !by_fall).unwrap_or(fall),
+                                at: own,
+                                divides: parted || own.is_none(),
+                            }
+                        }
                     }
                 }
                 End::Indexed { targets, .. } => {
@@ -1061,6 +1153,12 @@ fn units(body: &Body, starts: &[Pc]) -> Result<Vec<Unit>, Refusal> {
     }
     for to in indexed {
         units[to as usize].entry = true;
+    }
+    // Lanes come back from where no code is made.
+    for (block, _) in body.blocks.iter().zip(warm).filter(|(_, warm)| !**warm) {
+        block
+            .end
+            .successors(|to| units[first[to as usize] as usize].entry = true);
     }
     Ok(units)
 }

@@ -1,6 +1,6 @@
 //! One instruction of the interpreter's code, with registers of the representation or with slots.
 
-use crate::program::{Guard, Op, Role};
+use crate::program::{BlockId, Guard, Op, Role};
 use crate::ptx::ast::Span;
 use crate::simt::machine::slots::Slot;
 
@@ -24,6 +24,8 @@ pub enum What<R = Slot> {
         target: Pc,
         /// Back to the head of a loop that may go on until other threads do something.
         waits: bool,
+        /// The block that ends with it.
+        block: BlockId,
     },
     /// `brx.idx`: a lane's index into `targets`; out of range is undefined by the ISA and faults here.
     BranchIndexed {
@@ -65,7 +67,7 @@ impl<R> Instr<R> {
             }),
             what: match self.what {
                 What::Op(op) => What::Op(op.map(f)),
-                What::Branch { target, waits } => What::Branch { target, waits },
+                What::Branch { target, waits, block } => What::Branch { target, waits, block },
                 What::BranchIndexed { index, targets } => What::BranchIndexed {
                     index: f(index),
                     targets,

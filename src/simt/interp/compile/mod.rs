@@ -19,6 +19,7 @@ use self::values::Affine;
 use crate::program::passes::liveness;
 use crate::program::{BlockId, Body, End, Function, Guard, Initial, Inst, Reg, Role};
 use crate::ptx::ast::Span;
+use crate::simt::jit::Ways;
 pub use crate::simt::machine::slots::Slot;
 pub use instr::{Instr, Pc, What};
 
@@ -39,6 +40,8 @@ pub struct Compiled {
     /// Where each block of the body begins, and each register's place in the window: for other tiers.
     pub starts: Vec<Pc>,
     pub slots: Vec<Option<u32>>,
+    /// What the function's branches have done so far.
+    pub ways: Ways,
 }
 
 impl Compiled {
@@ -108,6 +111,7 @@ impl Compiled {
             affine: found,
             starts: ranges.iter().map(|range| range.start).collect(),
             slots: allocation.offsets,
+            ways: Ways::of(body),
             function: Arc::clone(function),
         };
         if cfg!(debug_assertions)
@@ -146,6 +150,7 @@ fn push_end(body: &Body, code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
         what: What::Branch {
             target: to,
             waits: to < next && !body.bounded.contains(&to),
+            block: next - 1,
         },
         span,
     };

@@ -42,7 +42,9 @@ fn compared_by(inst: &Inst) -> Option<Comparison> {
     else {
         return None;
     };
-    let (&[a, b], 1) = (&src[..], dst.len()) else { return None };
+    let (&[a, b], 1) = (&src[..], dst.len()) else {
+        return None;
+    };
     let (bits, signed, relation) = of_integers(*compare, *of)?;
     Some(Comparison {
         relation,

@@ -170,7 +170,7 @@ impl Emit<'_> {
             self.go(next);
             return;
         }
-        self.part_ways(guard, self.plan.stuck(unit), next);
+        self.part_ways(guard, (self.plan.stuck(unit), next), None);
     }
 
     /// A guard that is the same for all lanes.
@@ -239,8 +239,9 @@ impl Emit<'_> {
         next
     }
 
-    /// Lanes in which the guard holds go to `taken`, where they may be stuck, the others to `fall`.
-    pub(super) fn part_ways(&mut self, guard: Guard, taken: Node, fall: Node) {
+    /// Lanes in which the guard holds go to `taken`, where they may be stuck, the others to `fall`; all go to `together` instead if some would go
+    /// each way.
+    pub(super) fn part_ways(&mut self, guard: Guard, (taken, fall): (Node, Node), together: Option<Node>) {
         if self.full {
             let [yes, not_all, no, mixed] = ["yes", "part", "no", "mixed"].map(|what| self.text.name(what));
             let holding = match self.row_of(guard, [taken, fall]) {
@@ -273,6 +274,10 @@ impl Emit<'_> {
             self.text.label(&no);
             self.go(fall);
             self.text.label(&mixed);
+            if let Some(at) = together {
+                self.go(at);
+                return;
+            }
             let rest = self.not(&holding);
             let next = self.send(&[(taken, holding), (fall, rest)]);
             self.dispatch(&next, true, false);
@@ -283,6 +288,19 @@ impl Emit<'_> {
         let there = self.each(&mask, &holding, "and");
         let not = self.not(&holding);
         let rest = self.each(&mask, &not, "and");
+        if let Some(at) = together {
+            // Where lanes are apart they may part wherever both ways are made: here one is not.
+            let (stray, made) = if taken == at { (there, fall) } else { (rest, taken) };
+            let any = self.any(&stray);
+            let [leave, stay] = ["stray", "made"].map(|what| self.text.name(what));
+            self.branch(&any, &leave, &stay);
+            for (label, to) in [(leave, at), (stay, made)] {
+                self.text.label(&label);
+                let next = self.send(&[(to, mask.clone())]);
+                self.dispatch(&next, false, next.is_empty());
+            }
+            return;
+        }
         let next = self.send(&[(taken, there), (fall, rest)]);
         self.dispatch(&next, false, next.len() < 2);
     }
@@ -293,7 +311,7 @@ impl Emit<'_> {
             // Nothing is there: whoever comes here leaves.
             Exit::None => self.stick(),
             Exit::To(to) => self.go(to),
-            Exit::Branch { guard, taken, fall } if self.kind(guard.reg.number).is_line() => {
+            Exit::Branch { guard, taken, fall, .. } if self.kind(guard.reg.number).is_line() => {
                 let holds = self.holds(guard);
                 let (yes, no) = (self.text.name("yes"), self.text.name("no"));
                 self.branch(&holds, &yes, &no);
@@ -302,7 +320,13 @@ impl Emit<'_> {
                 self.text.label(&no);
                 self.go(fall);
             }
-            Exit::Branch { guard, taken, fall } => self.part_ways(guard, taken, fall),
+            Exit::Branch {
+                guard,
+                taken,
+                fall,
+                at,
+                divides,
+            } => self.part_ways(guard, (taken, fall), at.filter(|_| !divides)),
         }
     }
 

@@ -58,6 +58,7 @@ use super::Pc;
 use super::context::{Context, LaneCall, Stretch};
 use super::moves::Stand;
 use super::plan::{Exit, Node, Plan, Stick, Unit};
+use super::seen::Seen;
 use super::text::{Form, Text};
 use super::unit;
 use order::NEVER;
@@ -73,6 +74,8 @@ pub struct Input<'a> {
     pub window: u32,
     /// Bytes of the function's frame.
     pub local: u32,
+    /// Of what nobody was seen to do no code is made.
+    pub seen: Option<&'a Seen>,
 }
 
 /// What a kernel of the interpreter is called for.
@@ -337,7 +340,7 @@ impl Emit<'_> {
             let makes = !unit.insts.is_empty() || !matches!(unit.exit, Exit::None);
             // Warps that have paused go on at the head of their loop, though it may be a place where they leave.
             let pauses = self.plan.streams.contains(&(number as Node)) && unit.stick == Stick::Perhaps;
-            if unit.entry && (unit.stick == Stick::Never || pauses) && makes {
+            if unit.entry && !self.plan.cold[number] && (unit.stick == Stick::Never || pauses) && makes {
                 entries.push((unit.pc, number as u32));
             }
         }
@@ -352,7 +355,7 @@ impl Emit<'_> {
         for &(_, unit) in &entries {
             self.entry(unit);
         }
-        for unit in 0..count {
+        for unit in (0..count).filter(|&unit| !self.plan.cold[unit as usize]) {
             if self.whom == For::All {
                 self.unit(unit, true);
             }

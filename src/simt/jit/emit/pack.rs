@@ -55,8 +55,9 @@ impl Emit<'_> {
             let whole = !self.kind(register).is_line() && self.size(reg).is_multiple_of(64);
             whole && reg.width != Width::Pred && self.kept.contains_key(&register)
         };
-        let count: usize = (self.plan.live.iter())
-            .map(|live| live.iter().filter(|&register| places(register)).count())
+        let made = self.plan.live.iter().zip(&self.plan.cold);
+        let count: usize = (made.filter(|(_, cold)| !**cold))
+            .map(|(live, _)| live.iter().filter(|&register| places(register)).count())
             .sum();
         if count >= MANY_LIVE {
             self.homes = self.kept.keys().copied().filter(|&register| places(register)).collect();
